@@ -30,14 +30,17 @@ struct ProgramResult {
   std::string out, err;
 };
 
-// `arguments` as in a shell, in the root of the sources.
-inline ProgramResult run_program(const std::string& arguments) {
+// `arguments` as in a shell, behind something that the shell does first.
+inline ProgramResult run_after(const std::string& first, const std::string& arguments) {
   const TemporaryDirectory directory;
   const std::string out = directory / "out", err = directory / "err";
-  const int status = std::system(("cd '" FOLDGRAD_SOURCE_DIR "' && " + without_gpus(arguments) + "'" + program() +
-                                  "' " + arguments + " >" + out + " 2>" + err)
-                                     .c_str());
+  const int status = std::system((first + "'" + program() + "' " + arguments + " >" + out + " 2>" + err).c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(out), read_bytes(err)};
+}
+
+// In the root of the sources.
+inline ProgramResult run_program(const std::string& arguments) {
+  return run_after("cd '" FOLDGRAD_SOURCE_DIR "' && " + without_gpus(arguments), arguments);
 }
 
 // Those of one kind in a run's log.jsonl.

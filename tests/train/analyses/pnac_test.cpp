@@ -76,9 +76,8 @@ TEST(MovingMeans, OfTheLastValues) {
   ASSERT_EQ(m.geometric.size(), 4u);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(m.geometric[i], (std::vector<double>{2, 8, 8, 0})[i], 1e-14);
   EXPECT_TRUE(std::isnan(moving_means({-1, 1}, 2).geometric[0]));
-  EXPECT_EQ(message<std::invalid_argument>([] {
-              moving_means({1, 2}, 3);
-            }),
+  const std::vector<double> two{1, 2};
+  EXPECT_EQ(message<std::invalid_argument>([&] { moving_means(two, 3); }),
             "--window must be in [1, 2], the iterations that are recorded, got 3");
 }
 
@@ -140,9 +139,7 @@ TEST(Cka, StaysWhereFeaturesAreRotatedScaledOrMoved) {
 
 TEST(Cka, IsNotANumberWhereFeaturesDoNotVary) {
   EXPECT_TRUE(std::isnan(cka({{Tensor::full({7, 3}, 0.1, DType::f64), features(7, 2, 5, 3)}})));
-  EXPECT_EQ(message<std::invalid_argument>([] {
-              gram_of(Tensor::zeros({3, 2}, DType::f64));
-            }),
+  EXPECT_EQ(message<std::invalid_argument>([] { gram_of(features(3, 2, 1, 1)); }),
             "CKA needs at least 4 examples in a minibatch, got 3");
   EXPECT_EQ(message<std::invalid_argument>([] { hsic1(gram_of(features(5, 1, 1, 1)), gram_of(features(4, 1, 1, 1))); }),
             "CKA needs the same examples on both sides, got 5 and 4");
@@ -171,9 +168,8 @@ TEST(LayerOutputs, MeanOverTokens) {
     EXPECT_EQ(mean_over_tokens(x, mask).values<double>(), (std::vector<double>{2, 3, 5, 6}));
   EXPECT_EQ(message<std::invalid_argument>([&] { mean_over_tokens(all.slice(0, 4), mask); }),
             "x must have a row for each of 3 tokens or 6 places, got 4");
-  EXPECT_EQ(message<std::invalid_argument>([&] {
-              mean_over_tokens(all.reshape({2, 3, 2}), mask);
-            }),
+  const Tensor cube = all.reshape({2, 3, 2});
+  EXPECT_EQ(message<std::invalid_argument>([&] { mean_over_tokens(cube, mask); }),
             "x must be [N, C] and its mask [B, T], got [2, 3, 2] and [2, 3]");
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "engine/device.h"
-#include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/files/temporary_directory.h"
 

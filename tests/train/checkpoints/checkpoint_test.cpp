@@ -1,9 +1,6 @@
 #include "train/checkpoints/checkpoint.h"
 
-#include <gtest/gtest.h>
-
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "tests/harness/properties.h"
 #include "tests/train/checkpoints/contents.h"
 #include "train/checkpoints/average.h"
@@ -19,20 +16,21 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names;
 }
 
-TEST(Digest, IsTheOneOfTheStandard) {  // FIPS 180-4, the example "abc"
+using Checkpoint = FileTest;
+using Digest = FileTest;
+
+TEST_F(Digest, IsTheOneOfTheStandard) {  // FIPS 180-4, the example "abc"
   const std::string abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   EXPECT_EQ(sha256("abc"), abc);
-  const TemporaryDirectory directory;
-  write_bytes(directory / "f", "abc");
-  EXPECT_EQ(sha256_of_file(directory / "f"), abc);
+  write("f", "abc");
+  EXPECT_EQ(sha256_of_file(files_ / "f"), abc);
   const std::string large(3'000'001, 'x');  // several blocks
-  write_bytes(directory / "f", large);
-  EXPECT_EQ(sha256_of_file(directory / "f"), sha256(large));
+  write("f", large);
+  EXPECT_EQ(sha256_of_file(files_ / "f"), sha256(large));
 }
 
-TEST(Checkpoint, ComesBackBitForBit) {
-  const TemporaryDirectory directory;
-  const std::string at = directory / "checkpoints";
+TEST_F(Checkpoint, ComesBackBitForBit) {
+  const std::string at = files_ / "checkpoints";
   save_checkpoint(at, contents_of_step(12000), {});
   const NewestCheckpoint newest = load_newest_checkpoint(at);
   EXPECT_TRUE(same(newest.contents, contents_of_step(12000)));
@@ -45,36 +43,32 @@ TEST(Checkpoint, ComesBackBitForBit) {
   EXPECT_EQ(read_bytes(at + "/LATEST"), "step-00012000\n");
 }
 
-TEST(Checkpoint, KeepsTheLastOnesAndTheBest) {
-  const TemporaryDirectory directory;
+TEST_F(Checkpoint, KeepsTheLastOnesAndTheBest) {
   for (std::int64_t step = 1; step <= 5; ++step)
-    save_checkpoint(directory.path(), contents_of_step(step), {.keep = 2, .best = step == 2});
-  EXPECT_EQ(names_in(directory.path()),
+    save_checkpoint(files_.path(), contents_of_step(step), {.keep = 2, .best = step == 2});
+  EXPECT_EQ(names_in(files_.path()),
             (std::vector<std::string>{"BEST", "LATEST", "step-00000002", "step-00000004", "step-00000005"}));
-  EXPECT_EQ(read_bytes(directory / "BEST"), "step-00000002\n");
+  EXPECT_EQ(bytes("BEST"), "step-00000002\n");
 }
 
-TEST(Checkpoint, ReplacesOneOfTheSameStep) {
-  const TemporaryDirectory directory;
+TEST_F(Checkpoint, ReplacesOneOfTheSameStep) {
   CheckpointContents c = contents_of_step(7);
-  save_checkpoint(directory.path(), c, {});
+  save_checkpoint(files_.path(), c, {});
   c.state["epoch"] = 4;
-  save_checkpoint(directory.path(), c, {});
-  EXPECT_TRUE(same(load_newest_checkpoint(directory.path()).contents, c));
-  EXPECT_EQ(directory.entries(), 2);
+  save_checkpoint(files_.path(), c, {});
+  EXPECT_TRUE(same(load_newest_checkpoint(files_.path()).contents, c));
+  EXPECT_EQ(files_.entries(), 2);
 }
 
-TEST(Checkpoint, GoesOnFromWhereTheRunWasTakenBackTo) {
-  const TemporaryDirectory directory;
-  for (std::int64_t step : {10, 20, 15}) save_checkpoint(directory.path(), contents_of_step(step), {});
-  EXPECT_EQ(load_newest_checkpoint(directory.path()).contents.step, 15);
-  write_bytes(directory / "step-00000015/state.json", "{}");
-  EXPECT_EQ(load_newest_checkpoint(directory.path()).contents.step, 10);
+TEST_F(Checkpoint, GoesOnFromWhereTheRunWasTakenBackTo) {
+  for (std::int64_t step : {10, 20, 15}) save_checkpoint(files_.path(), contents_of_step(step), {});
+  EXPECT_EQ(load_newest_checkpoint(files_.path()).contents.step, 15);
+  write("step-00000015/state.json", "{}");
+  EXPECT_EQ(load_newest_checkpoint(files_.path()).contents.step, 10);
 }
 
-TEST(Checkpoint, FallsBackAndSaysWhy) {
-  const TemporaryDirectory directory;
-  const std::string at = directory.path();
+TEST_F(Checkpoint, FallsBackAndSaysWhy) {
+  const std::string at = files_.path();
   for (std::int64_t step : {1, 2, 3}) save_checkpoint(at, contents_of_step(step), {});
   std::string bytes = read_bytes(at + "/step-00000003/model.safetensors");
   const std::string before = sha256(bytes);
@@ -90,42 +84,39 @@ TEST(Checkpoint, FallsBackAndSaysWhy) {
                 at + "/step-00000002/norm_state.safetensors: cannot be opened: No such file or directory"}));
 }
 
-TEST(Checkpoint, NamesWhatIsDamaged) {
-  const TemporaryDirectory directory;
-  const std::string at = directory / "step-00000001", manifest = at + "/manifest.json";
-  const auto refusal = [&] { return message<CheckpointError>([&] { load_checkpoint(at); }); };
+TEST_F(Checkpoint, NamesWhatIsDamaged) {
+  const std::string at = files_ / "step-00000001", manifest = "step-00000001/manifest.json", said = "@" + manifest;
+  const auto refusal = [&] { return error_of<CheckpointError>([&] { load_checkpoint(at); }); };
   const auto load_with = [&](const std::string& from, const std::string& to) {
-    save_checkpoint(directory.path(), contents_of_step(1), {});
-    std::string text = read_bytes(manifest);
+    save_checkpoint(files_.path(), contents_of_step(1), {});
+    std::string text = bytes(manifest);
     text.replace(text.find(from), from.size(), to);
-    write_bytes(manifest, text);
+    write(manifest, text);
     return refusal();
   };
-  EXPECT_EQ(refusal(), manifest + ": cannot be opened: No such file or directory");
-  EXPECT_EQ(load_with("\"format_version\": 1", "\"format_version\": 2"),
-            manifest + ": format_version must be 1, got 2");
-  EXPECT_EQ(load_with("\"files\"", "\"filez\""), manifest + ": \"files\" is missing or of another type");
+  EXPECT_EQ(refusal(), said + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(load_with("\"format_version\": 1", "\"format_version\": 2"), said + ": format_version must be 1, got 2");
+  EXPECT_EQ(load_with("\"files\"", "\"filez\""), said + ": \"files\" is missing or of another type");
   EXPECT_EQ(load_with("\"model.safetensors\"", "\"other\""),
-            manifest + ": \"model.safetensors\" is missing or of another type");
-  EXPECT_EQ(load_with("{", "?"), manifest + ": is not JSON at byte 1");
-  const std::string out_of_range = load_with("\"format_version\": 1", "\"format_version\": 1e400");
-  EXPECT_TRUE(out_of_range.starts_with(manifest + ": ")) << out_of_range;
-  save_checkpoint(directory.path(), contents_of_step(1), {});
+            said + ": \"model.safetensors\" is missing or of another type");
+  EXPECT_EQ(load_with("{", "?"), said + ": is not JSON at byte 1");
+  EXPECT_TRUE(begins(load_with("\"format_version\": 1", "\"format_version\": 1e400"), said + ": "));
+  save_checkpoint(files_.path(), contents_of_step(1), {});
   std::string state = read_bytes(at + "/state.json");
   write_bytes(at + "/state.json", state.substr(1));
-  EXPECT_EQ(refusal(), at + "/state.json: must have " + std::to_string(state.size()) + " bytes by the manifest, got " +
-                           std::to_string(state.size() - 1));
-  const std::string none = directory / "none";
-  EXPECT_EQ(message<CheckpointError>([&] { load_newest_checkpoint(none); }), none + ": there are no checkpoints");
-  EXPECT_EQ(message<CheckpointError>([&] { load_newest_checkpoint(directory.path()); }),
-            directory.path() + ": none of 1 checkpoints can be loaded:\n" + refusal());
+  EXPECT_EQ(refusal(), "@step-00000001/state.json: must have " + std::to_string(state.size()) +
+                           " bytes by the manifest, got " + std::to_string(state.size() - 1));
+  EXPECT_EQ(error_of<CheckpointError>([&] { load_newest_checkpoint(files_ / "none"); }),
+            "@none: there are no checkpoints");
+  EXPECT_EQ(error_of<CheckpointError>([&] { load_newest_checkpoint(files_.path()); }),
+            files_.path() + ": none of 1 checkpoints can be loaded:\n" + refusal());
 }
 
-RC_GTEST_PROP(Checkpoint, NeverLoadsOtherValuesFromDamagedFiles, ()) {
-  static const TemporaryDirectory directory;  // saved once: bringing files to the disk takes most of the time
+RC_GTEST_PROP(CheckpointDamage, NeverLoadsOtherValuesFromDamagedFiles, ()) {
+  static const TemporaryDirectory files;  // saved once: bringing files to the disk takes most of the time
   const CheckpointContents c = contents_of_step(1);
-  const std::string at = directory / "step-00000001";
-  if (!std::filesystem::exists(at)) save_checkpoint(directory.path(), c, {});
+  const std::string at = files / "step-00000001";
+  if (!std::filesystem::exists(at)) save_checkpoint(files.path(), c, {});
   const std::string file = at + "/" + *rc::gen::elementOf(names_in(at));
   const std::string whole = read_bytes(file);
   std::string bytes = whole;

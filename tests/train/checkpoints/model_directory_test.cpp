@@ -1,9 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/checkpoints/contents.h"
 #include "train/checkpoints/checkpoint.h"
@@ -32,17 +29,18 @@ Tensor logits(Transformer& model) {
   return model.logits(translation_batch(), pass).value();
 }
 
-TEST(ModelDirectory, ComesBackBitForBit) {
+using ModelDirectory = FileTest;
+
+TEST_F(ModelDirectory, ComesBackBitForBit) {
   for (const auto& [normalizer, pre_norm] :
        {std::pair("un", true), {"ln", false}, {"deepnorm", false}, {"mabn", true}, {"rmsnorm", true}}) {
-    const TemporaryDirectory directory;
     TransformerConfig config = tiny_config(normalizer, pre_norm);
     config.share_embeddings = "none";
     config.encoder_layers = 2;
     config.dropout = 0.25;
     const auto model = used_model(config);
-    write_model_directory(directory / "m", *model);
-    const auto loaded = load_transformer(directory / "m");
+    write_model_directory(files_ / normalizer, *model);
+    const auto loaded = load_transformer(files_ / normalizer);
     EXPECT_TRUE(same_bits(loaded->values(), model->values())) << normalizer;
     EXPECT_TRUE(same_bits(loaded->state(), model->state())) << normalizer;
     EXPECT_TRUE(same_bits({{"", logits(*loaded)}}, {{"", logits(*model)}})) << normalizer;
@@ -54,22 +52,21 @@ TEST(ModelDirectory, ComesBackBitForBit) {
 }
 
 // Files of version 0.3 and before do not count skips in a row.
-TEST(ModelDirectory, MayLackTheCounterOfSkipsInARow) {
-  const TemporaryDirectory directory;
+TEST_F(ModelDirectory, MayLackTheCounterOfSkipsInARow) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"hold_on_skip", "1"}};
   const auto model = used_model(config);
-  write_model_directory(directory / "m", *model);
+  write_model_directory(files_ / "m", *model);
   NamedTensors state = model->state();
   ASSERT_GT(std::erase_if(state, [](const auto& b) { return b.first.ends_with(".skips_in_a_row"); }), 0u);
-  write_safetensors(directory / "m/norm_state.safetensors", state);
-  EXPECT_TRUE(same_bits(load_transformer(directory / "m")->state(), model->state()));
+  write_safetensors(files_ / "m/norm_state.safetensors", state);
+  EXPECT_TRUE(same_bits(load_transformer(files_ / "m")->state(), model->state()));
   EXPECT_NO_THROW(model->restore(state));
   state.erase("encoder.layer_norm.iters");
   EXPECT_ANY_THROW(model->restore(state));
 }
 
-TEST(ModelDirectory, NamesEveryOptionWithItsType) {
+TEST_F(ModelDirectory, NamesEveryOptionWithItsType) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"window", "2"}};
   const auto norm = config_json(config)["norm"];
@@ -80,10 +77,9 @@ TEST(ModelDirectory, NamesEveryOptionWithItsType) {
   EXPECT_EQ(config_json(tiny_config("deepnorm", false))["norm"]["options"].size(), 1);
 }
 
-TEST(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
-  const TemporaryDirectory directory;
+TEST_F(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
   const auto model = used_model(tiny_config("ln"));
-  const std::string at = directory / "m";
+  const std::string at = files_ / "m";
   write_model_directory(at, *model);
   std::filesystem::remove(at + "/norm_state.safetensors");
   auto tensors = model->values();
@@ -99,9 +95,8 @@ TEST(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
   EXPECT_TRUE(same_bits(loaded->values(), tensors));
 }
 
-TEST(ModelDirectory, IsFoundInARun) {
-  const TemporaryDirectory directory;
-  const std::string run = directory / "run", checkpoints = run + "/checkpoints";
+TEST_F(ModelDirectory, IsFoundInARun) {
+  const std::string run = files_ / "run", checkpoints = run + "/checkpoints", words = "/vocabulary/words.txt";
   const auto model = used_model(tiny_config());
   const auto contents = [&](std::int64_t step) {
     CheckpointContents c;
@@ -112,7 +107,7 @@ TEST(ModelDirectory, IsFoundInARun) {
   const auto companions = [&](const std::string& to) {
     write_model_config(to, *model);
     std::filesystem::create_directory(to + "/vocabulary");
-    write_bytes(to + "/vocabulary/words.txt", "a\nb\n");
+    write_bytes(to + words, "a\nb\n");
   };
   save_checkpoint(checkpoints, contents(1), {.companions = companions});
   save_checkpoint(checkpoints, contents(2), {.companions = companions});
@@ -124,47 +119,43 @@ TEST(ModelDirectory, IsFoundInARun) {
   EXPECT_EQ(find_model_directory(checkpoints), best);
   EXPECT_EQ(find_model_directory(best), best);
   EXPECT_TRUE(same_bits(load_transformer(run)->values(), model->values()));
-  EXPECT_EQ(read_bytes(best + "/vocabulary/words.txt"), "a\nb\n");
+  EXPECT_EQ(read_bytes(best + words), "a\nb\n");
   EXPECT_EQ(load_checkpoint(best).step, 3);
-  for (const char* file : {"/config.json", "/vocabulary/words.txt"})
+  for (const std::string& file : {std::string("/config.json"), words})
     EXPECT_EQ(std::filesystem::hard_link_count(best + file), 1u) << file;
 
-  write_bytes(directory / "other", "a\nc\n");
-  std::filesystem::remove(best + "/vocabulary/words.txt");
-  std::filesystem::rename(directory / "other", best + "/vocabulary/words.txt");
-  const std::string damage = best + "/vocabulary/words.txt: must have SHA-256 ";
-  EXPECT_EQ(message<CheckpointError>([&] { load_model(run); }).substr(0, damage.size()), damage);
-  EXPECT_EQ(message<CheckpointError>([&] { load_checkpoint(best); }).substr(0, damage.size()), damage);
-  write_bytes(best + "/vocabulary/words.txt", "a\nb\n");
+  write_bytes(files_ / "other", "a\nc\n");
+  std::filesystem::remove(best + words);
+  std::filesystem::rename(files_ / "other", best + words);
+  const std::string damage = best + words + ": must have SHA-256 ";
+  EXPECT_TRUE(begins(message<CheckpointError>([&] { load_model(run); }), damage));
+  EXPECT_TRUE(begins(message<CheckpointError>([&] { load_checkpoint(best); }), damage));
+  write_bytes(best + words, "a\nb\n");
   write_bytes(best + "/optimizer.safetensors", "");
   EXPECT_EQ(message<CheckpointError>([&] { load_model(run); }), "no error");
-  EXPECT_EQ(message<CheckpointError>([&] { find_model_directory(directory.path()); }),
-            directory.path() + ": is no model: it has no config.json, and no checkpoint that has one");
-  EXPECT_EQ(message<CheckpointError>([&] { find_model_directory(directory / "no"); }),
-            (directory / "no") + ": there is no such file or directory");
+  EXPECT_EQ(message<CheckpointError>([&] { find_model_directory(files_.path()); }),
+            files_.path() + ": is no model: it has no config.json, and no checkpoint that has one");
+  EXPECT_EQ(error_of<CheckpointError>([&] { find_model_directory(files_ / "no"); }),
+            "@no: there is no such file or directory");
 }
 
-TEST(ModelDirectory, IsNotWrittenOver) {
-  const TemporaryDirectory directory;
+TEST_F(ModelDirectory, IsNotWrittenOver) {
   const auto model = used_model(tiny_config());
-  std::filesystem::create_directories(directory / "vocabulary");
-  write_bytes(directory / "vocabulary/words.txt", "a\n");
-  write_model_directory(directory / "m", *model, directory / "vocabulary");
-  EXPECT_EQ(read_bytes(directory / "m/vocabulary/words.txt"), "a\n");
-  EXPECT_EQ(message<FileError>([&] { write_model_directory(directory / "m", *model); }),
-            (directory / "m") + ": there is a model already");
+  write("vocabulary/words.txt", "a\n");
+  write_model_directory(files_ / "m", *model, files_ / "vocabulary");
+  EXPECT_EQ(bytes("m/vocabulary/words.txt"), "a\n");
+  EXPECT_EQ(error_of<FileError>([&] { write_model_directory(files_ / "m", *model); }), "@m: there is a model already");
 }
 
-TEST(ModelDirectory, IsNotWrittenWithNumbersThatAreNotFinite) {
-  const TemporaryDirectory directory;
+TEST_F(ModelDirectory, IsNotWrittenWithNumbersThatAreNotFinite) {
   const auto model = used_model(tiny_config("un"));
   model->state().at("encoder.layer_norm.run_var").data<float>()[3] = NAN;
-  EXPECT_EQ(message<NonFiniteError>([&] { write_model_directory(directory / "m", *model); }),
-            (directory / "m") + ": is not written, for the model would have encoder.layer_norm.run_var: nan at [3]");
-  EXPECT_FALSE(std::filesystem::exists(directory / "m"));
+  EXPECT_EQ(error_of<NonFiniteError>([&] { write_model_directory(files_ / "m", *model); }),
+            "@m: is not written, for the model would have encoder.layer_norm.run_var: nan at [3]");
+  EXPECT_FALSE(exists("m"));
 }
 
-class Malformed : public ::testing::Test {
+class Malformed : public FileTest {
  protected:
   Malformed() : model_(used_model(tiny_config("un"))) {
     write_model_directory(at_, *model_);
@@ -181,13 +172,12 @@ class Malformed : public ::testing::Test {
   }
   // The message of load_model without the file that it must name.
   std::string without(const std::string& file) {
-    const std::string refusal = message<CheckpointError>([&] { load_model(at_); });
-    EXPECT_EQ(refusal.substr(0, at_.size() + file.size()), at_ + file);
-    return refusal.substr(std::min(refusal.size(), at_.size() + file.size()));
+    const std::string refusal = error_of<CheckpointError>([&] { load_model(at_); });
+    EXPECT_TRUE(begins(refusal, "@m" + file));
+    return refusal.substr(std::min(refusal.size(), 2 + file.size()));
   }
 
-  TemporaryDirectory directory_;
-  std::string at_ = directory_ / "m";
+  std::string at_ = files_ / "m";
   std::unique_ptr<Transformer> model_;
   json config_;
 };
@@ -234,8 +224,7 @@ TEST_F(Malformed, Config) {
   EXPECT_EQ(with_config(c), "\"model\" is missing");
   c = config_;
   c["norm"] = {{"name", "una"}};
-  const std::string no_such = "there is no normalizer \"una\"; did you mean \"un\"? There are: ";
-  EXPECT_EQ(with_config(c).substr(0, no_such.size()), no_such);
+  EXPECT_TRUE(begins(with_config(c), "there is no normalizer \"una\"; did you mean \"un\"? There are: "));
 }
 
 TEST_F(Malformed, SizesThatTheFileDoesNotBearOutTakeNoMemory) {
@@ -251,33 +240,30 @@ TEST_F(Malformed, SizesThatTheFileDoesNotBearOutTakeNoMemory) {
 }
 
 TEST_F(Malformed, Tensors) {
-  const auto parameters = model_->values(), state = model_->state();
-  auto t = parameters;
-  t.erase("decoder.layers.0.self_attn.q_proj.bias");
-  EXPECT_EQ(with_tensors("/model.safetensors", t),
+  const NamedTensors parameters = model_->values();
+  const auto with = [&](const std::string& name, const Tensor& tensor) {
+    NamedTensors t = parameters;
+    t.erase(name);
+    if (tensor.defined()) t[name] = tensor;
+    return with_tensors("/model.safetensors", t);
+  };
+  EXPECT_EQ(with("decoder.layers.0.self_attn.q_proj.bias", {}),
             "must have a tensor decoder.layers.0.self_attn.q_proj.bias [8] by config.json, which is missing");
-  t = parameters;
-  t["decoder.output_projection.bias"] = Tensor::zeros({11}, DType::f32);
-  EXPECT_EQ(with_tensors("/model.safetensors", t),
+  EXPECT_EQ(with("decoder.output_projection.bias", Tensor::zeros({11}, DType::f32)),
             "has a tensor decoder.output_projection.bias, which config.json does not mention");
-  t = parameters;
-  t["encoder.layer_norm.weight"] = Tensor::zeros({9}, DType::f32);
-  EXPECT_EQ(with_tensors("/model.safetensors", t),
+  EXPECT_EQ(with("encoder.layer_norm.weight", Tensor::zeros({9}, DType::f32)),
             "tensor encoder.layer_norm.weight must be [8] by config.json, got [9]");
-  t = parameters;
-  t["encoder.layer_norm.weight"] = Tensor::zeros({8}, DType::i32);
-  EXPECT_EQ(with_tensors("/model.safetensors", t),
+  EXPECT_EQ(with("encoder.layer_norm.weight", Tensor::zeros({8}, DType::i32)),
             "tensor encoder.layer_norm.weight must be of floating point, got i32");
-  t = parameters;
-  t["encoder.layer_norm.weight"] = Tensor::full({8}, 1e300, DType::f64);
-  EXPECT_EQ(with_tensors("/model.safetensors", t), "tensor encoder.layer_norm.weight must be finite, got inf at [0]");
+  EXPECT_EQ(with("encoder.layer_norm.weight", Tensor::full({8}, 1e300, DType::f64)),
+            "tensor encoder.layer_norm.weight must be finite, got inf at [0]");
   write_bytes(at_ + "/model.safetensors", "abc");
   EXPECT_EQ(without("/model.safetensors: "), "is not a safetensors file; it looks like text");
   write_safetensors(at_ + "/model.safetensors", parameters);
 
-  t = state;
-  t["encoder.layer_norm.iters"] = Tensor::zeros({}, DType::f32);
-  EXPECT_EQ(with_tensors("/norm_state.safetensors", t), "tensor encoder.layer_norm.iters must be i64, got f32");
+  NamedTensors state = model_->state();
+  state["encoder.layer_norm.iters"] = Tensor::zeros({}, DType::f32);
+  EXPECT_EQ(with_tensors("/norm_state.safetensors", state), "tensor encoder.layer_norm.iters must be i64, got f32");
   std::filesystem::remove(at_ + "/norm_state.safetensors");
   EXPECT_EQ(without("/norm_state.safetensors: "), "cannot be opened: No such file or directory");
 }

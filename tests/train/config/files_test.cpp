@@ -12,8 +12,6 @@
 #include "models/normalizers/normalizer.h"
 #include "models/transformer/transformer.h"
 #include "models/vit/vit.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
 #include "tests/train/program.h"
 #include "train/config/config.h"
 #include "train/runs/setup.h"
@@ -22,21 +20,14 @@
 namespace foldgrad::testing {
 namespace {
 
-struct ConfigFiles : ::testing::Test {
-  void write(const std::string& name, const std::string& text) { write_bytes(directory_ / name, text); }
-  ExperimentConfig read(const std::string& name) { return read_config(directory_ / name); }
-  // Returns the message for a configuration that is refused, without its directory.
+struct ConfigFiles : FileTest {
+  ExperimentConfig read(const std::string& name) { return read_config(files_ / name); }
   std::string refusal(const std::string& name) {
-    std::string text = message<ConfigError>([&] { read(name); });
-    for (std::size_t at; (at = text.find(directory_.path())) != std::string::npos;)
-      text.erase(at, directory_.path().size() + 1);
-    return text;
+    return error_of<ConfigError>([&] { read(name); });
   }
-  const TemporaryDirectory directory_;
 };
 
 TEST_F(ConfigFiles, GiveWhatDiffersFromTheirBase) {
-  std::filesystem::create_directory(directory_ / "more");
   write("base.toml", "[train]\nlr = 1\nseed = 7\n[norm.un]\nwindow = 2\nwarmup = 3\n");
   write("middle.toml", "base = \"base.toml\"\nnorm.name = 'un'\nnorm.un.window = 6\ntrain.lr = 2\n");
   write("more/last.toml", "base = '../middle.toml'\n[train]\nlr = 3\n[data]\ntest = 'base'\n");
@@ -47,15 +38,14 @@ TEST_F(ConfigFiles, GiveWhatDiffersFromTheirBase) {
   EXPECT_EQ(c.model.normalizer_options, (std::map<std::string, std::string>{{"window", "6"}, {"warmup", "3"}}));
   EXPECT_EQ(read("middle.toml").train.lr, 2);
   EXPECT_EQ(parse_config(config_text(c), "whole.toml"), c);
-  EXPECT_EQ(read_config(directory_ / "more/last.toml", {"train.lr=4"}).train.lr, 4);
+  EXPECT_EQ(read_config(files_ / "more/last.toml", {"train.lr=4"}).train.lr, 4);
   EXPECT_THROW(read("absent.toml"), FileError);
 }
 
 TEST_F(ConfigFiles, NameBothPlacesOfValuesThatDoNotGoTogether) {
   write("a.toml", "[train]\nschedule = 'cosine'\nsteps = 60\n\nwarmup = 50\nlr = 0.5\n");
   const auto refused = [&](const std::vector<std::string>& settings) {
-    const std::string text = read_bytes(directory_ / "a.toml");
-    return message<ConfigError>([&] { parse_config(text, "a.toml", settings); });
+    return message<ConfigError>([&] { parse_config(bytes("a.toml"), "a.toml", settings); });
   };
   EXPECT_EQ(refused({}), "no error");
   EXPECT_EQ(refused({"train.steps=50"}),
@@ -84,10 +74,10 @@ TEST_F(ConfigFiles, NameTheFileInWhichAValueStands) {
   write("same.toml", "base = 'base.toml'\n");
   write("own.toml", "base = 'base.toml'\ntrain.lr = -1\n");
   write("epochs.toml", "base = 'base.toml'\ntrain.lr = 1\ntrain.epochs = 2\n");
-  EXPECT_EQ(refusal("same.toml"), "base.toml:3: train.lr must be a number above 0, got 0");
-  EXPECT_EQ(refusal("own.toml"), "own.toml:2: train.lr must be a number above 0, got -1");
+  EXPECT_EQ(refusal("same.toml"), "@base.toml:3: train.lr must be a number above 0, got 0");
+  EXPECT_EQ(refusal("own.toml"), "@own.toml:2: train.lr must be a number above 0, got -1");
   EXPECT_EQ(refusal("epochs.toml"),
-            "base.toml:4: set train.steps or train.epochs, not both; train.epochs is 2, and 0 turns epochs off");
+            "@base.toml:4: set train.steps or train.epochs, not both; train.epochs is 2, and 0 turns epochs off");
 }
 
 TEST_F(ConfigFiles, RefuseBasesThatAreNone) {
@@ -99,14 +89,14 @@ TEST_F(ConfigFiles, RefuseBasesThatAreNone) {
   write("empty.toml", "base = ''\n");
   write("broken.toml", "base = 'no.toml'\n");
   write("no.toml", "\n=\n");
-  EXPECT_EQ(refusal("circle.toml"), "next.toml:1: base leads in a circle: circle.toml -> next.toml -> ./circle.toml");
-  EXPECT_EQ(refusal("itself.toml"), "itself.toml:1: base leads in a circle: itself.toml -> itself.toml");
-  EXPECT_EQ(refusal("absent.toml"), "absent.toml:2: base: x.toml: cannot be opened: No such file or directory");
-  EXPECT_EQ(refusal("number.toml"), "number.toml:1: base must be the path of a configuration, got 1");
-  EXPECT_EQ(refusal("empty.toml"), "empty.toml:1: base must be the path of a configuration, got \"\"");
-  EXPECT_EQ(refusal("broken.toml").substr(0, 11), "no.toml:2: ");
+  EXPECT_EQ(refusal("circle.toml"), "@next.toml:1: base leads in a circle: @circle.toml -> @next.toml -> @./circle.toml");
+  EXPECT_EQ(refusal("itself.toml"), "@itself.toml:1: base leads in a circle: @itself.toml -> @itself.toml");
+  EXPECT_EQ(refusal("absent.toml"), "@absent.toml:2: base: @x.toml: cannot be opened: No such file or directory");
+  EXPECT_EQ(refusal("number.toml"), "@number.toml:1: base must be the path of a configuration, got 1");
+  EXPECT_EQ(refusal("empty.toml"), "@empty.toml:1: base must be the path of a configuration, got \"\"");
+  EXPECT_TRUE(begins(refusal("broken.toml"), "@no.toml:2: "));
   write("typo.toml", "bse = 'no.toml'\n");
-  EXPECT_EQ(refusal("typo.toml"), "typo.toml:1: there is no key bse; did you mean base?");
+  EXPECT_EQ(refusal("typo.toml"), "@typo.toml:1: there is no key bse; did you mean base?");
 }
 
 std::vector<std::filesystem::path> configs() {

@@ -1,15 +1,11 @@
 // How files come from the net and out of archives, and where they lie.
 #include "train/data/fetch.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "tests/train/data/http_server.h"
 #include "train/system/digest.h"
 
@@ -18,7 +14,7 @@ namespace {
 
 const std::string kContent = "What a long file this is, from beginning to end.";
 
-class DownloadTest : public ::testing::Test {
+class DownloadTest : public FileTest {
  protected:
   void SetUp() override {
     if (!python_available()) GTEST_SKIP() << "there is no python3";
@@ -34,27 +30,26 @@ class DownloadTest : public ::testing::Test {
     return d;
   }
   std::string log() { return read_bytes(served_ / "log"); }
-  bool part_is_there() { return std::filesystem::exists(files_ / "new/file.part"); }
 
-  TemporaryDirectory served_, files_, home_;
+  TemporaryDirectory served_, home_;
   std::optional<HttpServer> server_;
 };
 
-TEST(DownloadWithoutCurl, SaysWhatIsMissing) {
-  TemporaryDirectory files;
+using DownloadWithoutCurl = FileTest;
+
+TEST_F(DownloadWithoutCurl, SaysWhatIsMissing) {
   const std::string path = getenv("PATH");
-  setenv("PATH", (files / "empty").c_str(), 1);
-  EXPECT_EQ(message<FileError>([&] {
-              download({{"http://127.0.0.1:1/file"}, sha256(kContent), files / "file"});
-            }),
+  const Download wanted{{"http://127.0.0.1:1/file"}, sha256(kContent), files_ / "file"};
+  setenv("PATH", (files_ / "empty").c_str(), 1);
+  EXPECT_EQ(message<FileError>([&] { download(wanted); }),
             "curl: there is no such program, which fetches files (apt-get install curl)");
   setenv("PATH", path.c_str(), 1);
 }
 
 TEST_F(DownloadTest, TakesTheFirstMirrorThatHasTheFile) {
   download(wanted({"plain/absent", "plain/file"}));
-  EXPECT_EQ(read_bytes(files_ / "new/file"), kContent);
-  EXPECT_FALSE(part_is_there());
+  EXPECT_EQ(bytes("new/file"), kContent);
+  EXPECT_FALSE(exists("new/file.part"));
   download(wanted({"plain/absent"}));  // it is there already
   EXPECT_EQ(log(), "/plain/file \n");
 }
@@ -76,11 +71,10 @@ TEST_F(DownloadTest, APartIsResumedWhereItCanBe) {
                                              {"bare/file", longer, "/bare/file \n"},
                                              {"bare/file", other, "/bare/file \n"}}) {
     for (const std::string& old : {files_ / "new/file", served_ / "log"}) std::filesystem::remove(old);
-    std::filesystem::create_directories(files_ / "new");
-    write_bytes(files_ / "new/file.part", part);
+    write("new/file.part", part);
     download(wanted({path}));
-    EXPECT_EQ(read_bytes(files_ / "new/file"), kContent) << path << " " << part;
-    EXPECT_FALSE(part_is_there());
+    EXPECT_EQ(bytes("new/file"), kContent) << path << " " << part;
+    EXPECT_FALSE(exists("new/file.part"));
     EXPECT_EQ(requests.empty() ? "" : log(), requests) << path << " " << part;
   }
 }
@@ -92,37 +86,37 @@ TEST_F(DownloadTest, RefusesAnotherDigestAndNamesAllThatOneNeeds) {
             other.path + ": could not be fetched:\n  " + other.urls[0] + ": has SHA-256 " + sha256(kContent) + "\n  " +
                 other.urls[1] + ": The requested URL returned error: 404\n  The file must have SHA-256 " +
                 other.sha256 + ". If you have it from elsewhere, give --from-file FILE, or put it there.");
-  EXPECT_FALSE(std::filesystem::exists(other.path));
-  EXPECT_FALSE(part_is_there());
+  EXPECT_FALSE(exists("new/file"));
+  EXPECT_FALSE(exists("new/file.part"));
 }
 
 TEST_F(DownloadTest, ADeadLinkIsAMessage) {
   Download dead = wanted({"plain/file"});
   server_.reset();
   const std::string text = message<FileError>([&] { download(dead); });
-  EXPECT_NE(text.find(dead.urls[0] + ": Failed to connect"), std::string::npos) << text;
-  EXPECT_NE(text.find(dead.sha256), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, dead.urls[0] + ": Failed to connect"));
+  EXPECT_TRUE(contains(text, dead.sha256));
 }
 
-TEST(TakeFile, CopiesWhatHasTheDigest) {
-  const TemporaryDirectory files;
-  write_bytes(files / "mine", kContent);
-  const Download wanted{{}, sha256(kContent), files / "a/b"};
-  take_file(files / "mine", wanted);
-  EXPECT_EQ(read_bytes(files / "a/b"), kContent);
-  write_bytes(files / "mine", "else");
-  EXPECT_EQ(message<FileError>([&] { take_file(files / "mine", wanted); }),
-            files / "mine" + ": must have SHA-256 " + wanted.sha256 + ", got " + sha256("else"));
+using TakeFile = FileTest;
+
+TEST_F(TakeFile, CopiesWhatHasTheDigest) {
+  write("mine", kContent);
+  const Download wanted{{}, sha256(kContent), files_ / "a/b"};
+  take_file(files_ / "mine", wanted);
+  EXPECT_EQ(bytes("a/b"), kContent);
+  write("mine", "else");
+  EXPECT_EQ(error_of<FileError>([&] { take_file(files_ / "mine", wanted); }),
+            "@mine: must have SHA-256 " + wanted.sha256 + ", got " + sha256("else"));
 }
 
 // An archive as the published ones are: a folder with records and other files.
-class FetchImages : public ::testing::Test {
+class FetchImages : public FileTest {
  protected:
   FetchImages() {
-    std::filesystem::create_directory(files_ / "pictures");
-    write_bytes(files_ / "pictures/train.bin", "twelve");
-    write_bytes(files_ / "pictures/test.bin", "three");
-    write_bytes(files_ / "pictures/readme.html", "see there");
+    write("pictures/train.bin", "twelve");
+    write("pictures/test.bin", "three");
+    write("pictures/readme.html", "see there");
     pack();
   }
   void pack() {
@@ -134,7 +128,6 @@ class FetchImages : public ::testing::Test {
   }
   bool there(const std::string& file) { return std::filesystem::exists(root_ + "/" + file); }
 
-  TemporaryDirectory files_;
   const std::string archive_ = files_ / "it's mine.tar.gz", root_ = files_ / "it's the root/pictures";
   DataSet set_{.name = "small",
                .about = "",
@@ -163,7 +156,7 @@ TEST_F(FetchImages, PutsWhatTheArchiveHoldsInPlace) {
 }
 
 TEST_F(FetchImages, FilesInTheArchiveAreComparedBeforeAnyIsPutInPlace) {
-  write_bytes(files_ / "pictures/train.bin", "dozen!");
+  write("pictures/train.bin", "dozen!");
   pack();
   EXPECT_EQ(error({archive_}), root_ + "/unpacked/pictures/train.bin: must have SHA-256 " + sha256("twelve") +
                                    ", got " + sha256("dozen!"));

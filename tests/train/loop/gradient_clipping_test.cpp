@@ -156,9 +156,8 @@ TEST(GradientClipping, Errors) {
   EXPECT_EQ(message_of([] { clip_by_norm({}, 1); }), "clip_by_norm: there are no parameters");
   EXPECT_EQ(message_of([&] { clip_by_norm({&w}, 0); }), "clip_by_norm: max_norm must be positive, got 0");
   EXPECT_EQ(message_of([&] { clip_by_norm({&h}, 1); }), "clip_by_norm: h must be f32 or f64, got bf16 [2] on cpu");
-  EXPECT_EQ(message_of([&] {
-              clip_adaptively({&w, &d}, 1);
-            }),
+  const std::vector<Parameter*> both{&w, &d};
+  EXPECT_EQ(message_of([&] { clip_adaptively(both, 1); }),
             "clip_adaptively: d must be f32 [2] on cpu, to go with w, which is f32 [2] on cpu, got f64 [2] on cpu");
   EXPECT_EQ(message_of([&] { clip_adaptively({&w, &none}, 1); }), "clip_adaptively: n has no gradient");
   for (const double clipping : {-1, 0})

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "tests/engine/parallel/wired_processes.h"
-#include "tests/harness/compare.h"
 #include "tests/train/tiny_training.h"
 
 namespace foldgrad::testing {

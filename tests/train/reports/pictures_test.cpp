@@ -39,14 +39,12 @@ constexpr const char* kRunLog = R"({"event":"start","step":0,"steps":300,"norm":
 {"event":"end","step":300,"outcome":"finished"}
 )";
 
-class TensorBoard : public ::testing::Test {
+class TensorBoard : public FileTest {
  protected:
   std::string run(const std::string& name) {
-    std::filesystem::create_directories(files_ / name);
-    write_bytes(files_ / name + "/log.jsonl", kRunLog);
+    write(name + "/log.jsonl", kRunLog);
     return files_ / name;
   }
-  TemporaryDirectory files_;
 };
 
 TEST(Crc32c, OfRfc3720) {

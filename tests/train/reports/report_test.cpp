@@ -1,11 +1,8 @@
 #include "train/reports/report.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
 #include "tests/train/program.h"
 
 namespace foldgrad::testing {
@@ -21,17 +18,15 @@ constexpr const char* kLog = R"({"event":"start","step":0,"steps":9,"norm":"un",
 {"event":"end","step":9,"outcome":"finished"}
 )";
 
-class Report : public ::testing::Test {
+class Report : public FileTest {
  protected:
   std::string run(const std::string& name, const std::string& log) {
-    std::filesystem::create_directory(files_ / name);
-    write_bytes(files_ / name + "/log.jsonl", log);
+    write(name + "/log.jsonl", log);
     return files_ / name;
   }
   std::string refusal(const std::string& path) {
-    return message<FileError>([&] { read_run_log(path); });
+    return error_of<FileError>([&] { read_run_log(path); });
   }
-  TemporaryDirectory files_;
 };
 
 TEST_F(Report, SummaryOfALog) {
@@ -89,15 +84,17 @@ TEST_F(Report, SettingsThatDifferHaveALineEach) {
             "model.family  vit  cct\n"
             "keys that not every run has: model.convolutions model.patch\n");
   write_bytes(c + "/config.toml", "[train");
-  const std::string refusal = message<FileError>([&] { differences_table(read_run_logs({b, c})); });
-  EXPECT_TRUE(begins(refusal, c + "/config.toml: is no TOML"));
+  EXPECT_TRUE(begins(error_of<FileError>([&] {
+                       differences_table(read_run_logs({b, c}));
+                     }),
+                     "@c/config.toml: is no TOML"));
 }
 
 TEST_F(Report, ShowsWhatATaskLeavesForIt) {
-  const std::string plain = run("plain", kLog), seen = run("seen", kLog), path = seen + "/exhibits.json";
+  const std::string plain = run("plain", kLog), seen = run("seen", kLog);
   const std::string exhibits = R"([{"title":"t","note":"n","matrix":{"names":["a"],"counts":[[1]]}},)"
                                R"({"title":"t","note":"n","pictures":[{"caption":"c","png":"Zg=="}]}])";
-  write_bytes(path, exhibits);
+  write("seen/exhibits.json", exhibits);
   const auto data = report_data(read_run_logs({plain, seen}));
   EXPECT_FALSE(data["runs"][0].contains("exhibits"));
   EXPECT_EQ(data["runs"][1]["exhibits"].dump(), exhibits);
@@ -105,8 +102,10 @@ TEST_F(Report, ShowsWhatATaskLeavesForIt) {
        {"{", "7", "{}", "[7]", "[{}]", R"([{"title":"t","note":"n"}])",
         R"([{"title":"t","note":"n","matrix":{"names":["a"]}}])", R"([{"title":"t","note":"n","matrix":[]}])",
         R"([{"title":"t","pictures":[]}])", R"([{"note":"t","pictures":[]}])"}) {
-    write_bytes(path, bad);
-    EXPECT_EQ(message<FileError>([&] { report_data({read_run_log(seen)}); }), path + ": is no list of exhibits") << bad;
+    write("seen/exhibits.json", bad);
+    EXPECT_EQ(error_of<FileError>([&] { report_data({read_run_log(seen)}); }),
+              "@seen/exhibits.json: is no list of exhibits")
+        << bad;
   }
 }
 
@@ -141,15 +140,14 @@ TEST_F(Report, LogsOfRunsThatGoOn) {
   EXPECT_EQ(summary_of(read_run_log(run("a", start + "{\"event\":\"tra"))).outcome, "unfinished");
   const std::string diverged = start + "{\"event\":\"diverged\",\"step\":3,\"message\":\"m\"}\n";
   EXPECT_EQ(summary_of(read_run_log(run("b", diverged))).outcome, "diverged");
-  EXPECT_EQ(refusal(run("c", start + "[]\n")), files_ / "c/log.jsonl: line 2 is no event");
+  EXPECT_EQ(refusal(run("c", start + "[]\n")), "@c/log.jsonl: line 2 is no event");
   for (const char* wrong : {"{}", R"({"event":1,"step":0})", R"({"event":"train"})", R"({"event":"train","step":"0"})",
                             R"({"event":"layers","step":0,"normalizers":{}})",
                             R"({"event":"layers","step":0,"gradient_norms":{},"normalizers":[]})",
                             R"({"event":"layers","step":0,"gradient_norms":{},"normalizers":{"a":1}})"})
-    EXPECT_EQ(refusal(run("c", start + wrong + "\n")), files_ / "c/log.jsonl: line 2 is no event") << wrong;
-  EXPECT_EQ(refusal(files_ / "d"), files_ / "d: is no run: it has no log.jsonl");
-  EXPECT_EQ(refusal(files_.path()), files_.path() + ": is no run: it has no log.jsonl; runs in it: " + files_ / "a " +
-                                        files_ / "b " + files_ / "c");
+    EXPECT_EQ(refusal(run("c", start + wrong + "\n")), "@c/log.jsonl: line 2 is no event") << wrong;
+  EXPECT_EQ(refusal(files_ / "d"), "@d: is no run: it has no log.jsonl");
+  EXPECT_EQ(refusal(files_.path()), files_.path() + ": is no run: it has no log.jsonl; runs in it: @a @b @c");
 }
 
 TEST_F(Report, DataHaveSettingsAndGroupsOfSeeds) {
@@ -178,14 +176,13 @@ TEST_F(Report, DataHaveSettingsAndGroupsOfSeeds) {
 
 TEST_F(Report, DataHaveTheFilesThatAreThere) {
   const std::string path = run("a", kLog);
-  std::filesystem::create_directory(path + "/samples");
-  write_bytes(path + "/samples/step-00000005.txt", "the first");
-  write_bytes(path + "/samples/step-00000009.txt", "the last");
-  write_bytes(path + "/env.json", "{}");
+  write("a/samples/step-00000005.txt", "the first");
+  write("a/samples/step-00000009.txt", "the last");
+  write("a/env.json", "{}");
   EXPECT_EQ(report_data({read_run_log(path)})["runs"][0]["files"],
             nlohmann::ordered_json::parse(R"([{"title": "Samples of the last validation", "text": "the last"},
                                               {"title": "env.json", "text": "{}"}])"));
-  write_bytes(path + "/config.toml", "lr =");
+  write("a/config.toml", "lr =");
   const RunLog log = read_run_log(path);
   EXPECT_TRUE(begins(message<FileError>([&] { report_data({log}); }), path + "/config.toml: is no TOML: "));
 }
@@ -233,30 +230,27 @@ TEST_F(Report, FieldsOfOtherKindsAreLeftOut) {
 TEST_F(Report, IsOpenedInTheBrowser) {
   run("a", kLog);
   const std::string path = std::getenv("PATH"), page = files_ / "a/report.html", bin = files_ / "bin";
-  std::filesystem::create_directory(bin);
-  const auto report_with = [&](const std::string& script) {
-    write_bytes(bin + "/xdg-open", script);
-    std::filesystem::permissions(bin + "/xdg-open", std::filesystem::perms::owner_all);
-    setenv("PATH", (bin + ":" + path).c_str(), 1);
+  const auto report_in = [&](const std::string& search_path) {
+    setenv("PATH", search_path.c_str(), 1);
     const ProgramResult r = run_program("report --open " + files_ / "a");
     setenv("PATH", path.c_str(), 1);
     EXPECT_EQ(r.exit_code, 0);
     EXPECT_EQ(r.out, page + "\n");
     return r.err;
   };
+  const auto report_with = [&](const std::string& script) {
+    write("bin/xdg-open", script);
+    std::filesystem::permissions(bin + "/xdg-open", std::filesystem::perms::owner_all);
+    return report_in(bin + ":" + path);
+  };
   EXPECT_EQ(report_with("#!/bin/sh\necho opening\necho \"$@\" >" + files_ / "opened\n"), "");
-  EXPECT_EQ(read_bytes(files_ / "opened"), page + "\n");
+  EXPECT_EQ(bytes("opened"), page + "\n");
   EXPECT_EQ(report_with("#!/bin/sh\nexit 3\n"), "warning: --open: xdg-open could not show " + page + "\n");
   std::filesystem::remove(bin + "/xdg-open");
-  setenv("PATH", bin.c_str(), 1);
-  const ProgramResult none = run_program("report --open " + files_ / "a");
-  setenv("PATH", path.c_str(), 1);
-  EXPECT_EQ(none.exit_code, 0);
-  EXPECT_EQ(none.err, "warning: --open: there is no program xdg-open (apt-get install xdg-utils)\n");
+  EXPECT_EQ(report_in(bin), "warning: --open: there is no program xdg-open (apt-get install xdg-utils)\n");
 }
 
 TEST_F(Report, Commands) {
-  for (const char* folder : {"x", "y"}) std::filesystem::create_directory(files_ / folder);
   const std::string a = run("x/un", kLog), b = run("y/un", kLog);
   const ProgramResult report = run_program("report " + a), table = run_program("compare --json " + a + " " + b),
                       twice = run_program("compare " + a + " " + a), absent = run_program("compare " + files_ / "b");
@@ -289,9 +283,8 @@ TEST(RunNames, AreTheFewestLastPartsThatTellApart) {
 
 TEST(RunNames, ErrorsNameThePath) {
   EXPECT_EQ(message<std::invalid_argument>([] { distinct_names({"/"}); }), "runs: / is no directory of a run");
-  EXPECT_EQ(message<std::invalid_argument>([] {
-              distinct_names({"a/un", "b", "./a//un/"});
-            }),
+  const Names twice{"a/un", "b", "./a//un/"};
+  EXPECT_EQ(message<std::invalid_argument>([&] { distinct_names(twice); }),
             "runs: each must be given once, got ./a//un/ twice");
 }
 

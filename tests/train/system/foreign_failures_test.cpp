@@ -8,23 +8,15 @@
 namespace foldgrad::testing {
 namespace {
 
-// Runs `arguments` behind something that a shell does first.
-ProgramResult run_after(const std::string& first, const std::string& arguments) {
-  const TemporaryDirectory directory;
-  const std::string out = directory / "out", err = directory / "err";
-  const int status = std::system((first + " '" + program() + "' " + arguments + " >" + out + " 2>" + err).c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(out), read_bytes(err)};
-}
-
 TEST(Environment, ThreadsAreCheckedLikeTheOption) {
+  const auto norms = [](const std::string& threads) { return run_after("OMP_NUM_THREADS=" + threads + " ", "norms"); };
   for (const char* threads : {"999999999999", "1025", "0", "-1", "4,0"}) {
-    const ProgramResult r = run_after("OMP_NUM_THREADS=" + std::string(threads), "norms");
+    const ProgramResult r = norms(threads);
     EXPECT_EQ(r.exit_code, 2) << threads;
     EXPECT_TRUE(r.err.ends_with("error: $OMP_NUM_THREADS must be in [1, 1024], got \"" + std::string(threads) + "\"\n"))
         << r.err;
   }
-  for (const char* threads : {"1", "1024", "4,2"})
-    EXPECT_EQ(run_after("OMP_NUM_THREADS=" + std::string(threads), "norms").exit_code, 0) << threads;
+  for (const char* threads : {"1", "1024", "4,2"}) EXPECT_EQ(norms(threads).exit_code, 0) << threads;
 }
 
 // AddressSanitizer needs terabytes of addresses. CUDA's libraries need gigabytes, and where they do not fit the
@@ -36,7 +28,7 @@ TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
   // libgomp makes a team of one thread anew in each parallel region, and ends the process where it finds no memory for
   // it; that of two it keeps.
   const auto train = [&](const std::string& set) {
-    return run_after("OMP_NUM_THREADS=2; ulimit -v 700000;",
+    return run_after("OMP_NUM_THREADS=2; ulimit -v 700000; ",
                      "train " + files / "c.toml" + " --out " + files / "run" + " --set " + set);
   };
   // One allocation that is too large, and small ones until nothing is left: then destructors have nothing to go by.

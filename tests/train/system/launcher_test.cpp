@@ -49,14 +49,11 @@ TEST(Launcher, KnowsWhereTheProcessesOfTorchrunMeet) {
 }
 
 TEST(Launcher, Errors) {
-  EXPECT_EQ(message<std::invalid_argument>([] {
-              launch({{"PMI_SIZE", "many"}});
-            }),
-            "$PMI_SIZE must be a number, got \"many\"");
-  EXPECT_EQ(message<std::invalid_argument>([] {
-              launch({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}});
-            }),
-            "$PMI_RANK must be below $PMI_SIZE = 2, got 2");
+  const auto error = [](const std::map<std::string, std::string>& variables) {
+    return message<std::invalid_argument>([&] { launch(variables); });
+  };
+  EXPECT_EQ(error({{"PMI_SIZE", "many"}}), "$PMI_SIZE must be a number, got \"many\"");
+  EXPECT_EQ(error({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}}), "$PMI_RANK must be below $PMI_SIZE = 2, got 2");
 }
 
 }  // namespace

@@ -1,9 +1,6 @@
 // Text in other forms: base64, JSON, words, what a terminal may show.
-#include <gtest/gtest.h>
-
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "train/system/digest.h"
 #include "train/system/json_file.h"
 #include "train/system/printable.h"
@@ -73,35 +70,31 @@ TEST(Printable, ShortensValues) {
             "must be b, got \"" + words.substr(0, 159) + "..." + words.substr(321) + "\"");
 }
 
-class JsonFile : public ::testing::Test {
+class JsonFile : public FileTest {
  protected:
-  std::string error_of(const std::string& text) {
-    write_bytes(path_, text);
-    const std::string error = message<FileError>([&] { read_json(path_); });
-    return error.substr(0, path_.size() + 2) == path_ + ": " ? error.substr(path_.size() + 2) : error;
+  std::string error(const std::string& text) {
+    write("a.json", text);
+    return error_of<FileError>([&] { read_json(files_ / "a.json"); });
   }
   static std::string nested(int depth) { return std::string(depth, '[') + std::string(depth, ']'); }
-
-  TemporaryDirectory files_;
-  const std::string path_ = files_ / "a.json";
 };
 
 TEST_F(JsonFile, NamesTheFileAndWhatIsWrong) {
-  EXPECT_EQ(error_of("{\"a\": [1, 2.5e308"), "must hold numbers of at most 1.8e308");
-  EXPECT_EQ(error_of("{\"a\": -1e400}"), "must hold numbers of at most 1.8e308");
-  EXPECT_EQ(error_of("{\"a\": "), "is not JSON at byte 7");
-  EXPECT_EQ(error_of(""), "is not JSON at byte 1");
-  EXPECT_EQ(error_of("\"\xff\""), "is not JSON at byte 2");
-  EXPECT_EQ(error_of("\xef\xbb\xbf{}"), "must not begin with a byte order mark");
-  EXPECT_EQ(message<FileError>([&] { read_json(files_ / "absent"); }),
-            files_ / "absent" + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(error("{\"a\": [1, 2.5e308"), "@a.json: must hold numbers of at most 1.8e308");
+  EXPECT_EQ(error("{\"a\": -1e400}"), "@a.json: must hold numbers of at most 1.8e308");
+  EXPECT_EQ(error("{\"a\": "), "@a.json: is not JSON at byte 7");
+  EXPECT_EQ(error(""), "@a.json: is not JSON at byte 1");
+  EXPECT_EQ(error("\"\xff\""), "@a.json: is not JSON at byte 2");
+  EXPECT_EQ(error("\xef\xbb\xbf{}"), "@a.json: must not begin with a byte order mark");
+  EXPECT_EQ(error_of<FileError>([&] { read_json(files_ / "absent"); }),
+            "@absent: cannot be opened: No such file or directory");
 }
 
 TEST_F(JsonFile, IsNotNestedDeep) {
-  write_bytes(path_, nested(65));
-  EXPECT_EQ(read_json(path_).dump(), nested(65));
-  EXPECT_EQ(error_of(nested(66)), "must not be nested more than 64 deep");
-  EXPECT_EQ(error_of(std::string(5'000'000, '[')), "must not be nested more than 64 deep");
+  write("a.json", nested(65));
+  EXPECT_EQ(read_json(files_ / "a.json").dump(), nested(65));
+  EXPECT_EQ(error(nested(66)), "@a.json: must not be nested more than 64 deep");
+  EXPECT_EQ(error(std::string(5'000'000, '[')), "@a.json: must not be nested more than 64 deep");
 }
 
 TEST(JsonShown, CutsTextAndNamesWhatIsLarge) {

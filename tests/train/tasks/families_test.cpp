@@ -3,11 +3,10 @@
 #include "train/tasks/families.h"
 
 #include <cmath>
-#include <filesystem>
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "tests/models/gpt/tiny_gpt.h"
 #include "tests/models/images/kinds.h"
 #include "train/config/config_json.h"
@@ -23,10 +22,13 @@ void change_rest(CctConfig& config) {
   config.block = "cct", config.convs = 3, config.kernel = 5;
   config.normalizer_at = {{"tokenizer.conv_layers.1.norm", "affine"}, {"classifier.blocks.1.mlp.residual", "scale"}};
 }
+template <class M>
+using ConfigOf = std::remove_cvref_t<decltype(std::declval<const M&>().config())>;
+
 // Nothing in it is as it is by default.
 template <class M>
-typename M::Config unusual() {
-  typename M::Config config = Kinds<M>::few("un").back();
+ConfigOf<M> unusual() {
+  ConfigOf<M> config = Kinds<M>::few("un").back();
   config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
   config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
   config.pooling = "mean", config.qkv_bias = true, config.activation = "relu";
@@ -38,12 +40,23 @@ typename M::Config unusual() {
   return config;
 }
 
-template <class M>
-class ImageJson : public ::testing::Test {};
-TYPED_TEST_SUITE(ImageJson, ImageFamilies);
+template <>
+GptConfig unusual<Gpt>() {
+  GptConfig config = gpt_kinds("un").back();
+  config.activation = "relu";
+  config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3;
+  config.normalizer_options = {{"window", "3"}};
+  config.normalizer_at = {{"h.0.ln_1", "affine"}, {"h.1.mlp.residual", "scale"}};
+  return config;
+}
 
-TYPED_TEST(ImageJson, WhatIsWrittenReadsBackTheSame) {
-  using Config = typename TypeParam::Config;
+template <class M>
+class FamilyJson : public ::testing::Test {};
+using Families = ::testing::Types<Vit, Cct, Gpt>;
+TYPED_TEST_SUITE(FamilyJson, Families);
+
+TYPED_TEST(FamilyJson, WhatIsWrittenReadsBackTheSame) {
+  using Config = ConfigOf<TypeParam>;
   const Config written = unusual<TypeParam>();
   Config again = parse_config_json<Config>(nlohmann::json::parse(config_json(written).dump()));
   EXPECT_EQ(again.normalizer_options.at("window"), "3");
@@ -51,18 +64,21 @@ TYPED_TEST(ImageJson, WhatIsWrittenReadsBackTheSame) {
   EXPECT_EQ(again, written);
 }
 
+int expected_parameters(const ImageModelConfig&) { return 5; }
+int expected_parameters(const GptConfig& config) { return config.has_learned_positions() ? 4 : 3; }
+
 // Sizes that no file bears out must not take memory. A Cct of one convolution has channels that are those of an image.
-TYPED_TEST(ImageJson, ExpectsTheParametersThatEachSizeBelongsTo) {
+TYPED_TEST(FamilyJson, ExpectsTheParametersThatEachSizeBelongsTo) {
   for (const auto& config : {unusual<TypeParam>(), Kinds<TypeParam>::few("ln").front()}) {
     const TypeParam model(config, std::nullopt);
     const NamedTensors values = model.values();
-    std::int64_t matched = 0;
+    int matched = 0;
     for (const auto& [name, shape] : family_of(model).expected_parameters(model_json(model))) {
       ASSERT_TRUE(values.count(name)) << name;
       EXPECT_EQ(values.at(name).shape(), shape) << name;
       ++matched;
     }
-    EXPECT_EQ(matched, 5);
+    EXPECT_EQ(matched, expected_parameters(config));
   }
 }
 
@@ -71,14 +87,21 @@ TEST(VitJson, SizesBeyondAllCountingAreRefused) {
   huge["model"]["image_size"] = 2147483647, huge["model"]["patch"] = 1;
   huge["model"]["width"] = 1 << 30, huge["model"]["heads"] = 1 << 23;
   const std::string message = message_of([&] { family("vit").expected_parameters(huge); });
-  EXPECT_NE(message.find("elements"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "elements"));
 }
 
 template <class M>
 std::string error_with(const char* pointer, const nlohmann::json& value) {
   nlohmann::json json = nlohmann::json::parse(config_json(unusual<M>()).dump());
   json[nlohmann::json::json_pointer(pointer)] = value;
-  return message_of([&] { parse_config_json<typename M::Config>(json); });
+  return message_of([&] { parse_config_json<ConfigOf<M>>(json); });
+}
+
+template <class M>
+std::string error_without(const char* key) {
+  nlohmann::json json = nlohmann::json::parse(config_json(unusual<M>()).dump());
+  json["model"].erase(key);
+  return message_of([&] { parse_config_json<ConfigOf<M>>(json); });
 }
 
 TEST(VitJson, RefusesWhatIsMissingUnknownOrOfAnotherType) {
@@ -91,9 +114,7 @@ TEST(VitJson, RefusesWhatIsMissingUnknownOrOfAnotherType) {
   EXPECT_EQ(error("/model/layers", -1), "model.layers must be an integer in [0, 2147483647], got -1");
   EXPECT_EQ(error("/model/patsh", 2), "there is no key model.patsh; did you mean model.patch?");
   EXPECT_EQ(error("/norm/mask", true), "there is no key norm.mask");
-  nlohmann::json json = config_json(unusual<Vit>());
-  json["model"].erase("pooling");
-  EXPECT_EQ(message_of([&] { parse_config_json<VitConfig>(json); }), "model.pooling is missing");
+  EXPECT_EQ(error_without<Vit>("pooling"), "model.pooling is missing");
 }
 
 TEST(CctJson, RefusesWhatIsUnknownOrOutOfRange) {
@@ -106,91 +127,59 @@ TEST(CctJson, RefusesWhatIsUnknownOrOutOfRange) {
   EXPECT_EQ(error("/model/pre_norm", true), "there is no key model.pre_norm");
 }
 
-GptConfig unusual_gpt() {
-  GptConfig config = gpt_kinds("un").back();
-  config.activation = "relu";
-  config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3;
-  config.normalizer_options = {{"window", "3"}};
-  config.normalizer_at = {{"h.0.ln_1", "affine"}, {"h.1.mlp.residual", "scale"}};
-  return config;
-}
-
-TEST(GptJson, WhatIsWrittenReadsBackTheSame) {
-  GptConfig again = parse_config_json<GptConfig>(nlohmann::json::parse(config_json(unusual_gpt()).dump()));
-  EXPECT_EQ(again.normalizer_options.at("window"), "3");
-  again.normalizer_options = unusual_gpt().normalizer_options;  // the file has those with defaults too
-  EXPECT_EQ(again, unusual_gpt());
-}
-
-TEST(GptJson, ExpectsTheParametersThatEachSizeBelongsTo) {
-  for (const GptConfig& config : {unusual_gpt(), tiny_gpt()}) {
-    const Gpt model(config, std::nullopt);
-    const NamedTensors values = model.values();
-    const auto expected = family("gpt").expected_parameters(model_json(model));
-    for (const auto& [name, shape] : expected) EXPECT_EQ(values.at(name).shape(), shape) << name;
-    EXPECT_EQ(expected.size(), config.has_learned_positions() ? 4u : 3u);
-  }
-}
-
 TEST(GptJson, RefusesWhatIsMissingUnknownOrOutOfRange) {
-  const auto error = [](const auto& change) {
-    nlohmann::json json = nlohmann::json::parse(config_json(unusual_gpt()).dump());
-    change(json);
-    return message_of([&] { parse_config_json<GptConfig>(json); });
-  };
-  EXPECT_EQ(error([](auto& json) { json["model"]["positions"] = "rotary"; }),
-            "gpt: positions must be one of learned, sinusoidal, got \"rotary\"");
-  EXPECT_EQ(error([](auto& json) { json["model"]["context"] = 1000001; }),
-            "model.context must be an integer in [0, 1000000], got 1000001");
-  EXPECT_EQ(error([](auto& json) { json["model"]["vocabulary"] = 0; }), "gpt: vocabulary must be at least 1, got 0");
-  EXPECT_EQ(error([](auto& json) { json["model"]["patch"] = 2; }), "there is no key model.patch");
-  EXPECT_EQ(error([](auto& json) { json["norm"]["mask"] = true; }), "there is no key norm.mask");
+  const auto error = error_with<Gpt>;
+  EXPECT_EQ(error("/model/positions", "rotary"), "gpt: positions must be one of learned, sinusoidal, got \"rotary\"");
+  EXPECT_EQ(error("/model/context", 1000001), "model.context must be an integer in [0, 1000000], got 1000001");
+  EXPECT_EQ(error("/model/vocabulary", 0), "gpt: vocabulary must be at least 1, got 0");
+  EXPECT_EQ(error("/model/patch", 2), "there is no key model.patch");
+  EXPECT_EQ(error("/norm/mask", true), "there is no key norm.mask");
   for (const char* key : {"vocabulary", "context", "positions", "tied"})
-    EXPECT_EQ(error([&](auto& json) { json["model"].erase(key); }), fmt::format("model.{} is missing", key));
+    EXPECT_EQ(error_without<Gpt>(key), fmt::format("model.{} is missing", key));
 }
 
-TEST(ImageInputs, AreBytesOrNormalizedImagesOfTheModelsSize) {
-  const TemporaryDirectory files;
+using ImageInputs = FileTest;
+
+TEST_F(ImageInputs, AreBytesOrNormalizedImagesOfTheModelsSize) {
   const Vit model(tiny_vit(), 1);
-  const std::string path = files / "in";
   const auto error = [&](const NamedTensors& tensors) {
-    write_safetensors(path, tensors);
-    const std::string message = message_of([&] { kClassification.read_inputs(model, path); });
-    return message == "no error" ? message : message.substr(path.size() + 2);
+    write_safetensors(files_ / "in", tensors);
+    return error_of<std::exception>([&] { kClassification.read_inputs(model, files_ / "in"); });
   };
   for (DType dtype : {DType::u8, DType::f32, DType::f64})
     EXPECT_EQ(error({{"images", Tensor::zeros({2, 4, 4, 3}, dtype)}}), "no error");
-  EXPECT_EQ(error({}), "must have a tensor images [images, 4, 4, 3]");
-  EXPECT_EQ(error({{"image", Tensor::zeros({2, 4, 4, 3}, DType::u8)}}), "must hold images alone, got image");
-  const std::string must = "images must be u8, f32 or f64 [images, 4, 4, 3], got ";
+  EXPECT_EQ(error({}), "@in: must have a tensor images [images, 4, 4, 3]");
+  EXPECT_EQ(error({{"image", Tensor::zeros({2, 4, 4, 3}, DType::u8)}}), "@in: must hold images alone, got image");
+  const std::string must = "@in: images must be u8, f32 or f64 [images, 4, 4, 3], got ";
   EXPECT_EQ(error({{"images", Tensor::zeros({2, 4, 4, 3}, DType::i64)}}), must + "i64 [2, 4, 4, 3] on cpu");
   EXPECT_EQ(error({{"images", Tensor::zeros({2, 3, 4, 4}, DType::u8)}}), must + "u8 [2, 3, 4, 4] on cpu");
   EXPECT_EQ(error({{"images", Tensor::zeros({}, DType::u8)}}), must + "u8 [] on cpu");
   EXPECT_EQ(error({{"images", Tensor::zeros({0, 4, 4, 3}, DType::u8)}}), must + "u8 [0, 4, 4, 3] on cpu");
-  EXPECT_EQ(error({{"images", Tensor::full({1, 4, 4, 3}, std::nan(""), DType::f32)}}).substr(0, 26),
-            "images must be finite, got");
+  EXPECT_TRUE(begins(error({{"images", Tensor::full({1, 4, 4, 3}, std::nan(""), DType::f32)}}),
+                     "@in: images must be finite, got"));
 }
 
-TEST(VitOnnx, RefusesWhatItHasNoNodesFor) {
-  const TemporaryDirectory files;
+using OnnxRefusals = FileTest;
+
+TEST_F(OnnxRefusals, OfAVitWithoutNodes) {
   Vit instance(tiny_vit("instancenorm"), 1), exact(tiny_vit(), 1, DType::f64);
-  EXPECT_EQ(message_of([&] { instance.write_onnx(files / "out"); }),
+  EXPECT_EQ(message_of([&] { instance.write_onnx(files_ / "out"); }),
             "onnx: blocks.0.norm1 (instancenorm) has statistics over the tokens of an image, for which there are no "
             "nodes");
-  EXPECT_EQ(message_of([&] { exact.write_onnx(files / "out"); }), "onnx: the model must be f32 on cpu, got f64 on cpu");
-  EXPECT_FALSE(std::filesystem::exists(files / "out"));
+  EXPECT_EQ(message_of([&] { exact.write_onnx(files_ / "out"); }),
+            "onnx: the model must be f32 on cpu, got f64 on cpu");
+  EXPECT_FALSE(exists("out"));
 }
 
-TEST(GptOnnx, RefusesWhatItHasNoNodesForAndDirectoriesOfModels) {
-  const TemporaryDirectory files;
+TEST_F(OnnxRefusals, OfAGptWithoutNodesAndOfDirectoriesOfModels) {
   Gpt instance(tiny_gpt("instancenorm"), 1), model(tiny_gpt(), 1);
-  EXPECT_EQ(message_of([&] { instance.write_onnx(files / "out"); }),
+  EXPECT_EQ(message_of([&] { instance.write_onnx(files_ / "out"); }),
             "onnx: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which a decoder of one token "
             "after the other does not know");
-  write_bytes(files / "model.safetensors", "");
-  EXPECT_EQ(message_of([&] { model.write_onnx(files.path()); }),
-            "onnx: " + files.path() + " holds a model, whose config.json would be replaced; name another directory");
-  EXPECT_FALSE(std::filesystem::exists(files / "out"));
+  write("model.safetensors", "");
+  EXPECT_EQ(message_of([&] { model.write_onnx(files_.path()); }),
+            "onnx: " + files_.path() + " holds a model, whose config.json would be replaced; name another directory");
+  EXPECT_FALSE(exists("out"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "engine/files/safetensors.h"
 #include "models/gpt/sampling.h"
 #include "models/normalizers/kinds.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "tests/models/gpt/following.h"
 #include "train/checks/checkpoint_error.h"
 
@@ -21,7 +21,7 @@ GptConfig config_for(const TextVocabulary& vocabulary) {
   return config;
 }
 
-class LanguageScoring : public ::testing::Test {
+class LanguageScoring : public FileTest {
  protected:
   const TextVocabulary vocabulary_ = TextVocabulary::characters(kText);
   const Ids ids_ = vocabulary_.encode(kText);
@@ -127,14 +127,7 @@ TEST(LanguageChecks, FindWhatAModelSeesThatItShouldNotAndAFoldedModelThatIsAnoth
 class LanguageModelFiles : public LanguageScoring {
  protected:
   LanguageModelFiles() { vocabulary_.save(files_ / "vocabulary"); }
-  // The message about a file, without the directory.
-  template <class Call>
-  std::string error(const Call& call) {
-    const std::string text = message_of(call), path = files_.path() + "/";
-    return text.starts_with(path) ? text.substr(path.size()) : text;
-  }
 
-  const TemporaryDirectory files_;
   Gpt model_{config_for(vocabulary_), 1};
 };
 
@@ -152,12 +145,12 @@ TEST_F(LanguageModelFiles, ExamplesAreWindows) {
 
 TEST_F(LanguageModelFiles, VocabulariesMustFit) {
   const auto load = [&](const std::string& directory) {
-    return error([&] { load_text_vocabulary(files_ / directory, model_.config()); });
+    return error_of<std::exception>([&] { load_text_vocabulary(files_ / directory, model_.config()); });
   };
   EXPECT_EQ(load("."), "no error");
-  EXPECT_EQ(load("no"), "no/vocabulary: is missing: this model takes and gives ids, no text");
+  EXPECT_EQ(load("no"), "@no/vocabulary: is missing: this model takes and gives ids, no text");
   TextVocabulary::characters("ab").save(files_ / "ab/vocabulary");
-  EXPECT_EQ(load("ab"), "ab/vocabulary: must have 10 entries by config.json, got 3");
+  EXPECT_EQ(load("ab"), "@ab/vocabulary: must have 10 entries by config.json, got 3");
   write_bytes(files_ / "ab/vocabulary/vocabulary.json", "{");
   EXPECT_THROW(load_text_vocabulary(files_ / "ab", model_.config()), CheckpointError);
 }
@@ -165,20 +158,20 @@ TEST_F(LanguageModelFiles, VocabulariesMustFit) {
 TEST_F(LanguageModelFiles, InputsAreIdsOfTheModel) {
   const auto read = [&](const NamedTensors& tensors) {
     write_safetensors(files_ / "in", tensors);
-    return error([&] { kLanguage.read_inputs(model_, files_ / "in"); });
+    return error_of<std::exception>([&] { kLanguage.read_inputs(model_, files_ / "in"); });
   };
   const Tensor ids = Tensor::of<std::int64_t>({2, 2}, {0, 1, 2, 9});
   for (const DType dtype : {DType::i64, DType::i32}) EXPECT_EQ(read({{"ids", ids.to(dtype)}}), "no error");
-  const std::string must = "in: ids must be i64 or i32 [sequences, tokens] of at most 6 tokens, got ";
+  const std::string must = "@in: ids must be i64 or i32 [sequences, tokens] of at most 6 tokens, got ";
   EXPECT_EQ(read({{"ids", ids.to(DType::f32)}}), must + "f32 [2, 2] on cpu");
   EXPECT_EQ(read({{"ids", ids.reshape({4})}}), must + "i64 [4] on cpu");
   EXPECT_EQ(read({{"ids", Tensor::zeros({0, 2}, DType::i64)}}), must + "i64 [0, 2] on cpu");
   EXPECT_EQ(read({{"ids", Tensor::zeros({1, 7}, DType::i64)}}), must + "i64 [1, 7] on cpu");
   for (const std::int64_t id : {10, -1})
     EXPECT_EQ(read({{"ids", Tensor::of<std::int64_t>({2, 2}, {0, 1, id, 1})}}),
-              fmt::format("in: ids[1, 0] must be an id in [0, 10), got {}", id));
+              fmt::format("@in: ids[1, 0] must be an id in [0, 10), got {}", id));
   for (const NamedTensors& wrong : {NamedTensors{}, {{"id", ids}}, {{"ids", ids}, {"target", ids}}})
-    EXPECT_EQ(read(wrong), "in: must hold a tensor ids alone, i64 [sequences, tokens]");
+    EXPECT_EQ(read(wrong), "@in: must hold a tensor ids alone, i64 [sequences, tokens]");
 }
 
 }  // namespace

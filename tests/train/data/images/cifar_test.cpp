@@ -1,13 +1,8 @@
 // Sets of images, and those in CIFAR's files.
 #include "train/data/images/cifar.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "tests/train/data/images/counting_images.h"
 #include "train/data/images/set.h"
 
@@ -58,22 +53,19 @@ std::string record(const std::string& labels, char red, char green, char blue, c
   return labels + planes;
 }
 
-class CifarTest : public ::testing::Test {
+class CifarTest : public FileTest {
  protected:
   // CIFAR-10 with one image in each file, of label 0, 1, ... 5.
   void write_tiny() {
     for (char file = 0; file < 5; ++file)
-      write_bytes(files_ / ("data_batch_" + std::to_string(file + 1) + ".bin"),
-                  record({file}, char(10 + file), 20, char(200), 99));
-    write_bytes(files_ / "test_batch.bin", record({5}, 1, 2, 3, 4));
-    write_bytes(files_ / "batches.meta.txt", "a\nb\nc\nd\ne\nf\n\n");
+      write("data_batch_" + std::to_string(file + 1) + ".bin", record({file}, char(10 + file), 20, char(200), 99));
+    write("test_batch.bin", record({5}, 1, 2, 3, 4));
+    write("batches.meta.txt", "a\nb\nc\nd\ne\nf\n\n");
   }
   ImageSet read(ImagePart part) { return read_cifar(files_.path(), cifar10_layout(), part); }
   std::string error() {
-    return message<FileError>([&] { read(ImagePart::train); });
+    return error_of<FileError>([&] { read(ImagePart::train); });
   }
-
-  TemporaryDirectory files_;
 };
 
 TEST_F(CifarTest, ReadsPlanesChannelsLast) {
@@ -96,10 +88,10 @@ TEST_F(CifarTest, ReadsPlanesChannelsLast) {
 }
 
 TEST_F(CifarTest, ReadsTheFineLabelOfCifar100) {
-  write_bytes(files_ / "train.bin", record({1, 2}, 5, 6, 7, 8) + record({0, 1}, 9, 6, 7, 8));
-  EXPECT_EQ(message<FileError>([&] { read_cifar(files_.path(), cifar100_layout(), ImagePart::train); }),
-            files_ / "fine_label_names.txt" + ": cannot be opened: No such file or directory");
-  write_bytes(files_ / "fine_label_names.txt", "apple\r\naquarium_fish\r\nbaby\r\n");
+  write("train.bin", record({1, 2}, 5, 6, 7, 8) + record({0, 1}, 9, 6, 7, 8));
+  EXPECT_EQ(error_of<FileError>([&] { read_cifar(files_.path(), cifar100_layout(), ImagePart::train); }),
+            "@fine_label_names.txt: cannot be opened: No such file or directory");
+  write("fine_label_names.txt", "apple\r\naquarium_fish\r\nbaby\r\n");
   const ImageSet images = read_cifar(files_.path(), cifar100_layout(), ImagePart::train);
   EXPECT_EQ(images.labels.values<std::int64_t>(), (std::vector<std::int64_t>{2, 1}));
   EXPECT_EQ(images.classes, (std::vector<std::string>{"apple", "aquarium_fish", "baby"}));
@@ -132,23 +124,23 @@ TEST_F(CifarTest, WrittenImagesAreReadAgain) {
 }
 
 TEST_F(CifarTest, ErrorsNameFileRecordAndByte) {
-  const std::string third = files_ / "data_batch_3.bin", good = record({2}, 1, 2, 3, 4);
+  const std::string third = "data_batch_3.bin", good = record({2}, 1, 2, 3, 4);
   write_tiny();
-  write_bytes(third, good + good.substr(0, 100));
-  EXPECT_EQ(error(), third +
-                         ": must consist of records of 3073 bytes, got 3173 bytes: record 1, from byte 3073, has "
-                         "100");
-  write_bytes(third, good + record({6}, 1, 2, 3, 4));
-  EXPECT_EQ(error(), third + ": record 1, byte 3073: a label must be below 6, got 6");
-  write_bytes(third, "");
-  EXPECT_EQ(error(), third + ": must have at least one record, got an empty file");
-  std::filesystem::remove(third);
-  EXPECT_EQ(error(), third + ": cannot be opened: No such file or directory");
-  write_bytes(third, good);
-  write_bytes(files_ / "batches.meta.txt", "\n");
-  EXPECT_EQ(error(), files_ / "batches.meta.txt" + ": must have at least one name of a class, got none");
-  write_bytes(files_ / "batches.meta.txt", "a\n\xff\n");
-  EXPECT_EQ(error(), files_ / "batches.meta.txt" + ": line 2 must be UTF-8, got byte 0xff as its byte 1");
+  write(third, good + good.substr(0, 100));
+  EXPECT_EQ(error(),
+            "@data_batch_3.bin: must consist of records of 3073 bytes, got 3173 bytes: record 1, from byte 3073, has "
+            "100");
+  write(third, good + record({6}, 1, 2, 3, 4));
+  EXPECT_EQ(error(), "@data_batch_3.bin: record 1, byte 3073: a label must be below 6, got 6");
+  write(third, "");
+  EXPECT_EQ(error(), "@data_batch_3.bin: must have at least one record, got an empty file");
+  std::filesystem::remove(files_ / third);
+  EXPECT_EQ(error(), "@data_batch_3.bin: cannot be opened: No such file or directory");
+  write(third, good);
+  write("batches.meta.txt", "\n");
+  EXPECT_EQ(error(), "@batches.meta.txt: must have at least one name of a class, got none");
+  write("batches.meta.txt", "a\n\xff\n");
+  EXPECT_EQ(error(), "@batches.meta.txt: line 2 must be UTF-8, got byte 0xff as its byte 1");
 }
 
 TEST_F(CifarTest, WhatTheLayoutCannotHoldIsRefused) {

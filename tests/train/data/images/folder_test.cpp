@@ -1,12 +1,7 @@
 #include "train/data/images/folder.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "tests/train/data/images/png_file.h"
 #include "train/data/images/picture.h"
 
@@ -18,7 +13,7 @@ namespace fs = std::filesystem;
 // A square of 2 x 2 pixels of one gray.
 std::string gray(char value) { return png_file(2, 2, 8, PngColour::gray, std::string(4, value)); }
 
-class FolderTest : public ::testing::Test {
+class FolderTest : public FileTest {
  protected:
   void SetUp() override {
     if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
@@ -30,10 +25,6 @@ class FolderTest : public ::testing::Test {
     write("train/readme", "no class");
     write("test/eel/c.png", gray(30));
   }
-  void write(const std::string& file, const std::string& bytes) {
-    fs::create_directories(fs::path(files_ / file).parent_path());
-    write_bytes(files_ / file, bytes);
-  }
   ImageSet read(ImagePart part = ImagePart::train, const std::vector<std::string>& classes = {}) {
     return read_folder(files_.path(), part, 2, classes);
   }
@@ -43,11 +34,9 @@ class FolderTest : public ::testing::Test {
     return all;
   }
   std::string error(ImagePart part = ImagePart::train, const std::vector<std::string>& classes = {}) {
-    return message<FileError>([&] { read(part, classes); });
+    return error_of<FileError>([&] { read(part, classes); });
   }
   std::string cache() { return files_ / "train-2.images"; }
-
-  TemporaryDirectory files_;
 };
 
 TEST_F(FolderTest, ClassesAndImagesComeInTheOrderOfTheirNames) {
@@ -110,22 +99,22 @@ TEST_F(FolderTest, ACacheThatCannotBeWrittenIsNoError) {
 TEST_F(FolderTest, ErrorsNameTheFirstFileAndLeaveNoCache) {
   write("train/eel/a.png", gray(10).substr(0, 60));
   write("train/eel/b.PNG", "GIF89a");
-  for (int times = 0; times < 5; ++times) EXPECT_EQ(error().find(files_ / "train/eel/a.png: PNG: "), 0u) << error();
+  for (int times = 0; times < 5; ++times) EXPECT_TRUE(begins(error(), "@train/eel/a.png: PNG: "));
   write("train/eel/a.png", gray(10));
-  EXPECT_EQ(error(), files_ / "train/eel/b.PNG: must be a PNG or JPEG file");
+  EXPECT_EQ(error(), "@train/eel/b.PNG: must be a PNG or JPEG file");
   EXPECT_FALSE(fs::exists(cache()));
   EXPECT_EQ(error(ImagePart::test, {"cat", "dog"}),
-            files_ / "test: has a class \"eel\" that there are no images of to train on");
+            "@test: has a class \"eel\" that there are no images of to train on");
   fs::create_directory(files_ / "train/dog");
-  EXPECT_EQ(error(), files_ / "train/dog: has no PNG or JPEG file");
+  EXPECT_EQ(error(), "@train/dog: has no PNG or JPEG file");
   fs::create_directory(files_ / "train/\xff");
-  EXPECT_EQ(error(), files_ / "train/dog: has no PNG or JPEG file");
+  EXPECT_EQ(error(), "@train/dog: has no PNG or JPEG file");
   fs::remove(files_ / "train/dog");
-  EXPECT_EQ(error(), files_ / "train/\xff: must have a name of UTF-8");
+  EXPECT_EQ(error(), "@train/\xff: must have a name of UTF-8");
   fs::remove_all(files_ / "test/eel");
-  EXPECT_EQ(error(ImagePart::test), files_ / "test: has no folder of a class");
+  EXPECT_EQ(error(ImagePart::test), "@test: has no folder of a class");
   fs::remove_all(files_ / "test");
-  EXPECT_EQ(error(ImagePart::test), files_ / "test: cannot be read: No such file or directory");
+  EXPECT_EQ(error(ImagePart::test), "@test: cannot be read: No such file or directory");
 }
 
 }  // namespace

@@ -1,10 +1,7 @@
 #include "train/data/images/picture.h"
 
-#include <gtest/gtest.h>
-
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "tests/train/data/images/png_file.h"
 
 namespace foldgrad::testing {
@@ -119,12 +116,13 @@ TEST(DecodePng, AHugePictureIsRefusedByItsHeader) {
   EXPECT_NE(refusal(png_file(8192, 8192, 8, PngColour::rgb, "")).find("a: PNG: "), std::string::npos);
 }
 
-TEST(DecodePicture, OtherFilesAreNamed) {
+using DecodePicture = FileTest;
+
+TEST_F(DecodePicture, OtherFilesAreNamed) {
   for (const std::string content : {"", "GIF89a", "\x89PNG", "\xff\xd8"})
     EXPECT_EQ(refusal(content), "a: must be a PNG or JPEG file");
-  const TemporaryDirectory files;
-  EXPECT_EQ(message<FileError>([&] { read_picture(files / "absent"); }),
-            files / "absent" + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(error_of<FileError>([&] { read_picture(files_ / "absent"); }),
+            "@absent: cannot be opened: No such file or directory");
   if (!png_available()) {
     EXPECT_EQ(refusal(png_file(1, 1, 8, PngColour::gray, "a")),
               "a: this build cannot read PNG; install libpng-dev and configure with FOLDGRAD_LIBPNG=ON");

@@ -1,11 +1,8 @@
 // Text as ids and back, and what [data] of a configuration names as text.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "tests/harness/properties.h"
 #include "train/data/language/language_data.h"
 #include "train/system/digest.h"
@@ -71,12 +68,13 @@ TEST(TextVocabulary, BytePairsAreShorterThanTheirBytesAndTheSameEachTime) {
   EXPECT_EQ(v.decode({v.encode("d").at(0), kEos, v.encode("a").at(0)}), "da");  // that of lines is no end of a text
 }
 
-TEST(TextVocabulary, LoadGivesWhatWasSaved) {
-  const TemporaryDirectory files;
+using TextVocabularyFiles = FileTest;
+
+TEST_F(TextVocabularyFiles, LoadGivesWhatWasSaved) {
   std::vector<TextVocabulary> all{TextVocabulary::characters(kText)};
   if (sentence_piece_available()) all.push_back(pieces());
   for (const TextVocabulary& v : all) {
-    const std::string directory = files / "deep/" + v.kind();
+    const std::string directory = files_ / "deep/" + v.kind();
     v.save(directory);
     const TextVocabulary again = TextVocabulary::load(directory);
     EXPECT_STREQ(again.kind(), v.kind());
@@ -86,30 +84,28 @@ TEST(TextVocabulary, LoadGivesWhatWasSaved) {
   }
 }
 
-TEST(TextVocabulary, MissingAndMalformedFilesAreNamed) {
-  const TemporaryDirectory d;
-  const std::string path = d / "vocabulary.json";
-  const auto error = [&] { return message<FileError>([&] { TextVocabulary::load(d.path()); }); };
-  const auto error_of = [&](const std::string& json) {
-    write_bytes(path, json);
+TEST_F(TextVocabularyFiles, MissingAndMalformedFilesAreNamed) {
+  const auto error = [&] { return error_of<FileError>([&] { TextVocabulary::load(files_.path()); }); };
+  const auto error_with = [&](const std::string& json) {
+    write("vocabulary.json", json);
     return error();
   };
-  EXPECT_EQ(error(), path + ": cannot be opened: No such file or directory");
-  EXPECT_EQ(error_of("{\"format\": 1"), path + ": is not JSON at byte 13");
+  EXPECT_EQ(error(), "@vocabulary.json: cannot be opened: No such file or directory");
+  EXPECT_EQ(error_with("{\"format\": 1"), "@vocabulary.json: is not JSON at byte 13");
   for (const char* json : {"[]", "{}", R"({"format": 2, "kind": "characters", "characters": "a"})"})
-    EXPECT_EQ(error_of(json), path + ": must be an object with \"format\" 1");
-  EXPECT_EQ(error_of(R"({"format": 1, "kind": "words"})"), path + ": \"kind\" must be characters or bpe");
+    EXPECT_EQ(error_with(json), "@vocabulary.json: must be an object with \"format\" 1");
+  EXPECT_EQ(error_with(R"({"format": 1, "kind": "words"})"), "@vocabulary.json: \"kind\" must be characters or bpe");
   for (const char* rest : {"", R"(, "characters": ["a"])"})
-    EXPECT_EQ(error_of(R"({"format": 1, "kind": "characters")" + std::string(rest) + "}"),
-              path + ": \"characters\" must be text");
+    EXPECT_EQ(error_with(R"({"format": 1, "kind": "characters")" + std::string(rest) + "}"),
+              "@vocabulary.json: \"characters\" must be text");
   for (const char* characters : {"ba", "aa"})
-    EXPECT_EQ(error_of(R"({"format": 1, "kind": "characters", "characters": ")" + std::string(characters) + "\"}"),
-              path + ": \"characters\" must each stand there once, by their code points");
+    EXPECT_EQ(error_with(R"({"format": 1, "kind": "characters", "characters": ")" + std::string(characters) + "\"}"),
+              "@vocabulary.json: \"characters\" must each stand there once, by their code points");
   if (!sentence_piece_available()) return;
-  EXPECT_EQ(error_of(R"({"format": 1, "kind": "bpe"})"),
-            d / "sentencepiece.model" + ": cannot be opened: No such file or directory");
-  write_bytes(d / "sentencepiece.model", "cut off");
-  EXPECT_EQ(error(), d / "sentencepiece.model" + ": must be a model of SentencePiece");
+  EXPECT_EQ(error_with(R"({"format": 1, "kind": "bpe"})"),
+            "@sentencepiece.model: cannot be opened: No such file or directory");
+  write("sentencepiece.model", "cut off");
+  EXPECT_EQ(error(), "@sentencepiece.model: must be a model of SentencePiece");
 }
 
 TEST(TextVocabulary, RefusesBytesAndIdsThatAreNone) {
@@ -123,18 +119,14 @@ TEST(TextVocabulary, RefusesBytesAndIdsThatAreNone) {
             "decode_utf8: the text must be UTF-8, got byte 0xff at offset 1");
 }
 
-class LanguageText : public ::testing::Test {
+class LanguageText : public FileTest {
  protected:
-  void write(const std::string& name, const std::string& text) { write_bytes(files_ / name, text); }
   LanguageData read() { return read_language_data(config_, files_.path()); }
   std::string split(const std::string& name) { return read_language_text(config_, files_.path(), name); }
   std::string error() {
-    std::string text = message<FileError>([&] { read(); });
-    const std::size_t at = text.find(files_.path());
-    return at == text.npos ? text : text.replace(at, files_.path().size(), "FILES");
+    return error_of<FileError>([&] { read(); });
   }
 
-  const TemporaryDirectory files_;
   LanguageConfig config_;
 };
 
@@ -189,20 +181,21 @@ TEST_F(LanguageText, TheVocabularyOfARunStays) {
 }
 
 TEST_F(LanguageText, MissingAndEmptyFilesAreNamed) {
-  const std::string must = "FILES: must have text, in files NAME.txt or NAME.md; or data.train must name a file";
+  const std::string must =
+      files_.path() + ": must have text, in files NAME.txt or NAME.md; or data.train must name a file";
   EXPECT_EQ(error(), must);
   write("a.csv", "eins\n");
   EXPECT_EQ(error(), must);
   config_.train = "no.txt";
   const std::string absent =
       ": is not there; data.directory = \"\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad";
-  EXPECT_EQ(error(), "FILES/no.txt" + absent);
+  EXPECT_EQ(error(), "@no.txt" + absent);
   write("no.txt", "");
-  EXPECT_EQ(error(), "FILES/no.txt: must have text, is empty");
+  EXPECT_EQ(error(), "@no.txt: must have text, is empty");
   write("no.txt", "eins\nz\xffwei\n");
-  EXPECT_EQ(error(), "FILES/no.txt: line 2 must be UTF-8, got byte 0xff as its byte 2");
+  EXPECT_EQ(error(), "@no.txt: line 2 must be UTF-8, got byte 0xff as its byte 2");
   config_.train = "a.csv", config_.valid = "no";
-  EXPECT_EQ(error(), "FILES/no: cannot be opened: No such file or directory");
+  EXPECT_EQ(error(), "@no: cannot be opened: No such file or directory");
   config_.train = config_.valid = "";
   EXPECT_EQ(message<FileError>([&] { read_language_data(config_, "/absent"); }), "/absent" + absent);
 }
@@ -211,7 +204,7 @@ TEST_F(LanguageText, AVocabularyThatCannotBeLearnedNamesTheFile) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   write("a.txt", kText);
   config_.train = "a.txt", config_.tokenizer = TextTokenizer::bpe, config_.vocabulary = 100000;
-  EXPECT_EQ(error().substr(0, 47), "FILES/a.txt: sentence_piece: Vocabulary size to");
+  EXPECT_EQ(error().substr(0, 42), "@a.txt: sentence_piece: Vocabulary size to");
 }
 
 }  // namespace

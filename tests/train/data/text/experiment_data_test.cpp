@@ -1,36 +1,30 @@
 #include "train/data/text/experiment_data.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "train/data/data_sets.h"
 #include "train/system/digest.h"
 
 namespace foldgrad::testing {
 namespace {
 
-class ExperimentDataTest : public ::testing::Test {
+class ExperimentDataTest : public FileTest {
  protected:
   ExperimentDataTest() {
     for (const char* name : {"train", "valid", "test"}) {
-      write_bytes(files_ / (name + std::string(".de")), "Ein Haus\ndas Haus\nlow lower\n");
-      write_bytes(files_ / (name + std::string(".en")), "a House\nthe big old House\nlow\n");
+      write(name + std::string(".de"), "Ein Haus\ndas Haus\nlow lower\n");
+      write(name + std::string(".en"), "a House\nthe big old House\nlow\n");
     }
-    write_bytes(files_ / "codes", "#version: 0.2\nl o\nw e\nlo w</w>\nwe r</w>\n");
-    write_bytes(files_ / "dict.de.txt", "low 5\nHaus 3\nmadeupword0000 0\n");
-    write_bytes(files_ / "dict.en.txt", "House 4\nlow 1\na 3\n");
+    write("codes", "#version: 0.2\nl o\nw e\nlo w</w>\nwe r</w>\n");
+    write("dict.de.txt", "low 5\nHaus 3\nmadeupword0000 0\n");
+    write("dict.en.txt", "House 4\nlow 1\na 3\n");
   }
   ExperimentConfig config(const std::string& data) { return parse_config("[data]\n" + data, "a.toml"); }
   ExperimentData read(const std::string& data) { return read_data(config(data), files_.path()); }
+  template <class Error>
   std::string refusal(const std::string& data) {
-    return message<ConfigError>([&] { read(data); });
+    return error_of<Error>([&] { read(data); });
   }
-
-  TemporaryDirectory files_;
 };
 
 TEST_F(ExperimentDataTest, WordsOfTheTrainingFiles) {
@@ -81,17 +75,17 @@ TEST_F(ExperimentDataTest, SentencePieceOfBothSides) {
 TEST_F(ExperimentDataTest, TextWithoutWordsIsNoTextForPieces) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   for (const char* text : {" \n\t \n", "\n\n", "\u200b\u200b\n\ufeff\n"}) {
-    for (const char* name : {"train.de", "train.en"}) write_bytes(files_ / name, text);
-    EXPECT_EQ(message<FileError>([&] { read("tokenizer = 'sentencepiece'\nvocabulary = 20\n"); }),
-              files_ / "train" +
-                  ": sentence_piece: the text must have words in lines of at most 4192 bytes, got 4 lines without any");
+    for (const char* name : {"train.de", "train.en"}) write(name, text);
+    EXPECT_EQ(refusal<FileError>("tokenizer = 'sentencepiece'\nvocabulary = 20\n"),
+              "@train: sentence_piece: the text must have words in lines of at most 4192 bytes, got 4 lines without "
+              "any");
   }
 }
 
 TEST_F(ExperimentDataTest, TheVocabularyOfARunStays) {
   ExperimentData first = read("");
   const std::vector<Ids> before = first.train.pairs.source;
-  write_bytes(files_ / "train.de", "Haus Haus\nEin\ndas das das low\n");
+  write("train.de", "Haus Haus\nEin\ndas das das low\n");
   const ExperimentData second = read_data(config(""), files_.path(), std::move(first.vocabulary));
   EXPECT_EQ(second.train.pairs.source[0], (Ids{before[0][1], before[0][1], kEos}));
 }
@@ -102,23 +96,17 @@ TEST_F(ExperimentDataTest, LeavesOutWhatIsTooLongOrTooUnequal) {
   EXPECT_EQ(read("max_ratio = 1.5\n").train.text.source, (std::vector<std::string>{"Ein Haus", "low lower"}));
   EXPECT_EQ(read("max_ratio = 1.4\n").train.text.source, (std::vector<std::string>{"Ein Haus"}));
   EXPECT_EQ(read("max_ratio = 1.4\n").train.pairs.target.size(), 1u);
-  EXPECT_EQ(message<FileError>([&] { read("max_length = 1\n"); }),
-            files_ / "train" + ": no pair is within data.max_length = 1, max_ratio = 0");
+  EXPECT_EQ(refusal<FileError>("max_length = 1\n"), "@train: no pair is within data.max_length = 1, max_ratio = 0");
 }
 
 TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine) {
-  const auto text = [this](const std::string& more) {
-    return message<FileError>([&] { read("max_ratio = 1.5\n" + more); });
-  };
   // train.en has its longest sentence in line 2, which max_ratio leaves out; valid.en is never cleaned.
-  EXPECT_EQ(text("[train]\nmax_tokens = 4\n"),
-            files_ / "valid.en" +
-                ": line 2 has 5 tokens, its end included, but train.max_tokens = 4; raise that, or "
-                "leave the pair out");
-  EXPECT_EQ(text("[model]\nmax_positions = 2\n"),
-            files_ / "train.de" +
-                ": line 1 has 3 tokens, its end included, but model.max_positions = 2; raise that, "
-                "or leave the pair out with data.max_length");
+  EXPECT_EQ(refusal<FileError>("max_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
+            "@valid.en: line 2 has 5 tokens, its end included, but train.max_tokens = 4; raise that, or leave the pair "
+            "out");
+  EXPECT_EQ(refusal<FileError>("max_ratio = 1.5\n[model]\nmax_positions = 2\n"),
+            "@train.de: line 1 has 3 tokens, its end included, but model.max_positions = 2; raise that, or leave the "
+            "pair out with data.max_length");
   EXPECT_EQ(read("[train]\nmax_tokens = 5\n").train.pairs.source.size(), 3u);
 }
 
@@ -143,34 +131,34 @@ TEST_F(ExperimentDataTest, NumbersNeedNoFiles) {
 }
 
 TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
-  EXPECT_EQ(refusal("tokenizer = 'bpe'\n"), "data.bpe_codes must name a file with data.tokenizer = \"bpe\"");
-  EXPECT_EQ(refusal("bpe_codes = 'codes'\n"), "data.bpe_codes must not name a file with data.tokenizer = \"words\"");
-  EXPECT_EQ(refusal("source_dictionary = 'dict.de.txt'\n"),
+  EXPECT_EQ(refusal<ConfigError>("tokenizer = 'bpe'\n"),
+            "data.bpe_codes must name a file with data.tokenizer = \"bpe\"");
+  EXPECT_EQ(refusal<ConfigError>("bpe_codes = 'codes'\n"),
+            "data.bpe_codes must not name a file with data.tokenizer = \"words\"");
+  EXPECT_EQ(refusal<ConfigError>("source_dictionary = 'dict.de.txt'\n"),
             "data.source_dictionary and target_dictionary must both be given, or neither");
-  EXPECT_EQ(refusal("tokenizer = 'sentencepiece'\nsource_dictionary = 'a'\ntarget_dictionary = 'a'\n"),
+  EXPECT_EQ(refusal<ConfigError>("tokenizer = 'sentencepiece'\nsource_dictionary = 'a'\ntarget_dictionary = 'a'\n"),
             "data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
-  EXPECT_EQ(refusal("task = 'numbers'\nlowercase = true\n"),
+  EXPECT_EQ(refusal<ConfigError>("task = 'numbers'\nlowercase = true\n"),
             "data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
 }
 
 TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
-  EXPECT_EQ(message<FileError>([&] { read("train = 'text'\n"); }),
+  EXPECT_EQ(refusal<FileError>("train = 'text'\n"),
             files_.path() +
                 ": has no text.de; data.directory = \"\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
-  EXPECT_EQ(message<FileError>([&] { read("tokenizer = 'bpe'\nbpe_codes = 'merges'\n"); }),
-            files_ / "merges" + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(refusal<FileError>("tokenizer = 'bpe'\nbpe_codes = 'merges'\n"),
+            "@merges: cannot be opened: No such file or directory");
   const DataConfig d = config("directory = 'multi30k'\n").data;
   const std::string directory = data_directory(d.directory, files_.path());
   EXPECT_EQ(directory, files_ / "multi30k");
-  EXPECT_EQ(message<FileError>([&] { read_text(d, directory, "train"); }),
-            directory +
-                ": there is no such directory; data.directory = \"multi30k\" lies below --data-dir, "
-                "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch multi30k` makes it, see docs/data.md");
+  const auto refused = [&] { return error_of<FileError>([&] { read_text(d, directory, "train"); }); };
+  const std::string lies =
+      "; data.directory = \"multi30k\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data "
+      "fetch multi30k` makes it, see docs/data.md";
+  EXPECT_EQ(refused(), "@multi30k: there is no such directory" + lies);
   std::filesystem::create_directory(directory);  // what a fetch that failed may have left
-  EXPECT_EQ(message<FileError>([&] { read_text(d, directory, "train"); }),
-            directory +
-                ": has no train.de; data.directory = \"multi30k\" lies below --data-dir, $FOLDGRAD_DATA or "
-                "~/.cache/foldgrad; `foldgrad data fetch multi30k` makes it, see docs/data.md");
+  EXPECT_EQ(refused(), "@multi30k: has no train.de" + lies);
 }
 
 }  // namespace

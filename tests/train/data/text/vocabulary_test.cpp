@@ -1,14 +1,10 @@
 // Vocabularies, and the pieces of words that SentencePiece learns.
 #include "train/data/text/vocabulary.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <filesystem>
 
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "train/data/text/numbers.h"
 #include "train/data/text/sentence_piece.h"
 
@@ -22,11 +18,14 @@ Vocabulary words(bool lowercase = false) {
                            lowercase);
 }
 
-Vocabulary bpe(const TemporaryDirectory& directory) {
-  write_bytes(directory / "my.codes", "#version: 0.2\nl o\nw e\nlo w</w>\nwe r</w>\n");
-  const Dictionary both = Dictionary::of_words({"low", "lo@@", "wer", "w"});
-  return Vocabulary::bpe(Bpe(directory / "my.codes"), both, both, true);
-}
+class VocabularyFiles : public FileTest {
+ protected:
+  Vocabulary bpe() const {
+    write("my.codes", "#version: 0.2\nl o\nw e\nlo w</w>\nwe r</w>\n");
+    const Dictionary both = Dictionary::of_words({"low", "lo@@", "wer", "w"});
+    return Vocabulary::bpe(Bpe(files_ / "my.codes"), both, both, true);
+  }
+};
 
 TEST(Vocabulary, NumbersNeedNoFile) {
   const Vocabulary v = Vocabulary::numbers();
@@ -52,9 +51,8 @@ TEST(Vocabulary, SmallLettersComeFirst) {
   EXPECT_EQ(v.normalized("\u00c4PFEL"), "\u00e4pfel");
 }
 
-TEST(Vocabulary, BpeIsUndone) {
-  const TemporaryDirectory directory;
-  const Vocabulary v = bpe(directory);
+TEST_F(VocabularyFiles, BpeIsUndone) {
+  const Vocabulary v = bpe();
   EXPECT_EQ(v.encode_source("Low lower"), (Ids{4, 5, 6, kEos}));
   EXPECT_EQ(v.decode_target({5, 6, 4, kEos}), "lower low");
   EXPECT_EQ(unknown(v.encode_source("low \u597d")), 1);
@@ -72,59 +70,56 @@ void expect_same(const Vocabulary& a, const Vocabulary& b, const std::vector<std
   }
 }
 
-TEST(Vocabulary, LoadGivesWhatWasSaved) {
-  const TemporaryDirectory files;
+TEST_F(VocabularyFiles, LoadGivesWhatWasSaved) {
   const auto again = [&](const Vocabulary& v) {
-    const std::string directory = files / "deep/" + v.kind();
+    const std::string directory = files_ / "deep/" + v.kind();
     v.save(directory);
     return Vocabulary::load(directory);
   };
   const std::vector<std::string> lines{"", "ein Haus", "A big  house", "low lower", "einundzwanzig", "\u597d x"};
   expect_same(words(), again(words()), lines);
   expect_same(words(true), again(words(true)), lines);
-  expect_same(bpe(files), again(bpe(files)), lines);
+  expect_same(bpe(), again(bpe()), lines);
   expect_same(Vocabulary::numbers(), again(Vocabulary::numbers()), lines);
-  EXPECT_TRUE(std::filesystem::exists(files / "deep/bpe/codes"));
-  EXPECT_EQ(read_bytes(files / "deep/words/dict.source.txt"), "ein 0\nhaus 0\nHaus 0\nmadeupword0000 0\n");
+  EXPECT_TRUE(exists("deep/bpe/codes"));
+  EXPECT_EQ(bytes("deep/words/dict.source.txt"), "ein 0\nhaus 0\nHaus 0\nmadeupword0000 0\n");
 }
 
-TEST(Vocabulary, SentencePieceIsUndoneSavedAndLoaded) {
+TEST_F(VocabularyFiles, SentencePieceIsUndoneSavedAndLoaded) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   const std::vector<std::string> lines = numbers::sample(numbers::Split::train, 300).source;
   const Vocabulary v = Vocabulary::sentence_piece(SentencePiece::train(lines, 100), false);
   EXPECT_EQ(v.source_size(), 100);
   EXPECT_EQ(v.decode_target(v.encode_target(lines[0])), lines[0]);
-  const TemporaryDirectory directory;
-  v.save(directory.path());
-  expect_same(v, Vocabulary::load(directory.path()), {lines[0], lines[1], "\u597d"});
-  write_bytes(directory / "sentencepiece.model", "cut off");
-  EXPECT_EQ(message<FileError>([&] { Vocabulary::load(directory.path()); }),
-            directory / "sentencepiece.model" + ": must be a model of SentencePiece");
+  v.save(files_.path());
+  expect_same(v, Vocabulary::load(files_.path()), {lines[0], lines[1], "\u597d"});
+  write("sentencepiece.model", "cut off");
+  EXPECT_EQ(error_of<FileError>([&] { Vocabulary::load(files_.path()); }),
+            "@sentencepiece.model: must be a model of SentencePiece");
 }
 
-TEST(Vocabulary, MissingAndMalformedFilesAreNamed) {
-  const TemporaryDirectory d;
-  const std::string path = d / "vocabulary.json";
-  const auto error = [&] { return message<FileError>([&] { Vocabulary::load(d.path()); }); };
-  const auto error_of = [&](const std::string& json) {
-    write_bytes(path, json);
+TEST_F(VocabularyFiles, MissingAndMalformedFilesAreNamed) {
+  const auto error = [&] { return error_of<FileError>([&] { Vocabulary::load(files_.path()); }); };
+  const auto error_with = [&](const std::string& json) {
+    write("vocabulary.json", json);
     return error();
   };
-  EXPECT_EQ(error(), path + ": cannot be opened: No such file or directory");
-  EXPECT_EQ(error_of("{\"format\": 1"), path + ": is not JSON at byte 13");
-  EXPECT_EQ(error_of("[]"), path + ": must be a JSON object");
-  EXPECT_EQ(error_of("{}"), path + ": \"format\" must be 1, got nothing");
-  EXPECT_EQ(error_of(R"({"format": 2})"), path + ": \"format\" must be 1, got 2");
-  EXPECT_EQ(error_of(R"({"format": 1, "kind": "wordpiece"})"),
-            path + ": \"kind\" must be one of numbers, words, bpe, sentencepiece, got \"wordpiece\"");
-  EXPECT_EQ(error_of(R"({"format": 1, "kind": "bpe", "lowercase": 1})"),
-            path + ": \"lowercase\" must be true or false, got 1");
-  bpe(d).save(d.path());
-  std::filesystem::remove(d / "codes");
-  EXPECT_EQ(error(), d / "codes" + ": cannot be opened: No such file or directory");
-  write_bytes(d / "dict.target.txt", "a 1\nb\n");
-  EXPECT_EQ(error(), d / "dict.target.txt" + ": line 2 must be a word, a space and its count, got \"b\"");
-  EXPECT_EQ(message<FileError>([&] { words().save(path); }).substr(0, path.size() + 19), path + ": cannot be created");
+  EXPECT_EQ(error(), "@vocabulary.json: cannot be opened: No such file or directory");
+  EXPECT_EQ(error_with("{\"format\": 1"), "@vocabulary.json: is not JSON at byte 13");
+  EXPECT_EQ(error_with("[]"), "@vocabulary.json: must be a JSON object");
+  EXPECT_EQ(error_with("{}"), "@vocabulary.json: \"format\" must be 1, got nothing");
+  EXPECT_EQ(error_with(R"({"format": 2})"), "@vocabulary.json: \"format\" must be 1, got 2");
+  EXPECT_EQ(error_with(R"({"format": 1, "kind": "wordpiece"})"),
+            "@vocabulary.json: \"kind\" must be one of numbers, words, bpe, sentencepiece, got \"wordpiece\"");
+  EXPECT_EQ(error_with(R"({"format": 1, "kind": "bpe", "lowercase": 1})"),
+            "@vocabulary.json: \"lowercase\" must be true or false, got 1");
+  bpe().save(files_.path());
+  std::filesystem::remove(files_ / "codes");
+  EXPECT_EQ(error(), "@codes: cannot be opened: No such file or directory");
+  write("dict.target.txt", "a 1\nb\n");
+  EXPECT_EQ(error(), "@dict.target.txt: line 2 must be a word, a space and its count, got \"b\"");
+  EXPECT_TRUE(begins(error_of<FileError>([&] { words().save(files_ / "vocabulary.json"); }),
+                     "@vocabulary.json: cannot be created"));
 }
 
 TEST(Vocabulary, LinesMustBeUtf8) {
@@ -133,7 +128,7 @@ TEST(Vocabulary, LinesMustBeUtf8) {
               "vocabulary: the line must be UTF-8, got byte 0xff at offset 1");
 }
 
-class SentencePieceTest : public ::testing::Test {
+class SentencePieceTest : public FileTest {
  protected:
   void SetUp() override {
     if (sentence_piece_available()) return;
@@ -161,26 +156,23 @@ TEST_F(SentencePieceTest, TrainsEncodesAndDecodes) {
 }
 
 TEST_F(SentencePieceTest, ErrorsNameTheReason) {
-  EXPECT_EQ(message<std::invalid_argument>([&] { SentencePiece::train({}, {}); }),
+  EXPECT_EQ(message<std::invalid_argument>([] { SentencePiece::train({}, {}); }),
             "sentence_piece: there must be at least one line, got 0");
-  EXPECT_EQ(message<std::invalid_argument>([&] {
-              SentencePiece::train({" ", "", "\t"}, {});
-            }),
-            "sentence_piece: the text must have words in lines of at most 4192 bytes, got 3 lines without any");
+  const auto error = [](const std::vector<std::string>& lines) {
+    return message<std::invalid_argument>([&] { SentencePiece::train(lines, {}); });
+  };
+  const std::string must = "sentence_piece: the text must have words in lines of at most 4192 bytes, got ";
+  EXPECT_EQ(error({" ", "", "\t"}), must + "3 lines without any");
   const std::string longest(4193, 'a');
   // The library drops these or makes white space of them, and would then end the process.
   for (const char* line :
        {"\u200b", "\u200d\u2581", "\x1f", "\x7f", "\u3000", "\u2581", "\ufeff", "\ufffd", longest.c_str()})
-    EXPECT_EQ(message<std::invalid_argument>([&] {
-                SentencePiece::train({line, " "}, {});
-              }),
-              "sentence_piece: the text must have words in lines of at most 4192 bytes, got 2 lines without any");
-  const std::string too_large = message<std::invalid_argument>([&] { SentencePiece::train(lines_, 100'000); });
-  EXPECT_EQ(too_large.substr(0, 49), "sentence_piece: Vocabulary size too high (100000)") << too_large;
-  const TemporaryDirectory directory;
-  write_bytes(directory / "a.model", "no model");
-  EXPECT_EQ(message<FileError>([&] { SentencePiece::read(directory / "a.model"); }),
-            directory / "a.model" + ": must be a model of SentencePiece");
+    EXPECT_EQ(error({line, " "}), must + "2 lines without any");
+  EXPECT_TRUE(begins(message<std::invalid_argument>([&] { SentencePiece::train(lines_, 100'000); }),
+                     "sentence_piece: Vocabulary size too high (100000)"));
+  write("a.model", "no model");
+  EXPECT_EQ(error_of<FileError>([&] { SentencePiece::read(files_ / "a.model"); }),
+            "@a.model: must be a model of SentencePiece");
 }
 
 }  // namespace
