@@ -7,7 +7,7 @@
 #include "models/fold/model.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/realdata/real_data.h"
-#include "tests/train/batch_task.h"
+#include "tests/train/tiny_training.h"
 #include "train/commands/load_model_as.h"
 #include "train/loop/trainer.h"
 #include "train/runs/setup.h"

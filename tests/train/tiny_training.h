@@ -2,8 +2,8 @@
 #pragma once
 #include <cmath>
 
-#include "tests/train/batch_task.h"
 #include "train/loop/trainer.h"
+#include "train/tasks/translation.h"
 
 namespace foldgrad::testing {
 
@@ -33,6 +33,24 @@ inline TransformerConfig small_config(const std::string& normalizer) {
   if (normalizer == "un") config.normalizer_options = {{"warmup", "3"}, {"window", "2"}};
   return config;
 }
+
+// A task of batches that a test has made, so that it can look at them and go through them itself.
+class BatchTask final : public Task {
+ public:
+  BatchTask(Transformer& model, Batches& batches) : model_(model), batches_(batches) {}
+
+  Model& model() override { return model_; }
+  Examples next() override { return examples_of(batches_.next()); }
+  DataCursor cursor() const override { return batches_.cursor(); }
+  void seek(DataCursor cursor) override { batches_.seek(cursor); }
+  Validation validate(Communicator*) override { throw std::logic_error("a task of batches validates nothing"); }
+  std::string deciding_score() const override { return ""; }
+  std::string unit_of_work() const override { return "tokens"; }
+
+ private:
+  Transformer& model_;
+  Batches& batches_;
+};
 
 // All that a run consists of, on sentences 1, 3, 5, ... by default.
 struct TinyTraining {
