@@ -1,5 +1,8 @@
 // Tests with files, each in a directory of its own, and of the texts that come of them.
 #pragma once
+#include <sstream>
+#include <vector>
+
 #include "tests/engine/error_message.h"
 #include "tests/engine/files/temporary_directory.h"
 
@@ -13,6 +16,14 @@ inline ::testing::AssertionResult contains(const std::string& text, const std::s
 inline ::testing::AssertionResult begins(const std::string& text, const std::string& start) {
   if (text.starts_with(start)) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << "'" << text << "' does not begin with '" << start << "'";
+}
+
+// Returns the lines of a text, or what stands between other characters.
+inline std::vector<std::string> lines_of(const std::string& text, char end = '\n') {
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line, end);) lines.push_back(line);
+  return lines;
 }
 
 class FileTest : public ::testing::Test {

@@ -20,10 +20,12 @@ class ModelProgram : public ProgramFiles {
     randomize(*model_, 5, 0.6);
     vocabulary_.save(files_ / "vocabulary");
     write_model_directory(files_ / "m", *model_, files_ / "vocabulary");
-    write_bytes(files_ / "in.de", kSource);
+    write("in.de", kSource);
+    write("out.en", "one two\nfour three one\nfive\none\ntwo three four five\n");
   }
 
   static constexpr const char* kSource = "ein zwei\nvier drei zwei ein\nzwei\ndrei ein vier\nein ein\n";
+  static constexpr const char* kText = " --source @in.de --reference @out.en ";
   Vocabulary vocabulary_;
   std::unique_ptr<Transformer> model_;
 };

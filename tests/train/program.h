@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,11 +43,26 @@ inline ProgramResult run_program(const std::string& arguments) {
   return run_after("cd '" FOLDGRAD_SOURCE_DIR "' && " + without_gpus(arguments), arguments);
 }
 
+// `said`: how its error begins, if that is "error: ", or a part of it.
+inline void expect_failure(const ProgramResult& r, int exit_code, const std::string& said) {
+  EXPECT_EQ(r.exit_code, exit_code) << r.err;
+  EXPECT_TRUE(said.starts_with("error: ") ? begins(r.err, said) : contains(r.err, said));
+}
+
+// The commands that --help lists, a word and its description a line.
+inline std::set<std::string> commands_of_the_program() {
+  std::set<std::string> commands;
+  const std::string help = run_program("--help").out;
+  for (const std::string& line : lines_of(help.substr(help.find("Subcommands:\n") + 13)))
+    if (line.size() > 2 && line.starts_with("  ") && line[2] != ' ')
+      commands.insert(line.substr(2, line.find_first_of(", ", 2) - 2));  // "fold, fuse"
+  return commands;
+}
+
 // Those of one kind in a run's log.jsonl.
 inline std::vector<nlohmann::json> events_of(const std::string& run, const std::string& kind) {
   std::vector<nlohmann::json> found;
-  std::istringstream lines(read_bytes(run + "/log.jsonl"));
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : lines_of(read_bytes(run + "/log.jsonl")))
     if (const auto event = nlohmann::json::parse(line); event.at("event") == kind) found.push_back(event);
   return found;
 }

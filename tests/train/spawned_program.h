@@ -13,6 +13,9 @@
 
 namespace foldgrad::testing {
 
+// Settings of a training that does not end by itself.
+inline const std::string kEndless = "--set train.steps=100000000 --set output.log_every=1 ";
+
 class SpawnedProgram {
  public:
   // `arguments` as in a shell, with redirections. It leads a process group of its own, as a shell's jobs do. `prepare`

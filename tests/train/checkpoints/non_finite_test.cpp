@@ -1,7 +1,6 @@
 // NaN and infinity: refused where a model is loaded or written, named where they arise, shown to those who look.
 #include <limits>
 #include <set>
-#include <sstream>
 
 #include "engine/files/safetensors.h"
 #include "tests/engine/error_message.h"
@@ -119,15 +118,8 @@ TEST_F(NonFiniteNumbers, AreShownByInspectAndFoundByVerify) {
 TEST_F(NonFiniteNumbers, AreTestedWithAllCommandsThatLoadAModel) {
   std::set<std::string> tested{"inspect", "verify", "classify", "generate"}, loading;
   for (const Command& command : commands()) tested.insert(command.arguments.substr(0, command.arguments.find(' ')));
-  std::istringstream lines(run("--help").out);
-  bool listed = false;
-  for (std::string line, name; std::getline(lines, line);) {
-    listed = listed || line.rfind("Subcommands:", 0) == 0;
-    if (!listed || line.rfind("  ", 0) != 0 || line[2] == ' ') continue;
-    std::istringstream(line) >> name;
-    name = name.substr(0, name.find(','));
-    if (run(name + " --help").out.find("odel director") != std::string::npos) loading.insert(name);
-  }
+  for (const std::string& name : commands_of_the_program())
+    if (contains(run(name + " --help").out, "odel director")) loading.insert(name);
   EXPECT_EQ(loading, tested);
 }
 

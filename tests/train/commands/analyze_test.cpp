@@ -115,9 +115,7 @@ class Analyze : public TinyRun {
 
   void expect_cka_errors() {
     const std::string pair = "analyze cka @run @other --data-dir @ ";
-    const ProgramResult picture = run(pair + "--plot x.png");
-    EXPECT_EQ(picture.exit_code, 2);
-    EXPECT_TRUE(begins(picture.err, "error: --plot: must end with .svg, got x.png\n"));
+    expect_failure(run(pair + "--plot x.png"), 2, "error: --plot: must end with .svg, got x.png\n");
     expect_error(pair + "--batch 3", 2, "--batch must be at least 4: the estimate divides by n - 3, got 3");
     expect_error(pair + "--batch 8 --examples 7", 2, "--batch must be at most --examples = 7, got 8");
     expect_error(pair + "--batch 10", 2, "--batch must be at most 9, the validation examples of @run, got 10");
@@ -137,10 +135,8 @@ class Analyze : public TinyRun {
     expect_error("analyze pnac @run", 2, "--window must be at most 12, the iterations that are recorded, got 32");
     expect_error("analyze trace @run --site decoder.layer_norm --channel 16", 2,
                  "--channel must be below 16, the channels of decoder.layer_norm, got 16");
-    const ProgramResult missing = run("analyze trace @run --site decoder.layer_nrm");
-    EXPECT_EQ(missing.exit_code, 2);
-    EXPECT_TRUE(
-        contains(missing.err, "--site decoder.layer_nrm: is not recorded; did you mean \"decoder.layer_norm\"?"));
+    expect_failure(run("analyze trace @run --site decoder.layer_nrm"), 2,
+                   "--site decoder.layer_nrm: is not recorded; did you mean \"decoder.layer_norm\"?");
     expect_error("analyze skips @other", 3,
                  "@other/log.jsonl: reports no skips: the run's normalizers have no outlier test");
     const auto put = [this](const std::string& phase) {

@@ -143,9 +143,7 @@ TEST_F(ClassifyCommand, WhatIsNotFiniteIsRefusedOrShown) {
   Tensor head = vit_->head().weight.value;
   head.copy_from(Tensor::full(head.shape(), 3e38, DType::f32));
   write_model_directory(files_ / "large", *vit_);
-  const ProgramResult r = run("classify @large @a.bin:0");
-  EXPECT_EQ(r.exit_code, 5);
-  EXPECT_TRUE(begins(r.err, "error: classify: the logits"));
+  expect_failure(run("classify @large @a.bin:0"), 5, "error: classify: the logits");
   EXPECT_EQ(run("classify --allow-non-finite @large @a.bin:0").exit_code, 0);
 }
 

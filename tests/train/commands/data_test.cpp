@@ -89,16 +89,12 @@ TEST_F(DataCommand, DigestsAreLookedAtBeforeAnythingIsFetched) {
 TEST_F(DataCommand, AFetchThatFailsLeavesNoDirectoryThatLooksLikeTheData) {
   setenv("http_proxy", "http://localhost:1", 1);
   setenv("https_proxy", "http://localhost:1", 1);
-  const ProgramResult r = run("data fetch multi30k --data-dir @root");
-  const ProgramResult file =
-      run("data fetch mine --data-dir @root --url http://127.0.0.1:1/a --sha256 " + std::string(64, 'a'));
+  const std::string file = "data fetch mine --data-dir @root --url http://127.0.0.1:1/a --sha256 ";
+  EXPECT_EQ(run(file + std::string(64, 'a')).exit_code, 3);
+  expect_failure(run("data fetch multi30k --data-dir @root"), 3, "could not be fetched");
   unsetenv("http_proxy");
   unsetenv("https_proxy");
-  EXPECT_EQ(file.exit_code, 3);
-  EXPECT_FALSE(exists("root/mine"));
-  EXPECT_EQ(r.exit_code, 3);
-  EXPECT_TRUE(contains(r.err, "could not be fetched"));
-  EXPECT_FALSE(exists("root/multi30k"));
+  for (const char* name : {"root/mine", "root/multi30k"}) EXPECT_FALSE(exists(name)) << name;
 }
 
 TEST_F(DataCommand, FetchesAFileByItsDigest) {
@@ -139,9 +135,7 @@ TEST_F(DataCommand, DrawnImagesReplaceNoFile) {
 
 TEST_F(DataCommand, CountsOfDrawnImagesAreNamedByTheirOptions) {
   for (const std::string option : {"--count 4", "--count 10000001", "--test-count 0", "--test-count 10000001"}) {
-    const ProgramResult r = run("data synth shapes @made " + option);
-    EXPECT_EQ(r.exit_code, 2) << option;
-    EXPECT_TRUE(begins(r.err, "error: " + option.substr(0, option.find(' ')) + ": "));
+    expect_failure(run("data synth shapes @made " + option), 2, "error: " + option.substr(0, option.find(' ')) + ": ");
     EXPECT_FALSE(exists("made"));
   }
 }

@@ -1,14 +1,10 @@
 // Every command that computes gives on a device what it gives on the CPU.
 #include "engine/device.h"
 
-#include <cmath>
-
 #include "engine/files/safetensors.h"
 #include "models/fold/difference.h"
 #include "tests/train/model_program.h"
-#include "tests/train/runs/classification_run.h"
-#include "tests/train/runs/language_run.h"
-#include "tests/train/tiny_run.h"
+#include "tests/train/runs/family_run.h"
 #include "train/commands/load_model_as.h"
 
 namespace foldgrad::testing {
@@ -22,9 +18,7 @@ class Devices : public ModelProgram {
  protected:
   void SetUp() override {
     if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
-    write_bytes(files_ / "out.en", "one two\nfour three one\nfive\none\ntwo three four five\n");
   }
-  static constexpr const char* kText = " --source @in.de --reference @out.en ";
 };
 
 TEST_F(Devices, Translate) {
@@ -134,12 +128,10 @@ const DeviceRun kDeviceRuns[] = {{"text", kTinyConfig, " --split valid --beam 1"
                                  {"cct", kCctConfig, " --split valid", true},
                                  {"gpt", kGptConfig, ""}};
 
-class RunDevices : public ClassificationRun, public ::testing::WithParamInterface<DeviceRun> {
+class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<DeviceRun> {
  protected:
-  RunDevices() : ClassificationRun(GetParam().config) {
-    write_tiny_text(files_.path());
-    write_language_text(files_.path());
-  }
+  RunDevices() : AnyFamilyRun(GetParam().config) {}
+
   // Trains; what the log says.
   std::vector<double> losses_on(const std::string& where, const std::string& dtype) {
     const std::string out = dtype + where;

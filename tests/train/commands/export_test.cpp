@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "engine/files/file.h"
 #include "models/fold/model.h"
 #include "models/onnx/graph.h"
 #include "tests/models/transformer/tiny_translation.h"
@@ -32,9 +31,8 @@ std::string checked(const std::string& path) {
 // The operators of a file, by what onnx_check prints of it.
 std::set<std::string> operators(const std::string& text) {
   std::set<std::string> names;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    if (line.rfind("operator ", 0) == 0) names.insert(line.substr(9, line.find(' ', 9) - 9));
+  for (const std::string& line : lines_of(text))
+    if (line.starts_with("operator ")) names.insert(line.substr(9, line.find(' ', 9) - 9));
   return names;
 }
 
@@ -167,10 +165,8 @@ TEST_F(ExportCommand, Refuses) {
                "onnx: @un holds a model, whose config.json would be replaced; name another directory");
   EXPECT_EQ(bytes("un/config.json"), config);
   expect_error("export @un -o @taken", 3, "@taken: cannot be created: Not a directory");
-  EXPECT_EQ(message_of([&] {
-              Transformer exact(tiny_config("un"), 3, DType::f64);
-              exact.write_onnx(files_ / "out");
-            }),
+  Transformer exact(tiny_config("un"), 3, DType::f64);
+  EXPECT_EQ(message_of([&] { exact.write_onnx(files_ / "out"); }),
             "onnx: the model must be f32 on cpu, got f64 on cpu");
 }
 
@@ -178,9 +174,8 @@ TEST_F(ExportCommand, Refuses) {
 TEST_F(ExportCommand, RefusesMoreThanAFileOfProtobufCanHold) {
   const auto graph = OnnxFile::make("encoder");
   graph->initializer("small", Tensor::zeros({2}, DType::f32));
-  EXPECT_EQ(message_of([&] {
-              graph->initializer("table", Tensor::empty({1 << 19, 1 << 10}, DType::f32));
-            }),
+  const Tensor table = Tensor::empty({1 << 19, 1 << 10}, DType::f32);
+  EXPECT_EQ(message_of([&] { graph->initializer("table", table); }),
             "onnx: encoder must have at most 2130706431 bytes of weights, got 2147483656 with table");
 }
 

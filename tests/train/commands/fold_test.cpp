@@ -1,5 +1,4 @@
 // The commands fold, verify and graph, run as a user runs them.
-#include "engine/files/file.h"
 #include "models/fold/model.h"
 #include "tests/train/model_program.h"
 #include "train/commands/load_model_as.h"

@@ -1,6 +1,4 @@
 // The command generate, and others on a language model.
-#include <cmath>
-
 #include "engine/files/safetensors.h"
 #include "models/gpt/sampling.h"
 #include "tests/models/gpt/tiny_gpt.h"

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-#include "tests/engine/error_message.h"
 #include "tests/train/spawned_program.h"
 #include "tests/train/tiny_run.h"
 #include "train/config/config.h"

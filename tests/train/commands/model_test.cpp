@@ -1,6 +1,5 @@
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "tests/engine/error_message.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/model_program.h"
 #include "train/data/images/picture.h"

@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "engine/device.h"
 #include "models/normalizers/normalizer.h"
@@ -120,9 +119,8 @@ TEST(Program, SetTakesOneValueEachTime) {
   EXPECT_EQ(both.exit_code, 0) << both.err;
   for (const char* line : {"\nsteps = 7\n", "\nwarmup = 3\n", "\ndirectory = \"multi30k\"\n"})
     EXPECT_TRUE(contains(both.out, line)) << line;
-  const ProgramResult wrong = run_program("config " + file + " --set train.steps=7 train.warmup=3");
-  EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_TRUE(contains(wrong.err, "train.warmup=3: no command or option takes this"));
+  expect_failure(run_program("config " + file + " --set train.steps=7 train.warmup=3"), 2,
+                 "train.warmup=3: no command or option takes this");
   EXPECT_TRUE(contains(run_program("train --help").out, "  --set SECTION.KEY=VALUE "));
 }
 
@@ -136,9 +134,8 @@ TEST(Docs, TheReadmeCountsTheNormalizers) {
 TEST(Docs, TheReadmesProgramIsAnExample) {
   const std::string readme = document("README.md"), program = document("examples/mlp/mlp.cpp");
   const std::size_t begin = readme.find("```cpp\n") + 7;
-  std::istringstream code(readme.substr(begin, readme.find("```", begin) - begin));
   std::size_t place = 0, lines = 0;
-  for (std::string line; std::getline(code, line);) {
+  for (const std::string& line : lines_of(readme.substr(begin, readme.find("```", begin) - begin))) {
     if (line.empty()) continue;
     place = program.find(line + "\n", place);
     ASSERT_NE(place, std::string::npos) << line;
@@ -150,26 +147,13 @@ TEST(Docs, TheReadmesProgramIsAnExample) {
 // The commands of a table's first cells: "| `fold`, `verify` | ...".
 std::set<std::string> documented_commands() {
   std::set<std::string> commands;
-  std::istringstream page(document("docs/commands.md"));
   bool table = false;
-  for (std::string line; std::getline(page, line);) {
+  for (const std::string& line : lines_of(document("docs/commands.md"))) {
     table = line.rfind("| command ", 0) == 0 || (table && line.rfind("|", 0) == 0);
     if (!table) continue;
-    std::istringstream cell(line.substr(1, line.find('|', 1) - 1));
-    for (std::string part; std::getline(cell, part, '`') && std::getline(cell, part, '`');)
-      commands.insert(part.substr(0, part.find(' ')));
+    const std::vector<std::string> parts = lines_of(line.substr(1, line.find('|', 1) - 1), '`');
+    for (std::size_t i = 1; i < parts.size(); i += 2) commands.insert(parts[i].substr(0, parts[i].find(' ')));
   }
-  return commands;
-}
-
-// The commands that --help lists, a word and its description a line.
-std::set<std::string> commands_of_the_program() {
-  std::set<std::string> commands;
-  const std::string help = run_program("--help").out;
-  std::istringstream lines(help.substr(help.find("Subcommands:\n") + 13));
-  for (std::string line; std::getline(lines, line);)
-    if (line.size() > 2 && line.rfind("  ", 0) == 0 && line[2] != ' ')
-      commands.insert(line.substr(2, line.find_first_of(", ", 2) - 2));  // "fold, fuse"
   return commands;
 }
 
@@ -178,22 +162,21 @@ TEST(Docs, CommandsAreAllInTheTable) {
   EXPECT_EQ(documented_commands(), commands_of_the_program());
 }
 
-TEST(DemoCommand, UsageErrors) {
+using DemoCommand = ProgramFiles;
+
+TEST_F(DemoCommand, UsageErrors) {
   expect_usage_error("demo --norm unn",
                      "--norm: there is no normalizer \"unn\"; did you mean \"un\"? There are: affine, ");
   EXPECT_EQ(run_program("demo --steps 0").exit_code, 2);
 }
 
-TEST(DemoCommand, LeavesWhatIsThereAlone) {
-  const TemporaryDirectory files;
-  const ProgramResult demo = run_program("demo --device cpu --out " + files.path());
-  EXPECT_EQ(demo.exit_code, 3);
-  EXPECT_EQ(demo.err,
-            "error: " + files.path() + ": is there already; remove it, or name another directory with --out\n");
-  EXPECT_EQ(files.entries(), 0);
+TEST_F(DemoCommand, LeavesWhatIsThereAlone) {
+  expect_error("demo --device cpu --out " + files_.path(), 3,
+               files_.path() + ": is there already; remove it, or name another directory with --out");
+  EXPECT_EQ(files_.entries(), 0);
 }
 
-TEST(DemoCommand, HasTheConfigurationOfTheTree) {
+TEST_F(DemoCommand, HasTheConfigurationOfTheTree) {
   EXPECT_EQ(kDemoConfig, read_bytes(FOLDGRAD_SOURCE_DIR "/configs/numbers.toml"));
 }
 

@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "engine/files/safetensors.h"
 #include "ops/positions/positions.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/model_program.h"
@@ -11,9 +10,8 @@ namespace {
 
 class RecalibrateCommand : public ModelProgram {
  protected:
-  RecalibrateCommand() : ModelProgram("bn") {
-    write_bytes(files_ / "out.en", "one two\nfour three one\nfive\none\ntwo three four five\n");
-  }
+  RecalibrateCommand() : ModelProgram("bn") {}
+
   std::vector<double> statistic(const std::string& directory, const std::string& name) {
     return load_transformer(directory)->state().at(name).to(DType::f64).values<double>();
   }
@@ -22,8 +20,7 @@ class RecalibrateCommand : public ModelProgram {
   std::map<std::string, std::vector<double>> first_site() {
     const Tensor table = model_->source_table().value, places = sinusoidal_table(16, 8, DType::f64);
     std::vector<std::vector<double>> rows;
-    std::istringstream lines(kSource);
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : lines_of(kSource)) {
       const Ids ids = vocabulary_.encode_source(line);
       for (std::size_t t = 0; t < ids.size(); ++t) {
         std::vector<double> row;
@@ -41,7 +38,6 @@ class RecalibrateCommand : public ModelProgram {
     const std::string site = "encoder.layers.0.self_attn_layer_norm.";
     return {{site + "run_mean", mean}, {site + "run_var", variance}};
   }
-  static constexpr const char* kText = " --source @in.de --reference @out.en ";
 };
 
 // The first normalizer sees embeddings, which no statistic changes: after k passes over one batch with statistic b, a

@@ -17,9 +17,8 @@ class TrainCommand : public TinyRun {
         run.err.find("BLEU is sacreBLEU nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp, chrF is nrefs:1|");
     EXPECT_NE(told, std::string::npos) << run.err;
     EXPECT_EQ(run.err.find("nrefs:1|case:mixed|eff:no", told + 20), std::string::npos) << run.err;
-    std::istringstream lines(run.err);
     int shown = 0;
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : lines_of(run.err)) {
       if (!contains(line, "validation: loss ")) continue;
       EXPECT_LE(line.size(), 90u) << line;
       ++shown;

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <sstream>
 #include <tuple>
 
 #include "tests/train/model_program.h"
@@ -31,11 +30,9 @@ TEST_F(TranslateCommand, KeepsOrderAndEmptyLinesInWhateverBatches) {
   EXPECT_EQ(translated(kSource, "--max-tokens 5 --threads 1"), all);
   EXPECT_NE(translated(kSource, "--beam 1 --max-length-a 0 --max-length-b 2"), all);
   EXPECT_EQ(translated(""), "");
-  std::istringstream lines(all);
-  std::string first, second, third;
-  std::getline(lines, first), std::getline(lines, second), std::getline(lines, third);
-  EXPECT_EQ(translated("\ufeffein zwei"), first + "\n");
-  EXPECT_EQ(translated("\nein zwei\n \t\n\nzwei\r\n\n"), "\n" + first + "\n\n\n" + third + "\n\n");
+  const std::vector<std::string> lines = lines_of(all);
+  EXPECT_EQ(translated("\ufeffein zwei"), lines[0] + "\n");
+  EXPECT_EQ(translated("\nein zwei\n \t\n\nzwei\r\n\n"), "\n" + lines[0] + "\n\n\n" + lines[2] + "\n\n");
 }
 
 TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
@@ -68,9 +65,8 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   EXPECT_EQ(read_bytes(files_ / "hypotheses"), read_bytes(files_ / "own.en"));
   // The loss by its definition, sentence by sentence.
   EncodedPairs pairs;
-  std::istringstream source(kSource), target(read_bytes(files_ / "own.en"));
-  for (std::string line; std::getline(source, line);) pairs.source.push_back(vocabulary_.encode_source(line));
-  for (std::string line; std::getline(target, line);) pairs.target.push_back(vocabulary_.encode_target(line));
+  for (const std::string& line : lines_of(kSource)) pairs.source.push_back(vocabulary_.encode_source(line));
+  for (const std::string& line : lines_of(bytes("own.en"))) pairs.target.push_back(vocabulary_.encode_target(line));
   Batches batches(pairs, {.max_tokens = 13, .multiple = 1, .shuffle = false});
   const ValidationLoss loss = validation_loss(*model_, batches);
   EXPECT_EQ(all["target_tokens"], loss.target_tokens);
@@ -86,9 +82,8 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
 
 // Shorter references: of hypotheses and references exchanged, precisions and lengths are others.
 TEST_F(EvalCommand, ScoresAreThoseOfTheHypotheses) {
-  std::istringstream text(translated(kSource));
-  Lines hypotheses, references;
-  for (std::string line; std::getline(text, line);) hypotheses.push_back(line);
+  const Lines hypotheses = lines_of(translated(kSource));
+  Lines references;
   for (const std::string& line : hypotheses) references.push_back(line.substr(0, line.size() / 2) + ",");
   std::string reference_text;
   for (const std::string& line : references) reference_text += line + "\n";

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "engine/files/file.h"
 #include "models/normalizers/normalizer.h"
@@ -89,7 +88,8 @@ TEST_F(ConfigFiles, RefuseBasesThatAreNone) {
   write("empty.toml", "base = ''\n");
   write("broken.toml", "base = 'no.toml'\n");
   write("no.toml", "\n=\n");
-  EXPECT_EQ(refusal("circle.toml"), "@next.toml:1: base leads in a circle: @circle.toml -> @next.toml -> @./circle.toml");
+  EXPECT_EQ(refusal("circle.toml"),
+            "@next.toml:1: base leads in a circle: @circle.toml -> @next.toml -> @./circle.toml");
   EXPECT_EQ(refusal("itself.toml"), "@itself.toml:1: base leads in a circle: @itself.toml -> @itself.toml");
   EXPECT_EQ(refusal("absent.toml"), "@absent.toml:2: base: @x.toml: cannot be opened: No such file or directory");
   EXPECT_EQ(refusal("number.toml"), "@number.toml:1: base must be the path of a configuration, got 1");
@@ -217,18 +217,16 @@ TEST(Config, EpochsStandInThePlaceOfUpdates) {
 // Rows that begin with a key: "| `train.lr` | ...".
 std::set<std::string> documented_rows() {
   std::set<std::string> rows;
-  std::istringstream page(read_bytes(FOLDGRAD_SOURCE_DIR "/docs/training.md"));
-  for (std::string line; std::getline(page, line);)
-    if (line.rfind("| `", 0) == 0 && line.find("` |") != std::string::npos) rows.insert(line);
+  for (const std::string& line : lines_of(read_bytes(FOLDGRAD_SOURCE_DIR "/docs/training.md")))
+    if (line.starts_with("| `") && contains(line, "` |")) rows.insert(line);
   return rows;
 }
 
 // By key, as TOML has it.
 std::map<std::string, std::string> texts_of(const ExperimentConfig& defaults) {
   std::map<std::string, std::string> texts;
-  std::istringstream config(config_text(defaults));
   std::string section;
-  for (std::string line; std::getline(config, line);) {
+  for (const std::string& line : lines_of(config_text(defaults))) {
     const std::size_t equal = line.find(" = ");
     if (!line.empty() && line[0] == '[') section = line.substr(1, line.size() - 2);
     if (equal != std::string::npos) texts[section + "." + line.substr(0, equal)] = line.substr(equal + 3);

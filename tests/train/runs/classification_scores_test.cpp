@@ -1,7 +1,7 @@
 // Scores of a run of images, and those of its model after `eval`, `recalibrate` and `average`.
 #include "models/fold/model.h"
 #include "models/vit/vit.h"
-#include "tests/train/runs/classification_run.h"
+#include "tests/train/runs/family_run.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/data/images/mix.h"
 #include "train/data/permutation.h"
@@ -13,11 +13,7 @@ namespace {
 
 class ClassificationScoring : public ClassificationRun {
  protected:
-  nlohmann::json eval(const std::string& arguments) {
-    const ProgramResult r = run("eval " + arguments + " --json --data-dir @");
-    EXPECT_EQ(r.exit_code, 0) << r.err;
-    return nlohmann::json::parse(r.out);
-  }
+  nlohmann::json eval(const std::string& arguments) { return parsed("eval " + arguments + " --json --data-dir @"); }
 };
 
 TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
@@ -82,9 +78,9 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   EXPECT_EQ(got.at("split"), "test");
   const std::string samples = bytes("run/samples/step-00000008.txt");
   EXPECT_EQ(got.at("samples"), samples);
-  const ProgramResult text = run("eval @run --data-dir @");
-  EXPECT_EQ(text.out, "test: " + got.at("text").get<std::string>() + "\n" + samples);
-  EXPECT_TRUE(contains(text.out, "of 24 images"));
+  const std::string text = output("eval @run --data-dir @");
+  EXPECT_EQ(text, "test: " + got.at("text").get<std::string>() + "\n" + samples);
+  EXPECT_TRUE(contains(text, "of 24 images"));
   EXPECT_TRUE(contains(eval("@run --split train").at("text"), "of 48 images"));
   // A folded model lies outside of the run.
   write_model_directory(files_ / "folded", *fold(*load_model(files_ / "run")).model);
@@ -103,10 +99,8 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
 
 TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   ASSERT_EQ(train("run", "norm.name=bn;model.dropout=0.5"), 0);
-  const ProgramResult r = run("recalibrate @run -o @new --data-dir @ --batches 60");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out, files_ / "new" + ": statistics of " + files_ / "run/checkpoints/step-00000003" +
-                       " after 60 more batches\n");
+  EXPECT_EQ(output("recalibrate @run -o @new --data-dir @ --batches 60"),
+            filled("@new: statistics of @run/checkpoints/step-00000003 after 60 more batches\n"));
   const auto before = load_model(files_ / "run"), after = load_model(files_ / "new");
   for (const auto& [name, value] : before->values())
     EXPECT_EQ(after->values().at(name).values<float>(), value.values<float>()) << name;
@@ -128,7 +122,7 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
     EXPECT_LT(off, 0.2 * moved) << name;
   }
   // An epoch is four batches.
-  EXPECT_TRUE(contains(run("recalibrate @run -o @epoch --data-dir @").out, " after 4 more batches\n"));
+  EXPECT_TRUE(contains(output("recalibrate @run -o @epoch --data-dir @"), " after 4 more batches\n"));
   expect_error("recalibrate @run -o @none --data-dir @ --split test", 2,
                "recalibrate: a model of model.family \"vit\" takes what it was trained on, no --source, --reference or "
                "--split");
@@ -136,8 +130,7 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
 
 TEST_F(ClassificationScoring, AveragesOfCheckpointsAreModelsToo) {
   ASSERT_EQ(train("run"), 0);
-  const ProgramResult r = run("average --last 2 @run -o @average");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
+  output("average --last 2 @run -o @average");
   const auto average = load_model(files_ / "average"), a = load_model(files_ / "run/checkpoints/step-00000002"),
              b = load_model(files_ / "run/checkpoints/step-00000003");
   const std::string name = "blocks.0.norm1.run_var";
@@ -147,10 +140,15 @@ TEST_F(ClassificationScoring, AveragesOfCheckpointsAreModelsToo) {
   EXPECT_TRUE(contains(eval("@average --config @run/config.toml").at("text"), "of 24 images"));
 }
 
-// Images of one gray each, 100 or 200: pixels of neither were uncovered, by cutout one of each image.
-TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
+VitConfig config_of_squares() {
   VitConfig config;
   config.image_size = 32, config.patch = 8, config.width = 8, config.heads = 2, config.layers = 1, config.classes = 3;
+  return config;
+}
+
+// Images of one gray each, 100 or 200: pixels of neither were uncovered, by cutout one of each image.
+TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
+  VitConfig config = config_of_squares();
   config.pixels = {.mean = {150 / 255.0, 150 / 255.0, 150 / 255.0}, .std = {1, 1, 1}};
   ImageSet images = squares(48, 1);
   auto* bytes = images.pixels.data<std::uint8_t>();
@@ -176,8 +174,7 @@ TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
 
 // Batch k of all is mixed by (seed, k), until the epoch that ends it.
 TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
-  VitConfig config;
-  config.image_size = 32, config.patch = 8, config.width = 8, config.heads = 2, config.layers = 1, config.classes = 3;
+  const VitConfig config = config_of_squares();
   const auto task = [&](const MixOptions& mix) {
     const ImageSet images = squares(48, 1);
     ExperimentConfig experiment;

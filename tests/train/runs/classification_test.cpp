@@ -4,7 +4,7 @@
 
 #include "engine/contains.h"
 #include "tests/train/data/images/png_file.h"
-#include "tests/train/runs/classification_run.h"
+#include "tests/train/runs/family_run.h"
 #include "tests/train/runs/folded_run.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/data/images/folder.h"
@@ -78,10 +78,9 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
 
 TEST_F(ClassificationRun, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal("data.task=folder"), "data.task = \"folder\" needs data.directory, the folder");
-  EXPECT_EQ(
-      refusal("data.directory=absent"),
-      "FILES/absent: there is no such directory; the files of CIFAR are looked for below --data-dir, $FOLDGRAD_DATA "
-      "or ~/.cache/foldgrad");
+  EXPECT_EQ(refusal("data.directory=absent"),
+            "@absent: there is no such directory; the files of CIFAR are looked for below --data-dir, $FOLDGRAD_DATA "
+            "or ~/.cache/foldgrad");
   EXPECT_EQ(
       refusal("data.augment=flop"),
       "data.augment: augmentation: must be of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
@@ -95,11 +94,9 @@ TEST_F(ClassificationRun, LearnsFromPicturesInFolders) {
   if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
   for (const auto& [part, images] : {std::pair("train", squares(48, 1)), std::pair("test", squares(24, 2))})
     for (std::int64_t i = 0; i < images.size(); ++i) {
-      const std::string folder = files_ / "pictures/" + part + "/" + images.classes[images.label(i)];
-      std::filesystem::create_directories(folder);
       const auto* pixels = reinterpret_cast<const char*>(images.image(i));
-      write_bytes(fmt::format("{}/{:02}.png", folder, i),
-                  png_file(32, 32, 8, PngColour::rgb, {pixels, pixels + images.image_bytes()}));
+      write(fmt::format("pictures/{}/{}/{:02}.png", part, images.classes[images.label(i)], i),
+            png_file(32, 32, 8, PngColour::rgb, {pixels, pixels + images.image_bytes()}));
     }
   const std::string settings = "data.task=folder;data.directory=pictures;data.image_size=16;train.steps=";
   ASSERT_EQ(train("run", settings + "40"), 0);
@@ -112,7 +109,7 @@ TEST_F(ClassificationRun, LearnsFromPicturesInFolders) {
   EXPECT_EQ(digests.at("train"), digest_of(read_folder(files_ / "pictures", ImagePart::train, 16)));
   EXPECT_EQ(differences(numbers(settings + "3"), numbers(settings + "3;data.image_size=8")).at(0), "shapes");
   write_bytes(files_ / "pictures/test/left/00.png", "no picture");
-  EXPECT_EQ(refusal(settings + "3"), "FILES/pictures/test/left/00.png: must be a PNG or JPEG file");
+  EXPECT_EQ(refusal(settings + "3"), "@pictures/test/left/00.png: must be a PNG or JPEG file");
 }
 
 TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {

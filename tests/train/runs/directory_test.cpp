@@ -1,6 +1,5 @@
 #include "train/runs/directory.h"
 
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,8 +9,7 @@
 #include <limits>
 
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "train/runs/logger.h"
 
 // That of libc is replaced for this program: a disk may take less than it is given.
@@ -25,28 +23,28 @@ namespace {
 
 using namespace testing;
 
-TEST(EventLog, IsInTheFileLineByLine) {
-  const TemporaryDirectory directory;
-  EventLog log(directory / "log.jsonl");
+using EventLogTest = FileTest;
+using RunDirectoryTest = FileTest;
+
+TEST_F(EventLogTest, IsInTheFileLineByLine) {
+  EventLog log(files_ / "log.jsonl");
   log.write({{"event", "step"}, {"loss", 0.1}, {"lr", 5e-4}, {"n", 3}});
-  EXPECT_EQ(read_bytes(directory / "log.jsonl"), "{\"event\":\"step\",\"loss\":0.1,\"lr\":0.0005,\"n\":3}\n");
+  EXPECT_EQ(bytes("log.jsonl"), "{\"event\":\"step\",\"loss\":0.1,\"lr\":0.0005,\"n\":3}\n");
   log.write({{"loss", std::numeric_limits<double>::quiet_NaN()}, {"text", "\xff"}});
-  EXPECT_EQ(read_bytes(directory / "log.jsonl").substr(46), "{\"loss\":null,\"text\":\"\xef\xbf\xbd\"}\n");
+  EXPECT_EQ(bytes("log.jsonl").substr(46), "{\"loss\":null,\"text\":\"\xef\xbf\xbd\"}\n");
   EXPECT_THROW(log.write(3), std::invalid_argument);
 }
 
-TEST(EventLog, IsWholeWhenItIsWrittenInParts) {
-  const TemporaryDirectory directory;
-  EventLog log(directory / "log.jsonl");
+TEST_F(EventLogTest, IsWholeWhenItIsWrittenInParts) {
+  EventLog log(files_ / "log.jsonl");
   most_bytes_of_a_write = 3;
   log.write({{"event", "step"}});
   most_bytes_of_a_write = SIZE_MAX;
-  EXPECT_EQ(read_bytes(directory / "log.jsonl"), "{\"event\":\"step\"}\n");
+  EXPECT_EQ(bytes("log.jsonl"), "{\"event\":\"step\"}\n");
 }
 
-TEST(EventLog, GoesOnBehindWhatIsLeftOfIt) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "log.jsonl", line = "{\"step\":1}\n";
+TEST_F(EventLogTest, GoesOnBehindWhatIsLeftOfIt) {
+  const std::string path = files_ / "log.jsonl", line = "{\"step\":1}\n";
   const auto after_resuming = [&](const std::string& left, std::uint64_t offset, std::uint64_t missing) {
     write_bytes(path, left);
     EventLog log(path, offset);
@@ -63,31 +61,29 @@ TEST(EventLog, GoesOnBehindWhatIsLeftOfIt) {
   EXPECT_EQ(after_resuming("", 1000, 1000), next);
   EventLog(path).write({{"step", 3}});
   EXPECT_EQ(read_bytes(path), next + "{\"step\":3}\n");
-  EXPECT_EQ(message<FileError>([&] { EventLog log(directory / "no/log"); }),
-            (directory / "no/log") + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(error_of<FileError>([&] { EventLog log(files_ / "no/log"); }),
+            "@no/log: cannot be opened: No such file or directory");
 }
 
-TEST(EventLog, EndsWithAWholeLineWhenTheDiskIsFull) {
-  const TemporaryDirectory directory;
-  EventLog log(directory / "log.jsonl");
+TEST_F(EventLogTest, EndsWithAWholeLineWhenTheDiskIsFull) {
+  EventLog log(files_ / "log.jsonl");
   log.write({{"step", 1}});
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
   const rlimit limit = {15, before.rlim_max};  // four bytes of the next line
   setrlimit(RLIMIT_FSIZE, &limit);
-  const std::string refusal = message<FileError>([&] { log.write({{"step", 2}}); });
+  const std::string refusal = error_of<FileError>([&] { log.write({{"step", 2}}); });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(refusal, (directory / "log.jsonl") + ": cannot be written: File too large");
-  EXPECT_EQ(read_bytes(directory / "log.jsonl"), "{\"step\":1}\n");
+  EXPECT_EQ(refusal, "@log.jsonl: cannot be written: File too large");
+  EXPECT_EQ(bytes("log.jsonl"), "{\"step\":1}\n");
   log.write({{"step", 3}});
-  EXPECT_EQ(read_bytes(directory / "log.jsonl"), "{\"step\":1}\n{\"step\":3}\n");
+  EXPECT_EQ(bytes("log.jsonl"), "{\"step\":1}\n{\"step\":3}\n");
 }
 
-TEST(RunDirectory, HoldsConfigurationCommandsAndEnvironment) {
-  const TemporaryDirectory directory;
-  const RunDirectory run(directory / "runs/a");
+TEST_F(RunDirectoryTest, HoldsConfigurationCommandsAndEnvironment) {
+  const RunDirectory run(files_ / "runs/a");
   EXPECT_FALSE(run.has_run());
   EXPECT_NO_THROW(run.require_no_run());
   run.begin("[train]\n", {"foldgrad", "train", "a b.toml", "--set", "data.source=it's", ""}, {{"seed", 1}});
@@ -107,20 +103,19 @@ TEST(RunDirectory, HoldsConfigurationCommandsAndEnvironment) {
   std::filesystem::remove(run.command());
   run.begin("", {"foldgrad"}, {});
   EXPECT_EQ(read_bytes(run.command()), "foldgrad\n");
-  const std::string there = (directory / "runs/a") + ": there is a run already; continue it with --resume";
-  EXPECT_EQ(message<FileError>([&] { run.require_no_run(); }), there);
+  const std::string there = "@runs/a: there is a run already; continue it with --resume";
+  EXPECT_EQ(error_of<FileError>([&] { run.require_no_run(); }), there);
   std::filesystem::remove(run.config());
   EXPECT_FALSE(run.has_run());
   std::filesystem::create_directory(run.checkpoints() + "/step-00000001");
-  EXPECT_EQ(message<FileError>([&] { run.require_no_run(); }), there);
-  write_bytes(directory / "file", "");
-  EXPECT_EQ(message<FileError>([&] { RunDirectory(directory / "file").begin("", {}, {}); }),
-            (directory / "file/checkpoints") + ": cannot be created: Not a directory");
+  EXPECT_EQ(error_of<FileError>([&] { run.require_no_run(); }), there);
+  write("file", "");
+  EXPECT_EQ(error_of<FileError>([&] { RunDirectory(files_ / "file").begin("", {}, {}); }),
+            "@file/checkpoints: cannot be created: Not a directory");
 }
 
-TEST(RunLock, IsHeldByOneProcess) {
-  const TemporaryDirectory directory;
-  const std::string run = directory / "runs/a";
+TEST_F(RunDirectoryTest, IsLockedByOneProcess) {
+  const std::string run = files_ / "runs/a";
   {
     const RunLock lock(run);
     EXPECT_EQ(message<FileError>([&] { const RunLock second(run); }),
@@ -130,7 +125,7 @@ TEST(RunLock, IsHeldByOneProcess) {
   EXPECT_NO_THROW(const RunLock again(run));
 }
 
-TEST(RunDirectory, TheEnvironmentNamesBuildMachineAndData) {
+TEST_F(RunDirectoryTest, TheEnvironmentNamesBuildMachineAndData) {
   const auto e = describe_environment({"0.1", "abc", "GNU 12", "-O3"}, 7, {{"train.de", "00ff"}});
   EXPECT_EQ(e.at("commit"), "abc");
   EXPECT_EQ(e.at("flags"), "-O3");

@@ -1,11 +1,9 @@
 // Trainings that begin from a model, with learning rates of their own for some parameters and none for others.
 #include "engine/files/file.h"
 #include "models/fold/model.h"
-#include "tests/engine/error_message.h"
 #include "tests/models/vit/tiny_vit.h"
 #include "tests/train/checkpoints/contents.h"
-#include "tests/train/runs/classification_run.h"
-#include "tests/train/runs/language_run.h"
+#include "tests/train/runs/family_run.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/runs/pretrained.h"
 #include "train/tasks/families.h"
@@ -15,18 +13,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class FineTuning : public ClassificationRun {
+class FineTuning : public AnyFamilyRun {
  protected:
-  FineTuning() {
-    write_tiny_text(files_.path());
-    write_language_text(files_.path());
-  }
-
   void configure(const std::string& config) { write_bytes(files_ / "config.toml", config); }
   ExperimentConfig config(const std::string& settings) const {
     std::vector<std::string> all{"train.from=" + files_ / "run"};
-    std::istringstream words(settings);
-    for (std::string one; std::getline(words, one, ';');) all.push_back(one);
+    for (const std::string& one : lines_of(settings, ';')) all.push_back(one);
     return read_config(files_ / "config.toml", all);
   }
   // The task of a training from the model of "run", before its first update.
@@ -114,9 +106,7 @@ TEST_F(FineTuning, BeginsWithANewHeadWhereTheClassesAreOthersOrWhenTold) {
     const NamedTensors own = task->model().values(), theirs = from_->model->values(), first = initial->model().values();
     for (const auto& [name, tensor] : own) {
       const bool head = name.starts_with("head.");
-      if (!head) {
-        EXPECT_TRUE(same_bits({{"", tensor}}, {{"", theirs.at(name)}})) << name;
-      }
+      EXPECT_TRUE(head || same_bits({{"", tensor}}, {{"", theirs.at(name)}})) << name;
     }
     const auto head_of = [](const NamedTensors& all) { return NamedTensors{{"", all.at("head.weight")}}; };
     if (same_bits(head_of(own), head_of(theirs))) return "kept";
@@ -129,11 +119,9 @@ TEST_F(FineTuning, BeginsWithANewHeadWhereTheClassesAreOthersOrWhenTold) {
   EXPECT_TRUE(contains(account_, "step-00000003; new head: head.weight, head.bias; iterations"));
   EXPECT_STREQ(heads("data.directory=renamed;train.head=keep"), "kept");
   EXPECT_STREQ(heads("data.directory=more"), "new");
-  const std::string file = "FILES/run/checkpoints/step-00000003/model.safetensors: ";
   EXPECT_EQ(refused("data.directory=more;train.head=keep"),
-            file +
-                "head.bias is [3], but must be [4] by this configuration and its data; train.head = \"new\" begins "
-                "with a new one");
+            "@run/checkpoints/step-00000003/model.safetensors: head.bias is [3], but must be [4] by this "
+            "configuration and its data; train.head = \"new\" begins with a new one");
   // A model without names may have any.
   const std::string at = find_model_directory(files_ / "run");
   auto json = nlohmann::json::parse(read_bytes(at + "/config.json"));
@@ -201,8 +189,8 @@ TEST_F(FineTuning, WarnsOfAWarmupOnlyWhenItBeginsAgain) {
 
 TEST_F(FineTuning, RefusesAnotherModelBeforeAnythingIsWritten) {
   ASSERT_EQ(train("run"), 0);
-  const std::string at = "FILES/run/checkpoints/step-00000003/", config = at + "config.json: ";
-  EXPECT_EQ(refused("train.from=" + files_ / "none"), "FILES/none: there is no such file or directory");
+  const std::string at = "@run/checkpoints/step-00000003/", config = at + "config.json: ";
+  EXPECT_EQ(refused("train.from=" + files_ / "none"), "@none: there is no such file or directory");
   const auto differs = [&](const char* key, const char* there, const char* here) {
     return fmt::format("{}{} is {}, but {} in this configuration; set it to {}, or begin from another model", config,
                        key, there, here, there);
@@ -227,17 +215,15 @@ TEST_F(FineTuning, RefusesAnotherModelBeforeAnythingIsWritten) {
 
 TEST_F(FineTuning, RefusesModelsThatHaveMoreThanTheConfiguration) {
   ASSERT_EQ(train("run", "model.weight_standardization=true"), 0);
-  EXPECT_EQ(
-      refused(""),
-      "FILES/run/checkpoints/step-00000003/model.safetensors: blocks.0.attn.proj.gain [8] has no place in a model "
-      "of this configuration; config.json beside it has the keys that make one");
+  EXPECT_EQ(refused(""),
+            "@run/checkpoints/step-00000003/model.safetensors: blocks.0.attn.proj.gain [8] has no place in a model "
+            "of this configuration; config.json beside it has the keys that make one");
   VitConfig small = read_config(files_ / "config.toml").vit;
   small.image_size = 16, small.classes = 3;
   write_model_directory(files_ / "small", Vit(small, 1));
-  EXPECT_EQ(
-      refused("train.from=" + files_ / "small"),
-      "FILES/small/model.safetensors: pos_embed is [1, 4, 8], but must be [1, 16, 8] by this configuration and its "
-      "data; config.json beside it has the sizes that fit");
+  EXPECT_EQ(refused("train.from=" + files_ / "small"),
+            "@small/model.safetensors: pos_embed is [1, 4, 8], but must be [1, 16, 8] by this configuration and its "
+            "data; config.json beside it has the sizes that fit");
 }
 
 TEST_F(FineTuning, TakesFoldedModelsOnlyWhereTheyFit) {
@@ -247,7 +233,7 @@ TEST_F(FineTuning, TakesFoldedModelsOnlyWhereTheyFit) {
   const std::string folded = "model.qkv_bias=true;train.from=" + files_ / "folded;";
   EXPECT_EQ(
       refused(folded),
-      "FILES/folded/config.json: norm.name is \"none\", but \"un\" in this configuration; set it to \"none\", or "
+      "@folded/config.json: norm.name is \"none\", but \"un\" in this configuration; set it to \"none\", or "
       "begin from another model. The model was folded: begin from the one before that, which has its normalizers");
   EXPECT_EQ(train("tuned", folded + "norm.name=none"), 0);
 }
@@ -256,12 +242,9 @@ TEST_F(FineTuning, RefusesAVocabularyThatIsNotTheModels) {
   configure(kGptConfig);
   ASSERT_EQ(train("run"), 0);
   write_model_directory(files_ / "model", *load_model(files_ / "run"));
-  fs::create_directory(files_ / "model/vocabulary");
-  write_bytes(files_ / "model/vocabulary/vocabulary.json",
-              "{\"format\": 1, \"kind\": \"characters\", \"characters\": \"abc\"}");
-  const std::string said = refused("train.from=" + files_ / "model");
-  EXPECT_EQ(said,
-            "FILES/model/model.safetensors: wte.weight is [15, 8], but must be [4, 8] by this configuration and its "
+  write("model/vocabulary/vocabulary.json", "{\"format\": 1, \"kind\": \"characters\", \"characters\": \"abc\"}");
+  EXPECT_EQ(refused("train.from=" + files_ / "model"),
+            "@model/model.safetensors: wte.weight is [15, 8], but must be [4, 8] by this configuration and its "
             "data; train.head = \"new\" begins with a new one");
 }
 

@@ -3,8 +3,8 @@
 
 #include "engine/contains.h"
 #include "models/gpt/gpt.h"
+#include "tests/train/runs/family_run.h"
 #include "tests/train/runs/folded_run.h"
-#include "tests/train/runs/language_run.h"
 #include "train/data/text/sentence_piece.h"
 #include "train/reports/report.h"
 
@@ -73,11 +73,7 @@ TEST_F(LanguageRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
 TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   write_bytes(files_ / "text/other", "l\u00f6w in haus\nrom\n");
   ASSERT_EQ(train("run", "train.steps=8;data.test=other"), 0);
-  const auto eval = [&](const std::string& arguments) {
-    const ProgramResult r = run("eval @run --json --data-dir @ " + arguments);
-    EXPECT_EQ(r.exit_code, 0) << r.err;
-    return json::parse(r.out);
-  };
+  const auto eval = [&](const std::string& arguments) { return parsed("eval @run --json --data-dir @ " + arguments); };
   const json validated = events("run", "validate").back(), valid = eval("--split valid");
   for (const char* score : {"loss", "perplexity", "bits_per_character"})
     EXPECT_NEAR(valid.at(score), validated.at(score), 1e-6) << score;
@@ -88,12 +84,12 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   EXPECT_EQ(other.at("characters"), 15);
   for (const char* arguments : {"--split other", "--source text/other"})
     EXPECT_EQ(eval(arguments).at("loss"), other.at("loss")) << arguments;
-  const ProgramResult text = run("eval @run --data-dir @");
-  EXPECT_EQ(text.out, fmt::format("data             test\ncharacters       15\ntokens           15\n"
-                                  "loss             {:.4f} nats per token\nperplexity       {:.4f}\n"
-                                  "bits             {:.4f} per character\n",
-                                  other.at("loss").get<double>(), other.at("perplexity").get<double>(),
-                                  other.at("bits_per_character").get<double>()));
+  EXPECT_EQ(output("eval @run --data-dir @"),
+            fmt::format("data             test\ncharacters       15\ntokens           15\n"
+                        "loss             {:.4f} nats per token\nperplexity       {:.4f}\n"
+                        "bits             {:.4f} per character\n",
+                        other.at("loss").get<double>(), other.at("perplexity").get<double>(),
+                        other.at("bits_per_character").get<double>()));
   expect_error("eval @run --data-dir @ --source a --reference b", 2,
                "--reference is of models that translate, got one of model.family \"gpt\"");
   expect_error("eval @run --data-dir @ --hypotheses @h", 2,
@@ -105,19 +101,15 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
 TEST_F(LanguageRun, OfBytePairsBitsAreOfCharacters) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   ASSERT_EQ(train("run", "data.tokenizer=bpe;data.vocabulary=290"), 0);
-  const ProgramResult r = run("eval @run --json --data-dir @ --split valid");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  const json scores = json::parse(r.out);
+  const json scores = parsed("eval @run --json --data-dir @ --split valid");
   const double tokens = scores.at("tokens"), characters = scores.at("characters");
   EXPECT_LT(tokens, 0.6 * characters);  // words of three to five letters are pieces
   EXPECT_NEAR(scores.at("bits_per_character"), scores.at("loss").get<double>() * tokens / (std::log(2.0) * characters),
               1e-12);
-  EXPECT_TRUE(contains(run("eval @run --data-dir @ --split valid").out,
+  EXPECT_TRUE(contains(output("eval @run --data-dir @ --split valid"),
                        fmt::format("\ncharacters       {}\ntokens           {}\n", characters, tokens)));
-  EXPECT_EQ(json::parse(run("inspect @run --json").out).at("vocabulary"), (json{{"kind", "bpe"}, {"size", 290}}));
-  const ProgramResult text = run("generate @run --prompt 'das \u597d' --length 40");
-  EXPECT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_TRUE(begins(text.out, "das \u597d"));
+  EXPECT_EQ(parsed("inspect @run --json").at("vocabulary"), (json{{"kind", "bpe"}, {"size", 290}}));
+  EXPECT_TRUE(begins(output("generate @run --prompt 'das \u597d' --length 40"), "das \u597d"));
 }
 
 // Statistics over a sequence are not known before it is there.
@@ -128,7 +120,7 @@ TEST_F(LanguageRun, ModelsThatMixTokensTrainButDoNotWrite) {
                "generation: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which are not known "
                "yet");
   std::size_t skipped = 0;
-  for (const json& check : json::parse(run("verify @run --json").out)) {
+  for (const json& check : parsed("verify @run --json")) {
     EXPECT_NE(check.at("outcome"), "FAILED") << check;
     skipped += check.at("measured") == "statistics over a sequence see its later tokens";
   }
@@ -148,8 +140,7 @@ TEST_F(LanguageRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
   write_bytes(files_ / "text/0.txt", "das haus in\n\u00e9\n");
   write_bytes(files_ / "text/v", "haus in das\n");
   write_bytes(files_ / "text/w", "das alte in\n");
-  std::filesystem::create_directories(files_ / "other");
-  write_bytes(files_ / "other/c.txt", "x\n" + few_words());
+  write("other/c.txt", "x\n" + few_words());
   std::vector<Effect> effects{{"", "model.width=16", "shapes"},
                               {"", "model.ffn_width=16", "shapes"},
                               {"model.width=64", "model.heads=1", "loss 1"},  // narrow ones begin with even attention
@@ -177,7 +168,7 @@ TEST_F(LanguageRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
 
 TEST_F(LanguageRun, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal("data.directory=absent"),
-            "FILES/absent: is not there; data.directory = \"absent\" lies below --data-dir, "
+            "@absent: is not there; data.directory = \"absent\" lies below --data-dir, "
             "$FOLDGRAD_DATA or ~/.cache/foldgrad");
   EXPECT_EQ(refusal("model.heads=3"), "gpt: heads must divide width = 8, got 3");
   EXPECT_EQ(refusal("train.batch=64"),

@@ -2,10 +2,8 @@
 #include <functional>
 #include <set>
 
-#include "tests/train/runs/classification_run.h"
-#include "tests/train/runs/language_run.h"
+#include "tests/train/runs/family_run.h"
 #include "tests/train/spawned_program.h"
-#include "tests/train/tiny_run.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -27,15 +25,14 @@ TEST_F(RunLife, ResumingBeginsWhereThereIsNothing) {
   expect_resumed("none", train("none", "--resume"), "there is no run yet: beginning at step 0\n");
   // Directories that kills leave, before config.toml and after it.
   std::filesystem::create_directories(files_ / "early/checkpoints/.part-step-00000002");
-  write_bytes(files_ / "early/command.txt", "foldgrad train\n");
-  write_bytes(files_ / "early/env.json.7-0.part", "{");
+  write("early/command.txt", "foldgrad train\n");
+  write("early/env.json.7-0.part", "{");
   copy_run("early", "fresh");
   expect_resumed("early", train("early", "--resume"), "there is no run yet: beginning at step 0\n");
   EXPECT_EQ(train("fresh").exit_code, 0);
   EXPECT_FALSE(exists("fresh/env.json.7-0.part"));
-  std::filesystem::create_directories(files_ / "late");
-  write_bytes(files_ / "late/config.toml", bytes("whole/config.toml"));
-  write_bytes(files_ / "late/log.jsonl", "{\"event\":\"start\",\"step\":0}\n{\"ev");
+  write("late/config.toml", bytes("whole/config.toml"));
+  write("late/log.jsonl", "{\"event\":\"start\",\"step\":0}\n{\"ev");
   expect_resumed("late", train("late", "--resume"), "there is no checkpoint yet: beginning at step 0\n");
   EXPECT_EQ(events("late", "start").size(), 1u);
 }
@@ -57,9 +54,7 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   for (const auto& [arguments, error] : {std::pair("--resume", "--out is required"),
                                          {"--resume nowhere", "--resume: there is no run or checkpoint \"nowhere\""},
                                          {"--out @none --resume", "CONFIG is required"}}) {
-    const ProgramResult r = run_program(std::string("train ") + arguments);
-    EXPECT_EQ(r.exit_code, 2) << arguments;
-    EXPECT_EQ(r.err.substr(0, r.err.find('\n')), std::string("error: ") + error) << arguments;
+    expect_failure(run_program(std::string("train ") + arguments), 2, std::string("error: ") + error + "\n");
   }
   // Data that have moved since.
   std::filesystem::create_directory(files_ / "elsewhere");
@@ -130,19 +125,13 @@ TEST_F(RunLife, RefusesForeignCheckpointsAndOnesThatAreAllDamaged) {
   ASSERT_EQ(train("small", "--set model.ffn_width=8").exit_code, 0);
   const std::string checkpoints = files_ / "run/checkpoints", foreign = checkpoints + "/step-00000009";
   copy_run("small/checkpoints/step-00000005", "run/checkpoints/step-00000009");
-  const ProgramResult refused = train("run", "--resume " + foreign);
-  EXPECT_EQ(refused.exit_code, 4);
-  EXPECT_TRUE(begins(refused.err, "error: " + foreign + ": the configuration differs from the checkpoint's"));
-  const ProgramResult forced = train("run", "--allow-config-change --resume " + foreign);
-  EXPECT_EQ(forced.exit_code, 4);
-  EXPECT_TRUE(
-      contains(forced.err,
-               "step-00000009: is of another model: trainer: decoder.layers.0.fc1.bias of the saved state must be "));
+  expect_failure(train("run", "--resume " + foreign), 4,
+                 "error: " + foreign + ": the configuration differs from the checkpoint's");
+  expect_failure(train("run", "--allow-config-change --resume " + foreign), 4,
+                 "step-00000009: is of another model: trainer: decoder.layers.0.fc1.bias of the saved state must be ");
   for (const char* step : {"/step-00000002", "/step-00000003", "/step-00000004", "/step-00000005", "/step-00000009"})
     std::filesystem::resize_file(checkpoints + step + "/optimizer.safetensors", 100);
-  const ProgramResult none = train("run", "--resume");
-  EXPECT_EQ(none.exit_code, 4);
-  EXPECT_TRUE(begins(none.err, "error: " + checkpoints + ": none of 5 checkpoints can be loaded:\n"));
+  expect_failure(train("run", "--resume"), 4, "error: " + checkpoints + ": none of 5 checkpoints can be loaded:\n");
 }
 
 // With such a rate no weight moves, so that no later validation is better than the first.
@@ -162,15 +151,11 @@ TEST_F(RunLife, SavesWhatIsDueOrBetterThanBeforeAndKeepsSoMany) {
 }
 
 TEST_F(RunLife, OneProcessAtATimeWritesToIt) {
-  const std::string endless = "--set train.steps=100000000 --set output.log_every=1 ";
-  SpawnedProgram first(arguments("run", endless) + " >/dev/null 2>&1");
+  SpawnedProgram first(arguments("run", kEndless) + " >/dev/null 2>&1");
   wait_until([&] { return exists("run/checkpoints/LATEST"); });
-  for (const char* resume : {"", "--resume"}) {
-    const ProgramResult second = train("run", endless + resume);
-    EXPECT_EQ(second.exit_code, 3);
-    EXPECT_TRUE(begins(
-        second.err, "error: " + files_ / "run: is being trained by process " + std::to_string(first.pid()) + " on "));
-  }
+  for (const char* resume : {"", "--resume"})
+    expect_failure(train("run", kEndless + resume), 3,
+                   fmt::format("error: {}: is being trained by process {} on ", files_ / "run", first.pid()));
   first.send(SIGTERM);
   EXPECT_EQ(first.exit_code(), 130);
   EXPECT_EQ(train("run", "--set train.steps=1 --resume").exit_code, 0);
@@ -212,13 +197,11 @@ const ResumedRun kRuns[] = {
     {"gpt", kGptConfig, "model.dropout=0.2;model.attention_dropout=0.2;train.batch=18;train.no_decay=vectors", 4, 8},
 };
 
-class Resumable : public ClassificationRun, public ::testing::WithParamInterface<ResumedRun> {};
+class Resumable : public AnyFamilyRun, public ::testing::WithParamInterface<ResumedRun> {};
 
 TEST_P(Resumable, EndsWithTheBitsOfTheWholeRun) {
   const ResumedRun& run = GetParam();
-  write_tiny_text(files_.path());
-  write_language_text(files_.path());
-  write_bytes(files_ / "config.toml", run.config);
+  write("config.toml", run.config);
   const auto settings = [&](int steps) { return fmt::format("{};train.steps={}", run.settings, steps); };
   ASSERT_EQ(train("whole", settings(run.whole)), 0);
   const std::string score = text_.substr(0, text_.find('\n')), latest = bytes("whole/checkpoints/LATEST");

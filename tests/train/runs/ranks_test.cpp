@@ -8,9 +8,7 @@
 #include <regex>
 
 #include "tests/engine/parallel/wired_processes.h"
-#include "tests/train/runs/classification_run.h"
-#include "tests/train/runs/language_run.h"
-#include "tests/train/tiny_run.h"
+#include "tests/train/runs/family_run.h"
 #include "train/analyses/recording.h"
 #include "train/tasks/families.h"
 
@@ -35,16 +33,19 @@ class RanksRun : public TinyRun {
   ProgramResult run(int processes, const std::string& arguments) {
     return processes == 1 ? run_program(arguments) : mpirun(processes, arguments);
   }
+  // Runs a command of the shell; what it writes into a file.
+  static ProgramResult result(const std::string& command, const std::string& log) {
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_bytes(log)};
+  }
   ProgramResult mpirun(int processes, const std::string& arguments) {
     const std::string log = files_ / "mpirun";
     // LeakSanitizer would look into the library of MPI, too.
     const std::string start =
         "ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mechanism "
         "none";
-    const std::string command =
-        fmt::format("{} -n {} '{}' {} --device cpu >{} 2>&1", start, processes, program(), arguments, log);
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_bytes(log)};
+    return result(fmt::format("{} -n {} '{}' {} --device cpu >{} 2>&1", start, processes, program(), arguments, log),
+                  log);
   }
   std::string checkpoint(const std::string& out, const std::string& step) {
     std::string all;
@@ -62,12 +63,7 @@ class RanksRun : public TinyRun {
         "for r in $(seq {} -1 1); do {}RANK=$r '{}' {} --device cpu >/dev/null 2>{}.$r & done; "
         "{}RANK=0 '{}' {} --device cpu >{} 2>&1; code=$?; wait; exit $code",
         processes - 1, common, program(), arguments, log, common, program(), arguments, log);
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_bytes(log)};
-  }
-  void needs_mpirun() {
-    if (std::system("mpirun --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no mpirun";
-    needs("mpi");
+    return result(command, log);
   }
   void needs(const std::string& way) {
     if (!std::regex_search(run_program("doctor").out, std::regex("\n" + way + " +usable\n")))
@@ -75,11 +71,17 @@ class RanksRun : public TinyRun {
   }
 };
 
+class MpiRun : public RanksRun {
+ protected:
+  void SetUp() override {
+    if (std::system("mpirun --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no mpirun";
+    needs("mpi");
+  }
+};
+
 constexpr const char* kFour = "--set train.shards=4 --set train.average_decay=0.9 --set train.accumulate=2 ";
 
-TEST_F(RanksRun, SameBitsInOneTwoAndFourProcesses) {
-  ASSERT_NO_FATAL_FAILURE(needs_mpirun());
-  if (IsSkipped()) return;
+TEST_F(MpiRun, SameBitsInOneTwoAndFourProcesses) {
   for (const int processes : {1, 2, 4}) {
     const ProgramResult result = run(processes, arguments(std::to_string(processes), kFour));
     ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -87,9 +89,7 @@ TEST_F(RanksRun, SameBitsInOneTwoAndFourProcesses) {
   }
 }
 
-TEST_F(RanksRun, AnyNumberOfProcessesResumes) {
-  ASSERT_NO_FATAL_FAILURE(needs_mpirun());
-  if (IsSkipped()) return;
+TEST_F(MpiRun, AnyNumberOfProcessesResumes) {
   ASSERT_EQ(run(1, arguments("whole", std::string(kFour) + "--set train.steps=6")).exit_code, 0);
   const std::string on = "--resume ";
   ASSERT_EQ(run(4, arguments("parts", std::string(kFour) + "--set train.steps=2")).exit_code, 0);
@@ -110,15 +110,11 @@ TEST_F(RanksRun, ProcessesOfTorchrunHaveTheSameBits) {
   }
 }
 
-TEST_F(RanksRun, AnErrorOfOneProcessEndsAll) {
-  ASSERT_NO_FATAL_FAILURE(needs_mpirun());
-  if (IsSkipped()) return;
+TEST_F(MpiRun, AnErrorOfOneProcessEndsAll) {
   const std::string one = arguments("out");
   const std::string other = std::string(" : -n 1 '") + program() + "' " + one + " --set train.lr=0.5";
-  const ProgramResult result = mpirun(1, one + " --device cpu" + other);
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_TRUE(contains(result.err, "all ranks must have the same configuration"));
-  EXPECT_FALSE(std::filesystem::exists(files_ / "out"));
+  expect_failure(mpirun(1, one + " --device cpu" + other), 2, "all ranks must have the same configuration");
+  EXPECT_FALSE(exists("out"));
 }
 
 // In the first update the weights are the same, and sums are only added in another order.
@@ -144,30 +140,21 @@ TEST_F(RanksRun, RecordsAreOfAllRanks) {
 }
 
 TEST_F(RanksRun, NumbersOfShardsThatAreRefused) {
-  const ProgramResult odd = train("out", "--set train.shards=3");
-  EXPECT_EQ(odd.exit_code, 2);
-  EXPECT_EQ(odd.err, "error: train.shards must be a power of two, got 3\n");
+  expect_error(arguments("out", "--set train.shards=3"), 2, "train.shards must be a power of two, got 3");
 }
 
 TEST_F(RanksRun, MoreRanksThanExamplesAreRefused) {
-  const ProgramResult result = train("out", "--set train.shards=4 --set train.max_tokens=8");
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.err,
-            "error: the first batch has 2 examples for 4 ranks; larger batches or fewer ranks (train.shards) are "
-            "needed\n");
-  EXPECT_FALSE(std::filesystem::exists(files_ / "out"));
+  expect_error(arguments("out", "--set train.shards=4 --set train.max_tokens=8"), 2,
+               "the first batch has 2 examples for 4 ranks; larger batches or fewer ranks (train.shards) are needed");
+  EXPECT_FALSE(exists("out"));
 }
 
 TEST_F(RanksRun, AnotherNumberOfShardsIsAnotherTrajectory) {
   ASSERT_EQ(train("out", "--set train.shards=2").exit_code, 0);
-  const ProgramResult other = train("out", "--resume --set train.shards=4 --set train.steps=8");
-  EXPECT_EQ(other.exit_code, 4);
-  EXPECT_TRUE(contains(other.err, "train.shards"));
+  expect_failure(train("out", "--resume --set train.shards=4 --set train.steps=8"), 4, "train.shards");
 }
 
-TEST_F(RanksRun, EvaluateTogether) {
-  ASSERT_NO_FATAL_FAILURE(needs_mpirun());
-  if (IsSkipped()) return;
+TEST_F(MpiRun, EvaluateTogether) {
   ASSERT_EQ(train("out").exit_code, 0);
   const auto eval = [&](const std::string& model, const std::string& hypotheses) {
     return fmt::format("eval {} --data-dir {} --split valid --max-tokens 12 --json --hypotheses {}", files_ / model,
@@ -186,9 +173,7 @@ TEST_F(RanksRun, EvaluateTogether) {
     EXPECT_EQ(read_bytes(files_ / "together"), read_bytes(files_ / "alone")) << processes;
   }
   const std::string other = std::string(" : -n 1 '") + program() + "' " + eval("out/checkpoints/step-00000002", "no");
-  const ProgramResult refused = mpirun(1, eval("out", "no") + " --device cpu" + other);
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_TRUE(contains(refused.err, "all ranks must have the same model"));
+  expect_failure(mpirun(1, eval("out", "no") + " --device cpu" + other), 2, "all ranks must have the same model");
 }
 
 // Batch norm of all rows, or of each rank's, whose statistics are rank 0's at the end of every update.
@@ -198,12 +183,8 @@ TEST_F(RanksRun, StatisticsOfEachRankAreOthers) {
   EXPECT_NE(checkpoint("true", "00000005"), checkpoint("false", "00000005"));
 }
 
-class SharedValidation : public ClassificationRun {
+class SharedValidation : public AnyFamilyRun {
  protected:
-  SharedValidation() {
-    write_tiny_text(files_.path());
-    write_language_text(files_.path());
-  }
   // Scores the model that a configuration begins with.
   Validation validation(Communicator* communicator) {
     const ExperimentConfig config = read_config(files_ / "config.toml");

@@ -14,7 +14,7 @@ class TrainRobustness : public TinyRun {
  protected:
   // Starts the program; files may have `file_limit` bytes, so that the disk seems full.
   SpawnedProgram spawn(const std::string& arguments, rlim_t file_limit = RLIM_INFINITY) {
-    return SpawnedProgram(arguments + " >" + files_ / "out" + " 2>" + errors_, [=] {
+    return SpawnedProgram(arguments + " >" + files_ / "out" + " 2>" + files_ / "err", [=] {
       std::signal(SIGXFSZ, SIG_IGN);  // then writing fails with EFBIG
       set_file_limit(0, file_limit);
     });
@@ -25,20 +25,15 @@ class TrainRobustness : public TinyRun {
     both.rlim_cur = limit;
     prlimit(process, RLIMIT_FSIZE, &both, nullptr);
   }
-  std::string errors() { return std::filesystem::exists(errors_) ? read_bytes(errors_) : ""; }
+  std::string errors() { return exists("err") ? bytes("err") : ""; }
   void wait_for_error(const std::string& text) {
     wait_until([&] { return contains(errors(), text); });
-  }
-  void wait_for_file(const std::string& path) {
-    wait_until([&] { return exists(path); });
   }
   static std::uintmax_t size_of(const std::string& path) {
     std::error_code absent;
     const std::uintmax_t size = std::filesystem::file_size(path, absent);
     return absent ? 0 : size;
   }
-
-  const std::string errors_ = files_ / "err";
 };
 
 const std::string kMany =
@@ -105,11 +100,10 @@ TEST_F(TrainRobustness, AFullDiskToTheEndIsAnError) {
 }
 
 TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
-  const std::string endless = "--set train.steps=100000000 --set output.log_every=1 ";
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string run = "run" + std::to_string(signal);
-    SpawnedProgram child = spawn(arguments(run, endless));
-    wait_for_file(run + "/checkpoints/LATEST");
+    SpawnedProgram child = spawn(arguments(run, kEndless));
+    wait_until([&] { return exists(run + "/checkpoints/LATEST"); });
     child.send(signal);
     EXPECT_EQ(child.exit_code(), 130) << errors();
     const std::string latest = bytes(run + "/checkpoints/LATEST");

@@ -49,9 +49,8 @@ class SettingsRun : public ProgramFiles {
     TrainOptions options;
     options.config = files_ / "config.toml", options.data_directory = files_.path();
     options.out = files_ / out, options.resume = resume;
-    std::istringstream all(settings);
-    for (std::string one; std::getline(all, one, ';');)
-      if (!one.empty()) options.settings.push_back(one);
+    options.settings = lines_of(settings, ';');
+    std::erase(options.settings, "");
     const TrainingEnd end = train_experiment(options);
     text_ = end.text;
     return end.exit_code;
@@ -67,9 +66,7 @@ class SettingsRun : public ProgramFiles {
     return numbers_of_run(files_ / out);
   }
   std::string refusal(const std::string& settings) {
-    std::string message = message_of([&] { train(fmt::format("run{}", runs_++), settings); });
-    const std::size_t at = message.find(files_.path());
-    return at == std::string::npos ? message : message.replace(at, files_.path().size(), "FILES");
+    return error_of<std::exception>([&] { train(fmt::format("run{}", runs_++), settings); });
   }
 
   // Runs with a setting that changes something, beside others without; what the change is seen in first.

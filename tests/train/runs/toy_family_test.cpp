@@ -6,11 +6,9 @@
 #include "models/blocks/random_fill.h"
 #include "models/fold/model.h"
 #include "ops/cross_entropy/cross_entropy.h"
-#include "tests/harness/compare.h"
 #include "tests/train/runs/folded_run.h"
-#include "tests/train/tiny_run.h"
+#include "tests/train/runs/settings_run.h"
 #include "train/reports/report.h"
-#include "train/runs/training_run.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad::testing {
@@ -139,17 +137,15 @@ Family toy_family() {
 }
 
 // Runs that train one.
-class ToyFamily : public TinyRun {
+class ToyFamily : public SettingsRun {
  protected:
   static void SetUpTestSuite() { register_family(toy_family()); }
-  int train(const std::string& out, const std::vector<std::string>& settings = {}) {
-    TrainOptions options;
-    options.config = files_ / "config.toml";
-    options.settings = {"model.family=toy", "train.steps=40", "validate.every=10", "output.save_every=5",
-                        "output.keep=20",   "train.lr=0.05",  "norm.un.warmup=10", "train.label_smoothing=0"};
-    options.settings.insert(options.settings.end(), settings.begin(), settings.end());
-    options.out = files_ / out;
-    return train_experiment(options).exit_code;
+  ToyFamily() : SettingsRun(kTinyConfig) {}
+  int train(const std::string& out, const std::string& settings = "") {
+    return SettingsRun::train(out,
+                              "model.family=toy;train.steps=40;validate.every=10;output.save_every=5;output.keep=20;"
+                              "train.lr=0.05;train.label_smoothing=0;norm.un.warmup=10;" +
+                                  settings);
   }
 };
 
@@ -172,7 +168,7 @@ TEST_F(ToyFamily, IsTrainedReportedLoadedFoldedAndVerified) {
 
 TEST_F(ToyFamily, HasNoBestCheckpointBeforeItIsValidated) {
   ToyTask::stops_at = 3;
-  EXPECT_EQ(message_of([&] { train("run", {"output.save_every=1"}); }), "no more points");
+  EXPECT_EQ(message_of([&] { train("run", "output.save_every=1"); }), "no more points");
   ToyTask::stops_at = -1;
   EXPECT_TRUE(exists("run/checkpoints/LATEST"));
   EXPECT_FALSE(exists("run/checkpoints/BEST"));

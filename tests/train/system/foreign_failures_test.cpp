@@ -40,33 +40,27 @@ TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
 }
 #endif
 
-TEST(Usage, WhatIsLeftOverStandsInOrder) {
-  const ProgramResult r = run_program("doctor one two three");
-  EXPECT_EQ(r.exit_code, 2);
-  EXPECT_EQ(r.err.substr(0, r.err.find('\n')), "error: one two three: no command or option takes this");
+using Usage = ProgramFiles;
+
+TEST_F(Usage, WhatIsLeftOverStandsInOrder) {
+  expect_failure(run("doctor one two three"), 2, "error: one two three: no command or option takes this\n");
 }
 
-TEST(Usage, MessagesDoNotSpeakToTheTerminal) {
-  const ProgramResult r = run_program("\"$(printf 'a\\033[31m\\177\\377')\"");
-  EXPECT_EQ(r.exit_code, 2);
-  EXPECT_TRUE(begins(r.err, "error: there is no command \"a\\x1b[31m\\x7f\\xff\""));
-  const ProgramResult path = run_program("inspect \"$(printf 'x\\033')\"");
-  EXPECT_EQ(path.exit_code, 3);
-  EXPECT_EQ(path.err, "error: x\\x1b: cannot be opened: No such file or directory\n");
+TEST_F(Usage, MessagesDoNotSpeakToTheTerminal) {
+  expect_failure(run("\"$(printf 'a\\033[31m\\177\\377')\""), 2, "error: there is no command \"a\\x1b[31m\\x7f\\xff\"");
+  expect_error("inspect \"$(printf 'x\\033')\"", 3, "x\\x1b: cannot be opened: No such file or directory");
 }
 
-TEST(ConfigCommand, RefusesWhatTrainRefuses) {
-  const TemporaryDirectory files;
-  write_bytes(files / "c.toml", "");
+TEST_F(Usage, ConfigRefusesWhatTrainRefuses) {
+  write("c.toml", "");
   const auto refused = [&](const std::string& settings, const std::string& message) {
-    for (const std::string& command :
-         {"config " + files / "c.toml", "train " + files / "c.toml" + " --out " + files / "run"}) {
-      const ProgramResult r = run_program(command + settings);
+    for (const std::string command : {"config @c.toml", "train @c.toml --out @run"}) {
+      const ProgramResult r = run(command + settings);
       EXPECT_EQ(r.exit_code, 2) << command << settings;
       EXPECT_EQ(r.err, "error: " + message + "\n");
       EXPECT_EQ(r.out, "");
     }
-    EXPECT_EQ(files.entries(), 1);
+    EXPECT_EQ(files_.entries(), 1);
   };
   refused(" --set train.schedule=cosine --set train.steps=60 --set train.warmup=150",
           "--set train.warmup: train.steps = 60 (--set train.steps) must be above the warm-up, train.warmup = 150");
@@ -76,9 +70,7 @@ TEST(ConfigCommand, RefusesWhatTrainRefuses) {
           "--set model.max_positions: model.max_positions must be an integer in [1, 1000000], got \"1000001\"");
   refused(" --set model.encoder_layers=2147483648",
           "--set model.encoder_layers: model.encoder_layers must be an integer in [1, 2147483647], got \"2147483648\"");
-  const ProgramResult none = run_program("config ''");
-  EXPECT_EQ(none.exit_code, 2);
-  EXPECT_EQ(none.err, "error: CONFIG must name a file, got \"\"\n");
+  expect_error("config ''", 2, "CONFIG must name a file, got \"\"");
 }
 
 class ForeignModel : public ModelProgram {

@@ -8,8 +8,6 @@
 namespace foldgrad::testing {
 namespace {
 
-const std::string kEndless = "--set train.steps=100000000 --set output.log_every=1 ";
-
 class Signals : public TinyRun {
  protected:
   std::string quiet(const std::string& arguments) { return arguments + " >" + files_ / "out" + " 2>" + files_ / "err"; }

@@ -1,4 +1,5 @@
-// Runs on images, on CIFAR's files that a test has written and a vision Transformer as small as one can be by default.
+// Runs of each family of models, as small as one can be by default: on CIFAR's files that a test has written, on drawn
+// shapes, and on a text of a few words.
 #pragma once
 #include <random>
 
@@ -14,6 +15,8 @@ inline const std::string kVitConfig =
 inline const std::string kCctConfig =
     settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0",
                     "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
+inline const std::string kGptConfig =
+    settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 
 // A bright square on dark noise: where it lies is the class.
 inline ImageSet squares(std::int64_t count, unsigned seed) {
@@ -36,6 +39,33 @@ class ClassificationRun : public SettingsRun {
  protected:
   explicit ClassificationRun(const std::string& config = kVitConfig) : SettingsRun(config) {
     write_cifar10(files_ / "cifar-10-batches-bin", squares(48, 1), squares(24, 2));
+  }
+};
+
+// 545 characters, 14 different ones, all of which are in every tenth.
+inline std::string few_words() {
+  const std::vector<std::string> words{"das", "alte", "haus", "steht", "l\u00f6w", "in"};
+  std::string text;
+  for (std::size_t i = 0; i < 120; ++i) text += words[i * i % 11 % 7] + (i % 4 == 3 ? "\n" : " ");  // squares: 0 to 5
+  return text;
+}
+
+inline void write_language_text(const std::string& directory, const std::string& text = few_words()) {
+  std::filesystem::create_directories(directory + "/text");
+  write_bytes(directory + "/text/a.txt", text);
+}
+
+class LanguageRun : public SettingsRun {
+ protected:
+  LanguageRun() : SettingsRun(kGptConfig) { write_language_text(files_.path()); }
+};
+
+// With what every family is trained on.
+class AnyFamilyRun : public ClassificationRun {
+ protected:
+  explicit AnyFamilyRun(const std::string& config = kVitConfig) : ClassificationRun(config) {
+    write_tiny_text(files_.path());
+    write_language_text(files_.path());
   }
 };
 
