@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/tensor.h"
+#include "tests/engine/error_message.h"
 
 namespace foldgrad::testing {
 
@@ -21,12 +22,7 @@ Tensor random_ids(Shape shape, std::int64_t limit, unsigned seed);
 // The message of the std::exception that body throws; "no error" when it throws none.
 template <class Body>
 std::string message_of(const Body& body) {
-  try {
-    body();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no error";
+  return message<std::exception>(body);
 }
 
 }  // namespace foldgrad::testing

@@ -1,12 +1,9 @@
 #include "train/analyses/recorder.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 
 #include "engine/device.h"
-#include "tests/engine/error_message.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -54,10 +51,9 @@ void expect_near(const std::vector<float>& got, const std::vector<double>& want,
     EXPECT_NEAR(got[c], want[c], 1e-6 * std::abs(want[c]) + 1e-9) << what << " of channel " << c;
 }
 
-class RecorderTest : public ::testing::Test {
+class RecorderTest : public FileTest {
  protected:
   std::vector<std::unique_ptr<Normalizer>> norms_;
-  TemporaryDirectory files_;
 
   Recorder recorder(const std::vector<std::string>& names, Device device, const std::vector<RecordPhase>& phases) {
     std::vector<Normalizer*> all;
@@ -67,6 +63,14 @@ class RecorderTest : public ::testing::Test {
       all.push_back(norms_.back().get());
     }
     return Recorder(all, phases, files_ / "statistics");
+  }
+  // Makes an update of some batches, in which every normalizer takes part.
+  void update(Recorder& r, std::int64_t n, Device device = Device::cpu, const std::vector<double>& x = kX,
+              int batches = 1) {
+    r.begin(n);
+    for (int batch = 0; batch < batches; ++batch)
+      for (const auto& norm : norms_) pass(*norm, device, x);
+    r.end(n);
   }
   std::string path(const std::string& phase = "begin") { return files_ / ("statistics/" + phase + ".safetensors"); }
 };
@@ -83,11 +87,7 @@ TEST_F(RecorderTest, HasWhatIsDefinedForEveryNormalizer) {
   for (const Device device : {Device::cpu, Device::cuda}) {
     if (device == Device::cuda && !cuda_available()) continue;
     Recorder r = recorder({"un", "qmbn", "ln", "none"}, device, {{"begin", 4, 4}});
-    for (std::int64_t update = 3; update <= 5; ++update) {
-      r.begin(update);
-      for (const auto& norm : norms_) pass(*norm, device);
-      r.end(update);
-    }
+    for (const std::int64_t n : {3, 4, 5}) update(r, n, device);
     r.save();
     const Recording read = read_recording(path());
     EXPECT_EQ(read.updates, std::vector<std::int64_t>{4});
@@ -112,13 +112,8 @@ TEST_F(RecorderTest, UpdatesThatAreMadeAgainTakeThePlaceOfTheFirstAttempt) {
   Recorder r = recorder({"qmbn"}, Device::cpu, {{"begin", 1, 3}});
   std::vector<double> twice = kX;
   for (double& x : twice) x *= 2;
-  const auto update = [&](std::int64_t n, const std::vector<double>& x) {
-    r.begin(n);
-    for (int batch = 0; batch < 2; ++batch) pass(*norms_[0], Device::cpu, x);
-    r.end(n);
-  };
-  for (const std::int64_t n : {1, 2, 3, 4}) update(n, twice);
-  for (const std::int64_t n : {2, 3}) update(n, kX);
+  for (const std::int64_t n : {1, 2, 3, 4}) update(r, n, Device::cpu, twice, 2);
+  for (const std::int64_t n : {2, 3}) update(r, n, Device::cpu, kX, 2);
   r.save();
   const Recording read = read_recording(path());
   EXPECT_EQ(read.updates, (std::vector<std::int64_t>{1, 1, 2, 2, 3, 3}));
@@ -143,19 +138,13 @@ TEST_F(RecorderTest, WithoutABackwardPassThereIsNoGradient) {
   pass(*norms_[0], Device::cpu);
   norms_[1]->apply(tape.constant(Tensor::of<double>({kRows, kChannels}, kX)), {.training = true});
   r.end(1);
-  r.begin(2);
-  for (const auto& norm : norms_) pass(*norm, Device::cpu);
-  EXPECT_EQ(message<std::invalid_argument>([&] { r.end(2); }),
+  EXPECT_EQ(message<std::invalid_argument>([&] { update(r, 2); }),
             "record: ln.norm has a gradient in some passes, in others none");
 }
 
 TEST_F(RecorderTest, GoesOnWithItsOwnFileAlone) {
   const auto record = [&](Recorder& r, std::int64_t from, std::int64_t to) {
-    for (std::int64_t n = from; n <= to; ++n) {
-      r.begin(n);
-      for (const auto& norm : norms_) pass(*norm, Device::cpu);
-      r.end(n);
-    }
+    for (std::int64_t n = from; n <= to; ++n) update(r, n);
     r.save();
   };
   {
