@@ -2,6 +2,7 @@
 #pragma once
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"
+#include "train/checkpoints/checkpoint.h"
 #include "train/commands/load_model_as.h"
 #include "train/data/text/vocabulary.h"
 
@@ -22,6 +23,17 @@ class ModelProgram : public ProgramFiles {
     write_model_directory(files_ / "m", *model_, files_ / "vocabulary");
     write("in.de", kSource);
     write("out.en", "one two\nfour three one\nfive\none\ntwo three four five\n");
+  }
+
+  // Saves the model as a checkpoint of @run.
+  void save_step(std::int64_t step, bool best = false, bool with_vocabulary = false) const {
+    CheckpointContents c;
+    c.step = step, c.model = model_->values(), c.norm_state = model_->state();
+    std::filesystem::create_directories(files_ / "run");
+    save_checkpoint(files_ / "run/checkpoints", c, {.best = best, .companions = [&](const std::string& to) {
+                                                      write_model_config(to, *model_);
+                                                      if (with_vocabulary) vocabulary_.save(to + "/vocabulary");
+                                                    }});
   }
 
   static constexpr const char* kSource = "ein zwei\nvier drei zwei ein\nzwei\ndrei ein vier\nein ein\n";

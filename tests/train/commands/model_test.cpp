@@ -104,15 +104,7 @@ TEST_F(InspectCommand, ShowsLayers) {
 }
 
 TEST_F(InspectCommand, ShowsARunAndAFile) {
-  std::filesystem::create_directory(files_ / "run");
-  const auto companions = [&](const std::string& to) { write_model_config(to, *model_); };
-  CheckpointContents c;
-  c.norm_state = model_->state();
-  c.model = model_->values();
-  for (const std::int64_t step : {3, 5}) {
-    c.step = step;
-    save_checkpoint(files_ / "run/checkpoints", c, {.best = step == 3, .companions = companions});
-  }
+  for (const std::int64_t step : {3, 5}) save_step(step, /*best=*/step == 3);
   const json all = parsed("inspect --json @run");
   EXPECT_EQ(all["step"], 3);
   EXPECT_EQ(all["vocabulary"], json());

@@ -2,7 +2,6 @@
 #include <tuple>
 
 #include "tests/train/model_program.h"
-#include "train/checkpoints/checkpoint.h"
 #include "train/scores/bleu.h"
 #include "train/tasks/translation.h"
 
@@ -105,13 +104,7 @@ TEST_F(EvalCommand, ScoresAreThoseOfTheHypotheses) {
 
 TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
   write("run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
-  CheckpointContents c;
-  c.norm_state = model_->state();
-  c.model = model_->values();
-  save_checkpoint(files_ / "run/checkpoints", c, {.companions = [&](const std::string& to) {
-                    write_model_config(to, *model_);
-                    vocabulary_.save(to + "/vocabulary");
-                  }});
+  save_step(0, /*best=*/false, /*with_vocabulary=*/true);
   write("text/in.de", kSource);
   write("text/in.en", translated(kSource));
   write("text/other.de", "ein\n");

@@ -41,8 +41,6 @@ Model random_model(Device device, DType dtype, int tensors = 44) {
   return model;
 }
 
-std::string label(Device device, DType dtype) { return fmt::format("{} on {}", name(dtype), name(device)); }
-
 TEST(Optimizer, ZeroGradForgetsTheGradientsOfAllGroups) {
   Model model = random_model(Device::cpu, DType::f32, 4);
   const std::vector<Parameter*> all = model.all();
@@ -131,7 +129,7 @@ struct ScalarSgd {
 // Three steps of all parameters in two groups, with changing gradients and rates and a gradient scale.
 template <class Scalar>
 void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device device, DType dtype) {
-  SCOPED_TRACE(label(device, dtype));
+  SCOPED_TRACE(fmt::format("{} on {}", name(dtype), name(device)));
   Model model = random_model(device, dtype);
   std::vector<Parameter*> decayed = model.all(), others(decayed.begin() + 40, decayed.end());
   decayed.resize(40);
