@@ -15,13 +15,23 @@
 namespace foldgrad::testing {
 namespace {
 
+void change_images(ImageModelConfig& config) {
+  config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
+  config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
+  config.pooling = "mean", config.qkv_bias = true, config.drop_path = 0.4, config.weight_standardization = true;
+  config.initialization = "tfixup", config.tfixup_scope = "all", config.positions = "sinusoidal";
+}
 void change_rest(VitConfig& config) {
+  change_images(config);
   config.normalizer_at = {{"blocks.0.norm1", "affine"}, {"blocks.1.mlp.residual", "scale"}};
 }
 void change_rest(CctConfig& config) {
+  change_images(config);
   config.block = "cct", config.convs = 3, config.kernel = 5;
   config.normalizer_at = {{"tokenizer.conv_layers.1.norm", "affine"}, {"classifier.blocks.1.mlp.residual", "scale"}};
 }
+void change_rest(GptConfig& config) { config.normalizer_at = {{"h.0.ln_1", "affine"}, {"h.1.mlp.residual", "scale"}}; }
+
 template <class M>
 using ConfigOf = std::remove_cvref_t<decltype(std::declval<const M&>().config())>;
 
@@ -29,24 +39,10 @@ using ConfigOf = std::remove_cvref_t<decltype(std::declval<const M&>().config())
 template <class M>
 ConfigOf<M> unusual() {
   ConfigOf<M> config = Kinds<M>::few("un").back();
-  config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
-  config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
-  config.pooling = "mean", config.qkv_bias = true, config.activation = "relu";
-  config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3, config.drop_path = 0.4;
-  config.weight_standardization = true;
-  config.initialization = "tfixup", config.tfixup_scope = "all", config.positions = "sinusoidal";
-  config.normalizer_options = {{"window", "3"}};
-  change_rest(config);
-  return config;
-}
-
-template <>
-GptConfig unusual<Gpt>() {
-  GptConfig config = gpt_kinds("un").back();
   config.activation = "relu";
   config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3;
   config.normalizer_options = {{"window", "3"}};
-  config.normalizer_at = {{"h.0.ln_1", "affine"}, {"h.1.mlp.residual", "scale"}};
+  change_rest(config);
   return config;
 }
 
