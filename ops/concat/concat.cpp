@@ -7,14 +7,6 @@
 namespace foldgrad {
 namespace {
 
-// Copies the first `columns` of each row; row_x and row_y are the lengths of the rows.
-template <class T>
-void copy_rows([[maybe_unused]] Device device, const GradOut<T>& y, std::int64_t row_y, const T* x, std::int64_t row_x,
-               std::int64_t rows, std::int64_t columns) {
-  const Permute<T> p{.y = y, .x = x, .rows = rows, .columns = columns, .row_x = row_x, .row_y = row_y, .column_x = 1};
-  FOLDGRAD_RUN(device, permute, p);
-}
-
 // Sizes around an axis: [R, n, inner].
 std::int64_t rows_before(const Shape& shape, int axis) {
   std::int64_t rows = 1;
@@ -23,6 +15,26 @@ std::int64_t rows_before(const Shape& shape, int axis) {
 }
 std::int64_t row_size(const Shape& shape, int axis) { return shape[axis] * shape.stride(axis); }
 
+// Some columns of a tensor that is seen as rows around an axis, from column `first` on.
+struct Columns {
+  const Tensor& tensor;
+  std::int64_t first;
+};
+
+// Copies so many columns of every row.
+void copy_columns(const Columns& to, GradMode mode, const Columns& from, int axis, std::int64_t columns) {
+  dispatch_floating("concat", from.tensor.dtype(), [&]<class T>(Type<T>) {
+    const Permute<T> p{.y = {to.tensor.data<T>() + to.first, mode},
+                       .x = from.tensor.data<T>() + from.first,
+                       .rows = rows_before(from.tensor.shape(), axis),
+                       .columns = columns,
+                       .row_x = row_size(from.tensor.shape(), axis),
+                       .row_y = row_size(to.tensor.shape(), axis),
+                       .column_x = 1};
+    FOLDGRAD_RUN(from.tensor.device(), permute, p);
+  });
+}
+
 struct ConcatNode {
   int axis;
   std::vector<std::int64_t> row_sizes;  // n_k inner of the operands
@@ -30,15 +42,10 @@ struct ConcatNode {
   const char* name() const { return "concat"; }
 
   void backward(NodeGrads& grads) {
-    const Tensor& dy = grads.dy();
     std::int64_t begin = 0;
     for (std::size_t k = 0; k < row_sizes.size(); begin += row_sizes[k++]) {
       const auto [dx, mode] = grads.place(int(k));
-      if (!dx.defined()) continue;
-      dispatch_floating(name(), dy.dtype(), [&, &dx = dx, mode = mode]<class T>(Type<T>) {
-        copy_rows<T>(dy.device(), {dx.data<T>(), mode}, row_sizes[k], dy.data<T>() + begin, row_size(dy.shape(), axis),
-                     rows_before(dy.shape(), axis), row_sizes[k]);  // [CAT-2]
-      });
+      if (dx.defined()) copy_columns({dx, 0}, mode, {grads.dy(), begin}, axis, row_sizes[k]);  // [CAT-2]
     }
   }
 
@@ -64,11 +71,8 @@ struct SliceNode {
     const Tensor& dy = grads.dy();
     auto [dx, mode] = grads.place(0);
     if (mode == GradMode::set) dx.zero();
-    dispatch_floating(name(), dy.dtype(), [&, &dx = dx, mode = mode]<class T>(Type<T>) {
-      const std::int64_t columns = row_size(dy.shape(), axis);
-      copy_rows<T>(dy.device(), {dx.data<T>() + begin * dx.shape().stride(axis), mode}, row_size(dx.shape(), axis),
-                   dy.data<T>(), columns, rows_before(dy.shape(), axis), columns);  // [CUT-2]
-    });
+    const std::int64_t first = begin * dx.shape().stride(axis);
+    copy_columns({dx, first}, mode, {dy, 0}, axis, row_size(dy.shape(), axis));  // [CUT-2]
   }
 
   std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
@@ -98,16 +102,12 @@ Var concat(const std::vector<Var>& xs, int axis) {
 
   const Tensor y = Tensor::empty(first.shape().with(axis, n), first.dtype(), first.device());
   std::vector<std::int64_t> row_sizes;
-  dispatch_floating("concat", first.dtype(), [&]<class T>(Type<T>) {
-    std::int64_t begin = 0;
-    for (const Var& x : xs) {
-      const std::int64_t columns = row_size(x.shape(), axis);
-      copy_rows<T>(y.device(), {y.data<T>() + begin, GradMode::set}, row_size(y.shape(), axis), x.value().data<T>(),
-                   columns, rows_before(y.shape(), axis), columns);  // [CAT-1]
-      begin += columns;
-      row_sizes.push_back(columns);
-    }
-  });
+  std::int64_t begin = 0;
+  for (const Var& x : xs) {
+    row_sizes.push_back(row_size(x.shape(), axis));
+    copy_columns({y, begin}, GradMode::set, {x.value(), 0}, axis, row_sizes.back());  // [CAT-1]
+    begin += row_sizes.back();
+  }
   return xs[0].tape().record(y, xs, ConcatNode{.axis = axis, .row_sizes = std::move(row_sizes)});
 }
 
@@ -118,17 +118,13 @@ Var slice(const Var& xv, int axis, std::int64_t begin, std::int64_t end) {
   FOLDGRAD_CHECK(0 <= begin && begin <= end && end <= x.shape()[axis], "slice: [{}, {}) must lie within axis {} of {}",
                  begin, end, axis, x.shape());
   const Shape shape = x.shape().with(axis, end - begin);
-  const std::int64_t rows = rows_before(shape, axis), inner = shape.stride(axis);
-  if (rows == 1) {
+  const std::int64_t inner = shape.stride(axis);
+  if (rows_before(shape, axis) == 1) {
     const Tensor view = x.reshape(std::vector<std::int64_t>{-1}).slice(begin * inner, end * inner).reshape(shape);
     return xv.tape().record(view, {xv}, SliceNode{.axis = axis, .begin = begin});
   }
   const Tensor y = Tensor::empty(shape, x.dtype(), x.device());
-  dispatch_floating("slice", x.dtype(), [&]<class T>(Type<T>) {
-    const std::int64_t columns = row_size(shape, axis);
-    copy_rows<T>(x.device(), {y.data<T>(), GradMode::set}, columns, x.data<T>() + begin * inner,
-                 row_size(x.shape(), axis), rows, columns);  // [CUT-1]
-  });
+  copy_columns({y, 0}, GradMode::set, {x, begin * inner}, axis, row_size(shape, axis));  // [CUT-1]
   return xv.tape().record(y, {xv}, SliceNode{.axis = axis, .begin = begin});
 }
 
