@@ -11,7 +11,6 @@
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/embedding/embedding.h"
 #include "ops/positions/positions.h"
-#include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/softmax/softmax.h"
 #include "ops/weighted_pool/weighted_pool.h"

@@ -7,6 +7,48 @@
 namespace foldgrad {
 namespace {
 
+void check_3_axes(const char* op, const Tensor& x) {
+  check_floating(op, "x", x, 3);
+  FOLDGRAD_CHECK(x.shape().rank() == 3, "{}: x must have 3 axes, got {}", op, x.shape());
+}
+
+// w: undefined for a mean.
+Tensor pool(const char* op, const Tensor& x, const Tensor& w) {
+  const std::int64_t steps = x.shape()[1];
+  const Tensor y = Tensor::empty({x.shape()[0], x.shape()[2]}, x.dtype(), x.device());
+  dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
+    using Value = compute_t<T>;
+    const WeightedPoolForward<T> p{.y = y.data<T>(),
+                                   .x = x.data<T>(),
+                                   .w = w.defined() ? w.data<T>() : nullptr,
+                                   .factor = w.defined() ? Value(1)
+                                             : steps     ? Value(1) / Value(steps)
+                                                         : Value(0),
+                                   .batch = x.shape()[0],
+                                   .steps = steps,
+                                   .columns = x.shape()[2]};
+    FOLDGRAD_RUN(x.device(), weighted_pool, p);
+  });
+  return y;
+}
+
+// shape: of x; x and w: undefined for a mean, which needs neither.
+void pool_backward(const char* op, NodeGrads& grads, const Shape& shape, const Tensor& x, const Tensor& w) {
+  dispatch_floating(op, grads.dy().dtype(), [&]<class T>(Type<T>) {
+    using Value = compute_t<T>;
+    const WeightedPoolBackward<T> p{.dx = grads.out<T>(0),
+                                    .dw = w.defined() ? grads.out<T>(1) : GradOut<T>{},
+                                    .dy = grads.dy().data<T>(),
+                                    .x = w.defined() ? x.data<T>() : nullptr,
+                                    .w = w.defined() ? w.data<T>() : nullptr,
+                                    .factor = w.defined() ? Value(1) : Value(1) / Value(shape[1]),
+                                    .batch = shape[0],
+                                    .steps = shape[1],
+                                    .columns = shape[2]};
+    FOLDGRAD_RUN(grads.dy().device(), weighted_pool, p);
+  });
+}
+
 // Returns true if every row of these weights sums to 1, whatever the numbers: they are rows of a softmax.
 bool sums_to_one(const Graph& graph, int weights) {
   const std::int64_t steps = graph.values[weights].shape[-1];
@@ -20,21 +62,7 @@ struct WeightedPoolNode {
   Tensor x, w;
 
   const char* name() const { return "weighted_pool"; }
-
-  void backward(NodeGrads& grads) {
-    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
-      const WeightedPoolBackward<T> p{.dx = grads.out<T>(0),
-                                      .dw = grads.out<T>(1),
-                                      .dy = grads.dy().data<T>(),
-                                      .x = x.data<T>(),
-                                      .w = w.data<T>(),
-                                      .factor = 1,
-                                      .batch = x.shape()[0],
-                                      .steps = x.shape()[1],
-                                      .columns = x.shape()[2]};
-      FOLDGRAD_RUN(x.device(), weighted_pool, p);
-    });
-  }
+  void backward(NodeGrads& grads) { pool_backward(name(), grads, x.shape(), x, w); }
 
   // sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t
   std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const {
@@ -51,21 +79,34 @@ struct WeightedPoolNode {
   }
 };
 
+struct MeanPoolNode {
+  Shape shape;  // of x
+
+  const char* name() const { return "mean_pool"; }
+  void backward(NodeGrads& grads) { pool_backward(name(), grads, shape, Tensor(), Tensor()); }
+
+  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
+    if (map.place.axis != 2) return "mean_pool averages over the channels";
+    map.place.axis = 1;
+    return "";
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    return g.node("ReduceMean", {in[0]}, {{"axes", OnnxGraph::Sizes{1}}, {"keepdims", std::int64_t(0)}});
+  }
+};
+
 }  // namespace
 
 Var weighted_pool(const Var& xv, const Var& wv) {
   const Tensor &x = xv.value(), &w = wv.value();
-  check_floating("weighted_pool", "x", x, 3);
-  FOLDGRAD_CHECK(x.shape().rank() == 3, "weighted_pool: x must have 3 axes, got {}", x.shape());
-  const std::int64_t B = x.shape()[0], T_ = x.shape()[1], C = x.shape()[2];
-  check_operand("weighted_pool", "w", w, {B, T_}, x, "x");
-  const Tensor y = Tensor::empty({B, C}, x.dtype(), x.device());
-  dispatch_floating("weighted_pool", x.dtype(), [&]<class T>(Type<T>) {
-    const WeightedPoolForward<T> p{
-        .y = y.data<T>(), .x = x.data<T>(), .w = w.data<T>(), .factor = 1, .batch = B, .steps = T_, .columns = C};
-    FOLDGRAD_RUN(x.device(), weighted_pool, p);
-  });
-  return xv.tape().record(y, {xv, wv}, WeightedPoolNode{.x = x, .w = w});
+  check_3_axes("weighted_pool", x);
+  check_operand("weighted_pool", "w", w, {x.shape()[0], x.shape()[1]}, x, "x");
+  return xv.tape().record(pool("weighted_pool", x, w), {xv, wv}, WeightedPoolNode{.x = x, .w = w});
+}
+
+Var mean_pool(const Var& x) {
+  check_3_axes("mean_pool", x.value());
+  return x.tape().record(pool("mean_pool", x.value(), Tensor()), {x}, MeanPoolNode{.shape = x.shape()});
 }
 
 }  // namespace foldgrad

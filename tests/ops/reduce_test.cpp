@@ -28,29 +28,11 @@ const RegisterOp kMean({
     .errors = {error_of_zeros("mean: x must have elements, got [2, 0]", {{2, 0}}, of_one(mean))},
 });
 
-OpCase pool_case(const Shape& shape) { return random_case({shape}, of_one(mean_pool)); }
-// Columns around one chunk of 64 and around one block of 256 threads.
-const RegisterOp kMeanPool({
-    .name = "mean_pool",
-    .cases = {pool_case({3, 4, 5}), pool_case({2, 1, 1}), pool_case({3, 5, 65}), pool_case({2, 3, 300}),
-              pool_case({2, 3, 4}), pool_case({1, 4, 64})},
-    .errors = {error_of_zeros("mean_pool: x must have 3 axes, got [1, 2, 3, 4]", {{1, 2, 3, 4}}, of_one(mean_pool)),
-               error_of_zeros("mean_pool: x must be f32, f64 or bf16 with at least 3 axes, got f32 [2, 3] on cpu",
-                              {{2, 3}}, of_one(mean_pool))},
-});
-
 TEST(Reduce, RED_1_RED_2_WorkedByHand) {
   const Tensor x = numbers({2, 2}, {1, 2, 4, 9});
   expect_by_hand({.operands = {x}, .y = {16}}, of_one(sum));
   expect_by_hand({.operands = {numbers({0, 3}, {})}, .y = {0}}, of_one(sum));
   expect_by_hand({.operands = {x}, .y = {4}, .dy = {8}, .gradients = {{2, 2, 2, 2}}}, of_one(mean));
-}
-
-TEST(Reduce, RED_3_RED_4_WorkedByHand) {
-  expect_by_hand(
-      {.operands = {numbers({2, 2, 1}, {1, 5, 7, 8})}, .y = {3, 7.5}, .dy = {8, 6}, .gradients = {{4, 4, 3, 3}}},
-      of_one(mean_pool));
-  expect_by_hand({.operands = {numbers({1, 0, 1}, {})}, .y = {0}}, of_one(mean_pool));
 }
 
 // The scalar of bf16 elements is f32: rounded to bf16, a sum of 257 ones would be 256.

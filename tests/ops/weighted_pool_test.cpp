@@ -27,12 +27,30 @@ const RegisterOp kWeightedPool({
     .f32_roundoffs = 400,  // sums of 300 products
 });
 
+Var averaged(const std::vector<Var>& v) { return mean_pool(v[0]); }
+OpCase mean_case(const Shape& shape) { return random_case({shape}, averaged); }
+const RegisterOp kMeanPool({
+    .name = "mean_pool",
+    .cases = {mean_case({3, 4, 5}), mean_case({2, 1, 1}), mean_case({3, 5, 65}), mean_case({2, 3, 300}),
+              mean_case({2, 3, 4}), mean_case({1, 4, 64})},
+    .errors = {error_of_zeros("mean_pool: x must have 3 axes, got [1, 2, 3, 4]", {{1, 2, 3, 4}}, averaged),
+               error_of_zeros("mean_pool: x must be f32, f64 or bf16 with at least 3 axes, got f32 [2, 3] on cpu",
+                              {{2, 3}}, averaged)},
+});
+
 TEST(WeightedPool, WP_1_WP_2_WP_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), numbers({2, 2}, {1, 10, 0, -1})},
                   .y = {31, 42, -7, -8},
                   .dy = {1, 100, 2, 3},
                   .gradients = {{1, 100, 10, 1000, 0, 0, -2, -3}, {201, 403, 28, 38}}},
                  pooled);
+}
+
+TEST(MeanPool, RED_3_RED_4_WorkedByHand) {
+  expect_by_hand(
+      {.operands = {numbers({2, 2, 1}, {1, 5, 7, 8})}, .y = {3, 7.5}, .dy = {8, 6}, .gradients = {{4, 4, 3, 3}}},
+      averaged);
+  expect_by_hand({.operands = {numbers({1, 0, 1}, {})}, .y = {0}}, averaged);
 }
 
 // 1e8 + 1 is 1e8 in f32: the sum tells in which order the steps came.

@@ -80,7 +80,6 @@ OPS = {
     "ops/positions": ["ops/total"],
     "ops/power_norm": ["ops/channel_norm", "ops/channel_sums", "ops/reshape", "ops/rms_norm"],
     "ops/rbn_penalty": ["ops/channel_norm"],
-    "ops/reduce": ["ops/weighted_pool"],
     "ops/scale_norm": ["ops/total"],
     "ops/watch_channels": ["ops/channel_norm"],
 }

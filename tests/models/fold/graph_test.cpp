@@ -10,8 +10,8 @@
 #include "ops/embedding/embedding.h"
 #include "ops/permute/permute.h"
 #include "ops/positions/positions.h"
-#include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
+#include "ops/weighted_pool/weighted_pool.h"
 #include "tests/harness/compare.h"
 #include "tests/models/fold/graphs.h"
 

@@ -14,6 +14,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/softmax/softmax.h"
+#include "ops/weighted_pool/weighted_pool.h"
 #include "tests/models/fold/graphs.h"
 
 namespace foldgrad::testing {
