@@ -1,5 +1,3 @@
-#include "emulation/async_copy.h"
-
 #include <cstring>
 #include <vector>
 

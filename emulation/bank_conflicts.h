@@ -31,8 +31,7 @@ struct SharedIndex {
   std::int64_t i;
   CallSite site;
   template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
-  SharedIndex(Integer i_, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : i(std::int64_t(i_)), site{"shared memory", file, line} {}
+  SharedIndex(Integer i_, const CallSite& place = call_site("shared memory")) : i(std::int64_t(i_)), site(place) {}
 };
 
 // A pointer into shared memory whose accesses are counted.

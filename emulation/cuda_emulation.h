@@ -96,6 +96,12 @@ struct CallSite {
   const char* file;
   int line;
 };
+// As the default of a function's last argument: the place where that is called.
+constexpr CallSite call_site(const char* function, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return {function, file, line};
+}
+
+// Host versions of CUDA's functions and of the PTX instructions in engine/cuda/.
 
 int lane_id();
 void barrier(const CallSite& site);
@@ -108,6 +114,23 @@ unsigned ballot(const CallSite& site, unsigned mask, bool predicate);
 // For instructions of a whole warp: waits for all 32 lanes, then calls together() once with what each of them brought,
 // in the order of the lanes. It orders no memory.
 void collective(const CallSite& site, void* brought, void (*together)(void* const* brought));
+
+// cp.async.cg.shared.global of 16 bytes, or zeros when not `inside`. From here on the destination is NaN, until the
+// copy is carried out: at once or in the wait that covers it, as the order of the threads has it (copies_at_once).
+// Throws when an address is no multiple of 16 bytes, or the destination not in shared memory. Its source counts as an
+// access to global memory (global_memory.h), so all lanes of a warp make the same copies.
+void async_copy(const CallSite& site, void* shared, const void* global, bool inside);
+// cp.async.commit_group: the copies since the last one are a group.
+void async_commit(const CallSite& site);
+// cp.async.wait_group: carries out all groups of this thread but the last `pending`.
+void async_wait(const CallSite& site, int pending);
+
+// mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 with its fragments as the PTX ISA lays them out. Sums are exact
+// until they are rounded once; a GPU's own order of summation and rounding are not known.
+void mma(const CallSite& site, float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]);
+// ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16. Each lane reads its own row, so that sanitizers see it. Throws when
+// a row does not begin at a multiple of 16 bytes or does not lie in shared memory.
+void ldmatrix(const CallSite& site, std::uint32_t (&r)[4], const void* row, bool transposed);
 
 template <class T>
 T shuffle_bits(const CallSite& site, unsigned mask, T value, int source) {
@@ -126,29 +149,28 @@ T shuffle_bits(const CallSite& site, unsigned mask, T value, int source) {
 #define blockDim (static_cast<const dim3&>(::foldgrad::emulation::position.block_dim))
 #define gridDim (static_cast<const dim3&>(::foldgrad::emulation::position.grid_dim))
 
-inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  foldgrad::emulation::barrier({"__syncthreads", file, line});
-}
+using foldgrad::emulation::call_site;
+using foldgrad::emulation::CallSite;
 
-inline void __syncwarp(unsigned mask = 0xffffffffu, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  foldgrad::emulation::sync_warp({"__syncwarp", file, line}, mask);
-}
+inline void __syncthreads(const CallSite& site = call_site("__syncthreads")) { foldgrad::emulation::barrier(site); }
 
-template <class T>
-T __shfl_sync(unsigned mask, T value, int source, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return foldgrad::emulation::shuffle_bits({"__shfl_sync", file, line}, mask, value, source & 31);
+inline void __syncwarp(unsigned mask = 0xffffffffu, const CallSite& site = call_site("__syncwarp")) {
+  foldgrad::emulation::sync_warp(site, mask);
 }
 
 template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int lane_mask, const char* file = __builtin_FILE(),
-                  int line = __builtin_LINE()) {
+T __shfl_sync(unsigned mask, T value, int source, const CallSite& site = call_site("__shfl_sync")) {
+  return foldgrad::emulation::shuffle_bits(site, mask, value, source & 31);
+}
+
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, const CallSite& site = call_site("__shfl_xor_sync")) {
   const int lane = foldgrad::emulation::lane_id(), source = lane ^ lane_mask;
-  return foldgrad::emulation::shuffle_bits({"__shfl_xor_sync", file, line}, mask, value, source < 32 ? source : lane);
+  return foldgrad::emulation::shuffle_bits(site, mask, value, source < 32 ? source : lane);
 }
 
-inline unsigned __ballot_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(),
-                              int line = __builtin_LINE()) {
-  return foldgrad::emulation::ballot({"__ballot_sync", file, line}, mask, predicate != 0);
+inline unsigned __ballot_sync(unsigned mask, int predicate, const CallSite& site = call_site("__ballot_sync")) {
+  return foldgrad::emulation::ballot(site, mask, predicate != 0);
 }
 
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }

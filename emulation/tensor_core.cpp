@@ -1,5 +1,3 @@
-#include "emulation/tensor_core.h"
-
 #include <algorithm>
 #include <cstring>
 

@@ -6,9 +6,6 @@
 // the source be changed.
 #pragma once
 #include "engine/cuda/launch.h"
-#ifndef __CUDACC__
-#include "emulation/async_copy.h"
-#endif
 
 namespace foldgrad {
 
@@ -29,16 +26,13 @@ __device__ __forceinline__ void async_wait() {
 
 #else
 
-inline void async_copy16(void* shared, const void* from, bool inside, const char* file = __builtin_FILE(),
-                         int line = __builtin_LINE()) {
-  emulation::async_copy({"cp.async", file, line}, shared, from, inside);
+inline void async_copy16(void* shared, const void* from, bool inside, const CallSite& site = call_site("cp.async")) {
+  emulation::async_copy(site, shared, from, inside);
 }
-inline void async_commit(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  emulation::async_commit({"cp.async.commit_group", file, line});
-}
+inline void async_commit(const CallSite& site = call_site("cp.async.commit_group")) { emulation::async_commit(site); }
 template <int kPending>
-void async_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  emulation::async_wait({"cp.async.wait_group", file, line}, kPending);
+void async_wait(const CallSite& site = call_site("cp.async.wait_group")) {
+  emulation::async_wait(site, kPending);
 }
 
 #endif

@@ -90,30 +90,26 @@ __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack, bool w
 #else
 
 template <int N, class T>
-Pack<T, N> load_pack(const T* from, bool wanted = true, const char* file = __builtin_FILE(),
-                     int line = __builtin_LINE()) {
-  emulation::global_access({"load_pack", file, line}, from, sizeof(Pack<T, N>), wanted);
+Pack<T, N> load_pack(const T* from, bool wanted = true, const CallSite& site = call_site("load_pack")) {
+  emulation::global_access(site, from, sizeof(Pack<T, N>), wanted);
   Pack<T, N> pack = {};
   for (int i = 0; i < N && wanted; ++i) pack.v[i] = from[i];
   return pack;
 }
 template <int N, class T>
-Pack<T, N> load_cached_pack(const T* from, bool wanted = true, const char* file = __builtin_FILE(),
-                            int line = __builtin_LINE()) {
-  emulation::check_alignment({"load_cached_pack", file, line}, from, sizeof(Pack<T, N>), wanted);
+Pack<T, N> load_cached_pack(const T* from, bool wanted = true, const CallSite& site = call_site("load_cached_pack")) {
+  emulation::check_alignment(site, from, sizeof(Pack<T, N>), wanted);
   Pack<T, N> pack = {};
   for (int i = 0; i < N && wanted; ++i) pack.v[i] = from[i];
   return pack;
 }
 template <int N, class T>
-Pack<T, N> load_own_pack(const T* from, bool wanted = true, const char* file = __builtin_FILE(),
-                         int line = __builtin_LINE()) {
-  return load_pack<N>(from, wanted, file, line);
+Pack<T, N> load_own_pack(const T* from, bool wanted = true, const CallSite& site = call_site("load_pack")) {
+  return load_pack<N>(from, wanted, site);
 }
 template <class T, int N>
-void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true, const char* file = __builtin_FILE(),
-                int line = __builtin_LINE()) {
-  emulation::global_access({"store_pack", file, line}, to, sizeof(Pack<T, N>), wanted);
+void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true, const CallSite& site = call_site("store_pack")) {
+  emulation::global_access(site, to, sizeof(Pack<T, N>), wanted);
   for (int i = 0; i < N && wanted; ++i) to[i] = pack.v[i];
 }
 

@@ -12,9 +12,6 @@
 #pragma once
 #include "engine/cuda/launch.h"
 #include "engine/dtype.h"
-#ifndef __CUDACC__
-#include "emulation/tensor_core.h"
-#endif
 
 namespace foldgrad {
 
@@ -62,18 +59,16 @@ __device__ __forceinline__ std::uint32_t pack_bf16(float lower, float upper) {
 
 #else
 
-inline void mma(FragmentC& c, const FragmentA& a, const FragmentB& b, const char* file = __builtin_FILE(),
-                int line = __builtin_LINE()) {
-  emulation::mma({"mma", file, line}, c.r, a.r, b.r);
+inline void mma(FragmentC& c, const FragmentA& a, const FragmentB& b, const CallSite& site = call_site("mma")) {
+  emulation::mma(site, c.r, a.r, b.r);
 }
 
-inline void load_matrices(std::uint32_t (&r)[4], const void* row, const char* file = __builtin_FILE(),
-                          int line = __builtin_LINE()) {
-  emulation::ldmatrix({"ldmatrix", file, line}, r, row, false);
+inline void load_matrices(std::uint32_t (&r)[4], const void* row, const CallSite& site = call_site("ldmatrix")) {
+  emulation::ldmatrix(site, r, row, false);
 }
-inline void load_matrices_transposed(std::uint32_t (&r)[4], const void* row, const char* file = __builtin_FILE(),
-                                     int line = __builtin_LINE()) {
-  emulation::ldmatrix({"ldmatrix.trans", file, line}, r, row, true);
+inline void load_matrices_transposed(std::uint32_t (&r)[4], const void* row,
+                                     const CallSite& site = call_site("ldmatrix.trans")) {
+  emulation::ldmatrix(site, r, row, true);
 }
 
 inline std::uint32_t pack_bf16(float lower, float upper) {
