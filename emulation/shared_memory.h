@@ -1,19 +1,37 @@
-// The shared memory of a block, followed by a guard that shows writes past the end.
+// The shared memory of a block, followed by a guard that shows writes past the end. Private to emulation/.
 #pragma once
-#include <cstddef>
+#include <algorithm>
+#include <cstring>
 #include <memory>
+
+#include "emulation/lanes.h"
 
 namespace foldgrad::emulation {
 
 class SharedMemory {
  public:
-  explicit SharedMemory(std::size_t bytes);
+  explicit SharedMemory(std::size_t bytes) : bytes_(bytes), block_(new unsigned char[bytes + kGuardBytes]) {
+    std::memset(data(), kFill, bytes + kGuardBytes);
+  }
 
   unsigned char* data() { return block_.get(); }
-  void fill();               // with a pattern that is NaN in every float, so that no block reads what another left
-  void check_guard() const;  // throws, naming the block that runs, when a thread has written past the end
+  // With a pattern that is NaN in every float, so that no block reads what another left.
+  void fill() { std::memset(data(), kFill, bytes_); }
+  // Throws, naming the block that runs, when a thread has written past the end.
+  void check_guard() const {
+    const unsigned char* guard = block_.get() + bytes_;
+    if (kGuardBytes == 0 || (guard[0] == kFill && std::memcmp(guard, guard + 1, kGuardBytes - 1) == 0)) return;
+    const auto* written = std::find_if(guard, guard + kGuardBytes, [](unsigned char byte) { return byte != kFill; });
+    throw std::runtime_error(running_block() + ": a thread wrote past the " + std::to_string(bytes_) +
+                             " bytes of shared memory, at byte " + std::to_string(bytes_ + (written - guard)));
+  }
 
  private:
+  // 4 bytes more for each thread of the largest block stay within. AddressSanitizer has a guard of its own, and the
+  // block is on the heap and of exact size for it.
+  static constexpr std::size_t kGuardBytes = kAddressSanitizer ? 0 : 4096;
+  static constexpr int kFill = 0xff;
+
   std::size_t bytes_;
   std::unique_ptr<unsigned char[]> block_;
 };
