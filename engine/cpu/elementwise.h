@@ -8,7 +8,7 @@
 // or, in place of the last two, operator()(i), which may write several tensors. Over a matrix F has `rows` and
 // `columns`, and value(i, c) or operator()(i, c) also gets the column. The operation's .cpp runs it by
 // FOLDGRAD_RUN(device, elementwise, f) or FOLDGRAD_RUN(device, matrix, f), and its .cu instantiates elementwise_cuda or
-// matrix_cuda (engine/cuda/elementwise.h, matrix.h). On the CPU large results of value() bypass the caches (write.h).
+// matrix_cuda (engine/cuda/elementwise.h). On the CPU large results of value() bypass the caches (write.h).
 // Random numbers and start() of F are described in run_element.h.
 #pragma once
 #include <algorithm>

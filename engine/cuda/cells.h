@@ -1,6 +1,6 @@
 // Element-wise kernels over [batch, rows, columns] that have to know where an element is, since they read or write at
-// places of their own; for others matrix.h is faster. The grid has these three axes, so that no element costs a
-// division: one of 64 bits is a hundred instructions. For .cu files.
+// places of their own; for others matrix_cuda (elementwise.h) is faster. The grid has these three axes, so that no
+// element costs a division: one of 64 bits is a hundred instructions. For .cu files.
 #pragma once
 #include "engine/cuda/launch.h"
 

@@ -2,7 +2,7 @@
 // the whole GPU works where columns are few, and the sums of the parts are added in their order by a second kernel: the
 // same bits on every run and every GPU. For .cu files.
 #pragma once
-#include "engine/cuda/matrix.h"
+#include "engine/cuda/elementwise.h"
 #include "engine/cuda/reduce.h"
 #include "engine/memory.h"
 
@@ -145,10 +145,8 @@ void launch_column_sums(const char* name, const F& f, void (*parts_kernel)(Colum
 template <bool kElements, class F>
 void run_column_sums(const F& f) {
   constexpr int N = kPackOf<F>;
-  if (f.columns % N == 0 && aligned_operands<N>(f))
-    launch_column_sums<N>(F::kName, f, column_sum_parts_kernel<N, kElements, F>);
-  else
-    launch_column_sums<1>(F::kName, f, column_sum_parts_kernel<1, kElements, F>);
+  in_packs<N>(f) ? launch_column_sums<N>(F::kName, f, column_sum_parts_kernel<N, kElements, F>)
+                 : launch_column_sums<1>(F::kName, f, column_sum_parts_kernel<1, kElements, F>);
 }
 
 template <class F>

@@ -1,5 +1,4 @@
 #include "engine/cuda/elementwise.h"
-#include "engine/cuda/matrix.h"
 #include "ops/arithmetic/arithmetic_kernels.h"
 
 namespace foldgrad {

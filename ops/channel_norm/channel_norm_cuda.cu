@@ -1,5 +1,4 @@
 #include "engine/cuda/elementwise.h"
-#include "engine/cuda/matrix.h"
 #include "engine/cuda/reduce.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
 

@@ -85,10 +85,8 @@ __global__ void totals_kernel(P p) {
 template <class P>
 void channel_sums_cuda(const P& p) {
   constexpr int N = kPackOf<P>;
-  if (p.columns % N == 0 && aligned_operands<N>(p))
-    launch("channel sums", block_sums_kernel<N, P>, channel_grid<N, P::kSums>(p.columns, p.rows), p);
-  else
-    launch("channel sums", block_sums_kernel<1, P>, channel_grid<1, P::kSums>(p.columns, p.rows), p);
+  in_packs<N>(p) ? launch("channel sums", block_sums_kernel<N, P>, channel_grid<N, P::kSums>(p.columns, p.rows), p)
+                 : launch("channel sums", block_sums_kernel<1, P>, channel_grid<1, P::kSums>(p.columns, p.rows), p);
   const Grid totals{blocks_for(p.columns, kWarp), dim3(kWarp, kFinishGroups), kFinishGroups * kWarp * sizeof(double)};
   launch("channel totals", totals_kernel<P>, totals, p);
 }

@@ -199,12 +199,6 @@ struct ShareType {
   using type = Share;
 };
 
-template <class F>
-bool in_packs(const F& f) {
-  constexpr int N = kPackSize<ElementOf<F>>;
-  return f.columns % N == 0 && aligned_operands<N>(f);
-}
-
 // Returns false where no share holds the row, and where its packs do not begin at multiples of 16 bytes.
 template <class F>
 bool row_in_registers(const F& f) {
@@ -216,7 +210,7 @@ bool row_in_registers(const F& f) {
     launch(F::kName, row_in_registers_kernel<F, Share>, row_grid<Share, typename F::Value>(f.rows), f);
     return true;
   };
-  if (!in_packs(f)) return false;
+  if (!in_packs<N>(f)) return false;
   if (f.columns <= kWarp * kFew) return run(ShareType<RowShare<kWarp, N, kFew / N>>());
   if (f.columns <= kWarp * kMost) return run(ShareType<RowShare<kWarp, N, kMost / N>>());
   if (f.columns <= kMiddle * kFew) return run(ShareType<RowShare<kMiddle, N, kFew / N>>());
@@ -240,7 +234,7 @@ bool row_and_sums_in_registers(const F& f) {
     });
     return true;
   };
-  if (f.columns == 0 || !in_packs(f)) return false;
+  if (f.columns == 0 || !in_packs<N>(f)) return false;
   if (f.columns <= kWarp * kFew) return run(ShareType<RowShare<kWarp, N, kFew / N>>());
   if (f.columns <= kWarp * kHalf) return run(ShareType<RowShare<kWarp, N, kHalf / N>>());
   if (f.columns <= kWarp * kMost) return run(ShareType<RowShare<kWarp, N, kMost / N>>());
