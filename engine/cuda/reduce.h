@@ -22,9 +22,14 @@ struct Max {
   }
 };
 
+// The number of the lane at that distance. Reductions find that of a struct beside it.
+template <class T>
+__device__ T shuffle_xor(T v, int distance) {
+  return __shfl_xor_sync(0xffffffffu, v, distance);
+}
 template <class T, class Combine>
 __device__ T warp_reduce(T v, Combine combine) {
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, distance));
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) v = combine(v, shuffle_xor(v, distance));
   return v;
 }
 template <class T>

@@ -6,11 +6,6 @@
 namespace foldgrad {
 namespace {
 
-template <class V>
-__device__ V warp_max(V v) {
-  return warp_reduce(v, Max{});
-}
-
 // One warp per query and head: a lane has a key's score, then a column's sum. Sums so far are shrunk whenever a larger
 // score comes, so that no number of keys is too many.
 template <class T>
@@ -33,7 +28,8 @@ __global__ void cached_attention_kernel(CachedAttention<T> p) {
       for (std::int64_t c = 0; c < p.width; ++c) score += V(q[c]) * V(key[c]);
       score *= V(p.scale);
     }
-    const V higher = Max{}(top, warp_max(score)), shrunk = std::exp(top - higher), weight = std::exp(score - higher);
+    const V higher = Max{}(top, warp_reduce(score, Max{})), shrunk = std::exp(top - higher),
+            weight = std::exp(score - higher);
     top = higher;
     total = total * shrunk + warp_sum(weight);
     for (std::int64_t c = lane; c < p.width; c += kWarp) sums[c] *= shrunk;

@@ -4,27 +4,20 @@
 #include "ops/top_k/top_k_kernels.h"
 
 namespace foldgrad {
+
+template <class T>
+__device__ Entry<T> shuffle_xor(Entry<T> e, int distance) {
+  return {shuffle_xor(e.value, distance), shuffle_xor(e.index, distance)};
+}
+
 namespace {
 
-// The first of the entries that the threads bring, given back to all of them.
-template <class T>
-__device__ Entry<T> first_of_block(Entry<T> mine, Entry<T>* scratch) {
-  const auto first_of_warp = [](Entry<T> e) {
-    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-      Entry<T> other;
-      other.value = __shfl_xor_sync(0xffffffffu, e.value, distance);
-      other.index = __shfl_xor_sync(0xffffffffu, e.index, distance);
-      if (other.before(e)) e = other;
-    }
-    return e;
-  };
-  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
-  mine = first_of_warp(mine);
-  __syncthreads();  // an earlier round may still be reading scratch
-  if (lane == 0) scratch[warp] = mine;
-  __syncthreads();
-  return first_of_warp(lane < warps ? scratch[lane] : Entry<T>{-T(INFINITY), -1});
-}
+struct First {
+  template <class T>
+  __device__ Entry<T> operator()(const Entry<T>& a, const Entry<T>& b) const {
+    return b.before(a) ? b : a;
+  }
+};
 
 // One block per row, and one round over it for each of the k: the best entry after that of the round before.
 template <class T>
@@ -32,16 +25,17 @@ __global__ void top_k_kernel(TopKParams<T> p) {
   auto* scratch = dynamic_shared<Entry<T>>();  // one per warp
   const std::int64_t r = blockIdx.x;
   const T* x = p.x + r * p.columns;
-  Entry<T> last{T(0), -1};
+  const Entry<T> nothing{-T(INFINITY), -1};
+  Entry<T> last = nothing;
   T top = 0;
   for (std::int64_t i = 0; i < p.k; ++i) {
-    Entry<T> best{-T(INFINITY), -1};
+    Entry<T> best = nothing;
     for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
       const Entry<T> e{x[c], c};
       const bool open = e.value == e.value && (i == 0 || last.before(e));
       if (open && e.before(best)) best = e;
     }
-    last = first_of_block(best, scratch);  // [TOP-1]; once no entry is left, none comes after it either
+    last = block_reduce(best, scratch, nothing, First{});  // [TOP-1]; once no entry is left, none comes after it either
     if (i == 0) top = last.value;
     if (threadIdx.x == 0) {
       p.values[r * p.k + i] = last.value;
