@@ -53,38 +53,27 @@ namespace {
 
 struct ActivationNode {
   Activation activation;
-  Tensor saved;  // y or x
-
-  const char* name() const { return foldgrad::name(activation); }
-
-  void backward(NodeGrads& grads) {
-    dispatch_floating(name(), saved.dtype(), [&]<class T>(Type<T>) {
-      activation_backward<T>(activation, /*has_bias=*/false,
-                             {.dx = grads.out<T>(0), .dy = grads.dy(), .saved = saved, .bias = Tensor()});
-    });
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return foldgrad::onnx(g, activation, in[0]); }
-};
-
-struct BiasActivationNode {
-  Activation activation;
+  bool has_bias;
   Tensor saved, bias;  // y or x; bias is undefined where y is enough
 
-  const char* name() const { return "bias_activation"; }
+  const char* name() const { return has_bias ? "bias_activation" : foldgrad::name(activation); }
 
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), saved.dtype(), [&]<class T>(Type<T>) {
-      activation_backward<T>(
-          activation, /*has_bias=*/true,
-          {.dx = grads.out<T>(0), .dbias = grads.exact_out<T>(1), .dy = grads.dy(), .saved = saved, .bias = bias});
+      activation_backward<T>(activation, has_bias,
+                             {.dx = grads.out<T>(0),
+                              .dbias = has_bias ? grads.exact_out<T>(1) : ParameterGradOut<T>{},
+                              .dy = grads.dy(),
+                              .saved = saved,
+                              .bias = bias});
     });
   }
   void describe(Description& d) const {
-    d.bias = 1;
-    d.activates = true;
+    if (has_bias) d.bias = 1;
+    d.activates = has_bias;
   }
   std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    return foldgrad::onnx(g, activation, g.node("Add", {in[0], in[1]}));
+    return foldgrad::onnx(g, activation, has_bias ? g.node("Add", {in[0], in[1]}) : in[0]);
   }
 };
 
@@ -113,26 +102,29 @@ struct BiasActivationDropoutNode {
   }
 };
 
-}  // namespace
-
-Var activate(const Var& xv, Activation activation) {
-  const Tensor& x = xv.value();
-  check_floating(name(activation), "x", x);
+// Operands: x, and the bias if there is one.
+Var activated(const char* op, const std::vector<Var>& operands, Activation activation) {
+  const bool has_bias = operands.size() == 2, from_y = from_output(activation);
+  const Tensor &x = operands[0].value(), bias = has_bias ? operands[1].value() : Tensor();
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
-  activation_forward(name(activation), activation, y, x, Tensor());
-  return xv.tape().record(y, {xv}, ActivationNode{.activation = activation, .saved = from_output(activation) ? y : x});
+  activation_forward(op, activation, y, x, bias);
+  return operands[0].tape().record(
+      y, operands,
+      ActivationNode{
+          .activation = activation, .has_bias = has_bias, .saved = from_y ? y : x, .bias = from_y ? Tensor() : bias});
 }
 
-Var bias_activation(const Var& xv, const Var& biasv, Activation activation) {
-  const Tensor &x = xv.value(), &bias = biasv.value();
-  check_floating("bias_activation", "x", x, 1);
-  check_operand("bias_activation", "bias", bias, {x.shape()[-1]}, x, "x");
-  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
-  activation_forward("bias_activation", activation, y, x, bias);
-  const bool from_y = from_output(activation);
-  return xv.tape().record(
-      y, {xv, biasv},
-      BiasActivationNode{.activation = activation, .saved = from_y ? y : x, .bias = from_y ? Tensor() : bias});
+}  // namespace
+
+Var activate(const Var& x, Activation activation) {
+  check_floating(name(activation), "x", x.value());
+  return activated(name(activation), {x}, activation);
+}
+
+Var bias_activation(const Var& x, const Var& bias, Activation activation) {
+  check_floating("bias_activation", "x", x.value(), 1);
+  check_operand("bias_activation", "bias", bias.value(), {x.shape()[-1]}, x.value(), "x");
+  return activated("bias_activation", {x, bias}, activation);
 }
 
 Var bias_activation_dropout(const Var& xv, const Var& biasv, Activation activation, double p, const Random& random) {
