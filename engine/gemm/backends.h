@@ -5,6 +5,8 @@
 // caller asks the next one.
 // Which of them exist is decided at configure time: FOLDGRAD_HAVE_ONEDNN, FOLDGRAD_HAVE_CBLAS, FOLDGRAD_HAVE_CUBLAS.
 #pragma once
+#include <array>
+
 #include "engine/gemm/gemm.h"
 
 namespace foldgrad {
@@ -27,6 +29,23 @@ inline Gemm resolved(Gemm g) {
   if (g.row_stride_c == 0) g.row_stride_c = g.n;
   if (g.alpha == 0) g.k = 0;
   return g;
+}
+
+// The key of a resolved product for a library that keeps what it has prepared; `more`: what else that depends on.
+template <class... More>
+std::array<std::int64_t, 11 + sizeof...(More)> key_of(DType dtype, const Gemm& g, More... more) {
+  return {std::int64_t(dtype) << 3 | g.transpose_a << 2 | g.transpose_b << 1 | g.f32_c,
+          g.m,
+          g.n,
+          g.k,
+          g.row_stride_a,
+          g.row_stride_b,
+          g.row_stride_c,
+          g.batch,
+          g.batch_stride_a,
+          g.batch_stride_b,
+          g.batch_stride_c,
+          std::int64_t(more)...};
 }
 
 // Elements from op(A)[i, p] to op(A)[i + 1, p] and to op(A)[i, p + 1]; likewise op(B)[p, j]. Of a resolved product.

@@ -4,7 +4,6 @@
 // give equal bits. None of these adds partial sums in bf16 or with atomics.
 #include <cublasLt.h>
 
-#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -151,31 +150,13 @@ Plan make_plan(cublasLtHandle_t handle, DType dtype, const Gemm& g, const GemmPo
 
 // The library on one device, with all plans made for it.
 struct Library {
-  using Key = std::array<std::int64_t, 19>;
+  using Key = std::array<std::int64_t, 16>;
 
   Library() : workspace(memory::system_allocate(Device::cuda, kWorkspace)) {
     check(cublasLtCreate(&handle), "cublasLtCreate");
   }
   Plan& plan(DType dtype, const Gemm& g, const GemmPointers& p) {
-    const Key key{std::int64_t(dtype),
-                  std::int64_t(sum_type(dtype)),
-                  g.transpose_a,
-                  g.transpose_b,
-                  g.m,
-                  g.n,
-                  g.k,
-                  g.row_stride_a,
-                  g.row_stride_b,
-                  g.row_stride_c,
-                  g.batch,
-                  g.batch_stride_a,
-                  g.batch_stride_b,
-                  g.batch_stride_c,
-                  g.f32_c,
-                  epilogue_of(p),
-                  alignment(p.a),
-                  alignment(p.b),
-                  alignment(p.c)};
+    const Key key = key_of(dtype, g, sum_type(dtype), epilogue_of(p), alignment(p.a), alignment(p.b), alignment(p.c));
     if (const auto known = plans.find(key); known != plans.end()) return known->second;
     if (plans.size() == kMostPlans) plans.clear();
     return plans.emplace(key, make_plan(handle, dtype, g, p)).first->second;

@@ -20,26 +20,6 @@ bool amx_is_broken() {
   return announced && !(__get_cpuid_count(0x1d, 0, &a, &b, &c, &d) && a > 0);
 }
 
-// Everything a primitive depends on; alpha and beta are compiled into it too.
-using Products = OnednnCache<OnednnPrimitive, 14, 1024>;
-
-Products::Key key_of(DType dtype, const Gemm& g, bool bias) {
-  return {g.m,
-          g.n,
-          g.k,
-          g.row_stride_a,
-          g.row_stride_b,
-          g.row_stride_c,
-          g.batch,
-          g.batch_stride_a,
-          g.batch_stride_b,
-          g.batch_stride_c,
-          std::bit_cast<std::int64_t>(g.alpha),
-          std::bit_cast<std::int64_t>(g.beta),
-          std::int64_t(dtype),
-          g.transpose_a | g.transpose_b << 1 | bias << 2 | g.f32_c << 3};
-}
-
 // [rows, columns] of each matrix of the batch. Without a batch there is no such axis, since oneDNN has more kernels for
 // plain matrices; with stride 0 its size is 1, which means broadcasting.
 dnnl::memory::desc matrices(DType dtype, const Gemm& g, std::int64_t rows, std::int64_t columns,
@@ -100,8 +80,11 @@ dnnl::engine& onednn_engine() {
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   if ((dtype != DType::f32 && dtype != DType::bf16) || (p.bias && g.alpha != 1)) return false;
   if (transposed_sgemm(dtype, g, p)) return true;
-  thread_local Products products;
-  OnednnPrimitive& product = products.of(key_of(dtype, g, p.bias), [&] { return make_product(dtype, g, p.bias); });
+  thread_local OnednnCache<OnednnPrimitive, 14, 1024> products;
+  // alpha and beta are compiled into a primitive too.
+  const auto key =
+      key_of(dtype, g, std::bit_cast<std::int64_t>(g.alpha), std::bit_cast<std::int64_t>(g.beta), p.bias != nullptr);
+  OnednnPrimitive& product = products.of(key, [&] { return make_product(dtype, g, p.bias); });
   if (!product.primitive) return false;
   product.run({{DNNL_ARG_DST, p.c}, {DNNL_ARG_SRC, p.a}, {DNNL_ARG_WEIGHTS, p.b}, {DNNL_ARG_BIAS, p.bias}});
   return true;
