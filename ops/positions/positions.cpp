@@ -4,12 +4,26 @@
 #include <cmath>
 
 #include "engine/cpu/column_sums.h"
+#include "engine/cpu/rows.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/positions/positions_kernels.h"
 #include "ops/total/total.h"
 
 namespace foldgrad {
+
+template <class T>
+void positions_cpu(const PositionsForward<T>& p) {
+  for_rows_cpu(p.batch * p.length, p.columns, [&p](std::int64_t r) {
+    const PositionsForward<T> local = p;
+    const std::int64_t position = p.position(r, r % p.length);
+    const T *x = p.x + r * p.columns, *row = p.table + position * p.columns;
+    T* y = p.y + r * p.columns;
+#pragma omp simd
+    for (std::int64_t c = 0; c < local.columns; ++c) y[c] = T(local.sum(x[c], row[c], position));
+  });
+}
+
 namespace {
 
 struct SinusoidalPositionsNode {
