@@ -7,10 +7,6 @@
 namespace foldgrad {
 namespace {
 
-DType statistics_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
-
-Tensor per_channel(const Tensor& x, DType dtype) { return Tensor::empty({x.shape()[-1]}, dtype, x.device()); }
-
 template <class S>
 ChannelBuffers<S> buffers_of(const ChannelNormState& s) {
   return {.run_mean = data_or_null<S>(s.run_mean),
@@ -29,10 +25,10 @@ struct Context {
   std::int64_t counted;
 
   Context(const Tensor& x, std::int64_t counted)
-      : mean(per_channel(x, statistics_dtype(x))),
-        rstd(per_channel(x, statistics_dtype(x))),
-        r(per_channel(x, statistics_dtype(x))),
-        flags(per_channel(x, DType::u8)),
+      : mean(per_channel(x)),
+        rstd(per_channel(x)),
+        r(per_channel(x)),
+        flags(Tensor::empty(mean.shape(), DType::u8, x.device())),
         iteration(Tensor::empty({}, DType::f64, x.device())),
         counted(counted) {}
   template <class S>
@@ -61,8 +57,7 @@ struct ChannelNormNode {
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     const ChannelGradientSums sums = channel_gradient_sums(dy, x, context.mean, communicator);
-    const DType dtype = statistics_dtype(x);
-    const Tensor dy_factor = per_channel(x, dtype), offset = per_channel(x, dtype), x_factor = per_channel(x, dtype);
+    const Tensor dy_factor = per_channel(x), offset = per_channel(x), x_factor = per_channel(x);
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using S = compute_t<T>;
       const ChannelCoefficients<S> of{dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()};
@@ -139,17 +134,6 @@ void check_options(const ChannelNormOptions& o) {
                  "channel_norm: filtration needs a forward average over a window");
 }
 
-// Compares with the result of create(), so that shapes and dtypes are stated once.
-void check_state(const ChannelNormState& state, const ChannelNormOptions& options, const Tensor& x) {
-  const ChannelNormState want = ChannelNormState::create(options, x.shape()[-1], statistics_dtype(x));
-  const auto have = state.named();
-  for (const auto& [name, tensor] : want.named()) {
-    const auto found = have.find(name);
-    check_operand("channel_norm", ("state." + name).c_str(), found == have.end() ? Tensor() : found->second,
-                  tensor.shape(), tensor.dtype(), x, "x");
-  }
-}
-
 }  // namespace
 
 Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const ChannelNormState& state,
@@ -160,17 +144,16 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Chann
   check_operand("channel_norm", "gamma", gamma, {x.shape()[-1]}, x, "x");
   check_operand("channel_norm", "beta", beta, {x.shape()[-1]}, x, "x");
   check_options(options);
-  check_state(state, options, x);
+  const ChannelNormState wanted = ChannelNormState::create(options, x.shape()[-1], statistics_dtype(x));
+  check_state("channel_norm", state.named(), wanted.named(), x);
 
-  const std::int64_t n = counted_rows("channel_norm", x, counted);
   if (!training) communicator = nullptr;
-  FOLDGRAD_CHECK(!communicator || n == rows_of(x), "channel_norm: on several ranks all rows must count, got {} of {}",
-                 n, rows_of(x));
+  const std::int64_t n = counted_rows("channel_norm", x, counted, communicator);
   ChannelMoments moments;
   if (training)
     moments = channel_moments(first_rows(x, n), options.statistic == ChannelStatistic::variance, communicator);
   const Context context(x, communicator ? moments.count : n);
-  const Tensor gain = per_channel(x, statistics_dtype(x)), y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  const Tensor gain = per_channel(x), y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating("channel_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
     const ChannelForward<T> statistics{.options = options,

@@ -68,10 +68,20 @@ ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* co
   return moments;
 }
 
-std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted) {
+std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted,
+                          Communicator* communicator) {
   const std::int64_t rows = rows_of(x), n = counted.value_or(rows);
   FOLDGRAD_CHECK(n >= 0 && n <= rows, "{}: counted must be in [0, {}], the rows of x, got {}", op, rows, n);
+  FOLDGRAD_CHECK(!communicator || n == rows, "{}: on several ranks all rows must count, got {} of {}", op, n, rows);
   return n;
+}
+
+void check_state(const char* op, const NamedTensors& state, const NamedTensors& wanted, const Tensor& x) {
+  for (const auto& [name, tensor] : wanted) {
+    const auto found = state.find(name);
+    check_operand(op, ("state." + name).c_str(), found == state.end() ? Tensor() : found->second, tensor.shape(),
+                  tensor.dtype(), x, "x");
+  }
 }
 
 Tensor first_rows(const Tensor& x, std::int64_t n) { return x.reshape({rows_of(x), x.shape()[-1]}).slice(0, n); }

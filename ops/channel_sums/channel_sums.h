@@ -5,8 +5,8 @@
 #pragma once
 #include <optional>
 
+#include "engine/named_tensors.h"
 #include "engine/parallel/communicator.h"
-#include "engine/tensor.h"
 
 namespace foldgrad {
 
@@ -24,8 +24,9 @@ ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* co
 inline std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() / x.shape()[-1] : 0; }
 
 // How many of the first rows of x count in statistics: `counted`, or all if it is not given. Throws
-// std::invalid_argument, which begins with `op`, unless x has as many.
-std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted);
+// std::invalid_argument, which begins with `op`, unless x has as many, and with a communicator for others than all.
+std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted,
+                          Communicator* communicator = nullptr);
 // The first n rows of x, [n, C], in its storage.
 Tensor first_rows(const Tensor& x, std::int64_t n);
 
@@ -37,6 +38,13 @@ struct ChannelGradientSums {
 // dy: of x's shape and dtype; mean: [C], f64 for f64 and f32 otherwise.
 ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean,
                                           Communicator* communicator = nullptr);
+
+// What normalizers keep beside x.
+inline DType statistics_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
+inline Tensor per_channel(const Tensor& x) { return Tensor::empty({x.shape()[-1]}, statistics_dtype(x), x.device()); }
+// Throws std::invalid_argument unless `state` has the tensors of `wanted`, of the same shapes and dtypes, on x's
+// device.
+void check_state(const char* op, const NamedTensors& state, const NamedTensors& wanted, const Tensor& x);
 
 template <class T>
 T* data_or_null(const Tensor& t) {

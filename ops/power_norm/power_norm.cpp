@@ -32,8 +32,7 @@ struct PowerNormNode {
     using S = compute_t<T>;
     const std::int64_t C = gamma.size(), R = x.shape().without(-1).elements();
     const ChannelGradientSums sums = channel_gradient_sums(grads.dy(), x, zeros, communicator);
-    const Tensor dy_factor = Tensor::empty({C}, dtype_of<S>, x.device()),
-                 x_factor = Tensor::empty({C}, dtype_of<S>, x.device());
+    const Tensor dy_factor = per_channel(x), x_factor = per_channel(x);
     const PowerNormBackwardStep<T> step{.training = training(),
                                         .alpha = alpha,
                                         .rows = communicator ? counted : R,
@@ -68,14 +67,6 @@ void check_options(const PowerNormOptions& o) {
   FOLDGRAD_CHECK(o.eps >= 0, "power_norm: eps must not be negative, got {}", o.eps);
   for (double alpha : {o.alpha_forward, o.alpha_backward})
     FOLDGRAD_CHECK(alpha >= 0 && alpha <= 1, "power_norm: alpha must be in [0, 1], got {}", alpha);
-}
-
-// Compares with what create() would make, whose shapes and dtypes are thus said once.
-void check_state(const PowerNormState& state, const Tensor& x) {
-  const auto want = PowerNormState::create(x.shape()[-1], x.dtype() == DType::f64 ? DType::f64 : DType::f32).named();
-  for (const auto& [name, tensor] : state.named())
-    check_operand("power_norm", ("state." + name).c_str(), tensor, want.at(name).shape(), want.at(name).dtype(), x,
-                  "x");
 }
 
 // Mean squares of a training pass.
@@ -118,18 +109,16 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNo
   check_operand("power_norm", "gamma", gamma, {C}, x, "x");
   check_operand("power_norm", "beta", beta, {C}, x, "x");
   check_options(options);
-  check_state(state, x);
+  check_state("power_norm", state.named(), PowerNormState::create(C, statistics_dtype(x)).named(), x);
 
-  const std::int64_t n = counted_rows("power_norm", x, given);
   if (!training) communicator = nullptr;
-  FOLDGRAD_CHECK(!communicator || n == R, "power_norm: on several ranks all rows must count, got {} of {}", n, R);
+  const std::int64_t n = counted_rows("power_norm", x, given, communicator);
   const Squares squares = training ? squares_of(x, n, state, communicator) : Squares();
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), device);
   return dispatch_floating("power_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
-    const auto channels = [&] { return Tensor::empty({C}, dtype_of<S>, device); };
-    const Tensor zeros = Tensor::zeros({C}, dtype_of<S>, device), rstd = channels(), rstd_q = channels(),
-                 gain = channels();
+    const Tensor zeros = Tensor::zeros({C}, dtype_of<S>, device), rstd = per_channel(x), rstd_q = per_channel(x),
+                 gain = per_channel(x);
     const PowerNormForwardStep<T> step{.n = C,
                                        .warmup = double(options.warmup),
                                        .alpha = options.alpha_forward,

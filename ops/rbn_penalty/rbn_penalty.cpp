@@ -15,7 +15,6 @@ struct RbnPenaltyNode {
   const char* name() const { return "rbn_penalty"; }
 
   std::int64_t columns() const { return run_mean.size(); }
-  std::int64_t rows() const { return columns() ? x.size() / columns() : 0; }
 
   template <class T>
   RbnPenalty<T> forward(T* y) const {
@@ -34,8 +33,7 @@ struct RbnPenaltyNode {
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using S = compute_t<T>;
-      const auto channels = [&] { return Tensor::empty({columns()}, dtype_of<S>, x.device()); };
-      const Tensor mean = channels(), offset = channels(), x_factor = channels();
+      const Tensor mean = per_channel(x), offset = per_channel(x), x_factor = per_channel(x);
       const RbnPenaltyFactors<T> factors{.n = columns(),
                                          .forward = forward<T>(nullptr),
                                          .dy = grads.dy().data<T>(),
@@ -48,7 +46,7 @@ struct RbnPenaltyNode {
                                            .mean = mean.data<S>(),
                                            .offset = offset.data<S>(),
                                            .x_factor = x_factor.data<S>(),
-                                           .rows = rows(),
+                                           .rows = rows_of(x),
                                            .columns = columns()};
       FOLDGRAD_RUN(x.device(), matrix, gradient);
     });
@@ -61,9 +59,8 @@ Var rbn_penalty(const Var& xv, const ChannelNormState& state, double mean_weight
                 Communicator* communicator) {
   const Tensor& x = xv.value();
   check_floating("rbn_penalty", "x", x, 1);
-  const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  check_operand("rbn_penalty", "state.run_mean", state.run_mean, {x.shape()[-1]}, dtype, x, "x");
-  check_operand("rbn_penalty", "state.run_var", state.run_var, {x.shape()[-1]}, dtype, x, "x");
+  check_operand("rbn_penalty", "state.run_mean", state.run_mean, {x.shape()[-1]}, statistics_dtype(x), x, "x");
+  check_operand("rbn_penalty", "state.run_var", state.run_var, {x.shape()[-1]}, statistics_dtype(x), x, "x");
   RbnPenaltyNode node{.x = x,
                       .moments = channel_moments(x, /*with_mean=*/true, communicator),
                       .run_mean = state.run_mean.clone(),

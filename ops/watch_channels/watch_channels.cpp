@@ -20,8 +20,7 @@ struct WatchNode {
 Var watch_channels(const Var& y, const Tensor& offset, std::shared_ptr<ChannelRecord> record,
                    Communicator* communicator) {
   check_floating("watch_channels", "y", y.value(), 1);
-  const DType dtype = y.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  check_operand("watch_channels", "offset", offset, {y.shape()[-1]}, dtype, y.value(), "y");
+  check_operand("watch_channels", "offset", offset, {y.shape()[-1]}, statistics_dtype(y.value()), y.value(), "y");
   return y.tape().record(y.value(), {y}, WatchNode{y.value(), offset, std::move(record), communicator});
 }
 
