@@ -25,7 +25,7 @@ PackedLinear pack(const std::vector<LinearLayer*>& layers, const PackedLinearOpt
     matrices.push_back(layer->matrix_values());
     biases.push_back(layer->has_bias() ? layer->bias.value : Tensor::zeros({matrices.back().shape()[0]}, DType::f32));
   }
-  return {stacked(matrices), stacked(biases), options};
+  return packed_linear(stacked(matrices), stacked(biases), options);
 }
 
 }  // namespace

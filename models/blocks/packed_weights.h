@@ -27,7 +27,7 @@ class PackedWeights {
   Var exact_product(const Parameter& parameter, const Matrix& matrix, const Tensor& bias, const Var& x) {
     const DType out = dtype_ == DType::f64 ? DType::f64 : DType::f32;
     const Use use{&parameter, 1, {.in = dtype_, .out = out}};
-    return run(packed(use, [&] { return PackedLinear(matrix(), bias, use.options); }), x,
+    return run(packed(use, [&] { return packed_linear(matrix(), bias, use.options); }), x,
                Tensor::empty({x.shape()[0], parameter.value.shape()[0]}, out));
   }
 

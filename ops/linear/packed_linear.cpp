@@ -8,19 +8,28 @@
 namespace foldgrad {
 namespace {
 
-// T: of x, V: of the product, Y: of y.
-template <class T, class Y>
-class PlainLinear final : public PackedLinear::Backend {
-  using V = compute_t<T>;
-
- public:
-  PlainLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options)
-      : weight_(weight.to(dtype_of<T>).to(dtype_of<V>).clone()), options_(options) {
-    if (bias.defined()) bias_ = bias.to(dtype_of<V>).clone();
+template <class Y, class V>
+void finish(std::int64_t size, const V* product, Y* y, const PackedLinearOptions& options) {
+  if (options.activation) {
+    with_activation(*options.activation, [&]<class F>(F) {
+      for (std::int64_t i = 0; i < size; ++i) y[i] = Y(F::value(product[i]));
+    });
+  } else if (const V add = V(options.add); add != 0) {
+    for (std::int64_t i = 0; i < size; ++i) y[i] = Y(add * V(y[i]) + product[i]);
+  } else {
+    for (std::int64_t i = 0; i < size; ++i) y[i] = Y(product[i]);
   }
+}
 
-  void run(std::int64_t rows, const void* x, void* y) const override {
-    const std::int64_t n = weight_.shape()[0], k = weight_.shape()[1];
+// T: of x, Y: of y.
+template <class T, class Y>
+PackedLinear plain(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
+  using V = compute_t<T>;
+  const Tensor w = weight.to(dtype_of<T>).to(dtype_of<V>).clone();
+  const Tensor b = bias.defined() ? bias.to(dtype_of<V>).clone() : Tensor();
+  return [w, b, options](std::int64_t rows, const void* x, void* y) {
+    const std::int64_t n = w.shape()[0], k = w.shape()[1];
+    if (rows == 0) return;
     const Tensor product = Tensor::empty({rows, n}, dtype_of<V>);
     Tensor widened;
     if constexpr (!std::is_same_v<T, V>) {
@@ -30,44 +39,28 @@ class PlainLinear final : public PackedLinear::Backend {
       for (std::int64_t i = 0; i < rows * k; ++i) to[i] = V(from[i]);
       x = to;
     }
-    gemm(Device::cpu, dtype_of<V>, {.transpose_b = true, .m = rows, .n = n, .k = k}, product.raw(), x, weight_.raw(),
-         bias_.raw());
-    finish(rows * n, product.data<V>(), static_cast<Y*>(y));
-  }
-
- private:
-  void finish(std::int64_t size, const V* product, Y* y) const {
-    if (options_.activation) {
-      with_activation(*options_.activation, [&]<class F>(F) {
-        for (std::int64_t i = 0; i < size; ++i) y[i] = Y(F::value(product[i]));
-      });
-    } else if (const V add = V(options_.add); add != 0) {
-      for (std::int64_t i = 0; i < size; ++i) y[i] = Y(add * V(y[i]) + product[i]);
-    } else {
-      for (std::int64_t i = 0; i < size; ++i) y[i] = Y(product[i]);
-    }
-  }
-
-  Tensor weight_, bias_;
-  PackedLinearOptions options_;
-};
+    gemm(Device::cpu, dtype_of<V>, {.transpose_b = true, .m = rows, .n = n, .k = k}, product.raw(), x, w.raw(),
+         b.raw());
+    finish(rows * n, product.data<V>(), static_cast<Y*>(y), options);
+  };
+}
 
 }  // namespace
 
-std::unique_ptr<PackedLinear::Backend> plain_packed_linear(const Tensor& weight, const Tensor& bias,
-                                                           const PackedLinearOptions& options) {
-  if (options.in == DType::f64) return std::make_unique<PlainLinear<double, double>>(weight, bias, options);
-  if (options.in == DType::f32) return std::make_unique<PlainLinear<float, float>>(weight, bias, options);
-  if (options.out == DType::f32) return std::make_unique<PlainLinear<bf16, float>>(weight, bias, options);
-  return std::make_unique<PlainLinear<bf16, bf16>>(weight, bias, options);
+PackedLinear plain_packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
+  if (options.in == DType::f64) return plain<double, double>(weight, bias, options);
+  if (options.in == DType::f32) return plain<float, float>(weight, bias, options);
+  if (options.out == DType::f32) return plain<bf16, float>(weight, bias, options);
+  return plain<bf16, bf16>(weight, bias, options);
 }
 
-PackedLinear::PackedLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
+PackedLinear packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
 #ifdef FOLDGRAD_HAVE_ONEDNN
   const std::string_view library = gemm_backend(Device::cpu, options.in);
-  if (library.substr(0, 6) == "oneDNN") backend_ = onednn_packed_linear(weight, bias, options);
+  if (library.substr(0, 6) == "oneDNN")
+    if (PackedLinear layer = onednn_packed_linear(weight, bias, options)) return layer;
 #endif
-  if (!backend_) backend_ = plain_packed_linear(weight, bias, options);
+  return plain_packed_linear(weight, bias, options);
 }
 
 }  // namespace foldgrad

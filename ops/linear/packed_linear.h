@@ -6,7 +6,7 @@
 // By oneDNN for f32 and bf16; otherwise, and where that is absent, by gemm() and a pass over its result.
 #pragma once
 #include <compare>
-#include <memory>
+#include <functional>
 #include <optional>
 
 #include "engine/tensor.h"
@@ -22,32 +22,15 @@ struct PackedLinearOptions {
   auto operator<=>(const PackedLinearOptions&) const = default;
 };
 
-class PackedLinear {
- public:
-  // A library's form of one layer.
-  class Backend {
-   public:
-    virtual ~Backend() = default;
-    virtual void run(std::int64_t rows, const void* x, void* y) const = 0;
-  };
+// One layer. x: [rows, k], y: [rows, n], dense and apart from each other. May be called by several threads at once.
+using PackedLinear = std::function<void(std::int64_t rows, const void* x, void* y)>;
 
-  // weight: [n, k], bias: [n] or undefined, on the CPU, of any floating dtype. Both are copied.
-  PackedLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
+// weight: [n, k], bias: [n] or undefined, on the CPU, of any floating dtype. Both are copied.
+PackedLinear packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
 
-  // x: [rows, k], y: [rows, n], dense and apart from each other. May be called by several threads at once.
-  void operator()(std::int64_t rows, const void* x, void* y) const {
-    if (rows > 0) backend_->run(rows, x, y);
-  }
-
- private:
-  std::unique_ptr<Backend> backend_;
-};
-
-// Null where oneDNN does not do it.
-std::unique_ptr<PackedLinear::Backend> onednn_packed_linear(const Tensor& weight, const Tensor& bias,
-                                                            const PackedLinearOptions& options);
+// The two forms. Null where oneDNN does not do it.
+PackedLinear onednn_packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
 // For every dtype, with gemm().
-std::unique_ptr<PackedLinear::Backend> plain_packed_linear(const Tensor& weight, const Tensor& bias,
-                                                           const PackedLinearOptions& options);
+PackedLinear plain_packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
 
 }  // namespace foldgrad

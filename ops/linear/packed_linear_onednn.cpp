@@ -87,40 +87,25 @@ OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::de
       });
 }
 
-class OnednnLinear final : public PackedLinear::Backend {
- public:
-  OnednnLinear(const Tensor& weight, const Tensor& bias, const Sizes& sizes, const Memory::desc& packed)
-      : sizes_(sizes), packed_(packed), weights_(memory::allocate(Device::cpu, packed.get_size())) {
-    if (sizes.bias) bias_ = bias.to(DType::f32).clone();
-    const Tensor plain = weight.to(sizes.options.in);
-    Memory from({{sizes.k, sizes.n}, type_of(sizes.options.in), {1, sizes.k}}, onednn_engine(), plain.raw());
-    Memory to(packed, onednn_engine(), weights_.get());
-    dnnl::reorder(from, to).execute(onednn_stream(), from, to);
-    onednn_stream().wait();
-  }
-
-  void run(std::int64_t rows, const void* x, void* y) const override {
-    product_for(sizes_, rows, packed_)
-        .run({{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights_.get()}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, bias_.raw()}});
-  }
-
- private:
-  Sizes sizes_;
-  Memory::desc packed_;
-  std::shared_ptr<void> weights_;
-  Tensor bias_;
-};
-
 }  // namespace
 
-std::unique_ptr<PackedLinear::Backend> onednn_packed_linear(const Tensor& weight, const Tensor& bias,
-                                                            const PackedLinearOptions& options) {
+PackedLinear onednn_packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
   if (options.in == DType::f64 || (options.activation && !post_op_of(*options.activation))) return nullptr;
   const Sizes sizes{weight.shape()[0], weight.shape()[1], bias.defined(), options};
   try {
     const Memory::desc packed = packed_order(sizes);
     if (packed.is_zero()) return nullptr;
-    return std::make_unique<OnednnLinear>(weight, bias, sizes, packed);
+    const std::shared_ptr<void> weights = memory::allocate(Device::cpu, packed.get_size());
+    const Tensor b = sizes.bias ? bias.to(DType::f32).clone() : Tensor(), w = weight.to(options.in);
+    Memory from({{sizes.k, sizes.n}, type_of(options.in), {1, sizes.k}}, onednn_engine(), w.raw());
+    Memory to(packed, onednn_engine(), weights.get());
+    dnnl::reorder(from, to).execute(onednn_stream(), from, to);
+    onednn_stream().wait();
+    return [sizes, packed, weights, b](std::int64_t rows, const void* x, void* y) {
+      if (rows == 0) return;
+      product_for(sizes, rows, packed)
+          .run({{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights.get()}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, b.raw()}});
+    };
   } catch (const dnnl::error&) {  // such as bf16 on a processor without it
     return nullptr;
   }

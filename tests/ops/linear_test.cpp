@@ -79,7 +79,7 @@ TEST(PackedLinear, WorkedByHand) {
     const auto run = [&](std::optional<Activation> activation, double add) {
       const PackedLinearOptions options{.in = dtype, .out = dtype, .activation = activation, .add = add};
       const Tensor y = Tensor::full({1, 2}, 100, dtype);
-      PackedLinear(w, b, options)(1, x.to(dtype).raw(), y.raw());
+      packed_linear(w, b, options)(1, x.to(dtype).raw(), y.raw());
       return y.to(DType::f64).values<double>();
     };
     EXPECT_EQ(run({}, 0), (std::vector<double>{13, -1}));
@@ -105,8 +105,8 @@ TEST(PackedLinear, IsTheProductAndWhatFollows) {
           if (add != 0 && out == DType::bf16) continue;
           const PackedLinearOptions options{.in = in, .out = out, .activation = activation, .add = add};
           const Tensor start = randn({rows, n}, 4).to(out), got = start.clone(), want = start.clone();
-          PackedLinear(w, b, options)(rows, x.raw(), got.raw());
-          plain_packed_linear(w, b, options)->run(rows, x.raw(), want.raw());
+          packed_linear(w, b, options)(rows, x.raw(), got.raw());
+          plain_packed_linear(w, b, options)(rows, x.raw(), want.raw());
           EXPECT_TRUE(close(got, want, tolerance)) << name(in) << " " << rows << " x " << n << ", add " << add << ", "
                                                    << (activation ? name(*activation) : "no activation");
         }
