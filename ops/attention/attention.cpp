@@ -22,6 +22,10 @@ struct Part {
   T* begin(T* first, const AttentionShape& shape) const {
     return first ? first + group * shape.y_row() : first;
   }
+  template <class T>
+  GradOut<T> begin(const GradOut<T>& first, const AttentionShape& shape) const {
+    return {begin(first.data, shape), first.mode};
+  }
 };
 
 struct Operands {
@@ -37,32 +41,24 @@ struct AttentionNode {
 
   const char* name() const { return op; }
 
-  template <class T>
-  void place_gradients(NodeGrads& grads, AttentionBackward<T>& p) const {
-    const GradOut<T> of_q = grads.out<T>(in.q.operand);
-    const GradOut<T> of_k = in.k.operand == in.q.operand ? of_q : grads.out<T>(in.k.operand);
-    const GradOut<T> of_v = in.v.operand == in.k.operand ? of_k : grads.out<T>(in.v.operand);
-    p.dq = {in.q.begin(of_q.data, shape), of_q.mode};
-    p.dk = {in.k.begin(of_k.data, shape), of_k.mode};
-    p.dv = {in.v.begin(of_v.data, shape), of_v.mode};
-  }
-
   void backward(NodeGrads& grads) {
     dispatch_floating(op, y.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const Tensor delta = Tensor::empty(L.shape(), L.dtype(), L.device());
-      AttentionBackward<T> p{.dq = {},
-                             .dk = {},
-                             .dv = {},
-                             .delta = delta.data<Value>(),
-                             .dy = grads.dy().data<T>(),
-                             .y = y.data<T>(),
-                             .q = in.q.data<T>(shape),
-                             .k = in.k.data<T>(shape),
-                             .v = in.v.data<T>(shape),
-                             .L = L.data<Value>(),
-                             .shape = shape};
-      place_gradients(grads, p);
+      const GradOut<T> of_q = grads.out<T>(in.q.operand);
+      const GradOut<T> of_k = in.k.operand == in.q.operand ? of_q : grads.out<T>(in.k.operand);
+      const GradOut<T> of_v = in.v.operand == in.k.operand ? of_k : grads.out<T>(in.v.operand);
+      const AttentionBackward<T> p{.dq = in.q.begin(of_q, shape),
+                                   .dk = in.k.begin(of_k, shape),
+                                   .dv = in.v.begin(of_v, shape),
+                                   .delta = delta.data<Value>(),
+                                   .dy = grads.dy().data<T>(),
+                                   .y = y.data<T>(),
+                                   .q = in.q.data<T>(shape),
+                                   .k = in.k.data<T>(shape),
+                                   .v = in.v.data<T>(shape),
+                                   .L = L.data<Value>(),
+                                   .shape = shape};
       FOLDGRAD_RUN(y.device(), attention, p);
     });
   }
