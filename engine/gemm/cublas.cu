@@ -11,7 +11,7 @@
 #include <string>
 
 #include "engine/cuda/launch.h"
-#include "engine/cuda/runtime/per_device.h"
+#include "engine/cuda/runtime/device_guard.h"
 #include "engine/gemm/backends.h"
 
 namespace foldgrad {

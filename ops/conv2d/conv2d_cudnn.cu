@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/cuda/launch.h"
-#include "engine/cuda/runtime/per_device.h"
+#include "engine/cuda/runtime/device_guard.h"
 #include "engine/gemm/gemm.h"
 #include "engine/memory.h"
 #include "ops/conv2d/conv2d_products.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "engine/cuda/runtime/device_guard.h"
 #include "engine/cuda/runtime/emulated_devices.h"
-#include "engine/cuda/runtime/per_device.h"
 #include "engine/memory.h"
 #include "engine/tape.h"
 #include "tests/harness/compare.h"

@@ -6,7 +6,7 @@
 
 #include "engine/cpu/host_memory.h"
 #include "engine/cuda/runtime/cudart.h"
-#include "engine/cuda/runtime/per_device.h"
+#include "engine/cuda/runtime/device_guard.h"
 #include "engine/cuda/runtime/trouble.h"
 #include "engine/device.h"
 #include "engine/memory.h"

@@ -1,5 +1,8 @@
 // Calls of the CUDA runtime go to the device that is current for the host thread, and others may have chosen another.
 #pragma once
+#include <array>
+#include <mutex>
+
 #include "engine/device.h"
 
 namespace foldgrad {
@@ -27,6 +30,30 @@ class CudaDeviceGuard {
  private:
   int before_;
   bool changes_;
+};
+
+// Streams, library handles and the like: one of each per device.
+template <class T>
+class PerDevice {
+ public:
+  // That of cuda_device(), made by make() when it is first asked for, with that device current. One that throws is
+  // asked again.
+  template <class Make>
+  T& here(const Make& make) {
+    Slot& slot = slots_[std::size_t(cuda_device())];
+    std::call_once(slot.made, [&] {
+      const CudaDeviceGuard guard;
+      slot.value = make();
+    });
+    return slot.value;
+  }
+
+ private:
+  struct Slot {
+    std::once_flag made;
+    T value{};
+  };
+  std::array<Slot, kMostCudaDevices> slots_;
 };
 
 }  // namespace foldgrad

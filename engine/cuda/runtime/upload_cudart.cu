@@ -5,7 +5,7 @@
 
 #include "engine/cpu/host_memory.h"
 #include "engine/cuda/runtime/cudart.h"
-#include "engine/cuda/runtime/per_device.h"
+#include "engine/cuda/runtime/device_guard.h"
 #include "engine/cuda/runtime/staging_ring.h"
 
 namespace foldgrad::memory {
