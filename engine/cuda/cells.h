@@ -2,7 +2,7 @@
 // places of their own; for others matrix_cuda (elementwise.h) is faster. The grid has these three axes, so that no
 // element costs a division: one of 64 bits is a hundred instructions. For .cu files.
 #pragma once
-#include "engine/cuda/launch.h"
+#include "engine/cuda/pack.h"
 
 namespace foldgrad {
 
@@ -43,6 +43,17 @@ void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::in
                          batch < kMostCellBlocks ? batch : kMostCellBlocks),
                   dim3(unsigned(across), unsigned(down))};
   launch(name, cells_kernel<N, F>, grid, Cells<F>{f, batch, rows, columns});
+}
+
+// The same with f = F<T, N>{p}, in packs of 16 bytes if they can begin at all of these addresses and at each row.
+template <template <class, int> class F, template <class> class P, class T, class... Pointers>
+void cells_in_packs_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const P<T>& p,
+                         const Pointers*... at) {
+  constexpr int N = kPackSize<T>;
+  if (columns % N == 0 && aligned_for_packs(16, at...))
+    cells_cuda<N>(name, batch, rows, columns, F<T, N>{p});
+  else
+    cells_cuda(name, batch, rows, columns, F<T, 1>{p});
 }
 
 }  // namespace foldgrad

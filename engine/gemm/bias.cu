@@ -1,5 +1,4 @@
 #include "engine/cuda/cells.h"
-#include "engine/cuda/pack.h"
 #include "engine/gemm/backends.h"
 
 namespace foldgrad {

@@ -1,5 +1,4 @@
 #include "engine/cuda/cells.h"
-#include "engine/cuda/pack.h"
 #include "ops/max_pool2d/max_pool2d_kernels.h"
 
 namespace foldgrad {
@@ -65,23 +64,13 @@ struct GatherPack {
 
 template <class T>
 void max_pool2d_cuda(const MaxPool2dForward<T>& p) {
-  const MaxPool2dSizes& s = p.s;
-  constexpr int N = kPackSize<T>;
-  const std::int64_t places = s.out_height * s.out_width;
-  if (s.channels % N == 0 && aligned_for_packs(16, p.x, p.y, p.from))
-    cells_cuda<N>("max_pool2d forward", s.batch, places, s.channels, PoolPack<T, N>{p});
-  else
-    cells_cuda("max_pool2d forward", s.batch, places, s.channels, PoolPack<T, 1>{p});
+  const std::int64_t places = p.s.out_height * p.s.out_width;
+  cells_in_packs_cuda<PoolPack>("max_pool2d forward", p.s.batch, places, p.s.channels, p, p.x, p.y, p.from);
 }
 template <class T>
 void max_pool2d_cuda(const MaxPool2dBackward<T>& p) {
-  const MaxPool2dSizes& s = p.s;
-  constexpr int N = kPackSize<T>;
-  const std::int64_t pixels = s.height * s.width;
-  if (s.channels % N == 0 && aligned_for_packs(16, p.dx.data, p.dy, p.from))
-    cells_cuda<N>("max_pool2d backward", s.batch, pixels, s.channels, GatherPack<T, N>{p});
-  else
-    cells_cuda("max_pool2d backward", s.batch, pixels, s.channels, GatherPack<T, 1>{p});
+  const std::int64_t pixels = p.s.height * p.s.width;
+  cells_in_packs_cuda<GatherPack>("max_pool2d backward", p.s.batch, pixels, p.s.channels, p, p.dx.data, p.dy, p.from);
 }
 
 FOLDGRAD_INSTANTIATE(max_pool2d_cuda, MaxPool2dForward);

@@ -1,5 +1,4 @@
 #include "engine/cuda/cells.h"
-#include "engine/cuda/pack.h"
 #include "ops/permute/permute_kernels.h"
 
 namespace foldgrad {

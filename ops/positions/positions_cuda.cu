@@ -24,11 +24,7 @@ struct Forward {
 
 template <class T>
 void positions_cuda(const PositionsForward<T>& p) {
-  constexpr int N = kPackSize<T>;
-  if (p.columns % N == 0 && aligned_for_packs(16, p.x, p.y, p.table))
-    cells_cuda<N>("positions forward", p.batch, p.length, p.columns, Forward<T, N>{p});
-  else
-    cells_cuda("positions forward", p.batch, p.length, p.columns, Forward<T, 1>{p});
+  cells_in_packs_cuda<Forward>("positions forward", p.batch, p.length, p.columns, p, p.x, p.y, p.table);
 }
 
 FOLDGRAD_INSTANTIATE(positions_cuda, PositionsForward);

@@ -1,5 +1,4 @@
 #include "engine/cuda/cells.h"
-#include "engine/cuda/pack.h"
 #include "engine/cuda/reduce.h"
 #include "ops/weighted_pool/weighted_pool_kernels.h"
 
@@ -64,11 +63,7 @@ __global__ void backward_kernel(WeightedPoolBackward<T> p) {
 
 template <class T>
 void weighted_pool_cuda(const WeightedPoolForward<T>& p) {
-  constexpr int N = kPackSize<T>;
-  if (p.columns % N == 0 && aligned_for_packs(16, p.x, p.y))
-    cells_cuda<N>("weighted_pool forward", 1, p.batch, p.columns, Pool<T, N>{p});
-  else
-    cells_cuda("weighted_pool forward", 1, p.batch, p.columns, Pool<T, 1>{p});
+  cells_in_packs_cuda<Pool>("weighted_pool forward", 1, p.batch, p.columns, p, p.x, p.y);
 }
 template <class T>
 void weighted_pool_cuda(const WeightedPoolBackward<T>& p) {
