@@ -9,9 +9,9 @@ namespace {
 struct Targets {
   Tensor first, second, lambda;  // the last two may be undefined
 
-  CrossEntropyTargets pointers() const {
-    if (!second.defined()) return {first.data<std::int64_t>(), nullptr, nullptr};
-    return {first.data<std::int64_t>(), second.data<std::int64_t>(), lambda.data<float>()};
+  CrossEntropyTargets pointers(std::int64_t ignore_index) const {
+    if (!second.defined()) return {first.data<std::int64_t>(), nullptr, nullptr, ignore_index};
+    return {first.data<std::int64_t>(), second.data<std::int64_t>(), lambda.data<float>(), ignore_index};
   }
 };
 
@@ -39,10 +39,9 @@ struct CrossEntropyNode {
                                       .max = max.data<Value>(),
                                       .sum = sum.data<Value>(),
                                       .logits = logits.data<T>(),
-                                      .targets = targets.pointers(),
+                                      .targets = targets.pointers(options.ignore_index),
                                       .rows = targets.first.size(),
                                       .columns = V,
-                                      .ignore_index = options.ignore_index,
                                       .q = smoothing<Value>(options.label_smoothing, V)};
       FOLDGRAD_RUN(logits.device(), cross_entropy, p);
     });
@@ -94,18 +93,16 @@ Var loss_of(const Var& logitsv, const Targets& targets, const std::vector<Var>& 
                                    .max = max.data<Value>(),
                                    .sum = sum.data<Value>(),
                                    .logits = logits.data<T>(),
-                                   .targets = targets.pointers(),
+                                   .targets = targets.pointers(options.ignore_index),
                                    .rows = N,
                                    .columns = V,
-                                   .ignore_index = options.ignore_index,
                                    .q = smoothing<Value>(options.label_smoothing, V)};
     FOLDGRAD_RUN(logits.device(), row_op, p);
     const CrossEntropyTotal<T> total{.loss = loss.data<Value>(),
                                      .weight = weight.data<Value>(),
                                      .losses = p.losses,
-                                     .targets = p.targets.first,
+                                     .targets = p.targets,
                                      .columns = N,
-                                     .ignore_index = options.ignore_index,
                                      .mean = options.reduction == Reduction::mean};
     FOLDGRAD_RUN(logits.device(), row_op, total);
     return logitsv.tape().record(

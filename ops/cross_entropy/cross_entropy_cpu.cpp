@@ -9,7 +9,7 @@ void backward_row(const CrossEntropyBackward<T>& p, std::int64_t r) {
   using Value = compute_t<T>;
   const std::int64_t columns = p.columns;
   const GradOut<T> dz{p.dlogits.data + r * columns, p.dlogits.mode};
-  if (!p.counts(r)) {
+  if (!p.targets.counts(r)) {
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c) dz.put(c, 0);
     return;

@@ -12,7 +12,7 @@ template <class T, int N>
 __global__ void __launch_bounds__(kMostThreads) backward_kernel(CrossEntropyBackward<T> p) {
   using Value = compute_t<T>;
   const std::int64_t r = blockIdx.x;
-  const bool counts = p.counts(r);
+  const bool counts = p.targets.counts(r);
   const Value m = p.max[r], sum_inverse = Value(1) / p.sum[r], weight = *p.dloss * *p.weight;
   for (std::int64_t c = std::int64_t(threadIdx.x) * N; c < p.columns; c += std::int64_t(blockDim.x) * N) {
     const Pack<T, N> z = load_own_pack<N>(p.logits + r * p.columns + c);

@@ -40,7 +40,9 @@ FOLDGRAD_HD T dz(T exponential, T sum_inverse, T q, T weight) {
 struct CrossEntropyTargets {
   const std::int64_t *first, *second;  // [rows]; second may be null, and lambda with it
   const float* lambda;                 // [rows], the share of the first
+  std::int64_t ignore_index;
 
+  FOLDGRAD_HD bool counts(std::int64_t r) const { return first[r] != ignore_index; }
   // How much of row r's target class c is.
   template <class Value>
   FOLDGRAD_HD Value share(std::int64_t r, std::int64_t c) const {
@@ -63,7 +65,6 @@ struct CrossEntropyForward {
   const T* logits;            // [rows, columns]
   CrossEntropyTargets targets;
   std::int64_t rows, columns;
-  std::int64_t ignore_index;
   cross_entropy_math::Smoothing<Value> q;
 
   FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
@@ -81,7 +82,8 @@ struct CrossEntropyForward {
     row.sum_shifted = sums[1];
   }
   FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const {
-    losses[r] = counts(r) ? cross_entropy_math::loss(row.sum, gold_shifted(r, row.max), row.sum_shifted, q) : Value(0);
+    losses[r] =
+        targets.counts(r) ? cross_entropy_math::loss(row.sum, gold_shifted(r, row.max), row.sum_shifted, q) : Value(0);
     max[r] = row.max;
     sum[r] = row.sum;
   }
@@ -89,7 +91,6 @@ struct CrossEntropyForward {
   FOLDGRAD_HD Value value(const Row&, std::int64_t, std::int64_t) const { return 0; }
   FOLDGRAD_OPERANDS(visit.element(logits));
 
-  FOLDGRAD_HD bool counts(std::int64_t r) const { return targets.first[r] != ignore_index; }
   // z - m of the target, or between those of both; NaN when there is no such class.
   FOLDGRAD_HD Value gold_shifted(std::int64_t r, Value m) const {
     const Value first = shifted(r, targets.first[r], m);
@@ -111,18 +112,17 @@ struct CrossEntropyTotal {
     Value loss, count;
   };
 
-  Value *loss, *weight;         // scalars
-  const Value* losses;          // [columns]
-  const std::int64_t* targets;  // [columns]
+  Value *loss, *weight;  // scalars
+  const Value* losses;   // [columns]
+  CrossEntropyTargets targets;
   std::int64_t columns;
-  std::int64_t ignore_index;
   bool mean;
   static constexpr std::int64_t rows = 1;
 
   FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
   FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&sums)[2]) const {
     sums[0] += losses[i];
-    sums[1] += Value(targets[i] != ignore_index);
+    sums[1] += Value(targets.counts(i));
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[2]) const { row = {sums[0], sums[1]}; }
   FOLDGRAD_HD void keep(const Row& row, std::int64_t) const {
@@ -143,10 +143,8 @@ struct CrossEntropyBackward {
   const T* logits;              // [rows, columns]
   CrossEntropyTargets targets;
   std::int64_t rows, columns;
-  std::int64_t ignore_index;
   cross_entropy_math::Smoothing<Value> q;
 
-  FOLDGRAD_HD bool counts(std::int64_t r) const { return targets.first[r] != ignore_index; }
   FOLDGRAD_HD Value q_of(std::int64_t r, std::int64_t c) const {
     return cross_entropy_math::q(targets.template share<Value>(r, c), q);
   }
