@@ -63,12 +63,10 @@ int ways_of(const Together& access) {
 
 }  // namespace
 
-WorstBankConflict::WorstBankConflict() {
+WorstBankConflict::WorstBankConflict() : Watch(finding) {
   worst_ways = 0;
   worst_place.clear();
-  finding = true;
 }
-WorstBankConflict::~WorstBankConflict() { finding = false; }
 
 int WorstBankConflict::ways() const { return worst_ways; }
 const std::string& WorstBankConflict::where() const { return worst_place; }

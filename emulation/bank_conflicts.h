@@ -8,14 +8,10 @@
 
 namespace foldgrad::emulation {
 
-// Finds the worst access through SharedArray while it lives. One at a time.
-class WorstBankConflict {
+// Finds the worst access through SharedArray.
+class WorstBankConflict : Watch {
  public:
   WorstBankConflict();
-  ~WorstBankConflict();
-  WorstBankConflict(const WorstBankConflict&) = delete;
-  WorstBankConflict& operator=(const WorstBankConflict&) = delete;
-
   // How many passes over shared memory it takes: the most words of one bank that the lanes ask for together, 0 without
   // any access. A GPU takes numbers of 8 bytes by half a warp at a time.
   int ways() const;

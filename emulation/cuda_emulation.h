@@ -51,18 +51,28 @@ struct Counts {
 };
 Counts counts();
 
+// Turns something on while it lives. One at a time.
+class Watch {
+ public:
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ protected:
+  explicit Watch(bool& on) : on_(on) { on_ = true; }
+  ~Watch() { on_ = false; }
+
+ private:
+  bool& on_;
+};
+
 struct Launch {
   std::string kernel;
   dim3 blocks, threads;
 };
-// Keeps what is launched while it lives. One at a time.
-class RecordLaunches {
+// Keeps what is launched.
+class RecordLaunches : Watch {
  public:
   RecordLaunches();
-  ~RecordLaunches();
-  RecordLaunches(const RecordLaunches&) = delete;
-  RecordLaunches& operator=(const RecordLaunches&) = delete;
-
   const std::vector<Launch>& all() const;
 };
 

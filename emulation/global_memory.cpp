@@ -49,12 +49,7 @@ void count(const Lane* lanes, const std::vector<Access>* warp, int size, std::si
 
 }  // namespace
 
-CountAccesses::CountAccesses() {
-  counted = {};
-  counting = true;
-}
-CountAccesses::~CountAccesses() { counting = false; }
-
+CountAccesses::CountAccesses() : Watch(counting) { counted = {}; }
 GlobalAccesses CountAccesses::result() const { return counted; }
 
 void check_alignment(const CallSite& site, const void* at, std::size_t bytes, bool wanted) {

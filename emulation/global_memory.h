@@ -11,14 +11,10 @@ struct GlobalAccesses {
   std::int64_t least = 0;    // the sectors that as many bytes take in one piece, from the lowest of these on
 };
 
-// Counts what kernels do while it lives. One at a time.
-class CountAccesses {
+// Counts what kernels do.
+class CountAccesses : Watch {
  public:
   CountAccesses();
-  ~CountAccesses();
-  CountAccesses(const CountAccesses&) = delete;
-  CountAccesses& operator=(const CountAccesses&) = delete;
-
   GlobalAccesses result() const;
 };
 

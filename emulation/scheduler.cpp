@@ -212,11 +212,7 @@ OrderScope::~OrderScope() {
 
 Counts counts() { return totals; }
 
-RecordLaunches::RecordLaunches() {
-  recorded.clear();
-  recording = true;
-}
-RecordLaunches::~RecordLaunches() { recording = false; }
+RecordLaunches::RecordLaunches() : Watch(recording) { recorded.clear(); }
 const std::vector<Launch>& RecordLaunches::all() const { return recorded; }
 
 FOLDGRAD_UNSEEN bool copies_at_once() {
