@@ -6,10 +6,6 @@ namespace foldgrad {
 
 // Writes delta and, if wanted, dq. It comes first.
 void attention_mma_backward_q(const AttentionBackward<bf16>& p);
-// dk and dv.
-void attention_mma_backward_kv(const AttentionBackward<bf16>& p);
-// All of it at once, for queries and keys that one block can hold.
-void attention_mma_backward_short(const AttentionBackward<bf16>& p);
 
 namespace attention_mma {
 

@@ -152,6 +152,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   if (p.dv) put_rows(p.dv, sums.dv, at_row, s.k_row, left, float(s.keep_factor));
 }
 
+// dk and dv; kShort: with dq, for queries and keys that one block can hold.
 template <bool kShort>
 void backward_kv(const AttentionBackward<bf16>& p) {
   const AttentionShape& s = p.shape;
@@ -171,16 +172,13 @@ void backward_kv(const AttentionBackward<bf16>& p) {
 
 }  // namespace
 
-void attention_mma_backward_kv(const AttentionBackward<bf16>& p) { backward_kv<false>(p); }
-void attention_mma_backward_short(const AttentionBackward<bf16>& p) { backward_kv<true>(p); }
-
 // No atomic additions: one kernel where a block can hold all keys of a head, and otherwise one per queries and one per
 // keys, each with all scores. The same bits on every run.
 void attention_mma_cuda(const AttentionBackward<bf16>& p) {
   constexpr int kShortest = Sizes<128, true>::kMaxWarps * kWarpRows;
-  if (p.shape.longest_queries <= kShortest && p.shape.longest_keys <= kShortest) return attention_mma_backward_short(p);
+  if (p.shape.longest_queries <= kShortest && p.shape.longest_keys <= kShortest) return backward_kv<true>(p);
   attention_mma_backward_q(p);
-  if (p.dk || p.dv) attention_mma_backward_kv(p);
+  if (p.dk || p.dv) backward_kv<false>(p);
 }
 
 }  // namespace foldgrad
