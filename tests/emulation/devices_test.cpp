@@ -20,7 +20,7 @@ using Trouble = CudaMachine::Trouble;
 class EmulatedDevices : public ::testing::Test {
  protected:
   void TearDown() override {
-    emulation::set_devices(emulation::sound_devices());
+    emulation::set_devices({});
     for (const int index : {1, 0}) {
       use_cuda_device(index);
       memory::release_cache(Device::cuda);

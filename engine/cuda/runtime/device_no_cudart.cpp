@@ -27,7 +27,7 @@ struct Block {
   std::size_t bytes;
 };
 std::mutex mutex;
-Devices pretended = sound_devices();
+Devices pretended;
 std::unordered_map<void*, Block> blocks;
 std::size_t taken[kMostCudaDevices];
 
@@ -51,8 +51,6 @@ void release(void* block) noexcept {
 }
 
 }  // namespace
-
-Devices sound_devices() { return {.machine = {.devices = 2}, .bytes_each = SIZE_MAX}; }
 
 void set_devices(const Devices& devices) {
   const std::lock_guard lock(mutex);
