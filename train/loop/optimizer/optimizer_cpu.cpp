@@ -54,7 +54,7 @@ void clip_by_norm_cpu(const std::vector<NormTensor<T>>& tensors, const ClipScala
   double sum = 0;
   for (std::int64_t i = 0; i < p.pieces; ++i) sum += p.squares[i];
   *p.norm = std::sqrt(sum);  // [CLIP-1]
-  *p.factor = optimizer_math::clip_factor(*p.norm, p.max_norm);
+  *p.factor = clip_factor(*p.norm, p.max_norm);
 }
 
 template <class T>
@@ -63,7 +63,7 @@ void clip_adaptively_cpu(const std::vector<AgcTensor<T>>& tensors, double clippi
     T* grad = t.grad + unit * t.columns;
     const double weight_norm = std::sqrt(square_sum(t.value + unit * t.columns, 0, t.columns));
     const double gradient_norm = std::sqrt(square_sum(grad, 0, t.columns));
-    const T factor = T(optimizer_math::agc_factor(gradient_norm, optimizer_math::agc_limit(weight_norm, clipping)));
+    const T factor = T(agc_factor(gradient_norm, weight_norm, clipping));
     if (factor == T(1)) return;
 #pragma omp simd
     for (std::int64_t c = 0; c < t.columns; ++c) grad[c] *= factor;

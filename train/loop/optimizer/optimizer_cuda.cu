@@ -120,7 +120,7 @@ __global__ void clip_factor_kernel(ClipScalars p) {
   sum = block_sum(sum, dynamic_shared<double>());
   if (threadIdx.x == 0) {
     *p.norm = std::sqrt(sum);  // [CLIP-1]
-    *p.factor = optimizer_math::clip_factor(*p.norm, p.max_norm);
+    *p.factor = clip_factor(*p.norm, p.max_norm);
   }
 }
 
@@ -133,7 +133,7 @@ struct ClipUnit {
     const T* value = t.value + unit * t.columns;
     const double weight_norm = std::sqrt(square_sum(value, t.columns));
     const double gradient_norm = std::sqrt(square_sum(grad, t.columns));
-    const T factor = T(optimizer_math::agc_factor(gradient_norm, optimizer_math::agc_limit(weight_norm, clipping)));
+    const T factor = T(agc_factor(gradient_norm, weight_norm, clipping));
     if (factor == T(1)) return;  // for the whole block, which reaches no further barrier
     for (std::int64_t c = threadIdx.x; c < t.columns; c += blockDim.x) grad[c] *= factor;
   }

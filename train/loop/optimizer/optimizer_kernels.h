@@ -1,12 +1,13 @@
 // Kernels of optimizers, of the weight average and of gradient clipping, each one pass over many tensors. Every tensor
 // is cut into pieces, and the pieces of all tensors are numbered through, so that threads share the work evenly
-// whatever the sizes. A kernel's tensor type says how many pieces() it has; its T is float or double.
+// whatever the sizes. A kernel's tensor type says how many pieces() it has; its T is float or double. The formulas,
+// those of optimizer.h, gradient_clipping.h and weight_average.h, are the same functions on the CPU and on CUDA.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "engine/dtype.h"
-#include "train/loop/optimizer/optimizer_math.h"
 
 namespace foldgrad {
 
@@ -79,15 +80,17 @@ struct UpdatedTensor {
 
 template <class T>
 struct AdamRule {
-  T one_minus_beta1, one_minus_beta2, eps, rate, root_scale, decay;
+  T one_minus_beta1, one_minus_beta2;  // computed in double: 1 - 0.999f would be 1.3e-5 too large
+  T eps, rate, root_scale, decay;
 
   FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T scale) const {
-    const T g = scale * t.grad[i];
-    const T m = optimizer_math::adam_first(t.first[i], g, one_minus_beta1);
-    const T v = optimizer_math::adam_second(t.second[i], g, one_minus_beta2);
+    const T p = t.value[i], g = scale * t.grad[i];
+    const T m = t.first[i] + one_minus_beta1 * (g - t.first[i]);        // [ADAM-1]
+    const T v = t.second[i] + one_minus_beta2 * (g * g - t.second[i]);  // [ADAM-2]
     t.first[i] = m;
     t.second[i] = v;
-    t.value[i] = optimizer_math::adam_value(t.value[i], m, v, rate, root_scale, eps, decay);
+    // Decay and step are added before p is touched: subtracted one by one, a decay below p's rounding would be lost.
+    t.value[i] = p - (decay * p + rate * m / (std::sqrt(v) * root_scale + eps));  // [ADAM-3, ADAM-4]
   }
 };
 
@@ -97,14 +100,14 @@ struct SgdRule {
   bool nesterov;
 
   FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T scale) const {
-    T direction = optimizer_math::sgd_gradient(scale * t.grad[i], t.value[i], decay);
+    const T d = scale * t.grad[i] + decay * t.value[i];  // [SGD-1]
+    T direction = d;
     if (momentum > 0) {
-      const T d = direction;
-      const T m = optimizer_math::sgd_momentum(t.first[i], d, momentum);
+      const T m = momentum * t.first[i] + d;  // [SGD-2]
       t.first[i] = m;
-      direction = nesterov ? optimizer_math::sgd_nesterov(m, d, momentum) : m;
+      direction = nesterov ? d + momentum * m : m;  // [SGD-3]
     }
-    t.value[i] = optimizer_math::sgd_value(t.value[i], direction, rate);
+    t.value[i] = t.value[i] - rate * direction;  // [SGD-4]
   }
 };
 
@@ -114,7 +117,7 @@ struct AverageRule {
   T rate;
 
   FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T) const {
-    t.value[i] = optimizer_math::average(t.value[i], t.grad[i], rate);
+    t.value[i] = t.value[i] + rate * (t.grad[i] - t.value[i]);  // [EMA-1, AVG-3]
   }
 };
 
@@ -146,6 +149,12 @@ struct ClipScalars {
   double max_norm;
 };
 
+// A NaN norm gives a NaN factor: it must not pass for a small gradient.
+FOLDGRAD_HD inline double clip_factor(double norm, double max_norm) {
+  const double factor = max_norm / (norm + 1e-6);
+  return factor > 1 ? 1 : factor;  // [CLIP-2]
+}
+
 template <class T>
 void clip_by_norm_cpu(const std::vector<NormTensor<T>>& tensors, const ClipScalars& p);
 template <class T>
@@ -160,6 +169,12 @@ struct AgcTensor {
 
   FOLDGRAD_HD std::int64_t pieces() const { return units; }
 };
+
+// The factor of a unit's gradient.
+FOLDGRAD_HD inline double agc_factor(double gradient_norm, double weight_norm, double clipping) {
+  const double limit = clipping * (weight_norm > 1e-3 ? weight_norm : 1e-3);                 // [AGC-1]
+  return gradient_norm > limit ? limit / (gradient_norm > 1e-6 ? gradient_norm : 1e-6) : 1;  // [AGC-2]
+}
 
 template <class T>
 void clip_adaptively_cpu(const std::vector<AgcTensor<T>>& tensors, double clipping);
