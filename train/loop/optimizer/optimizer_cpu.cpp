@@ -42,9 +42,6 @@ void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, 
   });
 }
 
-FOLDGRAD_INSTANTIATE_UPDATE(update_cpu, float)
-FOLDGRAD_INSTANTIATE_UPDATE(update_cpu, double)
-
 template <class T>
 void clip_by_norm_cpu(const std::vector<NormTensor<T>>& tensors, const ClipScalars& p) {
   for_each_piece_cpu(tensors, [&p](const NormTensor<T>& t, std::int64_t piece, std::int64_t of_all) {
@@ -70,9 +67,7 @@ void clip_adaptively_cpu(const std::vector<AgcTensor<T>>& tensors, double clippi
   });
 }
 
-template void clip_by_norm_cpu(const std::vector<NormTensor<float>>&, const ClipScalars&);
-template void clip_by_norm_cpu(const std::vector<NormTensor<double>>&, const ClipScalars&);
-template void clip_adaptively_cpu(const std::vector<AgcTensor<float>>&, double);
-template void clip_adaptively_cpu(const std::vector<AgcTensor<double>>&, double);
+FOLDGRAD_INSTANTIATE_OPTIMIZER(cpu, float)
+FOLDGRAD_INSTANTIATE_OPTIMIZER(cpu, double)
 
 }  // namespace foldgrad

@@ -146,9 +146,6 @@ void update_cuda(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule,
   for_each_piece_cuda("optimizer", tensors, UpdatePiece<Rule, T>{rule, scale});
 }
 
-FOLDGRAD_INSTANTIATE_UPDATE(update_cuda, float)
-FOLDGRAD_INSTANTIATE_UPDATE(update_cuda, double)
-
 template <class T>
 void clip_by_norm_cuda(const std::vector<NormTensor<T>>& tensors, const ClipScalars& p) {
   for_each_piece_cuda("clip_by_norm: squares", tensors, SquarePiece<T>{p.squares});
@@ -161,9 +158,7 @@ void clip_adaptively_cuda(const std::vector<AgcTensor<T>>& tensors, double clipp
   for_each_piece_cuda("clip_adaptively", tensors, ClipUnit<T>{clipping});
 }
 
-template void clip_by_norm_cuda(const std::vector<NormTensor<float>>&, const ClipScalars&);
-template void clip_by_norm_cuda(const std::vector<NormTensor<double>>&, const ClipScalars&);
-template void clip_adaptively_cuda(const std::vector<AgcTensor<float>>&, double);
-template void clip_adaptively_cuda(const std::vector<AgcTensor<double>>&, double);
+FOLDGRAD_INSTANTIATE_OPTIMIZER(cuda, float)
+FOLDGRAD_INSTANTIATE_OPTIMIZER(cuda, double)
 
 }  // namespace foldgrad

@@ -183,8 +183,10 @@ void clip_adaptively_cuda(const std::vector<AgcTensor<T>>& tensors, double clipp
 
 }  // namespace foldgrad
 
-#define FOLDGRAD_INSTANTIATE_UPDATE(function, T)                                                      \
-  template void function(const std::vector<UpdatedTensor<T>>&, const AdamRule<T>&, const double*);    \
-  template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T>&, const double*);     \
-  template void function(const std::vector<UpdatedTensor<T>>&, const AverageRule<T>&, const double*); \
-  template void function(const std::vector<UpdatedTensor<T>>&, const RoundRule<T>&, const double*);
+#define FOLDGRAD_INSTANTIATE_OPTIMIZER(device, T)                                                            \
+  template void update_##device(const std::vector<UpdatedTensor<T>>&, const AdamRule<T>&, const double*);    \
+  template void update_##device(const std::vector<UpdatedTensor<T>>&, const SgdRule<T>&, const double*);     \
+  template void update_##device(const std::vector<UpdatedTensor<T>>&, const AverageRule<T>&, const double*); \
+  template void update_##device(const std::vector<UpdatedTensor<T>>&, const RoundRule<T>&, const double*);   \
+  template void clip_by_norm_##device(const std::vector<NormTensor<T>>&, const ClipScalars&);                \
+  template void clip_adaptively_##device(const std::vector<AgcTensor<T>>&, double);
