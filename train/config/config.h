@@ -2,10 +2,10 @@
 // model_keys.h have every key with its unit, its help and its values; reading, writing and the help follow from these.
 // The defaults are fairseq's for IWSLT14 de-en (facebookresearch/fairseq, examples/translation).
 #pragma once
+#include <array>
 #include <map>
 #include <stdexcept>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -38,29 +38,17 @@ struct ExperimentConfig {
   bool operator==(const ExperimentConfig&) const = default;
 };
 
-// A family's name, and the sections of its model and of its task. visit_keys() lists the keys of each.
-template <class Model, class Task>
-struct FamilyKeys {
-  const char* name;
-  Model ExperimentConfig::*model;
-  Task ExperimentConfig::*task;
-};
-inline constexpr std::tuple kFamilyKeys{FamilyKeys{"transformer", &ExperimentConfig::model, &ExperimentConfig::data},
-                                        FamilyKeys{"vit", &ExperimentConfig::vit, &ExperimentConfig::images},
-                                        FamilyKeys{"cct", &ExperimentConfig::cct, &ExperimentConfig::images},
-                                        FamilyKeys{"gpt", &ExperimentConfig::gpt, &ExperimentConfig::language}};
-inline constexpr auto kFamiliesWithKeys =
-    std::apply([](const auto&... rows) { return std::array{rows.name...}; }, kFamilyKeys);
+// The families that have keys, in the order of the help.
+inline constexpr std::array kFamiliesWithKeys{"transformer", "vit", "cct", "gpt"};
 
-// Calls visitor(section of the model, section of the task). Families that a program registers use the first row's.
+// Returns visitor(section of the model, section of the task); visit_keys() lists the keys of each. Families that a
+// program registers use the first one's.
 template <class Experiment, class Visitor>
-void visit_family(Experiment& config, const Visitor& visitor) {
-  const auto visit = [&](const auto& row, bool chosen) {
-    if (chosen) visitor(config.*row.model, config.*row.task);
-    return chosen;
-  };
-  const auto first_of = [&](const auto&... rows) { return (visit(rows, config.family == rows.name) || ...); };
-  if (!std::apply(first_of, kFamilyKeys)) visit(std::get<0>(kFamilyKeys), true);
+decltype(auto) visit_family(Experiment& config, const Visitor& visitor) {
+  if (config.family == "vit") return visitor(config.vit, config.images);
+  if (config.family == "cct") return visitor(config.cct, config.images);
+  if (config.family == "gpt") return visitor(config.gpt, config.language);
+  return visitor(config.model, config.data);
 }
 
 // Calls visitor(member, ConfigKey) for every key of a configuration that its family has, in order, the family first: a
@@ -89,15 +77,11 @@ void visit_config(Config& c, const Visitor& visitor) {
 }
 
 inline BlockConfig& ExperimentConfig::blocks() {
-  BlockConfig* found = nullptr;
-  visit_family(*this, [&](BlockConfig& blocks, auto&) { found = &blocks; });
-  return *found;
+  return visit_family(*this, [](BlockConfig& blocks, auto&) -> BlockConfig& { return blocks; });
 }
 
 inline const std::string& ExperimentConfig::data_directory() const {
-  const std::string* found = nullptr;
-  visit_family(*this, [&](const auto&, const auto& task) { found = &task.directory; });
-  return *found;
+  return visit_family(*this, [](const auto&, const auto& task) -> const std::string& { return task.directory; });
 }
 
 // An error in a configuration: "PLACE: what is wrong", PLACE being FILE:LINE or --set SECTION.KEY.
