@@ -19,9 +19,11 @@ ordered_json option_json(const NormalizerOption& option, const std::string& valu
 }
 
 // The members of norm.NAME as text, which must be text unless `others` allows numbers, true and false too.
-std::map<std::string, std::string> texts_of(const json& object, const char* name, bool others) {
+std::map<std::string, std::string> texts_of(const json& norm, const char* name, bool others) {
   std::map<std::string, std::string> texts;
-  for (const auto& [key, value] : object.items()) {
+  if (!norm.contains(name)) return texts;
+  FOLDGRAD_CHECK(norm[name].is_object(), "norm.{} must be an object, got {}", name, shown(norm[name]));
+  for (const auto& [key, value] : norm[name].items()) {
     FOLDGRAD_CHECK(value.is_string() || (others && (value.is_number() || value.is_boolean())),
                    "norm.{}.{} must be {}text, got {}", name, key, others ? "a number, true, false or " : "",
                    shown(value));
@@ -32,27 +34,17 @@ std::map<std::string, std::string> texts_of(const json& object, const char* name
 
 }  // namespace
 
-JsonSection::JsonSection(const json& parent, const char* name) : name_(name) {
-  const auto found = parent.find(name);
-  FOLDGRAD_CHECK(found != parent.end(), "\"{}\" is missing", name);
-  FOLDGRAD_CHECK(found->is_object(), "\"{}\" must be an object, got {}", name, shown(*found));
-  object_ = *found;
+const json& section_of(const json& root, const char* name) {
+  FOLDGRAD_CHECK(root.contains(name), "\"{}\" is missing", name);
+  FOLDGRAD_CHECK(root[name].is_object(), "\"{}\" must be an object, got {}", name, shown(root[name]));
+  return root[name];
 }
 
-const json* JsonSection::object(const char* key) {
-  known_.push_back(key);
-  const auto found = object_.find(key);
-  if (found == object_.end()) return nullptr;
-  FOLDGRAD_CHECK(found->is_object(), "{}.{} must be an object, got {}", name_, key, shown(*found));
-  return &*found;
-}
-
-void JsonSection::end() const {
-  std::vector<std::string> known;
-  for (const std::string& key : known_) known.push_back(fmt::format("{}.{}", name_, key));
-  for (const auto& [key, value] : object_.items())
-    FOLDGRAD_CHECK(contains(known_, key), "there is no key {}.{}{}", name_, key,
-                   did_you_mean(fmt::format("{}.{}", name_, key), known));
+void refuse_others(const json& section, const std::string& name, const std::vector<std::string>& known) {
+  for (const auto& [key, value] : section.items()) {
+    const std::string full = name + "." + key;
+    FOLDGRAD_CHECK(contains(known, full), "there is no key {}{}", full, did_you_mean(full, known));
+  }
 }
 
 void write_normalizer(const BlockConfig& config, ordered_json& norm) {
@@ -66,9 +58,9 @@ void write_normalizer(const BlockConfig& config, ordered_json& norm) {
   if (!config.normalizer_at.empty()) norm["at"] = config.normalizer_at;
 }
 
-void read_normalizer(JsonSection& norm, BlockConfig& config) {
-  if (const json* options = norm.object("options")) config.normalizer_options = texts_of(*options, "options", true);
-  if (const json* at = norm.object("at")) config.normalizer_at = texts_of(*at, "at", false);
+void read_normalizer(const json& norm, BlockConfig& config) {
+  config.normalizer_options = texts_of(norm, "options", true);
+  config.normalizer_at = texts_of(norm, "at", false);
   (void)NormalizerOptions(config.normalizer, normalizer_info(config.normalizer).options, config.normalizer_options);
 }
 

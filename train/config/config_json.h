@@ -12,55 +12,44 @@
 
 namespace foldgrad {
 
-// One object of the file, which must have some keys and may have others.
-class JsonSection {
- public:
-  JsonSection(const nlohmann::json& parent, const char* name);
+// Returns an object of the file, "model" or "norm". Throws std::invalid_argument where it is missing.
+const nlohmann::json& section_of(const nlohmann::json& root, const char* name);
+// Refuses keys of a section that are not among `known`, full names.
+void refuse_others(const nlohmann::json& section, const std::string& name, const std::vector<std::string>& known);
 
-  template <class T>
-  void read(const ConfigKey& key, T& member) {
-    known_.push_back(key.name);
-    const auto found = object_.find(key.name);
-    FOLDGRAD_CHECK(found != object_.end() || !key.required_in_json, "{} is missing", key.full_name());
-    if (found == object_.end()) return;
-    const auto require = [&](bool holds, const std::string& what) {
-      FOLDGRAD_CHECK(holds, "{} must be {}, got {}", key.full_name(), what, shown(*found));
-    };
-    if constexpr (std::is_same_v<T, std::int64_t>) {
-      const auto most = std::int64_t(std::min(key.range.high, double(kMostOfASize)));
-      // get<std::int64_t>() would wrap a number above 2^63 - 1.
-      const double number = found->is_number_integer() ? found->template get<double>() : -1;
-      require(number >= 0 && number <= double(most), fmt::format("an integer in [0, {}]", most));
-    } else if constexpr (std::is_same_v<T, double>) {
-      require(found->is_number(), "a number");
-    } else if constexpr (std::is_same_v<T, bool>) {
-      require(found->is_boolean(), "true or false");
-    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-      const auto is_text = [](const nlohmann::json& v) { return v.is_string(); };
-      require(found->is_array() && std::ranges::all_of(*found, is_text), "an array of text");
-    } else if constexpr (std::is_same_v<T, std::array<double, 3>>) {
-      const auto is_number = [](const nlohmann::json& v) { return v.is_number(); };
-      require(found->is_array() && found->size() == 3 && std::ranges::all_of(*found, is_number), "three numbers");
-    } else {
-      require(found->is_string(), "text");
-    }
-    member = found->template get<T>();
+// Reads a key out of its section, which must have it if the key says so.
+template <class T>
+void read_key(const nlohmann::json& section, const ConfigKey& key, T& member) {
+  const auto found = section.find(key.name);
+  FOLDGRAD_CHECK(found != section.end() || !key.required_in_json, "{} is missing", key.full_name());
+  if (found == section.end()) return;
+  const auto require = [&](bool holds, const std::string& what) {
+    FOLDGRAD_CHECK(holds, "{} must be {}, got {}", key.full_name(), what, shown(*found));
+  };
+  if constexpr (std::is_same_v<T, std::int64_t>) {
+    const auto most = std::int64_t(std::min(key.range.high, double(kMostOfASize)));
+    // get<std::int64_t>() would wrap a number above 2^63 - 1.
+    const double number = found->is_number_integer() ? found->template get<double>() : -1;
+    require(number >= 0 && number <= double(most), fmt::format("an integer in [0, {}]", most));
+  } else if constexpr (std::is_same_v<T, double>) {
+    require(found->is_number(), "a number");
+  } else if constexpr (std::is_same_v<T, bool>) {
+    require(found->is_boolean(), "true or false");
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    const auto is_text = [](const nlohmann::json& v) { return v.is_string(); };
+    require(found->is_array() && std::ranges::all_of(*found, is_text), "an array of text");
+  } else if constexpr (std::is_same_v<T, std::array<double, 3>>) {
+    const auto is_number = [](const nlohmann::json& v) { return v.is_number(); };
+    require(found->is_array() && found->size() == 3 && std::ranges::all_of(*found, is_number), "three numbers");
+  } else {
+    require(found->is_string(), "text");
   }
-
-  // Null when it is missing.
-  const nlohmann::json* object(const char* key);
-  // Refuses keys that nobody asked for.
-  void end() const;
-
- private:
-  const char* name_;
-  nlohmann::json object_;
-  std::vector<std::string> known_;
-};
+  member = found->template get<T>();
+}
 
 // norm.options and norm.at.
 void write_normalizer(const BlockConfig& config, nlohmann::ordered_json& norm);
-void read_normalizer(JsonSection& norm, BlockConfig& config);
+void read_normalizer(const nlohmann::json& norm, BlockConfig& config);
 
 // {"model": {"source_vocabulary": 104, ..., "share_embeddings": "all"},
 //  "norm": {"name": "un", "mask": true, "options": {"window": 4, "eps": 1e-05, ...}, "at": {"SITE": "affine"}}}
@@ -82,12 +71,16 @@ nlohmann::ordered_json config_json(const Config& config) {
 template <class Config>
 Config parse_config_json(const nlohmann::json& root) {
   Config config;
-  JsonSection model(root, "model"), norm(root, "norm");
-  visit_keys(config,
-             [&](auto& member, const ConfigKey& key) { (key.section == "model" ? model : norm).read(key, member); });
-  model.end();
+  const nlohmann::json &model = section_of(root, "model"), &norm = section_of(root, "norm");
+  std::map<std::string, std::vector<std::string>> known;  // by section
+  visit_keys(config, [&](auto& member, const ConfigKey& key) {
+    known[key.section].push_back(key.full_name());
+    read_key(key.section == "model" ? model : norm, key, member);
+  });
+  refuse_others(model, "model", known["model"]);
   read_normalizer(norm, config);
-  norm.end();
+  known["norm"].insert(known["norm"].end(), {"norm.options", "norm.at"});
+  refuse_others(norm, "norm", known["norm"]);
   config.validate();
   return config;
 }
