@@ -193,8 +193,10 @@ void visit_length_keys(Train& t, const Visitor& v) {
 }
 
 template <KeysOf<TrainConfig> Train, class Visitor>
-void visit_optimizer_keys(Train& t, const Visitor& v) {
-  const auto train = keys_in("train", v);
+void visit_keys(Train& t, const Visitor& v) {
+  const auto train = keys_in("train", v), newer_key = keys_in("train", v, newer);
+  visit_length_keys(t, v);
+  train(t.accumulate, "accumulate", "batches", "Batches per update", at_least(1));
   train(t.optimizer, "optimizer", "", "Update rule");
   train(t.beta1, "beta1", "", "Decay of the first moment (adam, adamw)", kFraction);
   train(t.beta2, "beta2", "", "Decay of the second moment (adam, adamw)", kFraction);
@@ -202,38 +204,8 @@ void visit_optimizer_keys(Train& t, const Visitor& v) {
   train(t.momentum, "momentum", "", "Momentum (sgd)", kFraction);
   train(t.nesterov, "nesterov", "", "Use Nesterov momentum (sgd)");
   train(t.weight_decay, "weight_decay", "", "Weight decay per update, times the learning rate", at_least(0));
-  keys_in("train", v, newer)(t.no_decay, "no_decay", "",
-                             "Parameters that weight decay leaves alone: none, or biases, gains and learned positions");
-}
-
-template <KeysOf<TrainConfig> Train, class Visitor>
-void visit_fine_tuning_keys(Train& t, const Visitor& v) {
-  const auto train = keys_in("train", v, newer);
-  train(t.from, "from", "",
-        "Model to begin from: a model directory, a checkpoint, or a run; empty: none, but random weights");
-  train(t.head, "head", "", "Output layer with train.from: auto makes a new one where the classes differ");
-  train(t.reset_iterations, "reset_iterations", "",
-        "With train.from, normalizers count iterations from 0, so that their warm-up runs again");
-  train(t.rates, "rates", "",
-        "PATTERN=FACTOR: factors of the learning rate, by names of parameters; of several patterns that match, the "
-        "last counts");
-  train(t.freeze, "freeze", "", "Patterns of names of parameters that are not trained");
-}
-
-template <KeysOf<TrainConfig> Train, class Visitor>
-void visit_parallel_keys(Train& t, const Visitor& v) {
-  keys_in("train", v, newer)(t.shards, "shards", "parts",
-                             "Parts of a batch, for as many ranks, a power of two; 0: one for each process",
-                             within(0, 1024));
-  keys_in("norm", v, newer)(t.sync_norms, "sync", "", "With ranks, statistics per channel are of the whole batch");
-}
-
-template <KeysOf<TrainConfig> Train, class Visitor>
-void visit_keys(Train& t, const Visitor& v) {
-  const auto train = keys_in("train", v);
-  visit_length_keys(t, v);
-  train(t.accumulate, "accumulate", "batches", "Batches per update", at_least(1));
-  visit_optimizer_keys(t, v);
+  newer_key(t.no_decay, "no_decay", "",
+            "Parameters that weight decay leaves alone: none, or biases, gains and learned positions");
   train(t.lr, "lr", "", "Peak learning rate", above(0));
   train(t.schedule, "schedule", "", "Shape of the learning-rate schedule");
   train(t.initial_lr, "initial_lr", "", "Learning rate of the first update", at_least(0));
@@ -244,13 +216,23 @@ void visit_keys(Train& t, const Visitor& v) {
   train(t.agc_exclude, "agc_exclude", "", "Parameters that agc leaves alone");
   train(t.label_smoothing, "label_smoothing", "", "Weight of the uniform distribution in label smoothing", kFraction);
   train(t.average_decay, "average_decay", "", "Decay of the moving average of the weights; 0: no average", kFraction);
-  keys_in("train", v, newer)(t.average_statistics, "average_statistics", "",
-                             "Average the normalizers' running statistics with the weights");
+  newer_key(t.average_statistics, "average_statistics", "",
+            "Average the normalizers' running statistics with the weights");
   train(t.dtype, "dtype", "", "Type of activations; weights and moments are f32");
   train(t.seed, "seed", "", "Seed of the initial weights, of dropout and of the order of the data", at_least(0));
   train(t.on_nan, "on_nan", "", "What to do when a loss or gradient is not finite");
-  visit_fine_tuning_keys(t, v);
-  visit_parallel_keys(t, v);
+  newer_key(t.from, "from", "",
+            "Model to begin from: a model directory, a checkpoint, or a run; empty: none, but random weights");
+  newer_key(t.head, "head", "", "Output layer with train.from: auto makes a new one where the classes differ");
+  newer_key(t.reset_iterations, "reset_iterations", "",
+            "With train.from, normalizers count iterations from 0, so that their warm-up runs again");
+  newer_key(t.rates, "rates", "",
+            "PATTERN=FACTOR: factors of the learning rate, by names of parameters; of several patterns that match, the "
+            "last counts");
+  newer_key(t.freeze, "freeze", "", "Patterns of names of parameters that are not trained");
+  newer_key(t.shards, "shards", "parts", "Parts of a batch, for as many ranks, a power of two; 0: one for each process",
+            within(0, 1024));
+  keys_in("norm", v, newer)(t.sync_norms, "sync", "", "With ranks, statistics per channel are of the whole batch");
 }
 
 struct ValidateConfig {
