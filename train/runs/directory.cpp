@@ -51,10 +51,6 @@ void remove_unfinished(const std::string& directory) {
 
 std::string this_process() { return fmt::format("process {} on {}", getpid(), host_name()); }
 
-std::string dotted(int version, int major, int minor) {
-  return fmt::format("{}.{}.{}", version / major, version % major / minor, version % minor);
-}
-
 }  // namespace
 
 std::string RunDirectory::sample(std::int64_t step) const {
@@ -113,7 +109,7 @@ nlohmann::ordered_json describe_environment(const BuildInfo& build, std::int64_t
                            {"cuda", cuda_description()},
                            {"seed", seed}};
   auto& libraries = e["libraries"];
-  libraries["fmt"] = dotted(FMT_VERSION, 10000, 100);
+  libraries["fmt"] = fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION % 10000 / 100, FMT_VERSION % 100);
   libraries["nlohmann_json"] =
       fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH);
   libraries["openssl"] = OpenSSL_version(OPENSSL_VERSION);

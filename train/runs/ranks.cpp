@@ -56,7 +56,8 @@ TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Commun
     }
 }
 
-TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start, const TrainRank& train) {
+TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
+                     const std::function<TrainingEnd(RunStart, Communicator*)>& train) {
   Team team({.ranks = int(start.config.train.shards),
              .processes = options.processes,
              .timeout = options.timeout,
@@ -94,20 +95,18 @@ std::int64_t shards_of(const TrainConfig& config, int processes) {
   return shards;
 }
 
-NamedTexts texts_of_start(const BuildInfo& build, const ExperimentConfig& config, const Task& task) {
+void require_common_start(Communicator& communicator, const BuildInfo& build, const ExperimentConfig& config,
+                          Task& task) {
   std::string data;
   for (const auto& [name, digest] : task.data_digests()) data += fmt::format("{} {}\n", name, digest);
-  return {{"commit", build.commit}, {"configuration", config_text(config)}, {"data", data}};
-}
-
-void require_examples(Task& task, int ranks) {
+  require_alike(communicator, {{"commit", build.commit}, {"configuration", config_text(config)}, {"data", data}});
   const DataCursor begin = task.cursor();
   const std::int64_t examples = task.next().inputs.begin()->second.shape()[0];
   task.seek(begin);
-  if (examples < ranks)
+  if (examples < communicator.size())
     throw ConfigError(fmt::format(
         "the first batch has {} examples for {} ranks; larger batches or fewer ranks (train.shards) are needed",
-        examples, ranks));
+        examples, communicator.size()));
 }
 
 std::string ranks_text(const Communicator* communicator, const Processes* processes) {

@@ -25,8 +25,8 @@ Validation validate(Training& training, Communicator* communicator);
 TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator);
 
 // Calls `train` on all ranks of this process, and returns what rank 0 does, if that is one of them.
-using TrainRank = std::function<TrainingEnd(RunStart start, Communicator* communicator)>;
-TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start, const TrainRank& train);
+TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
+                     const std::function<TrainingEnd(RunStart start, Communicator* communicator)>& train);
 
 // Returns true if a signal has asked any rank to stop.
 bool interrupted_anywhere(Communicator* communicator);
@@ -35,11 +35,10 @@ bool interrupted_anywhere(Communicator* communicator);
 // a power of two, and a multiple of the number of processes.
 std::int64_t shards_of(const TrainConfig& config, int processes);
 
-// The texts that all ranks of a run must have: commit, configuration, data.
-NamedTexts texts_of_start(const BuildInfo& build, const ExperimentConfig& config, const Task& task);
-
-// Throws ConfigError if the first batch has fewer examples than there are ranks: most would do nothing.
-void require_examples(Task& task, int ranks);
+// Throws std::invalid_argument unless all ranks have the same commit, configuration and data, and ConfigError if the
+// first batch has fewer examples than there are ranks: most would do nothing.
+void require_common_start(Communicator& communicator, const BuildInfo& build, const ExperimentConfig& config,
+                          Task& task);
 
 // "4 ranks in 2 processes"; empty for one alone.
 std::string ranks_text(const Communicator* communicator, const Processes* processes);

@@ -107,15 +107,6 @@ TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_
   return t;
 }
 
-std::string warmup_warning(const BlockConfig& config, std::int64_t passes) {
-  const std::int64_t warmup = norm_warmup(config);
-  if (passes >= warmup) return "";
-  return fmt::format(
-      "{0} never leaves its warm-up and uses no averages: norm.{0}.warmup = {1}, and the run ends after {2} "
-      "iterations; half of them is a good value",
-      config.normalizer, warmup, passes);
-}
-
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& t) {
   const std::vector<Parameter*> parameters = model.parameters(), vectors = model.vectors();
   const std::vector<Rate> rates = parsed_rates(t);

@@ -15,9 +15,6 @@ void require_trainable(const ExperimentConfig& config);
 // a cosine would end within the warm-up.
 TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_per_epoch);
 
-// A warning where so many training passes end within the normalizer's warm-up; else "".
-std::string warmup_warning(const BlockConfig& config, std::int64_t passes);
-
 // The phases in a run of so many updates, "begin" before "end". Throws ConfigError for one that reaches beyond it.
 std::vector<RecordPhase> record_phases(const RecordConfig& config, std::int64_t updates);
 

@@ -37,7 +37,10 @@ class TrainingRun {
         selection_(*training_.task, config_.validate.patience, training_.config.steps),
         recorder_(training_.task->model().normalizers(), record_phases(config_.record, training_.config.steps),
                   run_.statistics()) {
-    if (start.checkpoint) restore(*start.checkpoint);
+    if (start.checkpoint) {
+      const RunState state = restore_trainer(training_.trainer, *start.checkpoint);
+      selection_.restore(state.best, state.without_better);
+    }
     training_.trainer.observe(&recorder_);
   }
 
@@ -46,7 +49,6 @@ class TrainingRun {
   TrainingEnd train();
 
  private:
-  void restore(const NewestCheckpoint& from);
   void warn_of_warmup(std::int64_t last) const;
   void report(bool due);
   bool validate();
@@ -122,11 +124,6 @@ TrainingEnd TrainingRun::finish(bool stopped) {
           fmt::format("{}: {}\n{}/{}\n", what, best.text, run_.checkpoints(), checkpoint_files::step_name(best.step))};
 }
 
-void TrainingRun::restore(const NewestCheckpoint& from) {
-  const RunState state = restore_trainer(training_.trainer, from);
-  selection_.restore(state.best, state.without_better);
-}
-
 void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   profile_ = options.profile_communication;
   first_ = updates();
@@ -146,11 +143,15 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   warn_of_warmup(training_.config.steps);
 }
 
-// Before training the last update is the one that is wanted, after it the one that was made.
+// Warns where training ends within the normalizer's warm-up. Before training the last update is the one that is wanted,
+// after it the one that was made.
 void TrainingRun::warn_of_warmup(std::int64_t last) const {
   if (!config_.train.from.empty() && !config_.train.reset_iterations) return;  // it counts on from those before
-  const std::string warning = warmup_warning(config_.blocks(), last * training_.config.accumulate);
-  if (!warning.empty()) say("warning: {}\n", warning);
+  const std::int64_t warmup = norm_warmup(config_.blocks()), passes = last * training_.config.accumulate;
+  if (passes < warmup)
+    say("warning: {0} never leaves its warm-up and uses no averages: norm.{0}.warmup = {1}, and the run ends after {2} "
+        "iterations; half of them is a good value\n",
+        config_.blocks().normalizer, warmup, passes);
 }
 
 // Nothing is saved that has not been found finite. When it is not time to report, because a signal wants to save, that
@@ -217,10 +218,7 @@ TrainingEnd train_experiment(const TrainOptions& options) {
   require_trainable(start.config);
   const auto train = [&](RunStart own, Communicator* communicator) {
     std::unique_ptr<Task> task = begin_task(own, device);
-    if (communicator) {
-      require_alike(*communicator, texts_of_start(options.build, own.config, *task));
-      require_examples(*task, communicator->size());
-    }
+    if (communicator) require_common_start(*communicator, options.build, own.config, *task);
     if (communicator && communicator->rank() > 0) return repeat_run(own, std::move(task), *communicator);
     TrainingRun run(options.out, own, std::move(task), communicator);
     if (!lock) {
