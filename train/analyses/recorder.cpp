@@ -91,8 +91,7 @@ std::vector<std::string> Recorder::resume(std::int64_t update) {
   std::vector<std::string> warnings;
   for (Phase& phase : phases_) {
     const std::string path = path_of(phase);
-    std::error_code ignored;
-    const bool there = std::filesystem::exists(path, ignored);
+    const bool there = file_exists(path);
     phase.unsaved = there;  // at least what lies behind `update` must go
     if (update < phase.of.first) continue;
     if (!there) {

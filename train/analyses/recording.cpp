@@ -11,15 +11,17 @@
 namespace foldgrad {
 namespace {
 
-// Takes a tensor out of the file: [rows, channels], or [rows] where channels is 0. An optional one may be missing.
-template <class T>
-std::vector<T> take(SafetensorsFile& file, const std::string& path, const std::string& name, const Shape& shape,
-                    bool optional = false) {
+const Tensor& needed_tensor(const SafetensorsFile& file, const std::string& path, const std::string& name) {
   const auto found = file.tensors.find(name);
-  if (found == file.tensors.end()) {
-    if (optional) return {};
-    throw FileError(path, fmt::format("a recording must have a tensor {}", name));
-  }
+  if (found == file.tensors.end()) throw FileError(path, fmt::format("a recording must have a tensor {}", name));
+  return found->second;
+}
+
+// Takes a tensor out of the file; empty where it is missing.
+template <class T>
+std::vector<T> take(SafetensorsFile& file, const std::string& path, const std::string& name, const Shape& shape) {
+  const auto found = file.tensors.find(name);
+  if (found == file.tensors.end()) return {};
   const Tensor tensor = found->second;
   if (tensor.dtype() != dtype_of<T> || tensor.shape() != shape)
     throw FileError(path, fmt::format("{} must be {} {}, got {} {}", name, foldgrad::name(dtype_of<T>), shape,
@@ -36,12 +38,11 @@ std::string note(const SafetensorsFile& file, const std::string& path, const cha
 }
 
 SiteRecording take_site(SafetensorsFile& file, const std::string& path, const std::string& site, std::int64_t rows) {
-  const auto q = file.tensors.find(site + ".q");
-  if (q == file.tensors.end()) throw FileError(path, fmt::format("a recording must have a tensor {}.q", site));
-  if (q->second.shape().rank() != 2) throw FileError(path, fmt::format("{}.q must have two axes", site));
-  SiteRecording s{.site = site, .channels = q->second.shape()[1]};
+  const Shape q = needed_tensor(file, path, site + ".q").shape();
+  if (q.rank() != 2) throw FileError(path, fmt::format("{}.q must have two axes", site));
+  SiteRecording s{.site = site, .channels = q[1]};
   SiteRecording::visit(s, [&]<class T>(const char* name, std::vector<T>& values, std::int64_t width) {
-    values = take<T>(file, path, site + "." + name, {rows, width}, /*optional=*/true);
+    values = take<T>(file, path, site + "." + name, {rows, width});
   });
   return s;
 }
@@ -68,8 +69,7 @@ Recording read_recording(const std::string& path) {
   SafetensorsFile file = read_safetensors(path);
   Recording recording;
   recording.normalizer = note(file, path, "normalizer");
-  const auto update = file.tensors.find("update");
-  const std::int64_t rows = update == file.tensors.end() ? 0 : update->second.size();
+  const std::int64_t rows = needed_tensor(file, path, "update").size();
   recording.updates = take<std::int64_t>(file, path, "update", {rows});
   if (!std::ranges::is_sorted(recording.updates)) throw FileError(path, "update must not fall");
   std::istringstream sites(note(file, path, "sites"));

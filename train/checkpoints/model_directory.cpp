@@ -1,7 +1,6 @@
 #include "train/checkpoints/model_directory.h"
 
 #include <filesystem>
-#include <new>
 
 #include "engine/dispatch.h"
 #include "engine/files/atomic_file.h"

@@ -6,7 +6,6 @@
 #include "engine/contains.h"
 #include "engine/files/file.h"
 #include "train/checks/checkpoint_error.h"
-#include "train/config/config.h"
 #include "train/system/json_file.h"
 #include "train/tasks/families.h"
 

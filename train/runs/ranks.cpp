@@ -7,7 +7,6 @@
 #include <bit>
 
 #include "train/analyses/recorder.h"
-#include "train/runs/setup.h"
 #include "train/system/exit_code.h"
 #include "train/system/signals.h"
 #include "train/system/streams.h"
