@@ -24,8 +24,7 @@ struct SiteRecording {
   std::vector<float> dx = {};                                 // [n, 3] or empty
 
   // Calls take(name, values, width) for every array.
-  template <class Site, class Visitor>
-  static void visit(Site& s, const Visitor& take) {
+  static void visit(auto& s, const auto& take) {
     take("q", s.q, s.channels);
     take("G", s.G, s.channels);
     take("var_hat", s.var_hat, s.channels);

@@ -43,8 +43,7 @@ inline constexpr std::array kFamiliesWithKeys{"transformer", "vit", "cct", "gpt"
 
 // Returns visitor(section of the model, section of the task); visit_keys() lists the keys of each. Families that a
 // program registers use the first one's.
-template <class Experiment, class Visitor>
-decltype(auto) visit_family(Experiment& config, const Visitor& visitor) {
+decltype(auto) visit_family(KeysOf<ExperimentConfig> auto& config, const auto& visitor) {
   if (config.family == "vit") return visitor(config.vit, config.images);
   if (config.family == "cct") return visitor(config.cct, config.images);
   if (config.family == "gpt") return visitor(config.gpt, config.language);
@@ -54,8 +53,7 @@ decltype(auto) visit_family(Experiment& config, const Visitor& visitor) {
 // Calls visitor(member, ConfigKey) for every key of a configuration that its family has, in order, the family first: a
 // visitor may set it. `Config` is ExperimentConfig, or it const. Options of normalizers are not here but in
 // normalizers(), models/normalizers/normalizer.h.
-template <KeysOf<ExperimentConfig> Config, class Visitor>
-void visit_config(Config& c, const Visitor& visitor) {
+void visit_config(KeysOf<ExperimentConfig> auto& c, const auto& visitor) {
   const auto v = [&visitor]<class Member>(Member& member, ConfigKey key) {
     if (key.from_data) return;
     key.set_kind(member);

@@ -45,8 +45,7 @@ concept KeysOf = std::same_as<std::remove_const_t<Section>, Config>;
 
 // Returns what hands keys of one section to a visitor, each through `mark`:
 //   keys_in("train", visitor)(member, "lr", "", "Peak learning rate", above(0));
-template <class Visitor>
-auto keys_in(const char* section, const Visitor& visitor, ConfigKey (*mark)(ConfigKey) = nullptr) {
+auto keys_in(const char* section, const auto& visitor, ConfigKey (*mark)(ConfigKey) = nullptr) {
   return [=, &visitor](auto& member, const char* name, const auto&... rest) {
     const ConfigKey key(section, name, rest...);
     visitor(member, mark ? mark(key) : key);

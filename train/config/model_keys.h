@@ -12,8 +12,7 @@ namespace foldgrad {
 constexpr std::int64_t kMostPositions = 1'000'000;
 
 // Each function calls visitor(member, ConfigKey) for every key. First come those that families share.
-template <class Model, class Visitor>
-void visit_size_keys(Model& m, const Visitor& v) {
+void visit_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   const Range size = within(1, kMostOfASize);
   needed(m.width, "width", "channels", "Width of embeddings and sublayers", within(4, kMostOfASize));
@@ -21,20 +20,17 @@ void visit_size_keys(Model& m, const Visitor& v) {
   needed(m.heads, "heads", "", "Attention heads; must divide the width", size);
 }
 
-template <class Model, class Visitor>
-void visit_normalizer_key(Model& m, const Visitor& v) {
+void visit_normalizer_key(auto& m, const auto& v) {
   keys_in("norm", v, required)(m.normalizer, "name", "", "Normalizer at every site; `foldgrad norms` lists them");
 }
 
-template <class Model, class Visitor>
-void visit_layer_keys(Model& m, const Visitor& v) {
+void visit_layer_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   needed(m.pre_norm, "pre_norm", "", "Normalize before each sublayer; false: after each residual sum");
   needed(m.activation, "activation", "Activation of feed-forward blocks", m.activation_names());
 }
 
-template <class Model, class Visitor>
-void visit_dropout_keys(Model& m, const Visitor& v) {
+void visit_dropout_keys(auto& m, const auto& v) {
   const auto model = keys_in("model", v);
   model(m.dropout, "dropout", "", "Dropout of embeddings and sublayers", kFraction);
   model(m.attention_dropout, "attention_dropout", "", "Dropout of attention probabilities", kFraction);
@@ -43,8 +39,7 @@ void visit_dropout_keys(Model& m, const Visitor& v) {
 }
 
 // All keys of each family.
-template <KeysOf<TransformerConfig> Model, class Visitor>
-void visit_keys(Model& m, const Visitor& v) {
+void visit_keys(KeysOf<TransformerConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required), model = keys_in("model", v);
   const Range size = within(1, kMostOfASize);
   v(m.source_vocabulary, required(from_data("source_vocabulary")));
@@ -56,26 +51,25 @@ void visit_keys(Model& m, const Visitor& v) {
   v(m.pad, required(from_data("pad")));
   visit_layer_keys(m, v);
   needed(m.share_embeddings, "share_embeddings", "Embedding tables that the output projection shares",
-         Model::kSharedEmbeddings);
+         m.kSharedEmbeddings);
   model(m.fixnorm, "fixnorm", "", "Divide the rows of embedding tables by their norms (FixNorm)");
   v(m.output_bias, from_data("output_bias"));
   visit_dropout_keys(m, v);
-  model(m.initialization, "initialization", "Initial weights", Model::kInitializations);
+  model(m.initialization, "initialization", "Initial weights", m.kInitializations);
   model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
 
   visit_normalizer_key(m, v);
   keys_in("norm", v)(m.mask_normalizers, "mask", "", "Leave padding out of the statistics");
 }
 
-template <KeysOf<GptConfig> Model, class Visitor>
-void visit_keys(Model& m, const Visitor& v) {
+void visit_keys(KeysOf<GptConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   v(m.vocabulary, required(from_data("vocabulary")));
   visit_size_keys(m, v);
   needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
   needed(m.context, "context", "tokens", "Longest sequence; those of training are as long", within(1, kMostPositions));
   visit_layer_keys(m, v);
-  needed(m.positions, "positions", "Positions of tokens: learned, or sines and cosines", Model::kPositions);
+  needed(m.positions, "positions", "Positions of tokens: learned, or sines and cosines", m.kPositions);
   needed(m.tied, "tied", "", "The output projection is the table of embeddings");
   v(m.output_bias, from_data("output_bias"));
   visit_dropout_keys(m, v);
@@ -83,8 +77,7 @@ void visit_keys(Model& m, const Visitor& v) {
 }
 
 // Keys that families which classify images share: before and after those of their own.
-template <class Model, class Visitor>
-void visit_image_size_keys(Model& m, const Visitor& v) {
+void visit_image_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   v(m.image_size, required(from_data("image_size")));
   v(m.classes, required(from_data("classes")));
@@ -93,11 +86,10 @@ void visit_image_size_keys(Model& m, const Visitor& v) {
   needed(m.pooling, "pooling",
          "What the classes are read from: a token of its own, the mean of all tokens, or "
          "their sum with learned weights",
-         Model::kPoolings);
+         m.kPoolings);
 }
 
-template <class Model, class Visitor>
-void visit_image_training_keys(Model& m, const Visitor& v) {
+void visit_image_training_keys(auto& m, const auto& v) {
   const auto model = keys_in("model", v);
   visit_dropout_keys(m, v);
   model(m.drop_path, "drop_path", "",
@@ -106,18 +98,17 @@ void visit_image_training_keys(Model& m, const Visitor& v) {
         "Standardize the weights of layers, with a gain for each row");
   keys_in("model", v, newer)(m.standardization_scope, "standardization_scope",
                              "Which weights of layers weight_standardization is about", kStandardizationScopes);
-  model(m.initialization, "initialization", "Initial weights", Model::kInitializations);
+  model(m.initialization, "initialization", "Initial weights", m.kInitializations);
   model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
   model(m.positions, "positions",
-        "What learned positions begin with: random numbers, or sines and cosines of row and column", Model::kPositions);
+        "What learned positions begin with: random numbers, or sines and cosines of row and column", m.kPositions);
   v(m.class_names, from_data("class_names"));
   v(m.pixels.mean, from_data("image_mean"));
   v(m.pixels.std, from_data("image_std"));
   visit_normalizer_key(m, v);
 }
 
-template <KeysOf<VitConfig> Model, class Visitor>
-void visit_keys(Model& m, const Visitor& v) {
+void visit_keys(KeysOf<VitConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   needed(m.patch, "patch", "pixels", "Side of a patch; must divide that of the images", within(1, kMostOfASize));
   visit_image_size_keys(m, v);
@@ -126,8 +117,7 @@ void visit_keys(Model& m, const Visitor& v) {
   visit_image_training_keys(m, v);
 }
 
-template <KeysOf<CctConfig> Model, class Visitor>
-void visit_keys(Model& m, const Visitor& v) {
+void visit_keys(KeysOf<CctConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   needed(m.stem, "stem", "Convolutions as published, or hybrid: of fewer channels, each with a normalizer",
          CctConfig::kStems);

@@ -31,8 +31,7 @@ struct DataConfig {
   bool operator==(const DataConfig&) const = default;
 };
 
-template <KeysOf<DataConfig> Data, class Visitor>
-void visit_keys(Data& d, const Visitor& v) {
+void visit_keys(KeysOf<DataConfig> auto& d, const auto& v) {
   const auto data = keys_in("data", v), aside = keys_in("data", v, off_trajectory), train = keys_in("train", v),
              validate = keys_in("validate", v);
   data(d.task, "task", "", "Text from files, or German number words");
@@ -88,8 +87,7 @@ struct ImageConfig {
   bool operator==(const ImageConfig&) const = default;
 };
 
-template <KeysOf<ImageConfig> Images, class Visitor>
-void visit_keys(Images& i, const Visitor& v) {
+void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
   const auto data = keys_in("data", v), train = keys_in("train", v);
   data(i.task, "task", "", "Images from files of CIFAR or of a folder, or shapes that are drawn");
   data(i.directory, "directory", "",
@@ -128,8 +126,7 @@ struct LanguageConfig {
   bool operator==(const LanguageConfig&) const = default;
 };
 
-template <KeysOf<LanguageConfig> Language, class Visitor>
-void visit_keys(Language& l, const Visitor& v) {
+void visit_keys(KeysOf<LanguageConfig> auto& l, const auto& v) {
   const auto data = keys_in("data", v), aside = keys_in("data", v, off_trajectory), train = keys_in("train", v);
   data(l.task, "task", "", "Text, whose next token is predicted");
   data(l.directory, "directory", "", "Directory of the files, below --data-dir or absolute");
@@ -175,8 +172,7 @@ struct TrainConfig : TrainerOptions {
 };
 
 // Either epochs or updates are keys: updates, unless epochs are given.
-template <KeysOf<TrainConfig> Train, class Visitor>
-void visit_length_keys(Train& t, const Visitor& v) {
+void visit_length_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   const auto length = [&t](const ConfigKey& key) {
     return t.schedule == ScheduleShape::cosine ? key : off_trajectory(key);
   };
@@ -192,8 +188,7 @@ void visit_length_keys(Train& t, const Visitor& v) {
     keys_in("train", v)(t.warmup, "warmup", "updates", "Linear warm-up to the peak learning rate", at_least(0));
 }
 
-template <KeysOf<TrainConfig> Train, class Visitor>
-void visit_keys(Train& t, const Visitor& v) {
+void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   const auto train = keys_in("train", v), newer_key = keys_in("train", v, newer);
   visit_length_keys(t, v);
   train(t.accumulate, "accumulate", "batches", "Batches per update", at_least(1));
@@ -240,8 +235,7 @@ struct ValidateConfig {
   bool operator==(const ValidateConfig&) const = default;
 };
 
-template <KeysOf<ValidateConfig> Validate, class Visitor>
-void visit_keys(Validate& e, const Visitor& v) {
+void visit_keys(KeysOf<ValidateConfig> auto& e, const auto& v) {
   const auto validate = keys_in("validate", v);
   validate(e.every, "every", "updates", "Updates between validations", at_least(1));
   validate(e.patience, "patience", "validations",
@@ -253,8 +247,7 @@ struct OutputConfig {
   bool operator==(const OutputConfig&) const = default;
 };
 
-template <KeysOf<OutputConfig> Output, class Visitor>
-void visit_keys(Output& o, const Visitor& v) {
+void visit_keys(KeysOf<OutputConfig> auto& o, const auto& v) {
   const auto output = keys_in("output", v);
   output(o.log_every, "log_every", "updates", "Updates between log lines", at_least(1));
   output(o.save_every, "save_every", "updates", "Updates between checkpoints", at_least(1));
@@ -268,8 +261,7 @@ struct RecordConfig {
   bool operator==(const RecordConfig&) const = default;
 };
 
-template <KeysOf<RecordConfig> Record, class Visitor>
-void visit_keys(Record& r, const Visitor& v) {
+void visit_keys(KeysOf<RecordConfig> auto& r, const auto& v) {
   const auto record = keys_in("record", v);
   record(r.from, "from", "updates",
          "First updates of what is recorded of normalizers at the begin and at the end, the latter "

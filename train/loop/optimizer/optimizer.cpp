@@ -15,8 +15,7 @@ void check_fraction(const char* op, const char* what, double value) {
 }
 
 // f(rule) for the Adam or AdamW inside, which have the same members.
-template <class F>
-void with_adam(const Optimizer::Rule& rule, const F& f) {
+void with_adam(const Optimizer::Rule& rule, const auto& f) {
   if (const auto* adam = std::get_if<Adam>(&rule)) f(*adam);
   if (const auto* adamw = std::get_if<AdamW>(&rule)) f(*adamw);
 }
