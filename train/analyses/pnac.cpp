@@ -31,14 +31,6 @@ double kurtosis_score(double b, double n) {
   return (1 - 2 / (9 * A) - root) / std::sqrt(2 / (9 * A));
 }
 
-std::int64_t checked_windows(std::int64_t rows, std::int64_t window) {
-  FOLDGRAD_CHECK(window >= std::int64_t(kLeastNormalitySample),
-                 "--window must be at least {}, the least sample of the test of normality, got {}",
-                 kLeastNormalitySample, window);
-  FOLDGRAD_CHECK(window <= rows, "--window must be at most {}, the iterations that are recorded, got {}", rows, window);
-  return rows - window + 1;
-}
-
 }  // namespace
 
 Normality normality_of(std::span<const double> values) {
@@ -60,7 +52,11 @@ Normality normality_of(std::span<const double> values) {
 }
 
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window) {
-  const std::int64_t rows = std::int64_t(values.size()) / channels, windows = checked_windows(rows, window);
+  const std::int64_t rows = std::int64_t(values.size()) / channels, windows = rows - window + 1;
+  FOLDGRAD_CHECK(window >= std::int64_t(kLeastNormalitySample),
+                 "--window must be at least {}, the least sample of the test of normality, got {}",
+                 kLeastNormalitySample, window);
+  FOLDGRAD_CHECK(windows > 0, "--window must be at most {}, the iterations that are recorded, got {}", rows, window);
   std::vector<int> passed(windows);
 #pragma omp parallel
   {
@@ -80,7 +76,6 @@ std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels
 }
 
 std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std::int64_t window) {
-  (void)checked_windows(rows, window);
   std::mt19937_64 random(1);
   const auto uniform = [&random] { return (double(random() >> 11) + 0.5) * 0x1p-53; };
   std::vector<float> noise(rows * channels);
