@@ -89,14 +89,4 @@ void GradientSum::finish(std::vector<Tensor>& losses) {
   for (const double sum : sums) losses.push_back(Tensor::full({}, sum, DType::f64));
 }
 
-NamedTensors part_of(const NamedTensors& inputs, const Communicator* communicator) {
-  if (!communicator) return inputs;
-  NamedTensors part;
-  for (const auto& [name, tensor] : inputs) {
-    const std::int64_t B = tensor.shape()[0], r = communicator->rank(), R = communicator->size();
-    part.emplace(name, tensor.slice(B * r / R, B * (r + 1) / R));
-  }
-  return part;
-}
-
 }  // namespace foldgrad

@@ -4,7 +4,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "engine/named_tensors.h"
 #include "engine/parallel/communicator.h"
 #include "engine/tape.h"
 
@@ -42,9 +41,5 @@ class GradientSum {
   std::size_t bytes_ = 0;  // of the bucket
   std::future<void> sending_;
 };
-
-// The part of the inputs that a rank computes: of B examples, the first axis of each tensor, those from B r / R to
-// B (r + 1) / R for rank r of R, which may be none. Null: all.
-NamedTensors part_of(const NamedTensors& inputs, const Communicator* communicator);
 
 }  // namespace foldgrad

@@ -22,6 +22,18 @@ std::string not_finite(std::int64_t step, const Node& node, const char* what, co
                      bad - values.begin());
 }
 
+// The part of the inputs that a rank computes: of B examples, the first axis of each tensor, those from B r / R to
+// B (r + 1) / R for rank r of R, which may be none. Null: all.
+NamedTensors part_of(const NamedTensors& inputs, const Communicator* communicator) {
+  if (!communicator) return inputs;
+  NamedTensors part;
+  for (const auto& [name, tensor] : inputs) {
+    const std::int64_t B = tensor.shape()[0], r = communicator->rank(), R = communicator->size();
+    part.emplace(name, tensor.slice(B * r / R, B * (r + 1) / R));
+  }
+  return part;
+}
+
 }  // namespace
 
 Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
@@ -226,13 +238,10 @@ void Trainer::load(const TrainingState& state) {
   copy_into("trainer", parameters, state.parameters);
   if (options_.dtype == DType::bf16) round_values(parameters_);
   if (!average_) return;
-  NamedTensors averages = average_->state();
-  for (auto& [name, tensor] : averages)
-    for (const NamedTensors* from : {&state.average, &state.parameters, &state.normalizers})
-      if (const auto found = from->find(name); found != from->end()) {
-        tensor = found->second;
-        break;
-      }
+  NamedTensors all = state.average, averages = average_->state();
+  all.insert(state.parameters.begin(), state.parameters.end());
+  all.insert(state.normalizers.begin(), state.normalizers.end());
+  for (auto& [name, tensor] : averages) tensor = all.at(name);
   average_->load_state(averages);
 }
 
