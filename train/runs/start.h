@@ -1,9 +1,10 @@
-// The start of a run: its configuration and its checkpoint, before any data is read.
+// The start of a run: its configuration, and its checkpoint or the model that it begins from.
 #pragma once
 #include <memory>
 #include <optional>
 
 #include "train/checkpoints/checkpoint.h"
+#include "train/checkpoints/model_directory.h"
 #include "train/runs/resume.h"
 #include "train/runs/training_run.h"
 #include "train/tasks/families.h"
@@ -21,6 +22,20 @@ struct RunStart {
 // Reports on stderr what is out of the ordinary. Throws ConfigError, CheckpointError, and FileError when a run is there
 // which was not to be resumed.
 RunStart find_start(const TrainOptions& options);
+
+// A model that a training begins from, as train.from says (docs/training.md, "Fine-tuning").
+struct Pretrained {
+  std::string directory;         // a model directory
+  std::unique_ptr<Model> model;  // f32, on the CPU
+};
+
+// None without train.from. Throws CheckpointError for what is no model, one of another family, and one that differs in
+// a key that inference depends on.
+std::optional<Pretrained> load_pretrained(const ExperimentConfig& config);
+
+// Gives `model` the values and the state of `from`, but for a new head. Returns what was done, as text: one line.
+// Throws CheckpointError, before anything has changed, for parameters and buffers that do not fit by name and shape.
+std::string begin_from(const Pretrained& from, Model& model, const TrainConfig& config);
 
 // Makes the task with its model, which begins from that of train.from. A run that goes on has all in its checkpoint.
 std::unique_ptr<Task> begin_task(RunStart& start, Device device);

@@ -5,7 +5,7 @@
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/runs/family_run.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/runs/pretrained.h"
+#include "train/runs/start.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad::testing {
