@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "emulation/sanitizers.h"
 #include "tests/emulation/kernels.h"
@@ -13,8 +12,6 @@ namespace {
 
 using emulation::kAddressSanitizer;
 using emulation::kThreadSanitizer;
-
-std::string at(int line) { return std::string(" at ") + __FILE__ + ":" + std::to_string(line); }
 
 // Turns round the values of each block, through shared memory, twice.
 template <bool kWriteBarrier, bool kReadBarrier>
@@ -31,18 +28,14 @@ __global__ void turn_round_kernel(Array p) {
 
 const Grid kTurnRound = {2, 64, 64 * sizeof(float)};
 
-// ThreadSanitizer ends a process in which it has reported with exit code 66.
-void expect_race(void (*kernel)(Array), const Grid& grid, int n) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        in_all_orders(kernel, grid, n);
-        std::exit(0);
-      },
-      testing::ExitedWithCode(66), "data race");
+void expect_race_of(void (*kernel)(Array), const Grid& grid, int n) {
+  expect_race([&] { in_all_orders(kernel, grid, n); });
 }
 
-void expect_different(const std::vector<std::vector<float>>& results) {
+// Reported as a race, or each order has a result of its own.
+void expect_seen(void (*kernel)(Array), const Grid& grid, int n) {
+  if (kThreadSanitizer) return expect_race_of(kernel, grid, n);
+  const auto results = in_all_orders(kernel, grid, n);
   EXPECT_NE(results[0], results[1]);
   EXPECT_NE(results[0], results[2]);
   EXPECT_NE(results[1], results[2]);
@@ -53,15 +46,9 @@ TEST(Emulation, BarriersMakeOrdersAgree) {
     for (int i = 0; i < 128; ++i) ASSERT_EQ(result[i], float(i + 2)) << i;
 }
 
-TEST(Emulation, MissingBarrierBeforeReadIsSeen) {
-  if (kThreadSanitizer) return expect_race(turn_round_kernel<true, false>, kTurnRound, 128);
-  expect_different(in_all_orders(turn_round_kernel<true, false>, kTurnRound, 128));
-}
+TEST(Emulation, MissingBarrierBeforeReadIsSeen) { expect_seen(turn_round_kernel<true, false>, kTurnRound, 128); }
 
-TEST(Emulation, MissingBarrierBeforeWriteIsSeen) {
-  if (kThreadSanitizer) return expect_race(turn_round_kernel<false, true>, kTurnRound, 128);
-  expect_different(in_all_orders(turn_round_kernel<false, true>, kTurnRound, 128));
-}
+TEST(Emulation, MissingBarrierBeforeWriteIsSeen) { expect_seen(turn_round_kernel<false, true>, kTurnRound, 128); }
 
 // Neighbours exchange values through shared memory; __syncwarp() is what a warp needs for that.
 template <bool kBarrier>
@@ -80,7 +67,7 @@ TEST(Emulation, SyncwarpOrdersTheWarp) {
 }
 
 TEST(Emulation, MissingSyncwarpIsSeen) {
-  if (kThreadSanitizer) return expect_race(neighbour_kernel<false>, kNeighbours, 64);
+  if (kThreadSanitizer) return expect_race_of(neighbour_kernel<false>, kNeighbours, 64);
   for (const auto& result : in_all_orders(neighbour_kernel<false>, kNeighbours, 64))
     EXPECT_EQ(std::count_if(result.begin(), result.end(), [](float v) { return std::isnan(v); }), 32);
 }
@@ -98,8 +85,8 @@ __global__ void met_neighbour_kernel(Array p) {
 
 TEST(Emulation, ShufflesAndBallotsOrderNoMemory) {
   if (!kThreadSanitizer) GTEST_SKIP() << "only ThreadSanitizer tells waiting from order";
-  expect_race(met_neighbour_kernel<Meeting::shuffle>, kNeighbours, 64);
-  expect_race(met_neighbour_kernel<Meeting::ballot>, kNeighbours, 64);
+  expect_race_of(met_neighbour_kernel<Meeting::shuffle>, kNeighbours, 64);
+  expect_race_of(met_neighbour_kernel<Meeting::ballot>, kNeighbours, 64);
   for (const auto& result : in_all_orders(met_neighbour_kernel<Meeting::shuffle_and_syncwarp>, kNeighbours, 64))
     for (int i = 0; i < 64; ++i) ASSERT_EQ(result[i], float((i ^ 1) + 1)) << i;
 }
@@ -115,7 +102,7 @@ __global__ void divergent_barrier_kernel(Array p) {
 
 TEST(Emulation, DivergentBarrierIsAnError) {
   EXPECT_EQ(error_of_kernel(divergent_barrier_kernel, {dim3(2, 3), dim3(8, 16)}, Array{nullptr, 3}),
-            "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): __syncthreads" + at(kDivergentLine) +
+            kFirstThread + "__syncthreads" + at(kDivergentLine) +
                 " waits for thread (3, 0, 0), which waits in __syncthreads" + at(kDivergentLine + 2));
   EXPECT_EQ(error_of_kernel(divergent_barrier_kernel, {dim3(2, 3), dim3(8, 16)}, Array{nullptr, 8}), "no error");
 }
@@ -148,19 +135,18 @@ TEST(Emulation, ShuffleWithAnAbsentLaneIsAnError) {
   const auto error = [&](int variant, unsigned threads) {
     return error_of_kernel(absent_lane_kernel, {1, threads}, Integers{data.data(), variant});
   };
-  const std::string start = "emulation: kernel 'planted', block (0, 0, 0), thread ";
   const std::string call = "__shfl_xor_sync with mask 0xffffffff" + at(kAbsentLine);
-  EXPECT_EQ(error(0, 64), start + "(0, 0, 0): " + call + " waits for lane 7, which has returned");
+  EXPECT_EQ(error(0, 64), kFirstThread + call + " waits for lane 7, which has returned");
   EXPECT_EQ(error(1, 64),
-            start + "(0, 0, 0): " + call + " waits for lane 7, which waits in __syncthreads" + at(kAbsentLine - 1));
-  EXPECT_EQ(error(3, 64), start + "(0, 0, 0): __shfl_sync with mask 0xffffffff" + at(kAbsentLine + 2) +
+            kFirstThread + call + " waits for lane 7, which waits in __syncthreads" + at(kAbsentLine - 1));
+  EXPECT_EQ(error(3, 64), kFirstThread + "__shfl_sync with mask 0xffffffff" + at(kAbsentLine + 2) +
                               " waits for lane 7, which waits in __ballot_sync with mask 0xffffffff" +
                               at(kAbsentLine + 1));
-  EXPECT_EQ(error(4, 40), start + "(32, 0, 0): " + call + " waits for lane 8, which the block does not have");
+  EXPECT_EQ(error(4, 40), "emulation: kernel 'planted', block (0, 0, 0), thread (32, 0, 0): " + call +
+                              " waits for lane 8, which the block does not have");
   EXPECT_EQ(error(4, 64), "no error");
   // Lane 7 alone completes its own shuffle; the others wait for it at the same line, with another mask.
-  EXPECT_EQ(error(2, 64), start + "(0, 0, 0): " + call +
-                              " waits for lane 7, which waits in __shfl_sync with mask 0xffffffff" +
+  EXPECT_EQ(error(2, 64), kFirstThread + call + " waits for lane 7, which waits in __shfl_sync with mask 0xffffffff" +
                               at(kAbsentLine + 2));
 }
 
@@ -169,12 +155,11 @@ __global__ void wrong_mask_kernel(Integers p) { p.data[threadIdx.x] = __shfl_xor
 
 TEST(Emulation, MaskMustNameTheLaneAndItsSource) {
   std::vector<int> data(32);
+  const std::string start = kFirstThread + "__shfl_xor_sync with mask ";
   EXPECT_EQ(error_of_kernel(wrong_mask_kernel, {1, 32}, Integers{data.data(), 0x6}),
-            "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): __shfl_xor_sync with mask 0x00000006" +
-                at(kMaskLine) + " does not name its own lane");
+            start + "0x00000006" + at(kMaskLine) + " does not name its own lane");
   EXPECT_EQ(error_of_kernel(wrong_mask_kernel, {1, 32}, Integers{data.data(), 0xffff}),
-            "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): __shfl_xor_sync with mask 0x0000ffff" +
-                at(kMaskLine) + " reads lane 16, which is not in the mask");
+            start + "0x0000ffff" + at(kMaskLine) + " reads lane 16, which is not in the mask");
 }
 
 __global__ void overrun_kernel(Integers p) {
@@ -190,12 +175,11 @@ TEST(Emulation, SharedMemoryOverrunIsAnError) {
     EXPECT_DEATH(error_of_kernel(overrun_kernel, {2, 32}, Integers{nullptr, 0}), "heap-buffer-overflow");
     return;
   }
+  const std::string start = "emulation: kernel 'planted', block (1, 0, 0): a thread wrote past the ";
   EXPECT_EQ(error_of_kernel(overrun_kernel, {2, 32, 5 * sizeof(int)}, Integers{nullptr, 5}),
-            "emulation: kernel 'planted', block (1, 0, 0): a thread wrote past the 20 bytes of shared memory, at byte "
-            "20");
+            start + "20 bytes of shared memory, at byte 20");
   EXPECT_EQ(error_of_kernel(overrun_kernel, {2, 32}, Integers{nullptr, 1023}),
-            "emulation: kernel 'planted', block (1, 0, 0): a thread wrote past the 0 bytes of shared memory, at byte "
-            "4092");
+            start + "0 bytes of shared memory, at byte 4092");
 }
 
 // Reads what it has not written; then leaves something for the next block.

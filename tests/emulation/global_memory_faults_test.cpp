@@ -9,8 +9,6 @@
 namespace foldgrad {
 namespace {
 
-std::string at(int line) { return std::string(" at ") + __FILE__ + ":" + std::to_string(line); }
-
 constexpr int kThreads = 96;
 
 alignas(32) float memory[8 * kThreads];
@@ -75,9 +73,9 @@ __global__ void load_kernel(Array p) { p.data[0] = load_pack<4>(p.data + p.n).v[
 
 TEST(GlobalMemory, MisalignmentIsAnError) {
   EXPECT_EQ(error_of_kernel(load_kernel, {1, 1}, Array{memory, 4}), "no error");
-  EXPECT_EQ(error_of_kernel(load_kernel, {1, 1}, Array{memory, 3}),
-            "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): load_pack" + at(kLoadLine) +
-                " needs an address at a multiple of 16 bytes, got one 12 past it");
+  EXPECT_EQ(
+      error_of_kernel(load_kernel, {1, 1}, Array{memory, 3}),
+      kFirstThread + "load_pack" + at(kLoadLine) + " needs an address at a multiple of 16 bytes, got one 12 past it");
 }
 
 constexpr int kUnevenLine = __LINE__ + 3;

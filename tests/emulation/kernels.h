@@ -1,13 +1,18 @@
 // Parameters of the kernels in these tests, and how the tests run them.
 #pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
 #include <functional>
 #include <numeric>
+#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "emulation/cuda_emulation.h"
 #include "engine/cuda/launch.h"
+#include "tests/engine/error_message.h"
 
 namespace foldgrad {
 
@@ -28,17 +33,25 @@ struct Integers {
 };
 
 inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::runtime_error& e) {
-    return e.what();
-  }
-  return "no error";
+  return testing::message<std::runtime_error>(action);
 }
 
 template <class Params>
 std::string error_of_kernel(void (*kernel)(Params), const Grid& grid, const Params& params) {
   return error_of([&] { launch("planted", kernel, grid, params); });
+}
+
+// How the message about a fault of the first thread begins, and how it names a line of the test's file.
+inline const std::string kFirstThread = "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): ";
+inline std::string at(int line, const std::source_location& caller = std::source_location::current()) {
+  return std::string(" at ") + caller.file_name() + ":" + std::to_string(line);
+}
+
+// ThreadSanitizer ends a process in which it has reported with exit code 66.
+template <class Run>
+void expect_race(const Run& run) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT((run(), std::exit(0)), ::testing::ExitedWithCode(66), "data race");
 }
 
 // Returns the `n` floats that the kernel leaves, in each of the three orders.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "emulation/sanitizers.h"
 #include "engine/cuda/async_copy.h"
@@ -14,8 +13,6 @@ namespace foldgrad {
 namespace {
 
 using emulation::kThreadSanitizer;
-
-std::string at(int line) { return std::string(" at ") + __FILE__ + ":" + std::to_string(line); }
 
 int count_nan(const std::vector<float>& values) {
   return int(std::count_if(values.begin(), values.end(), [](float v) { return std::isnan(v); }));
@@ -69,11 +66,7 @@ TEST(EmulationTensorCores, NoneInTheProductItself) {
 
 TEST(EmulationTensorCores, AMissingBarrierIsSeen) {
   const auto run = [] { return in_all_orders(product_kernel<Fault::no_barrier>, kProduct, 128); };
-  if (kThreadSanitizer) {  // which ends a process in which it has reported with exit code 66
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
-    EXPECT_EXIT((run(), std::exit(0)), testing::ExitedWithCode(66), "data race");
-    return;
-  }
+  if (kThreadSanitizer) return expect_race(run);
   // In ascending order the first warp has done its part, but the second has not when its first lanes load.
   for (const auto& c : run()) EXPECT_EQ(count_nan(c), 128);
 }
@@ -104,14 +97,12 @@ __global__ void load_kernel(Integers p) {
 }
 
 TEST(EmulationTensorCores, MisalignmentIsAnError) {
-  const std::string start = "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): ldmatrix" + at(kLoadLine);
-  EXPECT_EQ(error_of_kernel(load_kernel, {1, 32, 64}, Integers{nullptr, 48}), "no error");
-  EXPECT_EQ(error_of_kernel(load_kernel, {1, 32, 64}, Integers{nullptr, 8}),
-            start + " needs a multiple of 16 bytes, got byte 8 of shared memory");
-  EXPECT_EQ(error_of_kernel(load_kernel, {1, 32, 64}, Integers{nullptr, 49}),
-            start + " does not stay within the 64 bytes of shared memory");
-  EXPECT_EQ(error_of_kernel(load_kernel, {1, 32, 64}, Integers{nullptr, -16}),
-            start + " does not stay within the 64 bytes of shared memory");
+  const auto error = [](int offset) { return error_of_kernel(load_kernel, {1, 32, 64}, Integers{nullptr, offset}); };
+  const std::string start = kFirstThread + "ldmatrix" + at(kLoadLine);
+  EXPECT_EQ(error(48), "no error");
+  EXPECT_EQ(error(8), start + " needs a multiple of 16 bytes, got byte 8 of shared memory");
+  EXPECT_EQ(error(49), start + " does not stay within the 64 bytes of shared memory");
+  EXPECT_EQ(error(-16), start + " does not stay within the 64 bytes of shared memory");
 }
 
 constexpr int kAbsentLine = __LINE__ + 4;
@@ -123,8 +114,7 @@ __global__ void absent_kernel(Integers p) {
 
 TEST(EmulationTensorCores, AnAbsentLaneIsAnError) {
   EXPECT_EQ(error_of_kernel(absent_kernel, {1, 32}, Integers{nullptr, 5}),
-            "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): mma with mask 0xffffffff" +
-                at(kAbsentLine) + " waits for lane 5, which has returned");
+            kFirstThread + "mma with mask 0xffffffff" + at(kAbsentLine) + " waits for lane 5, which has returned");
   EXPECT_EQ(error_of_kernel(absent_kernel, {1, 32}, Integers{nullptr, 32}), "no error");
 }
 
