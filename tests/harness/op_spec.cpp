@@ -74,6 +74,20 @@ OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode) {
   return result;
 }
 
+OpResult results_of(const OpFunction& f, const std::vector<Tensor>& operands, const Tensor& dy, DType dtype,
+                    Device device) {
+  Tape tape;
+  std::vector<Var> vars;
+  for (const Tensor& t : operands)
+    vars.push_back(t.dtype() == DType::f64 ? tape.variable(t.to(dtype).to(device)) : tape.constant(t.to(device)));
+  const Var y = f(vars);
+  tape.backward(y, dy.to(y.dtype()).to(device));
+  OpResult result{y.value(), std::vector<Tensor>(vars.size())};
+  for (std::size_t k = 0; k < vars.size(); ++k)
+    if (operands[k].dtype() == DType::f64) result.grads[k] = tape.grad(vars[k]);
+  return result;
+}
+
 // Returns differences of fourth order, (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h. With h = 1e-4 the truncation, h^4 /
 // 30 times the fifth derivative, and the rounding, 1e-16 f / h, stay far below 1e-8 for functions of order 1, also
 // where f curves strongly.

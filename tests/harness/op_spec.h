@@ -68,6 +68,10 @@ struct OpResult {
 };
 OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = GradMode::set);
 
+// y and the gradients of the f64 operands for this dy. They are converted to `dtype`, all operands moved to the device.
+OpResult results_of(const OpFunction& f, const std::vector<Tensor>& operands, const Tensor& dy,
+                    DType dtype = DType::f64, Device device = Device::cpu);
+
 // The dy of run_case: random, since with a sum as loss a wrong backward can look right, and exact in every precision.
 Tensor cotangent(const Shape& shape);
 

@@ -15,12 +15,9 @@ namespace {
 // y and the gradients of q, k and v for one dy.
 std::vector<Tensor> run(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, DType dtype,
                         Device device = Device::cpu) {
-  Tape tape;
-  std::vector<Var> v;
-  for (const Tensor& t : in) v.push_back(tape.variable(t.to(dtype).to(device)));
-  const Var y = attend(v, options, rows);
-  tape.backward(y, cotangent(y.shape()).to(dtype).to(device));
-  return {y.value(), tape.grad(v[0]), tape.grad(v[1]), tape.grad(v[2])};
+  const OpResult all =
+      results_of([&](auto& v) { return attend(v, options, rows); }, in, cotangent(in[0].shape()), dtype, device);
+  return {all.y, all.grads[0], all.grads[1], all.grads[2]};
 }
 
 // With q . k = (ln 3 / 2, 0) and scale 2: p = (3/4, 1/4), y = 7, and with dy = 1: delta = 7, ds = (3/4 1, 1/4 (-3)).
@@ -89,17 +86,9 @@ void expect_formulas(const Sizes& s, const AttentionOptions& options, Lengths le
 
 // Around the blocks of up to 80, and the 64 of kernels, with heads of whole vectors and others.
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlocks) {
-  for (const auto& [queries, keys] : std::vector<std::pair<std::int64_t, std::int64_t>>{{64, 65},
-                                                                                        {65, 64},
-                                                                                        {79, 80},
-                                                                                        {80, 80},
-                                                                                        {81, 80},
-                                                                                        {80, 81},
-                                                                                        {161, 160},
-                                                                                        {1, 200},
-                                                                                        {200, 1},
-                                                                                        {70, 130},
-                                                                                        {130, 70}})
+  const std::pair<std::int64_t, std::int64_t> lengths[] = {
+      {64, 65}, {65, 64}, {79, 80}, {80, 80}, {81, 80}, {80, 81}, {161, 160}, {1, 200}, {200, 1}, {70, 130}, {130, 70}};
+  for (const auto& [queries, keys] : lengths)
     for (std::int64_t width : {16, 33})
       for (bool causal : {false, true})
         expect_formulas({1, queries, keys, 2, width}, with(2, causal, causal ? 0 : 0.3), Lengths::padded);
@@ -129,16 +118,12 @@ TEST(Attention, ATT_3_ATT_6_OtherSegmentsChangeNothing) {
         Rows alone = rows;
         alone.queries = Segments({rows.queries.room(b)});
         alone.keys = Segments({rows.keys.room(b)});
-        const std::vector<Tensor> own{part(in[0], rows.queries), part(in[1], rows.keys), part(in[2], rows.keys)};
-        Tape tape;
-        std::vector<Var> v;
-        for (const Tensor& t : own) v.push_back(tape.variable(t.to(dtype).to(device)));
-        const Var y = attend(v, with(2, true), alone);
-        tape.backward(y, part(cotangent(in[0].shape()), rows.queries).to(dtype).to(device));
-        EXPECT_TRUE(identical(y.value(), part(all[0], rows.queries))) << b << " on " << name(device);
-        for (int k : {0, 1, 2})
-          EXPECT_TRUE(
-              identical(tape.grad(v[std::size_t(k)]), part(all[std::size_t(k + 1)], k ? rows.keys : rows.queries)))
+        const OpResult own = results_of([&](auto& v) { return attend(v, with(2, true), alone); },
+                                        {part(in[0], rows.queries), part(in[1], rows.keys), part(in[2], rows.keys)},
+                                        part(cotangent(in[0].shape()), rows.queries), dtype, device);
+        EXPECT_TRUE(identical(own.y, part(all[0], rows.queries))) << b << " on " << name(device);
+        for (std::size_t k : {0, 1, 2})
+          EXPECT_TRUE(identical(own.grads[k], part(all[k + 1], k ? rows.keys : rows.queries)))
               << b << ", operand " << k << " on " << name(device);
       }
     }

@@ -198,18 +198,16 @@ TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
 TEST_P(AttentionTensorCores, ATT_3_ATT_4_DropWhatTheCpuDrops) {
   for (const std::int64_t keys : {27, 32}) {
     const std::int64_t queries = 29, width = GetParam();
-    Tensor zero = Tensor::zeros({queries, width}, DType::bf16), k = Tensor::zeros({keys, width}, DType::bf16),
-           v = k.clone(), dy = zero.clone();
-    for (std::int64_t j = 0; j < keys; ++j) v.data<bf16>()[j * width + j] = bf16(1.0f);
-    for (std::int64_t i = 0; i < queries; ++i) dy.data<bf16>()[i * width + i] = bf16(1.0f);
-    Tape tape;
-    std::vector<Var> vars;
-    for (const Tensor& t : {zero, k, v}) vars.push_back(tape.variable(t.to(Device::cuda)));
+    const Tensor zero = Tensor::zeros({queries, width}, DType::f64), k = Tensor::zeros({keys, width}, DType::f64),
+                 v = k.clone(), dy = zero.clone();
+    for (std::int64_t j = 0; j < keys; ++j) v.data<double>()[j * width + j] = 1;
+    for (std::int64_t i = 0; i < queries; ++i) dy.data<double>()[i * width + i] = 1;
     const AttentionOptions options = with(1, false, 0.5);
-    const Var y = attend(vars, options, Rows({1, queries, keys, 1, width}, Lengths::equal));
-    tape.backward(y, dy.to(Device::cuda));
-    const std::vector<float> got_y = y.value().to(Device::cpu).to(DType::f32).values<float>();
-    const std::vector<float> got_dv = tape.grad(vars[2]).to(Device::cpu).to(DType::f32).values<float>();
+    const Rows rows({1, queries, keys, 1, width}, Lengths::equal);
+    const OpResult got = results_of([&](auto& vars) { return attend(vars, options, rows); }, {zero, k, v}, dy,
+                                    DType::bf16, Device::cuda);
+    const std::vector<float> got_y = got.y.to(DType::f32).values<float>(),
+                             got_dv = got.grads[2].to(DType::f32).values<float>();
     int dropped = 0;
     for (std::int64_t i = 0; i < queries; ++i)
       for (std::int64_t j = 0; j < keys; ++j) {

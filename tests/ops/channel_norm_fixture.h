@@ -35,16 +35,12 @@ struct ChannelResult {
 inline ChannelResult step(const ChannelNormOptions& o, const ChannelNormState& state, const std::vector<double>& x,
                           const std::vector<double>& dy, double gamma = 1, double beta = 0,
                           std::optional<std::int64_t> counted = {}) {
-  const std::int64_t P = std::int64_t(x.size());
-  const Device device = state.iters.device();
-  Tape tape;
-  const Var xv = tape.variable(Tensor::of({P, 1}, x, device)),
-            g = tape.variable(Tensor::of<double>({1}, {gamma}, device)),
-            b = tape.variable(Tensor::of<double>({1}, {beta}, device));
-  const Var y = channel_norm(xv, g, b, state, o, true, counted);
-  tape.backward(y, Tensor::of({P, 1}, dy, device));
-  return {y.value().values<double>(), tape.grad(xv).values<double>(), tape.grad(g).values<double>(),
-          tape.grad(b).values<double>()};
+  const Shape column{std::int64_t(x.size()), 1};
+  const OpResult all = results_of([&](auto& v) { return channel_norm(v[0], v[1], v[2], state, o, true, counted); },
+                                  {numbers(column, x), numbers({1}, {gamma}), numbers({1}, {beta})},
+                                  numbers(column, dy), DType::f64, state.iters.device());
+  return {all.y.values<double>(), all.grads[0].values<double>(), all.grads[1].values<double>(),
+          all.grads[2].values<double>()};
 }
 // The copy shares no buffer.
 inline ChannelNormState copy_of(ChannelNormState state) {
@@ -74,11 +70,9 @@ struct Layer {
   }
   // y and dx.
   std::pair<Tensor, Tensor> step(const Tensor& x, const Tensor& dy, std::optional<std::int64_t> counted = {}) const {
-    Tape tape;
-    const Var xv = tape.variable(x.to(gamma.dtype()).to(gamma.device()));
-    const Var y = forward(tape, xv, counted);
-    tape.backward(y, dy.to(gamma.dtype()).to(gamma.device()));
-    return {y.value(), tape.grad(xv)};
+    const OpResult all = results_of([&](auto& v) { return forward(v[0].tape(), v[0], counted); }, {x.to(DType::f64)},
+                                    dy, gamma.dtype(), gamma.device());
+    return {all.y, all.grads[0]};
   }
 };
 

@@ -48,15 +48,15 @@ class Histories {
   std::mt19937 rng_;
 };
 
-inline Tensor matrix(const Columns& columns, Device device) {
+inline Tensor matrix(const Columns& columns) {
   const std::int64_t C = std::int64_t(columns.size()), P = std::int64_t(columns[0].size());
   std::vector<double> values(P * C);
   for (std::int64_t c = 0; c < C; ++c)
     for (std::int64_t p = 0; p < P; ++p) values[p * C + c] = double(columns[c][p]);
-  return Tensor::of({P, C}, values, device);
+  return Tensor::of({P, C}, values);
 }
-inline Tensor vector(const Column& column, Device device) {
-  return Tensor::of({std::int64_t(column.size())}, std::vector<double>(column.begin(), column.end()), device);
+inline Tensor vector(const Column& column) {
+  return Tensor::of({std::int64_t(column.size())}, std::vector<double>(column.begin(), column.end()));
 }
 
 // Compares; a value that is infinite or NaN in the model may be either in the operation.

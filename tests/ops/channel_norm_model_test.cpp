@@ -116,16 +116,15 @@ Reached follow(unsigned seed, Device device) {
     const std::vector<int> real = random.counted(P, padded);
     const ModelStep want = model.step(x, dy, real, gamma, beta);
     if (want.close_call) break;
-    Tape tape;
-    const Var xv = tape.variable(matrix(x, device)), g = tape.variable(vector(gamma, device)),
-              b = tape.variable(vector(beta, device));
-    const Var y = channel_norm(xv, g, b, state, options, /*training=*/true, std::count(real.begin(), real.end(), 1));
-    tape.backward(y, matrix(dy, device));
+    const std::int64_t counted = std::count(real.begin(), real.end(), 1);
+    const OpResult got =
+        results_of([&](auto& v) { return channel_norm(v[0], v[1], v[2], state, options, /*training=*/true, counted); },
+                   {matrix(x), vector(gamma), vector(beta)}, matrix(dy), DType::f64, device);
     const std::string at = fmt::format("history {}, step {}: ", seed, s + 1);
-    compare(at + "y", y.value(), rows_of(want.y));
-    compare(at + "dx", tape.grad(xv), rows_of(want.dx));
-    compare(at + "dgamma", tape.grad(g), want.dgamma);
-    compare(at + "dbeta", tape.grad(b), want.dbeta);
+    compare(at + "y", got.y, rows_of(want.y));
+    compare(at + "dx", got.grads[0], rows_of(want.dx));
+    compare(at + "dgamma", got.grads[1], want.dgamma);
+    compare(at + "dbeta", got.grads[2], want.dbeta);
     compare_state(at, state, model);
     count(reached, options, want, padded);
   }

@@ -197,15 +197,12 @@ RC_GTEST_PROP(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_EqualTheDefinition
             padding = *rc::gen::inRange(0, 3), Kh = *rc::gen::inRange(1, H + 1), Kw = *rc::gen::inRange(1, W + 1);
   const Options options{stride, padding, Activation::silu};
   const std::vector<Tensor> operands{randn({B, H, W, C}, 1), randn({O, C, Kh, Kw}, 2), randn({O}, 3)};
+  const OpCase c{.operands = operands, .f = conv_of(options)};
   for (Device device : devices()) {
-    Tape tape;
-    std::vector<Var> v;
-    for (const Tensor& t : operands) v.push_back(tape.variable(t.to(device)));
-    const Var y = conv2d_channels_last(v[0], v[1], v[2], options);
-    tape.backward(y, cotangent(y.shape()).to(device));
-    const std::vector<Tensor> want = definition(operands, y.shape(), options);
-    RC_ASSERT(bool(close(y.value(), want[0], 1e-12)));
-    for (std::size_t i = 0; i < 3; ++i) RC_ASSERT(bool(close(tape.grad(v[i]), want[i + 1], 1e-12)));
+    const OpResult got = run_case(c, DType::f64, device);
+    const std::vector<Tensor> want = definition(operands, got.y.shape(), options);
+    RC_ASSERT(bool(close(got.y, want[0], 1e-12)));
+    for (std::size_t i = 0; i < 3; ++i) RC_ASSERT(bool(close(got.grads[i], want[i + 1], 1e-12)));
   }
 }
 

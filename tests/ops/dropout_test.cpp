@@ -76,11 +76,8 @@ TEST(Dropout, DO_1_DO_2_DO_3_FollowTheBits) {
   const std::int64_t n = 5000;  // more than a block of the CPU's loop
   const Tensor x = randn({n}, 1);
   for (Device device : devices()) {
-    Tape tape;
-    const Var v = tape.variable(x.to(device));
-    const Var y = dropout(v, 0.75, kRandom);
-    tape.backward(y, x.to(device));
-    const std::vector<double> got = y.value().values<double>(), grad = tape.grad(v).values<double>();
+    const OpResult all = results_of(dropout_of(0.75), {x}, x, DType::f64, device);
+    const std::vector<double> got = all.y.values<double>(), grad = all.grads[0].values<double>();
     for (std::int64_t i = 0; i < n; ++i) {
       const bool keep = kRandom.bits16(std::uint64_t(i)) >= 0xC000u;
       EXPECT_EQ(got[std::size_t(i)], keep ? 4 * x.data<double>()[i] : 0) << i;
@@ -196,19 +193,6 @@ const RegisterOp kSpec({
     .bf16_roundoffs = 16,  // sums of 70 rows
 });
 
-struct Results {
-  Tensor y, dx, dbias;
-};
-template <class F>
-Results run(const F& f, std::int64_t rows, std::int64_t columns, DType dtype, Device device) {
-  Tape tape;
-  const Var x = tape.variable(randn({rows, columns}, 1).to(dtype).to(device)),
-            bias = tape.variable(randn({columns}, 2).to(dtype).to(device));
-  const Var y = f(x, bias);
-  tape.backward(y, randn({rows, columns}, 3).to(dtype).to(device));
-  return {y.value().to(Device::cpu), tape.grad(x).to(Device::cpu), tape.grad(bias).to(Device::cpu)};
-}
-
 // Compilers for GPUs join the product of a term with the sum of dbias as they see fit, hence its tolerance there: half
 // an epsilon for each of 20 terms of size 3 or less.
 TEST(BiasActivationDropout, ACT_9_HasTheBitsOfTwoOperations) {
@@ -216,19 +200,19 @@ TEST(BiasActivationDropout, ACT_9_HasTheBitsOfTwoOperations) {
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
       for (Activation a : kActivations)
         for (auto [rows, columns] : {std::pair{1, 1}, {5, 33}, {9, 64}, {20, 264}}) {
-          const Results want =
-              run([&](const Var& x, const Var& b) { return dropout(bias_activation(x, b, a), 0.3, kRandom); }, rows,
-                  columns, dtype, device);
-          const Results got =
-              run([&](const Var& x, const Var& b) { return bias_activation_dropout(x, b, a, 0.3, kRandom); }, rows,
-                  columns, dtype, device);
+          const auto run = [&](const OpFunction& f) {
+            return results_of(f, {randn({rows, columns}, 1), randn({columns}, 2)}, randn({rows, columns}, 3), dtype,
+                              device);
+          };
+          const OpResult want = run([&](auto&v) { return dropout(bias_activation(v[0], v[1], a), 0.3, kRandom); }),
+                         got = run([&](auto&v) { return bias_activation_dropout(v[0], v[1], a, 0.3, kRandom); });
           const std::string what =
               fmt::format("{} of {} on {}, [{}, {}]", name(a), name(dtype), name(device), rows, columns);
           EXPECT_TRUE(identical(got.y, want.y)) << what;
-          EXPECT_TRUE(identical(got.dx, want.dx)) << what;
+          EXPECT_TRUE(identical(got.grads[0], want.grads[0])) << what;
           const double epsilon = dtype == DType::f64 ? 0x1p-52 : dtype == DType::f32 ? 0x1p-23 : 0x1p-7;
-          EXPECT_TRUE(device == Device::cpu ? identical(got.dbias, want.dbias)
-                                            : close(got.dbias, want.dbias, 30 * epsilon))
+          EXPECT_TRUE(device == Device::cpu ? identical(got.grads[1], want.grads[1])
+                                            : close(got.grads[1], want.grads[1], 30 * epsilon))
               << what;
         }
 }

@@ -64,6 +64,8 @@ TEST(MaxPool2d, POOL_1_POOL_2_WorkedByHand) {
                  pool_of({.kernel = 3, .stride = 2, .padding = 1}));
 }
 
+const OpFunction kThree = pool_of({.kernel = 3, .stride = 1, .padding = 1});
+
 // Returns [y, dx] of a row of three neighbours for dy = 1, 2, 4, ... in the last of so many channels, which are all
 // equal.
 std::vector<std::vector<double>> of_row(const std::vector<double>& row, DType dtype, Device device, int channels) {
@@ -74,12 +76,9 @@ std::vector<std::vector<double>> of_row(const std::vector<double>& row, DType dt
     powers.insert(powers.end(), channels, std::ldexp(1, i));
   }
   const Shape shape{1, 1, n, channels};
-  Tape tape;
-  const Var x = tape.variable(Tensor::of<double>(shape, values).to(dtype).to(device));
-  const Var y = max_pool2d(x, {.kernel = 3, .stride = 1, .padding = 1});
-  tape.backward(y, Tensor::of<double>(shape, powers).to(dtype).to(device));
+  const OpResult results = results_of(kThree, {numbers(shape, values)}, numbers(shape, powers), dtype, device);
   std::vector<std::vector<double>> last;
-  for (const Tensor& all : {y.value(), tape.grad(x)}) {
+  for (const Tensor& all : {results.y, results.grads[0]}) {
     last.emplace_back();
     for (int i = 1; i <= n; ++i) last.back().push_back(all.to(DType::f64).values<double>()[i * channels - 1]);
   }
@@ -102,13 +101,9 @@ TEST(MaxPool2d, POOL_1_TheFirstNaNWinsAndMinusInfinityIsAValue) {
 
 // 1e8 + 1 is 1e8 in f32: the sum tells in which order the places came.
 TEST(MaxPool2d, POOL_2_SumsInTheOrderOfPlaces) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<float>({1, 1, 3, 1}, {0, 9, 0}, device));
-    const Var y = max_pool2d(x, {.kernel = 3, .stride = 1, .padding = 1});
-    tape.backward(y, Tensor::of<float>({1, 1, 3, 1}, {1e8f, -1e8f, 1}, device));
-    EXPECT_EQ(tape.grad(x).values<float>(), (std::vector<float>{0, 1, 0}));
-  }
+  const Tensor x = numbers({1, 1, 3, 1}, {0, 9, 0}), dy = numbers({1, 1, 3, 1}, {1e8, -1e8, 1});
+  for (Device device : devices())
+    EXPECT_EQ(results_of(kThree, {x}, dy, DType::f32, device).grads[0].values<float>(), (std::vector<float>{0, 1, 0}));
 }
 
 // Against the definition, every maximum sending its dy back. Whole numbers from few, so that many are equal.
