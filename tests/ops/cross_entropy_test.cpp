@@ -12,13 +12,20 @@
 namespace foldgrad::testing {
 namespace {
 
+// Of logits and targets, or of logits, two targets and the share of the first.
+OpFunction cross_entropy_of(const CrossEntropyOptions& options) {
+  return [=](auto& v) {
+    return v.size() == 2 ? cross_entropy(v[0], v[1], options) : cross_entropy(v[0], v[1], v[2], v[3], options);
+  };
+}
+
 // Every third target is ignored.
 OpCase cross_entropy_case(Shape shape, double eps, Reduction reduction) {
   const Tensor targets = random_ids(shape.without(-1), shape[-1], 4);
   for (std::int64_t n = 2; n < targets.size(); n += 3) targets.data<std::int64_t>()[n] = -100;
   return {.label = fmt::format("{}, smoothing {}, {}", shape, eps, reduction == Reduction::sum ? "sum" : "mean"),
           .operands = {randn(shape, 1, 2), targets},
-          .f = [=](auto& v) { return cross_entropy(v[0], v[1], {.label_smoothing = eps, .reduction = reduction}); }};
+          .f = cross_entropy_of({.label_smoothing = eps, .reduction = reduction})};
 }
 
 // In every third row of two targets they are the same class; every fourth has the whole share on one side. Of ignored
@@ -33,9 +40,6 @@ OpCase two_targets_case(Shape shape, double eps, Reduction reduction) {
   }
   c.label += ", two targets";
   c.operands.insert(c.operands.end(), {second, lambda});
-  c.f = [=](const std::vector<Var>& v) {
-    return cross_entropy(v[0], v[1], v[2], v[3], {.label_smoothing = eps, .reduction = reduction});
-  };
   return c;
 }
 
@@ -94,9 +98,14 @@ const RegisterOp kCrossEntropy({
     .bf16_roundoffs = 16,
 });
 
-double loss_of(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options, Device device) {
-  Tape tape;
-  return cross_entropy(tape.constant(logits.to(device)), tape.constant(targets.to(device)), options).value().item();
+OpResult result_of(const Tensor& logits, std::vector<Tensor> targets, const CrossEntropyOptions& options = {},
+                   Device device = Device::cpu, DType dtype = DType::f64) {
+  targets.insert(targets.begin(), logits);
+  return results_of(cross_entropy_of(options), targets, Tensor::full({}, 1, DType::f64), dtype, device);
+}
+double loss_of(const Tensor& logits, const std::vector<Tensor>& targets, const CrossEntropyOptions& options = {},
+               Device device = Device::cpu, DType dtype = DType::f64) {
+  return result_of(logits, targets, options, device, dtype).y.item();
 }
 
 // p = (1/8, 2/8, 5/8), target 1, eps = 1/2, so eps_i = 1/4 and the target distribution is (1/4, 1/2, 1/4).
@@ -106,46 +115,47 @@ TEST(CrossEntropy, CE_1_CE_2_CE_3_CE_4_WorkedByHand) {
   const Tensor logits = numbers({3, 3}, {0, std::log(2), std::log(5), 7, 8, 9, 4, 4, 4}), targets = ids({1, 2, 0});
   const double first = std::log(8) / 4 + std::log(4) / 2 + std::log(1.6) / 4, third = std::log(3);
   CrossEntropyOptions options{.label_smoothing = 0.5, .ignore_index = 2};
-  const OpFunction f = [&](auto& v) { return cross_entropy(v[0], v[1], options); };
   expect_by_hand({.operands = {logits, targets},
                   .y = {(first + third) / 2},
                   .dy = {1},
                   .gradients = {{-1 / 16., -1 / 8., 3 / 16., 0, 0, 0, (1 / 3. - 0.5) / 2, 1 / 24., 1 / 24.}},
                   .tolerance = 1e-15},
-                 f);
+                 cross_entropy_of(options));
   options.reduction = Reduction::sum;
-  expect_by_hand({.operands = {logits, targets}, .y = {first + third}, .tolerance = 1e-15}, f);
+  expect_by_hand({.operands = {logits, targets}, .y = {first + third}, .tolerance = 1e-15}, cross_entropy_of(options));
 }
 
 TEST(CrossEntropy, CE_3_NothingCountedGivesZeros) {
   for (Reduction reduction : {Reduction::sum, Reduction::mean})
     expect_by_hand(
         {.operands = {randn({2, 4}, 1), ids({-100, -100})}, .y = {0}, .dy = {1}, .gradients = {std::vector<double>(8)}},
-        [&](auto& v) { return cross_entropy(v[0], v[1], {.label_smoothing = 0.1, .reduction = reduction}); });
+        cross_entropy_of({.label_smoothing = 0.1, .reduction = reduction}));
 }
 
 // Far from zero the loss keeps its digits, in f32 and for f32 losses of bf16 logits.
 TEST(CrossEntropy, CE_1_LargeLogits) {
-  const Tensor logits = Tensor::of<double>({1, 3}, {-1e4, 1e4, 1e4}), target = Tensor::of<std::int64_t>({1}, {1});
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
-      EXPECT_NEAR(loss_of(logits.to(dtype), target, {}, device), std::log(2), 1e-7);
+      EXPECT_NEAR(loss_of(numbers({1, 3}, {-1e4, 1e4, 1e4}), {ids({1})}, {}, device, dtype), std::log(2), 1e-7);
 }
 
 TEST(CrossEntropy, CE_2_ClassesOfMinusInfinityAreAllowedWithoutSmoothing) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const Tensor logits = Tensor::of<double>({1, 3}, {-infinity, 1, 1}), target = Tensor::of<std::int64_t>({1}, {1});
+  const Tensor logits = numbers({1, 3}, {-infinity, 1, 1});
   for (Device device : devices()) {
-    EXPECT_NEAR(loss_of(logits, target, {}, device), std::log(2), 1e-15);
-    EXPECT_EQ(loss_of(logits, target, {.label_smoothing = 0.1}, device), infinity);
+    EXPECT_NEAR(loss_of(logits, {ids({1})}, {}, device), std::log(2), 1e-15);
+    EXPECT_EQ(loss_of(logits, {ids({1})}, {.label_smoothing = 0.1}, device), infinity);
   }
 }
 
-TEST(CrossEntropy, TargetsOutsideMakeTheLossNaNOnCuda) {
+TEST(CrossEntropy, CE_5_TargetsOutsideMakeTheLossNaNOnCuda) {
   if (!cuda_available()) GTEST_SKIP() << "no CUDA";
-  for (std::int64_t outside : {-1, 3})
+  const Tensor logits = Tensor::zeros({2, 3}, DType::f64);
+  for (std::int64_t outside : {-1, 3}) {
+    EXPECT_TRUE(std::isnan(loss_of(logits, {ids({0, outside})}, {}, Device::cuda, DType::f32)));
     EXPECT_TRUE(std::isnan(
-        loss_of(Tensor::zeros({2, 3}, DType::f32), Tensor::of<std::int64_t>({2}, {0, outside}), {}, Device::cuda)));
+        loss_of(logits, {ids({0, 1}), ids({0, outside}), shares({0.5, 0.5})}, {}, Device::cuda, DType::f32)));
+  }
 }
 
 // Beside the logits there is their gradient and a few numbers per row, and no second matrix of probabilities.
@@ -207,8 +217,60 @@ RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
   for (std::int64_t v = 0; v < V; ++v)
     want -= (v == t ? 1 - eps : eps / double(V - 1)) * (z.data<double>()[v] - std::log(sum));
   for (std::int64_t v = 0; v < V; ++v) z.data<double>()[v] += shift;
-  const double got = loss_of(z, Tensor::of<std::int64_t>({1}, {t}), {.label_smoothing = eps}, Device::cpu);
+  const double got = loss_of(z, {ids({t})}, {.label_smoothing = eps});
   RC_ASSERT(std::abs(got - want) <= 1e-11 * (1 + std::abs(want)));
+}
+
+// p = (1/8, 2/8, 5/8) with the classes 1 and 2, p = 1/3 everywhere with 2 and 0, the first row with 1 twice, and one
+// that is ignored. eps = 1/2, so eps_i = 1/4 and a class has 1/4 of its share beside 1/4.
+TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
+  const double ln2 = std::log(2), ln5 = std::log(5), ln8 = std::log(8), ln3 = std::log(3);
+  const Tensor logits = numbers({4, 3}, {0, ln2, ln5, 4, 4, 4, 0, ln2, ln5, 1, 2, 3});
+  const std::vector<Tensor> targets = {ids({1, 2, 1, -100}), ids({2, 0, 1, 99}), shares({0.25, 0.5, 0.75, 9})};
+  const double of_1 = ln8 / 4 + 2 * ln2 / 2 + (ln8 - ln5) / 4, of_2 = ln8 / 4 + 2 * ln2 / 4 + (ln8 - ln5) / 2;
+  const Tensor dz = numbers({4, 3}, {-1 / 8., -1 / 16., 3 / 16., 1 / 3. - 3 / 8., 1 / 3. - 1 / 4., 1 / 3. - 3 / 8.,
+                                     -1 / 8., -1 / 4., 3 / 8., 0, 0, 0});
+  for (Device device : devices()) {
+    const OpResult got = result_of(logits, targets, {.label_smoothing = 0.5, .reduction = Reduction::sum}, device);
+    EXPECT_NEAR(got.y.item(), 0.25 * of_1 + 0.75 * of_2 + ln3 + of_1, 1e-15 * 8);
+    EXPECT_TRUE(close(got.grads[0], dz, 1e-15));
+    EXPECT_NEAR(loss_of(logits, targets, {.label_smoothing = 0.5}, device), got.y.item() / 3, 1e-15);
+  }
+}
+
+// With all of the share on one side the bits are those of one target, and the other class may be of logit -infinity.
+TEST(CrossEntropy, CE_5_CE_6_AWholeShareIsOneTarget) {
+  Tensor logits = randn({20, 7}, 1, 3);
+  for (int n = 0; n < 20; ++n) logits.data<double>()[7 * n + 6] = -std::numeric_limits<double>::infinity();
+  const Tensor of_six = random_ids({20}, 6, 2), last = Tensor::full({20}, 6, DType::i64);
+  for (Device device : devices())
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      const auto result = [&](const std::vector<Tensor>& targets) {
+        return result_of(logits, targets, {}, device, dtype);
+      };
+      const OpResult want = result({of_six});
+      for (const OpResult& got : {result({of_six, last, Tensor::full({20}, 1, DType::f32)}),
+                                  result({last, of_six, Tensor::full({20}, 0, DType::f32)})}) {
+        EXPECT_TRUE(std::isfinite(got.y.item()));
+        EXPECT_TRUE(identical(got.y, want.y));
+        EXPECT_TRUE(identical(got.grads[0], want.grads[0]));
+      }
+    }
+}
+
+// Losses and gradients are linear in the target distribution.
+RC_GTEST_PROP(CrossEntropy, CE_5_CE_6_MixTwoLosses, ()) {
+  const auto V = *rc::gen::inRange<std::int64_t>(2, 80);
+  const float lambda = float(*rc::gen::inRange(0, 101)) / 100;
+  const Tensor z = randn({1, V}, *rc::gen::inRange(0u, 1000u), 3);
+  const Tensor t = ids({*rc::gen::inRange<std::int64_t>(0, V)}), u = ids({*rc::gen::inRange<std::int64_t>(0, V)});
+  const CrossEntropyOptions options{.label_smoothing = *rc::gen::element(0.0, 0.1, 0.9)};
+  const OpResult a = result_of(z, {t}, options), b = result_of(z, {u}, options),
+                 got = result_of(z, {t, u, shares({lambda})}, options);
+  const auto mixed = [&](double x, double y) { return double(lambda) * x + (1 - double(lambda)) * y; };
+  RC_ASSERT(std::abs(got.y.item() - mixed(a.y.item(), b.y.item())) <= 1e-13 * (1 + got.y.item()));
+  const auto dz = [](const OpResult& of, std::int64_t v) { return of.grads[0].data<double>()[v]; };
+  for (std::int64_t v = 0; v < V; ++v) RC_ASSERT(std::abs(dz(got, v) - mixed(dz(a, v), dz(b, v))) <= 1e-15 * 4);
 }
 
 }  // namespace
