@@ -17,7 +17,7 @@
 #include "ops/scale_norm/scale_norm.h"
 #include "ops/softmax/softmax.h"
 #include "ops/weighted_pool/weighted_pool.h"
-#include "tests/harness/compare.h"
+#include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -58,66 +58,46 @@ class TextOperands final : public OnnxOperands {
   const Node& node_;
 };
 
-std::string onnx_of(const std::function<Var(Tape&)>& operation) {
+// `text` is what f records for operands x0, x1, ... of these shapes.
+void expect_onnx(const std::string& text, const std::vector<Shape>& shapes, const OpFunction& f) {
   Tape tape;
-  operation(tape);
+  std::vector<Var> x;
+  for (const Shape& shape : shapes) x.push_back(tape.variable(Tensor::zeros(shape, DType::f32)));
+  f(x);
   TextGraph graph;
-  return tape.nodes().back()->onnx(graph, TextOperands(tape));
+  EXPECT_EQ(tape.nodes().back()->onnx(graph, TextOperands(tape)), text);
 }
-Var x(Tape& t, const Shape& shape) { return t.variable(Tensor::zeros(shape, DType::f32)); }
 
 TEST(Onnx, OperationsThatMove) {
-  EXPECT_EQ(onnx_of([](Tape& t) { return permute(x(t, {2, 3, 4}), {0, 2, 1}); }), "Transpose(x0, perm=[0, 2, 1])");
-  EXPECT_EQ(onnx_of([](Tape& t) { return reshape(x(t, {2, 3, 4}), {6, 4}); }), "Reshape(x0, [-1, 4])");
-  EXPECT_EQ(onnx_of([](Tape& t) { return slice(x(t, {2, 5}), 1, 2, 4); }), "Slice(x0, [2], [4], [1])");
-  EXPECT_EQ(onnx_of([](Tape& t) {
-              return flip(x(t, {2, 5}), 1);
-            }),
-            "Slice(x0, [-1], [-9223372036854775808], [1], [-1])");
-  EXPECT_EQ(onnx_of([](Tape& t) {
-              const Var a = x(t, {2, 5}), b = x(t, {2, 3});
-              return concat({a, b}, 1);
-            }),
-            "Concat(x0, x1, axis=1)");
+  const std::vector<int> axes{0, 2, 1};
+  expect_onnx("Transpose(x0, perm=[0, 2, 1])", {{2, 3, 4}}, [&](auto& x) { return permute(x[0], axes); });
+  const std::vector<std::int64_t> sizes{6, 4};
+  expect_onnx("Reshape(x0, [-1, 4])", {{2, 3, 4}}, [&](auto& x) { return reshape(x[0], sizes); });
+  expect_onnx("Slice(x0, [2], [4], [1])", {{2, 5}}, [](auto& x) { return slice(x[0], 1, 2, 4); });
+  expect_onnx("Slice(x0, [-1], [-9223372036854775808], [1], [-1])", {{2, 5}}, [](auto& x) { return flip(x[0], 1); });
+  expect_onnx("Concat(x0, x1, axis=1)", {{2, 5}, {2, 3}}, [](auto& x) { return concat(x, 1); });
 }
 
 TEST(Onnx, OperationsThatCompute) {
-  EXPECT_EQ(onnx_of([](Tape& t) {
-              const Var a = x(t, {2, 3}), W = x(t, {4, 3}), b = x(t, {4});
-              return linear(a, W, b);
-            }),
-            "Add(MatMul(x0, x1^T), x2)");
-  EXPECT_EQ(onnx_of([](Tape& t) {
-              const Var a = x(t, {2, 3}), b = x(t, {3});
-              return bias_activation(a, b, Activation::silu);
-            }),
-            "Mul(Add(x0, x1), Sigmoid(Add(x0, x1)))");
-  EXPECT_EQ(onnx_of([](Tape& t) {
-              const Var a = x(t, {2, 3}), b = x(t, {3}), c = x(t, {2, 3});
-              return bias_dropout_residual(a, b, c, 0, {});
-            }),
-            "Add(x2, Add(x0, x1))");
-  EXPECT_EQ(onnx_of([](Tape& t) {
-              const Var table = x(t, {5, 3});
-              return embedding(table, t.constant(random_ids({2, 2}, 5, 1)), 2);
-            }),
-            "Mul(Gather(x0, x1), 2)");
-  EXPECT_EQ(onnx_of([](Tape& t) {
-              return unit_rows(x(t, {2, 3}), 0.5);
-            }),
-            "Div(x0, Max(ReduceL2(x0, axes=[-1], keepdims=1), 0.5))");
-  EXPECT_EQ(onnx_of([](Tape& t) { return mean_pool(x(t, {2, 3, 4})); }), "ReduceMean(x0, axes=[1], keepdims=0)");
-  EXPECT_EQ(onnx_of([](Tape& t) {
-              const Var a = x(t, {2, 3, 4}), w = x(t, {2, 3});
-              return weighted_pool(a, w);
-            }),
-            "Squeeze(MatMul(Unsqueeze(x1, [1]), x0), [1])");
+  expect_onnx("Add(MatMul(x0, x1^T), x2)", {{2, 3}, {4, 3}, {4}}, [](auto& x) { return linear(x[0], x[1], x[2]); });
+  expect_onnx("Mul(Add(x0, x1), Sigmoid(Add(x0, x1)))", {{2, 3}, {3}},
+              [](auto& x) { return bias_activation(x[0], x[1], Activation::silu); });
+  expect_onnx("Add(x2, Add(x0, x1))", {{2, 3}, {3}, {2, 3}},
+              [](auto& x) { return bias_dropout_residual(x[0], x[1], x[2], 0, {}); });
+  const Tensor ids = random_ids({2, 2}, 5, 1);
+  expect_onnx("Mul(Gather(x0, x1), 2)", {{5, 3}},
+              [&](auto& x) { return embedding(x[0], x[0].tape().constant(ids), 2); });
+  expect_onnx("Div(x0, Max(ReduceL2(x0, axes=[-1], keepdims=1), 0.5))", {{2, 3}},
+              [](auto& x) { return unit_rows(x[0], 0.5); });
+  expect_onnx("ReduceMean(x0, axes=[1], keepdims=0)", {{2, 3, 4}}, [](auto& x) { return mean_pool(x[0]); });
+  expect_onnx("Squeeze(MatMul(Unsqueeze(x1, [1]), x0), [1])", {{2, 3, 4}, {2, 3}},
+              [](auto& x) { return weighted_pool(x[0], x[1]); });
 }
 
 TEST(Onnx, OperationsWithoutNodes) {
-  EXPECT_EQ(message_of([] { onnx_of([](Tape& t) {
-                              return sum(x(t, {2, 3}));
-                            }); }),
+  EXPECT_EQ(message_of([] {
+              expect_onnx("", {{2, 3}}, [](auto& x) { return sum(x[0]); });
+            }),
             "onnx: sum is not known as nodes of ONNX");
 }
 
