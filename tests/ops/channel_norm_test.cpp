@@ -22,20 +22,15 @@ struct Setting {
 };
 
 // Every evaluation begins with a state of its own. Without it, differences would see the state move.
-OpCase channel_case(const std::string& label, const Setting& s, std::int64_t rows, std::int64_t columns,
-                    bool large = false) {
-  return {.label = label,
-          .operands = {randn({rows, columns}, 1, 1, 0.3), randn({columns}, 2), randn({columns}, 3)},
-          .f =
-              [s, rows](const std::vector<Var>& v) {
-                const ChannelNormState state = state_for(v[0], s.options);
-                set_iterations(state, s.iterations);
-                for (const auto& [name, buffer] : state.named())
-                  if (s.window > 0 && name != "iters" && name != "skips") set(buffer, s.window);
-                const std::int64_t counted = s.padded ? rows - rows / 3 : rows;
-                return channel_norm(v[0], v[1], v[2], state, s.options, s.training, counted);
-              },
-          .large = large};
+OpFunction from_state(const Setting& s, std::int64_t rows) {
+  return [s, rows](const std::vector<Var>& v) {
+    const ChannelNormState state = state_for(v[0], s.options);
+    set_iterations(state, s.iterations);
+    for (const auto& [name, buffer] : state.named())
+      if (s.window > 0 && name != "iters" && name != "skips") set(buffer, s.window);
+    const std::int64_t counted = s.padded ? rows - rows / 3 : rows;
+    return channel_norm(v[0], v[1], v[2], state, s.options, s.training, counted);
+  };
 }
 
 // The exact cases of the specification's gradient-check matrix, and with `large`, which differences leave out, those
@@ -43,34 +38,39 @@ OpCase channel_case(const std::string& label, const Setting& s, std::int64_t row
 // a warp.
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
+  const auto add = [&](const std::string& label, const Setting& s, std::int64_t rows, std::int64_t columns,
+                       bool large = false) {
+    all.push_back({.label = label,
+                   .operands = {randn({rows, columns}, 1, 1, 0.3), randn({columns}, 2), randn({columns}, 3)},
+                   .f = from_state(s, rows),
+                   .large = large});
+  };
   for (bool padded : {false, true}) {
     const std::string with = padded ? ", padded" : "";
-    all.push_back(channel_case("bn" + with, {Options::bn(), 0, 0, padded}, 7, 3));
-    all.push_back(channel_case("rbn" + with, {Options::rbn(), 0, 0, padded}, 6, 3));
-    all.push_back(channel_case("qmbn" + with, {Options::qmbn(), 0, 0, padded}, 7, 3));
-    all.push_back(channel_case("un in warm-up" + with, {Options::un(), 3, 0.5, padded}, 5, 4));
-    all.push_back(
-        channel_case("un before its window is full" + with, {with_warmup(Options::un(), 0), 3, 0.5, padded}, 5, 3));
-    all.push_back(channel_case("un with M = 1" + with, {single_window(Options::un()), 9, 0.5, padded}, 5, 3));
-    all.push_back(channel_case("mabn in warm-up" + with, {Options::mabn(), 3, 0.5, padded}, 5, 3));
-    all.push_back(channel_case("pn_star in warm-up" + with, {Options::pn_star(), 3, 0.5, padded}, 5, 3));
-    all.push_back(channel_case("mabn_released in warm-up" + with, {Options::mabn_released(), 3, 0.5, padded}, 5, 3));
-    all.push_back(channel_case("mabn_released with M = 1" + with,
-                               {single_window(Options::mabn_released()), 9, 0.5, padded}, 5, 3));
+    add("bn" + with, {Options::bn(), 0, 0, padded}, 7, 3);
+    add("rbn" + with, {Options::rbn(), 0, 0, padded}, 6, 3);
+    add("qmbn" + with, {Options::qmbn(), 0, 0, padded}, 7, 3);
+    add("un in warm-up" + with, {Options::un(), 3, 0.5, padded}, 5, 4);
+    add("un before its window is full" + with, {with_warmup(Options::un(), 0), 3, 0.5, padded}, 5, 3);
+    add("un with M = 1" + with, {single_window(Options::un()), 9, 0.5, padded}, 5, 3);
+    add("mabn in warm-up" + with, {Options::mabn(), 3, 0.5, padded}, 5, 3);
+    add("pn_star in warm-up" + with, {Options::pn_star(), 3, 0.5, padded}, 5, 3);
+    add("mabn_released in warm-up" + with, {Options::mabn_released(), 3, 0.5, padded}, 5, 3);
+    add("mabn_released with M = 1" + with, {single_window(Options::mabn_released()), 9, 0.5, padded}, 5, 3);
     // A constant window has the threshold 0: every change is an outlier.
     for (Granularity g : {Granularity::channel, Granularity::layer_any, Granularity::layer_sum, Granularity::pooled})
-      all.push_back(channel_case("un at an outlier" + with, {filtered(g), 9, 1e-4, padded}, 5, 3));
-    all.push_back(channel_case("un, 130 rows" + with, {with_warmup(Options::un(), 0), 9, 0.5, padded}, 130, 33, true));
-    all.push_back(channel_case("bn, 129 rows" + with, {Options::bn(), 0, 0, padded}, 129, 31, true));
+      add("un at an outlier" + with, {filtered(g), 9, 1e-4, padded}, 5, 3);
+    add("un, 130 rows" + with, {with_warmup(Options::un(), 0), 9, 0.5, padded}, 130, 33, true);
+    add("bn, 129 rows" + with, {Options::bn(), 0, 0, padded}, 129, 31, true);
   }
-  all.push_back(channel_case("bn evaluated", {Options::bn(), 5, 0.7, true, false}, 4, 3));
-  all.push_back(channel_case("un evaluated", {Options::un(), 5, 0.7, true, false}, 4, 3));
-  all.push_back(channel_case("un_released with M = 1", {single_window(Options::un_released()), 9, 0.5}, 5, 3));
-  all.push_back(channel_case("bn, more rows than the blocks of a grid take at once", {Options::bn()}, 65700, 2, true));
-  all.push_back(channel_case("one column", {Options::bn()}, 65, 1, true));
-  all.push_back(channel_case("un_released", {with_warmup(Options::un_released(), 0), 2000, 0.5}, 70, 40, true));
-  all.push_back(channel_case("mabn_released", {Options::mabn_released(), 2000, 0.5, true}, 9, 3, true));
-  all.push_back(channel_case("un, 300 columns", {filtered(Granularity::layer_sum), 9, 0.5}, 9, 300, true));
+  add("bn evaluated", {Options::bn(), 5, 0.7, true, false}, 4, 3);
+  add("un evaluated", {Options::un(), 5, 0.7, true, false}, 4, 3);
+  add("un_released with M = 1", {single_window(Options::un_released()), 9, 0.5}, 5, 3);
+  add("bn, more rows than the blocks of a grid take at once", {Options::bn()}, 65700, 2, true);
+  add("one column", {Options::bn()}, 65, 1, true);
+  add("un_released", {with_warmup(Options::un_released(), 0), 2000, 0.5}, 70, 40, true);
+  add("mabn_released", {Options::mabn_released(), 2000, 0.5, true}, 9, 3, true);
+  add("un, 300 columns", {filtered(Granularity::layer_sum), 9, 0.5}, 9, 300, true);
   return all;
 }
 

@@ -12,14 +12,14 @@
 namespace foldgrad::testing {
 namespace {
 
-OpCase permute_case(const Shape& x, std::vector<int> axes) {
-  return random_case(
-      {x}, [axes](auto& v) { return permute(v[0], axes); },
-      fmt::format("{}, first axis {}", x, axes.empty() ? -1 : axes[0]));
+OpFunction permute_of(std::vector<int> axes) {
+  return [axes](auto& v) { return permute(v[0], axes); };
 }
-OpError permute_error(const char* message, const Shape& x, std::vector<int> axes, DType dtype = DType::f32) {
-  return error_of_zeros(
-      message, {x}, [axes](auto& v) { return permute(v[0], axes); }, dtype);
+OpCase permute_case(const Shape& x, const std::vector<int>& axes) {
+  return random_case({x}, permute_of(axes), fmt::format("{}, first axis {}", x, axes.empty() ? -1 : axes[0]));
+}
+OpError permute_error(const char* message, const Shape& x, const std::vector<int>& axes, DType dtype = DType::f32) {
+  return error_of_zeros(message, {x}, permute_of(axes), dtype);
 }
 
 // Copied rows, transposed matrices, axes that merge or vanish; tiles of 64 (CPU) and 32 (CUDA), whole ones, one more
@@ -52,9 +52,7 @@ TEST(Permute, PER_1_PER_2_WorkedByHand) {
                   .dy = {1, 2, 3, 4, 5, 6},
                   .gradients = {{1, 3, 5, 2, 4, 6}},
                   .shape = Shape{3, 2, 1}},
-                 [](auto& v) {
-                   return permute(v[0], {2, 0, 1});
-                 });
+                 permute_of({2, 0, 1}));
 }
 
 // Columns of more than one part of 16384, on the CPU.

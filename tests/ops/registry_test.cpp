@@ -1,24 +1,16 @@
 // Every public function of ops/ has all that an operation must have. The functions are found in the headers, so that
 // none can be forgotten.
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
-#include <sstream>
 
+#include "tests/engine/files/temporary_directory.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // Function -> header, of every declaration `Var name(` in the headers of ops/.
 std::map<std::string, std::string> public_functions() {
@@ -27,7 +19,7 @@ std::map<std::string, std::string> public_functions() {
   std::map<std::string, std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(root / "ops")) {
     if (entry.path().extension() != ".h") continue;
-    const std::string text = text_of(entry.path());
+    const std::string text = read_bytes(entry.path());
     for (std::sregex_iterator m(text.begin(), text.end(), declaration), end; m != end; ++m)
       found[(*m)[1]] = fs::relative(entry.path(), root).string();
   }
@@ -52,7 +44,7 @@ void expect_runs(const OpSpec& spec) {
 }
 
 TEST(Registry, EveryFunctionHasASpecificationMessagesAndADocument) {
-  const std::string documents = text_of(fs::path(FOLDGRAD_SOURCE_DIR) / "docs/ops.md");
+  const std::string documents = read_bytes(FOLDGRAD_SOURCE_DIR "/docs/ops.md");
   const auto functions = public_functions();
   EXPECT_GE(functions.size(), 40u);  // else the search above has gone blind
   for (const auto& [function, header] : functions) {
