@@ -22,6 +22,14 @@ inline std::map<std::string, std::string> suitable_options(const std::string& no
   return {};
 }
 
+// For the description of a configuration.
+template <class Config>
+std::string options_of(const Config& config) {
+  std::string text;
+  for (const auto& [name, value] : config.normalizer_options) text += ", " + name + " = " + value;
+  return text;
+}
+
 // Weights away from where they began, so that biases and gains matter and probabilities differ.
 inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   for (Parameter* p : model.parameters()) {

@@ -8,17 +8,10 @@
 
 #include "models/fold/model.h"
 #include "models/transformer/beam_search.h"
-#include "tests/models/transformer/step_logits.h"
 #include "tests/models/transformer/tiny_translation.h"
 
 namespace foldgrad::testing {
 namespace {
-
-std::string describe(const TransformerConfig& config) {
-  std::string text = config.normalizer + (config.pre_norm ? ", pre-norm" : ", post-norm");
-  for (const auto& [name, value] : config.normalizer_options) text += ", " + name + " = " + value;
-  return text;
-}
 
 // Tables are not tied: with random weights, a tied model says one word again and again.
 std::vector<TransformerConfig> configs(const std::vector<Setting>& settings) {
@@ -30,13 +23,6 @@ std::vector<TransformerConfig> configs(const std::vector<Setting>& settings) {
       all.back().share_embeddings = "none";
     }
   return all;
-}
-
-// On the tape, of the tokens of batch.input.
-Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, bool training) {
-  Tape tape(/*recording=*/false);
-  const ForwardPass pass{.tape = tape, .dtype = model.dtype(), .training = training};
-  return model.logits(batch, pass).value().to(DType::f64);
 }
 
 void freeze_at(Transformer& model, const TranslationBatch& batch, std::int64_t iterations) {

@@ -2,7 +2,7 @@
 #include "models/gpt/decoder.h"
 
 #include "tests/harness/op_spec.h"
-#include "tests/models/gpt/following.h"
+#include "tests/models/gpt/tiny_gpt.h"
 
 namespace foldgrad::testing {
 namespace {

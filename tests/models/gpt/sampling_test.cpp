@@ -5,7 +5,7 @@
 #include <set>
 
 #include "engine/philox.h"
-#include "tests/models/gpt/following.h"
+#include "tests/models/gpt/tiny_gpt.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,5 +1,8 @@
 // A decoder-only Transformer small enough for central differences, and sequences for it.
 #pragma once
+#include <algorithm>
+
+#include "models/gpt/decoder.h"
 #include "models/gpt/gpt.h"
 #include "tests/models/any_model.h"
 
@@ -30,7 +33,8 @@ inline std::vector<GptConfig> gpt_kinds(const std::string& normalizer) {
   return kinds;
 }
 inline std::string describe(const GptConfig& config) {
-  return config.normalizer + (config.pre_norm ? ", pre-norm, " : ", post-norm, ") + config.positions;
+  return config.normalizer + (config.pre_norm ? ", pre-norm, " : ", post-norm, ") + config.positions +
+         options_of(config);
 }
 
 inline NamedTensors sequences_of(const GptConfig& config) {
@@ -46,6 +50,22 @@ struct Kinds<Gpt> {
 
 inline std::unique_ptr<Gpt> random_gpt(const GptConfig& config, DType dtype = DType::f64) {
   return random_model<Gpt>(config, dtype);
+}
+
+// The logits of what follows texts, [texts, vocabulary] in f64, by a pass over the whole of each.
+inline Tensor following(Gpt& model, const std::vector<TokenIds>& texts) {
+  const std::int64_t V = model.config().vocabulary;
+  const Tensor all = Tensor::empty({std::int64_t(texts.size()), V}, DType::f64);
+  for (std::size_t s = 0; s < texts.size(); ++s) {
+    const auto T = std::int64_t(texts[s].size());
+    const Tensor logits = inference_logits(model, {{"ids", Tensor::of({1, T}, texts[s])}}, model.dtype());
+    std::copy_n(logits.data<double>() + (T - 1) * V, V, all.data<double>() + std::int64_t(s) * V);
+  }
+  return all;
+}
+
+inline std::int64_t longest(const std::vector<TokenIds>& texts) {
+  return std::int64_t(std::ranges::max_element(texts, {}, &TokenIds::size)->size());
 }
 
 }  // namespace foldgrad::testing

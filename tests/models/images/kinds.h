@@ -65,9 +65,8 @@ inline std::string kind_name(const CctConfig& config) { return "stem " + config.
 
 template <class Config>
 std::string describe(const Config& config) {
-  std::string text = config.normalizer + ", " + kind_name(config) + ", " + config.pooling;
-  for (const auto& [name, value] : config.normalizer_options) text += ", " + name + " = " + value;
-  return text + (config.qkv_bias ? ", biases" : "");
+  return fmt::format("{}, {}, {}{}{}", config.normalizer, kind_name(config), config.pooling, options_of(config),
+                     config.qkv_bias ? ", biases" : "");
 }
 
 }  // namespace foldgrad::testing

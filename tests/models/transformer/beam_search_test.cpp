@@ -30,15 +30,13 @@ std::unique_ptr<Transformer> on_device(const Transformer& model, Device device) 
 
 // log softmax of what follows eos, ids...; the whole sentence is decoded anew.
 std::vector<double> next_log_probabilities(Transformer& model, const Ids& source, const Ids& ids) {
-  Tape tape(/*recording=*/false);
-  const ForwardPass pass{.tape = tape, .dtype = DType::f64};
   Ids input{kEos};
   input.insert(input.end(), ids.begin(), ids.end());
   const Tensor s = Tensor::of({1, std::int64_t(source.size())}, source),
-               t = Tensor::of({1, std::int64_t(input.size())}, input), source_mask = mask_of(s);
-  const Var logits = model.logits(TranslationBatch{s, source_mask, t, mask_of(t), {}}, pass);
+               t = Tensor::of({1, std::int64_t(input.size())}, input);
+  const Tensor logits = logits_by_tape(model, {s, mask_of(s), t, mask_of(t), {}});
   const std::int64_t V = logits.shape()[-1];
-  const double* z = logits.value().data<double>() + (std::int64_t(input.size()) - 1) * V;
+  const double* z = logits.data<double>() + (std::int64_t(input.size()) - 1) * V;
   double total = 0;
   for (std::int64_t v = 0; v < V; ++v) total += std::exp(z[v]);
   std::vector<double> log_p;
@@ -49,6 +47,15 @@ std::vector<double> next_log_probabilities(Transformer& model, const Ids& source
 std::vector<Hypothesis> search_one(Transformer& model, const Ids& source, const DecodingOptions& options) {
   const Tensor s = Tensor::of({1, std::int64_t(source.size())}, source);
   return beam_search(InferenceTransformer(model), s, mask_of(s), options)[0];
+}
+
+void expect_hypotheses(const std::vector<Hypothesis>& got, const std::vector<Hypothesis>& want,
+                       double tolerance = 1e-11) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(got[i].ids, want[i].ids) << i;
+    EXPECT_NEAR(got[i].score, want[i].score, tolerance) << i;
+  }
 }
 
 // Rows are chosen anew before each step, some twice and some not at all.
@@ -121,12 +128,8 @@ TEST(BeamSearch, BEAM_3_BEAM_4_AWideBeamIsExhaustiveSearch) {
                                  .max_length_a = 0.5,
                                  .max_length_b = 1,
                                  .unk_penalty = std::numeric_limits<double>::infinity()});
-    ASSERT_EQ(got.size(), want.size());
     EXPECT_EQ(got.size(), 39u);  // 3 + 9 + 27
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      EXPECT_EQ(got[i].ids, want[i].ids) << i;
-      EXPECT_NEAR(got[i].score, want[i].score, 1e-11) << i;
-    }
+    expect_hypotheses(got, want);
   }
 }
 
@@ -173,14 +176,10 @@ TEST(BeamSearch, BEAM_1_BEAM_2_KeepsWhatFairseqKeeps) {
           .beam = std::int64_t(beam), .max_length_a = 1.2, .max_length_b = 2, .unk_penalty = 0.5};
       for (const Device device : devices()) {
         if (device != Device::cpu && seed > 3) continue;  // an emulated device is slow
-        const auto got = search_one(*on_device(*model, device), source, options);
-        ASSERT_EQ(got.size(), want.size()) << seed;
-        for (std::size_t i = 0; i < want.size(); ++i) {
-          EXPECT_EQ(got[i].ids, want[i].ids) << seed << ", " << i << " on " << name(device);
-          EXPECT_NEAR(got[i].score, want[i].score, 1e-11);
-          early += want[i].ids.size() < 8;
-        }
+        SCOPED_TRACE(fmt::format("{} on {}", seed, name(device)));
+        expect_hypotheses(search_one(*on_device(*model, device), source, options), want);
       }
+      for (const Hypothesis& h : want) early += h.ids.size() < 8;
     }
   EXPECT_GT(early, 20);  // the models do end sentences
 }
@@ -192,14 +191,8 @@ TEST(BeamSearch, ASentenceDoesNotDependOnItsBatch) {
     const auto all = beam_search(InferenceTransformer(*model), batch.source, batch.source_mask, {.beam = 3});
     const std::vector<Ids> sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};
     ASSERT_EQ(all.size(), sources.size());
-    for (std::size_t b = 0; b < sources.size(); ++b) {
-      const auto alone = search_one(*model, sources[b], {.beam = 3});
-      ASSERT_EQ(all[b].size(), alone.size());
-      for (std::size_t i = 0; i < alone.size(); ++i) {
-        EXPECT_EQ(all[b][i].ids, alone[i].ids);
-        EXPECT_NEAR(all[b][i].score, alone[i].score, 1e-11);
-      }
-    }
+    for (std::size_t b = 0; b < sources.size(); ++b)
+      expect_hypotheses(all[b], search_one(*model, sources[b], {.beam = 3}));
   }
 }
 
@@ -239,14 +232,8 @@ TEST(BeamSearch, SinglePrecisionFindsTheSame) {
   const auto exact = random_model(5, 200);
   Transformer model(exact->config(), 1);
   model.copy_from(*exact);
-  for (const Ids& source : {Ids{4, 150, 6, 199, 2}, Ids{77, 2}}) {
-    const auto want = search_one(*exact, source, {}), got = search_one(model, source, {});
-    ASSERT_EQ(got.size(), want.size());
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      EXPECT_EQ(got[i].ids, want[i].ids) << i;
-      EXPECT_NEAR(got[i].score, want[i].score, 1e-4);
-    }
-  }
+  for (const Ids& source : {Ids{4, 150, 6, 199, 2}, Ids{77, 2}})
+    expect_hypotheses(search_one(model, source, {}), search_one(*exact, source, {}), 1e-4);
 }
 
 void expect_lost(const std::vector<Hypothesis>& got) {

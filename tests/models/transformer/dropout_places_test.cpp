@@ -6,7 +6,6 @@
 #include "models/fold/model.h"
 #include "models/transformer/transformer.h"
 #include "tests/models/spread.h"
-#include "tests/models/transformer/step_logits.h"
 #include "tests/models/transformer/tiny_translation.h"
 
 namespace foldgrad::testing {

@@ -1,7 +1,6 @@
 // Decoding on every device, with packed weights and with kept keys and values, against full forward passes on the tape.
 #include "models/transformer/inference.h"
 
-#include "tests/models/transformer/step_logits.h"
 #include "tests/models/transformer/tiny_translation.h"
 
 namespace foldgrad::testing {
@@ -11,13 +10,6 @@ Tensor encoded_by_tape(Transformer& model, const TranslationBatch& batch) {
   Tape tape(/*recording=*/false);
   const ForwardPass pass{.tape = tape, .dtype = DType::f64};
   return encoded(model, batch, pass);
-}
-
-// [tokens, vocabulary]
-Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch) {
-  Tape tape(/*recording=*/false);
-  const ForwardPass pass{.tape = tape, .dtype = DType::f64};
-  return model.logits(batch, pass).value();
 }
 
 // In f64, with random weights and, after a training forward, statistics of its own.

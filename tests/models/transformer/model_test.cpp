@@ -88,10 +88,8 @@ TEST(Transformer, TRF_1_TRF_2_TRF_3_IsTheModelAssembledByHand) {
   EXPECT_NEAR(loss_of(model, translation_batch().named()), want, 1e-12 * want);  // the same sentences
 }
 
-// Logits of a training pass.
-Tensor training_logits(Transformer& model, const TranslationBatch& batch, DType dtype = DType::f64) {
-  Tape tape(/*recording=*/false);
-  return model.logits(batch, {.tape = tape, .dtype = dtype, .training = true}).value();
+Tensor training_logits(Transformer& model, const TranslationBatch& batch, std::optional<DType> dtype = {}) {
+  return logits_by_tape(model, batch, /*training=*/true, dtype);
 }
 
 TEST(Transformer, PaddingColumnsChangeNothing) {

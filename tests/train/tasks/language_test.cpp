@@ -7,7 +7,7 @@
 #include "models/gpt/sampling.h"
 #include "models/normalizers/kinds.h"
 #include "tests/harness/file_test.h"
-#include "tests/models/gpt/following.h"
+#include "tests/models/gpt/tiny_gpt.h"
 #include "train/checks/checkpoint_error.h"
 
 namespace foldgrad::testing {
