@@ -30,6 +30,15 @@ inline const std::string*& scope_at_hand() {
   thread_local const std::string* scope = &kNoScope;
   return scope;
 }
+class ScopeAtHand {
+ public:
+  explicit ScopeAtHand(const std::string& scope) { scope_at_hand() = &scope; }
+  ~ScopeAtHand() { scope_at_hand() = outer_; }
+  ScopeAtHand(const ScopeAtHand&) = delete;
+
+ private:
+  const std::string* const outer_ = scope_at_hand();
+};
 
 namespace memory {
 

@@ -4,20 +4,6 @@
 #include <utility>
 
 namespace foldgrad {
-namespace {
-
-// The scope of a node, at hand while its backward runs.
-class NodeScope {
- public:
-  explicit NodeScope(const Node& node) { scope_at_hand() = &node.scope(); }
-  ~NodeScope() { scope_at_hand() = outer_; }
-  NodeScope(const NodeScope&) = delete;
-
- private:
-  const std::string* const outer_ = scope_at_hand();
-};
-
-}  // namespace
 
 void Tape::clear() {
   nodes_.clear();
@@ -104,7 +90,7 @@ void Tape::backward(const Var& y, Tensor dy) {
     Tensor grad = std::exchange(result.own_grad, Tensor());
     if (grad.defined()) {
       if (observe_gradient_) observe_gradient_(**node, grad);
-      const NodeScope scope(**node);
+      const ScopeAtHand scope((*node)->scope());
       NodeGrads grads(*this, **node, std::move(grad));
       (*node)->backward(grads);
       grads.finish();

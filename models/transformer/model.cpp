@@ -98,4 +98,10 @@ std::unique_ptr<Model> Transformer::alike(DType dtype, Device device, const Fold
   return std::make_unique<Transformer>(config, std::nullopt, dtype, device);
 }
 
+Transformer& as_transformer(Model& model, const char* who) {
+  auto* transformer = dynamic_cast<Transformer*>(&model);
+  FOLDGRAD_CHECK(transformer, "{} needs a transformer, got {}", who, model.family());
+  return *transformer;
+}
+
 }  // namespace foldgrad

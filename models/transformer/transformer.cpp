@@ -154,10 +154,4 @@ Var Transformer::loss_of(const Var& logits, const NamedTensors& inputs, double l
                        {.label_smoothing = label_smoothing, .ignore_index = config_.pad, .reduction = Reduction::sum});
 }
 
-Transformer& as_transformer(Model& model, const char* who) {
-  auto* transformer = dynamic_cast<Transformer*>(&model);
-  FOLDGRAD_CHECK(transformer, "{} needs a transformer, got {}", who, model.family());
-  return *transformer;
-}
-
 }  // namespace foldgrad
