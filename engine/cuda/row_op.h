@@ -62,10 +62,7 @@ struct ColumnSumsOf {
     f.add(f.row(r), r * columns + c, c, sums);
   }
   FOLDGRAD_HD auto total(int k) const { return f.total(k); }
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    f.operands(visit);
-  }
+  FOLDGRAD_OPERANDS(f.operands(visit));
 };
 
 template <class F>

@@ -68,14 +68,8 @@ struct BiasActivationBackward {
     sums[0] += value(r * columns + c, c);
   }
   FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return dbias; }
-
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(dx);
-    visit.element(dy);
-    visit.element(saved);
-    if (!F::kFromOutput) visit.column(bias);
-  }
+  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(saved),
+                    F::kFromOutput ? void() : visit.column(bias));
 };
 // The two with a mask round what a bias_activation followed by a dropout would store, so that their bits are the same.
 template <class T, class F>

@@ -19,11 +19,7 @@ struct Channels {
     const auto of = [c](const compute_t<T>(&values)[3]) { return c == 0 ? values[0] : c == 1 ? values[1] : values[2]; };
     p.y[k] = p.normalized(p.x[k], of(p.mean), of(p.std));
   }
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(p.y);
-    visit.element(p.x);
-  }
+  FOLDGRAD_OPERANDS(visit.result(p.y), visit.element(p.x));
 };
 
 }  // namespace
