@@ -39,7 +39,7 @@ struct ChannelGradientSums {
 ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean,
                                           Communicator* communicator = nullptr);
 
-// What normalizers keep beside x.
+// The dtype and the shape of the state that normalizers keep beside x.
 inline DType statistics_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 inline Tensor per_channel(const Tensor& x) { return Tensor::empty({x.shape()[-1]}, statistics_dtype(x), x.device()); }
 // Throws std::invalid_argument unless `state` has the tensors of `wanted`, of the same shapes and dtypes, on x's

@@ -12,7 +12,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Of logits and targets, or of logits, two targets and the share of the first.
+// Operands: logits and targets, or logits, two targets and the share of the first.
 OpFunction cross_entropy_of(const CrossEntropyOptions& options) {
   return [=](auto& v) {
     return v.size() == 2 ? cross_entropy(v[0], v[1], options) : cross_entropy(v[0], v[1], v[2], v[3], options);

@@ -80,7 +80,7 @@ void run(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype)
   both_passes(op, rows, columns, dtype, [](bool, const auto& pass) { pass(); });
 }
 
-// What runs moves so many bytes, in whole sectors.
+// Expects that a run moves so many bytes, in whole sectors.
 template <class Run>
 void expect_bytes(std::int64_t bytes, const Run& run) {
   const emulation::CountAccesses accesses;

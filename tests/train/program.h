@@ -75,7 +75,7 @@ class ProgramFiles : public FileTest {
     return text;
   }
   ProgramResult run(const std::string& arguments) const { return run_program(filled(arguments)); }
-  // What a command prints that must succeed; for some as JSON.
+  // Returns the output of a command that must succeed, as text or as JSON.
   std::string output(const std::string& arguments) const {
     const ProgramResult r = run(arguments);
     EXPECT_EQ(r.exit_code, 0) << arguments << "\n" << r.err;
