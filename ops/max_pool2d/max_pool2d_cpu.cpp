@@ -1,3 +1,4 @@
+#include <limits>
 #include <vector>
 
 #include "engine/cpu/rows.h"
