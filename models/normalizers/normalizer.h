@@ -18,7 +18,7 @@ namespace foldgrad {
 
 struct NormalizerSite;  // models/normalizers/kinds.h
 struct ChannelRecord;
-using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/channel_norm/channel_norm.h
+using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/channel_norm/channel_record.h
 
 // Returns a parameter in the dtype of activations. In bf16 an f32 parameter is not cast by a recorded operation: it
 // comes rounded, and its gradient stays exact (Tape::parameter). A recording takes the copy that training keeps

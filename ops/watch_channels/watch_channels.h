@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "engine/tape.h"
-#include "ops/channel_norm/channel_norm.h"
+#include "ops/channel_norm/channel_record.h"
 
 namespace foldgrad {
 

@@ -7,7 +7,7 @@
 #pragma once
 #include <vector>
 
-#include "ops/channel_norm/channel_norm.h"
+#include "ops/channel_norm/channel_record.h"
 
 namespace foldgrad {
 
