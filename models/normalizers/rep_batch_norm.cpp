@@ -10,7 +10,7 @@
 namespace foldgrad {
 namespace {
 
-// y = BN(x) + eta x. `prefix`: of the names of its parameters.
+// y = BN(x) + eta x. `prefix` begins the names of its parameters.
 class RepBn : public Normalizer {
  public:
   explicit RepBn(const NormalizerSite& s, const std::string& prefix = "")
@@ -63,9 +63,9 @@ class PRepBn final : public RepBn {
  public:
   explicit PRepBn(const NormalizerSite& s)
       : RepBn(s, "bn."),
-        gamma_(s.parameter("ln.weight", 1)),
-        beta_(s.parameter("ln.bias", 0)),
-        eps_(s.options.number("ln_eps")),
+        ln_gamma_(s.parameter("ln.weight", 1)),
+        ln_beta_(s.parameter("ln.bias", 0)),
+        ln_eps_(s.options.number("ln_eps")),
         start_(s.options.number("start")),
         warmup_(s.options.integer("warmup")),
         total_(s.options.integer("total")),
@@ -73,7 +73,7 @@ class PRepBn final : public RepBn {
 
   std::vector<Parameter*> parameters() override {
     std::vector<Parameter*> all = RepBn::parameters();
-    all.insert(all.end(), {&gamma_, &beta_});
+    all.insert(all.end(), {&ln_gamma_, &ln_beta_});
     return all;
   }
   NamedTensors state() const override {
@@ -88,12 +88,12 @@ class PRepBn final : public RepBn {
     const std::int64_t step = steps_.data<std::int64_t>()[0]++,
                        left = std::max(total_ + warmup_ - step, std::int64_t(0));
     if (left == 0) {
-      rest({&gamma_, &beta_});
+      rest({&ln_gamma_, &ln_beta_});
       return RepBn::forward(x, context);
     }
-    const Var gamma = on_tape(gamma_, x);
-    const Var beta = on_tape(beta_, x);
-    const Var ln = layer_norm(x, gamma, beta, eps_);
+    const Var gamma = on_tape(ln_gamma_, x);
+    const Var beta = on_tape(ln_beta_, x);
+    const Var ln = layer_norm(x, gamma, beta, ln_eps_);
     if (step < warmup_) {
       rest(RepBn::parameters());
       return ln;
@@ -104,8 +104,8 @@ class PRepBn final : public RepBn {
     return add(from_ln, from_rep);
   }
 
-  Parameter gamma_, beta_;
-  double eps_, start_;
+  Parameter ln_gamma_, ln_beta_;
+  double ln_eps_, start_;
   std::int64_t warmup_, total_;
   Tensor steps_;  // i64 [], on the host: which operations run depends on it, so the host must know it anyway
 };
@@ -114,8 +114,7 @@ class PRepBn final : public RepBn {
 
 std::vector<NormalizerKind> mixed_normalizers() {
   const NormalizerOption eta = number_option("eta", "1", "initial factor of x itself");
-  const NormalizerOption ln_eps =
-      number_option("ln_eps", "1e-5", "eps of the layer normalization", {.low = 0, .high = 1, .low_excluded = true});
+  const NormalizerOption ln_eps = renamed(eps_option("1e-5"), "ln_eps", "eps of the layer normalization");
   return {
       {{"repbn",
         Inference::affine,
