@@ -203,7 +203,7 @@ bool aligned_operands(F f) {
   f.operands(visit);
   return takes_packs(visit.aligned);
 }
-// Returns whether packs of N cover the rows of a matrix, too.
+// Returns true if packs of N cover the rows of a matrix, too.
 template <int N, class F>
 bool in_packs(const F& f) {
   return f.columns % N == 0 && aligned_operands<N>(f);

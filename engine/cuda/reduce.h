@@ -22,7 +22,7 @@ struct Max {
   }
 };
 
-// The number of the lane at that distance. Reductions find that of a struct beside it.
+// Returns the value of the lane at that distance. A struct brings an overload of its own, which reductions find.
 template <class T>
 __device__ T shuffle_xor(T v, int distance) {
   return __shfl_xor_sync(0xffffffffu, v, distance);

@@ -18,12 +18,11 @@ Tensor pool(const char* op, const Tensor& x, const Tensor& w) {
   const Tensor y = Tensor::empty({x.shape()[0], x.shape()[2]}, x.dtype(), x.device());
   dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;
+    const Value mean = steps ? Value(1) / Value(steps) : Value(0);
     const WeightedPoolForward<T> p{.y = y.data<T>(),
                                    .x = x.data<T>(),
                                    .w = w.defined() ? w.data<T>() : nullptr,
-                                   .factor = w.defined() ? Value(1)
-                                             : steps     ? Value(1) / Value(steps)
-                                                         : Value(0),
+                                   .factor = w.defined() ? Value(1) : mean,
                                    .batch = x.shape()[0],
                                    .steps = steps,
                                    .columns = x.shape()[2]};

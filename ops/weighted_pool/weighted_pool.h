@@ -17,7 +17,7 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless x and w are as above, of one dtype and device.
+// Both throw std::invalid_argument unless x and w are as above, of one dtype and device.
 Var weighted_pool(const Var& x, const Var& w);
 Var mean_pool(const Var& x);
 

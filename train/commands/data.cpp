@@ -95,8 +95,8 @@ void check_digests(const std::string& directory, const std::string& digests, std
   }
 }
 
-// Says of each pair that cannot be read, of each file without its other side, and of each that a file of digests names
-// but is absent or differs.
+// Reports each pair that cannot be read, each file without its other side, and each that a file of digests names but
+// that is absent or differs.
 Answer run_verify(const DataOptions& o) {
   std::vector<std::string> found;
   const std::vector<std::string> names = pair_names(o.directory, o);
@@ -117,7 +117,7 @@ Answer run_verify(const DataOptions& o) {
 }
 
 // Writes the pairs of `from`, with line ends "\n", and their digests to `to`. `renamed`: old names to new; val becomes
-// valid without saying. Throws FileError.
+// valid in any case. Throws FileError.
 Answer prepare(const std::string& from, const std::string& to, const std::map<std::string, std::string>& renamed,
                const DataOptions& o) {
   std::vector<std::string> names, train;
