@@ -5,8 +5,9 @@
 #include "ops/attention/attention.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/embedding/embedding.h"
+#include "ops/layer_norm/layer_norm.h"
+#include "ops/linear/linear.h"
 #include "ops/positions/positions.h"
-#include "tests/models/assembled.h"
 #include "tests/models/transformer/tiny_translation.h"
 
 namespace foldgrad::testing {
@@ -32,9 +33,10 @@ TEST(Transformer, GradientsWithDeepNormAndTablesOfTheirOwn) {
 }
 
 // The forward pass once more, put together from operations alone: pre-norm, one table of embeddings, gelu, no dropout.
-class AssembledTransformer : public Assembled {
+class TransformerByHand {
  public:
-  explicit AssembledTransformer(const Transformer& model) : Assembled(model.values()), config_(model.config()) {}
+  // `values`: those of a model's parameters, by name.
+  TransformerByHand(const TransformerConfig& config, const NamedTensors& values) : config_(config), values_(values) {}
 
   // The loss summed over the tokens of `target`. Ids are [tokens].
   double loss(const Tensor& source, const Segments& sources, const Tensor& input, const Segments& inputs,
@@ -71,9 +73,18 @@ class AssembledTransformer : public Assembled {
     return project(name + ".out_proj",
                    attention(q, k, v, {.heads = int(config_.heads), .causal = causal}, rows, of_keys));
   }
+  Var project(const std::string& name, const Var& x) {
+    return linear(x, value(name + ".weight"), value(name + ".bias"));
+  }
+  Var norm(const std::string& name, const Var& x) {
+    return layer_norm(x, value(name + ".weight"), value(name + ".bias"));
+  }
+  Var value(const std::string& name) { return tape_.constant(values_.at(name)); }
 
   static constexpr std::int64_t kPad = 1;
   const TransformerConfig config_;
+  const NamedTensors values_;
+  Tape tape_{/*recording=*/false};
 };
 
 TEST(Transformer, TRF_1_TRF_2_TRF_3_IsTheModelAssembledByHand) {
@@ -82,9 +93,10 @@ TEST(Transformer, TRF_1_TRF_2_TRF_3_IsTheModelAssembledByHand) {
   Transformer model(config, 1, DType::f64);
   randomize(model, 3);
   const auto ids = [](const std::vector<std::int64_t>& v) { return Tensor::of({std::int64_t(v.size())}, v); };
-  const double want = AssembledTransformer(model).loss(ids({4, 5, 6, 2, 7, 8, 9, 10, 2, 4, 10, 2}), Segments({4, 5, 3}),
-                                                       ids({2, 5, 4, 6, 2, 9, 9, 2, 10}), Segments({4, 3, 2}),
-                                                       ids({5, 4, 6, 2, 9, 9, 2, 10, 2}), /*label_smoothing=*/0.1);
+  TransformerByHand by_hand(config, model.values());
+  const double want =
+      by_hand.loss(ids({4, 5, 6, 2, 7, 8, 9, 10, 2, 4, 10, 2}), Segments({4, 5, 3}), ids({2, 5, 4, 6, 2, 9, 9, 2, 10}),
+                   Segments({4, 3, 2}), ids({5, 4, 6, 2, 9, 9, 2, 10, 2}), /*label_smoothing=*/0.1);
   EXPECT_NEAR(loss_of(model, translation_batch().named()), want, 1e-12 * want);  // the same sentences
 }
 
