@@ -35,7 +35,7 @@ class FileTest : public ::testing::Test {
   }
   std::string bytes(const std::string& name) const { return read_bytes(files_ / name); }
   bool exists(const std::string& name) const { return std::filesystem::exists(files_ / name); }
-  // The message of a call that must fail, in which @ stands for the directory and the slash behind it.
+  // The message of a call that must fail, in which @ stands for the directory and the slash after it.
   template <class Error, class Call>
   std::string error_of(const Call& call) const {
     std::string text = message<Error>(call);

@@ -30,7 +30,7 @@ struct ProgramResult {
   std::string out, err;
 };
 
-// `arguments` as in a shell, behind something that the shell does first.
+// Runs the program with `arguments` as in a shell, after something that the shell does first.
 inline ProgramResult run_after(const std::string& first, const std::string& arguments) {
   const TemporaryDirectory directory;
   const std::string out = directory / "out", err = directory / "err";
