@@ -7,7 +7,7 @@ namespace foldgrad {
 
 class PackedWeights;  // of models/blocks
 
-// The stream of random numbers of a place in a model: a hash of its name (FNV-1a), so that it depends on nothing else.
+// Returns the random stream of a place in a model: a hash of its name (FNV-1a), so that it depends on nothing else.
 inline std::uint32_t random_stream(const std::string& place) {
   std::uint32_t hash = 2166136261u;
   for (unsigned char c : place) hash = (hash ^ c) * 16777619u;
@@ -28,7 +28,7 @@ struct ForwardPass {
   Communicator* communicator = nullptr;
   bool synchronous_norms = true;  // with a communicator: statistics per channel are those of the whole batch
 
-  // rows: the sequences of what is normalized.
+  // Returns the context for a normalizer. rows: the sequences of what is normalized.
   NormContext norm(const Segments& rows) const {
     return {.training = training,
             .samples = &rows,

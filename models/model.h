@@ -30,38 +30,38 @@ class Model {
   DType dtype() const { return dtype_; }  // of the parameters
   Device device() const { return device_; }
 
-  // Its row in the table of families (train/tasks/families.h): "transformer".
+  // Returns the name of its row in the table of families (train/tasks/families.h): "transformer".
   virtual const char* family() const = 0;
 
-  // In the order of the forward pass; each once, also where it is shared.
+  // Return all in the order of the forward pass; each once, also where it is shared.
   std::vector<Parameter*> parameters() const { return parts().parameters; }
   std::vector<Normalizer*> normalizers() const { return parts().normalizers; }
-  // Those of the last layer: adaptive clipping may leave them out.
+  // Returns those of the last layer: adaptive clipping may leave them out.
   std::vector<Parameter*> output_parameters() const { return parts().output; }
-  // Those that are added or scale, and are no matrices: learned positions, and all with at most one axis longer than 1,
-  // biases and gains. Weight decay may leave them out.
+  // Returns those that are added or scale, and are no matrices: learned positions, and all with at most one axis longer
+  // than 1, biases and gains. Weight decay may leave them out.
   std::vector<Parameter*> vectors() const;
   std::int64_t parameter_count() const;
 
-  // Logits [rows, classes] of `inputs`, which are named as the family says and lie on any device.
+  // Returns logits [rows, classes] of `inputs`, which are named as the family says and lie on any device.
   virtual Var forward(const NamedTensors& inputs, const ForwardPass& pass) = 0;
-  // The cross entropy of forward(inputs) with inputs.at("target"), summed over the targets.
+  // Returns the cross entropy of forward(inputs) with inputs.at("target"), summed over the targets.
   virtual Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) = 0;
   Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) {
     return loss_of(forward(inputs, pass), inputs, label_smoothing);
   }
-  // The rows of forward(inputs) in the places that they have in `inputs`: [..., classes], on the host, zero elsewhere.
+  // Returns the rows of forward(inputs) in their places in `inputs`: [..., classes], on the host, zero elsewhere.
   virtual Tensor placed(const Tensor& logits, const NamedTensors&) const { return logits.to(Device::cpu); }
 
-  // The smallest inputs with which every operation is recorded, those of `graph`. On any device, as all inputs.
+  // Returns the smallest inputs with which every operation is recorded, those of `graph`. On any device, as all inputs.
   virtual NamedTensors smallest_inputs() const = 0;
-  // Random ones, "target" among them, on which checks and certificates compare models. Equal seeds give equal inputs.
+  // Returns random ones, "target" among them, to compare models in checks and certificates; equal ones for equal seeds.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
 
-  // A model of the same configuration, or of one with what `folded` leaves of normalizers. Its parameters are zero and
-  // its normalizers as new.
+  // Returns a model of the same configuration, or of one with what `folded` leaves of normalizers. Its parameters are
+  // zero and its normalizers as new.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
-  // The same function as a model that folding knows; null where this one is. Embeddings with fixnorm are not.
+  // Returns the same function as a model that folding knows, null if this is one. Folding knows none with fixnorm.
   virtual std::unique_ptr<Model> foldable() { return nullptr; }
 
   // Writes the model as ONNX, as docs/onnx.md says, and returns the names of the graphs' files. Creates `directory`;
@@ -70,9 +70,9 @@ class Model {
   // replace a model of ours; FileError; std::runtime_error where onnx_available() is false.
   virtual std::vector<std::string> write_onnx(const std::string& directory) = 0;
 
-  // Parameters by name.
+  // Returns the parameters by name.
   NamedTensors values() const;
-  // Buffers of all normalizers, by SITE.NAME, live as those of Normalizer::state().
+  // Returns the buffers of all normalizers, by SITE.NAME, live as those of Normalizer::state().
   NamedTensors state() const;
   // Returns those of them that Normalizer::statistics() has.
   NamedTensors statistics() const;
@@ -82,7 +82,7 @@ class Model {
   // Throws std::invalid_argument unless names, shapes and dtypes are those of state_for(snapshot); nothing is written
   // then.
   void restore(const NamedTensors& snapshot);
-  // Values and state of another model of the same configuration, from whatever device and dtype.
+  // Copies values and state of another model of the same configuration, from whatever device and dtype.
   void copy_from(const Model& other);
   std::unique_ptr<Model> copy(DType dtype, Device device) const;
 
@@ -96,7 +96,7 @@ class Model {
   Device device_;
 };
 
-// Logits at inference, placed as in the inputs, which lie on any device: computed in `dtype`, f64 on the host.
+// Returns logits at inference, placed as in the inputs, which lie on any device: computed in `dtype`, f64 on the host.
 Tensor inference_logits(Model& model, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad

@@ -38,7 +38,7 @@ struct LinearLayer {
   Parameter weight, bias, gain;
 };
 
-// Layers that read the same x, their results side by side: [N, sum of their columns].
+// Returns the results of layers that read the same x, side by side: [N, sum of their columns].
 Var side_by_side(const std::vector<LinearLayer*>& layers, const Var& x, const ForwardPass& pass);
 
 // The common part of all sublayers: the normalizer's place, and the sum at the end.
@@ -66,7 +66,7 @@ class Sublayer {
   std::uint32_t stream_, path_stream_;
 };
 
-// How blocks are made.
+// The maker of blocks and of their parts.
 struct BlockMaker {
   const BlockConfig& config;
   DType dtype;
@@ -75,7 +75,7 @@ struct BlockMaker {
   std::int64_t encoder_layers, decoder_layers;
   double drop_path = 0;  // for the layer being made
 
-  // For layer I of `layers`, counted from 0: with the rate config.drop_path I / (layers - 1).
+  // Returns the maker of layer I of `layers`, counted from 0: with the rate config.drop_path I / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
   std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels) const;
@@ -83,7 +83,7 @@ struct BlockMaker {
   LinearLayer linear(const std::string& name, std::int64_t in, std::int64_t out) const {
     return {name, in, out, dtype, device};
   }
-  // As the configuration wants this one of a block.
+  // Makes the layer with this matrix of a block, standardized where the configuration says so.
   LinearLayer block_linear(BlockMatrix matrix, const std::string& name, std::int64_t in, std::int64_t out,
                            bool with_bias = true) const {
     return {name, in, out, dtype, device, with_bias, config.standardizes(matrix)};
@@ -105,12 +105,12 @@ struct AttentionNames {
 struct AttentionBlock {
   AttentionBlock(const BlockMaker& make, const AttentionNames& names, bool qkv_bias = true);
   Var operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
-  // Queries, keys and values of `in`, side by side.
+  // Returns queries, keys and values of `in`, side by side.
   Var projected(const Var& in, const ForwardPass& pass);
-  // Attention of `in` to itself, and of what projected() made of it.
+  // Return the attention of `in` to itself, the second from what projected() made of it.
   Var attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass);
   Var attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass) const;
-  // Attention of `in`, with segments `queries`, to keys and values made of `states`, with segments `keys`.
+  // Returns the attention of `in`, with segments `queries`, to keys and values made of `states`, with segments `keys`.
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
   void list(ModelParts& parts);
 
@@ -147,7 +147,7 @@ struct FeedForwardBlock {
 };
 
 struct TransformerLayer {
-  // `cross`: as `own`, for the attention to an encoder, if there is one.
+  // Runs the layer. `cross` is like `own`, for the attention to an encoder, if there is one.
   Var operator()(Var x, const Segments& rows, const Attend& own, const ForwardPass& pass,
                  const Attend& cross = nullptr);
   void list(ModelParts& parts);

@@ -18,11 +18,11 @@ class PackedWeights {
 
   DType dtype() const { return dtype_; }
 
-  // activation(x W^T + b) of layers that read the same x, side by side: [rows, sum of their columns], in dtype().
+  // Returns activation(x W^T + b) of layers that read the same x, side by side, [rows, sum of columns], in dtype().
   Var product(const std::vector<LinearLayer*>& layers, const Var& x, std::optional<Activation> activation = {});
-  // scale stream + x W^T + b, in place of the stream where nothing else has its memory.
+  // Returns scale stream + x W^T + b, in place of the stream where nothing else has its memory.
   Var add(Var stream, double scale, LinearLayer& layer, const Var& x);
-  // x W^T + b in f32, or in f64 where x is. matrix(), with the parameter's rows, is asked for once.
+  // Returns x W^T + b in f64 if dtype() is f64, otherwise in f32. Asks once for matrix(), with the parameter's rows.
   template <class Matrix>
   Var exact_product(const Parameter& parameter, const Matrix& matrix, const Tensor& bias, const Var& x) {
     const DType out = dtype_ == DType::f64 ? DType::f64 : DType::f32;

@@ -12,7 +12,7 @@ namespace {
 
 double unit(std::uint32_t word) { return (word + 0.5) / 4294967296.0; }
 
-// value(a, b): of the two words of an element.
+// Sets each element to value(u(a), u(b)) of its two words.
 template <class Value>
 void fill(Parameter& parameter, std::uint64_t seed, const Value& value) {
   const Random random{seed, random_stream(parameter.name), std::numeric_limits<std::uint32_t>::max()};

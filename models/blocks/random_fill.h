@@ -14,7 +14,7 @@ namespace foldgrad {
 void fill_uniform(Parameter& parameter, double bound, std::uint64_t seed);
 void fill_normal(Parameter& parameter, double deviation, std::uint64_t seed);
 
-// New ones. A linear layer [out, in] begins well with a bound of sqrt(6 / (in + out)) (Glorot, Bengio 2010).
+// Make new parameters. A linear layer [out, in] begins well with a bound of sqrt(6 / (in + out)) (Glorot, Bengio 2010).
 Parameter uniform_parameter(const std::string& name, const Shape& shape, double bound, std::uint64_t seed,
                             DType dtype = DType::f32, Device device = Device::cpu);
 Parameter normal_parameter(const std::string& name, const Shape& shape, double deviation, std::uint64_t seed,

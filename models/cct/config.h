@@ -22,13 +22,13 @@ struct CctConfig : ImageModelConfig {
   CctConfig();
 
   bool hybrid() const { return stem == "hybrid"; }
-  // A normalizer that is folded into a convolution gives it a bias.
+  // Returns true if convolutions have biases: a normalizer that is folded into one gives it a bias.
   bool conv_bias() const { return hybrid() && qkv_bias; }
   std::int64_t stride() const { return kernel < 7 ? 1 : 2; }  // of a convolution
   std::int64_t padding() const { return kernel / 2; }
   std::int64_t channels(std::int64_t conv) const;
   bool pooled(std::int64_t conv) const { return !hybrid() || conv > 0; }
-  // Pixels on a side of what a convolution gives, and of what it is pooled to.
+  // Return the pixels on a side of what a convolution gives, and of what it is pooled to.
   std::int64_t side_of_conv(std::int64_t conv) const;
   std::int64_t side_of_pool(std::int64_t conv) const;
 

@@ -1,4 +1,4 @@
-// How far a folded model is from the one it was folded from, site by site.
+// The distance between a folded model and the one it was folded from, site by site.
 #pragma once
 #include "models/fold/model.h"
 
@@ -17,7 +17,7 @@ struct FoldDifferences {
   std::map<std::string, Difference> sites;
 };
 
-// Both computed in `dtype`, at inference, on the inputs.
+// Runs both on the inputs, in `dtype` at inference.
 FoldDifferences fold_differences(Model& original, const FoldedModel& folded, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad

@@ -159,7 +159,7 @@ Tensor Folding::create(const std::string& name, Tensor value) {
   return state_.parameters[name] = std::move(value);
 }
 
-// Later sites see the layer as it is now.
+// Sets an operand in the graph, so that later sites see the layer as it is now.
 void Folding::give_operand(int node, std::size_t operand, const std::string& parameter) {
   Graph& graph = state_.graph;
   graph.values.push_back({state_.parameters.at(parameter).shape(), parameter});

@@ -61,8 +61,8 @@ struct FoldedGraph {
   std::vector<SiteReport> reports;             // one per site that the graph has, in its order
 };
 
-// `parameters`: all that the graph names, on the host. Throws std::invalid_argument when one is missing or when a map
-// does not have the channels of its site.
+// Folds the sites of a graph, given all parameters that it names, on the host. Throws std::invalid_argument when one is
+// missing or when a map does not have the channels of its site.
 FoldedGraph fold(const Graph& graph, const std::vector<FoldSite>& sites, const NamedTensors& parameters,
                  const FoldOptions& options = {});
 

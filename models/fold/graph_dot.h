@@ -12,8 +12,8 @@ struct TitledGraph {
   std::map<std::string, std::string> normalizers;  // by site: what it is called in the picture
 };
 
-// The graphs side by side, each with its title. Normalizers are coloured; weights stand in the boxes of what reads
-// them; every box has its place in the model as a tooltip.
+// Returns the graphs side by side, each with its title. Normalizers are coloured; weights stand in the boxes of what
+// reads them; every box has its place in the model as a tooltip.
 std::string graph_dot(const std::vector<TitledGraph>& graphs);
 
 }  // namespace foldgrad

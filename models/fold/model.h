@@ -17,12 +17,12 @@ struct FoldedModel {
 
 FoldedModel fold(Model& model, const FoldOptions& options = {});
 
-// The forward pass at inference, as recorded with the smallest inputs. The sites are the model's.
+// Records the forward pass at inference with the smallest inputs. The sites are the model's.
 Graph graph_of(Model& model);
 // Describes one site. `norm` is applied to zeros of this dtype and device, its model's, to see its operations.
 FoldSite fold_site(Normalizer& norm, DType dtype, Device device);
 
-// For Model::alike(): writes into `config`, that of `model`, what `folded` leaves of its normalizers.
+// Writes into `config`, that of `model`, what `folded` leaves of its normalizers: for Model::alike().
 void set_normalizers_left(BlockConfig& config, const Model& model, const FoldedGraph& folded);
 
 }  // namespace foldgrad

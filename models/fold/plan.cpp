@@ -15,7 +15,7 @@ struct Bias {
   int node = -1;     // that adds it
 };
 
-// The layer's own, which folding may have given it, or the one that the only reader of its result adds first.
+// Returns the layer's own bias, which folding may have given it, or the one that its result's only reader adds first.
 Bias bias_of(const Graph& graph, int layer) {
   const GraphNode& node = graph.nodes[layer];
   if (node.operands.size() > 2) return {graph.parameter(layer, 2), layer};
@@ -27,10 +27,10 @@ Bias bias_of(const Graph& graph, int layer) {
   return {graph.parameter(uses[0].node, reader.bias), uses[0].node};
 }
 
-// The other term of a sum, whose stream `use` is.
+// Returns the operand of a sum that is added to its stream, which is `use`.
 int branch_of(const GraphUse& use) { return use.operand == 0 ? 1 : 0; }
 
-// True for a product with a matrix, not for a convolution.
+// Returns true for a product with a matrix, false for a convolution.
 bool is_linear(const Graph& graph, int node) {
   const Description& d = graph.nodes[node].description;
   return d.weight >= 0 && graph.shape({node, d.weight}).rank() == 2;
@@ -141,7 +141,7 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   plan_.kept.push_back({edge(graph_.describe(use)), reason});
 }
 
-// [FOLD-5]. Empty when that is possible, and then planned.
+// Plans [FOLD-5]; returns an empty text, or the reason why it is not possible.
 std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (pending.map.centered) return "the stream cannot be rescaled: the map mixes the channels";
@@ -188,7 +188,7 @@ FoldPlan Walk::finish() {
   return std::move(plan_);
 }
 
-// All linear layers that share the weight change together.
+// Plans the change of a weight: all linear layers that share it change together.
 void Walk::finish_weight(const std::string& weight) {
   LinearFold fold;
   fold.weight = weight;

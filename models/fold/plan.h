@@ -6,7 +6,7 @@
 
 namespace foldgrad {
 
-// Into the columns of a weight [out, in] that `pending.place` names.
+// A fold into the columns of a weight [out, in] that the places of `maps` name.
 struct LinearFold {
   std::string weight, bias;  // the bias is created when there is none of this name
   std::string copy;          // of the weight, which is to be changed in its place; empty: none
@@ -45,10 +45,10 @@ struct FoldState {
   std::set<std::string> created = {};
 };
 
-// Why the recording of a normalizer cannot be what its site says; empty when it can.
+// Returns why the recording of a normalizer cannot be what its site says; empty when it can.
 std::string unknown_recording(const FoldState& state, int node);
 
-// [FOLD-1] [FOLD-2] [FOLD-4] [FOLD-5] with `map` pending at the result of `node`.
+// Plans [FOLD-1] [FOLD-2] [FOLD-4] [FOLD-5] with `map` pending at the result of `node`.
 FoldPlan plan_forward(const FoldState& state, int node, const AffineMap& map);
 
 // [FOLD-3]: into the linear layer or the table of embeddings before the normalizer.
@@ -59,7 +59,7 @@ struct BackwardFold {
   int linear = -1;        // the node; -1: a table
   double scale = 1;       // of the embedding
 };
-// Empty when that cannot be done.
+// Plans [FOLD-3]; returns nothing when that cannot be done.
 std::optional<BackwardFold> plan_backward(const FoldState& state, int node);
 
 }  // namespace foldgrad

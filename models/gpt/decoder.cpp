@@ -23,7 +23,7 @@ GptDecoder::GptDecoder(Gpt& model, DType dtype) : model_(model), precision_("gen
 
 std::int64_t GptDecoder::room() const { return config().context - begins_.longest() - steps_; }
 
-// The logits of the last row of each sequence.
+// Returns the logits of the last row of each sequence.
 Tensor GptDecoder::following(const TokenIds& ids, const Segments& rows, const Tensor& places, const Attend& attend) {
   const ForwardPass pass = precision_.pass(tape_);
   const Device device = model_.device();

@@ -29,7 +29,7 @@ class GptDecoder {
   // to context tokens, another number of tokens than texts, ids outside the vocabulary, and a step without room.
   Tensor begin(const std::vector<TokenIds>& texts);
   Tensor step(const TokenIds& tokens);
-  // Steps that can still be made.
+  // Returns how many steps can still be made.
   std::int64_t room() const;
 
  private:

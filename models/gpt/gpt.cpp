@@ -158,7 +158,7 @@ NamedTensors Gpt::random_inputs(std::uint64_t seed) const {
   return to({{"ids", ids}, {"target", target}}, device());
 }
 
-// An output projection that was tied gets a table of its own with Tied::untie, and a bias with B != 0.
+// Gives an output projection that was tied a table of its own with Tied::untie, and a bias with B != 0.
 std::unique_ptr<Model> Gpt::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   GptConfig config = config_;
   if (folded) {

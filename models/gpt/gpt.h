@@ -31,23 +31,23 @@ class Gpt final : public Model {
 
   const GptConfig& config() const { return config_; }
 
-  // [GPT-1] for ids i64 [N] on the model's device, at places i64 [N] on the CPU.
+  // Computes [GPT-1] for ids i64 [N] on the model's device, at places i64 [N] on the CPU.
   Var embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
-  // The layers for x [N, width], whose sequences are `rows`. `attend` says what they attend to.
+  // Runs the layers for x [N, width], whose sequences are `rows`. `attend` says what they attend to.
   Var decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, vocabulary]
 
   const char* family() const override { return "gpt"; }
   using Model::loss;
-  // A row for each token. Throws std::invalid_argument for ids that are no i64 [B, T] with 1 <= T <= context.
+  // Returns a row for each token. Throws std::invalid_argument for ids that are no i64 [B, T] with 1 <= T <= context.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
   Tensor placed(const Tensor& logits, const NamedTensors& inputs) const override;
   NamedTensors smallest_inputs() const override;
-  // Eight sequences of up to 16 tokens.
+  // Returns eight sequences of up to 16 tokens.
   NamedTensors random_inputs(std::uint64_t seed) const override;
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
-  // model.onnx, with config.json and generation_config.json, as Hugging Face's Optimum loads them.
+  // Writes model.onnx, with config.json and generation_config.json, as Hugging Face's Optimum loads them.
   std::vector<std::string> write_onnx(const std::string& directory) override;
 
  private:

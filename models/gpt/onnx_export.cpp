@@ -17,8 +17,8 @@ using nlohmann::ordered_json;
 const std::string kBatch = "batch_size", kLength = "sequence_length", kPast = "past_sequence_length",
                   kAll = kPast + " + " + kLength;
 
-// config.json, from which Hugging Face's Transformers and Optimum learn what they run. There is no token that ends a
-// text.
+// Returns config.json, from which Hugging Face's Transformers and Optimum learn what they run. There is no token that
+// ends a text.
 std::string runtime_config(const GptConfig& config) {
   return ordered_json{{"model_type", "gpt2"},          {"vocab_size", config.vocabulary},
                       {"n_positions", config.context}, {"n_embd", config.width},
@@ -33,8 +33,8 @@ std::string runtime_generation_config(const GptConfig& config) {
   return ordered_json{{"max_length", config.context}}.dump(2) + "\n";
 }
 
-// The bias of attention for queries that follow `past` keys: a query sees the keys of `mask`, i64 [batch, keys], up to
-// its own.
+// Returns the bias of attention for queries that follow `past` keys: a query sees the keys of `mask`, i64 [batch,
+// keys], up to its own.
 std::string causal_bias(OnnxGraph& g, const std::string& mask, const std::string& past) {
   const std::string keys = g.node("Gather", {g.node("Shape", {mask}), g.integer(1)});
   const std::string of_keys = g.node("Range", {g.integer(0), keys, g.integer(1)});

@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// The last `most` tokens of each text.
+// Returns the last `most` tokens of each text.
 std::vector<TokenIds> ends_of(const std::vector<TokenIds>& texts, std::int64_t most) {
   std::vector<TokenIds> ends;
   for (const TokenIds& text : texts)

@@ -16,7 +16,7 @@ struct SamplingOptions {
   std::uint64_t seed = 1;
 };
 
-// The token of row `text` of logits [texts, vocabulary], f32 or f64 on the CPU; -1 where they are not finite.
+// Returns the token of row `text` of logits [texts, vocabulary], f32 or f64 on the CPU; -1 where they are not finite.
 std::int64_t sample(const Tensor& logits, std::int64_t text, std::int64_t token, const SamplingOptions& options);
 
 // Draws `count` tokens for each text and hands them to take(text, token) as they come, one for each text in turn. Only

@@ -24,7 +24,7 @@ struct ImageModelConfig : BlockConfig {
   static inline const std::vector<std::string> kPositions{"random", "sinusoidal"};
   std::string positions = "random";
 
-  // Without dropout, and with gelu.
+  // Sets the defaults of these models: no dropout, and gelu.
   ImageModelConfig();
 
   bool has_cls() const { return pooling == "cls"; }

@@ -1,5 +1,5 @@
-// How a model that classifies images begins. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b], N(s)
-// normal.
+// Initial values of a model that classifies images. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b],
+// N(s) normal.
 //
 //                           timm          cct               pytorch       tfixup
 //   patches, convolutions   U(in^-1/2)    N((2 / in)^1/2)   U(in^-1/2)    U(X), the last of them U(e X)
@@ -47,7 +47,7 @@ struct Initializer {
     return std::sqrt(6 / (double(inputs_of(w)) + double(w.value.shape()[0])));
   }
 
-  // `gain` is the normalizer's, `factor` that of X with tfixup.
+  // Fills a weight. `gain` is the normalizer's, `factor` that of X with tfixup.
   void weight(Parameter& w, double gain, double factor) const {
     if (is("timm") || is("cct"))
       fill_normal(w, gain * 0.02, seed);
@@ -96,7 +96,7 @@ struct Initializer {
     positions.copy_from(all.to(positions.dtype()));
   }
 
-  // The parts of qkv are filled as three matrices, each named after itself.
+  // Fills the parts of qkv as three matrices, each named after itself.
   void attention(AttentionBlock& block) const {
     LinearLayer& qkv = block.qkv[0];
     const double gain = block.sublayer.norm->initial_gain(), half = std::sqrt(0.5);

@@ -30,16 +30,16 @@ class ImageModel : public Model {
  public:
   virtual const ImageModelConfig& config() const = 0;
 
-  // Throw std::invalid_argument for images of another shape.
+  // Throws std::invalid_argument for images of another shape.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
   NamedTensors smallest_inputs() const override;
-  // Eight images of normally distributed pixels.
+  // Returns eight images of normally distributed pixels.
   NamedTensors random_inputs(std::uint64_t seed) const override;
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
-  // With biases where normalizers may put one, and standardized weights as plain ones.
+  // Returns a model with biases where normalizers may put one, and standardized weights as plain ones.
   std::unique_ptr<Model> foldable() override;
-  // model.onnx: pixel_values [batch, 3, S, S], normalized, to logits [batch, classes].
+  // Writes model.onnx: pixel_values [batch, 3, S, S], normalized, to logits [batch, classes].
   std::vector<std::string> write_onnx(const std::string& directory) override;
   // Adds to an ONNX graph what tokens() does before its first parameter. pixels: [batch, 3, S, S].
   virtual std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const = 0;
@@ -57,17 +57,17 @@ class ImageModel : public Model {
   struct Names {
     std::string stem, cls, positions, norm, attention_pool, head;
   };
-  // Everything but the stem and the layers, whose number is config.layers. tokens: those of an image, cls included.
+  // Makes all but the stem and the layers, whose number is config.layers. tokens: those of an image, cls included.
   ImageModel(const ImageModelConfig& config, const Names& names, std::int64_t tokens, DType dtype, Device device);
 
-  // Called by the constructor of a family: a convolution without a value, [out, in, kernel, kernel].
+  // Adds a convolution of zeros, [out, in, kernel, kernel]. Is called by the constructor of a family.
   ConvLayer& add_conv(const std::string& name, const Shape& shape, bool with_bias);
-  // Called at its end. Throws std::invalid_argument for sites that do not exist.
+  // Is called at its end. Throws std::invalid_argument for sites that do not exist.
   void finish(std::optional<std::uint64_t> seed);
 
   // pixels [B, S, S, 3] -> [B, tokens of the image, width]
   virtual Var tokens(const Var& pixels, const ForwardPass& pass) = 0;
-  // A model of the family whose configuration has changed in what it shares with others.
+  // Returns a model of the family whose configuration has changed in what it shares with others.
   virtual std::unique_ptr<Model> with(const ImageModelConfig& changed, DType dtype, Device device) const = 0;
 
  private:

@@ -13,7 +13,7 @@ namespace foldgrad {
 //
 // Without an alternative it is offline: A and B, with the mean or without it, fold into linear layers.
 struct InferenceForm {
-  // (x - [mean]) / sqrt(mean of (x - [mean])^2 + eps) of each group of channels, or of the row as one; of
+  // (x - [mean]) / sqrt(mean of (x - [mean])^2 + eps) of each group of channels, or of the row as one; with
   // Normalizer::mixes_tokens() the means are over all tokens of a sample.
   struct Groups {
     std::int64_t count;

@@ -19,14 +19,14 @@ struct NormalizerSite {
   DType dtype;
   Device device;
 
-  // SITE.NAME with `size` equal values; one per channel if no size is given.
+  // Makes SITE.NAME with `size` equal values; one per channel if no size is given.
   Parameter parameter(const char* name, double value, std::int64_t size = -1) const {
     return {site + "." + name, Tensor::full({size < 0 ? channels : size}, value, dtype, device)};
   }
   DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 };
 
-// One with a gain and a bias per channel. What is not trained is no parameter and keeps its first value, 1 or 0.
+// A normalizer with a gain and a bias per channel. If one is not trained, it is no parameter and stays 1 or 0.
 class WithGainAndBias : public Normalizer {
  public:
   explicit WithGainAndBias(const NormalizerSite& s, bool trains_gain = true, bool trains_bias = true)
@@ -63,7 +63,7 @@ struct NormalizerKind {
   std::unique_ptr<Normalizer> (*make)(const NormalizerSite&);
 };
 
-// `more`: further arguments of N's constructor.
+// Makes an N. `more`: further arguments of its constructor.
 template <class N, auto... more>
 std::unique_ptr<Normalizer> make(const NormalizerSite& site) {
   return std::make_unique<N>(site, more...);
@@ -79,7 +79,7 @@ std::vector<NormalizerKind> mixed_normalizers();      // repbn, prepbn
 std::vector<NormalizerKind> row_normalizers();        // ln, rmsnorm, scalenorm, fixnorm, groupnorm, ...
 std::vector<NormalizerKind> stateless_normalizers();  // dyt, derf, affine, none
 
-// Options that several have.
+// Return options that several have.
 inline NormalizerOption eps_option(const char* default_value) {
   return number_option("eps", default_value, "added where something is divided",
                        {.low = 0, .high = 1, .low_excluded = true});

@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace {
 
-// Normalizers refer to their kind, which therefore must stay where it is.
+// The kinds of normalizers. A normalizer refers to its kind, which therefore must stay where it is.
 struct Registry {
   Registry() {
     for (auto group : {channel_normalizers, mixed_normalizers, row_normalizers, stateless_normalizers})
@@ -36,7 +36,7 @@ Registry& registry() {
   return all;
 }
 
-// By channel, of a window [M, C].
+// Returns the means of a window [M, C] by channel.
 std::vector<NormDiagnostics::Means> means_of(const Tensor& window) {
   const std::vector<double> values = window.to(Device::cpu).to(DType::f64).values<double>();
   const std::int64_t M = window.shape()[0], C = window.shape()[1];

@@ -36,7 +36,7 @@ struct NormContext {
   Communicator* communicator = nullptr;   // training: statistics per channel are of the rows of all ranks; null: of x
 };
 
-// For reports; read from the device.
+// Values for reports, read from the device.
 struct NormDiagnostics {
   struct Means {
     double arithmetic, geometric;  // 0 until the window is full: its entries are 0 at first
@@ -62,36 +62,36 @@ class Normalizer {
   const std::string& site() const { return site_; }
   std::int64_t channels() const { return channels_; }
 
-  // y of x's shape and dtype; parameters of another dtype are cast. Training, it writes the state, and so does the
-  // backward pass of some (ops/channel_norm/channel_norm.h).
+  // Returns y of x's shape and dtype; parameters of another dtype are cast. In training it writes the state, and so
+  // does the backward pass of some (ops/channel_norm/channel_norm.h).
   // Throws std::invalid_argument unless x is [..., channels], and for what the operations refuse.
   Var apply(const Var& x, const NormContext& context);
 
-  // From now on every training pass adds what it computed to `records`, which its backward pass completes; null: no
-  // more. What is trained has the same bits with it and without; so one whose y is x itself has no gradient of its own
-  // there, and records none.
+  // Makes every training pass from now on add what it computed to `records`, which its backward pass completes; null:
+  // no more. What is trained has the same bits with it and without; so one whose y is x itself has no gradient of its
+  // own there, and records none.
   void record_into(ChannelRecords* records) { records_ = records; }
 
-  // Named SITE.weight, SITE.bias and the like. They live as long as the normalizer.
+  // Returns the parameters, named SITE.weight, SITE.bias and the like. They live as long as the normalizer.
   virtual std::vector<Parameter*> parameters() { return {}; }
 
-  // Live buffers: what is written into these tensors is what the next step uses.
+  // Returns live buffers: what is written into these tensors is what the next step uses.
   virtual NamedTensors state() const { return {}; }
-  // Those of them that are running estimates and that inference uses: run_mean, run_var, phi.
+  // Returns those of them that are running estimates and that inference uses: run_mean, run_var, phi.
   NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
-  // From a snapshot or a file. Throws std::invalid_argument unless names, shapes and dtypes are those of state().
+  // Restores a snapshot or a file. Throws std::invalid_argument unless names, shapes and dtypes are those of state().
   void restore(const NamedTensors& snapshot);
   // Sets the counters of training forwards to zero, so that fine-tuning begins with a warm-up.
   void reset_iterations();
   virtual NormDiagnostics diagnostics() const;
 
-  // Empty: it says nothing, and is run as it is wherever that is possible. Of one that is not offline, folding takes
-  // SITE.weight, or the one number SITE.scale, out of A and SITE.bias out of B, and leaves them 1 and 0.
+  // Returns its form. Empty: it says nothing, and is run as it is wherever that is possible. If it is not offline,
+  // folding takes SITE.weight, or the one number SITE.scale, out of A and SITE.bias out of B, and leaves them 1 and 0.
   virtual std::optional<InferenceForm> inference() const { return std::nullopt; }
 
-  // DeepNorm's constants; 1 for all others. The gain multiplies the initial weights of value and output projections
-  // and of both linear layers of a feed-forward block.
+  // Return DeepNorm's constants; 1 for all others. The gain multiplies the initial weights of value and output
+  // projections and of both linear layers of a feed-forward block.
   virtual double residual_scale() const { return 1; }
   virtual double initial_gain() const { return 1; }
 
@@ -102,9 +102,9 @@ class Normalizer {
 
  protected:
   virtual Var forward(const Var& x, const NormContext& context) = 0;
-  // forward() in training, with its record: by default of x and of what passes back through y.
+  // Runs forward() in training and fills its record: by default from x and from what passes back through y.
   virtual Var recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record);
-  // The parameter on x's tape, in x's dtype.
+  // Returns the parameter on x's tape, in x's dtype.
   static Var on_tape(Parameter& parameter, const Var& x);
 
  private:
@@ -115,7 +115,7 @@ class Normalizer {
   ChannelRecords* records_ = nullptr;
 };
 
-// Parameters have this dtype; the state is f64 where that is, otherwise f32.
+// Makes a normalizer whose parameters have this dtype; the state is f64 where that is, otherwise f32.
 // Throws std::invalid_argument for a name or an option that does not exist, naming the nearest, for a value out of
 // range, for channels that the normalizer cannot take, and when it is offline by its info() but not by its inference(),
 // or the other way round.
@@ -123,7 +123,7 @@ std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::
                                             const std::string& site, std::int64_t channels, DType dtype = DType::f32,
                                             Device device = Device::cpu);
 
-// All of them, by name: those of the library, and what register_normalizer() has added (models/normalizers/kinds.h).
+// Returns all by name: those of the library, and what register_normalizer() has added (models/normalizers/kinds.h).
 const std::vector<NormalizerInfo>& normalizers();
 
 // Throws std::invalid_argument for a name that does not exist, naming the nearest and all that there are.

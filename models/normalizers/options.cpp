@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// The whole text as a number, or false.
+// Reads the whole text as a number; returns false if it is none.
 template <class T>
 bool parse(const std::string& text, T& value) {
   const char* end = text.data() + text.size();

@@ -47,7 +47,7 @@ inline NormalizerOption choice_option(const char* name, std::vector<std::string>
   return {{name, help, Option::Kind::choice, {}, std::move(choices)}, default_value, in_reference};
 }
 
-// The same option by another name.
+// Returns the same option by another name.
 inline NormalizerOption renamed(NormalizerOption option, const char* name, const char* help) {
   option.name = name, option.help = help;
   return option;

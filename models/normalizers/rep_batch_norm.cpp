@@ -49,7 +49,7 @@ class RepBn : public Normalizer {
   ChannelNormState state_;
 };
 
-// Parameters that this step does not use get a zero gradient; the optimizer rejects missing ones.
+// Gives parameters that this step does not use a zero gradient; the optimizer rejects missing ones.
 void rest(const std::vector<Parameter*>& parameters) {
   for (Parameter* p : parameters) {
     if (p->has_grad) continue;  // of an earlier batch of the same step

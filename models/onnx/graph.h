@@ -24,12 +24,12 @@ class OnnxFile : public OnnxGraph {
   // Throws std::runtime_error if this program was built without onnx and protobuf (option FOLDGRAD_ONNX).
   static std::unique_ptr<OnnxFile> make(const std::string& name);
 
-  // Inputs and outputs are f32 or i64.
+  // Adds an input. Inputs and outputs are f32 or i64.
   virtual std::string input(const std::string& name, DType dtype, const NamedSizes& sizes) = 0;
   // Gives the result of a node, `value`, this name in place of its own.
   virtual void output(const std::string& value, const std::string& name, DType dtype, const NamedSizes& sizes) = 0;
 
-  // Text for readers of the file; onnxruntime has it as custom_metadata_map.
+  // Adds a text for readers of the file; onnxruntime has it as custom_metadata_map.
   virtual void metadata(const std::string& key, const std::string& value) = 0;
 
   // Throws FileError.

@@ -22,7 +22,7 @@ onnx::TensorProto::DataType type_of(DType dtype) {
   return dtype == DType::f32 ? onnx::TensorProto::FLOAT : onnx::TensorProto::INT64;
 }
 
-// Errors wait until protobuf is done: its destructors write too.
+// A stream whose errors wait until protobuf is done: its destructors write too.
 class FileStream final : public google::protobuf::io::CopyingOutputStream {
  public:
   explicit FileStream(AtomicFile& file) : file_(file) {}

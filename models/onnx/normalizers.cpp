@@ -37,7 +37,7 @@ class NormalizerNodes {
     return g_.node(op, {x}, {{"axes", std::vector<std::int64_t>{kLast}}, {"keepdims", std::int64_t(1)}});
   }
 
-  // Factors that are all 1 and terms that are all 0 leave no node.
+  // Adds no node for factors that are all 1 and terms that are all 0.
   std::string affine(std::string x, AffineMap map) {
     map.centered = false;
     if (map.scales()) x = g_.node("Mul", {x, weight("A", map.A)});
@@ -45,7 +45,7 @@ class NormalizerNodes {
     return x;
   }
 
-  // `weights`: the gain, and the bias if there is one.
+  // Adds a layer normalization. `weights`: the gain, and the bias if there is one.
   std::string layer_norm(const std::string& x, double eps, std::vector<std::string> weights) {
     weights.insert(weights.begin(), x);
     return g_.node("LayerNormalization", weights, {{"axis", kLast}, {"epsilon", eps}});

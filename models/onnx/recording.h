@@ -15,16 +15,16 @@ namespace foldgrad {
 inline const OnnxGraph::Attribute kOnnxToF32{"to", std::int64_t(1)}, kOnnxToI64{"to", std::int64_t(7)},
     kOnnxToBool{"to", std::int64_t(9)};
 
-// For rows of sentences, which are [batch, length, width] in the files.
+// Positions and attention for rows of sentences, which are [batch, length, width] in the files.
 struct OnnxSentences {
   std::string positions;  // i64 [batch, length]
   // Gives attention what it is to see, see OnnxOperands::keys.
   std::function<OnnxOperands::Keys(const OnnxOperands::Keys& recorded, bool causal)> attended;
 };
 
-// Adds the operations of `graph`, a recording of `model` in inference with its normalizers as sites, to `g`. Operations
-// export themselves (Node::onnx); normalizers are their inference(). Without `sentences` all sequences have one length,
-// which was recorded, and no operation looks for positions.
+// The nodes of `graph`, a recording of `model` in inference with its normalizers as sites, in `g`. Operations export
+// themselves (Node::onnx); normalizers are their inference(). Without `sentences` all sequences have one length, which
+// was recorded, and no operation looks for positions.
 class OnnxRecording final : public OnnxOperands {
  public:
   OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph, std::optional<OnnxSentences> sentences = {});
@@ -67,12 +67,12 @@ class OnnxRecording final : public OnnxOperands {
 // (NAME) has statistics over the tokens of WHAT".
 void require_exportable(const Model& model, const char* what);
 
-// The bias of attention: 0 where a key is `seen`, otherwise so little that nothing is left in the softmax. Not
+// Returns the bias of attention: 0 where a key is `seen`, otherwise so little that nothing is left in the softmax. Not
 // -infinity, since a row without any key would become NaN.
 std::string onnx_bias_of(OnnxGraph& g, const std::string& seen);
 
-// Adds inference() of the normalizer as nodes, x itself if it does nothing. Throws std::invalid_argument for one
-// without such a form. Not for one with statistics over the tokens of a sentence.
+// Adds inference() of the normalizer as nodes, and returns x itself if it does nothing. Throws std::invalid_argument
+// for one without such a form. It is not for one with statistics over the tokens of a sentence.
 std::string onnx_normalizer(OnnxGraph& g, const Normalizer& norm, const std::string& x);
 
 }  // namespace foldgrad

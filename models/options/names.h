@@ -21,7 +21,7 @@ constexpr const char* name(Enum e) {
   return names_of(e)[std::size_t(e)];
 }
 
-// All values, in order.
+// Returns all values, in order.
 template <Named Enum>
 constexpr auto values_of(Enum) {
   std::array<Enum, names_of(Enum()).size()> all{};

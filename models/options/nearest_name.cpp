@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// The Levenshtein distance, with a swap of two neighbours counted as one edit.
+// Returns the Levenshtein distance, with a swap of two neighbours counted as one edit.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1), last, before;
   std::iota(row.begin(), row.end(), 0);
@@ -22,7 +22,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-// "lr" of "train.lr" and "out" of "--out".
+// Returns "lr" for "train.lr" and "out" for "--out".
 std::string last_part(const std::string& name) {
   const std::size_t dot = name.find_last_of('.');
   return name.substr(dot != std::string::npos ? dot + 1 : std::min(name.find_first_not_of('-'), name.size()));

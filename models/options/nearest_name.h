@@ -6,7 +6,7 @@
 namespace foldgrad {
 
 // Returns the candidate that is the fewest insertions, deletions, replacements and exchanges of neighbouring characters
-// away from `name`, the first of several. Of names with dots the last part decides, and no more than a third of it may
+// away from `name`, the first of several. The last part of a name with dots decides, and no more than a third of it may
 // differ. Empty when nothing is near.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);
 

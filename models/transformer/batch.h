@@ -14,14 +14,14 @@ struct TranslationBatch {
   Tensor source, source_mask;        // [B, S]
   Tensor input, input_mask, target;  // [B, T]
 
-  // By these names, as Model takes them; without a target where there is none.
+  // Returns the tensors by these names, as Model takes them; without a target where there is none.
   NamedTensors named() const;
   // Throws std::invalid_argument when one but the target is missing.
   static TranslationBatch of(const NamedTensors& inputs);
 };
 
-// On the CPU. Sentences are padded with `pad` at their end, sources in front if wanted; inputs begin with kEos, targets
-// are what follows. As many of each.
+// Makes a batch of as many sources as targets, on the CPU. Sentences are padded with `pad` at their end, sources in
+// front if wanted; inputs begin with kEos, targets are what follows.
 TranslationBatch make_batch(const std::vector<Ids>& sources, const std::vector<Ids>& targets, std::int64_t pad,
                             bool pad_sources_left = false);
 
@@ -37,8 +37,8 @@ struct Sentences {
   Sentences to(Device device) const { return {ids.to(device), rows.to(device)}; }
 };
 
-// x [tokens, ...], a row for every token that the mask [B, T] lets through, as [B, T, ...] with zeros elsewhere. On the
-// CPU.
+// Returns x [tokens, ...], a row for every token that the mask [B, T] lets through, as [B, T, ...] with zeros
+// elsewhere, on the CPU.
 Tensor padded(const Tensor& x, const Tensor& mask);
 
 }  // namespace foldgrad

@@ -43,7 +43,7 @@ std::vector<Sentence> sentences_of(const Tensor& mask, std::int64_t longest, con
   return sentences;
 }
 
-// One sentence, given the candidates of its hypotheses after `step` tokens.
+// Advances a sentence, given the candidates of its hypotheses after `step` tokens.
 void advance(Sentence& sentence, std::vector<Candidate> candidates,
              const std::vector<const LiveHypothesis*>& live_of_row, std::int64_t step, const DecodingOptions& o) {
   std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) { return a.before(b); });
@@ -64,7 +64,7 @@ void advance(Sentence& sentence, std::vector<Candidate> candidates,
   sentence.live = done ? std::vector<LiveHypothesis>() : std::move(next);
 }
 
-// One step of every sentence that is not done; false when all are.
+// Makes one step of every sentence that is not done; returns false when all are.
 bool search_step(StepDecoder& decoder, std::vector<Sentence>& sentences, std::int64_t pad, const DecodingOptions& o) {
   const std::int64_t step = decoder.steps();
   std::vector<std::int64_t> tokens, parents;

@@ -1,6 +1,6 @@
 // Beam search by the rules of fairseq's sequence_generator.py (1.0.0a0). A beam of 1 is greedy decoding.
 //
-//   [BEAM-1]  At each step, of all continuations of a sentence's hypotheses, the 2 beam with the greatest sum of
+//   [BEAM-1]  At each step, the 2 beam continuations of a sentence's hypotheses with the greatest sum of
 //             log-probabilities are candidates.
 //   [BEAM-2]  A candidate that ends is a result if it is among the first `beam`, otherwise it is dropped; the first
 //             `beam` that do not end go on. A sentence is done with `beam` results.
@@ -30,8 +30,8 @@ struct Hypothesis {
   double score;
 };
 
-// For every source of [B, S] the results, best first: `beam` of them, fewer where the limit came first. A sentence for
-// which some logits are not finite has one empty result with score -infinity.
+// Returns the results for every source of [B, S], best first: `beam` of them, fewer where the limit came first. A
+// sentence for which some logits are not finite has one empty result with score -infinity.
 // Throws std::invalid_argument for options out of range and for what InferenceTransformer refuses.
 std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
                                                  const Tensor& source_mask, const DecodingOptions& options = {});
@@ -54,8 +54,8 @@ struct Continuation {
   bool may_end = true, may_go_on = true;
 };
 
-// The step of the search: for each row of logits [rows, V] (f32 or f64, on any device) its `count` best allowed tokens,
-// best first; fewer if fewer are allowed or finite. Probabilities are those of softmax over all V.
+// Makes the step of the search: for each row of logits [rows, V] (f32 or f64, on any device) returns its `count` best
+// allowed tokens, best first; fewer if fewer are allowed or finite. Probabilities are those of softmax over all V.
 std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const std::vector<Continuation>& rows,
                                                     std::int64_t count, std::int64_t pad,
                                                     const DecodingOptions& options);

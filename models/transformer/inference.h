@@ -16,14 +16,14 @@ class InferenceTransformer {
   // Runs on the model's device. `model` must outlive this and must not change. Throws std::invalid_argument for a dtype
   // that InferencePrecision refuses.
   InferenceTransformer(Transformer& model, DType dtype);
-  // In f64 for a model of f64, otherwise f32. Making one takes as long as translating some sentences: make one for
-  // several batches.
+  // Runs in f64 for a model of f64, otherwise in f32. Making one takes as long as translating some sentences: make one
+  // for several batches.
   explicit InferenceTransformer(Transformer& model);
 
   const TransformerConfig& config() const { return model_.config(); }
-  // The encoder's output for the tokens of [B, S] that are not padding, [tokens, width], sentence after sentence.
-  // Throws std::invalid_argument for ids and masks that are not of one shape, on the CPU, with ids in the vocabulary
-  // and at most max_positions columns.
+  // Returns the encoder's output for all tokens of [B, S] but padding, [tokens, width], sentence after sentence.
+  // Throws std::invalid_argument unless ids and mask are of one shape and on the CPU, with ids in the vocabulary and at
+  // most max_positions tokens a sentence, padding included where normalizers count it.
   Tensor encode(const Tensor& source, const Tensor& source_mask) const;
 
  private:
@@ -45,8 +45,8 @@ class StepDecoder {
   // normalizer whose statistics are over the tokens of a sentence.
   StepDecoder(const InferenceTransformer& inference, const Tensor& source, const Tensor& source_mask);
 
-  // Logits [rows, target_vocabulary] of what follows, in f64 for a model of f64, otherwise f32, on the model's device.
-  // Throws std::invalid_argument for parents that do not exist and beyond max_positions steps.
+  // Returns logits [rows, target_vocabulary] of what follows, in f64 for a model of f64, otherwise f32, on the model's
+  // device. Throws std::invalid_argument for parents that do not exist and beyond max_positions steps.
   Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents);
   std::int64_t steps() const { return steps_; }
 

@@ -1,4 +1,4 @@
-// How a Transformer begins. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b], N(s) normal.
+// Initial values of a Transformer. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b], N(s) normal.
 //
 //                           fairseq (1.0.0a0)        xavier                  tfixup
 //   embeddings              N(width^-1/2), pad row 0 the same                the same times e
@@ -25,7 +25,7 @@
 
 namespace foldgrad {
 
-// Called by the constructor. Normalizers have set their own parameters already.
+// Fills the parameters. Is called by the constructor, after normalizers have set their own.
 void initialize(Transformer& model, std::uint64_t seed);
 
 }  // namespace foldgrad

@@ -53,7 +53,7 @@ NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
   return make_batch(sources, targets, config_.pad).named();
 }
 
-// The tables of the model that is folded hold their rows divided by their lengths.
+// Returns a model whose tables hold their rows divided by their lengths.
 std::unique_ptr<Model> Transformer::foldable() {
   if (!config_.fixnorm) return nullptr;
   TransformerConfig config = config_;
@@ -66,7 +66,7 @@ std::unique_ptr<Model> Transformer::foldable() {
   return plain;
 }
 
-// An output projection that was tied gets a table of its own with Tied::untie, and a bias with B != 0.
+// Gives an output projection that was tied a table of its own with Tied::untie, and a bias with B != 0.
 std::unique_ptr<Model> Transformer::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   TransformerConfig config = config_;
   if (folded) {

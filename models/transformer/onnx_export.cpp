@@ -17,16 +17,16 @@ using nlohmann::ordered_json;
 const std::string kBatch = "batch_size", kSourceLength = "encoder_sequence_length",
                   kTargetLength = "decoder_sequence_length", kPastLength = "past_decoder_sequence_length";
 
-// The bias of attention for a mask of keys, i64 [batch, length], as [batch, 1, 1, length].
+// Returns the bias of attention for a mask of keys, i64 [batch, length], as [batch, 1, 1, length].
 std::string bias_of_keys(OnnxGraph& g, const std::string& mask) {
   return onnx_bias_of(g, g.node("Unsqueeze", {g.node("Cast", {mask}, {kOnnxToBool}), g.integers({1, 2})}));
 }
-// mask: i64 [batch, length]
+// Returns the positions of tokens. mask: i64 [batch, length]
 std::string positions_of(OnnxGraph& g, const std::string& mask) {
   const std::string count = g.node("Mul", {g.node("CumSum", {mask, g.integer(1)}), mask});
   return g.node("Add", {count, g.integer(1)});  // [POS-2]
 }
-// bool [queries, keys]
+// Returns bool [queries, keys], true where the key is not later than the query.
 std::string not_later(OnnxGraph& g, const std::string& ids) {
   const std::string length = g.node("Gather", {g.node("Shape", {ids}), g.integer(1)});
   const std::string places = g.node("Range", {g.integer(0), length, g.integer(1)});
@@ -57,7 +57,7 @@ class TransformerFile {
     g_.output(nodes.add(), "last_hidden_state", DType::f32, {kBatch, kSourceLength, config_.width});
   }
 
-  // A whole prefix. Padding, which may stand on either side, is where ids are config.pad.
+  // Adds a decoder of a whole prefix. Padding, which may stand on either side, is where ids are config.pad.
   void decoder() {
     const std::string ids = g_.input("input_ids", DType::i64, {kBatch, kTargetLength}), mask = source_mask(g_),
                       memory = g_.input("encoder_hidden_states", DType::f32, {kBatch, kSourceLength, config_.width});
@@ -78,7 +78,7 @@ class TransformerFile {
     present(own, "decoder", kTargetLength);
   }
 
-  // One more token of every row.
+  // Adds a decoder of one more token of every row.
   void decoder_with_past() {
     const std::string ids = g_.input("input_ids", DType::i64, {kBatch, 1}), mask = source_mask(g_);
     std::vector<Keys> before, of_memory, own;
@@ -152,8 +152,8 @@ class TransformerFile {
   std::vector<std::string> sites_;
 };
 
-// config.json, from which Hugging Face's Transformers and Optimum learn what they run: sizes, and ids that have a
-// meaning. To them the model is one of the class Marian, which also begins a translation with the end of a sentence.
+// Returns config.json, from which Hugging Face's Transformers and Optimum learn what they run: sizes, and ids that have
+// a meaning. To them the model is one of the class Marian, which also begins a translation with the end of a sentence.
 std::string runtime_config(const TransformerConfig& config) {
   return ordered_json{{"model_type", "marian"},
                       {"is_encoder_decoder", true},
@@ -174,9 +174,9 @@ std::string runtime_config(const TransformerConfig& config) {
          "\n";
 }
 
-// generation_config.json: how `generate` decodes when nothing else is said, which is how foldgrad does it: padding is
-// never chosen, nor the end as the first token. Here `forced_eos_token_id` is null, since Marian's default ends
-// translations of the greatest length with id 0.
+// Returns generation_config.json: how `generate` decodes when nothing else is said, which is how foldgrad does it:
+// padding is never chosen, nor the end as the first token. Here `forced_eos_token_id` is null, since Marian's default
+// ends translations of the greatest length with id 0.
 std::string runtime_generation_config(const TransformerConfig& config) {
   return ordered_json{{"pad_token_id", config.pad},        {"eos_token_id", kEos},
                       {"decoder_start_token_id", kEos},    {"forced_eos_token_id", nullptr},

@@ -31,40 +31,40 @@ class Transformer final : public Model {
 
   const TransformerConfig& config() const { return config_; }
 
-  // Sentences lie on the model's device; sentences() makes them.
+  // Runs the encoder. Sentences lie on the model's device; sentences() makes them.
   Var encode(const Sentences& source, const ForwardPass& pass);  // [N, width]
-  // memory: the encoder's result, whose rows are `source`.
+  // Runs the decoder. memory: the encoder's result, whose rows are `source`.
   Var decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass);  // [N, width]
-  // The layers of the decoder for `x`, which embed_target() made. `own` and `cross` say what they attend to.
+  // Runs the layers of the decoder for `x`, which embed_target() made. `own` and `cross` say what they attend to.
   Var decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass);
-  // ids: i64 [N] on the model's device; places and first_row: as Segments has them.
+  // Computes [TRF-1]. ids: i64 [N] on the model's device; places and first_row: as Segments has them.
   Var embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, target_vocabulary]
-  // x without its surplus rows.
+  // Returns x without its surplus rows.
   Var tokens_of(const Var& x, const Segments& rows, const ForwardPass& pass) const;
-  // forward() and loss() for a batch on any device.
+  // Run forward() and loss() for a batch on any device.
   Var logits(const TranslationBatch& batch, const ForwardPass& pass) { return forward(batch.named(), pass); }
   Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
     return loss(batch.named(), pass, label_smoothing);
   }
-  // Padded ids as sentences on the model's device, with padding as surplus rows where normalizers count it and are in
-  // training or mix tokens. Throws std::invalid_argument for more than max_positions tokens, or places of padding.
+  // Makes padded ids sentences on the model's device, with padding as surplus rows where normalizers count it and are
+  // in training or mix tokens. Throws std::invalid_argument for more than max_positions tokens, or places of padding.
   Sentences sentences(const char* stack, const Tensor& ids, const Tensor& mask, const ForwardPass& pass) const;
 
   const char* family() const override { return "transformer"; }
   using Model::loss;
-  // A row for each token of the input.
+  // Returns a row for each token of the input.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
   Tensor placed(const Tensor& logits, const NamedTensors& inputs) const override {
     return padded(logits, inputs.at("input_mask"));
   }
   NamedTensors smallest_inputs() const override;
-  // Sentences of up to 16 tokens, and two fewer than the model takes, so that padding can be added.
+  // Returns sentences of up to 16 tokens, at least two below the model's limit, so that padding can be added.
   NamedTensors random_inputs(std::uint64_t seed) const override;
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   std::unique_ptr<Model> foldable() override;
-  // encoder_model.onnx, decoder_model.onnx and decoder_with_past_model.onnx, with config.json and
+  // Writes encoder_model.onnx, decoder_model.onnx and decoder_with_past_model.onnx, with config.json and
   // generation_config.json, as Hugging Face's Optimum loads them.
   std::vector<std::string> write_onnx(const std::string& directory) override;
 
@@ -75,7 +75,7 @@ class Transformer final : public Model {
   Parameter* output_bias() { return config_.output_bias ? &output_bias_ : nullptr; }
   std::deque<TransformerLayer>& encoder_layers() { return encoder_; }
   std::deque<TransformerLayer>& decoder_layers() { return decoder_; }
-  // The table's rows as [TRF-1] and [TRF-2] have them: those that inference stores.
+  // Returns the table's rows as [TRF-1] and [TRF-2] have them: those that inference stores.
   Tensor rows_of(const Parameter& table) const;
 
  private:

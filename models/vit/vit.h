@@ -7,7 +7,7 @@
 //
 //   Names and shapes of parameters are timm's (huggingface/pytorch-image-models, vision_transformer.py): cls_token
 //   [1, 1, width], pos_embed [1, tokens, width], patch_embed.proj, blocks.I.attn.qkv, blocks.I.norm1, ..., norm, head;
-//   with pooling = sequence also attention_pool, which timm has not.
+//   with pooling = sequence also attention_pool, which timm does not have.
 //   With m = ffn_width, p = patch, T tokens, b = 1 with qkv_bias, and normalizers of gain and bias there are
 //   (3 p^2 + 1) width + T width + [cls] width + layers (4 width^2 + 2 m width + m + 6 width + 3 b width) + 2 width +
 //   (width + 1) classes of them.

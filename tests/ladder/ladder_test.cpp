@@ -38,7 +38,7 @@ Operands<T, float> operands(std::int64_t m, std::int64_t n, std::int64_t k, unsi
   return {Gemm{.m = m, .n = n, .k = k, .f32_c = std::is_same_v<T, bf16>}, false, seed};
 }
 
-// body(rung, chunk) for each: n and k must be multiples of `chunk`.
+// Calls body(rung, chunk) for each rung: n and k must be multiples of `chunk`.
 template <class Body>
 void for_each_rung(const Body& body) {
   body(kNaive, 1);

@@ -15,14 +15,14 @@ inline std::vector<std::string> normalizer_names() {
   return all;
 }
 
-// Options that fit 8 channels.
+// Returns options that fit 8 channels.
 inline std::map<std::string, std::string> suitable_options(const std::string& normalizer) {
   if (normalizer == "groupnorm") return {{"groups", "4"}};
   if (normalizer == "pn") return {{"groups", "2"}};
   return {};
 }
 
-// For the description of a configuration.
+// Returns the normalizer's options as text, for the description of a configuration.
 template <class Config>
 std::string options_of(const Config& config) {
   std::string text;
@@ -30,7 +30,7 @@ std::string options_of(const Config& config) {
   return text;
 }
 
-// Weights away from where they began, so that biases and gains matter and probabilities differ.
+// Moves weights away from where they began, so that biases and gains matter and probabilities differ.
 inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   for (Parameter* p : model.parameters()) {
     const bool of_norm = p->name.find("norm") != std::string::npos || p->name.find("ln_") != std::string::npos;
@@ -39,7 +39,7 @@ inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   }
 }
 
-// Statistics as far from where they began as those of trained models.
+// Moves statistics as far from where they began as those of trained models are.
 inline void randomize_statistics(Model& model, unsigned seed) {
   for (Normalizer* norm : model.normalizers())
     for (auto&& [name, tensor] : norm->state()) {
@@ -59,7 +59,7 @@ Parameters parameters_of(M&& model) {
   return all;
 }
 
-// The message for a configuration that was changed.
+// Returns the message for a configuration that was changed.
 template <class M, class Config, class Change>
 std::string refusal(Config config, const Change& change) {
   change(config);
@@ -73,7 +73,7 @@ inline double loss_of(Model& model, const NamedTensors& inputs, bool training = 
       .item();
 }
 
-// The loss; the gradients are those of this pass alone.
+// Returns the loss; the gradients are those of this pass alone.
 inline double backward(Model& model, const NamedTensors& inputs, DType dtype) {
   Tape tape;
   for (Parameter* p : model.parameters()) p->zero_grad();
@@ -108,8 +108,8 @@ inline void check_gradients(Model& model, const NamedTensors& inputs, double tol
   }
 }
 
-// A step down the gradient lowers the loss; activations in other precisions change it by rounding only; every state
-// that counts training forwards counts one. make(dtype): always the same model.
+// Checks that a step down the gradient lowers the loss, that activations in other precisions change it by rounding
+// only, and that every state that counts training forwards counts one. make(dtype): always the same model.
 inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& make, const NamedTensors& inputs) {
   const std::unique_ptr<Model> exact = make(DType::f64), model = make(DType::f32);
   const NamedTensors begin = model->snapshot();
@@ -130,8 +130,8 @@ inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& m
     EXPECT_EQ(norm->diagnostics().iterations, norm->state().count("iters")) << norm->site();
 }
 
-// Each dropout of a configuration without any changes the loss in training alone, and follows seed and step: a mask
-// that did not would change nothing at all.
+// Checks that each dropout of a configuration without any changes the loss in training alone, and follows seed and
+// step: a mask that did not would change nothing at all.
 template <class M, class Config>
 void check_dropouts(const Config& without, const NamedTensors& inputs) {
   const auto loss = [&](const Config& config, bool training, std::uint64_t seed, std::uint32_t step) {
@@ -154,7 +154,7 @@ void check_dropouts(const Config& without, const NamedTensors& inputs) {
   }
 }
 
-// A pass in f64 on a device has the gradients and the state of one on the CPU.
+// Checks that a pass in f64 on a device has the gradients and the state of one on the CPU.
 template <class M, class Config>
 void check_cuda_is_cpu(const Config& config, const NamedTensors& inputs) {
   M cpu(config, 1, DType::f64), cuda(config, 1, DType::f64, Device::cuda);
@@ -170,7 +170,7 @@ void check_cuda_is_cpu(const Config& config, const NamedTensors& inputs) {
   EXPECT_NEAR(loss_of(copy, inputs, false), loss_of(cpu, inputs, false), 1e-10);
 }
 
-// Multiplications of matrices in a forward pass of one image, those of attention and convolutions among them.
+// Counts multiplications of matrices in a forward pass of one image, those of attention and convolutions among them.
 inline std::int64_t multiplications(Model& model) {
   Tape tape;
   (void)model.forward(model.smallest_inputs(), {.tape = tape, .dtype = DType::f32});
@@ -191,7 +191,7 @@ inline std::int64_t multiplications(Model& model) {
 template <class M>
 struct Kinds;
 
-// With weights and statistics away from where they began.
+// Makes a model with weights and statistics away from where they began.
 template <class M, class Config>
 std::unique_ptr<M> random_model(const Config& config, DType dtype = DType::f64) {
   auto model = std::make_unique<M>(config, 1, dtype);
@@ -207,7 +207,7 @@ void check_gradients_of(const Config& config) {
   check_gradients(model, Kinds<M>::inputs(config));
 }
 
-// Between the logits at inference of a model and of what it folds to.
+// Returns the difference between the logits at inference of a model and of what it folds to.
 inline Difference folding_error(Model& model, const NamedTensors& inputs, const FoldOptions& options = {}) {
   return difference(inference_logits(*fold(model, options).model, inputs, model.dtype()),
                     inference_logits(model, inputs, model.dtype()));

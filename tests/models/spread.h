@@ -1,4 +1,4 @@
-// How initial values spread.
+// The spread of initial values.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ inline void expect_normal(const Tensor& t, double deviation) {
   const auto n = double(t.size());
   expect_deviation(spread(t), deviation, 1 / std::sqrt(2 * n), n);
 }
-// The greatest of U(bound) is nearly that.
+// Expects the greatest of U(bound) to be nearly that.
 inline void expect_uniform(const Tensor& t, double bound) {
   const auto n = double(t.size());
   const Spread s = spread(t);

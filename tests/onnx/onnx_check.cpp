@@ -1,4 +1,4 @@
-// onnx_check FILE: what ONNX's own library says of a file. It checks the model and infers all shapes, strictly, then
+// onnx_check FILE: a check of a file by ONNX's own library. It checks the model and infers all shapes, strictly, then
 // prints inputs, outputs and how many nodes there are of each operator. A program of its own, since it needs the shared
 // protobuf that our libraries must not meet (cmake/FoldgradOnnx.cmake).
 #include <onnx/checker.h>

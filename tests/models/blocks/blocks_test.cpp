@@ -123,7 +123,7 @@ VitConfig standardized(const std::string& normalizer = "ln") {
   return config;
 }
 
-// A row of the weight with mean 0, divided by the root of N var, var unbiased, times the gain.
+// Returns the weight with rows of mean 0, divided by the root of N var, var unbiased, times the gain.
 Tensor by_hand(const Tensor& weight, const Tensor& gain) {
   const std::int64_t out = weight.shape()[0], in = weight.shape()[1];
   Tensor result = weight.clone();

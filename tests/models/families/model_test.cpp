@@ -50,7 +50,7 @@ TYPED_TEST(Families, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
   check_dropouts<TypeParam>(config, Kinds<TypeParam>::inputs(config));
 }
 
-// Each rank has one half of the examples, with the random numbers and the statistics of the whole.
+// Computes one half of the examples on each rank, with the random numbers and the statistics of the whole.
 template <class M, class Config>
 void check_parts_are_the_whole(const Config& config, const NamedTensors& inputs) {
   const auto logits = [&](const NamedTensors& part, Communicator* communicator) {

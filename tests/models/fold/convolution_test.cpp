@@ -12,7 +12,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// conv.weight, and conv.bias if asked for or created by folding.
+// Applies conv.weight, and conv.bias if asked for or created by folding.
 Var conv(GraphBuilder& g, const Var& x, const Conv2dChannelsLastOptions& o = {}, bool bias = true,
          const std::string& name = "conv", std::int64_t out = 4, std::int64_t kernel = 3) {
   const Tape::Scope inside(g.tape, name);
@@ -21,7 +21,7 @@ Var conv(GraphBuilder& g, const Var& x, const Conv2dChannelsLastOptions& o = {},
   return conv2d_channels_last(x, W, g.parameter(name + ".bias", {out}), o);
 }
 
-// A stem: convolution, normalizer, activation, next convolution.
+// Makes a stem: convolution, normalizer, activation, next convolution.
 Vars stem(GraphBuilder& g, bool bias, const std::string& kind, const Conv2dChannelsLastOptions& o = {.padding = 1}) {
   const Var y = gelu(g.norm(conv(g, g.input({2, 5, 4, 3}), o, bias), "norm", kind));
   return {conv(g, y, {.padding = 1}, true, "next")};

@@ -15,9 +15,9 @@ struct Setting {
   Options options = {};
 };
 
-// Every offline normalizer, in each form whose training pass normalises with something else; and pn, of which what
-// follows the scaling per token is offline. warmup = 2: the first iteration has the statistics of its batch, as all
-// have where nothing is averaged, later ones have averages. prepbn is what it is after `total` iterations: before, its
+// Returns every offline normalizer, in each form whose training pass normalizes with something else; and pn, which is
+// offline but for the scaling per token. warmup = 2: the first iteration has the statistics of its batch, as all have
+// where nothing is averaged, later ones have averages. prepbn is what it is after `total` iterations: before, its
 // training pass is a layer normalization in part. With eps = 0.5 some of rbn's variances are clamped and some are not.
 inline std::vector<Setting> settings() {
   std::vector<Setting> all{{"affine"},

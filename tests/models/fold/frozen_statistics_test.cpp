@@ -13,7 +13,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Tables are not tied: with random weights, a tied model says one word again and again.
+// Leaves tables untied: with random weights, a tied model says one word again and again.
 std::vector<TransformerConfig> configs(const std::vector<Setting>& settings) {
   std::vector<TransformerConfig> all;
   for (const Setting& setting : settings)
@@ -43,7 +43,7 @@ Translations greedy(Transformer& model, const TranslationBatch& batch) {
   return all;
 }
 
-// The same by whole passes on the tape.
+// Does the same by whole passes on the tape.
 Translations greedy_by_tape(Transformer& model, const TranslationBatch& batch, bool training) {
   constexpr std::int64_t kPad = 1, kEnd = 2;
   const std::size_t B = std::size_t(batch.source.shape()[0]);

@@ -154,7 +154,7 @@ TEST(FoldGraph, FOLD_4_IntoTheNormalizerBehind) {
   EXPECT_EQ(folded.reports[1].outcome, Outcome::kept);
 }
 
-// A sublayer of post-norm.
+// Makes a sublayer of post-norm.
 std::vector<Var> post_norm(GraphBuilder& g) {
   const Var y = g.norm(g.input({2, 3, 4}));
   const Var h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4, /*bias=*/false);

@@ -49,12 +49,12 @@ class GraphBuilder {
     }
     return norm.apply(x, {.training = training});
   }
-  // Applies to the stream the map it passes before the sum of `scope`.
+  // Applies the map that the stream passes before the sum of `scope`.
   Var stream(const Var& x, const std::string& scope) {
     if (!folded_ || !folded_->residuals.count(scope)) return x;
     return mapped(x, folded_->residuals.at(scope));
   }
-  // NAME.weight, and NAME.bias if asked for or created by folding. A copy at SCOPE.weight comes before it.
+  // Applies NAME.weight, and NAME.bias if asked for or created by folding. A copy at SCOPE.weight comes before it.
   Var linear(const Var& x, const std::string& name, std::int64_t out, bool bias = true, const std::string& scope = "") {
     const Tape::Scope inside(tape, scope.empty() ? name : scope);
     const bool copied = !scope.empty() && has(scope + ".weight");
@@ -118,7 +118,7 @@ inline FoldedGraph fold_by_hand(const Var& result, Normalizer& norm, const FoldS
   return fold(graph_of(result.tape(), {result}, {site.name}), {site}, values);
 }
 
-// The first edge that kept the site from folding, after folding has left the graph's results as they were.
+// Returns the first edge that kept the site from folding, after folding has left the graph's results as they were.
 inline std::string refusal(const BuildGraph& build, const FoldOptions& options = {}, const std::string& site = "norm") {
   const FoldedGraph folded = fold_and_compare(build, options);
   for (const SiteReport& r : folded.reports) {

@@ -91,7 +91,7 @@ TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
     }
 }
 
-// Every A a power of two, negative ones among them, and B zero.
+// Makes every A a power of two, negative ones among them, and B zero.
 void make_powers_of_two(Transformer& model) {
   const auto power = [](double base, const Tensor& exponents, std::int64_t c) {
     return std::pow(base, double(exponents.data<std::int64_t>()[c] - 2));

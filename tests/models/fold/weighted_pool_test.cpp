@@ -13,8 +13,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// A head behind the sum over the 4 tokens of a normalized [2, 4, 3] with weights that `weights_of` makes of scores
-// [2, 4, 1], which read the normalizer too.
+// Returns the refusal of a head after the sum over the 4 tokens of a normalized [2, 4, 3] with weights that
+// `weights_of` makes of scores [2, 4, 1], which read the normalizer too.
 std::string pooled(const std::function<Var(GraphBuilder&, const Var&)>& weights_of, const std::string& kind = "affine",
                    bool zero_bias = false) {
   return refusal([&](GraphBuilder& g) {

@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Texts of different lengths go on until the context is full; then begin() forgets them.
+// Continues texts of different lengths until the context is full; then begin() forgets them.
 void expect_steps_are_passes(Gpt& exact, Gpt& model, DType dtype, double tolerance) {
   GptDecoder decoder(model, dtype);
   for (std::vector<TokenIds> texts : {std::vector<TokenIds>{{3}, {1, 2, 0, 4}, {5, 6}}, {{2, 2}}}) {

@@ -9,12 +9,12 @@ namespace {
 using Row = std::vector<double>;
 using Rows = std::vector<Row>;
 
-// With layer normalization and gelu, without dropout.
+// A model with layer normalization and gelu, without dropout.
 class GptByHand {
  public:
   explicit GptByHand(const Gpt& model) : config_(model.config()), values_(model.values()) {}
 
-  // A row for each token of one sequence.
+  // Returns a row for each token of one sequence.
   Rows logits(const std::vector<std::int64_t>& ids) const {
     Rows x;
     for (std::size_t t = 0; t < ids.size(); ++t) x.push_back(embedded(ids[t], int(t)));
@@ -77,7 +77,7 @@ class GptByHand {
     }
     return y;
   }
-  // Attention of queries, keys and values that stand side by side.
+  // Returns the attention of queries, keys and values that stand side by side.
   Rows attended(const Rows& qkv) const {
     const auto C = std::size_t(config_.width), D = C / std::size_t(config_.heads);
     Rows y(qkv.size(), Row(C));

@@ -40,7 +40,7 @@ const ImageModelConfig& config_of(const FoldedModel& folded) {
   return dynamic_cast<ImageModel&>(*folded.model).config();
 }
 
-// Reports if the result of norm1 is the stream.
+// Return true if the result of norm1 is the stream.
 bool has_norm_on_stream(const VitConfig& config) { return !config.pre_norm; }
 bool has_norm_on_stream(const CctConfig& config) { return config.block == "cct"; }
 

@@ -5,7 +5,7 @@
 
 namespace foldgrad::testing {
 
-// Four tokens. A hybrid stem has two convolutions, of four and of eight channels.
+// Returns a configuration of four tokens. A hybrid stem has two convolutions, of four and of eight channels.
 inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::string& stem = "cct",
                           const std::string& block = "pre") {
   CctConfig config;

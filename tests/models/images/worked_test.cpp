@@ -24,7 +24,7 @@ struct Window {
   std::int64_t kernel, stride, padding;
 };
 
-// visit(y, x, v, w) for every y of the result and each x that its window has, at v and w of it.
+// Calls visit(y, x, v, w) for every y of the result and each x that its window has, at v and w of it.
 template <class Visit>
 Maps slid(Maps x, std::int64_t channels, double first, const Window& o, const Visit& visit) {
   const std::int64_t side = (x.side + 2 * o.padding - o.kernel) / o.stride + 1;
@@ -52,7 +52,7 @@ Maps pooled(const Maps& x, const Window& o) {
   });
 }
 
-// The result of an affine normalizer.
+// Returns the result of an affine normalizer.
 double mapped(Normalizer& norm, double u, std::int64_t c) {
   const std::vector<Parameter*> p = norm.parameters();
   return at(p[0]->value, c) * u + at(p[1]->value, c);

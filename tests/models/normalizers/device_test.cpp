@@ -1,4 +1,4 @@
-// Training reads nothing from the device: who reads waits for all kernels before.
+// Training reads nothing from the device, since a read waits for all kernels before it.
 #include <cmath>
 
 #include "models/normalizers/normalizer.h"

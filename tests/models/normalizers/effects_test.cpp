@@ -49,7 +49,7 @@ Tensor filled(const Tensor& like, unsigned seed, double scale, double mean) {
   return t;
 }
 
-// A state in which everything matters, and parameters that are not where they began; alpha, shift and eta stay.
+// Sets a state in which everything matters, and parameters that are not where they began; alpha, shift and eta stay.
 void prepare(Normalizer& norm, const Scene& scene) {
   for (Parameter* p : norm.parameters())
     if (p->name.find("weight") != std::string::npos || p->name.find("bias") != std::string::npos)
@@ -70,7 +70,7 @@ void prepare(Normalizer& norm, const Scene& scene) {
   }
 }
 
-// x with the mean squares that the scene wants, over real tokens.
+// Returns x with the mean squares that the scene wants, over real tokens.
 Tensor inputs(const Scene& scene, const std::vector<std::uint8_t>& real) {
   const Tensor x = randn({2, 5, kChannels}, 21, 1, 0.3);
   double* v = x.data<double>();
@@ -86,7 +86,7 @@ Tensor inputs(const Scene& scene, const std::vector<std::uint8_t>& real) {
   return x;
 }
 
-// All that a step computes, by name.
+// Returns all that a step computes, by name.
 NamedTensors step(const std::string& name, const Options& options, const Scene& scene) {
   const auto norm = make_normalizer(name, options, "norm", kChannels, DType::f64);
   prepare(*norm, scene);
@@ -108,7 +108,7 @@ NamedTensors step(const std::string& name, const Options& options, const Scene& 
   return results;
 }
 
-// Reports if they differ in a channel other than 0.
+// Returns true if they differ in a channel other than 0.
 bool differ_behind_channel0(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.shape().rank() == 0) return false;
   for (std::int64_t i = 0; i < a.size(); ++i)

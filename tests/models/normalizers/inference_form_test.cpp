@@ -9,7 +9,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// u of InferenceForm::Groups for one group, by hand.
+// Returns u of InferenceForm::Groups for one group, by hand.
 std::vector<double> statistic(const std::vector<double>& x, const InferenceForm::Groups& groups) {
   std::vector<double> u = x;
   double mean = 0, square = 0;
@@ -63,7 +63,7 @@ struct FormOfRow {
   }
 };
 
-// After some steps, with every sentence one token, so that statistics over sentences are those of rows.
+// Compares after some steps, with every sentence one token, so that statistics over sentences are those of rows.
 void expect_its_form(Normalizer& norm) {
   randomize(norm);
   for (unsigned t = 0; t < 5; ++t) train_step(norm, t);

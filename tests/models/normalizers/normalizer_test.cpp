@@ -57,7 +57,7 @@ TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
   EXPECT_EQ(changed, !before.empty());
 }
 
-// Rows after those that count, and that get no dy, change nothing at the others: it is as if they were not there.
+// Checks that rows after those that count, and that get no dy, change nothing at the others, as if they were not there.
 void expect_padding_left_out(const std::string& normalizer, const Options& options) {
   constexpr std::int64_t kReal = 4;
   const auto run = [&](std::int64_t tokens) {

@@ -60,7 +60,7 @@ Step step(Normalizer& norm, const Tensor& x, std::optional<std::int64_t> counted
 }
 Tensor normal(unsigned seed) { return randn({kSamples, kSampleTokens, kChannels}, seed, 1, 0.3); }
 
-// In the midst of training: averages are in use.
+// Makes a normalizer in the midst of training, when averages are in use.
 std::unique_ptr<Normalizer> trained(const UnusualRow& row) {
   auto norm = make_normalizer(row.normalizer, row.options, "norm", kChannels, DType::f64);
   for (unsigned t = 0; t < 5; ++t) step(*norm, normal(t));
@@ -78,7 +78,7 @@ bool finite_state(const Normalizer& norm) {
   return true;
 }
 
-// The name of the set of elements that are not finite.
+// Returns the name of the set of elements that are not finite.
 std::string spread(const Tensor& y) {
   const std::vector<double> values = y.values<double>();
   const auto is = [&](const auto& inside) {

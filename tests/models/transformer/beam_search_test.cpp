@@ -11,7 +11,7 @@ namespace {
 using Ids = std::vector<std::int64_t>;
 constexpr std::int64_t kPad = 1, kEos = 2, kUnk = 3;
 
-// In f64, with weights that make the next token depend on all before.
+// Makes a model in f64, with weights that make the next token depend on all before.
 std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary = 11,
                                           const std::string& normalizer = "ln") {
   TransformerConfig config = tiny_config(normalizer);
@@ -28,7 +28,7 @@ std::unique_ptr<Transformer> on_device(const Transformer& model, Device device) 
   return copy;
 }
 
-// log softmax of what follows eos, ids...; the whole sentence is decoded anew.
+// Returns the log softmax of what follows eos, ids...; the whole sentence is decoded anew.
 std::vector<double> next_log_probabilities(Transformer& model, const Ids& source, const Ids& ids) {
   Ids input{kEos};
   input.insert(input.end(), ids.begin(), ids.end());
@@ -58,7 +58,7 @@ void expect_hypotheses(const std::vector<Hypothesis>& got, const std::vector<Hyp
   }
 }
 
-// Rows are chosen anew before each step, some twice and some not at all.
+// Chooses rows anew before each step, some twice and some not at all.
 void expect_full_forward_passes(const std::string& normalizer, Device device) {
   SCOPED_TRACE(normalizer + " on " + name(device));
   const auto model = random_model(1, 11, normalizer), there = on_device(*model, device);
@@ -93,7 +93,7 @@ TEST(StepDecoder, EveryStepIsAFullForwardPass) {
     for (const Device device : devices()) expect_full_forward_passes(normalizer, device);
 }
 
-// Everything of at most `limit` tokens, best first.
+// Returns everything of at most `limit` tokens, best first.
 std::vector<Hypothesis> exhaustive(Transformer& model, const Ids& source, std::int64_t limit, double length_penalty) {
   std::vector<Hypothesis> all;
   struct Open {
@@ -133,7 +133,7 @@ TEST(BeamSearch, BEAM_3_BEAM_4_AWideBeamIsExhaustiveSearch) {
   }
 }
 
-// fairseq's loop for one sentence, with every hypothesis decoded anew: tokens and scores of `beam` rows, the first
+// Runs fairseq's loop for one sentence, with every hypothesis decoded anew: tokens and scores of `beam` rows, the first
 // step from the first row alone, candidates sorted over all rows, ended ones taken out of the first `beam`.
 std::vector<Hypothesis> reference_search(Transformer& model, const Ids& source, std::size_t beam, std::size_t limit) {
   std::vector<std::pair<double, Ids>> rows{{0, {}}};

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kBits = 64;  // of each mask that are compared
 using Masks = std::map<std::string, std::vector<bool>>;
 
-// Which of the first elements were dropped, where nothing else is zero.
+// Returns which of the first elements were dropped, where nothing else is zero.
 std::vector<bool> zeros(const Tensor& t) {
   std::vector<bool> bits;
   for (double v : t.values<double>())
@@ -46,7 +46,7 @@ class DropoutPlaces : public ::testing::Test {
     return found;
   }
 
-  // Nothing but the branch is in the sum.
+  // Adds the mask of a sum that has nothing but the branch in it.
   void add_sum(Sublayer& sublayer, Masks& masks) {
     const std::int64_t in = sublayer.out.weight.value.shape()[1];
     masks[sublayer.name + ", sum"] = zeros(
@@ -54,7 +54,7 @@ class DropoutPlaces : public ::testing::Test {
             .join(tape_.constant(randn({8, in}, 1)), tape_.constant(Tensor::zeros({8, 8}, DType::f64)), rows_, pass())
             .value());
   }
-  // Queries and keys of zero, and values that tell the tokens apart: the results are the probabilities.
+  // Makes queries and keys zero, and values that tell the tokens apart: the results are the probabilities.
   void add_attention(AttentionBlock& block, Masks& masks) {
     const Tensor identity = Tensor::zeros({8, 8}, DType::f64);
     for (int i = 0; i < 8; ++i) identity.data<double>()[i * 8 + i] = 1;
@@ -112,7 +112,7 @@ TransformerConfig fixnorm_config(const std::string& share) {
   return config;
 }
 
-// A model without fixnorm whose tables were divided here, row by row.
+// Returns a model without fixnorm whose tables were divided here, row by row.
 std::unique_ptr<Transformer> divided(Transformer& model) {
   TransformerConfig config = model.config();
   config.fixnorm = false;

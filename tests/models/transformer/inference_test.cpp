@@ -12,7 +12,7 @@ Tensor encoded_by_tape(Transformer& model, const TranslationBatch& batch) {
   return encoded(model, batch, pass);
 }
 
-// In f64, with random weights and, after a training forward, statistics of its own.
+// Makes a model in f64, with random weights and, after a training forward, statistics of its own.
 std::unique_ptr<Transformer> random_model(const TransformerConfig& config, const TranslationBatch& batch,
                                           double deviation = 0.3) {
   auto model = std::make_unique<Transformer>(config, 1, DType::f64);
@@ -34,7 +34,7 @@ TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
   return config;
 }
 
-// The order of sums is all that differs.
+// Allows for another order of sums, which is all that differs.
 void expect_the_same(const TransformerConfig& config, const std::vector<Device>& on = devices(),
                      double deviation = 0.3) {
   const TranslationBatch batch = translation_batch(/*extra=*/1);

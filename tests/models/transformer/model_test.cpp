@@ -38,7 +38,7 @@ class TransformerByHand {
   // `values`: those of a model's parameters, by name.
   TransformerByHand(const TransformerConfig& config, const NamedTensors& values) : config_(config), values_(values) {}
 
-  // The loss summed over the tokens of `target`. Ids are [tokens].
+  // Returns the loss summed over the tokens of `target`. Ids are [tokens].
   double loss(const Tensor& source, const Segments& sources, const Tensor& input, const Segments& inputs,
               const Tensor& target, double label_smoothing) {
     const Var memory = stack("encoder", config_.encoder_layers, source, sources, nullptr, sources);

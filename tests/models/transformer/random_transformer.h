@@ -74,8 +74,8 @@ inline void set_gains(Normalizer& norm, const std::vector<double>& decades, cons
   if (bias.defined()) change(bias, [&](std::size_t c, double b) { return b * std::pow(10, levels[c]); });
 }
 
-// Gains from 1e-3 to 1e3, while values stay in the range of f32: what a site gives in a channel, 10^level, is divided
-// out again in the columns of the linear layers that read it. With pre-norm the level is the gain's; with post-norm,
+// Draws gains from 1e-3 to 1e3, while values stay in the range of f32: what a site gives in a channel, 10^level, is
+// divided out in the columns of the linear layers that read it. With pre-norm the level is the gain's; with post-norm,
 // where the stream goes through one gain after the other, levels are drawn and a gain leads from one to the next.
 inline void randomize_gains(Transformer& model, unsigned seed) {
   std::mt19937_64 random(seed);
@@ -115,8 +115,8 @@ inline std::unique_ptr<Transformer> random_transformer(const TransformerConfig& 
   return model;
 }
 
-// By how many times more than the numbers of a model its logits change, both relative, the latter to the greatest:
-// with every parameter and statistic multiplied by 1 + d or 1 - d, in f64. The greatest of a few draws.
+// Returns how many times more a model's logits change than its numbers, both relative, the former to the greatest: with
+// every parameter and statistic multiplied by 1 + d or 1 - d, in f64. The greatest of a few draws.
 inline double condition_number(Transformer& model, const TranslationBatch& batch) {
   constexpr double kChange = 1e-9;  // far above the rounding of f64, far below where logits are no longer linear in it
   std::mt19937_64 random(1);

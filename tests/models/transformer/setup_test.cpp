@@ -96,7 +96,7 @@ TEST(TransformerSetup, BeginsAsFairseqDoes) {
   EXPECT_GT(spread(table).greatest, 4.2 * std::sqrt(1. / 512));  // about one in 40,000 lies beyond
 }
 
-// Every weight is a factor times the weight of the same name and seed in fairseq's initialisation.
+// Returns the ratio of every weight to the one of the same name and seed in fairseq's initialisation.
 double factor(Transformer& model, Transformer& fairseq, const std::string& name) {
   const std::vector<double> ours = find(model, name).value.values<double>(),
                             theirs = find(fairseq, name).value.values<double>();

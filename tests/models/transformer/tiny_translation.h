@@ -28,7 +28,7 @@ inline Tensor mask_of(const Tensor& ids, std::int64_t pad = 1) {
   return Tensor::of(ids.shape(), mask);
 }
 
-// Sources padded on the left and targets on the right, each with `extra` columns more than needed.
+// Returns sources padded on the left and targets on the right, each with `extra` columns more than needed.
 inline TranslationBatch translation_batch(int extra = 0, Device device = Device::cpu) {
   using Rows = std::vector<std::vector<std::int64_t>>;
   const Rows sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}}, inputs{{2, 5, 4, 6}, {2, 9, 9}, {2, 10}};
@@ -69,7 +69,7 @@ inline std::string describe(const TransformerConfig& config) {
   return config.normalizer + (config.pre_norm ? ", pre-norm" : ", post-norm") + options_of(config);
 }
 
-// The logits of the tokens of batch.input, [tokens, vocabulary] in f64, by a pass on the tape.
+// Returns the logits of the tokens of batch.input, [tokens, vocabulary] in f64, by a pass on the tape.
 inline Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, bool training = false,
                              std::optional<DType> dtype = {}) {
   Tape tape(/*recording=*/false);
@@ -77,7 +77,7 @@ inline Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, 
   return model.logits(batch, pass).value().to(DType::f64);
 }
 
-// The rows of x [B, T, C] where the mask is 1, in f64.
+// Returns the rows of x [B, T, C] where the mask is 1, in f64.
 inline Tensor real_rows(const Tensor& x, const Tensor& mask) {
   const std::vector<std::uint8_t> real = mask.values<std::uint8_t>();
   const std::vector<double> values = x.to(DType::f64).values<double>();
@@ -103,7 +103,7 @@ inline Tensor logits_by_steps(const InferenceTransformer& model, const Translati
   return real_rows(all, batch.input_mask);
 }
 
-// The encoder's result for the tokens of the sources, [tokens, width].
+// Returns the encoder's result for the tokens of the sources, [tokens, width].
 inline Tensor encoded(Transformer& model, const TranslationBatch& batch, const ForwardPass& pass) {
   const Sentences source = model.sentences("encoder", batch.source, batch.source_mask, pass);
   return model.tokens_of(model.encode(source, pass), source.rows, pass).value();
