@@ -28,7 +28,7 @@ std::string version() {
                      FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, cuda_description(), cpu_level());
 }
 
-// libgomp takes any number from the environment and ends the process when it cannot start so many threads.
+// Checks $OMP_NUM_THREADS: libgomp takes any number and ends the process when it cannot start so many threads.
 void check_thread_variable() {
   const char* variable = std::getenv("OMP_NUM_THREADS");
   std::istringstream numbers(variable ? variable : "");  // with nested regions, one for each level: "4,2"
@@ -41,7 +41,7 @@ void check_thread_variable() {
   }
 }
 
-// The program with the command that was understood, and the command of that: "foldgrad data fetch".
+// Returns the program with the command that was understood, and the command of that: "foldgrad data fetch".
 std::string understood(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return app.get_name() + (chosen.empty() ? "" : " " + understood(*chosen[0]));
@@ -52,7 +52,7 @@ struct Command {
   std::function<Action(CLI::App&)> add;
 };
 
-// In the order of --help. `arguments`: of main.
+// Returns the commands in the order of --help. `arguments`: of main.
 std::vector<Command> commands(const std::vector<std::string>& arguments) {
   const BuildInfo build{FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS};
   return {
@@ -100,7 +100,7 @@ bool wants_json(const CLI::App& app) {
          std::ranges::any_of(app.get_subcommands(), [](auto* c) { return wants_json(*c); });
 }
 
-// Names of files, which stand in answers, need not be UTF-8.
+// Replaces what is not UTF-8 in JSON: names of files, which stand in answers, need not be.
 int print(const Answer& answer, bool json) {
   using nlohmann::ordered_json;
   fmt::print("{}", json && !answer.json.is_null()

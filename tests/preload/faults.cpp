@@ -1,5 +1,4 @@
-// Loaded before the C library (LD_PRELOAD), it makes one call fail that concerns a directory, or kills the process
-// there.
+// A library for LD_PRELOAD that makes one call fail that concerns a directory, or kills the process there.
 //
 //   FAULTS_BELOW   the directory, absolute; calls on other files are left alone
 //   FAULTS_AT      which call, from 0
@@ -46,7 +45,7 @@ int keep(int descriptor, bool is_ours) {
 
 bool is_next(bool is_ours) { return is_ours && __atomic_load_n(&calls, __ATOMIC_SEQ_CST) == fault_at; }
 
-// Reports if this call is to fail, with errno set.
+// Returns true if this call is to fail, with errno set.
 bool fails(bool is_ours) {
   if (!is_ours || __atomic_fetch_add(&calls, 1, __ATOMIC_SEQ_CST) != fault_at) return false;
   if (fault_error == 0) kill(getpid(), SIGKILL);
@@ -54,7 +53,7 @@ bool fails(bool is_ours) {
   return true;
 }
 
-// -1 and errno, or what the kernel gives.
+// Returns -1 with errno set, or what the kernel returns.
 template <class... Arguments>
 long call(bool is_ours, long number, Arguments... arguments) {
   return fails(is_ours) ? -1 : syscall(number, arguments...);
@@ -105,7 +104,7 @@ ssize_t pread64(int file, void* data, size_t bytes, off_t at) { return pread(fil
 int ftruncate(int file, off_t bytes) noexcept { return int(call(is_ours(file), SYS_ftruncate, file, bytes)); }
 int ftruncate64(int file, off_t bytes) noexcept { return ftruncate(file, bytes); }
 int flock(int file, int operation) noexcept { return int(call(is_ours(file), SYS_flock, file, operation)); }
-// No machine stops here, so that nothing need wait for the disk.
+// Does not wait for the disk, since no machine stops here.
 int fsync(int file) { return fails(is_ours(file)) ? -1 : 0; }
 int fdatasync(int file) { return fsync(file); }
 ssize_t sendfile(int to, int from, off_t* at, size_t bytes) noexcept {

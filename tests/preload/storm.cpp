@@ -1,5 +1,6 @@
-// LD_PRELOAD: a handler that does nothing, called a thousand times per second of processor time, in whichever thread
-// does not block SIGPROF. A program whose libraries keep to the calling convention cannot tell the difference.
+// A library for LD_PRELOAD with a signal handler that does nothing, called a thousand times per second of processor
+// time, in whichever thread does not block SIGPROF. A program whose libraries keep to the calling convention cannot
+// tell the difference.
 #include <signal.h>
 #include <sys/time.h>
 

@@ -21,7 +21,7 @@ struct Trained {
   std::vector<Ids> sources;  // of the test sentences
 };
 
-// With the text, vocabulary and rates of the configuration: a dozen seconds of one core.
+// Trains a small model on the text of the configuration: a dozen seconds of one core.
 Trained train_briefly(const std::string& directory) {
   const ExperimentConfig config = read_config(
       FOLDGRAD_SOURCE_DIR "/configs/multi30k-un.toml",

@@ -19,7 +19,7 @@ class Iwslt14 : public ::testing::Test {
   RealData data_{"iwslt14", "iwslt14-part.tar.xz"};
 };
 
-// FNV-1a over lines and their ends: what subword-nmt 0.3.8 writes may not be kept here.
+// Returns FNV-1a over lines and their ends: the output of subword-nmt 0.3.8 itself may not be kept here.
 std::uint64_t digest(const std::vector<std::string>& lines) {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (const std::string& line : lines)

@@ -13,7 +13,7 @@
 
 namespace foldgrad::testing {
 
-// $FOLDGRAD_PROGRAM, or the program of this build.
+// Returns $FOLDGRAD_PROGRAM, or the program of this build.
 inline std::string program() {
   const char* given = std::getenv("FOLDGRAD_PROGRAM");
   return given ? given : FOLDGRAD_PROGRAM;
@@ -38,18 +38,18 @@ inline ProgramResult run_after(const std::string& first, const std::string& argu
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(out), read_bytes(err)};
 }
 
-// In the root of the sources.
+// Runs the program in the root of the sources.
 inline ProgramResult run_program(const std::string& arguments) {
   return run_after("cd '" FOLDGRAD_SOURCE_DIR "' && " + without_gpus(arguments), arguments);
 }
 
-// `said`: how its error begins, if that is "error: ", or a part of it.
+// Checks the exit code and the error. `said`: how the error begins, if that is "error: ", or a part of it.
 inline void expect_failure(const ProgramResult& r, int exit_code, const std::string& said) {
   EXPECT_EQ(r.exit_code, exit_code) << r.err;
   EXPECT_TRUE(said.starts_with("error: ") ? begins(r.err, said) : contains(r.err, said));
 }
 
-// The commands that --help lists, a word and its description a line.
+// Returns the commands that --help lists, a word and its description a line.
 inline std::set<std::string> commands_of_the_program() {
   std::set<std::string> commands;
   const std::string help = run_program("--help").out;
@@ -59,7 +59,7 @@ inline std::set<std::string> commands_of_the_program() {
   return commands;
 }
 
-// Those of one kind in a run's log.jsonl.
+// Returns the events of one kind in a run's log.jsonl.
 inline std::vector<nlohmann::json> events_of(const std::string& run, const std::string& kind) {
   std::vector<nlohmann::json> found;
   for (const std::string& line : lines_of(read_bytes(run + "/log.jsonl")))
@@ -91,7 +91,7 @@ class ProgramFiles : public FileTest {
   std::vector<nlohmann::json> events(const std::string& run, const std::string& kind) const {
     return events_of(files_ / run, kind);
   }
-  // The same without what the clock decides.
+  // Returns the same without what the clock decides.
   std::vector<nlohmann::json> timeless_events(const std::string& run, const std::string& kind) const {
     std::vector<nlohmann::json> all = events(run, kind);
     for (nlohmann::json& event : all)

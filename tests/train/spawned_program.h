@@ -42,7 +42,7 @@ class SpawnedProgram {
     siginfo_t info{};
     return waitid(P_PID, id_t(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
   }
-  // The status of waitpid(); with WUNTRACED also when it is stopped.
+  // Returns the status of waitpid(); with WUNTRACED also when the program is stopped.
   int wait(int options = 0) {
     int status = 0;
     waitpid(pid_, &status, options);
@@ -57,7 +57,7 @@ class SpawnedProgram {
     const int status = wait();
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   }
-  // A field of /proc/PID/status, or of one of its threads; empty when it has ended.
+  // Returns a field of /proc/PID/status, or of one of its threads; empty when it has ended.
   std::string status(const std::string& field, const std::string& thread = "") const {
     const std::string process = "/proc/" + std::to_string(pid_);
     std::ifstream file((thread.empty() ? process : process + "/task/" + thread) + "/status");
@@ -65,7 +65,7 @@ class SpawnedProgram {
       if (line.rfind(field + ":\t", 0) == 0) return line.substr(field.size() + 2);
     return "";
   }
-  // Reports if a set of signals, SigBlk or SigCgt, has this one.
+  // Returns true if a set of signals, SigBlk or SigCgt, has this one.
   bool has(const std::string& set, int signal, const std::string& thread = "") const {
     const std::string bits = status(set, thread);
     return !bits.empty() && (std::stoull(bits, nullptr, 16) >> (signal - 1) & 1) == 1;
@@ -76,7 +76,7 @@ class SpawnedProgram {
   bool running_ = true;
 };
 
-// The launcher of a program that has tests/preload/NAME.cpp in it.
+// Returns the launcher of a program that has tests/preload/NAME.cpp in it.
 inline std::string preloading(const std::string& name) {
   const char* options = std::getenv("ASAN_OPTIONS");  // whose library would have to be the first
   return "env LD_PRELOAD='" FOLDGRAD_PRELOAD "/lib" + name + ".so' ASAN_OPTIONS='" + (options ? options : "") +

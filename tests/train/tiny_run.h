@@ -28,7 +28,7 @@ log_every = 2
 save_every = 2
 )";
 
-// Nine sentences, to train and to validate on.
+// Writes nine sentences, to train and to validate on.
 inline void write_tiny_text(const std::string& directory) {
   std::string de, en;
   for (const char* one : {"eins", "zwei", "drei"})

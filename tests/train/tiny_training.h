@@ -9,7 +9,7 @@ namespace foldgrad::testing {
 
 constexpr std::int64_t kWords = 5, kFirstWord = 4;
 
-// Sentences of 1 to 5 words, to be copied: numbers of base 5, whose digits do not tell odd from even one by one.
+// Returns sentences of 1 to 5 words, to be copied: numbers in base 5, where no single digit shows if a number is odd.
 inline EncodedPairs copies(std::int64_t begin, std::int64_t step) {
   EncodedPairs pairs;
   for (std::int64_t n = begin; n < 2000; n += step) {
@@ -76,7 +76,7 @@ struct TinyTraining {
       for (const auto& [name, tensor] : trainer.average()->state()) all.push_back(tensor.values<float>());
     return all;
   }
-  // Between all values and those of another time.
+  // Returns the distance between all values and those of another time.
   double distance(const std::vector<std::vector<float>>& before) {
     const auto now = values();
     double squares = 0;

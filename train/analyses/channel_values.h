@@ -11,7 +11,7 @@
 
 namespace foldgrad {
 
-// On the host, each of C values or empty.
+// Values on the host, each array of C or empty.
 struct ChannelValues {
   std::vector<double> q, G;  // mean x^2 over the real positions; the gradient statistic, empty without a backward pass
   std::vector<double> var_hat, psi;

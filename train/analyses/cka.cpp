@@ -14,7 +14,7 @@
 namespace foldgrad {
 namespace {
 
-// Less their mean over the examples, which changes no HSIC1 but spares it the difference of large numbers. The means
+// Subtracts the mean over the examples, which changes no HSIC1 but spares it the difference of large numbers. The means
 // are taken as distances from the first example, so that features which do not vary become zeros, and not their
 // rounding.
 Tensor centred(const Tensor& features) {

@@ -34,11 +34,11 @@ double hsic1(const Gram& K, const Gram& L);
 
 class MinibatchCka {
  public:
-  // The layers of either model on one minibatch; as many with each call.
+  // Adds the layers of both models on one minibatch; each call must have as many.
   void add(const std::vector<Gram>& a, const std::vector<Gram>& b);
 
-  // [layers of a][layers of b]. NaN where a layer's own HSIC is not positive: its features do not vary, or are not
-  // finite.
+  // Returns [layers of a][layers of b]. NaN where a layer's own HSIC is not positive: its features do not vary, or are
+  // not finite.
   std::vector<std::vector<double>> values() const;
 
  private:
@@ -51,17 +51,17 @@ struct LayerOutput {
   Tensor values;  // [rows, ...], on the CPU: of each example as many rows as it has tokens
 };
 
-// In the order of the forward pass: of every normalizer, by its site, y, unless that is x itself; of every sublayer of
-// attention or feed-forward, by its scope, what its last linear layer gives without its bias, before the residual sum.
-// Inputs lie on any device.
+// Returns in the order of the forward pass: for every normalizer, by its site, y, unless that is x itself; for every
+// sublayer of attention or feed-forward, by its scope, what its last linear layer gives without its bias, before the
+// residual sum. Inputs lie on any device.
 std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs, DType dtype);
 
-// x [N, C], mask u8 [B, T] -> f64 [B, C]: the mean over the rows of each sentence's tokens, which are as many as its
-// mask has ones. Rows are those of the tokens alone, or T for each sentence, the tokens first. Both on the CPU. Throws
-// std::invalid_argument for other shapes.
+// Returns, for x [N, C] and mask u8 [B, T], f64 [B, C]: the mean over the rows of each sentence's tokens, which are as
+// many as its mask has ones. Rows are those of the tokens alone, or T for each sentence, the tokens first. Both are on
+// the CPU. Throws std::invalid_argument for other shapes.
 Tensor mean_over_tokens(const Tensor& x, const Tensor& mask);
 
-// The rows [n, ...] of all, one after the other. Throws std::invalid_argument unless they are alike but for n.
+// Returns the rows [n, ...] of all, one after the other. Throws std::invalid_argument unless they are alike but for n.
 Tensor stacked(const std::vector<Tensor>& parts);
 
 }  // namespace foldgrad

@@ -7,17 +7,17 @@
 
 namespace foldgrad {
 
-// The Euclidean norm of the gradients that the last update left, by layer: "encoder.layers.0", "encoder.embed_tokens".
-// Copies them from the device.
+// Returns the Euclidean norm of the gradients that the last update left, by layer: "encoder.layers.0",
+// "encoder.embed_tokens". Copies them from the device.
 std::map<std::string, double> gradient_norms(const std::vector<Parameter*>& parameters);
 
-// The mean over channels of the arithmetic over the geometric mean of a window of mean squares: 1 when they do not
-// change. Channels with an entry that is 0 are left out, as all have in the first M iterations; empty when all are.
+// Returns the mean over channels of the arithmetic over the geometric mean of a window of mean squares: 1 when they do
+// not change. Leaves out channels with an entry that is 0, as all have in the first M iterations; empty when all are.
 std::optional<double> am_over_gm(const std::vector<NormDiagnostics::Means>& window);
 
-// By site: iterations and skips since the beginning, the range of the running variance over channels, am_over_gm, what
-// is clamped, and both means of the window in four channels, evenly spaced. What a normalizer does not have is left
-// out, and sites without any of it too.
+// Returns by site: iterations and skips since the beginning, the range of the running variance over channels,
+// am_over_gm, what is clamped, and both means of the window in four channels, evenly spaced. Leaves out what a
+// normalizer does not have, and sites without any of it.
 nlohmann::ordered_json normalizer_statistics(const std::vector<Normalizer*>& normalizers);
 
 }  // namespace foldgrad

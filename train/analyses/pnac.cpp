@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// Z1 of the skewness g, which a normal distribution makes standard normal (D'Agostino 1970).
+// Returns Z1 of the skewness g, which is standard normal for a normal distribution (D'Agostino 1970).
 double skewness_score(double g, double n) {
   const double Y = g * std::sqrt((n + 1) * (n + 3) / (6 * (n - 2)));
   const double B = 3 * (n * n + 27 * n - 70) * (n + 1) * (n + 3) / ((n - 2) * (n + 5) * (n + 7) * (n + 9));
@@ -19,7 +19,7 @@ double skewness_score(double g, double n) {
   return std::asinh(Y * std::sqrt((W2 - 1) / 2)) / std::sqrt(std::log(W2) / 2);
 }
 
-// Z2 of the kurtosis b (Anscombe and Glynn 1983).
+// Returns Z2 of the kurtosis b (Anscombe and Glynn 1983).
 double kurtosis_score(double b, double n) {
   const double E = 3 * (n - 1) / (n + 1);
   const double V = 24 * n * (n - 2) * (n - 3) / ((n + 1) * (n + 1) * (n + 3) * (n + 5));

@@ -27,7 +27,7 @@ constexpr double kNormalityLevel = 0.05;
 // Throws std::invalid_argument for a window below 8 or above `rows`.
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window);
 
-// The same of independent standard normal values; always the same for the same sizes.
+// Returns pnac() of independent standard normal values; it is always the same for the same sizes.
 std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std::int64_t window);
 
 double mean_of(const std::vector<double>& values);
@@ -45,7 +45,7 @@ constexpr std::int64_t kTraceWindow = 4;  // UN's own by default
 // Returns one channel of values [rows, channels].
 std::vector<double> channel_values(const std::vector<float>& values, std::int64_t channels, std::int64_t channel);
 
-// The channels whose q has the least and the greatest AM/GM of the last `window` values, in the mean over the
+// Returns the channels whose q has the least and the greatest AM/GM of the last `window` values, in the mean over the
 // iterations. Throws as moving_means() does.
 std::pair<std::int64_t, std::int64_t> outstanding_channels(const SiteRecording& site, std::int64_t window);
 

@@ -29,7 +29,7 @@ void append_pass(SiteRecording& to, const ChannelValues& values) {
   for (const double number : {a.cosine, a.norm_ratio, a.lambda_below_1}) to.dx.push_back(float(number));
 }
 
-// The first row of a recording that is of `update` or later.
+// Returns the first row of a recording that is of `update` or later.
 std::int64_t row_of(const Recording& recording, std::int64_t update) {
   return std::ranges::lower_bound(recording.updates, update) - recording.updates.begin();
 }
@@ -92,7 +92,7 @@ std::vector<std::string> Recorder::resume(std::int64_t update) {
   for (Phase& phase : phases_) {
     const std::string path = path_of(phase);
     const bool there = file_exists(path);
-    phase.unsaved = there;  // at least what lies behind `update` must go
+    phase.unsaved = there;  // at least what lies after `update` must go
     if (update < phase.of.first) continue;
     if (!there) {
       warnings.push_back(fmt::format("{}: is missing, with what was recorded up to update {}", path, update));

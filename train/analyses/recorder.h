@@ -1,5 +1,5 @@
-// Records statistics of normalizers while a model trains, which trains to the same bits with it and without. Outside of
-// its phases it does nothing.
+// A recorder of normalizers' statistics while a model trains, which trains to the same bits with it and without.
+// Outside of its phases it does nothing.
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "train/analyses/recording.h"
@@ -20,14 +20,14 @@ class Recorder final : public UpdateObserver {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // In its phases every normalizer's records are read from the device at the end of an update. What was recorded of
-  // this update and later ones before is forgotten.
+  // These read every normalizer's records from the device at the end of an update in one of the phases. What was
+  // recorded before of this update and later ones is forgotten.
   void begin(std::int64_t update) override;
   void end(std::int64_t update) override;
 
   // Continues after `update` with the files of save(). Returns warnings about files that cannot be continued.
   std::vector<std::string> resume(std::int64_t update);
-  // Writes what is new since. Throws FileError, and then writes it the next time.
+  // Writes what is new since the last time. Throws FileError, and then writes it the next time.
   void save();
 
  private:

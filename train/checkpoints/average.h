@@ -12,7 +12,8 @@
 
 namespace foldgrad {
 
-// In the dtypes of the first. Throws std::invalid_argument for none, and for names, shapes or dtypes that differ.
+// Averages in the dtypes of the first. Throws std::invalid_argument for none, and for names, shapes or dtypes that
+// differ.
 NamedTensors average(const std::vector<NamedTensors>& models);
 
 }  // namespace foldgrad

@@ -74,7 +74,7 @@ void remove_remains(const std::string& checkpoints) {
       if (path.filename().string().starts_with(prefix)) remove_tree(path);
 }
 
-// By their paths relative to the directory.
+// Returns the files by their paths relative to the directory.
 std::vector<std::string> files_below(const std::string& directory) try {
   namespace fs = std::filesystem;
   std::vector<std::string> names;
@@ -115,7 +115,7 @@ void put_in_place(const std::string& part, const std::string& path) {
   throw FileError(path, "cannot be replaced by " + part, errno);
 }
 
-// Renamed first: a checkpoint that is half removed must not be found under its name.
+// Renames before it removes: a checkpoint that is half removed must not be found under its name.
 void remove_old(const std::string& checkpoints, std::int64_t newest, std::int64_t keep) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
   std::erase_if(steps, [&](std::int64_t step) { return step > newest; });  // from before a roll-back
@@ -157,7 +157,8 @@ void verify(const std::string& path, const std::vector<std::string>& without) {
     if (!contains(without, name)) verify_file(path + "/" + name, entry, manifest_path);
 }
 
-// LATEST first, then older ones, newest first; those above LATEST last: they belong to a run that was rolled back.
+// Returns LATEST first, then older ones, newest first; those above LATEST last, as they belong to a run that was rolled
+// back.
 std::vector<std::string> candidates(const std::string& checkpoints) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
   std::ranges::reverse(steps);

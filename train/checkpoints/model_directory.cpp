@@ -17,7 +17,8 @@ constexpr const char* kConfig = "/config.json";
 constexpr const char* kModel = "/model.safetensors";
 constexpr const char* kNormState = "/norm_state.safetensors";
 
-// The file's tensor for `own`, which says shape and dtype; integers must have that dtype, other types are converted.
+// Returns the file's tensor of this name, which must have this shape. Integers must have this dtype, types of floating
+// point are converted.
 Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::string& name, const Shape& shape,
                DType dtype) {
   const auto found = tensors.find(name);

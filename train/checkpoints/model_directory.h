@@ -17,14 +17,14 @@
 
 namespace foldgrad {
 
-// Where the model of `path` is: `path` itself when it has a config.json, otherwise what BEST or else LATEST names in
-// `path`/checkpoints or `path`. Throws CheckpointError.
+// Returns where the model of `path` is: `path` itself when it has a config.json, otherwise what BEST or else LATEST
+// names in `path`/checkpoints or `path`. Throws CheckpointError.
 std::string find_model_directory(const std::string& path);
 
-// The model of find_model_directory(path). Tensors of any floating-point type are converted; names and shapes must be
-// those that the configuration asks for, no more and no fewer, and all numbers finite unless `non_finite` allows
-// others. Where there is a manifest.json, the files must have its digests. Throws CheckpointError: "FILE: what is
-// wrong".
+// Loads the model of find_model_directory(path). Tensors of any floating-point type are converted; names and shapes
+// must be those that the configuration asks for, no more and no fewer, and all numbers finite unless `non_finite`
+// allows others. Where there is a manifest.json, the files must have its digests. Throws CheckpointError: "FILE: what
+// is wrong".
 std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
                                   NonFinite non_finite = NonFinite::refuse);
 
@@ -34,12 +34,12 @@ std::map<std::string, std::string> model_digests(const std::string& directory);
 // Returns the config.toml of the run that saved the model of `path` as a checkpoint; empty without one.
 std::string find_run_config(const std::string& path);
 
-// Creates `directory`. `vocabulary` is a directory to be copied; nothing is when it is empty or not there. config.json
-// is written last: a directory without it is no model. Throws FileError, also when a model is there already;
+// Creates `directory`. `vocabulary` is a directory to be copied, unless empty or not there. config.json is written
+// last: a directory without it is no model. Throws FileError, also when a model is there already;
 // NonFiniteError, before anything is written, for a model with numbers that are not finite.
 void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary = "");
 
-// config.json alone, replaced if it is there. Creates `directory`. Throws FileError.
+// Writes config.json alone, and replaces one that is there. Creates `directory`. Throws FileError.
 void write_model_config(const std::string& directory, const Model& model);
 
 }  // namespace foldgrad

@@ -8,9 +8,10 @@
 
 namespace foldgrad {
 
-// {"format": "foldgrad certificate", "format_version": 1, "options": {...}, "inputs": {...},
-//  "difference": {"f64": {"absolute": ..., "relative": ...}, "f32": ...},     of the logits
-//  "sites": [{"site", "normalizer", "outcome", "into": [...], "kept": [{"edge", "reason"}], "left", "difference"}]}
+// Returns
+//   {"format": "foldgrad certificate", "format_version": 1, "options": {...}, "inputs": {...},
+//    "difference": {"f64": {"absolute": ..., "relative": ...}, "f32": ...},     of the logits
+//    "sites": [{"site", "normalizer", "outcome", "into": [...], "kept": [{"edge", "reason"}], "left", "difference"}]}
 // Relative is the greatest difference over the greatest value. Throws NonFiniteError where a layer of either model
 // gives numbers that are not finite: there is nothing to certify. f64: both models computed in f64, the original's
 // parameters converted first. f32: `folded` as it is stored. `foldgrad fold` adds "model" and "folded": the path and
@@ -18,7 +19,7 @@ namespace foldgrad {
 nlohmann::ordered_json certificate(Model& original, const FoldedModel& folded, const FoldOptions& options,
                                    const Probe& probe);
 
-// One line per site, what was folded and what was refused, for people.
+// Returns text for people: by site what was folded and what was refused, then the differences of the logits.
 std::string summary(const nlohmann::ordered_json& certificate);
 
 }  // namespace foldgrad

@@ -26,7 +26,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-// The name with the numbers of layers replaced by *.
+// Returns the name with the numbers of layers replaced by *.
 std::string kind_of(const std::string& name) { return std::regex_replace(name, std::regex("[0-9]+"), "*"); }
 
 Direction of_an_element(Parameter& p, std::mt19937_64& random) {

@@ -36,7 +36,7 @@ struct Trace {
       refuse(fmt::format("{} must be {} {}, got {} {}", name, foldgrad::name(dtype), want, foldgrad::name(t.dtype()),
                          t.shape()));
   }
-  // [T, of...]
+  // Returns [T, of...].
   Shape over_steps(const Shape& of) const {
     std::vector<std::int64_t> sizes = of.sizes();
     sizes.insert(sizes.begin(), steps);
@@ -53,13 +53,13 @@ std::string take(std::map<std::string, std::string>& metadata, const std::string
   return found ? std::move(found.mapped()) : otherwise;
 }
 
-// The parameter's name in the file: what PyTorch calls weight and bias are gamma and beta.
+// Returns the parameter's name in the file: gamma and beta are what PyTorch calls weight and bias.
 std::string array_name(const Parameter& parameter) {
   const std::string name = parameter.name.substr(std::string("trace.").size());
   return name == "weight" ? "gamma" : name == "bias" ? "beta" : name;
 }
 
-// Makes the normalizer; what is left of the metadata are its options.
+// Makes the normalizer; the rest of the metadata is its options.
 std::unique_ptr<Normalizer> normalizer_of(const Trace& trace, std::map<std::string, std::string> options, DType dtype,
                                           Device device) {
   if (trace.layer == "rmsnorm") options.emplace("bias", "1");
@@ -77,7 +77,7 @@ bool is_counter(const std::string& name) {
   return name == "iters" || name == "skips" || name == "skips_in_a_row" || name == "steps";
 }
 
-// Shapes and dtypes of all arrays, as the normalizer needs them; no array is left over.
+// Checks that all arrays have the shapes and dtypes that the normalizer needs, and that no array is left over.
 void check_arrays(const Trace& trace, Normalizer& norm) {
   std::vector<std::string> known{"x", "dy", "y", "dx", "mask"};
   for (const char* name : {"x", "dy", "y", "dx"}) trace.require(name, trace.over_steps(trace.shape), DType::f64);
@@ -131,7 +131,7 @@ double difference(double got, double want) {
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
 }
 
-// Keeps the largest difference of each array, and the first above the tolerance.
+// The largest difference of each array, and the first above the tolerance.
 struct Comparison {
   const Trace& trace;
   const double tolerance;
@@ -180,7 +180,7 @@ struct StepRows {
         lengths[std::size_t(r / of_sample)] += wanted;
       }
   }
-  // Rows of t [..., C], in the order.
+  // Returns the rows of t [..., C] in this order.
   Tensor of(const Tensor& t) const {
     const std::int64_t C = t.shape()[-1];
     const Tensor rows = Tensor::empty({std::int64_t(order.size()), C}, t.dtype());
@@ -188,7 +188,7 @@ struct StepRows {
       std::copy_n(t.data<double>() + order[r] * C, C, rows.data<double>() + std::int64_t(r) * C);
     return rows;
   }
-  // The rows back in their places, with those of `otherwise` for what the layer did not get.
+  // Returns the rows in their places again, with those of `otherwise` for what the layer did not get.
   Tensor back(const Tensor& rows, const Tensor& otherwise) const {
     const std::int64_t C = otherwise.shape()[-1];
     const Tensor all = otherwise.clone(), from = rows.to(Device::cpu).to(DType::f64);

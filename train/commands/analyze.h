@@ -16,8 +16,8 @@ struct AnalyzeOptions {
   DType dtype = DType::f32;
 };
 
-// One for each run: a table with its heading, and the same as JSON. Of traces there is one for each channel, of cka one
-// for the two runs together.
+// Each returns one answer for each run: a table with its heading, and the same as JSON. Traces have one for each
+// channel, cka has one for the two runs together.
 std::vector<Answer> analyze_pnac(const AnalyzeOptions& options);
 std::vector<Answer> analyze_trace(const AnalyzeOptions& options);
 std::vector<Answer> analyze_skips(const AnalyzeOptions& options);

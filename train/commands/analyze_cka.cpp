@@ -47,7 +47,8 @@ std::vector<ComparedModel> models_of(const AnalyzeOptions& o) {
   return models;
 }
 
-// Whole batches of the validation examples, in an order that is always the same: data may be sorted by class or length.
+// Returns whole batches of the validation examples, shuffled since data may be sorted by class or length, but always in
+// the same order.
 std::vector<std::int64_t> examples_of(const std::vector<ComparedModel>& models, std::int64_t most, std::int64_t batch) {
   FOLDGRAD_CHECK(batch >= kLeastCkaExamples, "--batch must be at least {}: the estimate divides by n - 3, got {}",
                  kLeastCkaExamples, batch);
@@ -95,7 +96,7 @@ std::vector<Gram> grams_of(ComparedModel& m, const std::vector<std::int64_t>& ba
 
 std::string shown(double cka) { return std::isnan(cka) ? "-" : fmt::format("{:.4f}", cka); }
 
-// Each layer of A, the same one of B, and the one of B that is most like it.
+// Returns a row for each layer of A, with the same one of B, and the one of B that is most like it.
 std::string table_of(const ComparedModel& a, const ComparedModel& b, const Cka& cka) {
   Rows rows{{"layer of " + a.name, "number", "CKA", "most like it in " + b.name, "CKA"}};
   for (std::size_t i = 0; i < a.layers.size(); ++i) {

@@ -54,7 +54,7 @@ struct SiteCurves {
   std::vector<Curve> curves = {};
 };
 
-// A row of means for each site. `json`: what comes before the sites.
+// Returns a row of means for each site. `json`: what comes before the sites.
 Answer answer_of(std::string title, ordered_json json, std::vector<std::string> header, std::vector<SiteCurves> sites,
                  int digits) {
   for (const Curve& curve : sites[0].curves) header.push_back(curve.name);

@@ -24,7 +24,7 @@ struct ClassifyOptions {
   NonFinite non_finite = NonFinite::refuse;
 };
 
-// "a.bin:7" is record 7 of a.bin, unless there is a file of that name.
+// Records of a file: "a.bin:7" is record 7 of a.bin, unless there is a file of that name.
 struct Records {
   std::string path;
   std::int64_t only = -1;  // -1: all
@@ -105,7 +105,7 @@ std::vector<double> logits_of(const std::vector<GivenImage>& batch, std::int64_t
   return logits.values<double>();
 }
 
-// Images of files PNG and JPEG are read a batch at a time, records a file at a time.
+// Reads PNG and JPEG files a batch at a time, records a file at a time.
 Answer classify(const ClassifyOptions& o) {
   const Device device = require_device(o.device);
   const auto model =

@@ -49,7 +49,7 @@ Action add_norms(CLI::App& command);
 Action add_recalibrate(CLI::App& command);
 Action add_report(CLI::App& command);
 Action add_run(CLI::App& command);
-// `arguments`: of main, for the run's command.txt.
+// Takes the arguments of main for the run's command.txt.
 Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<std::string>& arguments);
 Action add_translate(CLI::App& command);
 Action add_verify(CLI::App& command);

@@ -23,7 +23,7 @@ std::string default_of(const NormalizerOption& option) {
   return text;
 }
 
-// The names alone, by what they are at inference.
+// Returns the names alone, by what the normalizers are at inference.
 std::string overview() {
   using enum Inference;
   std::string text;

@@ -36,7 +36,7 @@ struct DataOptions {
   Answer (*run)(const DataOptions&) = nullptr;  // of the command that was given
 };
 
-// Names of the directory's files with this ending.
+// Returns the names of the directory's files with this ending, without it.
 std::set<std::string> stems(const std::string& directory, const std::string& ending) {
   std::set<std::string> names;
   for (const fs::path& path : paths_in(directory))
@@ -173,7 +173,7 @@ std::string known_sets() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// In lower case, as we write digests.
+// Returns the digest in lower case, as we write digests.
 std::string checked_digest(const std::string& text) {
   std::string digest = text;
   for (char& c : digest) c = char(std::tolower(static_cast<unsigned char>(c)));
@@ -209,7 +209,7 @@ Answer run_fetch(const DataOptions& options) {
                   options.name, known_sets()));
 }
 
-// Nothing is written over.
+// Overwrites nothing.
 Answer run_synth(const DataOptions& options) {
   FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to draw; known: shapes", in_quotes(options.name));
   for (const ImagePart part : {ImagePart::train, ImagePart::test})

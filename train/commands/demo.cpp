@@ -24,7 +24,7 @@ struct DemoOptions {
   bool json = false;
 };
 
-// configs/numbers.toml, changed by the options. Normalizers' own warm-ups are meant for 100,000 updates.
+// Returns configs/numbers.toml, changed by the options. Normalizers' own warm-ups are meant for 100,000 updates.
 ExperimentConfig demo_config(const DemoOptions& o) {
   const std::int64_t warmup = o.steps / 10;
   Words settings{"norm.name=" + o.norm, fmt::format("train.steps={}", o.steps), fmt::format("train.warmup={}", warmup),
@@ -61,8 +61,7 @@ class Demo {
   }
 
  private:
-  // Runs a command and prints its answer. With --json nothing is printed; what it has as JSON becomes the member
-  // `name`.
+  // Runs a command and prints its answer, or nothing with --json. What it has as JSON becomes the member `name`.
   bool succeeds(Words words, const std::function<Action(CLI::App&)>& add, const std::string& name = "") {
     if (!o_.json) fmt::print("\n$ foldgrad {}\n", fmt::join(words, " "));
     std::fflush(stdout);  // before what goes to stderr

@@ -15,7 +15,7 @@ struct FoldCommand {
   FoldOptions options;
 };
 
-// The first lines of --source and --reference that the model takes.
+// Returns the first lines of --source and --reference that the model takes.
 Probe text_probe(const Model& model, const ModelData& data) {
   constexpr std::size_t kMostLines = 64;
   const ExampleSet examples = examples_of(model, data);

@@ -39,7 +39,7 @@ void draw(const std::string& text, const std::string& svg) {
   if (!dot.succeeded() || error) throw FileError(svg, "cannot be drawn by dot");
 }
 
-// runs/a.svg for runs/a and runs/a/.
+// Returns runs/a.svg for runs/a and runs/a/.
 std::string beside(const std::string& model) {
   const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).string() + ".svg";

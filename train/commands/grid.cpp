@@ -46,7 +46,7 @@ struct GridResults {
   std::vector<Cell> cells;
 };
 
-// Returns the mean, and of several values their standard deviation.
+// Returns the mean, with the standard deviation if there are several values.
 std::string shown(const std::vector<double>& values, int decimals) {
   if (values.empty()) return "-";
   double mean = 0, variance = 0;
@@ -64,7 +64,7 @@ Rows table_of(const GridResults& results) {
   return rows;
 }
 
-// Returns the events that curves are drawn from: of training at most kMostEvents, evenly chosen.
+// Returns the events that curves are drawn from: at most kMostEvents of training, evenly chosen.
 ordered_json events_of(const RunLog& log) {
   constexpr std::size_t kMostEvents = 400;
   const std::size_t every = (log.of_kind("train").size() + kMostEvents - 1) / kMostEvents;
@@ -77,7 +77,7 @@ ordered_json events_of(const RunLog& log) {
   return events;
 }
 
-// Throws FileError for the log of a run that has ended.
+// Throws FileError when the log of a run that ended well cannot be read.
 GridResults grid_results(const std::vector<GridCell>& cells, const std::vector<GridRun>& runs) {
   GridResults results;
   for (const GridCell& cell : cells) results.cells.push_back({cell.name, {}, {}, 0, {}});
@@ -143,7 +143,7 @@ std::string outcome_of(const std::string& run) {
   return outcome == "unfinished" ? "" : outcome;
 }
 
-// Trains the runs of a grid, some at a time, and writes its tables anew whenever one has ended.
+// The training of a grid's runs, some at a time. Its tables are written anew whenever one has ended.
 class GridTraining {
  public:
   explicit GridTraining(const GridOptions& o) : options_(o), grid_(read_grid(o.grid)) {
@@ -154,7 +154,7 @@ class GridTraining {
       }
   }
 
-  // False: it was interrupted.
+  // Returns false if it was interrupted.
   bool train_all() {
     make_directories(options_.out);
     note_interrupts();
@@ -188,8 +188,8 @@ class GridTraining {
     return words;
   }
 
-  // The run that is trained as the n-th. All cells come once before any comes again, so that a table which is not
-  // complete has as much of each.
+  // Returns the run that is trained as the n-th. All cells come once before any comes again, so that an incomplete
+  // table has as much of each.
   std::size_t by_seed(std::size_t n) const {
     return n % grid_.cells.size() * grid_.seeds.size() + n / grid_.cells.size();
   }

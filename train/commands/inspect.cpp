@@ -21,7 +21,7 @@ std::string text_of(const ordered_json& value) {
                            : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-// One storage counts once, whatever names it has.
+// Counts a storage once, however many names it has.
 ordered_json describe_file(const std::string& path) {
   const SafetensorsFile file = read_safetensors(path);
   ordered_json list = ordered_json::array();
@@ -51,9 +51,9 @@ ordered_json describe_normalizers(const Model& model) {
   return sites;
 }
 
-// The layers in the order of the forward pass, as it is recorded on the smallest inputs. FLOP are those of products
-// with weights, for a row of the result: attention's own depend on the length. A parameter counts where it is used
-// first.
+// Returns the layers in the order of the forward pass, as it is recorded on the smallest inputs. FLOP are those of
+// products with weights, for a row of the result: attention's own depend on the length. A parameter counts where it is
+// used first.
 ordered_json describe_layers(Model& model) {
   const Graph graph = graph_of(model);
   ordered_json layers = ordered_json::array();

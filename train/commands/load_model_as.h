@@ -7,7 +7,8 @@
 
 namespace foldgrad {
 
-// As load_model() does. Throws CheckpointError too for a model that is no M, which is `kind`: "a language model (gpt)".
+// Loads as load_model() does. Throws CheckpointError also for a model that is no M; `kind` says what an M is: "a
+// language model (gpt)".
 template <class M>
 std::unique_ptr<M> load_model_as(const char* kind, const std::string& path, DType dtype, Device device,
                                  NonFinite non_finite) {

@@ -19,7 +19,7 @@ struct ReportOptions {
   bool open = false;
 };
 
-// Only warns where it fails: the page has been written.
+// Warns where it fails, and no more: the page has been written.
 void open_page(const std::string& path) {
   const ChildResult opened = run_child({"xdg-open", path}, /*quiet=*/true);
   if (opened.error == ENOENT) {

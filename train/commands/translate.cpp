@@ -31,7 +31,7 @@ class Translator {
         inference_(*model_, options.dtype),
         most_(std::min(model_->config().max_positions, options.max_tokens)) {}
 
-  // All of stdin. What stands before a line that cannot be read or translated is still translated and printed.
+  // Translates all of stdin. Lines before one that cannot be read or translated are still translated and printed.
   void translate(std::int64_t lines_at_once) {
     for (bool more = true; more;) {
       try {

@@ -1,4 +1,4 @@
-// foldgrad verify-traces: replays recorded traces and prints the largest differences, and where they begin.
+// foldgrad verify-traces: replays of recorded traces, their largest differences, and where these begin.
 #include <optional>
 
 #include "engine/files/file.h"
@@ -16,7 +16,8 @@ struct VerifyTraces {
   DType dtype = DType::f64;
   std::optional<double> tolerance;
 
-  // 30 steps of rounding, in sums over a few tokens; exact decisions in f32 can differ only where rounding decides.
+  // Allows for 30 steps of rounding, in sums over a few tokens; exact decisions in f32 can differ only where rounding
+  // decides.
   double limit() const { return tolerance.value_or(dtype == DType::f64 ? 1e-12 : 1e-4); }
 };
 

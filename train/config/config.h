@@ -14,7 +14,7 @@
 
 namespace foldgrad {
 
-// Keys exist for the model and the task of the family; the members of the others stay as they are.
+// A configuration with the keys of its family's model and task; the members of other families stay as they are.
 struct ExperimentConfig {
   std::string family = "transformer";  // a row of train/tasks/families.h
   TransformerConfig model;             // without the vocabularies and pad, which the data decide; [norm] is part of it
@@ -31,7 +31,7 @@ struct ExperimentConfig {
   OutputConfig output;
   RecordConfig record;
 
-  // Those of the family's model and task.
+  // These return what belongs to the family's model and task.
   BlockConfig& blocks();
   const BlockConfig& blocks() const { return const_cast<ExperimentConfig&>(*this).blocks(); }
   const std::string& data_directory() const;
@@ -51,7 +51,7 @@ decltype(auto) visit_family(KeysOf<ExperimentConfig> auto& config, const auto& v
 }
 
 // Calls visitor(member, ConfigKey) for every key of a configuration that its family has, in order, the family first: a
-// visitor may set it. `Config` is ExperimentConfig, or it const. Options of normalizers are not here but in
+// visitor may set it. `Config` is ExperimentConfig, const or not. Options of normalizers are not here but in
 // normalizers(), models/normalizers/normalizer.h.
 void visit_config(KeysOf<ExperimentConfig> auto& c, const auto& visitor) {
   const auto v = [&visitor]<class Member>(Member& member, ConfigKey key) {
@@ -90,32 +90,32 @@ class ConfigError : public std::runtime_error {
 // Reads the defaults, then the file that the key `base` of the file names, relative to it, then the file, then
 // `settings` in their order, each SECTION.KEY=VALUE, with or without quotes around text. Throws ConfigError for what is
 // not TOML, keys that do not exist (naming the nearest), values of another type or out of range, and bases that cannot
-// be read or lead in a circle; FileError when the file itself cannot be read. It compares the
-// keys of lengths and of learning rates; other keys that must go together, such as heads that divide the width, are
-// checked where they are used.
+// be read or lead in a circle; FileError when the file itself cannot be read. It compares the keys of lengths and of
+// learning rates; other keys that must go together, such as heads that divide the width, are checked where they are
+// used.
 ExperimentConfig read_config(const std::string& path, const std::vector<std::string>& settings = {});
 // Reads `text` as the content of a file at the path `name`.
 ExperimentConfig parse_config(const std::string& text, const std::string& name,
                               const std::vector<std::string>& settings = {});
 
-// Every key with its value, as TOML: parse_config() of it gives `config` again. Options of normalizers that were not
-// given stand there as comments, with their defaults. Text that is not UTF-8 throws std::invalid_argument.
+// Returns every key with its value, as TOML: parse_config() of it gives `config` again. Options of normalizers that
+// were not given stand there as comments, with their defaults. Throws std::invalid_argument for text that is not UTF-8.
 std::string config_text(const ExperimentConfig& config);
 
-// All keys with defaults, values and help.
+// Returns all keys with defaults, values and help.
 std::string config_help();
-// The first SECTION.KEY whose KEY is `name`, with - for _; empty if there is none.
+// Returns the first SECTION.KEY whose KEY is `name`, with - for _; empty if there is none.
 std::string key_named(std::string name);
 
-// How many training passes the normalizer makes before it uses its averages; 0 for one without a warm-up.
+// Returns how many training passes the normalizer makes before it uses its averages; 0 for one without a warm-up.
 std::int64_t norm_warmup(const BlockConfig& config);
 
-// The keys that decide the trained numbers, with their values. When to validate, log and save, and how far to train,
-// are not among them; `train.steps` is with the cosine schedule.
+// Returns the keys that decide the trained numbers, with their values. Those of when to validate, log and save, and of
+// how far to train, are not among them; `train.steps` is with the cosine schedule.
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config);
-// SHA-256 of them.
+// Returns the SHA-256 of them.
 std::string config_hash(const ExperimentConfig& config);
-// "train.lr was 0.0005, is now 0.001" for every trajectory key that differs.
+// Returns "train.lr was 0.0005, is now 0.001" for every trajectory key that differs.
 std::vector<std::string> trajectory_changes(const ExperimentConfig& before, const ExperimentConfig& now);
 
 }  // namespace foldgrad

@@ -12,7 +12,7 @@
 
 namespace foldgrad {
 
-// Returns an object of the file, "model" or "norm". Throws std::invalid_argument where it is missing.
+// Returns an object of the file, "model" or "norm". Throws std::invalid_argument where it is missing or no object.
 const nlohmann::json& section_of(const nlohmann::json& root, const char* name);
 // Refuses keys of a section that are not among `known`, full names.
 void refuse_others(const nlohmann::json& section, const std::string& name, const std::vector<std::string>& known);
@@ -47,12 +47,13 @@ void read_key(const nlohmann::json& section, const ConfigKey& key, T& member) {
   member = found->template get<T>();
 }
 
-// norm.options and norm.at.
+// These write and read norm.options and norm.at.
 void write_normalizer(const BlockConfig& config, nlohmann::ordered_json& norm);
 void read_normalizer(const nlohmann::json& norm, BlockConfig& config);
 
-// {"model": {"source_vocabulary": 104, ..., "share_embeddings": "all"},
-//  "norm": {"name": "un", "mask": true, "options": {"window": 4, "eps": 1e-05, ...}, "at": {"SITE": "affine"}}}
+// Returns
+//   {"model": {"source_vocabulary": 104, ..., "share_embeddings": "all"},
+//    "norm": {"name": "un", "mask": true, "options": {"window": 4, "eps": 1e-05, ...}, "at": {"SITE": "affine"}}}
 // with every key, also those at their default, but for empty lists; docs/model_directory.md lists them.
 template <class Config>
 nlohmann::ordered_json config_json(const Config& config) {
@@ -65,7 +66,7 @@ nlohmann::ordered_json config_json(const Config& config) {
   return all;
 }
 
-// Strict: throws std::invalid_argument for keys that do not exist, values of another type, sizes above 2^31 - 1
+// Reads strictly: throws std::invalid_argument for keys that do not exist, values of another type, sizes above 2^31 - 1
 // (max_positions: 1,000,000), and what config.validate() or the normalizer refuses. Keys that
 // ConfigKey::required_in_json does not name may be left out, as may norm.options and norm.at.
 template <class Config>

@@ -29,7 +29,7 @@ std::int64_t line_of_deep_key(const std::string& toml) {
   return 0;
 }
 
-// The same for all names of a file.
+// Returns the same path for all names of a file.
 fs::path canonical(const std::string& path) {
   std::error_code error;
   const fs::path found = fs::weakly_canonical(path, error);

@@ -17,21 +17,21 @@ struct Given {
 
   // Throws ConfigError: "PLACE: WHAT".
   [[noreturn]] void refuse(const std::string& what) const;
-  // The value as messages quote it.
+  // Returns the value as messages quote it.
   std::string shown() const;
-  // Text with or without quotes; refuses other values: "MUST_BE, got ...".
+  // Returns text, given with or without quotes; refuses other values: "MUST_BE, got ...".
   std::string text(const std::string& must_be) const;
 };
 
-// FILE:LINE of a value that parse_toml() has read.
+// Returns FILE:LINE of a value that parse_toml() has read.
 std::string place_of(const toml::node& node);
 
-// The table of `text`, with `name` for the file in messages. Throws ConfigError for what is not TOML.
+// Returns the table of `text`, with `name` for the file in messages. Throws ConfigError for what is not TOML.
 toml::table parse_toml(const std::string& text, const std::string& name);
 
-// Every value below a table with the keys that lead to it, joined by dots.
+// Returns every value below a table with the keys that lead to it, joined by dots.
 std::vector<std::pair<std::string, const toml::node*>> values_below(const toml::table& table);
-// A value as --set takes it, and as reports show it.
+// Returns a value as --set takes it, and as reports show it.
 std::string text_of(const toml::node& value);
 
 class GivenKeys {

@@ -28,7 +28,7 @@ const toml::table& as_table(const toml::node& node, const std::string& name) {
   return *node.as_table();
 }
 
-// The table of this name, which is empty where there is none.
+// Returns the table of this name, an empty one where there is none.
 const toml::table& table_in(const toml::table& all, const char* name) {
   static const toml::table none;
   const toml::node* node = all.get(name);
@@ -43,14 +43,14 @@ std::string config_in(const toml::table& table, const std::string& otherwise = "
   return (std::filesystem::path(*node->source().path).parent_path() / node->as_string()->get()).lexically_normal();
 }
 
-// Keys in quotes or with dots, and their values as --set takes them.
+// Returns KEY=VALUE as --set takes it, for keys in quotes or with dots.
 std::vector<std::string> settings_in(const toml::table& table) {
   std::vector<std::string> all;
   for (const auto& [key, value] : values_below(table)) all.push_back(key + "=" + text_of(*value));
   return all;
 }
 
-// Those with names; where there are none, one without, of the keys of all cells.
+// Returns the cells with names; where there are none, one without a name, of the keys of all cells.
 std::vector<GridCell> cells_in(const toml::table& all) {
   const GridCell common{"", "", config_in(all), settings_in(table_in(all, "set"))};
   std::vector<GridCell> cells;
@@ -97,7 +97,7 @@ std::string folder_of(const std::string& name) {
   return folder;
 }
 
-// A cell with one combination of what the lists have.
+// Adds one combination of what the lists have to a cell.
 GridCell combined(GridCell cell, const std::vector<std::string>& settings) {
   const std::string text = fmt::format("{}", fmt::join(settings, ", "));
   cell.name += (cell.name.empty() || text.empty() ? "" : ", ") + text;

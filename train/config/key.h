@@ -39,11 +39,11 @@ struct ConfigKey : Option {
   }
 };
 
-// `Section` is this struct of a configuration, or it const.
+// The struct `Config` of a configuration, const or not.
 template <class Section, class Config>
 concept KeysOf = std::same_as<std::remove_const_t<Section>, Config>;
 
-// Returns what hands keys of one section to a visitor, each through `mark`:
+// Returns a function that hands keys of one section to a visitor, each through `mark`:
 //   keys_in("train", visitor)(member, "lr", "", "Peak learning rate", above(0));
 auto keys_in(const char* section, const auto& visitor, ConfigKey (*mark)(ConfigKey) = nullptr) {
   return [=, &visitor](auto& member, const char* name, const auto&... rest) {
@@ -64,7 +64,7 @@ inline ConfigKey required(ConfigKey key) {
   key.required_in_json = true;
   return key;
 }
-// A key of the model that stands in config.json, but not in configurations.
+// Makes a key of the model that stands in config.json, but not in configurations.
 inline ConfigKey from_data(const char* name) {
   ConfigKey key("model", name, "", "");
   key.from_data = true;

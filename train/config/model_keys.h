@@ -8,10 +8,10 @@
 
 namespace foldgrad {
 
-// The table of positions takes memory that no parameter in the file accounts for.
+// The longest table of positions, whose memory no parameter in the file accounts for.
 constexpr std::int64_t kMostPositions = 1'000'000;
 
-// Each function calls visitor(member, ConfigKey) for every key. First come those that families share.
+// Each calls visitor(member, ConfigKey) for every key. First come those that families share.
 void visit_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   const Range size = within(1, kMostOfASize);
@@ -38,7 +38,7 @@ void visit_dropout_keys(auto& m, const auto& v) {
         kFraction);
 }
 
-// All keys of each family.
+// Each visits all keys of one family.
 void visit_keys(KeysOf<TransformerConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required), model = keys_in("model", v);
   const Range size = within(1, kMostOfASize);
@@ -76,7 +76,7 @@ void visit_keys(KeysOf<GptConfig> auto& m, const auto& v) {
   visit_normalizer_key(m, v);
 }
 
-// Keys that families which classify images share: before and after those of their own.
+// These visit the keys that families which classify images share: before and after those of their own.
 void visit_image_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   v(m.image_size, required(from_data("image_size")));

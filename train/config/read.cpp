@@ -113,7 +113,8 @@ std::string other_family_of(const std::string& key, const std::string& family) {
   return "";
 }
 
-// Runs of 0.2 have validate.background = false in their files, which validated in a thread of its own when it was true.
+// Takes validate.background = false out of `given`: runs of 0.2 have it in their files. With true, which is refused,
+// they validated in a thread of their own.
 void take_background(Keys& given) {
   const auto found = given.find("validate.background");
   if (found == given.end()) return;

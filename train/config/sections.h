@@ -171,7 +171,7 @@ struct TrainConfig : TrainerOptions {
   bool operator==(const TrainConfig&) const = default;
 };
 
-// Either epochs or updates are keys: updates, unless epochs are given.
+// Visits the keys of epochs, and those of updates unless epochs are given.
 void visit_length_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   const auto length = [&t](const ConfigKey& key) {
     return t.schedule == ScheduleShape::cosine ? key : off_trajectory(key);

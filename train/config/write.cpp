@@ -14,7 +14,7 @@
 namespace foldgrad {
 namespace {
 
-// Strings of JSON are strings of TOML, except for DEL.
+// Returns a string of JSON, which is one of TOML once DEL is escaped.
 std::string quoted(const std::string& text) {
   std::string all;
   try {
@@ -29,7 +29,7 @@ std::string quoted(const std::string& text) {
 std::string toml_of(const std::string& value) { return quoted(value); }
 std::string toml_of(bool value) { return value ? "true" : "false"; }
 std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
-// "-0" would be read as an integer, which has no sign there.
+// Writes -0.0 in full, since "-0" would be read as an integer, which has no sign in TOML.
 std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
 
 template <class Enum>

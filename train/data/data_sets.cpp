@@ -30,8 +30,8 @@ Download of_toronto(const std::string& file, const std::string& sha256) {
   return {{"https://www.cs.toronto.edu/~kriz/" + file}, sha256, file};
 }
 
-// Digests of the archives: those of TensorFlow Datasets and of MLDatasets.jl. Of the files in them: those of
-// ankane/torchvision-ruby; the test `Cifar10` compares them with the files themselves where it finds some.
+// Takes the digests of the archives from TensorFlow Datasets and MLDatasets.jl, and those of the files in them from
+// ankane/torchvision-ruby; the test `Cifar10` compares these with the files themselves where it finds some.
 DataSet cifar10() {
   return {.name = "cifar10",
           .about = "60,000 images of 10 classes (Krizhevsky, 2009)",

@@ -17,8 +17,8 @@ struct DataSet {
   std::string directory;                            // below the data root
   std::vector<Download> archives;                   // path: the name of the file
   std::map<std::string, std::string> renamed = {};  // text: pairs in the archives to pairs in the directory
-  // Images, which are read as published: SHA-256 of the files that training reads, by name. The archive has them in a
-  // folder that is also called `directory`.
+  // SHA-256, by name, of the files that training reads, for images, which are read as published. The archive has them
+  // in a folder that is also called `directory`.
   std::map<std::string, std::string> digests = {};
 };
 
@@ -29,7 +29,7 @@ std::string data_root(const std::string& flag);
 // Returns data.directory of a configuration, below data_root(flag).
 std::string data_directory(const std::string& directory, const std::string& flag);
 
-// The end of a message on a directory of data that is not there: where it may lie, and how to fetch one of these sets.
+// Returns the end of a message on a missing data directory: where it may lie, and how to fetch one of these sets.
 std::string where_data_lies(const std::string& directory);
 
 }  // namespace foldgrad

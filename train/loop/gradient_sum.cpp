@@ -60,7 +60,7 @@ void GradientSum::add(const Parameter& parameter) {
   if (bytes_ >= bucket_bytes_) send();
 }
 
-// Each bucket has a thread of its own, which waits for the one before.
+// Gives each bucket a thread of its own, which waits for the one before.
 void GradientSum::send() {
   if (bucket_.empty()) return;
   const auto policy = bucket_[0].device() == Device::cpu ? std::launch::async : std::launch::deferred;

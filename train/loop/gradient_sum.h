@@ -9,8 +9,8 @@
 
 namespace foldgrad {
 
-// Sums gradients in buckets, 25 MiB as in PyTorch's DDP and what exceeds it; one at a time is copied. On the CPU
-// threads do so while the backward pass goes on.
+// Sums of gradients in buckets, 25 MiB as in PyTorch's DDP and what exceeds it; one at a time is copied. On the CPU
+// threads make them while the backward pass goes on.
 class GradientSum {
  public:
   // The parameters, which must outlive this, are those whose gradients are wanted: the same on all ranks.

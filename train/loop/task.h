@@ -20,8 +20,7 @@ struct Examples {
 struct Validation {
   double loss = 0;      // per weight of examples, in nats; not smoothed
   double deciding = 0;  // by which checkpoints are compared; larger is better, then a smaller loss
-  // By the names that the log has them under, the loss and the deciding score among them; notes say how they were
-  // computed.
+  // The scores by their names in the log, the loss and the deciding score among them; notes say how they were computed.
   std::vector<std::pair<std::string, double>> scores;
   std::vector<std::pair<std::string, std::string>> notes = {};
   std::string text, short_text;  // one line with notes, and one for a terminal
@@ -36,22 +35,22 @@ class Task {
 
   virtual Model& model() = 0;
 
-  // The next examples; moves the cursor.
+  // Returns the next examples and moves the cursor.
   virtual Examples next() = 0;
   virtual DataCursor cursor() const = 0;
-  // How many Examples an epoch has; 0: there are no epochs.
+  // Returns the number of Examples in an epoch; 0: there are no epochs.
   virtual std::int64_t batches_per_epoch() const { return 0; }
   virtual void seek(DataCursor cursor) = 0;
 
   // Scores model(), as it is, on data that it does not learn from. Ranks take the batches in turns, and all get the
   // result of one alone; null: it is alone.
   virtual Validation validate(Communicator* communicator = nullptr) = 0;
-  // True if validation uses the test set. Then no checkpoint is chosen by it.
+  // Returns true if validation uses the test set. Then no checkpoint is chosen by it.
   virtual bool validates_on_test() const { return false; }
-  // "the test images", for messages.
+  // Returns "the test images", for messages.
   std::string test_data() const { return "the test " + unit_of_work(); }
-  // The name of the score that decides: Validation::deciding is its value, or its negative where smaller ones are
-  // better.
+  // Returns the name of the score that decides: Validation::deciding is its value, or its negative where smaller ones
+  // are better.
   virtual std::string deciding_score() const = 0;
   virtual bool smaller_is_better() const { return false; }
 
@@ -60,7 +59,7 @@ class Task {
 
   // Writes the other files of a model directory: config.json, a vocabulary.
   virtual void write_companions(const std::string& /*directory*/) const {}
-  // SHA-256 of the files of data, by name.
+  // Returns the SHA-256 of the files of data, by name.
   virtual std::map<std::string, std::string> data_digests() const { return {}; }
 };
 

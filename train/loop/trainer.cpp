@@ -9,8 +9,8 @@
 namespace foldgrad {
 namespace {
 
-// The part of the inputs that a rank computes: of B examples, the first axis of each tensor, those from B r / R to
-// B (r + 1) / R for rank r of R, which may be none. Null: all.
+// Returns the part of the inputs that a rank computes: of B examples, the first axis of each tensor, those from B r / R
+// to B (r + 1) / R for rank r of R, which may be none. Null: all.
 NamedTensors part_of(const NamedTensors& inputs, const Communicator* communicator) {
   if (!communicator) return inputs;
   NamedTensors part;

@@ -59,7 +59,7 @@ struct TrainingReport {
   double work_per_second() const { return double(work) / seconds; }
 };
 
-// A loss or a gradient is not finite. The message names layer, operation and update.
+// The error for a loss or a gradient that is not finite. Its message names layer, operation and update.
 class Diverged : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -83,22 +83,22 @@ class Trainer {
   Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
           Communicator* communicator = nullptr);
 
-  // Which must outlive the trainer; null: none.
+  // Sets the observer, which must outlive the trainer; null: none.
   void observe(UpdateObserver* observer) { observer_ = observer; }
 
-  // One update. Throws what task, optimizer and schedule throw.
+  // Makes one update. Throws what task, optimizer and schedule throw.
   void step();
 
   // Throws Diverged; std::invalid_argument when there was no step since the last report.
   TrainingReport report();
   // Finds out, like report(), whether all is finite, and mends it; the next report is still of all updates since the
-  // last. What was skipped or rolled back. Throws Diverged.
+  // last. Returns what was skipped or rolled back. Throws Diverged.
   std::vector<std::string> check();
 
   std::int64_t updates() const { return optimizer_.steps(); }
   WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
 
-  // Holds, of a report, the sums that check() or report() has seen.
+  // Returns the state; the sums of the next report are in it as far as check() or report() has seen them.
   TrainingState snapshot() const;
   // Continues with the same bits as the run that the snapshot is of. What the state's average lacks begins at its
   // parameters and statistics. Throws std::invalid_argument for what does not fit.

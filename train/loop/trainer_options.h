@@ -7,9 +7,9 @@
 
 namespace foldgrad {
 
-// How training goes on after an update whose loss or gradient is not finite.
-// In either way of going on, the same number of updates is made again with further batches, and nothing depends on how
-// often Trainer::report() is called but where a rollback leads.
+// The way in which training goes on after an update whose loss or gradient is not finite. Unless it aborts, the same
+// number of updates is made again with further batches, and nothing depends on how often Trainer::report() is called
+// but where a rollback leads.
 enum class OnNan {
   abort,    // throws Diverged
   skip,     // leaves out the batches of that update, as if they were not in the data

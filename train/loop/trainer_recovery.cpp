@@ -1,4 +1,4 @@
-// How a trainer goes on when a loss or a gradient is not finite.
+// Recovery of a trainer from a loss or a gradient that is not finite.
 #include <algorithm>
 #include <cmath>
 

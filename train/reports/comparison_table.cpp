@@ -25,7 +25,7 @@ const std::vector<Column> kKnown{{"perplexity", "perplexity", 3},
                                  {"top1", "top-1 %", 2},
                                  {"top5", "top-5 %", 2}};
 
-// Every score of any run, in the order of the logs; the loss only where there is no perplexity.
+// Returns every score of any run, in the order of the logs; the loss only where there is no perplexity.
 std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
   std::vector<Column> columns;
   for (const RunSummary& run : runs) {

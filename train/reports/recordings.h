@@ -15,17 +15,18 @@ struct RecordedPhase {
   Recording recording;
 };
 
-// As many as there are, all of the same sites. Throws FileError for recordings that are not of one model, the run's.
+// Reads as many as there are, all of the same sites. Throws FileError for recordings that are not of one model, the
+// run's.
 std::vector<RecordedPhase> recorded_phases(const std::string& run);
 
-// PNAC of one site in one phase: "q begin", "G begin", without values where there is no G, and "noise begin". `noise`
-// keeps those of noise for the next sites, by iterations and channels.
 using PnacCurve = std::pair<std::string, std::vector<double>>;
 using NoiseCurves = std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>>;
+// Returns PNAC of one site in one phase: "q begin", "G begin", without values where there is no G, and "noise begin".
+// `noise` keeps those of noise for the next sites, by iterations and channels.
 std::vector<PnacCurve> pnac_curves(const RecordedPhase& phase, std::size_t site, std::int64_t window,
                                    NoiseCurves& noise);
 
-// Recorded values that a report holds of a run. Beyond, it has two channels of each site.
+// The most recorded values that a report holds of a run. Beyond that, it has two channels of each site.
 constexpr std::int64_t kMostTraceBytes = std::int64_t(16) << 20;
 
 // Returns null without recordings. Else

@@ -37,7 +37,7 @@ ordered_json files_of(const RunLog& run) {
 bool is_array(const ordered_json& object, const char* key) { return object.contains(key) && object[key].is_array(); }
 bool is_text(const ordered_json& object, const char* key) { return object.contains(key) && object[key].is_string(); }
 
-// Null without the file.
+// Returns null without the file.
 ordered_json exhibits_of(const std::string& path) {
   const std::string text = text_or_nothing(path);
   if (text.empty()) return nullptr;
@@ -51,7 +51,7 @@ ordered_json exhibits_of(const std::string& path) {
   return all;
 }
 
-// Groups have two runs at least. Runs without settings belong to none.
+// Returns groups of at least two runs. Runs without settings belong to none.
 ordered_json groups_of(const ordered_json& runs) {
   std::map<std::string, std::vector<std::size_t>> alike;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -67,8 +67,8 @@ ordered_json groups_of(const ordered_json& runs) {
   return groups;
 }
 
-// JSON inside <script>, where a browser looks for </script> and <!-- only, not for entities: no < may be left. In JSON
-// it stands in strings only, where \u003c means the same.
+// Returns JSON for <script>, where a browser looks for </script> and <!-- only, not for entities: no < may be left. In
+// JSON it stands in strings only, where \u003c means the same.
 std::string for_script(const nlohmann::ordered_json& data) {
   std::string safe;
   for (const char c : data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))

@@ -1,4 +1,4 @@
-// A run's, or several runs', log as a page and as a table. train/reports/page/ has the page: report.html, its style,
+// The logs of one or several runs as a page and as a table. train/reports/page/ has the page: report.html, its style,
 // and the scripts that make tables and charts of report_data().
 #pragma once
 #include "train/reports/run_log.h"
@@ -21,8 +21,8 @@ nlohmann::ordered_json report_data(const std::vector<RunLog>& runs);
 // Returns one HTML file that needs no other, nor a network. Without Chart.js in the build it has tables only.
 std::string report_html(const std::vector<RunLog>& runs);
 
-// Returns the page of other data of that kind; runs need only be summaries with events. Then "grid" may be there, rows
-// of text with a head, of which the first is of cells and each run has the index, "cell".
+// Returns the page of other data of that kind; runs need only be summaries with events. "grid" may be there, a table as
+// rows of text: a head, then a row for each cell. "cell" of a run is then the index of its cell.
 std::string report_page(const std::string& title, const nlohmann::ordered_json& data);
 
 using Rows = std::vector<std::vector<std::string>>;

@@ -59,7 +59,7 @@ RunSummary::Best scores_of(const ordered_json& event, const std::string& decidin
   return scores;
 }
 
-// A score that is not finite, null in the log, is worse than all others.
+// Returns true if a is better. A score that is not finite, null in the log, is worse than all others.
 bool better(const RunSummary::Best& a, const RunSummary::Best& b, const RunSummary& run) {
   const double sign = run.smaller_is_better ? -1 : 1, score = sign * a.at(run.score), other = sign * b.at(run.score);
   if (std::isnan(other) && !std::isnan(score)) return true;
@@ -183,7 +183,7 @@ std::string text_or_nothing(const std::string& path) try { return read_file(path
   return "";
 }
 
-// Not through read_config(): runs of other versions, which know other keys, are to be seen too.
+// Does without read_config(): runs of other versions, which know other keys, are to be seen too.
 nlohmann::ordered_json settings_of(const std::string& run) {
   const std::string path = RunDirectory(run).config();
   try {

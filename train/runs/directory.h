@@ -8,7 +8,7 @@
 //   RUN/exhibits.json what the last validation leaves for the report besides scores, train/reports/report.h
 //   RUN/statistics/   begin.safetensors, end.safetensors, train/analyses/recording.h
 //   RUN/checkpoints/  train/checkpoints/checkpoint.h
-//   RUN/lock          who writes to it, train/runs/directory.h
+//   RUN/lock          the process that writes to it, train/runs/directory.h
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
@@ -36,8 +36,8 @@ class RunDirectory {
   // Returns true if there is a run to continue: config.toml, which begin() writes last, or a checkpoint.
   bool has_run() const;
   void require_no_run() const;  // throws FileError
-  // At each start: makes what is missing, removes what a killed process left unfinished, adds a line to command.txt,
-  // and replaces env.json and config.toml by those of this process. Throws FileError.
+  // Prepares the directory at each start: makes what is missing, removes what a killed process left unfinished, adds a
+  // line to command.txt, and replaces env.json and config.toml by those of this process. Throws FileError.
   void begin(const std::string& config_text, const std::vector<std::string>& arguments,
              const nlohmann::ordered_json& environment) const;
 
@@ -45,7 +45,7 @@ class RunDirectory {
   std::string path_;
 };
 
-// Held by the one process that writes to a run.
+// The lock of the one process that writes to a run.
 class RunLock {
  public:
   // Creates the directory `run` when it is not there. Throws FileError when another process holds the lock. The kernel
@@ -59,13 +59,13 @@ class RunLock {
   int descriptor_ = -1;
 };
 
-// How the program was built.
+// The build of the program.
 struct BuildInfo {
   std::string version, commit, compiler, flags;
 };
 
-// The content of env.json: build, CPU, threads, libraries with versions, GPU, seed, and the SHA-256 of data files by
-// name.
+// Returns the content of env.json: build, CPU, threads, libraries with versions, GPU, seed, and the SHA-256 of data
+// files by name.
 nlohmann::ordered_json describe_environment(const BuildInfo& build, std::int64_t seed,
                                             const std::map<std::string, std::string>& data_digests);
 

@@ -148,7 +148,7 @@ void RunLogger::ended(std::int64_t step, const std::string& outcome) {
   log({{"event", "end"}, {"step", step}, {"outcome", outcome}});
 }
 
-// Events that the disk refuses are kept until it accepts them.
+// Keeps events that the disk refuses until it accepts them.
 void RunLogger::log(nlohmann::ordered_json event) {
   const bool refused_before = !unlogged_.empty();
   unlogged_.push_back(std::move(event));

@@ -22,14 +22,14 @@ class EventLog {
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  // How many bytes before `resume_at` were lost.
+  // Returns the number of bytes before `resume_at` that were lost.
   std::uint64_t missing() const { return missing_; }
 
-  // Numbers have the fewest digits that read back as the same f64; those that are not finite become null. Bytes that
-  // are not UTF-8 become U+FFFD. Throws std::invalid_argument unless `event` is an object, and FileError; then the file
-  // ends with the last whole line, and the log can still be used.
+  // Writes numbers with the fewest digits that read back as the same f64; those that are not finite become null. Bytes
+  // that are not UTF-8 become U+FFFD. Throws std::invalid_argument unless `event` is an object, and FileError; then the
+  // file ends with the last whole line, and the log can still be used.
   void write(const nlohmann::ordered_json& event);
-  // Behind the last line: what a checkpoint holds.
+  // Returns the offset after the last line, which a checkpoint holds.
   std::uint64_t offset() const { return offset_; }
   // Flushes all lines to disk. Throws FileError.
   void sync() const;
@@ -45,11 +45,11 @@ class EventLog {
 
 class RunLogger {
  public:
-  // Events continue after `offset` of the file. Throws FileError.
+  // Continues the events after `offset` of the file. Throws FileError.
   RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps);
 
-  // `train` is that of the configuration with epochs counted; `notes`, by their names in the event, are printed too,
-  // unless they are empty.
+  // Logs the start. `train` is that of the configuration with epochs counted; `notes`, by their names in the event, are
+  // printed too, unless they are empty.
   void started(std::int64_t step, Task& task, const ExperimentConfig& config, const TrainConfig& train,
                const std::map<std::string, std::string>& notes);
   void trained(const TrainingReport& report, const std::string& unit_of_work);

@@ -18,7 +18,7 @@ bool can_draw() {
   return isatty(STDERR_FILENO) && terminal && std::strcmp(terminal, "dumb") != 0;
 }
 
-// https://no-color.org: any value but the empty one.
+// Returns false if NO_COLOR has any value but the empty one (https://no-color.org).
 bool colours_wanted() {
   const char* none = std::getenv("NO_COLOR");
   return !none || !*none;

@@ -7,7 +7,7 @@
 
 namespace foldgrad {
 
-// "[======>     ]  1200/2000   3.1 steps/s  4:20 left  loss 3.2100", at most `width` columns.
+// Returns "[======>     ] 1200/2000  3.1 steps/s  4:20 left  loss 3.2100", of at most `width` columns.
 std::string progress_line(std::int64_t step, std::int64_t steps, double steps_per_second, const std::string& status,
                           std::size_t width);
 std::string duration_text(double seconds);  // "4:20", "1:04:20"
@@ -24,7 +24,7 @@ class ProgressLine {
   // Draws at most five times a second, on a terminal only.
   void at(std::int64_t step);
   void set_status(std::string status) { status_ = std::move(status); }
-  // A line that stays, above the one that is redrawn. Warnings are yellow unless NO_COLOR is set.
+  // Print a line that stays, above the one that is redrawn. Warnings are yellow unless NO_COLOR is set.
   void print(const std::string& line);
   void warn(const std::string& line);
   void erase();  // what was drawn, before others print

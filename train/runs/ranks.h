@@ -31,8 +31,8 @@ TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
 // Returns true if a signal has asked any rank to stop.
 bool interrupted_anywhere(Communicator* communicator);
 
-// How many parts a batch is cut into, train.shards: if that is 0, one for each process. Throws ConfigError unless it is
-// a power of two, and a multiple of the number of processes.
+// Returns the number of parts that a batch is cut into, train.shards: if that is 0, one for each process. Throws
+// ConfigError unless it is a power of two, and a multiple of the number of processes.
 std::int64_t shards_of(const TrainConfig& config, int processes);
 
 // Throws std::invalid_argument unless all ranks have the same commit, configuration and data, and ConfigError if the
@@ -40,9 +40,9 @@ std::int64_t shards_of(const TrainConfig& config, int processes);
 void require_common_start(Communicator& communicator, const BuildInfo& build, const ExperimentConfig& config,
                           Task& task);
 
-// "4 ranks in 2 processes"; empty for one alone.
+// Returns "4 ranks in 2 processes"; empty for one alone.
 std::string ranks_text(const Communicator* communicator, const Processes* processes);
-// The share of communication in the updates, and what rank 0 sends in one.
+// Returns, as text, the share of communication in the updates, and what rank 0 sends in one.
 std::string traffic_text(const Communicator& communicator, double seconds, std::int64_t updates);
 
 }  // namespace foldgrad

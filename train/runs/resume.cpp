@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kWeight = "weight.", kStatistic = "statistic.";
 
-// The model that is validated, and beside it, with an average, what training goes on from.
+// Stores the model that is validated, and beside it, with an average, what training goes on from.
 void put_model(const TrainingState& t, CheckpointContents& c) {
   c.model = to(t.average.empty() ? t.parameters : t.average, Device::cpu);
   c.norm_state = to(t.normalizers, Device::cpu);
@@ -30,7 +30,7 @@ void put_model(const TrainingState& t, CheckpointContents& c) {
     }
 }
 
-// The other way round.
+// Reverses put_model().
 void take_model(const CheckpointContents& c, TrainingState& t) {
   t.normalizers = c.norm_state;
   NamedTensors averages;

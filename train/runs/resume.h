@@ -18,10 +18,10 @@ struct RunState {
   std::int64_t without_better = 0;  // validations since the best
 };
 
-// Tensors may be on any device; those of the contents are on the host.
+// Returns contents on the host. The state's tensors may be on any device.
 CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const std::string& config_hash,
                                  std::uint64_t log_offset);
-// `path` is for messages. Throws CheckpointError for a checkpoint that another program wrote.
+// Restores a state; `path` is for messages. Throws CheckpointError for a checkpoint that another program wrote.
 RunState from_checkpoint(const CheckpointContents& contents, const std::string& path);
 
 // Throws CheckpointError when the configuration's trajectory keys are no longer those of the checkpoint. `before` is

@@ -14,7 +14,7 @@ struct BestValidation {
   double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // of Validation
   std::string text;                                                                                 // Validation::text
 
-  // Among equal scores, as at the beginning of training, the smaller loss is better.
+  // Returns true if the other is better: among equal scores, as at the beginning of training, if its loss is smaller.
   bool worse_than(double other_score, double other_loss) const {
     return other_score > score || (other_score == score && other_loss < loss);
   }
@@ -41,7 +41,7 @@ class Selection {
   std::int64_t without_better() const { return without_better_; }  // validations since the best
   bool out_of_patience() const { return patience_ > 0 && without_better_ >= patience_; }
 
-  // Before and after a checkpoint is written: the best one counts once it has been saved.
+  // Are called before and after a checkpoint is written: the best one counts once it has been saved.
   void forget_unsaved(std::int64_t step) {
     if (best_.step != step) best_ = saved_;
   }

@@ -37,7 +37,7 @@ std::optional<NewestCheckpoint> find_checkpoint(const TrainOptions& options, con
   return std::nullopt;
 }
 
-// Returns where the data of a run that goes on came from, if that is still there.
+// Returns the data root: that of a run that goes on, if it is still there.
 std::string find_data_root(const TrainOptions& options, const RunDirectory& run) {
   std::error_code ignored;
   if (options.data_directory.empty() && !options.resume.empty() && fs::exists(run.environment(), ignored)) {
@@ -67,7 +67,7 @@ void note_unused(const std::vector<std::string>& settings, const BlockConfig& bl
                   folded ? ". The model was folded: begin from the one before that, which has its normalizers" : ""));
 }
 
-// A key of config.json; null where it is not there.
+// Returns the value of a key of config.json; null where it is not there.
 ordered_json value_of(const ordered_json& config, const std::string& section, const std::string& name) {
   return config.value(ordered_json::json_pointer("/" + section + "/" + name), ordered_json());
 }
@@ -87,7 +87,7 @@ void require_same_function(const Pretrained& from, const ExperimentConfig& confi
   });
 }
 
-// False where their number differs, or their names; those of a model that has none are taken for the same.
+// Returns false if classes differ in number or in name; the names of a model that has none count as the same.
 bool have_same_classes(const Model& a, const Model& b) {
   const ordered_json one = model_json(a), other = model_json(b);
   const ordered_json names = value_of(one, "model", "class_names"), others = value_of(other, "model", "class_names");

@@ -29,8 +29,8 @@ struct Pretrained {
   std::unique_ptr<Model> model;  // f32, on the CPU
 };
 
-// None without train.from. Throws CheckpointError for what is no model, one of another family, and one that differs in
-// a key that inference depends on.
+// Loads the model of train.from; none without that. Throws CheckpointError for what is no model, one of another family,
+// and one that differs in a key that inference depends on.
 std::optional<Pretrained> load_pretrained(const ExperimentConfig& config);
 
 // Gives `model` the values and the state of `from`, but for a new head. Returns what was done, as text: one line.

@@ -153,7 +153,7 @@ void TrainingRun::warn_of_warmup(std::int64_t last) const {
         config_.blocks().normalizer, warmup, passes);
 }
 
-// Nothing is saved that has not been found finite. When it is not time to report, because a signal wants to save, that
+// Checks that all is finite: nothing else is saved. When it is not time to report, because a signal wants to save, that
 // leaves no trace: the next report is of all updates since the last.
 void TrainingRun::report(bool due) try {
   give_order(communicator_, due ? Order::report : Order::check);
@@ -165,7 +165,7 @@ void TrainingRun::report(bool due) try {
   throw;
 }
 
-// Returns whether the state at hand is the best so far.
+// Returns true if the state at hand is the best so far.
 bool TrainingRun::validate() {
   const std::int64_t step = updates();
   const auto begin = std::chrono::steady_clock::now();
@@ -181,13 +181,13 @@ bool TrainingRun::validate() {
   return selection_.take(step, v);
 }
 
-// When the disk refuses, this checkpoint is lost, not the training.
+// Saves a checkpoint. When the disk refuses, that is lost, not the training.
 void TrainingRun::save() try {
   const std::int64_t n = updates();
   selection_.forget_unsaved(n);
   const RunState state{training_.trainer.snapshot(), selection_.best(), selection_.without_better()};
   const CheckpointContents contents = to_checkpoint(state, n, config_hash(config_), logger_->offset());
-  recorder_.save();  // before, so that a checkpoint never lies behind what is recorded
+  recorder_.save();  // before, so that no checkpoint is ahead of what is recorded
   logger_->sync();
   save_checkpoint(run_.checkpoints(), contents,
                   {.keep = config_.output.keep,

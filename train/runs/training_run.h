@@ -28,9 +28,9 @@ struct TrainingEnd {
   std::string text;  // the score that decides, and the checkpoint that has it; empty without a validation
 };
 
-// After a signal it finishes the update at hand and saves it; a second signal ends the program at once. A disk that
-// refuses costs a warning and is tried again at the next report; FileError when it refuses to the end. Throws Diverged,
-// CommunicationError, ConfigError, CheckpointError, FileError, DeviceError, and std::invalid_argument.
+// Trains. After a signal it finishes the update at hand and saves it; a second signal ends the program at once. A disk
+// that refuses costs a warning and is tried again at the next report; FileError when it refuses to the end. Throws
+// Diverged, CommunicationError, ConfigError, CheckpointError, FileError, DeviceError, and std::invalid_argument.
 TrainingEnd train_experiment(const TrainOptions& options);
 
 }  // namespace foldgrad

@@ -28,7 +28,7 @@ std::unordered_map<std::u32string_view, std::int64_t> ngrams(std::u32string_view
   return counts;
 }
 
-// Lines are of characters, or of the numbers of words. `both`: without those of a hypothesis whose reference has none.
+// Adds a line of characters, or of numbers of words. `both`: without n-grams of a hypothesis whose reference has none.
 void add_line(NGramCounts& counts, std::u32string_view hypothesis, std::u32string_view reference, std::size_t orders,
               bool both) {
   for (std::size_t n = 0; n < orders; ++n) {
@@ -69,7 +69,7 @@ Bleu with_lengths(const NGramCounts& counts) {
   return bleu;
 }
 
-// The originals' logarithm of 0, which makes the score 0.
+// Returns for 0 the number that the originals take, which makes the score 0.
 double log_or_low(double x) { return x > 0 ? std::log(x) : -9999999999.0; }
 
 double geometric_mean(const std::array<double, 4>& p) {

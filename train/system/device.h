@@ -9,7 +9,7 @@
 
 namespace foldgrad {
 
-// The device that was asked for is not available.
+// The error for a device that is not available.
 class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -22,8 +22,8 @@ struct DeviceName {
 // Returns nothing for any other text.
 std::optional<DeviceName> parse_device(const std::string& text);
 
-// The choice of "auto" where the driver shows `devices` GPUs: the first without trouble. Where each has some, or there
-// is none, no GPU; then the first one's trouble is reported.
+// The choice of "auto" where the driver shows `devices` GPUs: the first without trouble; no GPU where each has some, or
+// there is none. Then the first one's trouble is reported.
 struct AutomaticDevice {
   std::optional<int> index;
   std::string trouble;

@@ -18,7 +18,7 @@ namespace {
 struct Variables {
   const char *by, *marks, *rank, *count, *local_rank, *local_count;
 };
-// In the order of trial: srun sets its variables for what mpirun starts below it, too.
+// The launchers in the order of trial: srun sets its variables for what mpirun starts below it, too.
 constexpr Variables kLaunchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},

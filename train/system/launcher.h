@@ -22,7 +22,7 @@ struct Launch {
 // `variable` returns an environment variable, or null. Throws std::invalid_argument for values that are not numbers.
 Launch find_launch(const std::function<const char*(const char*)>& variable);
 Launch find_launch();  // in this process's environment
-// "4 processes of mpirun, this is 2", or "one process".
+// Returns "4 processes of mpirun, this is 2", or "one process".
 std::string describe(const Launch& launch);
 
 // Joins the processes that the launcher has started with this one; null where there are none. Gives each its part of
@@ -30,7 +30,7 @@ std::string describe(const Launch& launch);
 // std::runtime_error where MPI or, for torchrun, ZeroMQ is missing.
 std::unique_ptr<Processes> join(const Launch& launch);
 
-// Returns the device for a process that was asked for `device`: of several GPUs on a machine its own, for auto and
+// Returns the device for a process that was asked for `device`: its own of several GPUs on a machine, for auto and
 // cuda.
 std::string device_of(const Launch& launch, const std::string& device);
 

@@ -11,10 +11,10 @@ namespace foldgrad {
 // before there are others. Signals that stop or end a process still do.
 void confine_signals();
 
-// Before training there is nothing to save: from now on SIGINT, SIGTERM, and SIGHUP unless it is ignored, end the
-// program with kExitInterrupted.
+// Makes SIGINT, SIGTERM, and SIGHUP unless it is ignored, end the program with kExitInterrupted from now on: before
+// training there is nothing to save.
 void leave_when_interrupted();
-// From now on the first of them only sets interrupted() and says so on stderr; a second, of any kind, ends the program.
+// Makes the first of them from now on only set interrupted() and say so on stderr; any second one ends the program.
 void note_interrupts();
 bool interrupted();
 

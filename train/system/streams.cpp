@@ -16,7 +16,7 @@ std::string name_of_process;
 
 constexpr const char *kStdout = "stdout", *kNotWritten = "cannot be written";
 
-// Some file systems report what they could not write only when the file is closed.
+// Closes a copy: some file systems report what they could not write only when the file is closed.
 bool closes(int descriptor) {
   const int copy = dup(descriptor);
   return copy < 0 || close(copy) == 0;

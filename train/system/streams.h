@@ -14,7 +14,7 @@ namespace foldgrad {
 // Reading and writing them still fails: nothing that belongs there is lost unnoticed.
 void open_standard_streams();
 
-// Reads the next line without its end; false after the last. Throws FileError when stdin cannot be read.
+// Reads the next line without its end. Returns false after the last. Throws FileError when stdin cannot be read.
 bool read_line_of_stdin(std::string& line);
 
 // Throws FileError unless all that was printed has been written.
@@ -29,7 +29,7 @@ int finish_stdout(int exit_code);
 // Writes a message to stderr; failing to must not end the work that it reports on. Text with values is made
 // printable(), since these come from anywhere; text alone stays as it is.
 void say(std::string_view text) noexcept;
-// From now on each message begins with this: the name of one process of several.
+// Begins each message from now on with this: the name of one process of several.
 void begin_lines_with(std::string name);
 template <class... T>
 void say(fmt::format_string<T...> format, T&&... values) {

@@ -20,7 +20,7 @@
 namespace foldgrad {
 namespace {
 
-// So that all runs on these files validate on the same images.
+// A fixed seed, so that all runs on these files validate on the same images.
 constexpr std::uint64_t kHoldOutSeed = 1;
 
 ImageSet draw_shapes(const ImageConfig& config, ImagePart part) {
@@ -29,7 +29,7 @@ ImageSet draw_shapes(const ImageConfig& config, ImagePart part) {
   return shapes::sample(part, config.train_images > 0 ? config.train_images : shapes::kTrainImages);
 }
 
-// The images of a part; the digests of its files are added. `classes`: those of the images to train on, if known.
+// Reads the images of a part and adds the digests of its files. `classes`: those of the images to train on, if known.
 ImageSet read_part(const ImageConfig& config, const std::string& directory, ImagePart part,
                    const std::vector<std::string>& classes, std::map<std::string, std::string>& digests) {
   if (config.task == ImageTask::shapes) return draw_shapes(config, part);
@@ -59,7 +59,7 @@ Augmentation augmentation_of(const ImageConfig& config, const ImageStatistics& p
   throw ConfigError(fmt::format("data.augment: {}", e.what()));
 }
 
-// The deviation of a channel of one value is not divided by.
+// Returns the deviation of a channel of one value as 1, since nothing can be divided by 0.
 ImageStatistics statistics_of(const ImageSet& images) {
   ImageStatistics pixels = image_statistics(images);
   for (double& std : pixels.std)

@@ -15,16 +15,17 @@ struct ClassificationData {
   std::map<std::string, std::string> digests = {};  // SHA-256 of the files, by name
 };
 
-// Where data.valid_images says so, images to validate on are held out from those to train on, or drawn besides where
-// images are drawn. Throws FileError, ConfigError and std::invalid_argument.
+// Reads images to train and to validate on. Where data.valid_images says so, the latter are held out from the former,
+// or drawn besides where images are drawn. Throws FileError and std::invalid_argument.
 ClassificationData read_images(const ImageConfig& config, const std::string& directory);
 
-// Those of one split, "train", "valid" or "test". Throws std::invalid_argument for any other name, and for "valid"
-// where there is none but the test images.
+// The images of a split.
 struct ImageSplit {
   ImageSet images;
   std::vector<std::int64_t> rows;
 };
+// Reads "train", "valid" or "test". Throws std::invalid_argument for any other name, and for "valid" where there is
+// none but the test images.
 ImageSplit read_split(const ImageConfig& config, const std::string& directory, const std::string& split);
 
 class Classification final : public Task {
@@ -35,13 +36,13 @@ class Classification final : public Task {
   Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ExperimentConfig& config);
 
   Model& model() override { return *model_; }
-  // Images are mixed by the seed and the number of the batch, counted through all epochs: a run that is resumed, or
-  // that leaves a batch out, mixes those that follow alike.
+  // Mixes images by the seed and the number of the batch, counted through all epochs: a run that is resumed, or that
+  // leaves a batch out, mixes those that follow alike.
   Examples next() override;
   std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
-  // In f32 whatever the dtype of training is, as Translation does it and as other commands compute where --dtype does
+  // Computes in f32 whatever the dtype of training is, as Translation does and as other commands do where --dtype does
   // not say otherwise: a score then belongs to the checkpoint, not to how it was trained.
   Validation validate(Communicator* communicator) override;
   bool validates_on_test() const override { return data_.valid_is_test; }
@@ -60,8 +61,8 @@ class Classification final : public Task {
 
 // The row of the task (families.h). Files for `foldgrad run` hold images, [images, S, S, 3]: u8, or f32 or f64 and
 // normalized already. Evaluation is in batches of train.batch images. Examples are the images that runs validate on.
-// Both throw what read_split() throws, and std::invalid_argument for images of another size or other classes than the
-// model's.
+// Both throw what read_split() throws, and std::invalid_argument for images of another size than the model's,
+// evaluation also for another number of classes.
 extern const TaskKind kClassification;
 
 }  // namespace foldgrad

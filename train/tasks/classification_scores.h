@@ -17,10 +17,10 @@ struct Mistake {
 
 class ClassificationScores {
  public:
-  // At most `most_mistakes` are kept.
+  // Keeps at most `most_mistakes`.
   explicit ClassificationScores(std::vector<std::string> classes, std::size_t most_mistakes = 24);
 
-  // Logits [B, classes], floating, labels, i64 [B], and images, u8 [B, H, W, 3], on the CPU.
+  // Adds logits [B, classes], floating, labels, i64 [B], and images, u8 [B, H, W, 3], on the CPU.
   void add(const Tensor& logits, const Tensor& labels, const Tensor& images);
 
   const std::vector<std::string>& classes() const { return classes_; }
@@ -30,15 +30,15 @@ class ClassificationScores {
   // [CLS-2] Percent of images whose label is among the k with the largest logits. Of equal logits the first counts as
   // larger, and of those that are not numbers each other one.
   double top(std::int64_t k) const;
-  // Images of class `of` for which `predicted` has the largest logit; none where a logit is not a number.
+  // Counts the images of class `of` for which `predicted` has the largest logit; none where a logit is not a number.
   std::int64_t count(std::int64_t of, std::int64_t predicted) const {
     return confusion_[std::size_t(of * std::int64_t(classes_.size()) + predicted)];
   }
-  // Those whose classes the model thinks least likely. The greatest loss first; of equal ones the first image.
+  // Returns those whose classes the model thinks least likely, the greatest loss first; of equal ones the first image.
   const std::vector<Mistake>& worst_mistakes() const { return mistakes_; }
 
-  // Top-1 decides. The samples are a line for each class: how many of its images are right, and what the others are
-  // taken for.
+  // Returns scores of which top-1 decides. The samples are a line for each class: how many of its images are right, and
+  // what the others are taken for.
   Validation validation() const;
 
  private:
@@ -53,12 +53,12 @@ class ClassificationScores {
   double loss_ = 0;
 };
 
-// How often images of each class are taken for each other. Null with more than 100 classes: nobody could read it.
+// Shows how often images of each class are taken for each other. Null with more than 100 classes: nobody could read it.
 nlohmann::ordered_json confusion_exhibit(const ClassificationScores& scores);
-// Pictures need libpng; without it a note says so.
+// Shows pictures, which need libpng; without it a note says so.
 nlohmann::ordered_json mistakes_exhibit(const ClassificationScores& scores);
-// Some of the images `rows` of a set, and what training makes of them in its first epochs. Null where it leaves them as
-// they are.
+// Shows some of the images `rows` of a set, and what training makes of them in its first epochs. Null where it leaves
+// them as they are.
 nlohmann::ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,
                                          const std::vector<std::int64_t>& rows, std::uint64_t seed);
 

@@ -41,7 +41,7 @@ void take_sizes(ImageModelConfig& config, const DataSizes& sizes) {
 
 void take_sizes(GptConfig& config, const DataSizes& sizes) { config.vocabulary = sizes.target_vocabulary; }
 
-// The smallest data, and one layer. Throw std::invalid_argument for what no data would make valid.
+// Return it for the smallest data, and one layer. Throw std::invalid_argument for what no data would make valid.
 TransformerConfig smallest(TransformerConfig config) {
   config.source_vocabulary = config.target_vocabulary = 8;
   config.validate();
@@ -104,7 +104,7 @@ ExpectedParameters expected_parameters(const GptConfig& c) {
   return all;
 }
 
-// The row of `M`, whose configuration is the member `keys` of an experiment's.
+// Makes the row of `M`, whose configuration is the member `keys` of an experiment's.
 template <class M, auto keys>
 Family model_row(const char* name, const TaskKind& task) {
   using Config = std::remove_cvref_t<decltype(ExperimentConfig().*keys)>;
@@ -127,7 +127,7 @@ Family model_row(const char* name, const TaskKind& task) {
           }};
 }
 
-// Rows stay where they are.
+// Returns a deque, whose rows stay where they are when one is added.
 std::deque<Family>& families() {
   static std::deque<Family> all{model_row<Transformer, &ExperimentConfig::model>("transformer", kTranslation),
                                 model_row<Vit, &ExperimentConfig::vit>("vit", kClassification),

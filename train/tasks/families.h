@@ -1,5 +1,5 @@
-// The families of models. A family is a row of models with a row of tasks: of models there is one row for each, of
-// tasks one for all models that learn the same. Everything that works with any model asks these rows.
+// The families of models. A family is a row of models with a row of tasks: each model has a row of its own, and all
+// models that learn the same share one of tasks. Everything that works with any model asks these rows.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -55,8 +55,8 @@ struct ExampleSet {
   std::int64_t size = 0;
   // Returns the inputs of the examples with these numbers, all below `size`; on the CPU.
   std::function<NamedTensors(const std::vector<std::int64_t>&)> inputs;
-  // SHA-256 of the examples named as the data have them, where models make different inputs of them. Null: that of the
-  // inputs.
+  // Returns the SHA-256 of the examples as the data have them, where models make different inputs of them. Null: that
+  // of the inputs.
   std::function<std::string(const std::vector<std::int64_t>&)> digest = nullptr;
   // Returns the name of the input that is the mask [examples, T] of a layer's positions. Null: all examples have the
   // same positions.
@@ -82,14 +82,14 @@ struct TaskKind {
   std::unique_ptr<Task> (*make)(const ExperimentConfig& config, const std::string& data_directory,
                                 const std::string& earlier, const NewModel& new_model);
 
-  // Checks beside those of every model, see FamilyChecks (train/checks/model_checks.h).
+  // Runs checks beside those of every model, see FamilyChecks (train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
-  // For `foldgrad run`: the inputs that a file holds, on the host. Throws FileError for what the model does not take.
+  // Reads, for `foldgrad run`, a file's inputs, on the host. Throws FileError for what the model does not take.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
-  // Its results by name, "logits" among them; null: the logits alone, placed as in the inputs.
+  // Returns results by name, "logits" among them; null: the logits alone, placed as in the inputs.
   NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass) = nullptr;
-  // For commands that work on data; null where a task has no such. They throw FileError, ConfigError, CheckpointError,
-  // NonFiniteError and std::invalid_argument.
+  // Serve commands that work on data; null where a task has none. They throw FileError, ConfigError,
+  // CheckpointError, NonFiniteError and std::invalid_argument.
   Evaluation (*evaluate)(Model& model, const ModelData& data, const EvaluationOptions& options) = nullptr;
   ExampleSet (*examples)(const Model& model, const ModelData& data) = nullptr;
   // Null: the inputs of the task that a run of the configuration trains.
@@ -103,16 +103,16 @@ struct Family {
   std::string name;  // model.family of a configuration, and Model::family()
   const TaskKind* task;
 
-  // The model of config.json, whose format docs/model_directory.md states. The values are not set. make_model is
-  // strict: it throws std::invalid_argument for what is missing, unknown or out of range.
+  // Describe and make the model of config.json, whose format docs/model_directory.md states. The values are not set.
+  // make_model is strict: it throws std::invalid_argument for what is missing, unknown or out of range.
   nlohmann::ordered_json (*config_json)(const Model& model);
   std::unique_ptr<Model> (*make_model)(const nlohmann::json& config, DType dtype, Device device);
-  // Some parameters, the largest among them, with their shapes: a file that lacks them does not bear out the sizes of
-  // `config`, which is then found before memory is taken for them. Throws as make_model does.
+  // Returns some parameters, the largest among them, with their shapes: a file that lacks them does not bear out the
+  // sizes of `config`, which is then found before memory is taken for them. Throws as make_model does.
   std::vector<std::pair<std::string, Shape>> (*expected_parameters)(const nlohmann::json& config);
 
-  // A model of a configuration: initialized by train.seed for the sizes of its data, or as small as one can be. Throw
-  // std::invalid_argument.
+  // Make a model of a configuration: initialized by train.seed for the sizes of its data, or as small as one can be.
+  // Throw std::invalid_argument.
   std::unique_ptr<Model> (*new_model)(const ExperimentConfig& config, const DataSizes& sizes, Device device);
   std::unique_ptr<Model> (*smallest_model)(const ExperimentConfig& config);
 };
@@ -134,13 +134,13 @@ TrainingInputs training_inputs(const Model& model, const ModelData& data, std::i
 Tensor checked_ids(const std::string& path, const std::string& name, const Tensor& t, const std::string& form,
                    std::int64_t most, std::int64_t vocabulary);
 
-// A small model of the configuration. Throws std::invalid_argument or ConfigError for what can be known to be wrong
-// before the data is read.
+// Makes a small model of the configuration. Throws std::invalid_argument or ConfigError for what can be known to be
+// wrong before the data is read.
 std::unique_ptr<Model> smallest_model(const ExperimentConfig& config);
 
-// config.json of a model directory.
+// Returns config.json of a model directory.
 nlohmann::ordered_json model_json(const Model& model);
-// The row for what a file says, its format and version checked. Throws std::invalid_argument.
+// Returns the row for what a file says, its format and version checked. Throws std::invalid_argument.
 const Family& family_of(const nlohmann::json& config);
 
 // Adds a row. Call it at the start of the program, from one thread. Throws std::invalid_argument for a name that is

@@ -117,7 +117,7 @@ class Language final : public Task {
   Windows batches_;
 };
 
-// The row is asked about models of its own family alone.
+// Casts unchecked, since the row is asked about models of its own family alone.
 const GptConfig& gpt_config_of(const Model& model) { return static_cast<const Gpt&>(model).config(); }
 
 std::string read_evaluated_text(const Model& model, const ModelData& data) {
@@ -188,7 +188,7 @@ CheckResult check_causality(Model& model, const Tensor& ids, const Tensor& logit
   return check_same_logits(kName, got, logits, kSameInF64);
 }
 
-// Begun with one token, each step gives what the whole sequence has at its place.
+// Checks that steps, begun with one token, give what the whole sequence has at their places.
 CheckResult check_steps(const char* name, Gpt& model, const Tensor& ids, const Tensor& logits) {
   const std::int64_t B = ids.shape()[0], T = ids.shape()[1], V = logits.shape()[2];
   const Tensor got = logits.clone();

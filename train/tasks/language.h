@@ -12,7 +12,7 @@ struct LanguageScores {
   double bits_per_character = 0;  // [LM-3] loss tokens / (ln 2 characters): whatever a token is, what a character costs
   std::int64_t tokens = 0, characters = 0;
 
-  // Bits per character decide.
+  // Returns scores of which bits per character decide.
   Validation validation() const;
 };
 
@@ -21,8 +21,8 @@ struct LanguageScores {
 LanguageScores score_text(Model& model, const TextVocabulary& vocabulary, const std::string& text, std::int64_t batch,
                           Communicator* communicator = nullptr);
 
-// RUN/samples/step-*.txt: what the model writes after some passages of a text, the same at every validation. Empty for
-// a model whose normalizers mix tokens, since it cannot write.
+// Returns RUN/samples/step-*.txt: what the model writes after some passages of a text, the same at every validation.
+// Empty for a model whose normalizers mix tokens, since it cannot write.
 std::string written_samples(Gpt& model, const TextVocabulary& vocabulary, const Ids& text);
 
 // The row of the task (families.h). Files for `foldgrad run` hold ids, i64 or i32 [sequences, tokens]; results are

@@ -9,12 +9,12 @@
 namespace foldgrad {
 namespace {
 
-// The beginning of a row of `t`, [rows, tokens, ...]: a view [columns, elements of a token].
+// Returns the beginning of a row of `t`, [rows, tokens, ...]: a view [columns, elements of a token].
 Tensor beginning(const Tensor& t, std::int64_t row, std::int64_t columns) {
   return t.slice(row, row + 1).reshape({t.shape()[1], -1}).slice(0, columns);
 }
 
-// Source, reference and hypothesis of up to ten sentences, the same at every validation.
+// Returns source, reference and hypothesis of up to ten sentences, the same at every validation.
 std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
   std::string all;
   const std::size_t count = hypotheses.size(), shown = std::min<std::size_t>(count, 10);

@@ -18,16 +18,16 @@ struct ValidationLoss {
   std::int64_t target_tokens = 0;
 };
 
-// Over one epoch of `batches`. Ranks, if there are several, take its batches in turns; so below.
+// Computes the loss over one epoch of `batches`. Ranks, if there are several, take its batches in turns; so below.
 ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator = nullptr);
 
-// The best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos; max_tokens
-// bounds sources times the longest of a batch. Where logits were not finite it is empty and scores minus infinity.
-// Throws std::invalid_argument for what Batches and beam_search refuse.
+// Returns the best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos;
+// max_tokens bounds sources times the longest of a batch. Where logits were not finite it is empty and scores minus
+// infinity. Throws std::invalid_argument for what Batches and beam_search refuse.
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
                                         const DecodingOptions& options, std::int64_t max_tokens = 4096,
                                         Communicator* communicator = nullptr);
-// Its ids alone.
+// Returns the ids alone.
 std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
                               const DecodingOptions& options, std::int64_t max_tokens = 4096,
                               Communicator* communicator = nullptr);
@@ -38,13 +38,13 @@ struct TranslationScores {
   ChrF chrf;
   double exact = 0;  // percent of lines
 
-  // BLEU decides. Without samples.
+  // Returns scores of which BLEU decides, without samples.
   Validation validation() const;
 };
 
 TranslationScores score_translations(const ValidationLoss& loss, const Lines& hypotheses, const Lines& references);
 
-// Examples of a batch, on the host.
+// Returns the examples of a batch, on the host.
 Examples examples_of(const Batch& batch);
 
 std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
@@ -58,9 +58,9 @@ std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std
 // or than max_tokens.
 extern const TaskKind kTranslation;
 
-// Skipped for normalizers with statistics over the tokens of a sentence, which are not known token by token.
+// Skips normalizers with statistics over the tokens of a sentence, which are not known token by token.
 CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch);
-// Two more columns of padding change no logit of a token. `longest`: tokens that the model takes at most.
+// Checks that two more columns of padding change no logit of a token. `longest`: tokens that the model takes at most.
 CheckResult check_padding(const LogitsOf& logits_of, const NamedTensors& inputs, std::int64_t pad,
                           std::int64_t longest);
 

@@ -20,7 +20,7 @@
 namespace foldgrad {
 namespace {
 
-// The row is asked about models of its own family alone.
+// Casts unchecked, since the row is asked about models of its own family alone.
 const TransformerConfig& config_of(const Model& model) { return static_cast<const Transformer&>(model).config(); }
 
 ParallelText read_model_text(const Model& model, const ModelData& data) {
@@ -94,7 +94,7 @@ nlohmann::ordered_json vocabulary_json(const Model& model, const std::string& di
   return {{"kind", v.kind()}, {"source", v.source_size()}, {"target", v.target_size()}};
 }
 
-// Where a file has no mask, ids that are not padding are tokens.
+// Takes ids that are not padding for tokens where a file has no mask.
 NamedTensors read_inputs(const Model& model, const std::string& path) {
   const TransformerConfig& config = config_of(model);
   NamedTensors tensors = read_safetensors(path).tensors;

@@ -111,13 +111,13 @@ class Pass {
     for (Parameter* p : norm_->parameters()) p->value.copy_from(randn({kChannels}, 7, 1, 1));
   }
 
-  // Passes whose mean squares grow in the first two channels and fall in the third.
+  // Returns an input whose mean squares grow with the steps in the first two channels and fall in the third.
   Tensor x(int step) const {
     const Tensor x = randn({kRows, kChannels}, 11);
     for (std::int64_t i = 0; i < x.size(); ++i) x.data<double>()[i] *= std::pow(i % kChannels == 2 ? 0.8 : 1.3, step);
     return x;
   }
-  // Zero at padding.
+  // Returns a gradient that is zero at padding.
   Tensor dy(int step) const {
     const Tensor dy = randn({kRows, kChannels}, unsigned(20 + step));
     for (std::int64_t i = 0; i < dy.size(); ++i)
@@ -130,7 +130,7 @@ class Pass {
     tape.backward(norm_->apply(in, context()), dy(step));
     return tape.grad(in);
   }
-  // By central differences of sum dy y, from the state before the pass.
+  // Returns the gradient by central differences of sum dy y, from the state before the pass.
   Tensor exact(int step) {
     const NamedTensors before = norm_->snapshot();
     const Tensor gradient = Tensor::empty({kRows, kChannels}, DType::f64), weights = dy(step);

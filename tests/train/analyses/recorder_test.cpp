@@ -13,7 +13,7 @@ const std::vector<double> kX = {1, 2, -3, 0.5, -1, 2, 3, 1, 1, -2, 0.25, 4, 1.5,
 const std::vector<double> kDy = {0.1, -0.2, 0.3, 0.4, 0.5, -0.6, 0.7, 0.8, -0.9, 1, 1.1, 1.2, 0, 0, 0};
 constexpr std::int64_t kCounted = 4;  // the last row is padding
 
-// A pass with the gain (2, 0.5, -1) and the bias (0.1, 0.2, 0.3).
+// Runs a forward and a backward pass with the gain (2, 0.5, -1) and the bias (0.1, 0.2, 0.3).
 void pass(Normalizer& norm, Device device, const std::vector<double>& x = kX) {
   const auto on_device = [&](const std::vector<double>& values, Shape shape) {
     return Tensor::of<double>(std::move(shape), values).to(device);
@@ -33,7 +33,7 @@ std::vector<double> mean_squares() {
   return q;
 }
 
-// (1/n) sum gamma dy z over the real positions, z as `scale` makes it of a row's x and the channel.
+// Returns (1/n) sum gamma dy z over the real positions, with z(row, channel).
 template <class Z>
 std::vector<double> gradient_statistics(const Z& z) {
   constexpr double kGain[] = {2, 0.5, -1};

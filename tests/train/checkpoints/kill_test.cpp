@@ -28,7 +28,7 @@ struct Fault {
   bool on = false;
 } fault;
 
-// By path, files with bytes and directories with names that are not on the disk yet; kept while `tracked`.
+// The paths of files with bytes and of directories with names that are not on the disk yet; kept while `tracked`.
 struct Unsynced {
   bool tracked = false;
   std::map<int, std::string> opened;
@@ -118,7 +118,7 @@ void arm(long at, int error) { fault = {at, error, 0, true}; }
 
 const SaveOptions kOptions{.keep = 2, .best = true};
 
-// Two checkpoints from before; the save of `step` is to fail.
+// Saves two checkpoints, to be there before the save that is tested.
 void prepare(const TemporaryDirectory& directory) {
   for (std::int64_t step : {1, 2}) save_checkpoint(directory.path(), contents_of_step(step), kOptions);
 }
@@ -132,7 +132,7 @@ long operations_of_save(std::int64_t step) {
   return fault.count;
 }
 
-// Checks that the checkpoint LATEST names loads, and is the last that was saved or the one before.
+// Checks that the checkpoint that LATEST names loads, and is the one of `step` or the one before.
 void check_newest(const TemporaryDirectory& directory, std::int64_t step, long at) {
   const NewestCheckpoint newest = load_newest_checkpoint(directory.path());
   const std::int64_t got = newest.contents.step;

@@ -13,7 +13,7 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-// Trained enough that buffers differ from their first values.
+// Returns a model after some training passes, so that buffers differ from their first values.
 std::unique_ptr<Transformer> used_model(const TransformerConfig& config) {
   auto model = std::make_unique<Transformer>(config, 3);
   randomize(*model, 5);
@@ -170,7 +170,7 @@ class Malformed : public FileTest {
     write_safetensors(at_ + file, tensors);
     return without(std::string(file) + ": ");
   }
-  // The message of load_model without the file that it must name.
+  // Returns the message of load_model without the file that it must name.
   std::string without(const std::string& file) {
     const std::string refusal = error_of<CheckpointError>([&] { load_model(at_); });
     EXPECT_TRUE(begins(refusal, "@m" + file));

@@ -49,7 +49,7 @@ class NonFiniteNumbers : public ModelProgram {
   void expect_nothing_written(const Command& command) {
     EXPECT_TRUE(command.output.empty() || !std::filesystem::exists(files_ / command.output)) << command.arguments;
   }
-  // The error begins so, and the exit code is 5.
+  // Checks that the error begins with `start`, and that the exit code is 5.
   void expect_diverged(const Command& command, const std::string& start) {
     const ProgramResult r = run(command.arguments);
     EXPECT_EQ(r.exit_code, 5) << command.arguments;

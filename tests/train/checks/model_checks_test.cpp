@@ -34,7 +34,7 @@ std::string failures(const std::vector<CheckResult>& results) {
 
 FoldedModel untied(Model& model) { return fold(model, {FoldOptions::Tied::untie, true}); }
 
-// In f32, as it is read from a file.
+// Returns the model in f32, as it is read from a file.
 std::unique_ptr<Transformer> stored(Transformer& exact) {
   auto model = std::make_unique<Transformer>(exact.config(), 1);
   model->copy_from(exact);

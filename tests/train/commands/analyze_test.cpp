@@ -76,7 +76,7 @@ class Analyze : public TinyRun {
     EXPECT_LT(gradient["sites"][0]["cosine begin"]["values"][11].get<double>(), 0.9999);
   }
 
-  // The counters of the last checkpoint are an account of their own.
+  // Compares the skips with the counters of the last checkpoint, which are an account of their own.
   void expect_skips() {
     const json skips = analyzed("skips @run")[0];
     EXPECT_EQ(skips["steps"], (std::vector<int>{10, 20, 40}));

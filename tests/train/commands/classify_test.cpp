@@ -49,7 +49,7 @@ class ClassifyCommand : public ModelProgram {
         picture.pixels[p * 3 + c] = std::uint8_t(record[record.size() - 3072 + c * 1024 + p]);
     return picture;
   }
-  // The five likeliest, in their order.
+  // Checks that the answer has the five likeliest classes, in their order.
   void expect_answer(const json& answer, const std::string& image, const Picture& picture) {
     EXPECT_EQ(answer.at("image"), image);
     std::map<std::string, double> rest = probabilities(picture);

@@ -132,7 +132,7 @@ class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<Dev
  protected:
   RunDevices() : AnyFamilyRun(GetParam().config) {}
 
-  // Trains; what the log says.
+  // Trains, and returns the losses in the log.
   std::vector<double> losses_on(const std::string& where, const std::string& dtype) {
     const std::string out = dtype + where;
     output("train @config.toml --data-dir @ --set output.log_every=1 --set train.average_decay=0.5 --set train.dtype=" +
@@ -145,7 +145,7 @@ class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<Dev
     EXPECT_GE(all.size(), 4u);
     return all;
   }
-  // The loss and the probabilities of classes that commands compute of a run.
+  // Returns the loss and the probabilities of classes that commands compute for a run.
   std::vector<double> answers_on(const std::string& where, const std::string& of) {
     const std::string device = " --device " + where;
     std::vector<double> all{parsed("eval @" + of + " --data-dir @ --json" + GetParam().eval + device)["loss"]};

@@ -1,5 +1,5 @@
-// The command export: what ONNX's own library says of the files (tests/onnx/onnx_check.cpp). What they compute is
-// compared by tests/python/onnxruntime_test.py.
+// The command export: what ONNX's own library says of the files (tests/onnx/onnx_check.cpp). Their results are compared
+// by tests/python/onnxruntime_test.py.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -28,7 +28,7 @@ std::string checked(const std::string& path) {
 #endif
 }
 
-// The operators of a file, by what onnx_check prints of it.
+// Returns the operators of a file, from the text that onnx_check prints.
 std::set<std::string> operators(const std::string& text) {
   std::set<std::string> names;
   for (const std::string& line : lines_of(text))
@@ -45,7 +45,7 @@ class ExportCommand : public ProgramFiles {
 #endif
   }
 
-  // A model with random weights, exported; what is in `name`.onnx.
+  // Exports a model with random weights.
   void write(const TransformerConfig& config) {
     Transformer model(config, 3);
     randomize(model, 5, 0.15);

@@ -144,7 +144,7 @@ TEST(Docs, TheReadmesProgramIsAnExample) {
   EXPECT_GE(lines, 8u);
 }
 
-// The commands of a table's first cells: "| `fold`, `verify` | ...".
+// Returns the commands in the first cells of a table: "| `fold`, `verify` | ...".
 std::set<std::string> documented_commands() {
   std::set<std::string> commands;
   bool table = false;

@@ -14,7 +14,7 @@ class RecalibrateCommand : public ModelProgram {
   std::vector<double> statistic(const std::string& directory, const std::string& name) {
     return load_transformer(directory)->state().at(name).to(DType::f64).values<double>();
   }
-  // Mean and unbiased variance of what the encoder's first normalizer sees, computed here: sqrt(width) E[id] +
+  // Computes the mean and the unbiased variance of what the encoder's first normalizer sees: sqrt(width) E[id] +
   // position.
   std::map<std::string, std::vector<double>> first_site() {
     const Tensor table = model_->source_table().value, places = sinusoidal_table(16, 8, DType::f64);

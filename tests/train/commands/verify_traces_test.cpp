@@ -42,7 +42,7 @@ TEST(VerifyTraces, GoldenTracesAgree) {
     }
 }
 
-// Writes a changed copy of a golden trace.
+// A changed copy of a golden trace.
 class Changed {
  public:
   template <class Change>

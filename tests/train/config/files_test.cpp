@@ -106,10 +106,10 @@ std::vector<std::filesystem::path> configs() {
   return paths;
 }
 
-// The recipes of a grid are named after what they differ in.
+// Returns true for the recipes of a grid, which are named after what they differ in.
 bool is_of_grid(const std::filesystem::path& path) { return path.parent_path().stem() == "nft"; }
 
-// Experiments are TASK-NORMALIZER.toml; a base is TASK.toml, whose normalizer is "".
+// The parts of a file's name: TASK-NORMALIZER.toml for an experiment, TASK.toml for a base, whose normalizer is "".
 struct Name {
   std::string task, normalizer;
 };
@@ -214,7 +214,7 @@ TEST(Config, EpochsStandInThePlaceOfUpdates) {
   EXPECT_EQ(parse_config("[train]\nepochs = 3\n", "a.toml", {"train.epochs=0", "train.steps=7"}).train.steps, 7);
 }
 
-// Rows that begin with a key: "| `train.lr` | ...".
+// Returns the rows that begin with a key: "| `train.lr` | ...".
 std::set<std::string> documented_rows() {
   std::set<std::string> rows;
   for (const std::string& line : lines_of(read_bytes(FOLDGRAD_SOURCE_DIR "/docs/training.md")))
@@ -222,7 +222,7 @@ std::set<std::string> documented_rows() {
   return rows;
 }
 
-// By key, as TOML has it.
+// Returns the values as TOML has them, by key.
 std::map<std::string, std::string> texts_of(const ExperimentConfig& defaults) {
   std::map<std::string, std::string> texts;
   std::string section;

@@ -1,4 +1,4 @@
-// How files come from the net and out of archives, and where they lie.
+// Files that come from the net and out of archives, and where they lie.
 #include "train/data/fetch.h"
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// A web server of this machine for one test: /range/FILE can be gone on with, /plain/FILE comes whole, others
-// are 404. /bare/FILE is as /range/FILE, but says nothing of its size where there is nothing behind.
+// A web server of this machine for one test: /range/FILE can be resumed, /plain/FILE comes whole, others are 404.
+// /bare/FILE is as /range/FILE, but does not say how large it is where nothing is left of it.
 #pragma once
 #include <signal.h>
 

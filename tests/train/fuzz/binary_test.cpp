@@ -38,7 +38,7 @@ TEST_F(FuzzRecording, AnyFile) {
   fuzz("begin.safetensors", &Mutator::safetensors, 1000, 20, [&] { read_recording(path); });
 }
 
-// `foldgrad run MODEL --input INPUT --output OUTPUT`
+// Runs `foldgrad run MODEL --input INPUT --output OUTPUT`.
 void run_command(const std::string& model, const std::string& input, const std::string& output) {
   CLI::App program;
   const Action run = add_run(program);
@@ -156,7 +156,7 @@ class FuzzPictures : public Fuzz {
   }
 };
 
-// The check sums of chunks are put right, or few mutants would come further than them.
+// Corrects the checksums of chunks, or few mutants would get past them.
 std::string with_check_sums(std::string file) {
   for (std::size_t at = 8; at + 12 <= file.size();) {
     std::size_t size = 0;

@@ -1,4 +1,4 @@
-// Reads mutants of good files: each is accepted, or refused with an exception of ours that says where and what.
+// Tests with mutants of good files: each is accepted, or refused with an exception of ours that says where and what.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 namespace foldgrad::testing {
 
-// scripts/soak sets them: so many times the inputs, and another seed.
+// Return what scripts/soak sets: a factor for the number of inputs, and another seed.
 inline int soaking() {
   const char* times = std::getenv("FOLDGRAD_SOAK");
   return times ? std::max(1, std::atoi(times)) : 1;
@@ -26,7 +26,7 @@ inline std::uint64_t fuzz_seed() {
 
 class Fuzz : public FileTest {
  protected:
-  // How a mutant is made of a text; a method of Mutator, for most.
+  // The way to make a mutant of a text; mostly a method of Mutator.
   using Mutate = std::function<std::string(Mutator&, const std::string&)>;
 
   // Writes mutants of what the file has, or of one of `good`, into it and calls `read`, `inputs` times. At least one in
@@ -64,7 +64,7 @@ class Fuzz : public FileTest {
   }
 
  private:
-  // The message says where, and is no library's.
+  // Checks that the message says where, and is no library's.
   void check(const std::string& message, const std::string& path) {
     EXPECT_NE(message.find(files_.path()), message.npos) << path << ": " << message;
     for (const char* foreign :

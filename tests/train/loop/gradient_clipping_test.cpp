@@ -18,7 +18,8 @@ Parameter with_gradient(const Tensor& grad, const std::string& name = "w") {
   return {name, Tensor::zeros(grad.shape(), grad.dtype(), grad.device()), grad, true};
 }
 
-// Random gradients: none, one and several pieces, more tensors than one launch takes, and enough pieces for threads.
+// Makes random gradients: none, one and several pieces, more tensors than one launch takes, and enough pieces for
+// threads.
 std::deque<Parameter> random_gradients(Device device, DType dtype) {
   std::deque<Parameter> parameters;
   for (int k = 0; k < 520; ++k) {

@@ -23,7 +23,7 @@ struct HookNode {
   }
 };
 
-// The gradient of the second parameter is complete when the hook is called, that of the first is not.
+// Calls the hook when the gradient of the second parameter is complete, but that of the first is not.
 void backward_through(Tape& tape, GradientSum& sums, Parameter& first, Parameter& second,
                       const std::function<void()>& hook) {
   const Var x = tape.parameter(first);

@@ -27,8 +27,8 @@ Tensor on(Device device, DType dtype, const Tensor& t) { return t.to(dtype).to(d
 
 constexpr int kMoreThanALaunchTakes = 520;
 
-// Random tensors: none, one and several pieces; of some the value or the gradient begins in the middle of its memory,
-// where no 16 bytes begin.
+// Makes random tensors: none, one and several pieces; the value or the gradient of some begins in the middle of its
+// memory, not aligned to 16 bytes.
 Model random_model(Device device, DType dtype, int tensors = 44) {
   Model model;
   for (int k = 0; k < tensors; ++k) {
@@ -126,7 +126,7 @@ struct ScalarSgd {
   }
 };
 
-// Three steps of all parameters in two groups, with changing gradients and rates and a gradient scale.
+// Checks three steps of all parameters in two groups, with changing gradients and rates and a gradient scale.
 template <class Scalar>
 void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device device, DType dtype) {
   SCOPED_TRACE(fmt::format("{} on {}", name(dtype), name(device)));

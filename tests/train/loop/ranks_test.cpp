@@ -19,7 +19,7 @@ struct Setting {
   EncodedPairs pairs = copies(1, 2);
 };
 
-// Everything that has an effect on an update.
+// Returns options with everything that has an effect on an update.
 TrainerOptions full(DType dtype) {
   return {.clip = 1, .agc = 0.1, .accumulate = 2, .seed = 5, .dtype = dtype, .average_decay = 0.9};
 }
@@ -44,7 +44,7 @@ std::int64_t skips(Transformer& model) {
   return all;
 }
 
-// f64 where activations are f64.
+// Returns the values after six steps; weights are f64 where activations are f64, otherwise f32.
 Values trained(const Setting& s, Communicator* communicator, Device device = Device::cpu) {
   TransformerConfig config = with_dropout(small_config(s.normalizer));
   if (s.normalizer == "un") {
@@ -60,7 +60,7 @@ Values trained(const Setting& s, Communicator* communicator, Device device = Dev
   return values_of(run);
 }
 
-// One for each rank.
+// Returns the values of each rank.
 std::array<Values, kRanks> on_ranks(const Setting& s, int processes) {
   std::array<Values, kRanks> all;
   run_ranks(kRanks, processes, [&](Communicator& c) { all[std::size_t(c.rank())] = trained(s, &c); });
@@ -80,7 +80,7 @@ TEST(Ranks, SameBitsInOneTwoAndFourProcesses) {
     }
 }
 
-// Returns what rank 1 of two comes to, each with a GPU.
+// Returns the values of rank 1 of two ranks with a GPU each.
 Values on_gpus(const Setting& s, bool linked, std::size_t& linked_bytes) {
   Wire wire(true);
   Values values;
@@ -106,11 +106,11 @@ TEST(Ranks, SameBitsFromGpuToGpuAndThroughTheHost) {
   EXPECT_GT(some, 10000u);
 }
 
-// Sums are added in another order, which f64 rounds to some 1e-16. Not by Adam, which divides small gradients by their
-// size, and makes of their rounding a difference in the weights.
+// The rule for sums in another order, which f64 rounds to some 1e-16. Adam divides small gradients by their size, and
+// would turn their rounding into a difference in the weights.
 constexpr Sgd kPlainDescent{.momentum = 0.9};
 
-// Returns the largest difference.
+// Checks that values agree to 1e-12. Returns the largest difference.
 double expect_near(const Values& one, const Values& four, const std::string& what) {
   double largest = 0;
   EXPECT_EQ(one.size(), four.size());
@@ -141,7 +141,8 @@ TEST(Ranks, SomeMayHaveNoExample) {
   }
 }
 
-// Gradients of a Transformer, whose one embedding is used at the beginning and the end, of this rank's sentences.
+// Returns gradients of a Transformer, whose one embedding is used at the beginning and the end, summed over the ranks,
+// which have sentences of their own.
 std::vector<std::vector<double>> summed_gradients(Communicator& c, bool watched, std::size_t bucket_bytes) {
   TransformerConfig config = small_config("ln");
   Transformer model(config, 3, DType::f64);

@@ -1,4 +1,4 @@
-// With which random numbers and at which rate an update is made, and what becomes of one that is not finite.
+// The random numbers and the rate of an update, and the fate of one that is not finite.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -162,7 +162,7 @@ struct PoisonedTraining : TinyTraining {
     batches.seek(cursor);
     return poisoned;
   }
-  // NaN as 0.
+  // Returns all values of the training's state, with 0 for NaN.
   std::vector<float> everything() {
     std::vector<float> all;
     const TrainingState state = trainer.snapshot();
@@ -175,7 +175,7 @@ struct PoisonedTraining : TinyTraining {
   std::int64_t accumulate;
 };
 
-// The updates before the poisoned batch comes.
+// Counts the updates before the poisoned batch comes.
 int updates_before_poison(std::int64_t accumulate) {
   PoisonedTraining run(OnNan::abort, accumulate);
   int n = 0;

@@ -53,7 +53,7 @@ TEST(Crc32c, OfRfc3720) {
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
 }
 
-// The contents of records; each is length (8 bytes), checksum (4), content, checksum (4).
+// Returns the contents of records; each is length (8 bytes), checksum (4), content, checksum (4).
 std::vector<std::string> contents_of(const std::string& file) {
   std::vector<std::string> contents;
   for (std::size_t at = 0; at < file.size(); at += contents.back().size() + 16) {

@@ -187,7 +187,7 @@ TEST_F(Report, DataHaveTheFilesThatAreThere) {
   EXPECT_TRUE(begins(message<FileError>([&] { report_data({log}); }), path + "/config.toml: is no TOML: "));
 }
 
-// Between the tags of the element with the data; a browser reads up to the first "</script".
+// Returns the data between the tags of its element; a browser reads up to the first "</script".
 nlohmann::ordered_json embedded_data(const std::string& html) {
   const std::string open = R"(<script id="data" type="application/json">)";
   const std::size_t begin = html.find(open) + open.size();

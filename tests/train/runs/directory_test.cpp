@@ -12,7 +12,7 @@
 #include "tests/harness/file_test.h"
 #include "train/runs/logger.h"
 
-// That of libc is replaced for this program: a disk may take less than it is given.
+// Replaces write() of libc in this program: a disk may take less than it is given.
 static std::size_t most_bytes_of_a_write = SIZE_MAX;
 extern "C" ssize_t write(int descriptor, const void* data, size_t bytes) {
   return syscall(SYS_write, descriptor, data, std::min(bytes, most_bytes_of_a_write));

@@ -18,7 +18,7 @@ inline const std::string kCctConfig =
 inline const std::string kGptConfig =
     settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 
-// A bright square on dark noise: where it lies is the class.
+// Makes images of a bright square on dark noise: where it lies is the class.
 inline ImageSet squares(std::int64_t count, unsigned seed) {
   ImageSet images{
       Tensor::empty({count, 32, 32, 3}, DType::u8), Tensor::empty({count}, DType::i64), {"above", "below", "left"}};
@@ -42,7 +42,7 @@ class ClassificationRun : public SettingsRun {
   }
 };
 
-// 545 characters, 14 different ones, all of which are in every tenth.
+// Returns 545 characters, 14 different ones, each of which is in every tenth of the text.
 inline std::string few_words() {
   const std::vector<std::string> words{"das", "alte", "haus", "steht", "l\u00f6w", "in"};
   std::string text;
@@ -60,7 +60,7 @@ class LanguageRun : public SettingsRun {
   LanguageRun() : SettingsRun(kGptConfig) { write_language_text(files_.path()); }
 };
 
-// With what every family is trained on.
+// Runs with the data of every family.
 class AnyFamilyRun : public ClassificationRun {
  protected:
   explicit AnyFamilyRun(const std::string& config = kVitConfig) : ClassificationRun(config) {

@@ -60,7 +60,7 @@ class RunFaults : public ::testing::Test {
     EXPECT_EQ(train(files_ / "whole"), 0) << errors();
   }
 
-  // Exit code, or minus the signal. The first update only, if `first`.
+  // Trains, for one update only if `first`. Returns the exit code, or minus the signal.
   int train(const std::string& run, const Fault& fault = {}, bool first = false) {
     const pid_t child = fork();
     if (child == 0) be_the_program(run, fault, first);
@@ -116,7 +116,7 @@ class RunFaults : public ::testing::Test {
     return run;
   }
 
-  // Reports if the fault stopped the run.
+  // Returns true if the fault stopped the run.
   bool stops_and_goes_on(const std::string& run, const Fault& fault, bool resumed) {
     const std::string where = "call " + std::to_string(fault.at) + ", error " + std::to_string(fault.error) + ": ";
     const int outcome = train(run, fault);

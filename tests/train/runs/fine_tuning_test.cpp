@@ -21,7 +21,7 @@ class FineTuning : public AnyFamilyRun {
     for (const std::string& one : lines_of(settings, ';')) all.push_back(one);
     return read_config(files_ / "config.toml", all);
   }
-  // The task of a training from the model of "run", before its first update.
+  // Returns the task of a training from the model of "run", before its first update.
   std::unique_ptr<Task> begun(const std::string& settings = "") {
     const ExperimentConfig c = config(settings);
     from_ = load_pretrained(c);

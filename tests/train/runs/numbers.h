@@ -7,11 +7,11 @@
 
 namespace foldgrad::testing {
 
-// Ever later in a run: what differs in one of these makes those behind it differ.
+// Numbers in the order of a run: a difference in one of them makes those after it differ.
 const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",     "work 1",          "shapes",
                                                 "loss 1",      "gradient 1",     "moments 1",       "weights 1",
                                                 "weights end", "statistics end", "validation loss", "samples"};
-// Which may differ in any run.
+// Numbers that may differ in any run.
 const std::vector<std::string> kCadences = {"lr", "log", "validations", "checkpoints", "test scores", "recordings"};
 
 using RunNumbers = std::map<std::string, std::string>;
@@ -31,7 +31,7 @@ inline std::string numbers_of(const SafetensorsFile& file, const std::string& pr
   return all;
 }
 
-// Returns all of them; those of update 1 are there when it was logged and saved.
+// Returns all numbers of a run; those of update 1 are there if it was logged and saved.
 inline RunNumbers numbers_of_run(const std::string& run) {
   namespace fs = std::filesystem;
   RunNumbers n{{"outcome", "finished"}};
@@ -79,7 +79,7 @@ inline RunNumbers numbers_of_run(const std::string& run) {
   return n;
 }
 
-// The first consequence that both have and that differs, and every cadence that does.
+// Returns the first consequence that both have and that differs, and every cadence that does.
 inline std::vector<std::string> differences(RunNumbers a, RunNumbers b) {
   if (a["outcome"] != b["outcome"]) return {"outcome"};
   std::vector<std::string> found;

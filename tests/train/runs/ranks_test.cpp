@@ -15,7 +15,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// A port that nobody listens on.
+// Returns a port that nobody listens on.
 int free_port() {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -29,11 +29,11 @@ int free_port() {
 
 class RanksRun : public TinyRun {
  protected:
-  // In a process alone, or by mpirun.
+  // Runs the program in a single process, or by mpirun.
   ProgramResult run(int processes, const std::string& arguments) {
     return processes == 1 ? run_program(arguments) : mpirun(processes, arguments);
   }
-  // Runs a command of the shell; what it writes into a file.
+  // Runs a command of the shell that writes into the file `log`, which is the result's error.
   static ProgramResult result(const std::string& command, const std::string& log) {
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_bytes(log)};
@@ -53,7 +53,7 @@ class RanksRun : public TinyRun {
       all += read_bytes(files_ / out + "/checkpoints/step-" + step + "/" + part + ".safetensors");
     return all;
   }
-  // By torchrun's variables, without it.
+  // Runs the program by torchrun's variables, without torchrun.
   ProgramResult torchrun(int processes, const std::string& arguments) {
     const std::string log = files_ / "torchrun",
                       common =

@@ -17,7 +17,7 @@ class RecordingRuns : public TinyRun {
   std::string path(const std::string& run, const std::string& phase) {
     return files_ / run + "/statistics/" + phase + ".safetensors";
   }
-  // The whole message, without the hint to --help.
+  // Checks the whole message, without the hint to --help.
   void expect_refused(const std::string& settings, const std::string& message) {
     const ProgramResult r = train("refused", settings);
     EXPECT_EQ(r.exit_code, 2) << settings;

@@ -42,7 +42,7 @@ class BoundedGain : public Normalizer {
   Parameter slope_, bias_;
 };
 
-// The same of x over its root mean square.
+// The same for x over its root mean square.
 class BoundedRms final : public BoundedGain {
  public:
   using BoundedGain::BoundedGain;
@@ -60,7 +60,7 @@ class BoundedRms final : public BoundedGain {
   }
 };
 
-// The same, claiming nothing of inference.
+// y = sigmoid(slope) x, with no form for inference.
 class OpaqueGain final : public Normalizer {
  public:
   explicit OpaqueGain(const NormalizerSite& s) : Normalizer(s), slope_(s.parameter("slope", 0)) {}

@@ -44,7 +44,7 @@ class SettingsRun : public ProgramFiles {
     write_bytes(files_ / "config.toml", config);
   }
 
-  // `settings` with semicolons between.
+  // Trains with `settings`, which are separated by semicolons.
   int train(const std::string& out, const std::string& settings = "", const std::string& resume = "") {
     TrainOptions options;
     options.config = files_ / "config.toml", options.data_directory = files_.path();
@@ -69,7 +69,7 @@ class SettingsRun : public ProgramFiles {
     return error_of<std::exception>([&] { train(fmt::format("run{}", runs_++), settings); });
   }
 
-  // Runs with a setting that changes something, beside others without; what the change is seen in first.
+  // A run with the settings `base` and `change`, and the first number that differs from a run with `base` alone.
   struct Effect {
     const char *base, *change, *differs;
   };

@@ -136,7 +136,7 @@ Family toy_family() {
           }};
 }
 
-// Runs that train one.
+// Runs that train a toy model.
 class ToyFamily : public SettingsRun {
  protected:
   static void SetUpTestSuite() { register_family(toy_family()); }

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Made by tests/train/scores/make_goldens.py with sacreBLEU and multi-bleu.perl.
+// Returns the cases that tests/train/scores/make_goldens.py made with sacreBLEU and multi-bleu.perl.
 const json& goldens() {
   static const json cases = json::parse(std::ifstream(FOLDGRAD_SOURCE_DIR "/tests/golden/scores.json"));
   return cases;

@@ -14,7 +14,7 @@ namespace {
 enum Fault { kClosed, kFull, kBroken };
 constexpr const char* kFaultNames[] = {"closed", "full", "broken"};
 
-// In the child: `stream` as the fault has it.
+// Makes `stream` closed, full or broken; is called in the child.
 void spoil(int stream, Fault fault) {
   int pipe_ends[2] = {};
   if (fault == kClosed) {
@@ -35,7 +35,7 @@ class Streams : public TinyRun {
     write_safetensors(files_ / "ids", {{"source", ids}, {"input", ids}});
   }
 
-  // @ stands for the directory of the files, # for a name that is not there yet.
+  // Replaces @ by the directory of the files, # by a name that is not there yet.
   std::string filled(std::string arguments) {
     for (std::size_t at = 0; (at = arguments.find_first_of("@#", at)) != std::string::npos;)
       arguments.replace(at, 1, files_.path() + (arguments[at] == '@' ? "/" : "/new" + std::to_string(++names_)));

@@ -21,7 +21,7 @@ namespace {
 
 const std::vector<std::string> kClasses{"cat", "dog", "eel", "fly", "gnu", "hen"};
 
-// Six images of six classes; logits and labels as they stand.
+// Returns the scores of images of six classes, from these logits and labels.
 ClassificationScores scores_of(const std::vector<double>& logits, const std::vector<std::int64_t>& labels) {
   ClassificationScores scores(kClasses);
   const auto B = std::int64_t(labels.size());
@@ -107,7 +107,7 @@ std::string png_text(const Tensor& images, std::int64_t i) {
   return base64(encode_png({images.shape()[1], images.shape()[2], pixels}));
 }
 
-// The third is right; of the others the fourth is worst, and the first better than the second.
+// Returns the logits of four images: the third is right, the fourth is worst, and the first better than the second.
 Tensor logits() { return Tensor::of<double>({4, 3}, {0, 1, 0, 5, 0, 0, 0, 0, 9, -9, 0, 9}); }
 
 class Exhibits : public ::testing::Test {

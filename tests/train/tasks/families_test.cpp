@@ -35,7 +35,7 @@ void change_rest(GptConfig& config) { config.normalizer_at = {{"h.0.ln_1", "affi
 template <class M>
 using ConfigOf = std::remove_cvref_t<decltype(std::declval<const M&>().config())>;
 
-// Nothing in it is as it is by default.
+// Returns a configuration in which nothing is as it is by default.
 template <class M>
 ConfigOf<M> unusual() {
   ConfigOf<M> config = Kinds<M>::few("un").back();

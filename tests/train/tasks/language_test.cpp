@@ -86,7 +86,7 @@ TEST_F(LanguageScoring, SamplesGoOnFromThreePassages) {
   EXPECT_EQ(written_samples(*random_gpt(config, DType::f32), vocabulary_, ids_), "");
 }
 
-// Adds rows to each other: all of a sequence, or those at one place of all sequences.
+// A normalizer that adds rows to each other: all of a sequence, or those at one place of all sequences.
 template <bool kOfSequence>
 class Leak final : public Normalizer {
  public:

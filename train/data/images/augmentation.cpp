@@ -16,9 +16,9 @@ namespace {
 // Streams of random numbers: one whose step is the epoch, one that all epochs share.
 constexpr std::uint32_t kEpochStream = 0x6175676d, kMirrorStream = 0x6d697272;  // "augm", "mirr"
 
-// The words of an image, and which of them decides what.
+// Words of random numbers per image.
 constexpr std::int64_t kWords = 64;
-// Words of random numbers per image; RandAugment takes all words from its own on.
+// The words of an image by what they decide; RandAugment takes all words from its own on.
 enum Word { kCropRow, kCropColumn, kFlip, kCutoutRow, kCutoutColumn, kRandAugment };
 
 struct NamedNumber {

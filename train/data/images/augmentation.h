@@ -27,8 +27,8 @@ struct Augmentation {
   Flip flip = Flip::never;
   RandAugment rand_augment = {};
   std::int64_t cutout = 0;  // s; 0: none
-  // Fills holes, and what RandAugment uncovers. The mean pixel becomes zero when images are normalized, and with zero
-  // the authors of cutout fill images that are normalized already; timm fills with the mean too.
+  // The colour of holes and of what RandAugment uncovers. The mean pixel becomes zero when images are normalized; the
+  // authors of cutout fill normalized images with zero, and timm fills with the mean too.
   std::array<std::uint8_t, kColours> fill = {};
 
   bool changes() const { return crop > 0 || flip != Flip::never || rand_augment.operations > 0 || cutout > 0; }

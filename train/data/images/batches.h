@@ -33,11 +33,12 @@ class ImageBatches : public Prefetched<ImageBatch> {
   ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices, const ImageBatchOptions& options);
 };
 
-// A part of the images is held out from training, to validate on: the last `valid` of a permutation that the seed
-// gives. Both are sorted. Throws std::invalid_argument unless there are images on either side.
+// The images to train on, and those held out from training, to validate on. Both are sorted.
 struct HoldOut {
   std::vector<std::int64_t> train, valid;
 };
+// Holds out the last `valid` of a permutation that the seed gives. Throws std::invalid_argument unless there are images
+// on either side.
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed);
 
 }  // namespace foldgrad

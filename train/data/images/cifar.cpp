@@ -39,7 +39,7 @@ std::vector<std::string> record_files(const std::string& directory, const CifarL
   return paths;
 }
 
-// Images [begin, end).
+// Writes images [begin, end).
 void write_records(const std::string& path, const ImageSet& images, std::int64_t begin, std::int64_t end) {
   AtomicFile file(path);
   std::vector<std::uint8_t> record(1 + kPixelBytes);

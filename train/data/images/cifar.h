@@ -21,14 +21,14 @@ struct CifarLayout {
 const CifarLayout& cifar10_layout();
 const CifarLayout& cifar100_layout();
 
-// Reads files of records, one after the other, or of each the record `only`; `classes`: their names. Throws FileError,
+// Reads files of records, one after the other, or the record `only` of each; `classes`: their names. Throws FileError,
 // which names the file: when it cannot be read, is empty, ends within a record, lacks that one, or, with record and
 // byte, has a label that is no class.
 ImageSet read_records(const std::vector<std::string>& paths, std::int64_t label_bytes,
                       const std::vector<std::string>& classes, std::int64_t only = -1);
 
-// Returns the bytes of labels in a record of a file whose data set is not known: 2 where it can only consist of records
-// of CIFAR-100, otherwise 1. Throws FileError.
+// Returns the number of label bytes in a record of a file whose data set is not known: 2 where it can only consist of
+// records of CIFAR-100, otherwise 1. Throws FileError.
 std::int64_t cifar_label_bytes(const std::string& path);
 
 // Returns a part's files below `directory`: those of records and, if it is there, that of names. There is no `valid`.

@@ -43,7 +43,7 @@ std::vector<fs::path> entries(const std::string& directory) {
   return paths;
 }
 
-// Appends the images of a class, and what of them a cache depends on.
+// Appends the images of a class, and to `source` what of them a cache depends on.
 void list_class(const std::string& directory, std::int64_t label, Listing& all, std::string& source) {
   const std::size_t before = all.paths.size();
   for (const fs::path& path : entries(directory)) {
@@ -79,7 +79,7 @@ Listing list(const std::string& directory, std::int64_t size, const std::vector<
   return all;
 }
 
-// Decodes by all threads. Of several files that cannot be read the first is named.
+// Decodes on all threads. Names the first of several files that cannot be read.
 ImageSet decoded(const Listing& listing, std::int64_t size) {
   const std::int64_t count = std::int64_t(listing.paths.size());
   ImageSet set{Tensor::empty({count, size, size, kColours}, DType::u8), Tensor::of({count}, listing.labels),

@@ -1,8 +1,8 @@
 // Images in folders: DIRECTORY/PART/CLASS/NAME with PART train or test, and names that end with .png, .jpg or .jpeg, in
-// capitals too. What else lies there, and what begins with a dot, is left alone.
+// capitals too. Other files, and all that begins with a dot, are left alone.
 //
-// They are decoded once. What comes of it stays in DIRECTORY/PART-SIZE.images, a safetensors file, and is read from
-// there as long as names, sizes and times of the last change of all images are the same.
+// They are decoded once. The result stays in DIRECTORY/PART-SIZE.images, a safetensors file, and is read from there as
+// long as names, sizes and times of the last change of all images are the same.
 #pragma once
 #include <string>
 #include <vector>

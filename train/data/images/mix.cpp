@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kStream = 0x6d69786d;  // "mixm"; its step is that of training
 
-// The words of a step, and which of them decides what. Rejection takes two more each time.
+// The words of a step by what they decide. Rejection takes two more each time.
 enum MixWord { kChoice, kRow, kColumn, kBeta };
 
 // Returns a number in (0, 1), both ends left out, since logarithms are taken.

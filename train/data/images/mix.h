@@ -15,7 +15,7 @@
 namespace foldgrad {
 
 struct MixOptions {
-  double mixup = 0, cutmix = 0;  // a of each, at least 0; 0: never. With both, each step does either, as likely.
+  double mixup = 0, cutmix = 0;  // a of each, at least 0; 0: never. With both, each step does either, equally likely.
 };
 
 // One step's way to mix its images.

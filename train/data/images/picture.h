@@ -14,16 +14,16 @@ struct Picture {
   std::vector<std::uint8_t> pixels;  // [height, width, 3], channels last: red, green, blue
 };
 
-// More are refused before memory is taken for them.
+// The most pixels of a picture: more are refused before memory is taken for them.
 constexpr std::int64_t kMostPixels = std::int64_t(64) << 20;
 
 bool png_available();   // this build has libpng
 bool jpeg_available();  // this build has libjpeg-turbo
 
-// Reads a PNG or JPEG file, told by its first bytes. Gray becomes three equal channels, 16 bits are rounded to 8, what
-// is transparent is laid over white as light mixes, and gamma is applied where a PNG file has it. Where a camera has
-// noted how it was held (EXIF orientation), that is ignored. Throws FileError for files that are neither, that their
-// library finds fault with, among them those that end too early, for JPEG of CMYK, and for more than kMostPixels.
+// Reads a PNG or JPEG file, recognized by its first bytes. Gray becomes three equal channels, 16 bits are rounded to 8,
+// what is transparent is laid over white as light mixes, and gamma is applied where a PNG file has it. The orientation
+// that a camera has noted (EXIF) is ignored. Throws FileError for files that are neither, that their library finds
+// fault with, among them those that end too early, for JPEG of CMYK, and for more than kMostPixels.
 Picture read_picture(const std::string& path);
 // Decodes the content of one; `path` is for messages.
 Picture decode_picture(const std::string& path, std::string_view content);
@@ -45,7 +45,7 @@ Picture square(const Picture& picture, std::int64_t size);
 // Refuses a picture that is too large to decode; `format` is "PNG" or "JPEG". Throws FileError.
 void check_size(const std::string& path, const char* format, std::int64_t width, std::int64_t height);
 
-// Decoders for read_picture(); they throw FileError where the build lacks their library.
+// Decode for read_picture(). Throw FileError where the build lacks their library.
 Picture decode_png(const std::string& path, std::string_view content);
 Picture decode_jpeg(const std::string& path, std::string_view content);
 

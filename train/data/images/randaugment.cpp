@@ -17,7 +17,7 @@ void map(const Canvas& canvas, const Function& value) {
   for (std::int64_t k = 0; k < canvas.bytes(); ++k) canvas.pixels[k] = std::uint8_t(value(int(canvas.pixels[k])));
 }
 
-// change(counts, table): of one channel after the other; the table begins as the identity.
+// Maps one channel after the other by the table that change(counts, table) makes of the identity.
 template <class Change>
 void by_counts(const Canvas& canvas, const Change& change) {
   for (std::int64_t c = 0; c < kColours; ++c) {
@@ -30,7 +30,7 @@ void by_counts(const Canvas& canvas, const Change& change) {
   }
 }
 
-// First and last value that occurs.
+// Returns the first and the last value that occurs.
 std::pair<int, int> ends(const Counts& counts) {
   const auto there = [](std::int64_t n) { return n > 0; };
   const auto first = std::find_if(counts.begin(), counts.end(), there);
@@ -88,7 +88,7 @@ void transform(const Canvas& canvas, const Affine& m) {
     }
 }
 
-// Around the middle of the image, counter-clockwise.
+// Returns a counter-clockwise rotation around the middle of the image.
 Affine rotation(const Canvas& canvas, double degrees) {
   const double angle = -degrees * std::numbers::pi / 180, cosine = std::cos(angle), sine = std::sin(angle);
   const double x = double(canvas.width) / 2, y = double(canvas.height) / 2;
@@ -99,7 +99,7 @@ int gray(const std::uint8_t* pixel) {  // ITU-R 601-2, in Pillow's integers
   return (pixel[0] * 19595 + pixel[1] * 38470 + pixel[2] * 7471 + 0x8000) >> 16;
 }
 
-// other(pixel): the degenerate image there, one value for each channel.
+// Blends with a degenerate image: other(pixel) returns its values there, one for each channel.
 template <class Other>
 void blend(const Canvas& canvas, double m, const Other& other) {
   const float factor = float(std::max(0.1, 1 + 0.9 * m));
@@ -144,7 +144,7 @@ void change_sharpness(const Canvas& canvas, double m) {
   });
 }
 
-// In the order of PictureOp. `m` is s M; operations without a sign take its absolute value.
+// The operations in the order of PictureOp. `m` is s M; those without a sign take its absolute value.
 constexpr void (*kOperations[kPictureOps])(const Canvas& canvas, double m) = {
     [](const Canvas&, double) {},
     [](const Canvas& canvas, double) { by_counts(canvas, autocontrast); },

@@ -9,9 +9,9 @@
 //            from 256 - floor(256 M) on
 //   [RND-4]  rotate by 30 s M degrees; shear_x, shear_y by 0.3 s M; translate_x, translate_y by 0.45 s M of the side:
 //            y(p) = x(A p), bilinear between the centres of pixels, `fill` outside of the image
-//   [RND-5]  colour, contrast, brightness, sharpness: z + f (x - z), rounded towards zero, with f = max(0.1, 1 + 0.9 s
-//   M)
-//            and z the gray of each pixel, the mean gray, black, or the image smoothed but for its border
+//   [RND-5]  colour, contrast, brightness, sharpness: z + f (x - z), rounded towards zero, with
+//            f = max(0.1, 1 + 0.9 s M) and z the gray of each pixel, the mean gray, black, or the image smoothed but
+//            for its border
 //
 // identity is one of the operations too.
 #pragma once

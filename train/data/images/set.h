@@ -19,7 +19,7 @@ struct ImageSet {
   std::int64_t height() const { return pixels.shape()[1]; }
   std::int64_t width() const { return pixels.shape()[2]; }
   std::int64_t image_bytes() const { return height() * width() * kColours; }
-  // Row-major and channels-last: byte (y * width() + x) * 3 + c.
+  // Returns bytes, row-major and channels-last: byte (y * width() + x) * 3 + c.
   const std::uint8_t* image(std::int64_t i) const { return pixels.data<std::uint8_t>() + i * image_bytes(); }
   std::int64_t label(std::int64_t i) const { return labels.data<std::int64_t>()[i]; }
 };

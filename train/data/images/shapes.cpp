@@ -56,10 +56,10 @@ Colour colour(Draws& draws) {
 
 float brightness(const Colour& c) { return (c[0] + c[1] + c[2]) / kColours; }
 
-// Not std::lerp, which is exact at both ends, and slow.
+// Avoids std::lerp, which is exact at both ends, and slow.
 float mix(float from, float to, float share) { return from + share * (to - from); }
 
-// Value noise: random numbers at the corners of squares of 4 x 4 pixels, and in between, what is linear in x and in y.
+// Value noise: random numbers at the corners of squares of 4 x 4 pixels, interpolated bilinearly in between.
 class Texture {
  public:
   explicit Texture(Draws& draws) {
@@ -82,7 +82,7 @@ struct Pose {
   float x, y, cosine, sine;
 
   Pose(float x, float y, float angle) : x(x), y(y), cosine(std::cos(angle)), sine(std::sin(angle)) {}
-  // Coordinates of a pixel's centre in the turned plane.
+  // Return the coordinates of a pixel's centre in the turned plane.
   float across(std::int64_t column, std::int64_t row) const {
     return cosine * (float(column) + 0.5f - x) + sine * (float(row) + 0.5f - y);
   }
@@ -91,10 +91,10 @@ struct Pose {
   }
 };
 
-// The share of a pixel that lies within an outline, which is `pixels` away from its middle.
+// Returns the share of a pixel that lies within an outline, which is `pixels` away from its middle.
 float coverage(float pixels) { return std::clamp(0.5f - pixels, 0.0f, 1.0f); }
 
-// Not std::hypot, which takes care of overflow, and time.
+// Avoids std::hypot, which guards against overflow and takes time.
 float length(float x, float y) { return std::sqrt(x * x + y * y); }
 
 float box(float x, float y, float half_width, float half_height) {
@@ -109,7 +109,7 @@ float triangle(float x, float y) {
   return std::max(y, 0.8660254f * std::abs(x) - 0.5f * y) - 0.5f;  // the sides' normals point to 90, -30, 210 degrees
 }
 float cross(float x, float y) { return std::min(box(x, y, 0.95f, 0.27f), box(x, y, 0.27f, 0.95f)); }
-// Within all five lines of a pentagram, or all but one: so the second largest distance to them decides.
+// Takes the second largest distance to the lines of a pentagram: the star lies within all five, or all but one.
 float star(float x, float y) {
   constexpr float kNormals[5][2] = {{0, 1},
                                     {0.9510565f, 0.3090170f},

@@ -11,16 +11,16 @@ namespace foldgrad::shapes {
 
 constexpr std::int64_t kSide = 32, kClasses = 10, kMostImages = 10'000'000;
 
-// disc, ring, square, frame, triangle, cross, star, bars, L, crescent.
+// Returns disc, ring, square, frame, triangle, cross, star, bars, L, crescent.
 const std::vector<std::string>& classes();
 
 // Draws image i of a part, which has class i mod 10. Its 32 x 32 x 3 bytes, channels-last, depend on the arguments
 // alone; the parts take different random numbers.
 void draw(ImagePart part, std::int64_t i, std::uint64_t seed, std::uint8_t* out);
 
-// Draws images 0 ... count - 1, by all threads. Throws std::invalid_argument unless count is in [1, kMostImages].
+// Draws images 0 ... count - 1, on all threads. Throws std::invalid_argument unless count is in [1, kMostImages].
 ImageSet sample(ImagePart part, std::int64_t count, std::uint64_t seed = 1);
-// Unless a configuration says otherwise.
+// Numbers of images unless a configuration says otherwise.
 constexpr std::int64_t kTrainImages = 50000, kTestImages = 10000;
 
 // Returns how far (x, y) lies from the outline of a shape with a circle of radius 1 around it: negative within the

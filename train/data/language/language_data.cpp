@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The files of the training text, in the order of their names. What is kept for validation and test is none of it.
+// Returns the files of the training text, in the order of their names, without those kept for validation and test.
 std::vector<std::string> training_files(const LanguageConfig& config, const std::string& directory) {
   const std::string place = config.train.empty() ? directory : (fs::path(directory) / config.train).string();
   if (!fs::exists(place))
@@ -39,7 +39,7 @@ struct Texts {
   std::string train, valid;
 };
 
-// The last tenth, from the beginning of a line on where it has one.
+// Splits off the last tenth, from the beginning of a line on where it has one.
 Texts split_off_valid(const std::string& text) {
   std::size_t at = text.size() - text.size() / 10;
   const std::size_t line = text.find('\n', at - 1);

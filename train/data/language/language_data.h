@@ -18,9 +18,9 @@ struct LanguageData {
 // a vocabulary that cannot be learned from the text.
 LanguageData read_language_data(const LanguageConfig& config, const std::string& directory,
                                 std::optional<TextVocabulary> vocabulary = {});
-// The text of a split: "train", "valid", "test", or another file in the directory.
+// Returns the text of a split: "train", "valid", "test", or another file in the directory.
 std::string read_language_text(const LanguageConfig& config, const std::string& directory, const std::string& split);
-// A file of text.
+// Reads a file of text, with the same line ends and errors.
 std::string read_whole_text(const std::string& path);
 
 }  // namespace foldgrad

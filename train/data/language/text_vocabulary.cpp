@@ -16,7 +16,7 @@ constexpr const char* kDescription = "/vocabulary.json";
 constexpr const char* kPieces = "/sentencepiece.model";
 constexpr char32_t kReplacement = 0xFFFD;
 
-// With their ends, but for a last line that has none.
+// Returns lines with their ends, but for a last one that has none.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin < text.size();) {

@@ -26,7 +26,7 @@ class TextVocabulary {
 
   // Throws std::invalid_argument for text that is not UTF-8.
   Ids encode(const std::string& text) const;
-  // An unknown character becomes U+FFFD. Throws std::invalid_argument for ids outside [0, size()).
+  // Decodes unknown characters to U+FFFD. Throws std::invalid_argument for ids outside [0, size()).
   std::string decode(const Ids& ids) const;
 
   std::int64_t size() const;

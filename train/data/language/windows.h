@@ -28,8 +28,8 @@ class Windows : public Prefetched<WindowBatch> {
   Windows(Ids text, const WindowOptions& options);
 };
 
-// The windows with these numbers, counted from 0. From the beginning of each there must be `length` tokens, and one
-// more.
+// Returns the windows with these numbers, counted from 0. The text must have `length` + 1 tokens from the beginning of
+// each on.
 WindowBatch windows_of(const Ids& text, std::int64_t length, const std::vector<std::int64_t>& windows,
                        std::int64_t offset = 0);
 // Covers a text, so that every token but the first is a target exactly once: at most `size` windows in a batch, and

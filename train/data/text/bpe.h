@@ -16,7 +16,7 @@ class Bpe {
   explicit Bpe(const std::string& codes_path);
 
   // Cuts "resumption of" into "res@@ um@@ ption of". Blanks at both ends are kept, those between words become one.
-  // Remembers words, so one object is not for several threads. Throws std::invalid_argument for no UTF-8.
+  // Remembers words, so one object is not for several threads. Throws std::invalid_argument for text that is not UTF-8.
   std::string apply(const std::string& line);
 
   const std::string& text() const { return text_; }  // the content of the file

@@ -69,7 +69,7 @@ bool is_left_out(const DataConfig& d, const Ids& source, const Ids& target) {
   return (d.max_length != 0 && longer > double(d.max_length)) || (d.max_ratio != 0 && longer > d.max_ratio * shorter);
 }
 
-// Sentences that training would come to have to fit into a batch and into the model.
+// Throws FileError for a sentence that training would come to and that does not fit into a batch or into the model.
 void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, const std::string& directory,
                   const std::string& name) {
   const DataConfig& d = config.data;
@@ -114,7 +114,8 @@ std::map<std::string, std::string> digests_of(const DataConfig& d, const std::st
   return digests;
 }
 
-// Says where the pair `name` was looked for, and names the command for a data set that `foldgrad data fetch` knows.
+// Throws FileError unless the pair `name` is there: it says where that was looked for, and names the command for a data
+// set that `foldgrad data fetch` knows.
 void require_data(const DataConfig& config, const std::string& directory, const std::string& name) {
   const std::string first = name + "." + config.source;
   const bool there = std::filesystem::is_directory(directory);

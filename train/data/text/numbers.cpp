@@ -22,7 +22,7 @@ constexpr const char* kStems[] = {"", "", "zwan", "drei", "vier", "fünf", "sech
 constexpr const char* kGermanMonths[] = {"Januar", "Februar", "März",      "April",   "Mai",      "Juni",
                                          "Juli",   "August",  "September", "Oktober", "November", "Dezember"};
 
-// `one` is the form of 1 at the end: "eins", "ein" before tausend, "eine" before Millionen.
+// Ends with `one` for 1: "eins", "ein" before tausend, "eine" before Millionen.
 std::string below_hundred(std::int64_t n, const char* one) {
   if (n == 0) return "";
   if (n == 1) return one;
@@ -142,7 +142,7 @@ std::string english_date(Date date) {
 
 namespace {
 
-// FNV-1a, 64 bits.
+// Hashes by FNV-1a, 64 bits.
 std::uint64_t hash(const std::string& text) {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
@@ -164,7 +164,7 @@ class Draws {
     const std::uint64_t bits = std::uint64_t(words.word[0]) << 32 | words.word[1];
     return low + std::int64_t(bits % std::uint64_t(high - low + 1));
   }
-  // Draws a number of 1 to `most` digits, each length as likely.
+  // Draws a number of 1 to `most` digits, all lengths equally likely.
   std::int64_t number(int most) {
     std::int64_t end = 10;
     for (std::int64_t digits = between(1, most); digits > 1; --digits) end *= 10;
@@ -225,9 +225,9 @@ ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed) {
 
 namespace {
 
-// Cutting takes the longest part that fits, from left to right. No number word goes wrong with it: "sechs" and "sech",
-// "sieben" and "sieb" are told apart by what follows, and "eins", "eine", "achte", "erste" only end words. "ten" is
-// English and a German ending.
+// Returns the parts that cutting takes, the longest one that fits, from left to right. No number word goes wrong with
+// this: "sechs" and "sech", "sieben" and "sieb" are told apart by what follows, and "eins", "eine", "achte", "erste"
+// only end words. "ten" is English and a German ending.
 const std::set<std::string>& parts() {
   static const std::set<std::string> all = [] {
     std::set<std::string> some{"ein",       "eine",  "zig",    "ßig",   "und",   "hundert", "tausend", "Million",

@@ -32,7 +32,7 @@ class LineIterator final : public sentencepiece::SentenceIterator {
   std::size_t at_ = 0;
 };
 
-// The library reports most of what is wrong in its status, and throws the rest.
+// Returns false when the library refuses: it reports most of what is wrong in its status, and throws the rest.
 template <class Model>
 bool load(Model& model) try {
   return !model.bytes.empty() && model.processor.LoadFromSerializedProto(model.bytes).ok();
@@ -40,7 +40,7 @@ bool load(Model& model) try {
   return false;
 }
 
-// "Internal: trainer_interface.cc(591) [(a) == (b)] Vocabulary size too high" without the place in the library.
+// Cuts off the place in the library: "Internal: trainer_interface.cc(591) [(a) == (b)] Vocabulary size too high".
 std::string reason(const std::string& text) {
   const std::size_t place = text.find(".cc("), condition = text.rfind("] ");
   if (place == text.npos) return text;

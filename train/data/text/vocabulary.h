@@ -17,7 +17,7 @@ namespace foldgrad {
 class Vocabulary {
  public:
   static Vocabulary numbers();
-  // Words between white space. Text is lower-cased first if `lowercase`.
+  // Takes words between white space. Text is lower-cased first if `lowercase`.
   static Vocabulary words(Dictionary source, Dictionary target, bool lowercase);
   static Vocabulary bpe(Bpe codes, Dictionary source, Dictionary target, bool lowercase);
   static Vocabulary sentence_piece(SentencePiece pieces, bool lowercase);
@@ -27,8 +27,8 @@ class Vocabulary {
   // Writes into a directory, which is made. Throws FileError.
   void save(const std::string& directory) const;
 
-  // Return ids and kEos; what is unknown becomes kUnk. Throw std::invalid_argument for no UTF-8. Words seen before are
-  // remembered: one object is not for several threads.
+  // Return ids and kEos; what is unknown becomes kUnk. Throw std::invalid_argument for text that is not UTF-8. Words
+  // seen before are remembered: one object is not for several threads.
   Ids encode_source(const std::string& line) const;
   Ids encode_target(const std::string& line) const;
   // Returns text as a reader wants it, pieces joined, up to the first kEos.

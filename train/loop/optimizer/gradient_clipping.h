@@ -23,7 +23,7 @@ struct GradientClip {
   Tensor factor;  // the same, for Optimizer::step; NaN where the norm is, and 0, which makes NaN of it, for infinity
 };
 
-// The gradients themselves stay as they are. max_norm must be positive; infinity: only the norm is wanted.
+// Leaves the gradients themselves as they are. max_norm must be positive; infinity: only the norm is wanted.
 GradientClip clip_by_norm(const std::vector<Parameter*>& parameters, double max_norm);
 
 // Changes the gradients. `clipping` must be positive: 0.01 in the paper.

@@ -60,8 +60,8 @@ class Optimizer {
   // Forgets every gradient; call it before the next backward pass, since gradients add up otherwise.
   void zero_grad();
 
-  // For checkpoints: `step`, i64 [] on the host, and `exp_avg.NAME` and `exp_avg_sq.NAME` (Adam's m and v), or
-  // `momentum.NAME`, for every parameter. They share the optimizer's storage.
+  // Returns, for checkpoints, `step`, i64 [] on the host, and `exp_avg.NAME` and `exp_avg_sq.NAME` (Adam's m and v), or
+  // `momentum.NAME`, for every parameter. All but `step` share the optimizer's storage.
   NamedTensors state() const;
   // Copies the values, from any device. The next step gives the same bits as it would have where state() was taken.
   // Throws std::invalid_argument, before anything has changed, when a tensor is missing, unknown, or does not fit.

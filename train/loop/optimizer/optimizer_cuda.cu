@@ -27,7 +27,7 @@ __global__ void multi_tensor_kernel(MultiTensor<T, F> p) {
   p.f(tensor, std::int64_t(piece - p.offsets[k]), p.pieces_before + piece);
 }
 
-// All threads of a block call f(tensor, piece of this tensor, piece of all). Shared memory: one double per warp.
+// Lets all threads of a block call f(tensor, piece of this tensor, piece of all). Shared memory: one double per warp.
 template <class T, class F>
 void for_each_piece_cuda(const char* name, const std::vector<T>& tensors, const F& f) {
   using Params = MultiTensor<T, F>;
@@ -47,7 +47,7 @@ void for_each_piece_cuda(const char* name, const std::vector<T>& tensors, const 
   }
 }
 
-// Elements i ... i + N - 1.
+// Updates elements i ... i + N - 1.
 template <int N, class Rule, class T>
 __device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTensor<T>& tensor, std::int64_t i,
                                             T gradient_scale) {
@@ -65,7 +65,7 @@ __device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTenso
   results.operands(store);
 }
 
-// A piece begins at a multiple of a pack, so only the end of the tensor's last one is done one by one.
+// The update of a piece, which begins at a multiple of a pack: only the end of a tensor's last one is done one by one.
 template <class Rule, class T>
 struct UpdatePiece {
   Rule rule;
@@ -85,7 +85,7 @@ struct UpdatePiece {
 };
 static_assert(kPieceElements % kPackSize<float> == 0);
 
-// For all threads of a block, which all get the sum of n squares, and may overwrite the values afterwards.
+// Returns the sum of n squares to all threads of a block, which must all call it, and may overwrite the values then.
 template <class T>
 __device__ double square_sum(const T* values, std::int64_t n) {
   constexpr int N = kPackSize<T>;
@@ -112,7 +112,7 @@ struct SquarePiece {
   }
 };
 
-// One block.
+// Runs in one block.
 __global__ void clip_factor_kernel(ClipScalars p) {
   double sum = 0;
   FOLDGRAD_UNROLL_BY_4

@@ -1,5 +1,5 @@
 // Kernels of optimizers, of the weight average and of gradient clipping, each one pass over many tensors. Every tensor
-// is cut into pieces, and the pieces of all tensors are numbered through, so that threads share the work evenly
+// is cut into pieces, and the pieces of all tensors are numbered consecutively, so that threads share the work evenly
 // whatever the sizes. A kernel's tensor type says how many pieces() it has; its T is float or double. The formulas,
 // those of optimizer.h, gradient_clipping.h and weight_average.h, are the same functions on the CPU and on CUDA.
 #pragma once
@@ -31,7 +31,7 @@ struct PieceRange {
       : begin(piece * kPieceElements), end(begin + kPieceElements < size ? begin + kPieceElements : size) {}
 };
 
-// The tensor that holds a piece: the last k < tensors with offsets[k] <= piece. Tensors without pieces are never found.
+// Returns the tensor that holds a piece: the last k < tensors with offsets[k] <= piece, never one without pieces.
 template <class Index>
 FOLDGRAD_HD int tensor_of_piece(const Index* offsets, int tensors, Index piece) {
   int low = 0, high = tensors;  // offsets[low] <= piece < offsets[high]
@@ -64,7 +64,7 @@ struct UpdatedTensor {
 
   FOLDGRAD_HD std::int64_t pieces() const { return element_pieces(size); }
 
-  // For packs (engine/cuda/operands.h).
+  // Visits the operands for packs (engine/cuda/operands.h).
   template <class Visit>
   FOLDGRAD_HD void operands(Visit& visit) {
     visit.update(value);
@@ -111,7 +111,7 @@ struct SgdRule {
   }
 };
 
-// `value` is the average and `grad` the parameter.
+// The rule of averages: `value` is the average and `grad` the parameter.
 template <class T>
 struct AverageRule {
   T rate;
@@ -121,13 +121,13 @@ struct AverageRule {
   }
 };
 
-// Leaves the value as it is, so that nothing but its rounding is written.
+// The rule that leaves the value as it is, so that nothing but its rounding is written.
 template <class T>
 struct RoundRule {
   FOLDGRAD_HD void operator()(const UpdatedTensor<T>&, std::int64_t, T) const {}
 };
 
-// `scale` is one number on the tensors' device, or null for 1: so a factor that the device computed stays there.
+// Take `scale`, one number on the tensors' device, or null for 1: so a factor that the device computed stays there.
 template <class Rule, class T>
 void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale);
 template <class Rule, class T>
@@ -149,7 +149,7 @@ struct ClipScalars {
   double max_norm;
 };
 
-// A NaN norm gives a NaN factor: it must not pass for a small gradient.
+// Returns NaN for a NaN norm, which must not pass for a small gradient.
 FOLDGRAD_HD inline double clip_factor(double norm, double max_norm) {
   const double factor = max_norm / (norm + 1e-6);
   return factor > 1 ? 1 : factor;  // [CLIP-2]
@@ -160,7 +160,7 @@ void clip_by_norm_cpu(const std::vector<NormTensor<T>>& tensors, const ClipScala
 template <class T>
 void clip_by_norm_cuda(const std::vector<NormTensor<T>>& tensors, const ClipScalars& p);
 
-// A piece is a unit.
+// A tensor whose pieces are its units.
 template <class T>
 struct AgcTensor {
   const T* value;
@@ -170,7 +170,7 @@ struct AgcTensor {
   FOLDGRAD_HD std::int64_t pieces() const { return units; }
 };
 
-// The factor of a unit's gradient.
+// Returns the factor of a unit's gradient.
 FOLDGRAD_HD inline double agc_factor(double gradient_norm, double weight_norm, double clipping) {
   const double limit = clipping * (weight_norm > 1e-3 ? weight_norm : 1e-3);                 // [AGC-1]
   return gradient_norm > limit ? limit / (gradient_norm > 1e-6 ? gradient_norm : 1e-6) : 1;  // [AGC-2]

@@ -25,7 +25,7 @@ class WeightAverage {
   // Puts the averages where the values are and the other way round: before an evaluation, and again after it.
   void swap();
 
-  // For checkpoints: a tensor under the name of each parameter and statistic, in the average's storage.
+  // Returns, for checkpoints, a tensor under the name of each parameter and statistic, in the average's storage.
   NamedTensors state() const;
   // Throws std::invalid_argument, before anything has changed, when a tensor is missing, unknown, or does not fit.
   void load_state(const NamedTensors& state);

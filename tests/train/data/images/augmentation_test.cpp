@@ -28,7 +28,7 @@ Bytes augmented(const Augmentation& a, const ImageSet& images, std::int64_t i, s
   return out;
 }
 
-// One image whose red is the number of the pixel, 1 to H W; green and blue are 0.
+// Makes one image whose red is the number of the pixel, 1 to H W; green and blue are 0.
 ImageSet numbered(std::int64_t height, std::int64_t width) {
   ImageSet images = counting_images(1, height, width, 1);
   images.pixels.zero();
@@ -224,7 +224,7 @@ int largest_difference(const Bytes& a, const Bytes& b) {
   return largest;
 }
 
-// In the order of PictureOp.
+// Names of the operations, in the order of PictureOp.
 const std::vector<std::string> kNames{"identity",    "autocontrast", "equalize", "invert",     "posterize",
                                       "solarize",    "rotate",       "shear_x",  "shear_y",    "translate_x",
                                       "translate_y", "colour",       "contrast", "brightness", "sharpness"};

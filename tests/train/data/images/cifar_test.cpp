@@ -46,7 +46,7 @@ TEST(ImageSet, ErrorsNameWhatIsWrong) {
 
 constexpr std::int64_t kPlane = 32 * 32;
 
-// Labels, and planes of one value each; pixel (1, 2) is `marked` in green.
+// Returns labels and planes of one value each; pixel (1, 2) is `marked` in green.
 std::string record(const std::string& labels, char red, char green, char blue, char marked) {
   std::string planes = std::string(kPlane, red) + std::string(kPlane, green) + std::string(kPlane, blue);
   planes[kPlane + 1 * 32 + 2] = marked;
@@ -55,7 +55,7 @@ std::string record(const std::string& labels, char red, char green, char blue, c
 
 class CifarTest : public FileTest {
  protected:
-  // CIFAR-10 with one image in each file, of label 0, 1, ... 5.
+  // Writes the files of CIFAR-10 with one image in each, of label 0, 1, ... 5.
   void write_tiny() {
     for (char file = 0; file < 5; ++file)
       write("data_batch_" + std::to_string(file + 1) + ".bin", record({file}, char(10 + file), 20, char(200), 99));

@@ -18,7 +18,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 using Labels = std::vector<std::int64_t>;
 
-// The largest difference between the distribution of the lambdas of n steps and `cdf`, times sqrt(n).
+// Returns the largest difference between the distribution of the lambdas of n steps and `cdf`, times sqrt(n).
 double kolmogorov(double a, int n, const std::function<double(double)>& cdf) {
   std::vector<double> lambdas;
   for (int step = 0; step < n; ++step) lambdas.push_back(draw_mix({.mixup = a}, 1, 1, 7, step).lambda);

@@ -13,7 +13,7 @@ std::string refusal(const std::string& content) {
   return message<FileError>([&] { decode_picture("a", content); });
 }
 
-// Makes a picture from its red channel; the others are multiples of it.
+// Makes a picture from its red channel; green is half of it, and blue is 7.
 Picture picture(std::int64_t height, std::int64_t width, const Bytes& red) {
   Picture p{height, width, {}};
   for (const std::uint8_t value : red) p.pixels.insert(p.pixels.end(), {value, std::uint8_t(value / 2), 7});

@@ -15,8 +15,8 @@ const std::string kText = "das alte Haus\n  zwei\tl\u00f6cher \n\nein haus am ha
 
 TextVocabulary pieces() { return TextVocabulary::bpe(kText, 280); }
 
-// From where texts are hard: white space and line ends of all kinds, bytes that no code point begins with, characters
-// of one to four bytes. Not U+2581, by which SentencePiece writes a space.
+// Draws text that is hard to handle: white space and line ends of all kinds, NUL, a byte order mark, the replacement
+// character, characters of one to four bytes. Leaves out U+2581, by which SentencePiece writes a space.
 std::string any_text() {
   const std::vector<std::uint32_t> hard{'a', 's', 'u', 'h', ' ', '\n', '\r', '\t', 0, 0xe9, 0xfffd, 0xfeff, 0x2028};
   const auto character =
