@@ -23,9 +23,9 @@ Var activate(const Var& x, Activation activation);
 FOLDGRAD_ACTIVATIONS(FOLDGRAD_FUNCTION)
 #undef FOLDGRAD_FUNCTION
 
-// One pass over memory instead of two. Throws std::invalid_argument unless bias is [C], of x's dtype and device.
+// Takes one pass over memory instead of two. Throws std::invalid_argument unless bias is [C], of x's dtype and device.
 Var bias_activation(const Var& x, const Var& bias, Activation activation);
-// The same with dropout of its result, with the bits of both operations; with p = 0 it is bias_activation. Throws
+// Applies dropout to that result, with the bits of both operations; with p = 0 it is bias_activation. Throws
 // std::invalid_argument also unless 0 <= p < 1.
 Var bias_activation_dropout(const Var& x, const Var& bias, Activation activation, double p, const Random& random);
 

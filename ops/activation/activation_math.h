@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace activation_math {
 
-// x (0.5 + 0.5 f), the second half of either gelu; with the erf before it, runtimes know its five nodes as one.
+// Returns x (0.5 + 0.5 f), the second half of either gelu; with the erf before it, runtimes know its five nodes as one.
 template <class Graph>
 std::string onnx_gelu(Graph& g, const std::string& x, const std::string& f) {
   return g.node("Mul", {g.node("Mul", {x, g.node("Add", {f, g.number(1)})}), g.number(0.5)});

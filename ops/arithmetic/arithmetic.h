@@ -17,7 +17,7 @@ Var add(const Var& a, const Var& b);
 Var sub(const Var& a, const Var& b);
 Var mul(const Var& a, const Var& b);
 
-// s is rounded to float for f32 and bf16.
+// Rounds s to float for f32 and bf16.
 Var scale(const Var& a, double s);
 
 // Throws std::invalid_argument unless bias is [C], of x's dtype and device.

@@ -99,7 +99,7 @@ void check_segments(const char* op, const char* what, const Segments& segments, 
                  segments.rows(), name(segments.device()));
 }
 
-// With rows of H D columns.
+// Checks the arguments, and returns the shape for rows of H D columns.
 AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOptions& options, const Segments& queries,
                         const Segments& keys) {
   check_options(op, columns, options);

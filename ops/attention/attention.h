@@ -38,13 +38,13 @@ struct AttentionOptions {
   Random random = {};
 };
 
-// The queries of a segment attend to the keys of the segment with the same number.
+// Lets the queries of a segment attend to the keys of the segment with the same number.
 // Throws std::invalid_argument unless q, k, v have the shapes above, with q's dtype and device, at most 128 columns per
 // head, scale >= 0, and as many segments of keys as of queries, on q's device, none with 2^24 keys.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options, const Segments& queries,
               const Segments& keys);
 
-// Self-attention of one projection qkv [N, 3 H D], whose columns are q, then k, then v; nothing is split or copied.
+// Returns self-attention of one projection qkv [N, 3 H D], with columns q, then k, then v; splits and copies nothing.
 Var attention_packed(const Var& qkv, const AttentionOptions& options, const Segments& rows);
 
 }  // namespace foldgrad

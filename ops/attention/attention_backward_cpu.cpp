@@ -39,7 +39,7 @@ class HeadBackward {
   HeadBackward(const AttentionBackward<T>& p, std::int64_t head, const BackwardRoom<V>& room)
       : p_(p), s_(p.shape), at_(s_, head), row_(padded<V>(s_.width)), room_(room), keep_(s_) {}
 
-  // Keys outside, queries inside: dk and dv of a block are summed in the cache, and dq in memory for one head.
+  // Loops over keys outside, queries inside: sums dk and dv of a block in the cache, and dq in memory for one head.
   void run() {
     sum_delta();
     const std::int64_t block = block_of<V>(at_.key_rows);
@@ -114,7 +114,7 @@ class HeadBackward {
     fetch_row(p_.y + next.y(), s_.y_row(), r, next.queries, s_.width);
   }
 
-  // From q . k and dy . v to z p and scale ds, in place.
+  // Turns q . k and dy . v into z p and scale ds, in place.
   void row(std::int64_t query, std::int64_t i, std::int64_t j0, std::int64_t nk) {
     V *p = room_.p + i * kBlock, *ds = room_.ds + i * kBlock;
     const std::int64_t columns = keys_.row;
@@ -154,7 +154,7 @@ class HeadBackward {
 
 }  // namespace
 
-// A head is the work of one thread, so that its dq is summed in a fixed order.
+// Gives a head to one thread, so that its dq is summed in a fixed order.
 template <class T>
 void attention_cpu(const AttentionBackward<T>& p) {
   using V = compute_t<T>;

@@ -16,14 +16,14 @@ constexpr std::int64_t kParallelProducts = 1 << 16;  // below, starting the thre
 // core), but 64 patches and a class token should not make a second block for the token alone.
 constexpr std::int64_t kBlock = 80;
 
-// The positions of each block, in whole vectors, when the queries or keys of a head are shared out evenly.
+// Returns the positions of each block, in whole vectors, when the queries or keys of a head are shared out evenly.
 template <class V>
 std::int64_t block_of(std::int64_t positions) {
   const std::int64_t some = std::max<std::int64_t>(positions, 1), blocks = (some + kBlock - 1) / kBlock;
   return padded<V>((some + blocks - 1) / blocks);
 }
 
-// Hands out parts of one thread's memory, each aligned to a vector.
+// The memory of one thread, handed out in parts that are each aligned to a vector.
 template <class V>
 class Arena {
  public:
@@ -44,7 +44,7 @@ struct Matrix {
   std::int64_t row;  // elements from one row to the next
 };
 
-// n rows of a head, of whole vectors: where they lie if that is so already, else widened with zeros in `room`.
+// Returns n rows of a head, of whole vectors: where they lie if that is so already, else widened with zeros in `room`.
 template <class T, class V = compute_t<T>>
 Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::int64_t width, V* room) {
   if constexpr (std::is_same_v<T, V>)
@@ -59,15 +59,15 @@ Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::in
   return {room, room_row};
 }
 
-// The transpose [width, n] of n rows, with zeros up to whole vectors.
+// Returns the transpose [width, n] of n rows, with zeros up to whole vectors.
 template <class V>
 Matrix<const V> transposed(Matrix<const V> rows, std::int64_t n, std::int64_t width, V* room) {
   small_transpose(room, rows.data, rows.row, n, width);
   return {room, padded<V>(n)};
 }
 
-// For keys j0 ... j0 + n - 1, and on to whole vectors, the first query that sees each: one comparison for the causal
-// mask, keys that do not count, and what only fills up a vector.
+// Finds the first query that sees each of the keys j0 ... j0 + n - 1, and on to whole vectors: one comparison for the
+// causal mask, keys that do not count, and what only fills up a vector.
 template <class V>
 void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0, std::int64_t n) {
   constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
@@ -77,9 +77,10 @@ void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0
   }
 }
 
-// A head of one block is so soon done with that waiting for its rows would take a good part of the time: they are
-// fetched into the cache while the head before it is computed. `kWrite`: to be written.
-// Inlined always, because GCC 12 takes a function that only fetches for one without effect and drops calls to it.
+// Fetches a row into the cache ahead of its use, to be written if `kWrite`. A head of one block takes so little time
+// that waiting for its rows would be a good part of it, so what it reads is fetched while the head before it is
+// computed.
+// Is always inlined, because GCC 12 takes a function that only fetches for one without effect and drops calls to it.
 template <bool kWrite = false, class T>
 [[gnu::always_inline]] inline void fetch_row(const T* x, std::int64_t row, std::int64_t r, std::int64_t rows,
                                              std::int64_t width) {
@@ -88,7 +89,7 @@ template <bool kWrite = false, class T>
   for (std::int64_t c = 0; c < width; c += kCacheLine) __builtin_prefetch(x + r * row + c, kWrite);
 }
 inline bool is_one_block(const AttentionHead& at) { return at.queries <= kBlock && at.key_rows <= kBlock; }
-// The head that is computed after this one, or the last itself.
+// Returns the head that is computed after this one, or the last itself.
 inline AttentionHead next_head(const AttentionShape& s, const AttentionHead& at) {
   return {s, std::min(at.number + 1, s.segments * s.heads - 1)};
 }
@@ -110,7 +111,8 @@ class KeepFactors {
   }
 
  private:
-  // Short rows of scores follow each other in the sequence: what was generated for one often reaches into the next.
+  // Returns the bits of n elements. Short rows of scores follow each other in the sequence: what was generated for one
+  // often reaches into the next.
   const std::uint32_t* bits_of(std::uint64_t first, std::int64_t n) {
     static_assert(kBlock + 7 <= kPhiloxElements);
     if (first < begin_ || first + std::uint64_t(n) > end_) {

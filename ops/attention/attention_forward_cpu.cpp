@@ -30,7 +30,7 @@ struct ForwardRoom {
   }
 };
 
-// One row of scores becomes probabilities, up to the factor that is known when all keys have been seen: relative to
+// Turns one row of scores into probabilities, up to the factor that is known when all keys have been seen: relative to
 // the largest score so far. When a larger one appears, what has been summed before shrinks.
 template <class V>
 void row_probabilities(V* scores, std::int64_t columns, V scale, V& max, V& sum, V* y, std::int64_t y_columns) {
@@ -131,7 +131,7 @@ std::vector<QueryBlock> query_blocks(const AttentionShape& s) {
 
 }  // namespace
 
-// Blocks of queries are independent, so neither the number of threads nor who takes which block changes a bit.
+// Computes blocks of queries independently, so neither the number of threads nor who takes which block changes a bit.
 template <class T>
 void attention_cpu(const AttentionForward<T>& p) {
   using V = compute_t<T>;

@@ -17,7 +17,7 @@ struct Running {
   Sums<V> y;
 };
 
-// Scores of a row's next keys become probabilities relative to the largest score so far, in `weights` with their z.
+// Turns scores of a row's next keys into probabilities relative to the largest score so far, in `weights` with their z.
 template <class T, class V>
 __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& at, std::int64_t i, std::int64_t j0,
                             int a, V (&scores)[kPerThread], Running<V>& running, V* weights) {

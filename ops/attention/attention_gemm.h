@@ -6,8 +6,8 @@
 
 namespace foldgrad {
 
-// Entries (i, j) of a block of scores with j > i + diagonal are hidden by the causal mask. What a product may leave out
-// because of it:
+// The part of a product that may be left out, as the causal mask hides the entries (i, j) of a block of scores with
+// j > i + diagonal.
 enum class Causal : std::uint8_t {
   none,
   columns,     // C is such a block: its hidden entries are not computed, and hold anything afterwards

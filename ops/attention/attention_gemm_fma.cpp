@@ -44,8 +44,8 @@ constexpr Tile<V> tile_of(int rows, int vectors) {
   return tile<V, kRows, kVectors>;
 }
 
-// One step of the transposition of a square of vectors: where just one of row and column has the bit kBit, entries
-// (row, column) and (column, row) of each pair of rows change places.
+// Does one step of the transposition of a square of vectors, and those after it: where just one of row and column has
+// the bit kBit, entries (row, column) and (column, row) of each pair of rows change places.
 template <class V, int kBit>
 void exchange(Vector<V> (&x)[kLanes<V>]) {
   VectorOrder<V> low, high;

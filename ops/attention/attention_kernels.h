@@ -13,7 +13,7 @@ namespace attention_math {
 template <class V>
 constexpr V kHidden = -std::numeric_limits<V>::infinity();
 
-// q_dot_k is s / scale; -infinity, for hidden keys, gives 0.
+// Returns p. q_dot_k is s / scale; -infinity, for hidden keys, gives 0.
 template <class V>
 FOLDGRAD_HD V p(V q_dot_k, V scale, V L) {
   return fast_exp(q_dot_k * scale - L);  // [ATT-1] [ATT-2]
@@ -76,12 +76,12 @@ struct AttentionHead {
     element = first_element();
   }
 
-  // The offsets of its first elements, in tensors with rows of q_row, k_row and y_row, and in L.
+  // Return the offsets of its first elements, in tensors with rows of q_row, k_row and y_row, and in L.
   FOLDGRAD_HD std::int64_t q() const { return q_begin * s.q_row + head * s.width; }
   FOLDGRAD_HD std::int64_t k() const { return k_begin * s.k_row + head * s.width; }
   FOLDGRAD_HD std::int64_t y() const { return q_begin * s.y_row() + head * s.width; }
   FOLDGRAD_HD std::int64_t L() const { return head * s.rows + q_begin; }
-  // How many of the first keys query i sees.
+  // Returns how many of the first keys query i sees.
   FOLDGRAD_HD int visible(int i) const {
     const int n = i + 1 + key_rows - queries;
     return !causal || n > keys ? keys : n < 0 ? 0 : n;

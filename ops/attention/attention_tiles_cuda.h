@@ -35,7 +35,7 @@ struct Rows {
   int n, width;
 };
 
-// Columns first ... first + 31 of the rows, zeros outside.
+// Loads columns first ... first + 31 of the rows, and zeros outside.
 template <class T, class V>
 __device__ void load_tile(V* tile, const Rows<T>& rows, int first) {
   for (int e = int(threadIdx.x); e < kTile * kTile; e += kThreads) {
@@ -119,19 +119,19 @@ __device__ void for_sums(const Sums<V>& sums, int rows, int width, const Put& pu
   }
 }
 
-// Over the 16 threads of a row, in a fixed order, given to each of them.
+// Combines v over the 16 threads of a row, in a fixed order, for each of them.
 template <class V, class Combine>
 __device__ V row_reduce(V v, Combine combine) {
   for (int distance = kSide / 2; distance > 0; distance /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, distance));
   return v;
 }
 
-// How many of n positions lie in the tile that begins at `first`.
+// Returns how many of n positions lie in the tile that begins at `first`.
 __device__ inline int in_tile(int n, int first) { return n - first < kTile ? n - first : kTile; }
 
 FOLDGRAD_HD inline std::int64_t tiles(std::int64_t positions) { return (positions + kTile - 1) / kTile; }
 
-// One block per head and tile, of which there may be 65535: as many as the longest segment has.
+// Returns a grid of one block per head and tile. count: the tiles of a head, 65535 at most.
 inline Grid grid_of(const AttentionShape& s, std::int64_t count, std::size_t shared_bytes) {
   return {Blocks(s.segments * s.heads, count), dim3(kThreads), shared_bytes};
 }

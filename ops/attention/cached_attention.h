@@ -15,7 +15,7 @@ class CachePlaces {
   void add(std::int64_t block, std::int64_t row) { places_.push_back(block << 32 | row); }
   void end_query() { begins_.push_back(std::int64_t(places_.size())); }
   std::int64_t queries() const { return std::int64_t(begins_.size()) - 1; }
-  // Copies them to the device; nothing can be added any more. Throws std::invalid_argument, the second time too.
+  // Copies them to the device; what is added afterwards does not count. Throws std::invalid_argument the second time.
   void upload(Device device);
 
  private:
@@ -25,11 +25,11 @@ class CachePlaces {
   Tensor uploaded_places_, uploaded_begins_;
 };
 
-// q: [queries, .], whose first H D columns are the queries; blocks: of the cache, [rows, .], whose last 2 H D columns
-// are a key and its value, all equally wide. So projections to queries, keys and values side by side can be both.
-// y: [queries, H D].
+// Returns y [queries, H D]. q: [queries, .], whose first H D columns are the queries; blocks: of the cache, [rows, .],
+// whose last 2 H D columns are a key and its value, all equally wide. So projections to queries, keys and values side
+// by side can be both.
 // Throws std::invalid_argument unless there is room for `heads` heads of `width` columns, blocks are of q's dtype and
-// device, and places uploaded there, as many queries as q has. Whether the rows exist is not checked.
+// device, and places uploaded there, as many queries as q has. Does not check if the rows exist.
 Tensor cached_attention(const Tensor& q, const std::vector<Tensor>& blocks, const CachePlaces& places, int heads,
                         std::int64_t width);
 

@@ -6,8 +6,8 @@
 namespace foldgrad {
 namespace {
 
-// One warp per query and head: a lane has a key's score, then a column's sum. Sums so far are shrunk whenever a larger
-// score comes, so that no number of keys is too many.
+// Runs in one warp per query and head: a lane has a key's score, then a column's sum. Sums so far are shrunk whenever a
+// larger score comes, so that no number of keys is too many.
 template <class T>
 __global__ void cached_attention_kernel(CachedAttention<T> p) {
   using V = compute_t<T>;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kKeys = 4;  // are taken together, so that their sums do not wait for each other
 
-// At most so many queries are computed together. The keys that they share are then read once for all of them.
+// The most queries that are computed together. The keys that they share are then read once for all of them.
 constexpr std::int64_t kCompany = 5;
 
 // The scratch memory of one thread.
@@ -35,7 +35,7 @@ struct Keys {
   }
 };
 
-// The sums of the lanes of four vectors.
+// Sums the lanes of each of four vectors.
 template <class V>
 [[gnu::always_inline]] inline void sum_lanes(const Vector<V> (&x)[kKeys], V* sums) {
   constexpr int L = kLanes<V>;
@@ -80,7 +80,7 @@ struct Rows {
   }
 };
 
-// weights of keys first to first + 3 = query . key, of every row and head.
+// Writes weights of keys first to first + 3, query . key, of every row and head.
 template <int kRows, class T, class V>
 void score(const Rows<V>& rows, const Keys<T>& keys, std::int64_t first) {
   const std::int64_t D = rows.width, whole = D / kLanes<V> * kLanes<V>;
@@ -105,7 +105,7 @@ void score(const Rows<V>& rows, const Keys<T>& keys, std::int64_t first) {
   }
 }
 
-// sums += weight value, of keys first to first + 3, of every row and head.
+// Adds weight times value, of keys first to first + 3, to the sums of every row and head.
 template <int kRows, class T, class V>
 void add_values(const Rows<V>& rows, const Keys<T>& keys, std::int64_t first, std::int64_t offset) {
   const std::int64_t D = rows.width, whole = D / kLanes<V> * kLanes<V>;
@@ -130,7 +130,7 @@ void add_values(const Rows<V>& rows, const Keys<T>& keys, std::int64_t first, st
   }
 }
 
-// f with the number of rows as a constant, and so in registers.
+// Calls f with the number of rows as a constant, so that what it keeps of them stays in registers.
 template <int kRows = int(kCompany), class F>
 void with_rows(std::int64_t rows, const F& f) {
   if constexpr (kRows > 1)
@@ -138,7 +138,7 @@ void with_rows(std::int64_t rows, const F& f) {
   f(std::integral_constant<int, kRows>());
 }
 
-// Softmax of n scores, in whole vectors, for which there is room after the n-th.
+// Replaces n scores by their softmax, in whole vectors, for which there is room after the n-th.
 template <class V>
 void probabilities(V* weights, std::int64_t n, V scale) {
   const std::int64_t whole = padded<V>(n);
@@ -153,7 +153,7 @@ void probabilities(V* weights, std::int64_t n, V scale) {
   for (std::int64_t j = 0; j < whole; ++j) weights[j] *= factor;
 }
 
-// f(rows, keys, first) for the keys that all rows share and for those that are a row's own.
+// Calls f(together, rows, keys, first) for the keys that all rows share and for those that are a row's own.
 template <class T, class V, class F>
 void for_keys(const Rows<V>& rows, std::int64_t count, const std::vector<const T*>* keys, std::int64_t shared,
               const F& f) {
@@ -166,7 +166,7 @@ void for_keys(const Rows<V>& rows, std::int64_t count, const std::vector<const T
       f(std::integral_constant<int, 1>(), rows.from(r), Keys<T>(keys[r], j, n), j);
 }
 
-// Queries [first, first + count), whose keys are in the room. Each has the same bits in any company.
+// Computes queries [first, first + count), whose keys are in the room. Each has the same bits in any company.
 template <class T>
 void attend(const CachedAttention<T>& p, std::int64_t first, std::int64_t count, Room<T>& room) {
   using V = compute_t<T>;
@@ -212,8 +212,8 @@ void attend(const CachedAttention<T>& p, std::int64_t first, std::int64_t count,
     write_cpu(y, 0, count * C, /*bypass=*/false, [sums = rows.sums](std::int64_t i) { return sums[i]; });
 }
 
-// Where each company begins, and the end: neighbouring queries with equally many keys, the first of which they share,
-// as hypotheses of one sentence do.
+// Returns where each company begins, and the end: neighbouring queries with equally many keys, the first of which they
+// share, as hypotheses of one sentence do.
 template <class T>
 std::vector<std::int64_t> companies(const CachedAttention<T>& p) {
   std::vector<std::int64_t> begins;

@@ -14,7 +14,7 @@ struct CachedAttention {
   double scale;
 
   FOLDGRAD_HD std::int64_t columns() const { return heads * width; }
-  // A key; its value follows it, at the end of the row.
+  // Returns a key; its value follows it, at the end of the row.
   FOLDGRAD_HD const T* key(std::int64_t place) const {
     const std::int64_t row = places[place] & 0xffffffff;
     return reinterpret_cast<const T*>(blocks[places[place] >> 32]) + (row + 1) * cache_row - 2 * columns();

@@ -1,4 +1,4 @@
-// Another floating type.
+// Conversion to another floating type.
 //
 //   [CAST-1]  y_i = x_i, rounded once to the nearest value of y's type; in bf16 all NaN are one, 0x7fff
 //
@@ -11,7 +11,7 @@
 
 namespace foldgrad {
 
-// Between f32, f64 and bf16; x itself where that is its type. Throws std::invalid_argument for other types.
+// Converts between f32, f64 and bf16; returns x if that is its type. Throws std::invalid_argument for other types.
 Var cast(const Var& x, DType dtype);
 
 }  // namespace foldgrad

@@ -77,15 +77,15 @@ struct ChannelNormState {
   Tensor skips;                       // i64 []: those of them in which at least one channel was skipped or held
   Tensor skips_in_a_row;              // i64 [C]: the last ones, with hold_on_skip
 
-  // dtype f32, or f64 for f64 activations.
+  // Returns the initial state; dtype f32, or f64 for f64 activations.
   static ChannelNormState create(const ChannelNormOptions& options, std::int64_t channels, DType dtype,
                                  Device device = Device::cpu);
   NamedTensors named() const;  // the defined ones, by the names above
 };
 
-// FORWARD AND BACKWARD WRITE `state` when training: forward the running estimates, win_sq and the counters, backward
-// psi_ema and win_g. Forwards without a backward leave psi_ema and win_g alone. Not training, the running
-// estimates are used as constants, nothing is written, and gradients are exact.
+// Normalizes x. FORWARD AND BACKWARD WRITE `state` when training: forward the running estimates, win_sq and the
+// counters, backward psi_ema and win_g. Forwards without a backward leave psi_ema and win_g alone. When not training,
+// the running estimates are used as constants, nothing is written, and gradients are exact.
 //
 // x: [..., C]; gamma, beta: [C]; counted: n, by default all positions.
 // With a communicator, which must outlive the recording, a training pass takes its statistics, forward and backward,
@@ -96,7 +96,7 @@ Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const ChannelN
                  const ChannelNormOptions& options, bool training, std::optional<std::int64_t> counted = {},
                  std::shared_ptr<ChannelRecord> record = nullptr, Communicator* communicator = nullptr);
 
-// The inference form.  [CN-4]
+// Returns the inference form.  [CN-4]
 AffineMap channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,
                          const ChannelNormOptions& options);
 

@@ -12,7 +12,7 @@ struct ChannelCoefficients {
   S *dy_factor, *offset, *x_factor;  // [C]
 };
 
-// From sums over the positions to psi.
+// The step from sums over the positions to psi.
 template <class T>
 struct ChannelBackward {
   static constexpr const char* kName = "channel_norm backward step";

@@ -6,7 +6,8 @@
 namespace foldgrad {
 namespace {
 
-// Calls body(c, part) for all channels, on all threads. A part are channels of one thread, whatever their number.
+// Calls body(c, part) for all channels, on all threads. A part is some channels of one thread, however many threads
+// there are.
 constexpr std::int64_t kChannelsPerPart = 64;
 template <class Body>
 void for_channels(std::int64_t channels, const Body& body) {

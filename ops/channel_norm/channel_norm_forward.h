@@ -30,8 +30,8 @@ struct ChannelContext {
   FOLDGRAD_HD bool flag(std::int64_t c, Flag which) const { return flags[c] & which; }
 };
 
-// From the moments of a batch to what normalizes it. Functions of channel c write nothing that those of another channel
-// read, so that threads may take the channels in any order.
+// The step from the moments of a batch to what normalizes it. Functions of channel c write nothing that those of
+// another channel read, so that threads may take the channels in any order.
 template <class T>
 struct ChannelForward {
   using S = compute_t<T>;
@@ -48,7 +48,7 @@ struct ChannelForward {
   const T* gamma;                           // [C]
   S* gain;                                  // [C]: y = gain (x - mean) + beta
 
-  // If true, run() needs the sum of terms() over all channels. Otherwise each channel decides for itself.
+  // Returns true if run() needs the sum of terms() over all channels. Otherwise each channel decides for itself.
   FOLDGRAD_HD bool layer_decides() const { return filters() && options.granularity != Granularity::channel; }
   FOLDGRAD_HD SkipTerms terms(std::int64_t c) const {
     return channel_norm_math::skip_terms(options, window(c), slot(), statistic(c));
@@ -78,7 +78,7 @@ struct ChannelForward {
     return skip;
   }
 
-  // To be called once, after run() has returned for all channels. `skipped`: whether it was true for any.
+  // Is called once, after run() has returned for all channels. `skipped`: true if it was true for any.
   FOLDGRAD_HD void finish(bool skipped) const {
     *context.iteration = iteration();
     if (!training) return;
@@ -92,9 +92,9 @@ struct ChannelForward {
   FOLDGRAD_HD bool has_mean() const { return options.statistic == ChannelStatistic::variance; }
   FOLDGRAD_HD bool windowed() const { return channel_norm_math::has_window(options.forward); }
   FOLDGRAD_HD std::int64_t slot() const { return std::int64_t(iteration()) % options.window_forward; }
-  // The window before this iteration.
+  // Returns the window before this iteration.
   FOLDGRAD_HD Window window(std::int64_t c) const { return {state.win_sq + c, options.window_forward, columns}; }
-  // The released UN takes no averages where M = 1.
+  // Returns true for the released UN with M = 1, which takes no averages.
   FOLDGRAD_HD bool single() const {
     return options.form == ChannelForm::released && windowed() && options.window_forward == 1;
   }

@@ -14,7 +14,7 @@ FOLDGRAD_HD inline double rstd(double variance, const ChannelNormOptions& o) {
 FOLDGRAD_HD inline double ema(double alpha, double old_value, double new_value) {
   return alpha * old_value + (1 - alpha) * new_value;
 }
-// False for NaN too.
+// Returns false for NaN too.
 FOLDGRAD_HD inline bool finite(double v) { return std::fabs(v) <= 1.7976931348623157e308; }
 
 FOLDGRAD_HD inline bool has_window(ForwardAverage a) {
@@ -55,7 +55,7 @@ FOLDGRAD_HD double arithmetic_mean(const Window<S>& window) {
   for (std::int64_t k = 0; k < window.length; ++k) sum += window.at(k);
   return sum / double(window.length);
 }
-// Entries below `floor` count as `floor`, so that no logarithm of 0 is taken unless `floor` is 0.
+// Counts entries below `floor` as `floor`, so that no logarithm of 0 is taken unless `floor` is 0.
 template <class S>
 FOLDGRAD_HD double geometric_mean(const Window<S>& window, double floor) {
   double logs = 0;

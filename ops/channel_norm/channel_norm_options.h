@@ -35,7 +35,7 @@ struct ChannelNormOptions {
   double alpha_forward = 0.9, alpha_backward = 0.9;      // weights of the old value
   double eps = 1e-5;
 
-  bool filtration = false;  // whether outliers are looked for, and their iterations skipped
+  bool filtration = false;  // look for outliers, and skip their iterations
   Granularity granularity = Granularity::pooled;
   int ddof = 1;                 // of the variance in the threshold
   bool flag_low = true;         // treat drops of the statistic as outliers as well
@@ -46,7 +46,7 @@ struct ChannelNormOptions {
   Rescale rescale = Rescale::none;
   bool clamped_variance = false;  // sqrt(max(v, eps)) for sqrt(v + eps), and no n/(n-1) in the running variance
 
-  // Members by name, as published.
+  // Return members of the family, as published.
   static ChannelNormOptions bn();
   static ChannelNormOptions rbn();
   static ChannelNormOptions qmbn();

@@ -5,7 +5,7 @@
 
 namespace foldgrad::channel_norm_math {
 
-// Rounding alone makes AM > GM in windows of equal entries. The released code has no such tolerance.
+// Returns a tolerance for rounding, which alone makes AM > GM in windows of equal entries. The released code has none.
 template <class S>
 FOLDGRAD_HD double tolerance(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : sizeof(S) == 4 ? 4e-6 : 1e-9;
@@ -34,8 +34,8 @@ FOLDGRAD_HD bool abstains(const ChannelNormOptions& o, const Window<S>& before, 
   return (o.hold_non_finite && !finite(q)) || (!o.flag_low && !(q > before.at(slot)));
 }
 
-// `before` is the window before q, which takes the place of the entry `slot`. By [UN-18] the distance of a window is
-// never above its own threshold, so a q that repeats the value it replaces never fires.
+// Returns the terms of one channel. `before` is the window before q, which replaces its entry `slot`. By [UN-18] the
+// distance of a window is never above its own threshold, so a q that repeats the value it replaces never fires.
 template <class S>
 FOLDGRAD_HD SkipTerms skip_terms(const ChannelNormOptions& o, const Window<S>& before, std::int64_t slot, double q) {
   SkipTerms terms;

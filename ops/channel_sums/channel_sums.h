@@ -17,29 +17,29 @@ struct ChannelMoments {
   std::int64_t count = 0;  // n; if that is 0 the others are NaN, but for a mean that is 0 anyway
 };
 
-// With a communicator, over the rows of all ranks.
+// Returns the moments of x, or with a communicator those of the rows of all ranks.
 ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* communicator = nullptr);
 
-// N of x seen as [N, C].
+// Returns N of x seen as [N, C].
 inline std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() / x.shape()[-1] : 0; }
 
-// How many of the first rows of x count in statistics: `counted`, or all if it is not given. Throws
+// Returns how many of the first rows of x count in statistics: `counted`, or all if it is not given. Throws
 // std::invalid_argument, which begins with `op`, unless x has as many, and with a communicator for others than all.
 std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted,
                           Communicator* communicator = nullptr);
-// The first n rows of x, [n, C], in its storage.
+// Returns the first n rows of x, [n, C], in its storage.
 Tensor first_rows(const Tensor& x, std::int64_t n);
 
-// Over all rows, and with a communicator over those of all ranks.
+// Sums over all rows, or with a communicator over those of all ranks.
 struct ChannelGradientSums {
   Tensor dy, dy_x;  // [C]: sum dy and sum dy (x - mean)
 };
 
-// dy: of x's shape and dtype; mean: [C], f64 for f64 and f32 otherwise.
+// Returns these sums. dy: of x's shape and dtype; mean: [C], f64 for f64 and f32 otherwise.
 ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean,
                                           Communicator* communicator = nullptr);
 
-// The dtype and the shape of the state that normalizers keep beside x.
+// Return the dtype of the state that normalizers keep beside x, and a tensor of its shape.
 inline DType statistics_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 inline Tensor per_channel(const Tensor& x) { return Tensor::empty({x.shape()[-1]}, statistics_dtype(x), x.device()); }
 // Throws std::invalid_argument unless `state` has the tensors of `wanted`, of the same shapes and dtypes, on x's

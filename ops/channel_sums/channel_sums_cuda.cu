@@ -10,7 +10,7 @@ constexpr std::int64_t kRowBlocks = 1024;  // along the rows, at most: further b
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
               "few enough for sums in the element's arithmetic");
 
-// Threads that take N columns each, and blocks of kChannelBlockRows rows one after another.
+// Returns threads that take N columns each, and blocks of kChannelBlockRows rows one after another.
 template <int N, int K>
 Grid channel_grid(std::int64_t columns, std::int64_t rows) {
   const MatrixThreads threads(columns, N);
@@ -81,7 +81,7 @@ __global__ void totals_kernel(P p) {
 
 }  // namespace
 
-// P names its operands (engine/cuda/operands.h).
+// Expects P to name its operands (engine/cuda/operands.h).
 template <class P>
 void channel_sums_cuda(const P& p) {
   constexpr int N = kPackOf<P>;

@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// Sizes around an axis: [R, n, inner].
+// Return R and n inner of the sizes around an axis, [R, n, inner].
 std::int64_t rows_before(const Shape& shape, int axis) {
   std::int64_t rows = 1;
   for (int a = 0; a < axis; ++a) rows *= shape[a];

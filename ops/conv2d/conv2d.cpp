@@ -58,7 +58,7 @@ struct UnfoldNode {
     });
   }
 
-  // Row k of the result holds channels x height x width of a patch.
+  // Moves a map to axis 2: a row of the result holds channels x height x width of a patch.
   std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
     if (s.padding != 0 && map.map.adds()) return "unfold pads with zeros, where the map would give B";
     if (map.place.axis != 3) return "unfold cuts patches out of the channels";
@@ -102,7 +102,8 @@ struct Conv2dChannelsLastNode {
   }
 
  private:
-  // dz, undefined where neither dx nor dweight is wanted; and dbias, from the same pass over dy.
+  // Returns dz, which is dy without an activation, and undefined where neither dx nor dweight needs it; puts dbias,
+  // from the same pass over dy.
   Tensor through_activation(NodeGrads& grads) const {
     const Tensor& dy = grads.dy();
     const bool products = grads.wanted(0) || grads.wanted(1);
@@ -122,7 +123,7 @@ struct Conv2dChannelsLastNode {
     return activation ? dz : dy;
   }
 
-  // Libraries set; what is there already is added afterwards.
+  // Puts a product. Libraries only set, so it is added afterwards to what is there already.
   void product(Conv2dPass pass, const std::pair<Tensor, GradMode>& place, const Tensor& dz) const {
     const auto& [grad, mode] = place;
     const Tensor to = mode == GradMode::set ? grad : Tensor::empty(grad.shape(), grad.dtype(), grad.device());

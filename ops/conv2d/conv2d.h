@@ -41,13 +41,13 @@ struct Conv2dChannelsLastOptions {
 // All throw std::invalid_argument unless the operands are as above, of x's dtype and device, stride is positive,
 // padding not negative, and the kernel not larger than the padded image.
 
-// [B, Ho Wo, C Kh Kw]
+// Returns [B, Ho Wo, C Kh Kw].
 Var unfold(const Var& x, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options = {});
 
-// Square patches side by side: stride P for weight [O, C, P, P], whose P must divide H and W. [B, H W / P^2, O]
+// Returns [B, H W / P^2, O] of square patches side by side: stride P for weight [O, C, P, P], whose P divides H and W.
 Var patch_embedding(const Var& x, const Var& weight, const Var& bias);
 
-// [B, Ho, Wo, O]
+// Return [B, Ho, Wo, O].
 Var conv2d_channels_last(const Var& x, const Var& weight, const Conv2dChannelsLastOptions& options = {});
 Var conv2d_channels_last(const Var& x, const Var& weight, const Var& bias,
                          const Conv2dChannelsLastOptions& options = {});

@@ -16,7 +16,7 @@ struct Window {
         end(std::clamp(image - first, begin, kernel)) {}
 };
 
-// The values of one place: a row of u. Neighbours in x are a kernel apart there.
+// Writes the values of one place: a row of u. Neighbours in x are a kernel apart there.
 template <class T>
 void unfold_place(const UnfoldForward<T>& p, std::int64_t row) {
   const Conv2dSizes& s = p.s;
@@ -31,7 +31,7 @@ void unfold_place(const UnfoldForward<T>& p, std::int64_t row) {
     }
 }
 
-// Channels [first, first + width), at most kChunk of them, of one pixel of dx.
+// Computes channels [first, first + width), at most kChunk of them, of one pixel of dx.
 template <class T>
 void fold_pixel(const UnfoldBackward<T>& p, std::int64_t pixel, std::int64_t first, std::int64_t width) {
   using Value = compute_t<T>;

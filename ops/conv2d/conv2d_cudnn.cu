@@ -15,7 +15,7 @@
 namespace foldgrad {
 namespace {
 
-// All of them are deterministic; ALGO_0 of the two backward passes is not.
+// Deterministic algorithms; ALGO_0 of the two backward passes is not.
 constexpr auto kForward = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
 constexpr auto kBackwardX = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
 constexpr auto kBackwardWeight = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
@@ -90,7 +90,7 @@ struct Problem {
     return cudnnGetConvolutionBackwardFilterWorkspaceSize(handle(), x.get(), y.get(), convolution.get(), weight.get(),
                                                           kBackwardWeight, &bytes);
   }
-  // All three, so that the passes of one convolution are computed in one way.
+  // Checks all three, so that the passes of one convolution are computed in one way.
   bool covered() const {
     std::size_t bytes = 0;
     for (const Conv2dPass pass : {Conv2dPass::y, Conv2dPass::dx, Conv2dPass::dweight})

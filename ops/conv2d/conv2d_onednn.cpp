@@ -89,7 +89,7 @@ struct Descriptions {
   }
 };
 
-// `packed`: finds the order of the weights as the primitive has them.
+// Makes the primitive of a pass if onednn_covers() it. `packed`: finds the order of the weights in the primitive.
 template <class Primitive, class Chosen>
 void make(Convolution& c, Conv2dPass pass, const Descriptions& d, const Chosen& chosen,
           Memory::desc (Chosen::*packed)() const) {

@@ -10,7 +10,7 @@ namespace foldgrad {
 namespace {
 
 #ifdef FOLDGRAD_HAVE_CUDNN
-// cuDNN wants the weights as [O, Kh Kw, C] beside such images: O matrices, transposed.
+// Transposes O matrices: cuDNN wants the weights as [O, Kh Kw, C] beside such images.
 void transpose(DType dtype, std::int64_t out, std::int64_t rows, std::int64_t columns, void* to, const void* from) {
   dispatch_floating("conv2d_channels_last", dtype, [&]<class T>(Type<T>) {
     const std::int64_t size = rows * columns;

@@ -1,4 +1,4 @@
-// The three products of a convolution with channels last, and who computes them. Each writes one of x, weight and y,
+// The three products of a convolution with channels last, and their computation. Each writes one of x, weight and y,
 // all of it, from the two others.
 #pragma once
 #include "engine/device.h"
@@ -32,9 +32,9 @@ struct Conv2dBuffers {
   const void* bias = nullptr;  // [out], added to y
 };
 
-// By the library that this device has for it, or else as below.
+// Uses the library that this device has for it, or else what is below.
 void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
-// For every dtype, all sizes and both devices: what the others are compared with.
+// Covers every dtype, all sizes and both devices: what the others are compared with.
 void plain_conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
 // Return false for a case that the library does not cover; nothing is written then. cuDNN wants the weight as
 // [out, kernel_height, kernel_width, channels].

@@ -80,7 +80,7 @@ void check_second(const Tensor& logits, const Targets& targets, std::int64_t ign
   }
 }
 
-// The operands are checked.
+// Computes and records the loss of operands that are checked.
 Var loss_of(const Var& logitsv, const Targets& targets, const std::vector<Var>& operands,
             const CrossEntropyOptions& options) {
   const Tensor& logits = logitsv.value();

@@ -39,7 +39,8 @@ struct CrossEntropyOptions {
 // such a target makes the loss NaN.
 Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropyOptions& options = {});
 
-// With two targets. A row counts unless its first one is ignored. On the CPU lambda must be in [0, 1] where rows count.
+// Takes two targets per row, which counts unless its first one is ignored. On the CPU lambda must be in [0, 1] where
+// rows count.
 Var cross_entropy(const Var& logits, const Var& targets, const Var& second_targets, const Var& lambda,
                   const CrossEntropyOptions& options = {});
 

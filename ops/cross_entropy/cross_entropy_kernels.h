@@ -16,12 +16,12 @@ template <class T>
 FOLDGRAD_HD T exponential(T z, T m) {
   return fast_exp_nonpositive(z - m);  // [CE-1]
 }
-// Without smoothing, classes of logit -infinity are allowed.
+// Allows classes of logit -infinity if there is no smoothing.
 template <class T>
 FOLDGRAD_HD T loss(T sum, T gold_shifted, T sum_shifted, const Smoothing<T>& q) {
   return std::log(sum) - q.gold * gold_shifted - (q.rest == T(0) ? T(0) : q.rest * sum_shifted);  // [CE-2]
 }
-// A class of which the row has no share may be of logit -infinity.
+// Allows a class of logit -infinity if the row has no share of it.
 template <class T>
 FOLDGRAD_HD T mixed(T first, T second, T lambda) {
   return (lambda == T(0) ? T(0) : lambda * first) + (lambda == T(1) ? T(0) : (T(1) - lambda) * second);  // [CE-5]
@@ -43,7 +43,7 @@ struct CrossEntropyTargets {
   std::int64_t ignore_index;
 
   FOLDGRAD_HD bool counts(std::int64_t r) const { return first[r] != ignore_index; }
-  // How much of row r's target class c is.
+  // Returns how much of row r's target class c is.
   template <class Value>
   FOLDGRAD_HD Value share(std::int64_t r, std::int64_t c) const {
     if (!second) return Value(c == first[r]);
@@ -91,7 +91,7 @@ struct CrossEntropyForward {
   FOLDGRAD_HD Value value(const Row&, std::int64_t, std::int64_t) const { return 0; }
   FOLDGRAD_OPERANDS(visit.element(logits));
 
-  // z - m of the target, or between those of both; NaN when there is no such class.
+  // Returns z - m of the target, or between those of both; NaN when there is no such class.
   FOLDGRAD_HD Value gold_shifted(std::int64_t r, Value m) const {
     const Value first = shifted(r, targets.first[r], m);
     if (!targets.second) return first;

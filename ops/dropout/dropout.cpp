@@ -30,7 +30,7 @@ struct DropoutNode {
   }
 };
 
-// m: undefined without drop path.
+// Returns the factors m of the samples of x. m: undefined without drop path.
 template <class V>
 SampleFactors<V> sample_factors(const Tensor& m, const Tensor& x) {
   if (!m.defined()) return {nullptr, x.size()};

@@ -22,7 +22,7 @@
 
 namespace foldgrad {
 
-// With p = 0 the result is x itself. Throws std::invalid_argument unless 0 <= p < 1.
+// Returns x itself if p = 0. Throws std::invalid_argument unless 0 <= p < 1.
 Var dropout(const Var& x, double p, const Random& random);
 
 struct DropPath {

@@ -12,14 +12,14 @@ struct Mask {
   std::uint32_t threshold;  // elements with 16 bits below it are dropped; 0: every element is kept
   V scale;
 
-  // p becomes threshold / 2^16, the multiple of 2^-16 next to it and below 1.
+  // Rounds p to threshold / 2^16, the multiple of 2^-16 next to it and below 1.
   static Mask of(double p, const Random& random) {
     const std::uint32_t threshold = p < 65535.5 / 65536 ? std::uint32_t(std::lround(p * 65536)) : 65535u;
     return {random, threshold, V(65536 / double(65536 - threshold))};
   }
 
-  // A product: from a choice between value and 0 the compiler makes loads under a mask, for which
-  // Zen 5 fetches nothing ahead. A dropped infinity is NaN, as in PyTorch.
+  // Multiplies: from a choice between value and 0 the compiler makes loads under a mask, for which Zen 5 fetches
+  // nothing ahead. A dropped infinity is NaN, as in PyTorch.
   FOLDGRAD_HD V apply(V value, std::uint32_t bits) const {
     return value * (bits >= threshold ? scale : V(0));  // [DO-1, DO-2, DO-3]
   }

@@ -73,7 +73,7 @@ struct DytBackward {
   std::int64_t rows, columns;
 
   FOLDGRAD_HD void start(std::int64_t, std::int64_t) { scalars.load(); }
-  // The gradient of u.
+  // Returns the gradient of u.
   FOLDGRAD_HD Value du(std::int64_t i, std::int64_t c, Value u, Value t) const {
     return Value(dy[i]) * Value(gamma[c]) * F::derivative(u, t);
   }

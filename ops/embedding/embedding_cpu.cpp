@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// order: the positions that count, row after row, ascending within each; those of row v end at ends[v].
+// Sorts the positions that count into `order`, row after row, ascending within each; those of row v end at ends[v].
 template <class T>
 void sort_positions(const EmbeddingBackward<T>& p, int* ends, int* order) {
   std::fill_n(ends, p.rows, 0);
@@ -20,7 +20,7 @@ void sort_positions(const EmbeddingBackward<T>& p, int* ends, int* order) {
     if (p.counts(p.ids[m])) order[ends[p.ids[m]]++] = int(m);
 }
 
-// dx's row from the rows of dy at n positions. Sums stay in a few registers' worth of columns, in compute_t.
+// Puts dx's row from the rows of dy at n positions. Sums stay in a few registers' worth of columns, in compute_t.
 template <class T>
 void add_row(const EmbeddingBackward<T>& p, std::int64_t row, const int* positions, int n) {
   using Value = compute_t<T>;

@@ -26,7 +26,7 @@ struct EmbeddingBackward {
   std::int64_t padding_id;  // -1: none
 
   FOLDGRAD_HD bool counts(std::int64_t id) const { return 0 <= id && id < rows && id != padding_id; }
-  // sum: of dy over the positions of row v.
+  // Puts an element of dx. sum: of dy over the positions of row v.
   FOLDGRAD_HD void put(std::int64_t v, std::int64_t c, compute_t<T> sum) const {
     dx.put(v * columns + c, scale * sum);  // [EMB-2]
   }

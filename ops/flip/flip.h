@@ -14,7 +14,7 @@
 
 namespace foldgrad {
 
-// axis: counted from the end where it is negative. Throws std::invalid_argument for an axis that x does not have.
+// Counts the axis from the end where it is negative. Throws std::invalid_argument for an axis that x does not have.
 Var flip(const Var& x, int axis);
 
 }  // namespace foldgrad

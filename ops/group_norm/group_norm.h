@@ -18,9 +18,9 @@
 
 namespace foldgrad {
 
-// The samples are the rooms of `samples`, as torch.nn.functional.group_norm, whose channels come second: with one group
-// all of a sample is one set, as layer normalisation in convolutional networks. Null: each row is a sample; with one
-// group that is layer_norm.
+// Takes the rooms of `samples` for samples, like torch.nn.functional.group_norm, whose channels come second: with one
+// group all of a sample is one set, as layer normalisation in convolutional networks. Null: each row is a sample; with
+// one group that is layer_norm.
 // Throws std::invalid_argument unless groups divides C, gamma and beta are [C] of x's dtype and device, the samples
 // have x's rows and device, and eps is positive.
 Var group_norm(const Var& x, const Var& gamma, const Var& beta, std::int64_t groups, const Segments* samples = nullptr,

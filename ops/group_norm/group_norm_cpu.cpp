@@ -9,7 +9,7 @@ namespace {
 
 namespace math = group_norm_math;
 
-// Four rows of `columns` values, kept by each thread between samples and calls.
+// Returns four rows of `columns` values, kept by each thread between samples and calls.
 template <class Value>
 Value* thread_scratch(std::int64_t columns) {
   thread_local std::vector<Value> scratch;
@@ -60,7 +60,7 @@ void forward_sample(const GroupNormForward<T>& p, std::int64_t s) {
   }
 }
 
-// The sample's shares of dgamma and dbeta, [2, columns], and its dx.
+// Adds the sample's shares of dgamma and dbeta to `own`, [2, columns], and puts its dx.
 template <class T>
 void backward_sample(const GroupNormBackward<T>& p, std::int64_t s, compute_t<T>* own) {
   using Value = compute_t<T>;

@@ -14,8 +14,8 @@ struct Block {
   std::int64_t s = blockIdx.x / unsigned(p.groups), g = blockIdx.x % unsigned(p.groups);  // no more than blocks
   std::int64_t channels = p.columns / p.groups, width = channels / N;
 
-  // body(i, c) for each pack that falls to this thread, from element i and channel c on: number threadIdx.x of the
-  // block's, and each blockDim.x further. To divide each number by the width would cost more than what is done with it.
+  // Calls body(i, c) for each pack of this thread, from element i and channel c on: number threadIdx.x of the block's,
+  // and each blockDim.x further. To divide each number by the width would cost more than what is done with it.
   template <class Body>
   __device__ void packs(const Body& body) const {
     if (width == 0) return;
@@ -101,7 +101,7 @@ __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   });
 }
 
-// One block per strip of columns and part of the rows. A thread keeps its columns, which lie in one group.
+// Runs in one block per strip of columns and part of the rows. A thread keeps its columns, which lie in one group.
 template <class T, int N>
 __global__ void __launch_bounds__(kMatrixThreads) sums_kernel(ColumnSumParts<GroupNormBackward<T>> p) {
   using Value = compute_t<T>;

@@ -11,7 +11,7 @@ template <class T>
 FOLDGRAD_HD T squared_deviation(T x, T mu) {
   return (x - mu) * (x - mu);  // [GN-1]
 }
-// weight = 1/m, 0 for a sample without rows.
+// Takes as weight 1/m, or 0 for a sample without rows.
 template <class T>
 FOLDGRAD_HD T rstd(T squares, T weight, T eps) {
   return weight > 0 ? T(1) / std::sqrt(squares * weight + eps) : T(0);  // [GN-2]
@@ -28,7 +28,7 @@ template <class T>
 FOLDGRAD_HD T dx(T h, T xhat, T rstd, T sum_h, T sum_h_xhat, T weight) {
   return rstd * (h - weight * (sum_h + xhat * sum_h_xhat));  // [GN-4]
 }
-// A row's share.
+// Returns a row's share.
 template <class T>
 FOLDGRAD_HD T dgamma(T dy, T xhat) {
   return dy * xhat;  // [GN-5]
@@ -42,7 +42,7 @@ struct GroupNormShape {
 
   FOLDGRAD_HD std::int64_t begin(std::int64_t s) const { return offsets ? offsets[s] : s; }
   FOLDGRAD_HD std::int64_t end(std::int64_t s) const { return offsets ? offsets[s + 1] : s + 1; }
-  // 1/m, 0 for a sample without rows.
+  // Returns 1/m, 0 for a sample without rows.
   template <class Value>
   FOLDGRAD_HD Value weight(std::int64_t s) const {
     const std::int64_t m = (end(s) - begin(s)) * (columns / groups);

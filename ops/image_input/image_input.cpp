@@ -14,7 +14,7 @@ void image_input_cpu(const ImageInput<T>& p) {
 
 namespace {
 
-// Never on the tape, as no u8 tensor wants a gradient.
+// A node that is never on the tape, as no u8 tensor wants a gradient.
 struct ImageInputNode {
   const char* name() const { return "image_input"; }
   void backward(NodeGrads&) {}

@@ -28,7 +28,7 @@ struct LayerNormForward {
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const {
     row.mu = sums[0] / Value(columns);  // [LN-1]
   }
-  // A second pass: E[x^2] - E[x]^2 would lose all digits of rows far from zero.
+  // Takes a second pass: E[x^2] - E[x]^2 would lose all digits of rows far from zero.
   FOLDGRAD_HD void reduce(Step<1>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
     const Value deviation = Value(x[i]) - row.mu;
     sums[0] += deviation * deviation;  // [LN-1]

@@ -3,7 +3,7 @@
 //
 //   y = f(x W^T + b)          or, with add > 0,          y = add y + x W^T + b
 //
-// By oneDNN for f32 and bf16; otherwise, and where that is absent, by gemm() and a pass over its result.
+// Computed by oneDNN for f32 and bf16; otherwise, and where that is absent, by gemm() and a pass over its result.
 #pragma once
 #include <compare>
 #include <functional>
@@ -25,12 +25,12 @@ struct PackedLinearOptions {
 // One layer. x: [rows, k], y: [rows, n], dense and apart from each other. May be called by several threads at once.
 using PackedLinear = std::function<void(std::int64_t rows, const void* x, void* y)>;
 
-// weight: [n, k], bias: [n] or undefined, on the CPU, of any floating dtype. Both are copied.
+// Copies weight, [n, k], and bias, [n] or undefined, both on the CPU and of any floating dtype.
 PackedLinear packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
 
-// The two forms. Null where oneDNN does not do it.
+// Makes one of the two forms. Returns null where oneDNN does not do it.
 PackedLinear onednn_packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
-// For every dtype, with gemm().
+// Makes the other one, for every dtype, with gemm().
 PackedLinear plain_packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
 
 }  // namespace foldgrad

@@ -29,7 +29,7 @@ constexpr PostOp kPostOps[] = {{Activation::relu, dnnl::algorithm::eltwise_relu,
                                {Activation::gelu, dnnl::algorithm::eltwise_gelu_erf, 0},
                                {Activation::gelu_tanh, dnnl::algorithm::eltwise_gelu_tanh, 0}};
 
-// Null where there is none.
+// Returns null where there is none.
 const PostOp* post_op_of(Activation f) {
   const auto* found =
       std::find_if(std::begin(kPostOps), std::end(kPostOps), [&](const PostOp& op) { return op.activation == f; });
@@ -62,14 +62,14 @@ dnnl::matmul::primitive_desc describe(const Sizes& s, std::int64_t rows, const M
   return {wanted, attributes_of(s.options), onednn_engine(), true};
 }
 
-// The order of weights depends on n, k and the dtype only, so that one is good for any number of rows.
+// Returns the order of weights. It depends on n, k and the dtype only, so that one is good for any number of rows.
 Memory::desc packed_order(const Sizes& s) {
   const Memory::desc any({s.k, s.n}, type_of(s.options.in), Memory::format_tag::any);
   const auto chosen = describe(s, /*rows=*/64, any);
   return chosen ? chosen.weights_desc() : Memory::desc();
 }
 
-// The product for so many rows, which layers of the same sizes share.
+// Returns the product for so many rows, which layers of the same sizes share.
 OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::desc& packed) {
   thread_local OnednnCache<OnednnPrimitive, 6, 4096> products;
   const PackedLinearOptions& o = s.options;

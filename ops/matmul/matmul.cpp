@@ -38,7 +38,7 @@ struct MatmulNode {
 
   const char* name() const { return "matmul"; }
 
-  // The gradient of a transposed operand is the transpose of [MM-2] or [MM-3], which turns the product around.
+  // Turns the product around for a transposed operand, whose gradient is the transpose of [MM-2] or [MM-3].
   void backward(NodeGrads& grads) {
     const Tensor& dc = grads.dy();
     const auto [da, mode_a] = grads.place(0);

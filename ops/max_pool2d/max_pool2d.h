@@ -8,7 +8,7 @@
 //   [POOL-2]  dx_bhgc = sum of dy_bijc over the i, j whose maximum is that x, in the order of (i, j)
 //
 //   x: [B, H, W, C]; y: [B, Ho, Wo, C]; K: kernel; s: stride; p: padding. Padding holds nothing, so it is never the
-//   maximum. Saved: which place of the kernel the maximum has, v K + w, as u8 [B, Ho, Wo, C].
+//   maximum. Saved: the place of the maximum in the kernel, v K + w, as u8 [B, Ho, Wo, C].
 //   In PyTorch: torch.nn.functional.max_pool2d, channels_last; there the last of several NaN gets the gradient.
 #pragma once
 #include "engine/tape.h"

@@ -11,12 +11,12 @@ struct MaxPool2dSizes {
   std::int64_t batch, channels;
   int height, width, out_height, out_width, kernel, stride, padding;
 
-  // The kernel's rows that hit the image at place i; its columns likewise.
+  // Returns the kernel's rows that hit the image at place i; its columns likewise.
   FOLDGRAD_HD Range hits(int i, int image) const {
     const int first = i * stride - padding, rest = image - first;
     return {first < 0 ? -first : 0, rest < kernel ? rest : kernel};
   }
-  // The places that see row h of the image, of `places` in all; those of a column likewise.
+  // Returns the places that see row h of the image, of `places` in all; those of a column likewise.
   FOLDGRAD_HD Range seen_from(int h, int places) const {
     const int before = h + padding - kernel + 1, end = (h + padding) / stride + 1;
     return {before > 0 ? (before + stride - 1) / stride : 0, end < places ? end : places};

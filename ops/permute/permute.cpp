@@ -16,7 +16,7 @@ struct Axis {
   std::int64_t size, x, y;
 };
 
-// The axes of y, outermost first, without those of size 1, and as one where neighbours are neighbours in x too.
+// Returns the axes of y, outermost first, without those of size 1, and as one where neighbours are neighbours in x too.
 std::vector<Axis> merged_axes(const Shape& x, const std::vector<int>& axes) {
   std::vector<Axis> merged;
   std::int64_t y_stride = x.elements();

@@ -19,8 +19,8 @@ void copy_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::int64_
   }
 }
 
-// Through the first-level cache: read along x's neighbours, written along y's. Whole tiles pass constants for height
-// and width, from which the compiler unrolls.
+// Goes through the first-level cache: reads along x's neighbours, writes along y's. Whole tiles pass constants for
+// height and width, from which the compiler unrolls.
 template <class T>
 inline __attribute__((always_inline)) void transpose_tile(const GradOut<T>& y, std::int64_t row_y, const T* x,
                                                           std::int64_t column_x, std::int64_t height,
@@ -50,7 +50,7 @@ void transpose_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::i
 
 }  // namespace
 
-// In parts of some rows and columns of a matrix.
+// Works in parts of some rows and columns of a matrix.
 template <class T>
 void permute_cpu(const Permute<T>& p) {
   if (p.columns == 0) return;

@@ -18,7 +18,7 @@ struct Permute {
   std::int64_t matrices = 1, rows, columns;
   std::int64_t row_x, row_y, column_x;  // strides; column_y is 1
 
-  // Where matrix m starts in x and in y. The kernel counts in 32 bits, which are quicker to divide.
+  // Finds where matrix m starts in x and in y. The kernel counts in 32 bits, which are quicker to divide.
   template <class Index>
   FOLDGRAD_HD void start(Index m, std::int64_t& in_x, std::int64_t& in_y) const {
     in_x = in_y = 0;

@@ -18,10 +18,10 @@
 
 namespace foldgrad {
 
-// [POS-1], made once per model. Throws std::invalid_argument for negative sizes or another dtype.
+// Makes [POS-1], once per model. Throws std::invalid_argument for negative sizes or another dtype.
 Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, Device device = Device::cpu);
 
-// The table is a constant. places: i64 [N], on the CPU, as Segments::places() has them.
+// Takes the table as a constant. places: i64 [N], on the CPU, as Segments::places() has them.
 // Throws std::invalid_argument unless the table is [., C] of x's dtype and device and has a row for every place.
 Var sinusoidal_positions(const Var& x, const Tensor& places, const Tensor& table, bool zero_padding = false);
 

@@ -38,13 +38,13 @@ struct PowerNormState {
   Tensor iters;        // i64 []: training forwards so far
   Tensor skips;        // i64 []: those of them without a real position
 
-  // dtype f32, or f64 for f64 activations.
+  // Returns the initial state; dtype f32, or f64 for f64 activations.
   static PowerNormState create(std::int64_t channels, DType dtype, Device device = Device::cpu);
   NamedTensors named() const;  // by the names above
 };
 
-// FORWARD AND BACKWARD WRITE `state` when training: forward phi and the counters, backward nu_ema. Not training, phi is
-// used as a constant, nothing is written, and gradients are exact.
+// Normalizes x. FORWARD AND BACKWARD WRITE `state` when training: forward phi and the counters, backward nu_ema. When
+// not training, phi is used as a constant, nothing is written, and gradients are exact.
 //
 // x: [..., C]; gamma, beta: [C]; counted: n, by default all positions; communicator: as channel_norm's.
 // Throws std::invalid_argument for operands or state that don't fit x, and for options out of range.
@@ -52,10 +52,10 @@ Var power_norm(const Var& x, const Var& gamma, const Var& beta, const PowerNormS
                const PowerNormOptions& options, bool training, std::optional<std::int64_t> counted = {},
                Communicator* communicator = nullptr);
 
-// Made of reshape and rms_norm, whose gradient is exact. Throws std::invalid_argument unless `groups` divides C.
+// Uses reshape and rms_norm, whose gradient is exact. Throws std::invalid_argument unless `groups` divides C.
 Var group_rms(const Var& x, std::int64_t groups, double eps = 1e-5);
 
-// The inference form.  [CN-4]
+// Returns the inference form.  [CN-4]
 AffineMap power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,
                             const PowerNormOptions& options);
 

@@ -1,5 +1,5 @@
-// The term that regularized batch normalization adds to the loss of a layer: how far the statistics of the batch are
-// from the running ones, which count as constants.
+// The term that regularized batch normalization adds to the loss of a layer: the distance of the statistics of the
+// batch from the running ones, which count as constants.
 //
 //   [RBN-2]  L = lm sum_c (m_c - run_mean_c)^2 + lv sum_c |v_c - run_var_c|
 //   [RBN-3]  dx_i = dL (2 lm (m - run_mean) + 2 lv sign(v - run_var) (x_i - m)) / n
@@ -13,8 +13,8 @@
 
 namespace foldgrad {
 
-// With a communicator m and v are those of the rows of all ranks: each has the same L, and dx of its own rows.
-// Without any row L is 0. Throws std::invalid_argument for a state without mean or one that does not fit x.
+// Returns L, 0 without any row. With a communicator m and v are those of the rows of all ranks: each has the same L,
+// and dx of its own rows. Throws std::invalid_argument for a state without mean or one that does not fit x.
 Var rbn_penalty(const Var& x, const ChannelNormState& state, double mean_weight, double variance_weight,
                 Communicator* communicator = nullptr);
 

@@ -18,11 +18,11 @@ struct SumForward {
     const std::int64_t parts = (n + kPartElements - 1) / kPartElements;
     return parts < kMaxParts ? parts : kMaxParts;
   }
-  // At a multiple of kPack, so that all parts are whole packs but the last.
+  // Returns a multiple of kPack, so that all parts are whole packs but the last.
   FOLDGRAD_HD std::int64_t begin(std::int64_t part) const {
     return part == parts ? n : part * n / parts / kPack * kPack;
   }
-  // The partial sums are there.
+  // Adds up the partial sums, which must be there.
   FOLDGRAD_HD void finish() const {
     Value sum = 0;
     for (std::int64_t part = 0; part < parts; ++part) sum += partials[part];

@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// One size may be -1, for what remains. Throws std::invalid_argument unless the sizes describe x's elements.
+// Finds one size from the others if it is -1. Throws std::invalid_argument unless the sizes describe x's elements.
 Var reshape(const Var& x, const std::vector<std::int64_t>& sizes);
 
 }  // namespace foldgrad

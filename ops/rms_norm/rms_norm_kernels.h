@@ -60,7 +60,7 @@ struct RmsNormBackward {
   const Value *rrms, *weight;  // [rows]
   std::int64_t rows, columns, k;
 
-  // `along` is w until it is multiplied by the sum.
+  // Returns w as `along` until it is multiplied by the sum.
   FOLDGRAD_HD Row row(std::int64_t r) const { return {rrms[r], weight[r]}; }
   FOLDGRAD_HD Value xhat(const Row& row, std::int64_t i) const { return Value(x[i]) * row.rrms; }
   FOLDGRAD_HD void reduce(Step<0>, const Row& row, std::int64_t i, std::int64_t c, Value (&sums)[1]) const {

@@ -14,10 +14,10 @@ namespace foldgrad {
 class Segments {
  public:
   Segments() : Segments(std::vector<std::int64_t>()) {}
-  // Without rooms, each is as large as its length. Throws std::invalid_argument unless there are as many rooms as
-  // lengths and 0 <= length <= room for each.
+  // Makes each room as large as its length if none are given. Throws std::invalid_argument unless there are as many
+  // rooms as lengths and 0 <= length <= room for each.
   explicit Segments(const std::vector<std::int64_t>& lengths, const std::vector<std::int64_t>& rooms = {});
-  // `count` segments of `length` tokens.
+  // Returns `count` segments of `length` tokens.
   static Segments equal(std::int64_t count, std::int64_t length);
   // Returns these segments with their place in the batch, of which each rank has a part, in the order of ranks. Null:
   // they are the whole batch.
@@ -28,10 +28,10 @@ class Segments {
   std::int64_t tokens() const { return tokens_; }
   std::int64_t longest() const { return longest_; }  // the largest room
   std::int64_t equal_length() const;                 // of all segments, without surplus rows; -1: they differ
-  // Rows and segments of the batch before these.
+  // Return how many rows and segments of the batch come before these.
   std::int64_t first_row() const { return first_row_; }
   std::int64_t first_segment() const { return first_segment_; }
-  // s: in [0, count()], and [0, count()).
+  // Take s in [0, count()); offset() takes count(), too.
   std::int64_t offset(std::int64_t s) const { return host_offsets_.data<std::int64_t>()[s]; }
   std::int64_t length(std::int64_t s) const { return host_lengths_.data<std::int64_t>()[s]; }
   std::int64_t room(std::int64_t s) const { return offset(s + 1) - offset(s); }
@@ -42,9 +42,9 @@ class Segments {
   const Tensor& lengths() const { return lengths_; }
   Segments to(Device device) const;
 
-  // On the CPU: i64 [rows], the place of each row in its segment, counted from 0, or -1 for a surplus row.
+  // Returns the place of each row in its segment, counted from 0, or -1 for a surplus row: i64 [rows], on the CPU.
   Tensor places() const;
-  // On the CPU: i64 [tokens], the rows that are tokens.
+  // Returns the rows that are tokens: i64 [tokens], on the CPU.
   Tensor token_rows() const;
 
  private:

@@ -20,7 +20,7 @@ T largest(const T* x, std::int64_t n) {
   return top;
 }
 
-// `top`: the largest of the row.
+// Returns l of a row. `top`: its largest.
 template <class T>
 double log_sum_exp(const T* x, std::int64_t n, T top) {
   T sum = 0;
@@ -29,7 +29,7 @@ double log_sum_exp(const T* x, std::int64_t n, T top) {
   return double(top) + std::log(double(sum));  // [TOP-2]
 }
 
-// A lower bound for the k largest, since that many blocks have a maximum that reaches it.
+// Returns a lower bound for the k largest: that many blocks have a maximum that reaches it.
 template <class T>
 T bound_of(std::vector<T> tops, std::int64_t k) {
   const bool nan = std::ranges::any_of(tops, [](T top) { return std::isnan(top); });

@@ -20,7 +20,7 @@ struct Entry {
   T value;
   std::int64_t index;
 
-  // [TOP-1] Whether *this stands before the other. NaN stands nowhere.
+  // Returns true if *this stands before the other. NaN stands nowhere. [TOP-1]
   FOLDGRAD_HD bool before(const Entry& other) const {
     if (index < 0 || other.index < 0) return index >= 0;
     return value > other.value || (value == other.value && index < other.index);

@@ -12,7 +12,7 @@ void check_3_axes(const char* op, const Tensor& x) {
   FOLDGRAD_CHECK(x.shape().rank() == 3, "{}: x must have 3 axes, got {}", op, x.shape());
 }
 
-// w: undefined for a mean.
+// Returns y. w: undefined for a mean.
 Tensor pool(const char* op, const Tensor& x, const Tensor& w) {
   const std::int64_t steps = x.shape()[1];
   const Tensor y = Tensor::empty({x.shape()[0], x.shape()[2]}, x.dtype(), x.device());
@@ -31,7 +31,7 @@ Tensor pool(const char* op, const Tensor& x, const Tensor& w) {
   return y;
 }
 
-// shape: of x; x and w: undefined for a mean, which needs neither.
+// Puts dx and dw. shape: of x; x and w: undefined for a mean, which needs neither.
 void pool_backward(const char* op, NodeGrads& grads, const Shape& shape, const Tensor& x, const Tensor& w) {
   dispatch_floating(op, grads.dy().dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // columns whose sums stay in registers
 
-// Columns [first, first + width), at most kChunk of them, of y_b.
+// Computes columns [first, first + width), at most kChunk of them, of y_b.
 template <class T>
 void pool(const WeightedPoolForward<T>& p, std::int64_t b, std::int64_t first, std::int64_t width) {
   using Value = compute_t<T>;

@@ -26,12 +26,12 @@ struct Pool {
   }
 };
 
-// One block per row of [batch * steps], in packs of N.
+// Runs in one block per row of [batch * steps], in packs of N.
 template <class T, int N>
 __global__ void backward_kernel(WeightedPoolBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();                                 // one per warp
-  const std::int64_t row = blockIdx.x, b = blockIdx.x / unsigned(p.steps);  // there may be more blocks than rows
+  const std::int64_t row = blockIdx.x, b = blockIdx.x / unsigned(p.steps);  // no more steps than blocks
   const T* dy = p.dy + b * p.columns;
   const std::int64_t step = std::int64_t(blockDim.x) * N;
   if (p.dw) {

@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Also of means: without weights they are all 1, and the sum is multiplied by `factor`, which is 1 with weights.
+// The forward pass, also of means: without weights all are 1, and the sum is multiplied by `factor`, 1 with weights.
 template <class T>
 struct WeightedPoolForward {
   using Value = compute_t<T>;
@@ -25,7 +25,7 @@ struct WeightedPoolBackward {
   Value factor;
   std::int64_t batch, steps, columns;
 
-  // Gradients of one element; row counts through [batch * steps].
+  // Return gradients of one element; row counts through [batch * steps].
   FOLDGRAD_HD Value dx_of(std::int64_t row, T dy_bc) const {
     return (w ? Value(w[row]) : factor) * Value(dy_bc);  // [WP-2] [RED-4]
   }

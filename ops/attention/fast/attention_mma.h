@@ -34,10 +34,10 @@ __device__ inline int row_of(int a) { return lane() / 4 + 8 * a; }
 __device__ inline int column_of(int c) { return lane() % 4 * 2 + c; }
 __device__ inline int least(int a, int b) { return a < b ? a : b; }
 __device__ inline int blocks_of(std::int64_t n, int rows) { return int((n + rows - 1) / rows); }
-// Rows of the fragments that n rows need.
+// Returns the rows of the fragments that n rows need.
 __device__ inline int whole_fragments(int n) { return (n + kWarpRows - 1) / kWarpRows * kWarpRows; }
 
-// 2^x to 2^-22 of it.
+// Returns 2^x, to 2^-22 of it.
 __device__ __forceinline__ float fast_exp2(float x) {
 #ifdef __CUDACC__
   float power;
@@ -76,10 +76,10 @@ struct Tile {
   __device__ void load(const bf16* from, std::int64_t stride, int count) const {
     load(from, stride, count, whole_fragments(count));
   }
-  // The 16 rows from `row` on and the two chunks from `c` on, as the addresses that ldmatrix takes from the lanes: for
-  // an A, or transposed a pair of B.
+  // Returns the 16 rows from `row` on and the two chunks from `c` on, as the addresses that ldmatrix takes from the
+  // lanes: for an A, or transposed a pair of B.
   __device__ const bf16* rows_first(int row, int c) const { return chunk(row + lane() % 16, c + lane() / 16); }
-  // For a pair of B whose columns are the rows here, or transposed an A.
+  // Returns those for a pair of B whose columns are the rows here, or transposed an A.
   __device__ const bf16* columns_first(int row, int c) const {
     return chunk(row + lane() / 16 * 8 + lane() % 8, c + lane() / 8 % 2);
   }
@@ -168,7 +168,7 @@ struct RowBits {
 
 __device__ inline std::uint32_t first_bits(int n) { return n <= 0 ? 0 : n >= 32 ? 0xffffffffu : (1u << n) - 1; }
 
-// Which of 64 keys, from j0 on, the two rows of a lane see, in the 16 queries from i0 on.
+// Finds which of 64 keys, from j0 on, the two rows of a lane see, in the 16 queries from i0 on.
 __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, int i0, int j0) {
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) {
@@ -178,8 +178,8 @@ __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, in
   }
 }
 
-// Bit k is set if element + k is kept, for 8 kBlocks of them: 8 neighbours to a block of random numbers, and one
-// block more where the first does not begin one.
+// Sets bit k of the result if element + k is kept, for 8 kBlocks of them: 8 neighbours to a block of random numbers,
+// and one block more where the first does not begin one.
 template <int kBlocks>
 __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t element) {
   const int skipped = int(element % 8), blocks = skipped ? kBlocks + 1 : kBlocks;
@@ -194,7 +194,7 @@ __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t elemen
   return std::uint32_t(bits >> skipped);
 }
 
-// Which of the same keys the two rows keep. Each lane makes half a row.
+// Finds which of the same keys the two rows keep. Each lane makes half a row.
 __device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, const AttentionHead& at, int i0, int j0) {
   const std::uint64_t element = at.random_element(i0 + lane() / 2) + std::uint64_t(j0 + lane() % 2 * 32);
   const std::uint32_t mine = s.drop_below == 0 ? 0xffffffffu : keep_bits<4>(s, element);
@@ -205,7 +205,7 @@ __device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, co
   }
 }
 
-// Two neighbours in shared memory at once.
+// Stores two neighbours in shared memory at once.
 __device__ __forceinline__ void store_pair(bf16* to, float lower, float upper) {
 #ifdef __CUDACC__
   *reinterpret_cast<std::uint32_t*>(to) = pack_bf16(lower, upper);
@@ -225,8 +225,8 @@ __device__ __forceinline__ void exchange(float& first, float& second, int distan
     second = got;
 }
 
-// put(row, column, values, wanted) of 8 neighbours, for the first `rows` rows, in 16 bytes where that is stored. The
-// quad of a row has two numbers each of four fragments; afterwards each lane has the eight of one.
+// Calls put(row, column, values, wanted) for 8 neighbours at a time, to be stored in 16 bytes; wanted in the first
+// `rows` rows. The quad of a row has two numbers each of four fragments; afterwards each lane has the eight of one.
 template <int kFragments, class Put>
 __device__ void for_packs(const FragmentC (&sums)[kFragments], int rows, const Put& put) {
   FOLDGRAD_UNROLL
@@ -258,7 +258,7 @@ __device__ inline Pack<bf16, 8> rounded(const Pack<float, 8>& values) {
   return pack;
 }
 
-// f with the width as a constant.
+// Calls f with the width as a constant.
 template <class F>
 void with_width(std::int64_t width, const F& f) {
   if (width == 32) return f(std::integral_constant<int, 32>());
@@ -266,7 +266,7 @@ void with_width(std::int64_t width, const F& f) {
   f(std::integral_constant<int, 128>());
 }
 
-// Tiles of which one is computed on while the next is on its way.
+// Returns the number of tiles of which one is computed on while the next is on its way.
 inline int stages_for(std::int64_t tiles, int most) { return int(tiles < most ? tiles : most); }
 
 // The kernels whose blocks own queries of one head, 16 for each warp, and go through tiles of its keys. Not tuned.
@@ -274,7 +274,8 @@ constexpr int kQueryWarps = 4;  // at most
 constexpr int kKeys = 64;       // of a tile
 constexpr int kKeyStages = 2;
 
-// `name` and `kernel` as for launch(); row_tiles: tiles in shared memory that have the rows of a block's queries.
+// Launches such a kernel. `name` and `kernel` as for launch(); row_tiles: tiles in shared memory that have the rows of
+// a block's queries.
 template <int kWidth, class P>
 void launch_over_queries(const char* name, void (*kernel)(P), int row_tiles, const P& p) {
   const AttentionShape& s = p.shape;

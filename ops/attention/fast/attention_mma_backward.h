@@ -13,7 +13,7 @@ namespace attention_mma {
 template <int kWidth>
 constexpr int kDeltas = kWarp * 8 / kWidth;
 
-// One warp: delta of queries first, first + stride, ... below `end`, kDeltas neighbours each.
+// Writes delta of queries first, first + stride, ... below `end`, kDeltas neighbours each. Runs in one warp.
 template <int kWidth>
 __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHead& at, int first, int end,
                              int stride) {
@@ -35,7 +35,7 @@ __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHe
 struct Row {
   float L, delta;  // L in powers of 2
 };
-// Past the last query every p is 0.
+// Returns the data of query i; past the last query those with which every p is 0.
 __device__ inline Row row_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i) {
   if (i >= at.queries) return {-attention_math::kHidden<float>, 0.0f};
   return {p.L[at.L() + i] * kLog2e, p.delta[at.L() + i]};
@@ -51,7 +51,7 @@ __device__ inline Entry entry(const AttentionShape& s, const Row& row, float q_d
   return {kept ? probability : 0.0f, seen ? attention_math::ds(probability, z_dy_dot_v, row.delta) : 0.0f};
 }
 
-// The gradient of up to 16 rows of which the first element is number `first` of the operand.
+// Puts the gradient of up to 16 rows of which the first element is number `first` of the operand.
 template <int kFragments>
 __device__ void put_rows(const GradOut<bf16>& out, const FragmentC (&sums)[kFragments], std::int64_t first,
                          std::int64_t stride, int rows, float factor) {

@@ -22,18 +22,18 @@ struct Gradients {
   FragmentC dk[kWidth / 8], dv[kWidth / 8];
 };
 
-// The first query that sees key j.
+// Returns the first query that sees key j.
 __device__ inline int first_query(const AttentionHead& at, int j) {
   if (j >= at.keys) return kNever;
   return at.causal ? j - (at.key_rows - at.queries) : 0;
 }
 
-// A lane's data on query `lane` of 32, for the others to read: which of 16 keys are kept, a bit each, and more.
-// `element` is that of query 0 and the first key.
+// A lane's data on query `lane` of 32, for the others to read: the 16 keys that are kept, a bit each, and more.
 struct Query {
   std::uint32_t kept;
   Row row;
 };
+// Returns those on query i. `element` is that of query 0 and the first key.
 __device__ inline Query query_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i,
                                  std::uint64_t element) {
   const AttentionShape& s = p.shape;
@@ -45,8 +45,8 @@ __device__ inline Query ask(const Query& mine, int lane) {
           {__shfl_sync(0xffffffffu, mine.row.L, lane), __shfl_sync(0xffffffffu, mine.row.delta, lane)}};
 }
 
-// From q . k and dy . v, in their places: z p and ds. Rows are the keys whose first queries are given, columns the
-// queries from i0 on.
+// Turns q . k and dy . v, in their places, into z p and ds. Rows are the keys whose first queries are given, columns
+// the queries from i0 on.
 template <int kFragments>
 __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, int j0,
                             const int (&first)[2], FragmentC (&q_dot_k)[kFragments],
@@ -73,7 +73,7 @@ __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHea
   }
 }
 
-// ds of a warp's keys, as rows of a tile that all warps read.
+// Stores ds of a warp's keys as rows of a tile that all warps read.
 template <int kQueries>
 __device__ void store_ds(const Tile<kQueries>& tile, int row, const FragmentC (&ds)[kQueries / 8]) {
   FOLDGRAD_UNROLL
@@ -84,7 +84,7 @@ __device__ void store_ds(const Tile<kQueries>& tile, int row, const FragmentC (&
   }
 }
 
-// dq of a tile of queries, from ds of all keys: 16 queries and 32 columns at a time.
+// Puts dq of a tile of queries, from ds of all keys: 16 queries and 32 columns at a time.
 template <int kWidth, int kQueries>
 __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, const Tile<kQueries>& ds,
                        const Tile<kWidth>& k) {
@@ -103,7 +103,7 @@ __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at
   }
 }
 
-// One block per head and 16 keys for each of its warps, which go through the queries together.
+// Runs in one block per head and 16 keys for each of its warps, which go through the queries together.
 template <int kWidth, bool kShort>
 __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
     backward_kv_kernel(AttentionBackward<bf16> p) {
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   if (p.dv) put_rows(p.dv, sums.dv, at_row, s.k_row, left, float(s.keep_factor));
 }
 
-// dk and dv; kShort: with dq, for queries and keys that one block can hold.
+// Computes dk and dv; kShort: with dq, for queries and keys that one block can hold.
 template <bool kShort>
 void backward_kv(const AttentionBackward<bf16>& p) {
   const AttentionShape& s = p.shape;
@@ -172,8 +172,8 @@ void backward_kv(const AttentionBackward<bf16>& p) {
 
 }  // namespace
 
-// No atomic additions: one kernel where a block can hold all keys of a head, and otherwise one per queries and one per
-// keys, each with all scores. The same bits on every run.
+// Makes no atomic additions: launches one kernel where a block can hold all queries and keys of a head, and otherwise
+// one for queries and one for keys, each with all scores. The bits are the same on every run.
 void attention_mma_cuda(const AttentionBackward<bf16>& p) {
   constexpr int kShortest = Sizes<128, true>::kMaxWarps * kWarpRows;
   if (p.shape.longest_queries <= kShortest && p.shape.longest_keys <= kShortest) return backward_kv<true>(p);

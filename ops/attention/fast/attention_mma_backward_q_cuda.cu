@@ -8,7 +8,7 @@ using namespace attention_mma;
 
 constexpr int kFragments = kKeys / 8;
 
-// From q . k and dy . v of row a, in place of the latter: ds.
+// Turns q . k and dy . v of row a into ds, in place of the latter.
 __device__ void take_scores(const FragmentC (&q_dot_k)[kFragments], FragmentC (&dy_dot_v)[kFragments], int a,
                             const AttentionShape& s, const Row& row, const RowBits& seen, const RowBits& kept) {
   FOLDGRAD_UNROLL
@@ -40,7 +40,7 @@ __device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead&
   add_weighted_rows(dq, dy_dot_v, k, columns);  // [ATT-6]
 }
 
-// One block per head and 16 queries for each of its warps, which go through the keys together.
+// Runs in one block per head and 16 queries for each of its warps, which go through the keys together.
 template <int kWidth>
 __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(AttentionBackward<bf16> p) {
   const AttentionShape& s = p.shape;

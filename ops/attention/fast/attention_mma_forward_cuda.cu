@@ -17,7 +17,7 @@ struct Running {
   FragmentC y[kWidth / 8];
 };
 
-// Scores of row a become probabilities relative to the largest score so far, where they are kept.
+// Turns scores of row a into probabilities relative to the largest score so far, where they are kept.
 template <int kWidth>
 __device__ void take_scores(FragmentC (&scores)[kFragments], int a, float scale, const RowBits& seen,
                             const RowBits& kept, Running<kWidth>& running) {
@@ -92,7 +92,7 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
   for_packs(running.y, least(at.queries - i0, kWarpRows), store);
 }
 
-// One block per head and 16 queries for each of its warps, which go through the keys together.
+// Runs in one block per head and 16 queries for each of its warps, which go through the keys together.
 template <int kWidth>
 __global__ void __launch_bounds__(kQueryWarps* kWarp) forward_kernel(AttentionForward<bf16> p) {
   const AttentionShape& s = p.shape;

@@ -1,5 +1,5 @@
 // SentencePiece (Kudo, Richardson 2018): words cut into pieces by a model that is learned from raw text. The library is
-// optional; without it (option FOLDGRAD_SENTENCEPIECE) everything here throws std::runtime_error that says so.
+// optional; without it (option FOLDGRAD_SENTENCEPIECE) the class throws std::runtime_error that says so.
 #pragma once
 #include <cstdint>
 #include <memory>
