@@ -42,7 +42,7 @@ void add_image_input(Benches& b) {
 
 namespace {
 
-// 3 x 3 kernels that keep the size of the image.
+// Convolves with 3 x 3 kernels that keep the size of the image.
 Var convolve(const Var& x, const Var& weight, std::optional<Activation> activation = {}) {
   return conv2d_channels_last(x, weight, {.padding = 1, .activation = activation});
 }
@@ -61,7 +61,7 @@ void add_convolution(Benches& b) {
       [](const std::vector<Var>& v) { return convolve(v[0], v[1]); }, flops, 2 * flops);
 }
 
-// How a Compact Convolutional Transformer reads images of 32 x 32: nobody wants the images' gradient.
+// Adds the input layers of a Compact Convolutional Transformer for images of 32 x 32, whose gradient nobody wants.
 void add_stem(Benches& b) {
   const std::int64_t B = 2 * b.sizes.sentences;
   const Tensor images = b.values({B, 32, 32, 3});

@@ -43,7 +43,7 @@ Tensor random_source(const Task& task, std::int64_t vocabulary) {
   return Tensor::of({task.batch, task.length}, ids);
 }
 
-// Kept, since repetitions of all benchmarks may come in any order.
+// Keeps the models, since repetitions of all benchmarks may come in any order.
 const InferenceTransformer& model_of(const std::string& normalizer, DType dtype) {
   static std::map<std::string, std::unique_ptr<Model>> models;
   static std::map<std::pair<std::string, DType>, std::unique_ptr<InferenceTransformer>> all;

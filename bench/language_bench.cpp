@@ -21,7 +21,7 @@ GptConfig config_of(double dropout) {
   return config;
 }
 
-// Those of the products of one token; attention sees half of the context on average.
+// Counts the multiply-adds of one token's products; attention sees half of the context on average.
 double multiply_adds(const GptConfig& c) {
   const double d = double(c.width), m = double(c.ffn_width);
   return double(c.layers) * (4 * d * d + 2 * d * m + double(c.context) * d) + double(c.vocabulary) * d;

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The best of many runs: a limit is what the machine can do when nobody disturbs it.
+// Returns the best of many runs: a limit is what the machine can do when nobody disturbs it.
 template <class Body>
 double fastest_seconds(const Body& body) {
   double best = 1e9;

@@ -35,7 +35,7 @@ Tensor random_ids(Shape shape, std::int64_t least, std::int64_t end) {
   return ids;
 }
 
-// A normalizer reads x and writes y; backward it reads x and dy and writes dx.
+// Reports the traffic: a normalizer reads x and writes y; backward it reads x and dy and writes dx.
 void report(benchmark::State& state, double normalized, DType dtype, bool training) {
   const double bytes = normalized * double(size_of(dtype)) * (training ? 5 : 2);
   state.counters["traffic_ms"] = 1e3 * bytes / copy_rate();
@@ -90,7 +90,7 @@ Workload images(const std::string& normalizer, std::int64_t batch) {
   return {std::make_unique<ImageModelOfFamily>(config, /*seed=*/1), std::move(inputs), double(batch * config.tokens())};
 }
 
-// One sequence, as Dynamic Tanh was timed, of a smaller model.
+// Makes one sequence, as Dynamic Tanh was timed, for a smaller model.
 Workload decoder(const std::string& normalizer) {
   GptConfig config = config_of<GptConfig>(normalizer);
   config.vocabulary = 1000, config.width = 512, config.ffn_width = 2048, config.heads = 8, config.context = 2048;
@@ -141,7 +141,7 @@ void infer(benchmark::State& state, const std::function<Workload(const std::stri
   report(state, normalized(*workload.model, workload.rows), dtype, false);
 }
 
-// The encoder of transformer_iwslt_de_en on 32 sentences of 32 tokens, with packed weights.
+// Runs the encoder of transformer_iwslt_de_en on 32 sentences of 32 tokens, with packed weights.
 void encode(benchmark::State& state, const std::string& normalizer, DType dtype) {
   TransformerConfig config = config_of<TransformerConfig>(normalizer == "un_folded" ? "un" : normalizer);
   config.source_vocabulary = 8848, config.target_vocabulary = 6632, config.share_embeddings = "decoder";

@@ -66,7 +66,7 @@ void add_rows(Benches& b) {
       "softmax" + size, {b.values({R, C})}, [](const std::vector<Var>& v) { return softmax(v[0]); }, 2 * n, 3 * n);
 }
 
-// Statistics over all rows take a pass of their own in both directions: x is read twice, and backward dy too.
+// Adds a normalizer whose statistics take a pass over all rows both ways: x is read twice, and backward dy too.
 void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& options) {
   const std::int64_t R = b.sizes.rows, C = b.sizes.columns;
   const double n = double(R * C);
@@ -106,7 +106,7 @@ void add_linear(Benches& b, std::int64_t rows, std::int64_t in, std::int64_t out
       [](const std::vector<Var>& v) { return linear(v[0], v[1], v[2]); }, flops, 2 * flops);
 }
 
-// Forward: two products of [T, D] and [T, T] per head; backward: those and three more. A causal mask halves them.
+// Counts two products of [T, D] and [T, T] per head forward, those and three more backward. A causal mask halves them.
 void add_attention(Benches& b, std::int64_t B, std::int64_t T, int H, std::int64_t D, bool causal) {
   const double flops = 4. * double(B * T * T * H * D) * (causal ? 0.5 : 1);
   const Shape shape{B * T, H * D};

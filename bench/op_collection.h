@@ -30,22 +30,22 @@ struct OpBench {
   Work work;
 };
 
-// The operations to be measured, on one device. On a GPU in f32 and in bf16, and so large that no cache holds an
-// operand.
+// Returns the operations to be measured, on one device. On a GPU in f32 and in bf16, and so large that no cache holds
+// an operand.
 std::vector<OpBench> op_benches(Device device);
 
 // Computes y and its gradients where all memory at hand has been filled with NaN. Throws std::runtime_error if one of
 // their elements is not finite: then a kernel has not written it, and what is timed is not what it should be.
 void require_written(const OpBench& op);
 
-// How large operands are.
+// The sizes of operands.
 struct Sizes {
   std::int64_t rows, columns;  // of matrices
   std::int64_t sentences;      // and images, each of a size that does not change
   std::int64_t length;         // of sentences, for attention
 };
 
-// Collects operations to be measured, on one device, and draws their operands.
+// A collection of operations to be measured, on one device, which draws their operands.
 class Benches {
  public:
   const Sizes sizes;
@@ -55,7 +55,7 @@ class Benches {
   // Sets the type of the operands that follow.
   void use(DType dtype) { dtype_ = dtype; }
 
-  // f on these operands; see Work for what counts, here in elements.
+  // Adds f on these operands; see Work for what counts, here in elements.
   void memory_bound(const std::string& name, std::vector<Tensor> operands,
                     std::function<Var(const std::vector<Var>&)> f, double forward_elements, double backward_elements) {
     const double bytes = double(size_of(dtype_));
@@ -66,7 +66,7 @@ class Benches {
     add(name, std::move(operands), std::move(f), {0, 0, forward_flops, backward_flops});
   }
 
-  // Normal ones, which begin anew after a million: to draw all of a large tensor would take the longest.
+  // Draws normal ones, which begin anew after a million: to draw all of a large tensor would take the longest.
   Tensor values(Shape shape) {
     std::normal_distribution<float> normal;
     std::vector<float> drawn(std::min<std::int64_t>(shape.elements(), 1 << 20));
@@ -103,7 +103,7 @@ class Benches {
   std::mt19937 rng_{1};
 };
 
-// Operations of vision models (image_op_benches.cpp).
+// These add operations of vision models (image_op_benches.cpp).
 void add_images(Benches& b);  // limited by memory
 void add_image_input(Benches& b);
 void add_convolution(Benches& b);

@@ -16,7 +16,7 @@
 namespace foldgrad::bench {
 namespace {
 
-// Bytes per second of a copy that moves `bytes`, half of them read and half written. Measured once per size.
+// Returns the bytes per second of a copy that moves `bytes`, half read and half written. Measured once per size.
 double copy_limit(Device device, double bytes) {
   static std::map<std::size_t, double> known;
   const std::size_t size = std::max(std::size_t(bytes / 2), std::size_t(1) << 16) / 4096 * 4096;

@@ -22,7 +22,7 @@ struct Task {
   std::int64_t batch, length;  // of source and target
 };
 
-// transformer_iwslt_de_en with the joined vocabulary of IWSLT14 de-en, and the small model for Multi30k.
+// Returns transformer_iwslt_de_en with the joined vocabulary of IWSLT14 de-en, and the small model for Multi30k.
 std::vector<Task> tasks(Device device) {
   TransformerConfig iwslt, multi30k;
   iwslt.source_vocabulary = iwslt.target_vocabulary = 10152;

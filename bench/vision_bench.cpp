@@ -99,7 +99,7 @@ void infer(benchmark::State& state, const Task& task, const std::string& normali
   count(state, task, 2 * task.multiply_adds * double(task.batch), fma);
 }
 
-// A batch of 128, by one thread, as the one that makes the next batch while a step runs.
+// Makes batches of 128 on one thread, as is done for the next batch while a step runs.
 void augment_batch(benchmark::State& state, const std::vector<std::string>& names) {
   ImageBatches batches(shapes::sample(ImagePart::train, 1024, /*seed=*/1), counting(1024),
                        {.augmentation = augmentation(names)});

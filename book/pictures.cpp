@@ -17,7 +17,7 @@ struct Iteration {
   bool active, skipped;
 };
 
-// Rows of 8 channels whose size varies from one iteration to the next. At iteration `outlier` it is 5 times as large.
+// Normalizes rows of 8 channels whose size varies between iterations. At iteration `outlier` it is 5 times as large.
 std::vector<Iteration> history(int iterations, int warmup, bool filtration, int outlier) {
   tiny::Random random(4);
   tiny::UnifiedNorm un{.C = 8, .warmup = warmup, .filtration = filtration};
@@ -90,7 +90,7 @@ std::string number(double v) {
   return buffer;
 }
 
-// The window as a ring of four slots, a column for each iteration.
+// Draws the window as a ring of four slots, a column for each iteration.
 void draw_window(const std::string& path) {
   const std::vector<Iteration> all = history(15, 6, true, 11);
   Svg svg(path, 860, 246);

@@ -128,8 +128,8 @@ Var relu(Tape& tape, const Var& x) {
   return y;
 }
 
-// Layer normalization: each row is shifted and scaled to mean 0 and variance 1, then each channel by its gamma and
-// beta. Its statistics are those of the row at hand, in training and afterwards. So they can never be folded away.
+// Normalizes each row: it is shifted and scaled to mean 0 and variance 1, then each channel by its gamma and beta. The
+// statistics are those of the row at hand, in training and afterwards. So they can never be folded away.
 Var layer_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, double eps = 1e-5) {
   const int rows = x->value.rows, C = x->value.columns;
   check_shape("layer_norm: gamma", gamma->value, 1, C);
@@ -166,7 +166,7 @@ Var layer_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, doub
   return y;
 }
 
-// The mean over the rows of -log p(target), where p = softmax(logits).
+// Returns the mean over the rows of -log p(target), where p = softmax(logits).
 Var cross_entropy(Tape& tape, const Var& logits, const std::vector<int>& targets) {
   const int rows = logits->value.rows, classes = logits->value.columns;
   if (int(targets.size()) != rows) throw std::invalid_argument("cross_entropy: there must be one target for each row");
@@ -240,9 +240,9 @@ Window column(const Tensor& t, int c) {
   return w;
 }
 
-// The outlier test. AM - GM, the distance between the means of a channel's window with q in it, is 0 where all entries
-// are equal and large where one of them stands out. The threshold is the spread of the windows before q. One channel
-// that exceeds it decides for all.
+// Tests for an outlier. AM - GM, the distance between the means of a channel's window with q in it, is 0 where all
+// entries are equal and large where one of them stands out. The threshold is the spread of the windows before q. One
+// channel that exceeds it decides for all.
 bool is_outlier(const UnifiedNorm& un, const std::vector<double>& q, int slot) {
   const double threshold = un.M * variance_of_roots(un.win_sq.values);
   for (int c = 0; c < un.C; ++c) {
@@ -253,7 +253,7 @@ bool is_outlier(const UnifiedNorm& un, const std::vector<double>& q, int slot) {
   return false;
 }
 
-// One training iteration on x [rows, C]. Forward and backward pass write to `un`, which must outlive the tape.
+// Runs one training iteration on x [rows, C]. Forward and backward pass write to `un`, which must outlive the tape.
 Var unified_norm(Tape& tape, const Var& x, UnifiedNorm& un) {
   const int rows = x->value.rows, C = un.C, t = ++un.iters, slot = t % un.M;
   check_shape("unified_norm: x", x->value, rows, C);
@@ -353,7 +353,7 @@ struct Model {
     for (int i = 0; i < 2; ++i)
       blocks.push_back({Layer(norm, width, hidden, random), Layer(Norm::none, hidden, width, random)});
   }
-  // The logits [rows, 2] of points [rows, 2].
+  // Returns the logits [rows, 2] of points [rows, 2].
   Var operator()(Tape& tape, const Var& points, bool training) {
     Var x = embed(tape, points, training);
     for (auto& [in, out] : blocks) x = add(tape, x, out(tape, relu(tape, in(tape, x, training)), training));
@@ -383,7 +383,7 @@ void fold(const AffineMap& map, Tensor& W, Tensor& b) {
   }
 }
 
-// A model without the normalizers that are affine maps. The trained one stays as it is.
+// Returns a model without the normalizers that are affine maps. The trained one stays as it is.
 Model folded(const Model& trained) {
   Model model = trained;
   for (Layer* l : model.layers()) {
@@ -402,7 +402,7 @@ struct Points {
   std::vector<int> spiral;  // 0 or 1
 };
 
-// Points on two spirals, of which the second is the first turned by half a circle, and a little beside them.
+// Returns points on two spirals, of which the second is the first turned by half a circle, and a little beside them.
 Points spirals(int rows, Random& random) {
   const double pi = 3.14159265358979;
   Points points{Tensor(rows, 2), {}};
@@ -415,7 +415,7 @@ Points spirals(int rows, Random& random) {
   return points;
 }
 
-// The loss of a training step and, if asked for, its gradients.
+// Returns the loss of a training step and, if asked for, computes its gradients.
 double loss_of(Model& model, const Points& batch, bool backward) {
   Tape tape;
   const Var loss = cross_entropy(tape, model(tape, variable(batch.at), /*training=*/true), batch.spiral);
@@ -447,7 +447,7 @@ double gradient_error(const Model& model, const Points& batch) {
   return largest;
 }
 
-// One step of gradient descent.
+// Makes one step of gradient descent.
 void update(Model& model, double rate) {
   for (const Var& p : model.parameters())
     for (int i = 0; i < p->value.size(); ++i) {

@@ -31,7 +31,7 @@ struct Together {
   std::vector<std::pair<int, std::size_t>> words;  // by lane
 };
 
-// Each lane's n-th access at a place, by place and n.
+// Returns each lane's n-th access at a place, by place and n.
 std::map<std::pair<Place, int>, Together> accesses_of_warp(const std::vector<SharedAccess>* warp, int size) {
   std::map<std::pair<Place, int>, Together> all;
   for (int lane = 0; lane < size; ++lane) {
@@ -48,7 +48,7 @@ std::map<std::pair<Place, int>, Together> accesses_of_warp(const std::vector<Sha
   return all;
 }
 
-// The most words of one bank.
+// Returns the most words of one bank.
 int ways_of(const Together& access) {
   const int lanes_at_once = int(kWarpSize * kWordBytes / access.bytes);
   std::set<std::size_t> banks[kWarpSize][kBanks];  // by the lanes that go at once

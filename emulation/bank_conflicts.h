@@ -8,18 +8,18 @@
 
 namespace foldgrad::emulation {
 
-// Finds the worst access through SharedArray.
+// The worst access through SharedArray while it lives.
 class WorstBankConflict : Watch {
  public:
   WorstBankConflict();
-  // How many passes over shared memory it takes: the most words of one bank that the lanes ask for together, 0 without
-  // any access. A GPU takes numbers of 8 bytes by half a warp at a time.
+  // Returns how many passes over shared memory it takes: the most words of one bank that the lanes ask for together, 0
+  // without any access. A GPU takes numbers of 8 bytes by half a warp at a time.
   int ways() const;
-  // "function at file:line"
+  // Returns "KERNEL at FILE:LINE".
   const std::string& where() const;
 };
 
-// By the running thread. The n-th access of a lane at a place in the source goes together with the n-th of the others.
+// Notes an access by the running thread. A lane's n-th at a place in the source goes together with the others' n-th.
 void shared_access(const CallSite& site, const void* at, std::size_t bytes);
 
 // An index with the place in the source where it is written.

@@ -27,10 +27,10 @@ struct dim3 {
 
 namespace foldgrad::emulation {
 
-// Which block goes first, which warp in it, and which thread in the warp. `shuffled` is a fixed permutation per seed.
+// The order of blocks, of the warps in one, and of the threads in a warp. `shuffled` is a fixed permutation per seed.
 enum class Order { ascending, descending, shuffled };
 
-// Sets the order of the launches during its life.
+// The order of the launches while it lives.
 class OrderScope {
  public:
   explicit OrderScope(Order order, unsigned seed = 1);
@@ -43,15 +43,15 @@ class OrderScope {
   unsigned seed_before_;
 };
 
-// Since the start of the process. A switch hands a fiber the processor; threads that never wait share one switch. A
-// bank conflict is one more pass over shared memory than ldmatrix would need for 8 rows in different banks; products
-// are those of tensor cores, one per warp and mma.
+// Numbers since the start of the process. A switch hands a fiber the processor; threads that never wait share one
+// switch. A bank conflict is one more pass over shared memory than ldmatrix would need for 8 rows in different banks;
+// products are those of tensor cores, one per warp and mma.
 struct Counts {
   std::int64_t launches = 0, switches = 0, bank_conflicts = 0, products = 0;
 };
 Counts counts();
 
-// Turns something on while it lives. One at a time.
+// A switch that is on while it lives. One at a time.
 class Watch {
  public:
   Watch(const Watch&) = delete;
@@ -69,7 +69,7 @@ struct Launch {
   std::string kernel;
   dim3 blocks, threads;
 };
-// Keeps what is launched.
+// A record of what is launched while it lives.
 class RecordLaunches : Watch {
  public:
   RecordLaunches();
@@ -85,16 +85,16 @@ struct Position {
 };
 inline Position position;
 
-// Aligned to 16 bytes. Filled with 0xff at the start of each block: every float in it is a NaN.
+// Returns memory aligned to 16 bytes, filled with 0xff at the start of each block: every float in it is a NaN.
 inline void* dynamic_shared() { return position.shared; }
 
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(const void*),
          const void* context);
 
-// Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. From one host
-// thread at a time, not from a kernel. Throws std::runtime_error on the faults above, on writes past the shared
-// memory (AddressSanitizer reports them where they happen), and beyond the limits of a GPU: 1024 threads per block (64
-// in z), 99 KiB of shared memory, 65535 blocks in y and in z. Exceptions of a kernel leave through here, too.
+// Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. Must be called
+// by one host thread at a time, not by a kernel. Throws std::runtime_error on the faults above, on writes past the
+// shared memory (AddressSanitizer reports them where they happen), and beyond the limits of a GPU: 1024 threads per
+// block (64 in z), 99 KiB of shared memory, 65535 blocks in y and in z. Exceptions of a kernel leave through here, too.
 template <class Kernel>
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& kernel) {
   run(
@@ -106,7 +106,7 @@ struct CallSite {
   const char* file;
   int line;
 };
-// As the default of a function's last argument: the place where that is called.
+// Returns, as the default of a function's last argument, the place where that is called.
 constexpr CallSite call_site(const char* function, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return {function, file, line};
 }
@@ -121,25 +121,25 @@ void sync_warp(const CallSite& site, unsigned mask);
 std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source);
 // Waits for the lanes of `mask`, then returns those that brought true.
 unsigned ballot(const CallSite& site, unsigned mask, bool predicate);
-// For instructions of a whole warp: waits for all 32 lanes, then calls together() once with what each of them brought,
-// in the order of the lanes. It orders no memory.
+// Serves instructions of a whole warp: waits for all 32 lanes, then calls together() once with what each of them
+// brought, in the order of the lanes. It orders no memory.
 void collective(const CallSite& site, void* brought, void (*together)(void* const* brought));
 
-// cp.async.cg.shared.global of 16 bytes, or zeros when not `inside`. From here on the destination is NaN, until the
-// copy is carried out: at once or in the wait that covers it, as the order of the threads has it (copies_at_once).
-// Throws when an address is no multiple of 16 bytes, or the destination not in shared memory. Its source counts as an
-// access to global memory (global_memory.h), so all lanes of a warp make the same copies.
+// Emulates cp.async.cg.shared.global of 16 bytes, or zeros when not `inside`. From here on the destination is NaN,
+// until the copy is carried out: at once or in the wait that covers it, as the order of the threads has it
+// (copies_at_once). Throws when an address is no multiple of 16 bytes, or the destination not in shared memory. Its
+// source counts as an access to global memory (global_memory.h), so all lanes of a warp make the same copies.
 void async_copy(const CallSite& site, void* shared, const void* global, bool inside);
-// cp.async.commit_group: the copies since the last one are a group.
+// Emulates cp.async.commit_group: the copies since the last one are a group.
 void async_commit(const CallSite& site);
-// cp.async.wait_group: carries out all groups of this thread but the last `pending`.
+// Emulates cp.async.wait_group: carries out all groups of this thread but the last `pending`.
 void async_wait(const CallSite& site, int pending);
 
-// mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 with its fragments as the PTX ISA lays them out. Sums are exact
-// until they are rounded once; a GPU's own order of summation and rounding are not known.
+// Emulates mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 with its fragments as the PTX ISA lays them out. Sums
+// are exact until they are rounded once; a GPU's own order of summation and rounding are not known.
 void mma(const CallSite& site, float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]);
-// ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16. Each lane reads its own row, so that sanitizers see it. Throws when
-// a row does not begin at a multiple of 16 bytes or does not lie in shared memory.
+// Emulates ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16. Each lane reads its own row, so that sanitizers see it.
+// Throws when a row does not begin at a multiple of 16 bytes or does not lie in shared memory.
 void ldmatrix(const CallSite& site, std::uint32_t (&r)[4], const void* row, bool transposed);
 
 template <class T>

@@ -96,7 +96,7 @@ void on_fault(int signal, siginfo_t* info, void*) {
   sigaction(signal, &before, nullptr);  // the same instruction comes again, and ends the process
 }
 
-// Never destroyed: tensors may be released after any static object.
+// Returns the arena, which is never destroyed: tensors may be released after any static object.
 Arena& arena() {
   static Arena* const made = [] {
     guarded = new Arena;

@@ -1,4 +1,4 @@
-// Memory of the emulated device that dies under the host's hands, as a GPU's would.
+// Memory of the emulated device that the host must not touch, as it cannot touch a GPU's.
 //
 // With FOLDGRAD_GUARD_DEVICE_MEMORY=1 in the environment all memory of the device lies in one range of addresses,
 // which can be reached while a kernel or a copy runs and not otherwise. Whoever touches it outside ends the process
@@ -10,11 +10,11 @@ namespace foldgrad::emulation {
 
 bool guards_device_memory();
 
-// Null when there is no room. Both only where memory is guarded.
+// Returns null when there is no room. Both may be called only where memory is guarded.
 void* allocate_device_memory(std::size_t bytes);
 void release_device_memory(void* pointer) noexcept;
 
-// While one lives, the memory can be reached. May be nested.
+// Access to the memory while one lives. May be nested.
 class DeviceAccess {
  public:
   DeviceAccess();

@@ -21,7 +21,7 @@ int stacks = 0;
 FOLDGRAD_ASAN(const void* host_bottom; std::size_t host_size; void (*entry_point)();)
 FOLDGRAD_TSAN(void* host_fiber;)
 
-// Below the stack lies a page without access: an overflow must not reach the neighbour.
+// Leaves a page without access below the stack: an overflow must not reach the neighbour.
 char* allocate_stack() {
   void* memory = mmap(nullptr, kGuardPage + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory, kGuardPage, PROT_NONE) != 0)

@@ -7,17 +7,17 @@
 
 namespace foldgrad::emulation {
 
-// Lives as long as the process: its stack is never freed.
+// A fiber, which lives as long as the process: its stack is never freed.
 class Fiber {
  public:
   // Makes the stack, once. entry() must never return. Throws std::runtime_error when there is no memory.
   void prepare(void (*entry)());
-  // From the host's stack: runs entry() from its start, later from where it was suspended, until suspend().
+  // Runs entry() from its start, later from where it was suspended, until suspend(). Called from the host's stack.
   void resume();
-  // From entry(): back to resume(). Not while an exception is being handled: the runtime keeps those per host thread.
+  // Returns to resume() from entry(). Not while an exception is being handled: the runtime keeps those per host thread.
   void suspend();
 
-  // For ThreadSanitizer, to which a fiber is a thread and switching orders nothing: what this fiber did before
+  // Reports to ThreadSanitizer, to which a fiber is a thread and switching orders nothing: what this fiber did before
   // release(point) happens before what others do after acquire(point). Called from the host's stack.
   void release(void* point);
   void acquire(void* point);

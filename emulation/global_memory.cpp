@@ -20,7 +20,7 @@ bool counting = false;
 GlobalAccesses counted;
 std::vector<Access> accesses[kMaxThreads];  // by thread of the running block
 
-// The n-th access of a warp.
+// Counts the n-th access of a warp.
 void count(const Lane* lanes, const std::vector<Access>* warp, int size, std::size_t n) {
   const Access* first = nullptr;
   std::vector<std::uintptr_t> sectors;

@@ -11,18 +11,18 @@ struct GlobalAccesses {
   std::int64_t least = 0;    // the sectors that as many bytes take in one piece, from the lowest of these on
 };
 
-// Counts what kernels do.
+// A count of what kernels do while it lives.
 class CountAccesses : Watch {
  public:
   CountAccesses();
   GlobalAccesses result() const;
 };
 
-// By the running thread; with `wanted` false it sits out an access of the other lanes. Throws when the address is no
-// multiple of the size and, where accesses are counted, when the n-th of one lane is not that of the others.
+// Notes an access by the running thread; with `wanted` false it sits out that of the other lanes. Throws when the
+// address is no multiple of the size and, where accesses are counted, at a block's end when lanes differ in their n-th.
 void global_access(const CallSite& site, const void* at, std::size_t bytes, bool wanted);
 
-// The first half of that, for what is not to be counted.
+// Checks the alignment alone, for what is not to be counted.
 void check_alignment(const CallSite& site, const void* at, std::size_t bytes, bool wanted);
 
 }  // namespace foldgrad::emulation

@@ -16,7 +16,7 @@ std::string whereabouts(const Lane& lane) {
   return lane.state == State::returned ? "has returned" : "waits in " + describe_call(lane);
 }
 
-// The lanes that wait in the same call with the same mask.
+// Returns the lanes that wait in the same call with the same mask.
 unsigned arrived_with(const Lane& lane, const Lane* warp, int size) {
   unsigned group = 0;
   for (int i = 0; i < size; ++i)

@@ -35,17 +35,17 @@ struct Lane {
   void (*together)(void* const*);  // computes a collective; each lane offers a pointer
 };
 
-// Lets the lanes of a warp go on whose whole group has arrived. False: none waits for the others of its warp. Throws
-// when lanes wait for others that cannot come.
+// Lets the lanes of a warp go on whose whole group has arrived. Returns false if none waits for the others of its warp.
+// Throws when lanes wait for others that cannot come.
 bool complete_exchanges(Lane* warp, int size);
 
-// Lets all threads pass the barrier at which they wait. False: all have returned.
+// Lets all threads pass the barrier at which they wait. Returns false if all have returned.
 bool open_barrier(Lane* lanes, int count);
 
-// The running thread, marked as being in this call. Throws outside of a kernel.
+// Returns the running thread, marked as being in this call. Throws outside of a kernel.
 Lane& calling_lane(const CallSite& site, unsigned mask);
 
-// The running thread's place in its block.
+// Returns the running thread's place in its block.
 int thread_number();
 
 // Returns the offset in shared memory of data that one instruction reads or writes. Throws when the data do not lie
@@ -55,24 +55,24 @@ std::size_t shared_offset(const CallSite& site, const void* data, std::size_t by
 // Returns true if an asynchronous copy is carried out as soon as it is legal: always with ascending threads, never with
 // descending ones (then as late as possible), at random with shuffled ones.
 bool copies_at_once();
-// At the beginning of a block of `count` threads.
+// Is called at the beginning of a block of `count` threads.
 void forget_copies(int count);
-// At its end. Throws when a thread has returned without waiting for its copies.
+// Is called at its end. Throws when a thread has returned without waiting for its copies.
 void check_copies(const Lane* lanes, int count);
 
-// At the beginning and end of a block, of what global_memory.h counts.
+// These are called at the beginning and end of a block, for what global_memory.h counts.
 void forget_accesses(int count);
 void count_accesses(const Lane* lanes, int threads);
-// Likewise of bank_conflicts.h.
+// These do likewise for what bank_conflicts.h counts.
 void forget_shared_accesses(int count);
 void count_shared_accesses(int threads);
 
-// At the beginning and end of a block: everything before, also on the host, happens before everything after.
+// Makes everything before, also on the host, happen before everything after: at the ends of a block and its barriers.
 void synchronize_block(Lane* lanes, int count);
 
 std::string describe(const dim3& d);
 std::string describe_call(const Lane& lane);  // the call in which it waits
-// "emulation: kernel 'NAME', block (x, y, z)" of what is running.
+// Returns "emulation: kernel 'NAME', block (x, y, z)" of what is running.
 std::string running_block();
 std::runtime_error fault(const Lane& lane, const std::string& what);
 

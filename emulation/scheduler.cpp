@@ -1,4 +1,4 @@
-// Which thread runs next. All of this is one host thread's: fibers take turns, they never run at the same time.
+// The choice of the thread that runs next. All of this is one host thread's: fibers take turns and never run at once.
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -69,7 +69,7 @@ FOLDGRAD_UNSEEN void run_thread() {
   current->state = State::returned;
 }
 
-// A thread that has returned leaves its fiber to the next one: without barriers a warp needs one switch, not 32.
+// Hands the fiber of a returned thread to the next one: without barriers a warp needs one switch, not 32.
 FOLDGRAD_UNSEEN bool hand_over() {
   if (kThreadSanitizer || unwinding || failed || turns.next == turns.count) return false;
   Lane* next = turns.lanes[turns.next];

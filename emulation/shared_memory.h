@@ -15,7 +15,7 @@ class SharedMemory {
   }
 
   unsigned char* data() { return block_.get(); }
-  // With a pattern that is NaN in every float, so that no block reads what another left.
+  // Fills it with a pattern that is NaN in every float, so that no block reads what another left.
   void fill() { std::memset(data(), kFill, bytes_); }
   // Throws, naming the block that runs, when a thread has written past the end.
   void check_guard() const {

@@ -14,9 +14,9 @@ constexpr const char* name(Device device) { return device == Device::cpu ? "cpu"
 
 // Returns true if tensors can be placed on `cuda` in this process: a GPU with a driver, or the emulation.
 bool cuda_available();
-// Kernels run on the host, one fiber per thread: for tests, never for speed.
+// Returns true if kernels run on the host, one fiber per thread: for tests, never for speed.
 bool cuda_is_emulated();
-// For people: "NVIDIA H200, compute capability 9.0, 139.8 GiB", "emulated on the host", or why there is none.
+// Describes the device: "NVIDIA H200, compute capability 9.0, 139.8 GiB", "emulated on the host", or why there is none.
 std::string cuda_description();
 // Waits for every kernel launched so far. Errors of those kernels surface here, as std::runtime_error.
 void cuda_synchronize();
@@ -40,8 +40,8 @@ int cuda_device();
 
 namespace memory {
 
-// Memory from the system, not from the cache of memory.h, which is what everyone else should ask. Aligned to at least
-// 64 bytes. Throws std::runtime_error when the device has no more.
+// Returns memory from the system, not from the cache of memory.h, which is what everyone else should ask. Aligned to at
+// least 64 bytes. Throws std::runtime_error when the device has no more.
 void* system_allocate(Device device, std::size_t bytes);
 void system_release(Device device, void* pointer) noexcept;
 // Copies between any two devices; the source may be changed as soon as this returns. From the device to the host it

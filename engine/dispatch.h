@@ -54,7 +54,7 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
     if (!::foldgrad::run_faster_##DEVICE(arguments...)) PLAIN(arguments...); \
   }(__VA_ARGS__)
 
-// An operand must have this shape, dtype and device; `like` names where they come from.
+// Throws std::invalid_argument unless an operand has this shape, dtype and device; `like` names where they come from.
 //   check_operand("layer_norm", "gamma", gamma, {C}, x, "x")
 // says "layer_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu".
 void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape, DType dtype,
@@ -63,12 +63,12 @@ inline void check_operand(const char* op, const char* what, const Tensor& operan
                           const Tensor& like, const char* like_name) {
   check_operand(op, what, operand, shape, like.dtype(), like, like_name);
 }
-// x must be defined, of a floating dtype and have at least `rank` axes.
+// Throws std::invalid_argument unless x is defined, of a floating dtype and has at least `rank` axes.
 void check_floating(const char* op, const char* what, const Tensor& x, int rank = 0);
-// The axis counted from the front, after checking that it exists in the shape.
+// Returns the axis counted from the front, after checking that it exists in the shape.
 int check_axis(const char* op, int axis, const Shape& shape);
 
-// "f32 [2, 3] on cpu", or "nothing".
+// Returns "f32 [2, 3] on cpu", or "nothing".
 std::string describe(const Tensor& tensor);
 
 }  // namespace foldgrad

@@ -23,13 +23,13 @@ struct bf16 {
 
   bf16() = default;
   bf16(const bf16&) = default;
-  // GCC 12 vectorises the copy of a number, but not that of a struct which it has just computed.
+  // Copies the number: GCC 12 does not vectorise the copy of a struct that it has just computed.
   FOLDGRAD_HD bf16& operator=(const bf16& other) {
     bits = other.bits;
     return *this;
   }
   FOLDGRAD_HD bf16(float value) : bits(round(value)) {}
-  // Through float the value would be rounded twice; rounding to odd first makes the second rounding the only one.
+  // Rounds to odd first, so that the second rounding is the only one; through float the value would be rounded twice.
   FOLDGRAD_HD bf16(double value) : bits(round(to_odd(value))) {}
   FOLDGRAD_HD operator float() const {
     const std::uint32_t wide = std::uint32_t(bits) << 16;
@@ -39,7 +39,7 @@ struct bf16 {
   }
 
  private:
-  // To nearest, ties to even; every NaN becomes 0x7fff, the one that a GPU's conversion gives.
+  // Rounds to nearest, ties to even; every NaN becomes 0x7fff, the one that a GPU's conversion gives.
   FOLDGRAD_HD static std::uint16_t round(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     std::uint16_t rounded;

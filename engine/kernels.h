@@ -9,7 +9,7 @@ namespace foldgrad {
 template <int k>
 struct Step {};
 
-// The loops over elements, in engine/cpu/elementwise.h and engine/cuda/elementwise.h.
+// Loops over the elements, in engine/cpu/elementwise.h and engine/cuda/elementwise.h.
 template <class F>
 void elementwise_cpu(const F& f);
 template <class F>

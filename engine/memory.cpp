@@ -99,7 +99,8 @@ class Pool {
     std::size_t all = 0;  // at least: free ones and those handed out
   };
 
-  // Batches differ in their rows. Without this, the cache would come to hold the activations of a batch of each size.
+  // Returns `size`, or a larger class that has a free block: batches differ in their rows, and without this the cache
+  // would come to hold the activations of a batch of each size.
   std::size_t class_with_a_free_block(std::size_t size) const {
     constexpr std::size_t kLarge = std::size_t(64) << 10;
     if (size < kLarge) return size;
@@ -139,8 +140,8 @@ class Pool {
   Statistics statistics_;
 };
 
-// One for the host and one for each GPU. Never destroyed: tensors with static lifetime may be released after any static
-// pool.
+// Returns the pool of the host or of the GPU in use. Never destroyed: tensors with static lifetime may be released
+// after any static pool.
 Pool& pool(Device device) {
   static Pool& host = *new Pool(Device::cpu);
   static auto& gpus = *new std::array<Pool, kMostCudaDevices>;

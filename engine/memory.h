@@ -23,9 +23,9 @@ class OutOfMemory : public std::runtime_error {
   explicit OutOfMemory(const std::string& message) : std::runtime_error(message) {}
 };
 
-// The scope of the tape that this thread records or runs backward, for messages from below the tape. Only the tape
-// sets it.
 inline const std::string kNoScope;
+// Returns the scope of the tape that this thread records or runs backward, for messages from below the tape. Only the
+// tape sets it.
 inline const std::string*& scope_at_hand() {
   thread_local const std::string* scope = &kNoScope;
   return scope;

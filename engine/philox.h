@@ -12,7 +12,7 @@ struct PhiloxWords {
   std::uint32_t word[4];
 };
 
-// One block: ten rounds over a counter of 128 bits with a key of 64.
+// Makes one block by ten rounds over a counter of 128 bits with a key of 64.
 FOLDGRAD_HD inline PhiloxWords philox4x32_10(PhiloxWords counter, std::uint32_t key0, std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = std::uint64_t(0xD2511F53u) * counter.word[0];
@@ -30,14 +30,14 @@ struct Random {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0, step = 0;
   std::uint64_t first_block = 0;  // those before it belong to earlier parts of the batch
-  // Elements 4 * block ... 4 * block + 3 of the sequence.
+  // Returns elements 4 * block ... 4 * block + 3 of the sequence.
   FOLDGRAD_HD PhiloxWords block(std::uint64_t number) const {
     const std::uint64_t block = first_block + number;
     return philox4x32_10({{std::uint32_t(block), std::uint32_t(block >> 32), stream, step}}, std::uint32_t(seed),
                          std::uint32_t(seed >> 32));
   }
   FOLDGRAD_HD std::uint32_t bits(std::uint64_t element) const { return block(element / 4).word[element % 4]; }
-  // In [0, 2^16), eight to a block: enough for a choice, at half the price.
+  // Returns a number in [0, 2^16), eight to a block: enough for a choice, at half the price.
   FOLDGRAD_HD std::uint32_t bits16(std::uint64_t element) const { return half(block(element / 8), int(element % 8)); }
   // Chooses, since a thread of a GPU would keep words that are indexed at run time in memory.
   FOLDGRAD_HD static std::uint32_t half(const PhiloxWords& words, int k) {

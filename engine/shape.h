@@ -18,17 +18,17 @@ class Shape {
   explicit Shape(std::vector<std::int64_t> sizes);
 
   int rank() const { return int(sizes_.size()); }
-  // Negative axes count from the end: shape[-1] is the innermost.
+  // Returns the size of an axis; negative axes count from the end: shape[-1] is the innermost.
   std::int64_t operator[](int axis) const { return sizes_[axis < 0 ? axis + rank() : axis]; }
   std::int64_t elements() const { return elements_; }
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
   auto begin() const { return sizes_.begin(); }
   auto end() const { return sizes_.end(); }
 
-  // The same shape with one axis resized, or without it. Axes as in operator[].
+  // Returns the same shape with one axis resized, or without it. Axes as in operator[].
   Shape with(int axis, std::int64_t size) const;
   Shape without(int axis) const;
-  // Elements after axis, that is the distance between neighbours along it.
+  // Returns the elements after axis, that is the distance between neighbours along it.
   std::int64_t stride(int axis) const;
 
   std::string str() const;  // "[2, 3]"

@@ -40,7 +40,7 @@ struct Parameter {
   void zero_grad() { has_grad = false; }
 };
 
-// target += source, or target = source, of the same shape and device, rounded once to target's floating dtype.
+// Does target += source, or target = source, of the same shape and device, rounded once to target's floating dtype.
 void accumulate(const Tensor& target, const Tensor& source, GradMode mode = GradMode::add);
 
 // A value together with its place on a tape. Cheap to copy.
@@ -135,9 +135,9 @@ class Tape {
   Var constant(Tensor value);           // gets no gradient
   Var variable(Tensor value);           // gets a gradient, to be read with grad()
   Var parameter(Parameter& parameter);  // gradient in parameter.grad; the same Var however often it is asked for
-  // An f32 parameter, by its value rounded to bf16. Its gradient is that of the unrounded value: operations sum it in
-  // f32 where they can, and contributions in bf16 are added in f32. Throws std::invalid_argument for other dtypes, or
-  // for a shape or a device that are not the value's.
+  // Takes an f32 parameter by its value rounded to bf16. Its gradient is that of the unrounded value: operations sum it
+  // in f32 where they can, and contributions in bf16 are added in f32. Throws std::invalid_argument for other dtypes,
+  // or for a shape or a device that are not the value's.
   Var parameter(Parameter& parameter, Tensor rounded);
 
   // Records an operation; y is its result on the operands. Where no operand wants a gradient, y is a constant. Throws
@@ -161,7 +161,7 @@ class Tape {
   // Forgets the recording; memory goes back to the cache. Vars of it can no longer be used.
   void clear();
 
-  // Names the layer in errors, memory tables and graphs: nested scopes are joined by dots.
+  // The name of a layer in errors, memory tables and graphs: nested scopes are joined by dots.
   class Scope {
    public:
     Scope(Tape& tape, const std::string& name);
@@ -182,7 +182,7 @@ class Tape {
     observe_gradient_ = std::move(gradients);
   }
 
-  // The recorded operations. A Node may be kept; its scope() lives as long as the tape.
+  // Returns the recorded operations. A Node may be kept; its scope() lives as long as the tape.
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
   const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null for other values
   const Shape& shape_of(int id) const { return slots_[id].shape; }
@@ -230,7 +230,7 @@ class Tape {
 // The gradients that a node's backward reads and writes.
 class NodeGrads {
  public:
-  // The gradient of the node's result, of the result's shape and dtype.
+  // Returns the gradient of the node's result, of the result's shape and dtype.
   const Tensor& dy() const { return dy_; }
   bool wanted(int operand) const { return slot(operand).wants_grad; }
 
@@ -242,7 +242,7 @@ class NodeGrads {
     const auto [tensor, mode] = place(k, dtype_of<T>, spent);
     return tensor.defined() ? GradOut<T>{tensor.template data<T>(), mode} : GradOut<T>{};
   }
-  // The same for code that is not a template over the element type.
+  // Does the same for code that is not a template over the element type.
   std::pair<Tensor, GradMode> place(int k) { return place(k, slot(k).dtype); }
 
   // Returns the place for sums over rows, which may be those of a rounded parameter (Tape::parameter): in f32 where T
@@ -251,7 +251,7 @@ class NodeGrads {
   ParameterGradOut<T> exact_out(int k) {
     return out<compute_t<T>>(k);
   }
-  // The same for products, which can write the dtype of the gradient whatever that is.
+  // Does the same for products, which can write the dtype of the gradient whatever that is.
   std::pair<Tensor, GradMode> exact_place(int k) { return place(k, slot(k).grad_dtype()); }
 
   // Makes dy itself operand k's gradient, in the operand's shape: without a kernel, and for one operand without a copy.

@@ -20,7 +20,7 @@ class Tensor {
   static Tensor empty(Shape shape, DType dtype, Device device = Device::cpu);  // values are undetermined
   static Tensor zeros(Shape shape, DType dtype, Device device = Device::cpu);
   static Tensor full(Shape shape, double value, DType dtype, Device device = Device::cpu);
-  // The values in row-major order, as many as the shape says.
+  // Takes the values in row-major order, as many as the shape says.
   template <class T>
   static Tensor of(Shape shape, const std::vector<T>& values, Device device = Device::cpu);
 
@@ -31,7 +31,7 @@ class Tensor {
   std::int64_t size() const { return shape_.elements(); }
   std::size_t bytes() const { return defined_ ? std::size_t(size()) * size_of(dtype_) : 0; }
 
-  // The first element, on device(); null when there is none. Throws std::invalid_argument for another T than dtype().
+  // Points to the first element, on device(); null without one. Throws std::invalid_argument if T is not dtype().
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);
@@ -49,16 +49,16 @@ class Tensor {
 
   Tensor clone() const;
   Tensor to(Device device) const;  // the same storage when it is already there
-  // Converted element by element, rounded once to nearest, through the host. The operation `cast` is the fast way.
-  // (Only i64 to bf16 rounds twice, beyond 2^53, where it goes through f64.)
+  // Converts element by element, rounded once to nearest, through the host. The operation `cast` is the fast way. (Only
+  // i64 to bf16 rounds twice, beyond 2^53, where it goes through f64.)
   Tensor to(DType dtype) const;
-  // Values into this storage, from a tensor of the same shape and dtype on any device.
+  // Copies the values of a tensor of the same shape and dtype, on any device, into this storage.
   void copy_from(const Tensor& source);
   void zero();
-  // The values on the host, in row-major order.
+  // Returns the values on the host, in row-major order.
   template <class T>
   std::vector<T> values() const;
-  // The only value of a tensor of one element, whatever its dtype.
+  // Returns the only value of a tensor of one element, whatever its dtype.
   double item() const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 constexpr int kTile = 128, kDepth = 32, kThreads = 256, kStages = 3, kFragments = 4;
 using Stage = Tiles<bf16, kTile, kDepth, 8>;
 
-// a, b: where the row that this lane names to ldmatrix begins, in the warp's part of A and of B.
+// Adds products; a, b: where the row that this lane names to ldmatrix begins, in the warp's part of A and of B.
 __device__ void add_products(FragmentC (&sums)[kFragments][kFragments], const bf16* a, const bf16* b) {
   FOLDGRAD_UNROLL
   for (int p = 0; p < kDepth; p += 16) {

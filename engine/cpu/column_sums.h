@@ -16,7 +16,7 @@
 
 namespace foldgrad {
 
-// sums[k * columns + c] += partials of all blocks, in their order; then they are stored.
+// Adds the partials of all blocks, [kSums, columns] each, in their order, and stores the sums.
 template <class F>
 void finish_column_sums(const F& p, const typename F::Value* partials, std::int64_t blocks) {
   using Value = typename F::Value;
@@ -29,8 +29,8 @@ void finish_column_sums(const F& p, const typename F::Value* partials, std::int6
   }
 }
 
-// add_row(r, own) adds the shares of row r to own [kSums, columns]: for operations that have more to do with a row
-// while it is in the cache. It is called once for every row. `work` is the number of elements it touches in all.
+// Sums what add_row(r, own), called once for every row r, adds to own [kSums, columns]: for operations that have more
+// to do with a row while it is in the cache. `work` is the number of elements that it touches in all.
 template <class F, class AddRow>
 void column_sums_cpu(const F& p, const AddRow& add_row, std::int64_t work) {
   using Value = typename F::Value;
@@ -88,8 +88,8 @@ void column_sums_cpu(const F& p) {
   column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/false>(p, r, own); });
 }
 
-// The same together with the elements of a matrix (elementwise.h), whose target may be null, in one pass: what add()
-// and value() both compute is computed once. The CPU also computes sums that have no place: it is rare.
+// Computes the sums together with the elements of a matrix (elementwise.h), whose target may be null, in one pass: what
+// add() and value() both compute is computed once. The CPU also computes sums that have no place: it is rare.
 template <class F>
 void elements_and_column_sums_cuda(const F& f);
 template <class F>

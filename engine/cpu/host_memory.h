@@ -4,10 +4,10 @@
 
 namespace foldgrad::memory {
 
-// The host's part of system_allocate() and system_release().
+// These do the host's part of system_allocate() and system_release().
 void* host_allocate(std::size_t bytes);
 void host_release(void* pointer) noexcept;
-// memcpy, for large sizes on all threads and past the caches.
+// Copies as memcpy does, for large sizes on all threads and past the caches.
 void host_copy(void* target, const void* source, std::size_t bytes);
 
 }  // namespace foldgrad::memory

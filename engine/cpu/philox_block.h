@@ -25,7 +25,7 @@ constexpr int kLanes = 2;
 #endif
 using Lanes = std::uint64_t __attribute__((vector_size(8 * kLanes)));
 
-// The products of the lower halves. The compiler does not find this instruction (vpmuludq) on its own.
+// Multiplies the lower halves. The compiler does not find this instruction (vpmuludq) on its own.
 inline Lanes multiply(Lanes a, Lanes b) {
 #if defined(__AVX512F__)
   return Lanes(_mm512_maskz_mul_epu32(0xFF, __m512i(a), __m512i(b)));  // unmasked: false alarm, GCC bug 105593
@@ -46,7 +46,7 @@ Lanes interleave(Lanes a, Lanes b, std::integer_sequence<int, i...>) {
   return __builtin_shufflevector(a, b, (kFirst + i / 2 + i % 2 * kLanes)...);
 }
 
-// kVectors * kLanes blocks. Several vectors, because one would wait for its own products.
+// Vectors that generate() makes at once, kVectors * kLanes blocks: a single one would wait for its own products.
 constexpr int kVectors = 4;
 constexpr auto kPlaces = std::make_integer_sequence<int, kLanes>();
 inline void generate(const Random& random, std::uint64_t first_block, std::uint16_t* out) {
@@ -85,7 +85,7 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
 
 }  // namespace philox_block
 
-// out[i] = random.bits16(first + i) for i < kPhiloxElements; `first` must be a multiple of 8.
+// Sets out[i] = random.bits16(first + i) for i < kPhiloxElements; `first` must be a multiple of 8.
 inline void philox_bits16(const Random& random, std::uint64_t first, std::uint32_t* out) {
   alignas(64) std::uint16_t halves[kPhiloxElements];
   constexpr int kBlocks = philox_block::kVectors * philox_block::kLanes;

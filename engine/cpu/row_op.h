@@ -27,7 +27,7 @@
 
 namespace foldgrad {
 
-// FOLDGRAD_RUN(device, row_op, f) runs an operation on either device; the .cu file instantiates the other two.
+// Runs an operation, on either device by FOLDGRAD_RUN(device, row_op, f); the .cu file instantiates those for CUDA.
 template <class F>
 void row_op_cpu(const F& f);
 template <class F>
@@ -37,7 +37,7 @@ void row_op_with_column_sums_cpu(const F& f);
 template <class F>
 void row_op_with_column_sums_cuda(const F& f);
 
-// Takes step k over row r. also(row, i, c) is called for each of its elements.
+// Takes step k over row r and calls also(row, i, c) for each of its elements.
 template <int k, class F, class Also>
 void reduce_row_cpu(const F& f, typename F::Row& row, std::int64_t r, const Also& also) {
   using Value = typename F::Value;
@@ -105,7 +105,7 @@ template <class F>
   write_row_cpu(f, row, r);
 }
 
-// The same together with the sums over rows. What add() and reduce() both compute is computed once.
+// Runs it together with the sums over rows. What add() and reduce() both compute is computed once.
 template <class F>
 void row_op_with_column_sums_cpu(const F& f) {
   column_sums_cpu(f, [&f](std::int64_t r, typename F::Value* own) { run_row_with_column_sums(f, r, own); });

@@ -7,7 +7,7 @@
 
 namespace foldgrad {
 
-// body(r) for every row.
+// Calls body(r) for every row.
 template <class Body>
 void for_rows_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
 #pragma omp parallel if (rows * columns >= kParallelElements)
@@ -18,7 +18,7 @@ void for_rows_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
   }
 }
 
-// body(begin, end) for groups of rows. Each step of an operation is done for the whole group before the next step, so
+// Calls body(begin, end) for groups of rows. Each step of an operation is done for the whole group before the next, so
 // that no row waits for the end of its own reduction. Larger groups would leave the memory idle in between (tuned).
 constexpr std::int64_t kRowGroup = 8;
 template <class Body>
@@ -28,7 +28,7 @@ void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& bod
                [&](std::int64_t g) { body(g * size, std::min(rows, (g + 1) * size)); });
 }
 
-// Returns whether a result of so many elements bypasses the caches when it is written from rows in the L1 cache: only
+// Returns true if a result of so many elements bypasses the caches when it is written from rows in the L1 cache: only
 // with stores of whole lines. Half lines in such bursts cost half as much again as plain stores (AVX2 on a Zen 5).
 template <class Target>
 constexpr bool rows_bypass_cache(const Target& target, std::int64_t elements) {
@@ -47,8 +47,8 @@ template <int n, class Value, class Merge>
   }
 }
 
-// K results over a row: step(c, results) takes element c into them, merge(a, b) unites two of the same kind. The order
-// is the same for every instruction set: lane j takes every kLanes-th element. Four registers of 512 bits advance
+// Folds a row into K results: step(c, results) takes element c into them, merge(a, b) unites two of the same kind. The
+// order is the same for every instruction set: lane j takes every kLanes-th element. Four registers of 512 bits advance
 // together, since each step waits for the one before it.
 template <int K, class Value, class Step, class Merge>
 std::array<Value, K> fold_cpu(std::int64_t n, Value identity, const Step& step, const Merge& merge) {
@@ -73,12 +73,12 @@ std::array<Value, K> fold_cpu(std::int64_t n, Value identity, const Step& step, 
   return results;
 }
 
-// K sums over a row, to which add(c, sums) adds the terms of element c.
+// Returns K sums over a row, to which add(c, sums) adds the terms of element c.
 template <int K, class Value, class Add>
 std::array<Value, K> sums_cpu(std::int64_t n, const Add& add) {
   return fold_cpu<K>(n, Value(0), add, [](Value a, Value b) { return a + b; });
 }
-// The sum of f(c) over a row.
+// Returns the sum of f(c) over a row.
 template <class Value, class F>
 Value sum_cpu(std::int64_t n, const F& f) {
   return sums_cpu<1, Value>(n, [f](std::int64_t c, Value(&sum)[1]) { sum[0] += f(c); })[0];

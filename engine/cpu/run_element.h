@@ -41,7 +41,7 @@ FOLDGRAD_HD void start_elements(F& f, std::int64_t i, std::int64_t r) {
   if constexpr (HasStart<F>::value) f.start(i, r);
 }
 
-// value() and add() of a struct that may be random; bits_of(i) returns the bits of element i.
+// Calls value() or add() of a struct that may be random; bits_of(i) returns the bits of element i.
 template <class F, class Bits, class... Column>
 FOLDGRAD_HD auto value_of(const F& f, const Bits& bits_of, std::int64_t i, Column... c) {
   if constexpr (IsRandom<F>::value)

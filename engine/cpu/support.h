@@ -4,7 +4,7 @@
 
 namespace foldgrad {
 
-// "x86-64-v4", or "this compiler's default".
+// Returns a level such as "x86-64-v4", or "this compiler's default".
 const char* cpu_level();
 // Throws std::runtime_error when this CPU lacks instructions that the build uses: a clear message in place of SIGILL.
 // Programs call it first thing.

@@ -13,7 +13,7 @@ namespace foldgrad {
 template <class V>
 constexpr int kLanes = kVectorBytes / int(sizeof(V));
 
-// n rounded up to whole vectors.
+// Rounds n up to whole vectors.
 template <class V>
 constexpr std::int64_t padded(std::int64_t n) {
   return (n + kLanes<V> - 1) / kLanes<V> * kLanes<V>;

@@ -30,7 +30,7 @@ FOLDGRAD_HD inline Reduced reduce(float x, float offset) {
   return {bits, std::fma(n, 1.90465421e-9f, r)};
 }
 
-// (e^r - 1 - r) / r^2 of a reduced r; it leaves 2^-28 of e^r.
+// Returns (e^r - 1 - r) / r^2 of a reduced r; it leaves 2^-28 of e^r.
 FOLDGRAD_HD inline float exp_tail(float r) {
   float q = 1.39542879e-3f;
   q = std::fma(q, r, 8.37475806e-3f);
@@ -40,7 +40,7 @@ FOLDGRAD_HD inline float exp_tail(float r) {
 }
 FOLDGRAD_HD inline float expm1_reduced(float r) { return std::fma(r * r, exp_tail(r), r); }
 
-// unit * e^r of a reduced r, where unit is a power of two; it leaves 2^-23.3.
+// Returns unit * e^r of a reduced r, where unit is a power of two; it leaves 2^-23.3.
 FOLDGRAD_HD inline float exp_reduced(float r, float unit) {
   float q = 8.29020981e-3f * unit;
   q = std::fma(q, r, 4.18984965e-2f * unit);
@@ -50,8 +50,8 @@ FOLDGRAD_HD inline float exp_reduced(float r, float unit) {
   return std::fma(q, r, unit);
 }
 
-// 2^(e - 127) for 0 < e < 255, from the lower 9 bits of e.
 constexpr float kBias = 127.0f;
+// Returns 2^(e - 127) for 0 < e < 255, from the lower 9 bits of e.
 FOLDGRAD_HD inline float biased_power(std::uint32_t e) {
   const std::uint32_t bits = e << 23;
   float value;
@@ -67,7 +67,7 @@ FOLDGRAD_HD inline float polynomial(float s, float c0, float c1, float c2, float
   return std::fma(p, s, c0);
 }
 
-// Written so that NaN passes.
+// These are written so that NaN passes.
 FOLDGRAD_HD inline float at_most(float x, float bound) { return bound < x ? bound : x; }
 FOLDGRAD_HD inline float at_least(float x, float bound) { return bound > x ? bound : x; }
 
@@ -81,7 +81,7 @@ FOLDGRAD_HD inline float fast_exp(float x) {
   return exp_reduced(reduced.r, 1.0f) * biased_power(half) * biased_power(reduced.bits - half);
 }
 
-// For x <= 0, in fewer steps: 2^-64 e^r times 2^(n + 64), which always is a float. Softmax and the like.
+// Returns e^x of x <= 0 in fewer steps: 2^-64 e^r times 2^(n + 64), always a float. For softmax and the like.
 FOLDGRAD_HD inline float fast_exp_nonpositive(float x) {
   using namespace vector_math;
   const Reduced reduced = reduce(x, kBias + 64);
@@ -89,7 +89,7 @@ FOLDGRAD_HD inline float fast_exp_nonpositive(float x) {
   return x < -104.0f ? 0.0f : value;  // where n does not fit, value is anything
 }
 
-// (e^2a - 1) / (e^2a + 1), with e^2a - 1 = 2^n (e^r - 1) + (2^n - 1), which keeps the digits of a small a.
+// Computes (e^2a - 1) / (e^2a + 1), with e^2a - 1 = 2^n (e^r - 1) + (2^n - 1), which keeps the digits of a small a.
 FOLDGRAD_HD inline float fast_tanh(float x) {
   using namespace vector_math;
   const float a = at_most(std::fabs(x), 10.0f);  // tanh(10) rounds to 1
@@ -99,13 +99,13 @@ FOLDGRAD_HD inline float fast_tanh(float x) {
   return std::copysign(e / (e + 2.0f), x);
 }
 
-// 1 / (1 + e^-x), from e^-|x|, which cannot overflow.
+// Computes 1 / (1 + e^-x) from e^-|x|, which cannot overflow.
 FOLDGRAD_HD inline float fast_sigmoid(float x) {
   const float e = fast_exp_nonpositive(-std::fabs(x));
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-// x P(x^2) / Q(x^2), relative error 2^-25.5; all coefficients are positive, so no digits cancel.
+// Computes x P(x^2) / Q(x^2), relative error 2^-25.5; all coefficients are positive, so no digits cancel.
 FOLDGRAD_HD inline float fast_erf(float x) {
   using namespace vector_math;
   const float a = at_most(std::fabs(x), 3.95f);  // erf(3.95) rounds to 1
@@ -119,7 +119,7 @@ FOLDGRAD_HD inline float fast_erf(float x) {
 // Two functions that rise from 0 to 1 as 1/2 + x P(x^2) / Q(x^2). What the fraction leaves, 2^-26.7 and 2^-27.3, is
 // absolute: for x far below 0 few digits are right, which is no matter in x times the function.
 
-// The normal distribution function; at 5.6 it rounds to 1.
+// Returns the normal distribution function; at 5.6 it rounds to 1.
 FOLDGRAD_HD inline float fast_normal_cdf(float x) {
   const float s = x * x;
   const float p = vector_math::polynomial(s, 3.98942232e-1f, 3.43761258e-2f, 4.70725959e-3f, 1.73850713e-4f,
@@ -129,7 +129,7 @@ FOLDGRAD_HD inline float fast_normal_cdf(float x) {
   return 0.5f + (s > 31.36f ? std::copysign(0.5f, x) : x * p / q);
 }
 
-// The approximation of it by (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; at 5.1 it rounds to 1.
+// Returns its approximation by (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; at 5.1 it rounds to 1.
 FOLDGRAD_HD inline float fast_tanh_cdf(float x) {
   const float s = x * x;
   const float p = vector_math::polynomial(s, 3.98942322e-1f, 3.04327551e-2f, 3.62876779e-3f, 1.33292822e-4f,

@@ -25,7 +25,7 @@ constexpr bool bypasses_cache(std::int64_t elements) {
   return elements * std::int64_t(sizeof(T)) >= kBypassBytes;
 }
 
-// One store: copies kVectorBytes, a whole register; `to` must be aligned to as many.
+// Copies kVectorBytes, a whole register, in one store; `to` must be aligned to as many.
 inline void store_past_cache(void* to, const void* values) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_loadu_si512(values));
@@ -45,7 +45,7 @@ inline void finish_writes() {
 #endif
 }
 
-// y[i] = f(i) for begin <= i < end, where f may also do more with element i.
+// Stores y[i] = f(i) for begin <= i < end, where f may also do more with element i.
 template <class T, class F>
 [[gnu::flatten]] void write_cpu(T* y, std::int64_t begin, std::int64_t end, bool bypass, const F& f) {
   const F local = f;  // in registers: behind a reference it could alias what is written
@@ -64,7 +64,7 @@ template <class T, class F>
   for (std::int64_t i = begin; i < end; ++i) y[i] = T(local(i));
 }
 
-// dx.put(i, f(i)), with the choice between setting and adding made once.
+// Calls dx.put(i, f(i)), with the choice between setting and adding made once.
 template <class T, class F>
 [[gnu::flatten]] void write_cpu(const GradOut<T>& dx, std::int64_t begin, std::int64_t end, bool bypass, const F& f) {
   T* target = dx.data;

@@ -11,14 +11,14 @@ namespace foldgrad {
 
 #ifdef __CUDACC__
 
-// 16 bytes, or zeros when not `inside`; both addresses are multiples of 16, `from` is not read outside.
+// Copies 16 bytes, or zeros when not `inside`; both addresses are multiples of 16, `from` is not read outside.
 __device__ __forceinline__ void async_copy16(void* shared, const void* from, bool inside) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(shared))),
                "l"(__cvta_generic_to_global(from)), "r"(inside ? 16 : 0)
                : "memory");
 }
 __device__ __forceinline__ void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// For all groups of this thread but the last kPending.
+// Waits for all groups of this thread but the last kPending.
 template <int kPending>
 __device__ __forceinline__ void async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");

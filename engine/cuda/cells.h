@@ -15,7 +15,7 @@ struct Cells {
   std::int64_t batch, rows, columns;
 };
 
-// Not unrolled: nearly always each loop runs once, and to unroll it the compiler divides for the number of rounds.
+// Leaves loops rolled: nearly always each runs once, and to unroll it the compiler divides for the number of rounds.
 template <int N, class F>
 __global__ void __launch_bounds__(kCellThreads, 4) cells_kernel(Cells<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(kCellThreads, 4) cells_kernel(Cells<F> p) {
   }
 }
 
-// f(s, r, c) for every pack of N columns, of which c is the first; `columns` is a multiple of N. Neighbouring threads
-// take neighbouring packs.
+// Calls f(s, r, c) for every pack of N columns, of which c is the first; `columns` is a multiple of N. Neighbouring
+// threads take neighbouring packs.
 template <int N = 1, class F>
 void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const F& f) {
   if (batch == 0 || rows == 0 || columns == 0) return;
@@ -45,7 +45,7 @@ void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::in
   launch(name, cells_kernel<N, F>, grid, Cells<F>{f, batch, rows, columns});
 }
 
-// The same with f = F<T, N>{p}, in packs of 16 bytes if they can begin at all of these addresses and at each row.
+// Does the same with f = F<T, N>{p}, in packs of 16 bytes if they can begin at all of these addresses and at each row.
 template <template <class, int> class F, template <class> class P, class T, class... Pointers>
 void cells_in_packs_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const P<T>& p,
                          const Pointers*... at) {

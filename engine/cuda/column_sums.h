@@ -38,7 +38,7 @@ class SumsOfThreads {
     }
     __syncthreads();
   }
-  // Sum k of column `column` of the strip, over the rows of threads in their order.
+  // Returns sum k of column `column` of the strip, over the rows of threads in their order.
   __device__ Value total(int k, int column) const {
     const int first = (k * N + column % N) * kPitch + column / N;
     Value sum = 0;
@@ -63,7 +63,7 @@ __device__ void write_part(const ColumnSumParts<F>& p, const typename F::Value (
   }
 }
 
-// One block per strip of columns and part of the rows. kElements: with f(i, c) for every element.
+// Takes one block per strip of columns and part of the rows. kElements: runs f(i, c) for every element, too.
 template <int N, bool kElements, class F>
 __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(ColumnSumParts<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
@@ -115,7 +115,7 @@ __global__ void finish_column_sums_kernel(ColumnSumParts<F> p) {
   put_column_sums(p.f, c, sums);
 }
 
-// launch_parts(p) fills the partial sums of so many parts of the rows.
+// Adds up the partial sums of so many parts of the rows, which launch_parts(p) fills.
 template <class F, class LaunchParts>
 void sums_of_parts(const char* name, const F& f, std::int64_t parts, const LaunchParts& launch_parts) {
   using Value = typename F::Value;
@@ -140,8 +140,8 @@ void launch_column_sums(const char* name, const F& f, void (*parts_kernel)(Colum
   });
 }
 
-// In packs of 16 bytes of the element type. f names its operands (operands.h), and what of a pack add() is called with
-// is row 0 and columns 0 ... N - 1. kElements: with f(i, c) for every element, in one pass.
+// Sums in packs of 16 bytes of the element type. f names its operands (operands.h), and add() is called with row 0 and
+// columns 0 ... N - 1 of a pack. kElements: runs f(i, c) for every element, too, in one pass.
 template <bool kElements, class F>
 void run_column_sums(const F& f) {
   constexpr int N = kPackOf<F>;
@@ -154,8 +154,8 @@ void column_sums_cuda(const F& f) {
   run_column_sums</*kElements=*/false>(f);
 }
 
-// The elements with the sums in one pass, so that what both read is loaded once, or the sums alone. Where nobody wants
-// the sums of the elements they are for nothing, which no training does.
+// Computes the elements with the sums in one pass, so that what both read is loaded once, or the sums alone. Sums that
+// nobody wants are computed beside the elements for nothing, which no training does.
 template <class F>
 void elements_and_column_sums_cuda(const F& f) {
   if (f.target())

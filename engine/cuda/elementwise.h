@@ -12,8 +12,8 @@ inline Grid elementwise_grid(std::int64_t threads) {
   return {blocks < kElementwiseBlocks ? blocks : kElementwiseBlocks, dim3(kElementwiseThreads)};
 }
 
-// f(i) for i < f.n, an element at a time: for what is small, or reads at places of its own (cells.h). Grid-stride: any
-// grid covers all n elements. Not unrolled, or the compiler would divide for the number of rounds, which is mostly 1.
+// Runs f(i) for i < f.n, an element at a time: for what is small, or reads at places of its own (cells.h). Grid-stride:
+// any grid covers all n. Not unrolled, or the compiler would divide for the number of rounds, which is mostly 1.
 template <class F>
 __global__ void elementwise_kernel(F f) {
   const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x;
@@ -22,7 +22,7 @@ __global__ void elementwise_kernel(F f) {
     run_element(f, PackBits<F>(f, i), i);
 }
 
-// f(k) for the N elements from i on.
+// Runs f(k) for the N elements from i on.
 template <int N, class F>
 __device__ __forceinline__ void run_pack(const F& given, std::int64_t i) {
   OperandPacks<N> packs;
@@ -38,7 +38,7 @@ __device__ __forceinline__ void run_pack(const F& given, std::int64_t i) {
   results.operands(store);
 }
 
-// Elements after the last whole pack are computed one by one.
+// Computes the elements after the last whole pack one by one.
 template <int N, class F>
 __global__ void __launch_bounds__(kElementwiseThreads) elementwise_packs_kernel(F f) {
   const std::int64_t packs = f.n / N, stride = std::int64_t(gridDim.x) * blockDim.x;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) elementwise_packs_kernel(
   for (std::int64_t i = packs * N + first; i < f.n; i += stride) run_pack<1>(f, i);
 }
 
-// In packs of 16 bytes of the element type, if f names its operands (operands.h).
+// Runs f in packs of 16 bytes of the element type, if it names its operands (operands.h).
 template <class F>
 void elementwise_cuda(const F& f) {
   if constexpr (HasOperands<F>::value) {
@@ -118,7 +118,7 @@ void launch_matrix(const F& f) {
   launch(F::kName, matrix_kernel<N, F>, grid, f);
 }
 
-// f(i, c) for every element, in packs of 16 bytes of the element type. f names its operands (operands.h).
+// Runs f(i, c) for every element, in packs of 16 bytes of the element type. f names its operands (operands.h).
 template <class F>
 void matrix_cuda(const F& f) {
   constexpr int N = kPackOf<F>;

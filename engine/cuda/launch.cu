@@ -36,7 +36,7 @@ bool waits_for_each_kernel() {
   return waits;
 }
 
-// More than 48 KiB of shared memory a kernel has to ask for.
+// Asks for more than 48 KiB of shared memory, as a kernel has to.
 void allow_shared_bytes(const char* name, const void* kernel, std::size_t bytes) {
   if (bytes <= 48 * 1024) return;
   const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));

@@ -57,7 +57,7 @@ SharedArray<T> shared_array() {
 }
 #endif
 
-// As many as were counted. launch() checks them where they become the 32 bits that a GPU takes.
+// Numbers of blocks as they were counted. launch() checks them where they become the 32 bits that a GPU takes.
 struct Blocks {
   std::int64_t x, y, z;
   constexpr Blocks(std::int64_t x_ = 1, std::int64_t y_ = 1, std::int64_t z_ = 1) : x(x_), y(y_), z(z_) {}
@@ -78,7 +78,7 @@ dim3 checked_blocks(const char* name, const Blocks& blocks);
 void launch_kernel(const char* name, const void* kernel, const Grid& grid, void* params);
 #endif
 
-// `name` is for the error message: the operation and the kernel.
+// Launches a kernel; `name` is for the error message: the operation and the kernel.
 template <class Params>
 void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Params& params) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // no elements, nothing to do
@@ -90,7 +90,7 @@ void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Pa
 #endif
 }
 
-// Blocks that cover n elements.
+// Returns how many blocks cover n elements.
 inline std::int64_t blocks_for(std::int64_t n, int per_block) { return (n + per_block - 1) / per_block; }
 
 }  // namespace foldgrad

@@ -70,8 +70,8 @@ struct OperandVisitor {
   }
 };
 
-// Loads what is read of the N columns from c on. Columns are in the caches after the first row, and not counted as
-// traffic.
+// A visitor that loads what is read of the N columns from c on. Columns are in the caches after the first row, and not
+// counted as traffic.
 template <int N>
 struct FetchColumns : OperandVisitor<N> {
   std::int64_t c;
@@ -94,7 +94,7 @@ struct FetchColumns : OperandVisitor<N> {
   }
 };
 
-// Loads the N elements from i on, of row r. kResults: with what results are added to; without, they are left alone.
+// A visitor that loads the N elements from i on, of row r, and with kResults also what results are added to.
 template <int N, bool kResults = true>
 struct FetchElements : OperandVisitor<N> {
   std::int64_t i, r;
@@ -127,7 +127,7 @@ struct FetchElements : OperandVisitor<N> {
   }
 };
 
-// Lets the operands show what FetchElements has loaded before.
+// A visitor that lets the operands show what FetchElements has loaded before.
 template <int N>
 struct ShowElements : OperandVisitor<N> {
   using OperandVisitor<N>::OperandVisitor;
@@ -167,7 +167,7 @@ struct StoreResults : OperandVisitor<N> {
   }
 };
 
-// Finds out if packs of N can begin at element 0 of all operands.
+// A visitor that finds out if packs of N can begin at element 0 of all operands.
 template <int N>
 struct AlignedOperands {
   bool aligned = true;

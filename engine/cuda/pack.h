@@ -16,7 +16,7 @@
 
 namespace foldgrad {
 
-// kPackSize is the number of neighbours in a pack. takes_packs() returns true if a kernel may take packs, which fit.
+// kPackSize is the number of neighbours in a pack. takes_packs() returns true if packs fit and a kernel may take them.
 #ifdef FOLDGRAD_FAST
 inline FastKernel fast_packs("cuda: packs");
 template <class T>
@@ -37,7 +37,7 @@ template <class... Pointers>
 FOLDGRAD_HD bool begin_at_multiples(std::size_t bytes, const Pointers*... at) {
   return ((reinterpret_cast<std::uintptr_t>(at) % bytes == 0) && ...);
 }
-// Returns whether packs of `bytes` can begin at all of these addresses; null is anywhere.
+// Returns true if packs of `bytes` can begin at all of these addresses; null is anywhere.
 template <class... Pointers>
 bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
   return takes_packs(begin_at_multiples(bytes, at...));
@@ -63,7 +63,7 @@ __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = tru
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
-// The same of what lies in the caches: not counted as traffic by the emulation.
+// Does the same with what lies in the caches: not counted as traffic by the emulation.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_cached_pack(const T* from, bool wanted = true) {
   return load_pack<N>(from, wanted);
@@ -78,7 +78,7 @@ __device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted =
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
-// __stwb is one instruction; nvcc may split a plain assignment into four stores.
+// Stores by __stwb, which is one instruction; nvcc may split a plain assignment into four stores.
 template <class T, int N>
 __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true) {
   using Word = PackWord<int(N * sizeof(T))>;
@@ -123,7 +123,7 @@ __device__ __forceinline__ Pack<T, N> rounded(const compute_t<T> (&values)[N]) {
   return pack;
 }
 
-// GradOut::put for a pack that begins with element i.
+// Does what GradOut::put does, for a pack that begins with element i.
 template <class T, int N>
 __device__ __forceinline__ void put_pack(const GradOut<T>& out, std::int64_t i, const compute_t<T> (&values)[N],
                                          bool wanted = true) {

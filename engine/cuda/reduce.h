@@ -5,7 +5,7 @@
 namespace foldgrad {
 
 constexpr int kWarp = 32;
-// How many numbers of a type shared memory takes or gives at once, each in a bank of its own.
+// The count of numbers of a type that shared memory takes or gives at once, each in a bank of its own.
 template <class T>
 constexpr int kBanks = int(128 / sizeof(T));
 
@@ -37,8 +37,8 @@ __device__ T warp_sum(T v) {
   return warp_reduce(v, Sum{});
 }
 
-// Over the block, given back to every thread. Call it from all threads of a block of whole warps; `scratch` is shared
-// memory for one T per warp; `identity` is what combine leaves others unchanged with.
+// Reduces over the block and gives the result to every thread. Call it from all threads of a block of whole warps;
+// `scratch` is shared memory for one T per warp; `identity` is what combine leaves others unchanged with.
 template <class T, class Combine>
 __device__ T block_reduce(T v, T* scratch, T identity, Combine combine) {
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, lane = thread % kWarp, warp = thread / kWarp,
@@ -60,7 +60,7 @@ __device__ T block_max(T v, T* scratch, T lowest) {
 
 constexpr int kRowThreads = 256;  // not tuned
 
-// A block for each row, with shared memory for block_reduce on Values.
+// Returns a grid with a block for each row and shared memory for block_reduce on Values.
 template <class Value>
 Grid one_block_per_row(std::int64_t rows) {
   return {rows, dim3(kRowThreads), kRowThreads / kWarp * sizeof(Value)};

@@ -31,7 +31,7 @@ __device__ void reduce_row(const F& f, typename F::Row& row, std::int64_t r) {
   }
 }
 
-// One block per row, of any length.
+// Takes one block per row, of any length.
 template <class F>
 __global__ void row_kernel(F f) {
   const std::int64_t r = blockIdx.x;
@@ -48,7 +48,7 @@ void row_op_cuda(const F& f) {
   launch(F::kName, row_kernel<F>, one_block_per_row<typename F::Value>(f.rows), f);
 }
 
-// Its sums over rows alone, for engine/cuda/column_sums.h.
+// The sums over rows of F alone, for engine/cuda/column_sums.h.
 template <class F>
 struct ColumnSumsOf {
   static constexpr const char* kName = F::kName;
@@ -68,7 +68,7 @@ struct ColumnSumsOf {
 template <class F>
 constexpr int kPackOf<ColumnSumsOf<F>> = kPackSize<std::remove_cv_t<std::remove_pointer_t<decltype(F::dy)>>>;
 
-// In two kernels: the results, and the sums over rows.
+// Runs in two kernels: the results, and the sums over rows.
 template <class F>
 void row_op_with_column_sums_cuda(const F& f) {
   if (f.target()) row_op_cuda(f);

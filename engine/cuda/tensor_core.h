@@ -35,7 +35,7 @@ __device__ __forceinline__ void mma(FragmentC& c, const FragmentA& a, const Frag
       : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
 }
 
-// Four matrices of 8 x 8 bf16: lane 8 m + i names row i of matrix m, 16 bytes in shared memory, aligned to 16. Register
+// Loads four 8 x 8 matrices of bf16: lane 8 m + i names row i of matrix m, 16 aligned bytes of shared memory. Register
 // m of lane l is of its row l / 4 and columns l % 4 * 2, + 1; transposed, of rows l % 4 * 2, + 1 and column l / 4.
 __device__ __forceinline__ void load_matrices(std::uint32_t (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -50,7 +50,7 @@ __device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&r)[4], 
                : "memory");
 }
 
-// Two numbers rounded to bf16, to nearest, ties to even, as a fragment holds them.
+// Rounds two numbers to bf16, to nearest, ties to even, and packs them as a fragment holds them.
 __device__ __forceinline__ std::uint32_t pack_bf16(float lower, float upper) {
   std::uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(upper), "f"(lower));

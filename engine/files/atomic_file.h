@@ -8,9 +8,9 @@
 
 namespace foldgrad {
 
-// Writes go to a new file beside `path`; commit() brings it to the disk and renames it to `path`. Until then a file
-// that was there stays as it was. Without commit(), the new file is removed. A symbolic link at `path` is replaced, not
-// followed. Throws FileError.
+// A new file beside `path`, which commit() brings to the disk and renames to `path`. Until then a file that was there
+// stays as it was. Without commit(), the new file is removed. A symbolic link at `path` is replaced, not followed.
+// Throws FileError.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -33,7 +33,7 @@ void sync_directory(const std::string& path);
 
 void write_file_atomically(const std::string& path, std::string_view content);
 
-// With all that are missing above it. Throws FileError.
+// Makes a directory, with all that are missing above it. Throws FileError.
 void make_directories(const std::string& path);
 
 }  // namespace foldgrad

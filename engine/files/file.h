@@ -40,7 +40,7 @@ class InputFile {
   std::uint64_t size_;
 };
 
-// The whole content. Throws FileError.
+// Returns the whole content. Throws FileError.
 std::string read_file(const std::string& path);
 
 // Returns true if there is something of this name; false also where that cannot be found out.

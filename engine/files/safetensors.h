@@ -17,11 +17,11 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-// Strict: N is at most 100,000,000; names are unique, not empty; entries have these three keys and no others, at most
-// 64 axes, and end - begin bytes by shape and dtype; sorted by offset they begin at 0, leave no gap, don't overlap and
-// end with the file. Anything else throws FileError, which names the file, the place, what was expected and what came.
-// Nothing that a file claims makes the reader ask for more memory at once than the file takes, beyond the few hundred
-// bytes of the smallest block.
+// Reads strictly: N is at most 100,000,000; names are unique, not empty; entries have these three keys and no others,
+// at most 64 axes, and end - begin bytes by shape and dtype; sorted by offset they begin at 0, leave no gap, don't
+// overlap and end with the file. Anything else throws FileError, which names the file, the place, what was expected and
+// what came. Nothing that a file claims makes the reader ask for more memory at once than the file takes, beyond the
+// few hundred bytes of the smallest block.
 SafetensorsFile read_safetensors(const std::string& path);
 
 // Replaces the file atomically. Larger elements come first, then names in order; the header is padded so that every

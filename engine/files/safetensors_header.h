@@ -26,13 +26,13 @@ struct Header {
   std::map<std::string, std::string> metadata;
 };
 
-// Each entry is checked by itself, not against its neighbours. `path` is for FileError.
+// Checks each entry by itself, not against its neighbours. `path` is for FileError.
 Header parse_header(const std::string& path, const std::string& text);
 
 const char* format_name(DType dtype);  // "F32"
 // Throws std::invalid_argument for text that is not UTF-8, calling it `what`.
 void require_utf8(const std::string& text, const char* what);
-// As a JSON string for messages: long text is cut.
+// Returns it as a JSON string for messages: long text is cut.
 std::string quote(const std::string& text);
 
 }  // namespace foldgrad::safetensors

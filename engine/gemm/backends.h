@@ -22,7 +22,7 @@ const char* onednn_name();  // "oneDNN 2.6.3"
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p);
 
-// The same product with every row stride written out and the zero scale's operands dropped.
+// Returns the same product with every row stride written out and the zero scale's operands dropped.
 inline Gemm resolved(Gemm g) {
   if (g.row_stride_a == 0) g.row_stride_a = g.transpose_a ? g.m : g.k;
   if (g.row_stride_b == 0) g.row_stride_b = g.transpose_b ? g.k : g.n;
@@ -31,7 +31,7 @@ inline Gemm resolved(Gemm g) {
   return g;
 }
 
-// The key of a resolved product for a library that keeps what it has prepared; `more`: what else that depends on.
+// Returns a resolved product's key for a library that keeps what it has prepared; `more`: what else that depends on.
 template <class... More>
 std::array<std::int64_t, 11 + sizeof...(More)> key_of(DType dtype, const Gemm& g, More... more) {
   return {std::int64_t(dtype) << 3 | g.transpose_a << 2 | g.transpose_b << 1 | g.f32_c,
@@ -59,15 +59,15 @@ struct GemmStrides {
         b_j(g.transpose_b ? g.row_stride_b : 1) {}
 };
 
-// The plain loops of last resort. T: float, double, bf16; C: T, or float with f32_c. Sums in the order of k, whatever
-// the number of threads.
+// Multiplies by plain loops, the last resort. T: float, double, bf16; C: T, or float with f32_c. Sums in the order of
+// k, whatever the number of threads.
 template <class T, class C>
 void reference_gemm_cpu(const Gemm& g, C* c, const T* a, const T* b);
-// The own CUDA kernel, also under emulation.
+// Multiplies by our own CUDA kernel, also under emulation.
 template <class T, class C>
 void tiled_gemm_cuda(const Gemm& g, C* c, const T* a, const T* b);
 
-// C = bias in every row of every matrix: bias.cu.
+// Stores the bias in every row of every matrix C: bias.cu.
 template <class T>
 void store_bias_cuda(const Gemm& g, T* c, const T* bias);
 

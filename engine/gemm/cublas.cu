@@ -59,14 +59,14 @@ cublasComputeType_t sum_type(DType dtype) {
   return dtype == DType::f32 && tf32_allowed() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-// The largest power of two, up to 256, of which an address is a multiple.
+// Returns the largest power of two, up to 256, of which an address is a multiple.
 std::uint32_t alignment(const void* at) {
   std::uint32_t bytes = 256;
   while (reinterpret_cast<std::uintptr_t>(at) % bytes != 0) bytes /= 2;
   return bytes;
 }
 
-// A stored matrix [rows, columns], row-major, which the column-major library sees as its transpose.
+// Describes a stored matrix [rows, columns], row-major, which the column-major library sees as its transpose.
 Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns, std::int64_t row_stride, const Gemm& g,
               std::int64_t batch_stride) {
   cublasLtMatrixLayout_t made;
@@ -78,8 +78,8 @@ Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns, std::i
   return l;
 }
 
-// Where rows as stored are no whole packs of 16 bytes, the library (13.1, on an H100) may add a bias, or C times beta,
-// to a product that it has rounded to bf16 before.
+// Returns true where the library (13.1, on an H100) may add a bias, or C times beta, to a product that it has rounded
+// to bf16 before: where rows as stored are no whole packs of 16 bytes.
 bool rounds_twice(DType dtype, const Gemm& g, const GemmPointers& p) {
   const auto whole_packs = [](const void* at, std::int64_t row, std::int64_t row_stride, std::int64_t batch_stride) {
     return alignment(at) >= 16 && row % 8 == 0 && row_stride % 8 == 0 && batch_stride % 8 == 0;
@@ -90,7 +90,7 @@ bool rounds_twice(DType dtype, const Gemm& g, const GemmPointers& p) {
            whole_packs(p.c, g.n, g.row_stride_c, g.batch_stride_c));
 }
 
-// How a product is computed. In the library's order the operands change places: C^T = op(B)^T op(A)^T.
+// A way to compute a product. In the library's order the operands change places: C^T = op(B)^T op(A)^T.
 struct Plan {
   Description description;
   Layout a, b, c;
@@ -103,8 +103,8 @@ cublasLtEpilogue_t epilogue_of(const GemmPointers& p) {
   return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// The bias that the epilogue adds, or the sums that it writes, of the type of C. The addresses may differ from call to
-// call.
+// Sets the bias that the epilogue adds, or the sums that it writes, of the type of C. The addresses may differ from
+// call to call.
 void set_vector(Plan& plan, const GemmPointers& p) {
   const void* vector = p.row_sums ? p.row_sums : p.bias;
   if (vector) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);

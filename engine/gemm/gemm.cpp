@@ -22,7 +22,7 @@ void check_stride(const char* matrix, std::int64_t stride, std::int64_t row) {
                  row, stride);
 }
 
-// g is resolved.
+// Throws std::invalid_argument as gemm() does; g is resolved.
 void check(DType dtype, const Gemm& g, const void* bias) {
   FOLDGRAD_CHECK(is_floating(dtype), "gemm: the element type must be f32, f64 or bf16, got {}", name(dtype));
   FOLDGRAD_CHECK(g.m >= 0 && g.n >= 0 && g.k >= 0 && g.batch >= 0,
@@ -44,7 +44,7 @@ void check(DType dtype, const Gemm& g, const void* bias) {
                  name(dtype), bias ? " with a bias" : "");
 }
 
-// One weight for a whole batch of consecutive inputs is one tall product, which every library does faster.
+// Merges a batch of consecutive inputs with one weight into one tall product, which every library does faster.
 Gemm merged(Gemm g) {
   const bool tall = !g.transpose_a && g.batch_stride_b == 0 && g.batch_stride_a == g.m * g.row_stride_a &&
                     g.batch_stride_c == g.m * g.row_stride_c;

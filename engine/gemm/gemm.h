@@ -27,21 +27,21 @@ struct Gemm {
   bool f32_c = false;          // for bf16 operands without a bias: C is f32, so that no sum is rounded to bf16
 };
 
-// c, a, b: of type dtype (f32, f64 or bf16) on `device`, but see f32_c; bias: null, or [n] of the same type, added to
-// every row before the result is stored and not scaled by alpha (only with beta 0). C overlaps neither operand. Sizes
-// of zero are fine: k = 0 gives beta C + bias. Equal calls give equal bits for the same number of threads. Throws
-// std::invalid_argument for negative sizes or batch strides, row strides shorter than a row, matrices C that overlap, a
-// bias beside beta or f32_c, f32_c of another dtype than bf16, or another dtype; std::runtime_error for cuda in a build
-// without it. May be called by several threads at once.
+// Multiplies. c, a, b: of type dtype (f32, f64 or bf16) on `device`, but see f32_c; bias: null, or [n] of the same
+// type, added to every row before the result is stored and not scaled by alpha (only with beta 0). C overlaps neither
+// operand. Sizes of zero are fine: k = 0 gives beta C + bias. Equal calls give equal bits for the same number of
+// threads. Throws std::invalid_argument for negative sizes or batch strides, row strides shorter than a row, matrices C
+// that overlap, a bias beside beta or f32_c, f32_c of another dtype than bf16, or another dtype; std::runtime_error for
+// cuda in a build without it. May be called by several threads at once.
 void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, const void* bias = nullptr);
 
-// gemm() without a bias that in the same pass sums the rows of op(A), sums_i = sum_p op(A)[i, p], m numbers of C's
-// type: the gradient of a bias beside that of its weight. Returns false, with nothing done, where no library does both,
-// which is everywhere but in cuBLASLt; the caller then takes two steps.
+// Does what gemm() does without a bias and in the same pass sums the rows of op(A), sums_i = sum_p op(A)[i, p], m
+// numbers of C's type: the gradient of a bias beside that of its weight. Returns false, with nothing done, where no
+// library does both, which is everywhere but in cuBLASLt; the caller then takes two steps.
 bool gemm_with_row_sums(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, void* sums);
 
-// For configure tables, benchmarks and reports: "oneDNN 2.6.3", "CBLAS", "reference", "cuBLAS", "tiled"; "none"
-// for cuda in a build without it.
+// Returns, for configure tables, benchmarks and reports, "oneDNN 2.6.3", "CBLAS", "reference", "cuBLAS", "tiled", or
+// "none" for cuda in a build without it.
 const char* gemm_backend(Device device, DType dtype);
 
 // Permits products of f32 on a GPU, of all threads from now on, to round their operands to TensorFloat-32, which has 10

@@ -11,8 +11,8 @@
 namespace foldgrad {
 namespace {
 
-// Some virtual machines announce AMX and hide what it needs: the palettes of CPUID leaf 0x1d. oneDNN 2.6 then generates
-// tile instructions that die with SIGILL, unless it is kept to AVX-512.
+// Returns true on virtual machines that announce AMX and hide what it needs, the palettes of CPUID leaf 0x1d: oneDNN
+// 2.6 then generates tile instructions that die with SIGILL, unless it is kept to AVX-512.
 bool amx_is_broken() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
@@ -20,8 +20,8 @@ bool amx_is_broken() {
   return announced && !(__get_cpuid_count(0x1d, 0, &a, &b, &c, &d) && a > 0);
 }
 
-// [rows, columns] of each matrix of the batch. Without a batch there is no such axis, since oneDNN has more kernels for
-// plain matrices; with stride 0 its size is 1, which means broadcasting.
+// Describes [rows, columns] of each matrix of the batch. Without a batch there is no such axis, since oneDNN has more
+// kernels for plain matrices; with stride 0 its size is 1, which means broadcasting.
 dnnl::memory::desc matrices(DType dtype, const Gemm& g, std::int64_t rows, std::int64_t columns,
                             std::int64_t batch_stride, std::int64_t row_stride, std::int64_t column_stride) {
   const auto type = dtype == DType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
@@ -56,8 +56,8 @@ OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias) {
   return product;
 }
 
-// A^T B of a single f32 pair, as the gradients of weights are: oneDNN's BLAS call packs a transposed A faster than its
-// matmul does, which leaves a tenth of the time. With alpha 0 it would multiply NaN.
+// Computes A^T B of a single f32 pair, as the gradients of weights are: oneDNN's BLAS call packs a transposed A faster
+// than its matmul does, which leaves a tenth of the time. With alpha 0 it would multiply NaN.
 bool transposed_sgemm(DType dtype, const Gemm& g, const GemmPointers& p) {
   if (dtype != DType::f32 || !g.transpose_a || g.batch != 1 || p.bias || g.alpha == 0) return false;
   onednn_engine();  // limits the instruction set where needed

@@ -15,9 +15,9 @@
 
 namespace foldgrad {
 
-// The CPU as oneDNN sees it. Every use of oneDNN must begin here: this excludes the instructions that it may not use.
+// Returns the CPU as oneDNN sees it. Any use of oneDNN must begin here: this excludes instructions it may not use.
 dnnl::engine& onednn_engine();
-// This thread's.
+// Returns this thread's stream.
 inline dnnl::stream& onednn_stream() {
   thread_local dnnl::stream stream(onednn_engine());
   return stream;
@@ -44,7 +44,7 @@ struct OnednnPrimitive {
     add(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
     scratch_bytes = chosen.scratchpad_desc().get_size();
   }
-  // An argument that is null was not added. oneDNN has no const arguments; it does not write what it reads.
+  // Runs on these addresses; a null one was not added. oneDNN has no const arguments; it does not write what it reads.
   void run(std::initializer_list<std::pair<int, const void*>> addresses) {
     const auto scratch = memory::allocate(Device::cpu, scratch_bytes);
     for (const auto& [id, address] : addresses)

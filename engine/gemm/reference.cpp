@@ -10,7 +10,7 @@ constexpr int kColumns = 64;
 // Multiplications from which waking the threads pays. Not tuned.
 constexpr std::int64_t kParallelWork = 1 << 16;
 
-// Row i of C, columns from first to end; all pointers are those of one matrix of the batch.
+// Computes row i of C, kColumns columns from `first` on; all pointers are those of one matrix of the batch.
 template <class T, class C>
 void row_block(const Gemm& g, C* c, const T* a, const T* b, std::int64_t i, std::int64_t first) {
   using Sum = compute_t<T>;

@@ -20,7 +20,7 @@ struct Tiled {
   Gemm g;  // resolved
 };
 
-// tile[p][x] = source[(first_x + x) stride_x + (first_p + p) stride_p], zero outside [0, end_x) x [0, end_p).
+// Sets tile[p][x] = source[(first_x + x) stride_x + (first_p + p) stride_p], zero outside [0, end_x) x [0, end_p).
 // Neighbouring threads read along the axis of stride 1.
 template <class T>
 __device__ void load_tile(compute_t<T>* tile, const T* source, std::int64_t first_x, std::int64_t end_x,
@@ -33,7 +33,7 @@ __device__ void load_tile(compute_t<T>* tile, const T* source, std::int64_t firs
   }
 }
 
-// sum[u][v] += the product's element for row u kSide + ty and column v kSide + tx of the tile.
+// Adds to sum[u][v] the product's element for row u kSide + ty and column v kSide + tx of the tile.
 template <class Sum>
 __device__ void multiply_tiles(Sum (&sum)[kPerThread][kPerThread], const Sum* tile_a, const Sum* tile_b) {
   const int tx = threadIdx.x % kSide, ty = threadIdx.x / kSide;
@@ -53,7 +53,7 @@ __device__ void store(const Tiled<T, C>& t, std::int64_t s, std::int64_t i, std:
   c = C(value);
 }
 
-// blockIdx.x: tiles of C, row by row; blockIdx.y: matrices of the batch.
+// Takes tiles of C, row by row, by blockIdx.x, and matrices of the batch by blockIdx.y.
 template <class T, class C>
 __global__ void tiled_kernel(Tiled<T, C> t) {
   using Sum = compute_t<T>;

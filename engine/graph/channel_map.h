@@ -11,7 +11,7 @@ struct AffineMap {
   std::vector<double> A, B;
   bool centered = false;
 
-  // A and B: [C], of any dtype, on any device.
+  // Takes A and B [C], of any dtype, on any device.
   static AffineMap of(const Tensor& A, const Tensor& B) {
     const auto host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).values<double>(); };
     return {host(A), host(B)};
@@ -43,7 +43,7 @@ struct ChannelMap {
   AffineMap map;
   bool operator==(const ChannelMap&) const = default;
 
-  // True if the last axis of `shape`, all of it, has the channels.
+  // Returns true if the last axis of `shape`, all of it, has the channels.
   bool whole(const Shape& shape) const {
     return place == ChannelPlace{shape.rank() - 1} && map.channels() == shape[-1];
   }

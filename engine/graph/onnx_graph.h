@@ -19,19 +19,19 @@ class OnnxGraph {
 
   virtual ~OnnxGraph() = default;
 
-  // Nodes from now on, and their results, are named PLACE/OPERATOR, numbered where there are several.
+  // Names nodes from now on, and their results, PLACE/OPERATOR, numbered where there are several.
   void at(const std::string& place) { place_ = place; }
-  // Returns the node's result; it has one.
+  // Adds a node and returns its result; it has one.
   virtual std::string node(const std::string& op, const std::vector<std::string>& inputs,
                            const std::vector<Attribute>& attributes = {}) = 0;
   std::string transpose(const std::string& x, const Sizes& axes) { return node("Transpose", {x}, {{"perm", axes}}); }
-  // The first axis takes what the others, of these sizes, leave.
+  // Reshapes x to these other sizes; the first axis takes what they leave.
   std::string reshape(const std::string& x, Sizes others);
 
-  // A weight on the CPU, f32 or i64, copied. If the name is known already, it is the weight that was given first.
-  // Throws std::invalid_argument when the weights are more than a file of protobuf can hold.
+  // Adds a copy of a weight on the CPU, f32 or i64. If the name is known already, it is the weight that was given
+  // first. Throws std::invalid_argument when the weights are more than a file of protobuf can hold.
   virtual std::string initializer(const std::string& name, const Tensor& value) = 0;
-  // Constants.
+  // These add constants.
   std::string number(double value);           // f32 []
   std::string integer(std::int64_t value);    // i64 []
   std::string integers(const Sizes& values);  // i64 [size]
@@ -48,15 +48,15 @@ class OnnxOperands {
   virtual std::string operator[](int k) const = 0;
   virtual const Shape& shape(int k) const = 0;  // as recorded
   virtual const Shape& result() const = 0;      // as recorded
-  // Operand k, the weight [out, in] that was recorded as `value`, as [in, out].
+  // Returns operand k, the weight [out, in] that was recorded as `value`, as [in, out].
   virtual std::string matrix(int k, const Tensor& value) const = 0;
-  // The integers `value` that operand k was recorded with, the same for all of the first axis.
+  // Returns the integers `value` that operand k was recorded with, the same for all of the first axis.
   virtual std::string constant(int k, const Tensor& value) const = 0;
 
-  // For operations on the rows of sequences. `length`: of all sequences, -1 if they differ.
-  // i64, the position of each row [POS-2].
+  // These are for operations on the rows of sequences. `length`: of all sequences, -1 if they differ.
+  // Returns the position of each row [POS-2], i64.
   virtual std::string positions() const = 0;
-  // Rows of `heads` x `width` columns as [batch, heads, length, width], and back.
+  // Splits rows of `heads` x `width` columns into [batch, heads, length, width], and merges them again.
   virtual std::string split_heads(const std::string& rows, std::int64_t length, std::int64_t heads,
                                   std::int64_t width) const = 0;
   virtual std::string merge_heads(const std::string& y) const = 0;

@@ -46,8 +46,8 @@ void Communicator::swap(Device device, int partner, std::span<const std::byte> o
   ++traffic_.exchanges;
 }
 
-// After the exchange over distance d a rank has the sum of the 2 d ranks of its subtree. Which of two is added to which
-// does not matter: a + b = b + a.
+// Sums over a binary tree: after the exchange over distance d a rank has the sum of the 2 d ranks of its subtree. Which
+// of two is added to which does not matter: a + b = b + a.
 template <class T>
 void Communicator::sum_small(Device device, std::span<T> values) {
   const Tensor theirs = Tensor::empty({std::int64_t(values.size())}, dtype_of<T>, device);
@@ -57,8 +57,8 @@ void Communicator::sum_small(Device device, std::span<T> values) {
   }
 }
 
-// The same tree, of which each rank forms the sums of one slice: at each level it keeps one half of its range and gives
-// the other away. Then the ranges grow again, on the way back.
+// Sums over the same tree, of which each rank forms the sums of one slice: at each level it keeps one half of its range
+// and gives the other away. Then the ranges grow again, on the way back.
 template <class T>
 void Communicator::sum_by_halves(Device device, std::span<T> values) {
   struct Halves {
@@ -96,7 +96,7 @@ void Communicator::all_reduce_sum(const Tensor& tensor) {
   if (near.device() != tensor.device()) there.copy_from(near);
 }
 
-// all: size() places of `each` bytes, of which this rank's is filled. The ranks of a subtree lie side by side.
+// Fills `all`, size() places of `each` bytes, of which this rank has its own. The ranks of a subtree lie side by side.
 void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   operation_ = "all_gather";
   for (int d = 1; d < size_; d *= 2) {
@@ -106,7 +106,7 @@ void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   }
 }
 
-// From subtree to subtree, the largest first: only ranks that are multiples of 2 d have it, or learn it, at level d.
+// Passes the bytes from subtree to subtree, the largest first: at level d from multiples of 2 d to the ranks d above.
 void Communicator::broadcast_bytes(Device device, std::span<std::byte> bytes) {
   operation_ = "broadcast";
   for (int d = size_ / 2; d >= 1; d /= 2) {

@@ -49,13 +49,13 @@ class Communicator {
   void all_reduce_sum(std::span<T> values) {
     sum(Device::cpu, values);
   }
-  // The same for a tensor, f32 or f64, which may lie on any device: from GPU to GPU where these are linked
+  // Does the same for a tensor, f32 or f64, which may lie on any device: from GPU to GPU where these are linked
   // (device_link.h), otherwise through the host's memory, with the same bits.
   void all_reduce_sum(const Tensor& tensor);
   // Returns the values of all ranks, as many of each, in the order of the ranks.
   template <class T>
   std::vector<T> all_gather(std::span<const T> own);
-  // The same where ranks differ in how many they have.
+  // Does the same where ranks differ in how many they have.
   template <class T>
   std::vector<std::vector<T>> all_gather_each(std::span<const T> own);
   // Copies the values of rank 0.
@@ -75,7 +75,7 @@ class Communicator {
   // it.
   virtual void interrupt() = 0;
 
-  // The step of training, for messages.
+  // Sets the step of training, for messages.
   void at_step(std::int64_t step) { step_ = step; }
   std::int64_t step() const { return step_; }
 
@@ -91,7 +91,7 @@ class Communicator {
  protected:
   // Sends `out` to another rank and receives `in` from it, which does the same.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
-  // Where the values of tensors are exchanged, the same on all ranks; null: in the memory of the hosts.
+  // Returns where the values of tensors are exchanged, the same on all ranks; null: in the memory of the hosts.
   virtual DeviceLink* device_link() const = 0;
   const char* operation() const { return operation_; }
 

@@ -118,7 +118,7 @@ class TeamMember final : public Communicator {
     return team_.failure || interrupted_;
   }
 
-  // Throws: another rank has failed, this communicator is interrupted, or the time is up.
+  // Throws because another rank has failed, this communicator is interrupted, or the time is up.
   [[noreturn]] void give_up(int partner, bool ended) {
     if (ended)
       throw CommunicationError(

@@ -43,7 +43,7 @@ struct RowShare {
   __device__ bool inside(int k) const { return column(k) < columns; }
   __device__ std::int64_t first(int k) const { return row * columns + column(k); }
 
-  // Over the row, given back to all its threads. A block needs one_block_per_row's shared memory.
+  // Reduces over the row and gives the result to all its threads. A block needs one_block_per_row's shared memory.
   template <class Value, class Combine>
   __device__ __forceinline__ Value reduce(Value own, Value identity, Combine combine) const {
     if constexpr (kThreads == kWarp)
@@ -73,7 +73,7 @@ struct RowRegisters {
       fetched.operands(fetch);
     }
   }
-  // F with pack k as elements and columns 0 ... N - 1.
+  // Returns F with pack k as elements and columns 0 ... N - 1.
   __device__ __forceinline__ F shown(const F& f, const Share& share, int k) {
     F shown = f;
     FetchColumns<N> columns{packs[k], share.column(k), share.inside(k)};
@@ -146,8 +146,8 @@ __global__ void __launch_bounds__(Share::kBlockThreads, 1) row_in_registers_kern
   write_share(f, share, registers, row);
 }
 
-// Where the sums that a warp holds for a row lie in shared memory, so that neither its threads nor neighbouring columns
-// meet in a bank.
+// The places in shared memory of the sums that a warp holds for a row, so that neither its threads nor neighbouring
+// columns meet in a bank.
 template <class Share, class Value>
 struct RowOfSums {
   static constexpr int kPitch = kWarp + kBanks<Value> / Share::N;
@@ -159,8 +159,8 @@ struct RowOfSums {
   }
 };
 
-// With parts of the sums over rows: a warp goes from row to row and adds what it has in registers for dx to sums of its
-// own for the columns that it holds, so that each row is loaded once. Shared memory: a RowOfSums for each warp.
+// Computes rows and parts of sums over them: a warp goes from row to row and adds what it has in registers for dx to
+// its own sums for the columns that it holds, so that each row is loaded once. Shared memory: a RowOfSums per warp.
 template <class F, class Share>
 __global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) row_sums_kernel(ColumnSumParts<ColumnSumsOf<F>> p) {
   using Value = typename F::Value;
@@ -218,7 +218,7 @@ bool row_in_registers(const F& f) {
   return false;
 }
 
-// Up to 1,024 columns, or 512 of f64, in one kernel. A thread also holds as many sums as numbers of a row.
+// Takes up to 1,024 columns, or 512 of f64, in one kernel. A thread also holds as many sums as numbers of a row.
 template <class F>
 bool row_and_sums_in_registers(const F& f) {
   using T = ElementOf<F>;
@@ -241,7 +241,7 @@ bool row_and_sums_in_registers(const F& f) {
   return false;
 }
 
-// As row_op_with_column_sums_cuda; returns false where the row does not fit.
+// Does what row_op_with_column_sums_cuda does; returns false where the row does not fit.
 template <class F>
 bool row_with_column_sums_in_registers(const F& f) {
   const bool sums = wants_column_sums(f);

@@ -9,7 +9,7 @@ namespace foldgrad {
 // Throws std::runtime_error unless the call succeeded, and forgets the error, which would be blamed on the next call.
 void check_cuda(cudaError_t error, const char* call);
 
-// The stream of all kernels and copies of this process, on cuda_device(), which it makes current on this thread.
+// Returns the stream of all kernels and copies of this process on cuda_device(), and makes that current on this thread.
 cudaStream_t cuda_stream();
 
 namespace memory {

@@ -32,7 +32,7 @@ CudaMachine::Trouble kind_of(cudaError_t error, const CudaMachine& m) {
   return no_image ? Trouble::no_kernel_image : Trouble::other;
 }
 
-// The architectures of this file, which are those of all kernels: 800,900 becomes "8.0, 9.0".
+// Returns the architectures of this file, which are those of all kernels: 800,900 becomes "8.0, 9.0".
 std::string built_for() {
   std::string all;
   for (const int architecture : {__CUDA_ARCH_LIST__})
@@ -68,7 +68,7 @@ CudaMachine examine(int index) {
   return m;
 }
 
-// Looked at once: it takes a context, which takes a second.
+// Looks once, since that takes a context, which takes a second.
 const std::string& trouble_of(int index) {
   static std::once_flag looked[kMostCudaDevices];
   static std::string troubles[kMostCudaDevices];
@@ -113,8 +113,8 @@ std::string cuda_description() {
   return text;
 }
 
-// Not the default stream, which would wait for the streams of other libraries. The caller launches next, for which its
-// device must be current on this thread, and stays so.
+// Returns a stream of our own: the default one would wait for the streams of other libraries. The caller launches next,
+// for which its device must be current on this thread, and stays so.
 cudaStream_t cuda_stream() {
   static PerDevice<cudaStream_t> streams;
   if (current_cuda_device() != cuda_device()) set_current_cuda_device(cuda_device());
@@ -135,8 +135,8 @@ void cuda_synchronize() {
 
 namespace memory {
 
-// Blocks come from the runtime's pool, which cuts them from larger ones: the first steps of training ask for thousands,
-// and each cudaMalloc would take as long as many kernels.
+// Takes blocks from the runtime's pool, which cuts them from larger ones: the first steps of training ask for
+// thousands, and each cudaMalloc would take as long as many kernels.
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cpu) return host_allocate(bytes);
   if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
@@ -151,8 +151,8 @@ void* system_allocate(Device device, std::size_t bytes) {
   return pointer;
 }
 
-// The caller has synchronized: cudaFree does not wait for kernels where memory comes from the runtime's pool. It fails
-// only while the process ends, when the driver has gone before us.
+// Expects that the caller has synchronized: cudaFree does not wait for kernels where memory comes from the runtime's
+// pool. It fails only while the process ends, when the driver has gone before us.
 void system_release(Device device, void* pointer) noexcept {
   device == Device::cpu ? host_release(pointer) : void(cudaFree(pointer));
 }

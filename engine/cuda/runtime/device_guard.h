@@ -7,15 +7,15 @@
 
 namespace foldgrad {
 
-// The current device of this host thread. Implemented by the CUDA runtime or by the emulation.
+// These read and set the current device of this host thread. Implemented by the CUDA runtime or by the emulation.
 int current_cuda_device();
 void set_current_cuda_device(int index);
 void restore_cuda_device(int index) noexcept;  // where it cannot, the next call that needs the device says why
 
-// To be called before the host waits for the device (host_waits()).
+// Must be called before the host waits for the device (host_waits()).
 void count_host_wait();
 
-// Makes cuda_device() current, and in the end what was before.
+// A scope in which cuda_device() is current, and after which what was before is current again.
 class CudaDeviceGuard {
  public:
   CudaDeviceGuard() : before_(current_cuda_device()), changes_(before_ != cuda_device()) {
@@ -36,8 +36,8 @@ class CudaDeviceGuard {
 template <class T>
 class PerDevice {
  public:
-  // That of cuda_device(), made by make() when it is first asked for, with that device current. One that throws is
-  // asked again.
+  // Returns that of cuda_device(), made by make() when it is first asked for, with that device current. A make() that
+  // throws is called again.
   template <class Make>
   T& here(const Make& make) {
     Slot& slot = slots_[std::size_t(cuda_device())];

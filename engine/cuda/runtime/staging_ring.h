@@ -1,4 +1,4 @@
-// Which part of a ring of host memory may be written while the device still copies from others.
+// The part of a ring of host memory that may be written while the device still copies from others.
 //
 // A copy to the device need not wait for the kernels before it when its source stays as it is until the device has read
 // it. So the values go through a ring: into a part that nothing reads any more, and from there to the device. The ring
@@ -25,9 +25,9 @@ class StagingRing {
   // marks must outlive the ring.
   StagingRing(std::size_t bytes, Marks& marks) : size_(bytes), marks_(marks) {}
 
-  // The offset of so many bytes, from 1 to all of the ring, that no queued copy reads.
+  // Returns the offset of so many bytes, from 1 to all of the ring, that no queued copy reads.
   std::size_t reserve(std::size_t bytes);
-  // The copy out of what reserve() gave last is queued.
+  // Notes that the copy out of what reserve() gave last is queued.
   void queued();
 
  private:

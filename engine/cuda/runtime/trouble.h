@@ -1,4 +1,4 @@
-// Why CUDA cannot be used on a machine, in words that say what to do. C++17, since .cu files include it.
+// The reasons why CUDA cannot be used on a machine, in words that say what to do. C++17, since .cu files include it.
 #pragma once
 #include <string>
 

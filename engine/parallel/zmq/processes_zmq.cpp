@@ -117,7 +117,7 @@ class ZmqProcesses final : public Processes {
     return std::strrchr(endpoint, ':') + 1;
   }
 
-  // A socket for the meeting, which waits so long for a message.
+  // Returns a socket for the meeting, which waits so long for a message.
   void* meeting_socket(int type, double timeout) {
     void* s = socket(type);
     const int milliseconds = int(1000 * timeout);
@@ -125,7 +125,7 @@ class ZmqProcesses final : public Processes {
     return s;
   }
 
-  // Every other process says its rank and the port of its inbox, and is told where all inboxes are.
+  // Receives the rank and the port of the inbox of every other process, and sends to each where all inboxes are.
   std::vector<std::string> meet_others(const Meeting& meeting) {
     void* door = meeting_socket(ZMQ_ROUTER, meeting.timeout);
     const std::string here = "tcp://*:" + std::to_string(meeting.port);
