@@ -27,7 +27,7 @@ inline tiny::Tensor integers(int rows, int columns, tiny::Random& random) {
   return t;
 }
 
-// The engine's vectors have one axis, and its scalars none.
+// Returns t as a tensor of the engine, whose vectors have one axis, and whose scalars none.
 inline Tensor engine_tensor(const tiny::Tensor& t) {
   if (t.size() == 1) return Tensor::of<double>({}, t.values);
   return t.rows == 1 ? Tensor::of<double>({t.columns}, t.values) : Tensor::of<double>({t.rows, t.columns}, t.values);
@@ -57,7 +57,7 @@ Results of_engine(const std::vector<tiny::Tensor>& operands, const tiny::Tensor&
   return results;
 }
 
-// |got - want| <= bound, everywhere. With a bound of 0 the bits are the same, but for the sign of a zero.
+// Checks that |got - want| <= bound everywhere. With a bound of 0 the bits are the same, but for the sign of a zero.
 inline void expect_within(double bound, const Results& got, const Results& want, const std::string& what = "") {
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t k = 0; k < got.size(); ++k) {
@@ -81,7 +81,7 @@ void expect_same(double bound, const std::vector<tiny::Tensor>& operands, const 
   expect_within(bound, of_tiny(operands, dy, op), of_engine(operands, dy, op), what);
 }
 
-// Two sums of n terms of at most `size` differ by no more than this: each of their n additions rounds by half a unit
+// Returns how far two sums of n terms of at most `size` can differ: each of their n additions rounds by half a unit
 // in the last place of a number of at most n size, and each term has been rounded a few times.
 inline double order_bound(int n, double size) { return 2 * n * (n * size) * 0x1p-53 + 8 * n * size * 0x1p-53; }
 

@@ -20,7 +20,7 @@ struct UnifiedNorms {
     state = ChannelNormState::create(options, un.C, DType::f64);
   }
 
-  // One iteration of both. tiny's gradients of gamma and beta are those of `un`.
+  // Runs one iteration of both. tiny's gradients of gamma and beta are those of `un`.
   void step(const tiny::Tensor& x, const tiny::Tensor& dy, double bound) {
     un.gamma->grad = un.beta->grad = tiny::Tensor(1, un.C);
     Results got = of_tiny({x}, dy, [&](tiny::Tape& tape, const auto& v) { return unified_norm(tape, v[0], un); });
@@ -42,7 +42,7 @@ struct UnifiedNorms {
                   what + ", state");
   }
 
-  // A history of warm-up, averages and, at iteration 20, rows that are `outlier` times too large.
+  // Runs a history of warm-up, averages and, at iteration 20, rows that are `outlier` times too large.
   void run(int rows, double bound, double outlier = 50) {
     tiny::Random random(6);
     un.gamma->value = uniform(1, un.C, random);

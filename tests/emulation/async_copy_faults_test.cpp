@@ -12,8 +12,8 @@ enum class Fault { none, no_wait, no_commit, wait_for_too_few, no_barrier, reuse
 
 constexpr int kThreads = 64, kRounds = 3, kColumns = 4 * kThreads;
 
-// Each thread adds up, over three rows of p.data, what a neighbour's copies have brought; two rows are on the way. The
-// sums replace the first row.
+// Adds up in each thread, over three rows of p.data, what another thread's copies have brought; two rows are on the
+// way. The sums replace the beginning of the first row.
 template <Fault kFault>
 __global__ void pipeline_kernel(Array p) {
   float* stages = dynamic_shared<float>();  // [2, kColumns]
@@ -51,7 +51,7 @@ bool right(const std::vector<float>& data) {
   return true;
 }
 
-// In how many of the three orders the result is right.
+// Returns in how many of the three orders the result is right.
 template <Fault kFault>
 int right_orders() {
   int n = 0;

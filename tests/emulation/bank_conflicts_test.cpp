@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-// Each of p.n lanes stores a number at a multiple of the stride.
+// Stores a number in each of p.n lanes, at a multiple of the stride.
 template <class T, int kStride>
 __global__ void store_kernel(Integers p) {
   const SharedArray<T> shared = shared_array<T>();
@@ -40,7 +40,7 @@ TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
   }
 }
 
-// One word for all lanes is one pass. Lanes that take the second branch do not meet those of the first.
+// Reads one word in all lanes, which is one pass. Lanes that take the second branch do not meet those of the first.
 __global__ void branches_kernel(Integers p) {
   const SharedArray<float> shared = shared_array<float>();
   const int i = int(threadIdx.x);

@@ -17,7 +17,7 @@ __device__ float warp_sum(float v) {
   return v;
 }
 
-// Each block replaces its values by their sum.
+// Replaces the values of each block by their sum.
 __global__ void __launch_bounds__(256) block_sum_kernel(Array p) {
   float* scratch = dynamic_shared<float>();
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -96,7 +96,7 @@ TEST(Emulation, WarpFunctionsFollowCuda) {
   }
 }
 
-// Half a warp takes more steps of its own than the other; then all meet.
+// Lets half a warp take more steps of its own than the other; then all meet.
 __global__ void half_warps_kernel(Array p) {
   const unsigned i = threadIdx.x, half = i % 32 / 16;
   float v = p.data[i];
@@ -140,8 +140,8 @@ struct CountDown {
   ~CountDown() { --*alive; }
 };
 
-// Thread p.n throws while others wait at either kind of meeting; p.data counts what lives on their stacks.
-// None may go on after that.
+// Throws in thread p.n while others wait at either kind of meeting; p.data counts what lives on their stacks. None may
+// go on after that.
 __global__ void throwing_kernel(Integers p) {
   const CountDown scope(p.data + threadIdx.x);
   if (threadIdx.x >= 32) __syncwarp();

@@ -32,7 +32,7 @@ void expect_race_of(void (*kernel)(Array), const Grid& grid, int n) {
   expect_race([&] { in_all_orders(kernel, grid, n); });
 }
 
-// Reported as a race, or each order has a result of its own.
+// Checks that a race is reported, or that each order has a result of its own.
 void expect_seen(void (*kernel)(Array), const Grid& grid, int n) {
   if (kThreadSanitizer) return expect_race_of(kernel, grid, n);
   const auto results = in_all_orders(kernel, grid, n);
@@ -50,7 +50,7 @@ TEST(Emulation, MissingBarrierBeforeReadIsSeen) { expect_seen(turn_round_kernel<
 
 TEST(Emulation, MissingBarrierBeforeWriteIsSeen) { expect_seen(turn_round_kernel<false, true>, kTurnRound, 128); }
 
-// Neighbours exchange values through shared memory; __syncwarp() is what a warp needs for that.
+// Exchanges values of neighbours through shared memory, for which a warp needs __syncwarp().
 template <bool kBarrier>
 __global__ void neighbour_kernel(Array p) {
   float* scratch = dynamic_shared<float>();
@@ -72,7 +72,7 @@ TEST(Emulation, MissingSyncwarpIsSeen) {
     EXPECT_EQ(std::count_if(result.begin(), result.end(), [](float v) { return std::isnan(v); }), 32);
 }
 
-// Each waits for the warp, but only __syncwarp() also shows it what was written before.
+// Meetings, each of which waits for the warp; but only __syncwarp() also shows it what was written before.
 enum class Meeting { shuffle, ballot, shuffle_and_syncwarp };
 template <Meeting kMeeting>
 __global__ void met_neighbour_kernel(Array p) {

@@ -13,7 +13,7 @@ constexpr int kThreads = 96;
 
 alignas(32) float memory[8 * kThreads];
 
-// Each thread doubles four floats: its own, or those at a stride of eight.
+// Doubles four floats in each thread: its own, or those at a stride of eight.
 template <int kStride>
 __global__ void double_kernel(Array p) {
   const int i = kStride * int(threadIdx.x);

@@ -41,13 +41,13 @@ std::string error_of_kernel(void (*kernel)(Params), const Grid& grid, const Para
   return error_of([&] { launch("planted", kernel, grid, params); });
 }
 
-// How the message about a fault of the first thread begins, and how it names a line of the test's file.
+// The beginning of the message about a fault of the first thread, and its words for a line of the test's file.
 inline const std::string kFirstThread = "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): ";
 inline std::string at(int line, const std::source_location& caller = std::source_location::current()) {
   return std::string(" at ") + caller.file_name() + ":" + std::to_string(line);
 }
 
-// ThreadSanitizer ends a process in which it has reported with exit code 66.
+// Checks that a race is reported: ThreadSanitizer then ends the process with exit code 66.
 template <class Run>
 void expect_race(const Run& run) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -22,7 +22,7 @@ enum class Fault { none, no_barrier, no_transposition, upper_half_first, plain_r
 
 constexpr int kDepth = 64;
 
-// c [16, 8] = A B with A(i, k) = i + 16 [k = i] and B(k, j) = j, of two warps the second of which multiplies.
+// Computes c [16, 8] = A B with A(i, k) = i + 16 [k = i] and B(k, j) = j; the second of two warps multiplies.
 template <Fault kFault>
 __global__ void product_kernel(Array p) {
   constexpr int kRow = kDepth + (kFault == Fault::plain_rows ? 0 : 8);

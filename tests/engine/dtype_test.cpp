@@ -18,8 +18,8 @@ bf16 from_bits(std::uint16_t bits) {
   return value;
 }
 
-// The value by the definition of the format, without the trick that it is half a float: sign, 8 bits of exponent with
-// bias 127, 7 of fraction. Infinity counts as 2^128, the next after the largest, as rounding sees it.
+// Returns the value by the definition of the format, without the trick that it is half a float: sign, 8 bits of
+// exponent with bias 127, 7 of fraction. Infinity counts as 2^128, the next after the largest, as rounding sees it.
 double value_of(std::uint16_t bits) {
   const int exponent = bits >> 7 & 255, fraction = bits & 127;
   const double magnitude = exponent == 0 ? std::ldexp(fraction, -133) : std::ldexp(128 + fraction, exponent - 134);

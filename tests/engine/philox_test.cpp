@@ -42,7 +42,7 @@ RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
   for (int i = 0; i < kPhiloxElements; ++i) RC_ASSERT(bits[i] == random.bits16(first + std::uint64_t(i)));
 }
 
-// In [0, 1).
+// Returns a number in [0, 1).
 double uniform(const Random& random, std::uint64_t element) { return random.bits(element) / 4294967296.; }
 
 // 100 cells of 10,000 expected each: chi squared has mean 99 and standard deviation 14; 7 of those are never seen.

@@ -15,7 +15,7 @@ Var zeros(Tape& tape, Sizes... sizes) {
 
 inline Tensor numbers(Shape shape, const std::vector<double>& values) { return Tensor::of(std::move(shape), values); }
 
-// f(operands of zeros) must be refused with this message.
+// Makes an error case: f(operands of zeros) must be refused with this message.
 inline OpError error_of_zeros(std::string message, std::vector<Shape> shapes, OpFunction f, DType dtype = DType::f32) {
   return {std::move(message), [=](Tape& tape) {
             std::vector<Var> operands;
@@ -33,7 +33,7 @@ struct ByHand {
   std::optional<Shape> shape = {};  // of y
 };
 
-// f has these results on each device.
+// Checks that f has these results on each device.
 inline void expect_by_hand(const ByHand& want, const OpFunction& f) {
   const auto compare = [&](const std::string& what, const Tensor& got, const std::vector<double>& numbers) {
     const std::vector<double> values = got.values<double>();

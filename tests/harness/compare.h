@@ -7,19 +7,21 @@
 
 namespace foldgrad::testing {
 
-// |got - want| <= tolerance (1 + |want|) for every element, whatever the dtypes and devices. Infinities must be equal.
+// Checks that |got - want| <= tolerance (1 + |want|) for every element, whatever the dtypes and devices. Infinities
+// must be equal.
 ::testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance);
-// The same dtype, shape and bits.
+// Checks that dtype, shape and bits are the same.
 ::testing::AssertionResult identical(const Tensor& got, const Tensor& want);
 
-// f64 on the CPU: mean + scale * N(0, 1). Equal seeds give equal values.
+// Returns mean + scale * N(0, 1), in f64 on the CPU. Equal seeds give equal values.
 Tensor randn(Shape shape, unsigned seed, double scale = 1, double mean = 0);
-// The same, but at least `margin` away from zero: for functions with a kink there, where differences are no gradients.
+// Returns the same, but at least `margin` away from zero: for functions with a kink there, where differences are no
+// gradients.
 Tensor randn_off_zero(Shape shape, unsigned seed, double margin = 0.01);
-// i64 ids in [0, limit).
+// Returns i64 ids in [0, limit).
 Tensor random_ids(Shape shape, std::int64_t limit, unsigned seed);
 
-// The message of the std::exception that body throws; "no error" when it throws none.
+// Returns the message of the std::exception that body throws; "no error" when it throws none.
 template <class Body>
 std::string message_of(const Body& body) {
   return message<std::exception>(body);

@@ -1,4 +1,4 @@
-// Tests with files, each in a directory of its own, and of the texts that come of them.
+// A fixture for tests with files, each in a directory of its own, and checks of texts.
 #pragma once
 #include <sstream>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace foldgrad::testing {
 
-// Say, where they fail, what the text is.
+// Say what the text is where they fail.
 inline ::testing::AssertionResult contains(const std::string& text, const std::string& part) {
   if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << "'" << part << "' is not in '" << text << "'";
@@ -35,7 +35,7 @@ class FileTest : public ::testing::Test {
   }
   std::string bytes(const std::string& name) const { return read_bytes(files_ / name); }
   bool exists(const std::string& name) const { return std::filesystem::exists(files_ / name); }
-  // The message of a call that must fail, in which @ stands for the directory and the slash after it.
+  // Returns the message of a call that must fail, in which @ stands for the directory and the slash after it.
   template <class Error, class Call>
   std::string error_of(const Call& call) const {
     std::string text = message<Error>(call);

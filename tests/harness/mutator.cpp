@@ -46,7 +46,7 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '+' || c == '_';
 }
 
-// The word or single other character at `at`: [begin, end).
+// Returns [begin, end) of the word or single other character at `at`.
 std::pair<std::size_t, std::size_t> word_at(const std::string& text, std::size_t at) {
   std::size_t begin = at, end = at + 1;
   if (!is_word(text[at])) return {begin, end};

@@ -9,21 +9,21 @@ namespace foldgrad::testing {
 
 class Mutator {
  public:
-  // The same mutants for the same seed, on every machine.
+  // Makes the same mutants for the same seed, on every machine.
   explicit Mutator(std::uint64_t seed) : random_(seed) {}
 
-  // In [0, n).
+  // Returns a number in [0, n).
   std::size_t below(std::size_t n) { return std::size_t(random_() % n); }
   template <class T>
   const T& one_of(const std::vector<T>& all) {
     return all[below(all.size())];
   }
 
-  // One change of bytes, or up to four: flipped bits, other values, integers of 8 bytes, pieces cut out, doubled or
-  // inserted.
+  // Makes one change of bytes, or up to four: flipped bits, other values, integers of 8 bytes, pieces cut out, doubled
+  // or inserted.
   std::string bytes(std::string text);
-  // One change of words, or up to four: numbers, strings and brackets become others, lines are left out, doubled or
-  // exchanged, something is nested deep; now and then of bytes too.
+  // Makes one change of words, or up to four: numbers, strings and brackets become others, lines are left out, doubled
+  // or exchanged, something is nested deep; now and then bytes change too.
   std::string words(std::string text);
   // Mutates a safetensors file: the header's words, with the length put right; bits of values; or bytes anywhere.
   std::string safetensors(const std::string& file);

@@ -1,6 +1,6 @@
 // One specification per operation, from which the harness makes the tests that every operation must pass
 // (op_tests.cpp): gradients against central differences, parity of the devices, lower precision, thread orders,
-// repetition, messages. What is particular to one operation (values worked by hand, properties) is tested beside its
+// repetition, messages. Anything particular to one operation (values worked by hand, properties) is tested beside its
 // specification in tests/ops/NAME_test.cpp.
 #pragma once
 #include <algorithm>
@@ -21,8 +21,8 @@ struct OpCase {
   std::vector<Tensor> operands;
   OpFunction f;
   std::vector<int> constants = {};  // f64 operands that get no gradient by definition
-  // Without central differences, which also cases of more than 500 differentiated numbers are too large for: gradients
-  // are carried over by parity.
+  // A case without central differences, as is every case of more than 500 differentiated numbers: gradients are carried
+  // over by parity.
   bool large = false;
 
   bool differentiated(std::size_t k) const {
@@ -30,7 +30,7 @@ struct OpCase {
   }
 };
 
-// f of random operands of these shapes.
+// Makes a case of f and random operands of these shapes.
 inline OpCase random_case(const std::vector<Shape>& shapes, OpFunction f, std::string label = {}) {
   OpCase c{.label = std::move(label), .operands = {}, .f = std::move(f)};
   for (const Shape& shape : shapes) c.operands.push_back(randn(shape, unsigned(c.operands.size() + 1)));
@@ -68,14 +68,16 @@ struct OpResult {
 };
 OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = GradMode::set);
 
-// y and the gradients of the f64 operands for this dy. They are converted to `dtype`, all operands moved to the device.
+// Returns y and the gradients of the f64 operands for this dy. Converts these operands to `dtype`, and moves all
+// operands to the device.
 OpResult results_of(const OpFunction& f, const std::vector<Tensor>& operands, const Tensor& dy,
                     DType dtype = DType::f64, Device device = Device::cpu);
 
-// The dy of run_case: random, since with a sum as loss a wrong backward can look right, and exact in every precision.
+// Returns the dy of run_case: random, since with a sum as loss a wrong backward can look right, and exact in every
+// precision.
 Tensor cotangent(const Shape& shape);
 
-// The gradient of operand k, an f64 one, by central differences of sum(dy * y).
+// Returns the gradient of operand k, an f64 one, by central differences of sum(dy * y).
 Tensor central_differences(const OpCase& c, std::size_t k);
 
 // Turns the fast kernels (engine/fast.h) off while it lives.
@@ -88,7 +90,7 @@ class PlainKernels {
 // Registers the generic tests of every specification with GoogleTest; called by main().
 void register_op_tests();
 
-// cpu, and cuda where this process has it.
+// Returns cpu, and cuda where this process has it.
 std::vector<Device> devices();
 
 }  // namespace foldgrad::testing

@@ -27,7 +27,7 @@ void gradients(const OpSpec& spec) {
   }
 }
 
-// f(x, x): the gradient of x is the sum of what two equal operands would get.
+// Checks f(x, x): the gradient of x is the sum of what two equal operands would get.
 void one_value_as_two_operands(const OpSpec& spec) {
   for (const OpCase& c : spec.cases)
     for (std::size_t a = 0; a < c.operands.size(); ++a)
@@ -52,7 +52,7 @@ void one_value_as_two_operands(const OpSpec& spec) {
       }
 }
 
-// Operands that want no gradient change nothing for the others.
+// Checks that operands that want no gradient change nothing for the others.
 void constants(const OpSpec& spec) {
   for (const OpCase& c : spec.cases)
     for (Device device : devices()) {
@@ -95,7 +95,7 @@ double tolerance_of(const OpSpec& spec, DType dtype) {
   }
 }
 
-// Against f64 on operands that the lower precision can represent.
+// Compares with f64, on operands that the lower precision can represent.
 void lower_precision(const OpSpec& spec) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     if (dtype == DType::bf16 && !spec.has_bf16) continue;
@@ -117,7 +117,7 @@ std::int64_t runs_of_fast_kernels() {
   return runs;
 }
 
-// Fast kernels against plain ones, both of which may be as far from f64 as in lower_precision.
+// Compares fast kernels with plain ones, both of which may be as far from f64 as in lower_precision.
 void fast_equals_plain(const OpSpec& spec) {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     if (dtype == DType::bf16 && !spec.has_bf16) continue;
@@ -141,7 +141,7 @@ void expect_identical(const OpCase& c, const OpResult& got, const OpResult& want
     }
 }
 
-// A kernel with all its barriers gives the same bits whichever thread runs first.
+// Checks that kernels give the same bits whichever thread runs first, as they do with all their barriers.
 void thread_orders(const OpSpec& spec) {
 #ifdef FOLDGRAD_EMULATE
   for (const OpCase& c : spec.cases) {
@@ -156,7 +156,7 @@ void thread_orders(const OpSpec& spec) {
 #endif
 }
 
-// Twice the same bits, on the CPU also with another number of threads.
+// Checks that a second run gives the same bits, and one thread of the CPU the same but for rounding.
 void repeats(const OpSpec& spec) {
   const int threads = omp_get_max_threads();
   for (const OpCase& c : spec.cases) {
@@ -171,7 +171,7 @@ void repeats(const OpSpec& spec) {
   }
 }
 
-// Operands that differ in dtype or device are refused by name, never read.
+// Checks that operands that differ in dtype or device are refused in the operation's name, never read.
 void mixed_operands(const OpSpec& spec) {
   const OpCase& c = spec.cases.front();
   const auto floating =

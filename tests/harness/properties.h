@@ -1,4 +1,4 @@
-// RapidCheck for tests. What most properties instantiate is compiled once, in properties.cpp.
+// RapidCheck for tests. The templates that most properties instantiate are compiled once, in properties.cpp.
 #pragma once
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -53,14 +53,14 @@ inline std::string label_of(const Sizes& s, const AttentionOptions& options, Len
                                                   : ", padded");
 }
 
-// q, k and v.
+// Returns random q, k and v.
 inline std::vector<Tensor> random_operands(const Rows& rows, const Sizes& s) {
   const std::int64_t columns = s.heads * s.width;
   return {randn({rows.queries.rows(), columns}, 1), randn({rows.keys.rows(), columns}, 2),
           randn({rows.keys.rows(), columns}, 3)};
 }
 
-// Attention of v's q, k and v, on whatever device they are.
+// Returns the attention of v's q, k and v, on whatever device they are.
 inline Var attend(const std::vector<Var>& v, const AttentionOptions& options, const Rows& rows) {
   const Rows there = rows.on(v[0].device());
   return attention(v[0], v[1], v[2], options, there.queries, there.keys);

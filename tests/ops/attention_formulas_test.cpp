@@ -12,7 +12,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// y and the gradients of q, k and v for one dy.
+// Returns y and the gradients of q, k and v for one dy.
 std::vector<Tensor> run(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, DType dtype,
                         Device device = Device::cpu) {
   const OpResult all =
@@ -34,7 +34,7 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
                  });
 }
 
-// One head of the formulas with whole matrices, and the softmax differentiated in its textbook form:
+// Adds one head of the formulas with whole matrices, and the softmax differentiated in its textbook form:
 // ds_ij = p_ij (dp_ij - sum_t p_it dp_it).
 void formulas_of_head(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, std::int64_t s,
                       std::int64_t h, std::vector<Tensor>& out) {

@@ -1,4 +1,4 @@
-// When tensor cores run in attention, and how much they compute.
+// The cases in which attention runs on tensor cores, and how much it computes there.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include "emulation/cuda_emulation.h"
 #include "emulation/global_memory.h"

@@ -20,7 +20,7 @@ struct Case {
 
   std::string label() const { return label_of(sizes, options, lengths); }
   Rows rows() const { return {sizes, lengths}; }
-  // q, k and v in double, though bf16 can represent them.
+  // Returns the operation with q, k and v in double, though bf16 can represent them.
   OpCase op() const {
     OpCase c{.label = label(), .operands = {}, .f = {}};
     for (const Tensor& t : random_operands(rows(), sizes)) c.operands.push_back(t.to(DType::bf16).to(DType::f64));
@@ -29,10 +29,10 @@ struct Case {
   }
 };
 
-// How far y, dq, dk and dv of bf16 may be from those of double. Rounded to bf16 are: p before it multiplies v and dy, y
-// where delta is made of it, ds before it multiplies k and q, and the results. Each changes a factor by the part u of
-// it, at most. float adds errors of 2^-24 of each of its sums' terms and of 2^-20 of a p, for scores below 16; with
-// second-order terms a sixteenth of u covers them.
+// The distance at which y, dq, dk and dv of bf16 may be from those of double. These are rounded to bf16: p before it
+// multiplies v and dy, y where delta is made of it, ds before it multiplies k and q, and the results. Each rounding
+// changes a factor by the part u of it, at most. float adds errors of 2^-24 of each of its sums' terms and of 2^-20 of
+// a p, for scores below 16; with second-order terms a sixteenth of u covers them.
 class Bounds {
  public:
   Bounds(const OpCase& op, const Case& c, const OpResult& want) : in_(op.operands), c_(c), rows_(c.rows()) {
@@ -75,7 +75,7 @@ class Bounds {
     return sum;
   }
 
-  // Adds what the bounds have of one query.
+  // Adds one query's part to the bounds.
   void query(std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t D = c_.sizes.width;
     const double scale = 1 / std::sqrt(double(D)), *dy = query_row(dy_, b, i, h), *y = query_row(y_, b, i, h);
@@ -105,7 +105,7 @@ class Bounds {
   Tensor y_, dy_;
 };
 
-// The largest |got - want| / bound, where a bound of 0 asks for equality; infinite for NaN.
+// Returns the largest |got - want| / bound, where a bound of 0 asks for equality; 1e300 for NaN.
 double worst(const Tensor& got, const Tensor& want, const Tensor& bound, const Tensor& more = {}) {
   const std::vector<double> g = got.to(Device::cpu).to(DType::f64).values<double>();
   double largest = 0;

@@ -21,7 +21,7 @@ OpCase packed_case(const Sizes& s, const AttentionOptions& options, Lengths leng
 
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = Lengths::padded;
 
-// Within one segment of as many rows as q and k have.
+// Makes an error of attention within one segment, of as many rows as q and k have.
 OpError attention_error(const char* message, Shape q, Shape k, Shape v, AttentionOptions options,
                         DType dtype = DType::f32) {
   return error_of_zeros(
@@ -29,7 +29,7 @@ OpError attention_error(const char* message, Shape q, Shape k, Shape v, Attentio
       [=](auto& x) { return attention(x[0], x[1], x[2], options, Segments({q[0]}), Segments({k[0]})); }, dtype);
 }
 
-// An error of attention from one x [2, 4] to itself.
+// Makes an error of attention from one x [2, 4] to itself.
 OpError segments_error(const char* message, const Segments& queries, const Segments& keys) {
   return error_of_zeros(message, {{2, 4}},
                         [=](auto& x) { return attention(x[0], x[0], x[0], with(1), queries, keys); });

@@ -34,7 +34,7 @@ struct Cache {
   }
   std::int64_t C() const { return heads * width; }
 
-  // Queries [begin, end).
+  // Returns the attention of queries [begin, end).
   Tensor attend(DType dtype, Device device, std::size_t begin, std::size_t end) const {
     std::vector<Tensor> there;
     for (const Tensor& block : blocks) there.push_back(block.to(dtype).to(device));

@@ -8,8 +8,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// To fewer digits y moves in steps, which differences cannot follow: CAST_2_TheGradientGoesBackAsItCame has those
-// gradients.
+// Makes a case, without differences where y has fewer digits and moves in steps: CAST_2_TheGradientGoesBackAsItCame has
+// those gradients.
 OpCase cast_case(Shape x, DType dtype) {
   return {.label = fmt::format("{} to {}", x, name(dtype)),
           .operands = {randn(x, 1)},
@@ -43,7 +43,7 @@ TEST(Cast, CAST_1_EqualsTheConversionOfTensors) {
     }
 }
 
-// Half a step of bf16 above 1, and less than f32 can tell beyond it: in two roundings this ends at the even 1.
+// Half a step of bf16 above 1, and less than f32 can resolve beyond it: in two roundings this ends at the even 1.
 TEST(Cast, CAST_1_RoundsOnce) {
   const double above_half = 1 + std::ldexp(1, -8) + std::ldexp(1, -40);
   for (Device device : devices()) {

@@ -32,7 +32,7 @@ struct Midst {
   }
   bool real(std::int64_t r) const { return r < counted; }
 
-  // The next step, from the same state every time.
+  // Returns the next step, from the same state every time.
   OpCase step() const {
     return {.label = "step", .operands = {x, gamma, beta}, .f = [this](auto& v) {
               return channel_norm(v[0], v[1], v[2], copy_of(state), options, /*training=*/true, counted);
@@ -58,7 +58,7 @@ struct Midst {
       if (real(r)) sum += std::pow(x.data<double>()[r * kColumns + c], 2);
     return sum / double(counted);
   }
-  // G for a given var_hat. Padding has an upstream gradient here, which is in the sum.
+  // Returns G for a given var_hat. Padding has an upstream gradient here, which is in the sum.
   double G(std::int64_t c, double variance) const {
     double sum = 0;
     for (std::int64_t r = 0; r < kRows; ++r)
@@ -74,7 +74,7 @@ double largest_difference(const Tensor& a, const Tensor& b) {
   return most;
 }
 
-// The geometric mean of the window with q in row t mod M.
+// Returns the geometric mean of the window with q in row t mod M.
 double window_mean(const Midst& m, std::int64_t c, double q) {
   const std::int64_t M = m.options.window_forward, slot = (std::int64_t(m.state.iters.item()) + 1) % M;
   double logs = 0;

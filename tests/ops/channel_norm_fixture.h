@@ -15,7 +15,7 @@ inline ChannelNormOptions with_warmup(ChannelNormOptions o, std::int64_t warmup)
   o.warmup = warmup;
   return o;
 }
-// UN whose filter is on as soon as its window is full.
+// Returns UN whose filter is on as soon as its window is full.
 inline ChannelNormOptions filtered(Granularity granularity) {
   ChannelNormOptions o = with_warmup(ChannelNormOptions::un(), 0);
   o.filtration = true;
@@ -31,7 +31,7 @@ inline ChannelNormOptions single_window(ChannelNormOptions o) {
 struct ChannelResult {
   std::vector<double> y, dx, dgamma, dbeta;
 };
-// One channel.
+// Runs one step of one channel.
 inline ChannelResult step(const ChannelNormOptions& o, const ChannelNormState& state, const std::vector<double>& x,
                           const std::vector<double>& dy, double gamma = 1, double beta = 0,
                           std::optional<std::int64_t> counted = {}) {
@@ -42,7 +42,7 @@ inline ChannelResult step(const ChannelNormOptions& o, const ChannelNormState& s
   return {all.y.values<double>(), all.grads[0].values<double>(), all.grads[1].values<double>(),
           all.grads[2].values<double>()};
 }
-// The copy shares no buffer.
+// Returns a copy that shares no buffer.
 inline ChannelNormState copy_of(ChannelNormState state) {
   for (Tensor* t : {&state.run_mean, &state.run_var, &state.psi_ema, &state.win_sq, &state.win_g, &state.iters,
                     &state.skips, &state.skips_in_a_row})
@@ -54,7 +54,7 @@ inline ChannelNormState fresh(const ChannelNormOptions& o, Device device) {
 }
 inline double item(const Tensor& t, std::int64_t i = 0) { return t.values<double>()[i]; }
 
-// With random gain and bias, and all that a step needs but x and dy.
+// A layer with random gain and bias, and all that a step needs but x and dy.
 struct Layer {
   ChannelNormOptions options;
   ChannelNormState state;
@@ -68,7 +68,7 @@ struct Layer {
   Var forward(Tape& tape, const Var& x, std::optional<std::int64_t> counted = {}, bool training = true) const {
     return channel_norm(x, tape.constant(gamma), tape.constant(beta), state, options, training, counted);
   }
-  // y and dx.
+  // Returns y and dx.
   std::pair<Tensor, Tensor> step(const Tensor& x, const Tensor& dy, std::optional<std::int64_t> counted = {}) const {
     const OpResult all = results_of([&](auto& v) { return forward(v[0].tape(), v[0], counted); }, {x.to(DType::f64)},
                                     dy, gamma.dtype(), gamma.device());

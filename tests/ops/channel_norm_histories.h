@@ -17,7 +17,7 @@ class Histories {
   bool coin() { return below(2) == 1; }
   double normal() { return std::normal_distribution<double>()(rng_); }
 
-  // A few tokens per channel around a level that steps sometimes leave, upwards or downwards.
+  // Returns P tokens per channel around a level that steps sometimes leave, upwards or downwards.
   Columns activations(int P, const Column& levels, bool non_finite) {
     const double jumps[] = {1, 1, 1, 1, 1, 1.5, 20, 400, 1e-3, 0};
     const double jump_of_all = jumps[below(10)];
@@ -37,7 +37,7 @@ class Histories {
       for (Real& v : column) v = normal();
     return dy;
   }
-  // 1 for rows that count, which come first.
+  // Returns 1 for rows that count, which come first.
   std::vector<int> counted(int P, bool padded) {
     std::vector<int> real(P, 1);
     if (padded) std::fill(real.begin() + below(P + 1), real.end(), 0);

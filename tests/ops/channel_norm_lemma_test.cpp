@@ -36,7 +36,7 @@ Real geometric(const Entries& a) {
   return product;
 }
 Real distance(const Entries& a) { return arithmetic(a) - geometric(a); }
-// By the differences of all pairs.
+// Computes the variance by the differences of all pairs.
 Real variance(const Entries& a, int ddof) {
   Real sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -44,8 +44,8 @@ Real variance(const Entries& a, int ddof) {
   return sum / (Real(a.size()) * Real(a.size() - std::size_t(ddof)));
 }
 
-// Windows of several families over many orders of magnitude: a few of equal entries, some of which one is zero, or all
-// others are.
+// Windows of several families over many orders of magnitude: a few of equal entries, some with one zero, or with all
+// but one.
 struct Windows {
   std::mt19937_64 rng;
   explicit Windows(unsigned seed) : rng(seed) {}

@@ -17,7 +17,7 @@ using Real = long double;
 using Column = std::vector<Real>;
 using Columns = std::vector<Column>;  // [C][P]
 
-// For f64. An iteration whose outlier test is that close is a close call, which rounding could turn.
+// The tolerance in f64. An iteration whose outlier test is that close is a close call, which rounding could turn.
 constexpr Real kTolerance = 1e-9L;
 
 struct ModelStep {
@@ -38,7 +38,7 @@ inline Real geometric_mean(const Column& a, Real least) {
   for (Real v : a) sum += std::log(v < least ? least : v);
   return std::exp(sum / Real(a.size()));
 }
-// V(sqrt(a)): divided by the number of entries less ddof.
+// Returns V(sqrt(a)), a sum divided by the number of entries less ddof.
 inline Real variance_of_roots(const Column& a, int ddof) {
   if (a.size() == 1) return 0;  // both sides of [UN-18] are
   Column roots;
@@ -68,7 +68,7 @@ class ChannelNormModel {
   long iters, skips = 0;
   std::vector<long> in_a_row;  // skips, [C]
 
-  // x, dy: [C][P]; real: [P], 0 for padding.
+  // Runs one iteration. x, dy: [C][P]; real: [P], 0 for padding.
   ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
                  const Column& beta) {
     t = ++iters;  // the first is 1
@@ -99,7 +99,7 @@ class ChannelNormModel {
 
   bool released() const { return o.form == ChannelForm::released; }         // of UN
   bool averages(long window) const { return t > window && t >= o.warmup; }  // t = M is the last without
-  // UN does without any average where its window has one entry. MABN knows no such case.
+  // Returns true if UN does without any average: its window has one entry. MABN knows no such case.
   bool single() const { return o.forward == ForwardAverage::geometric && o.window_forward == 1; }
   bool active() const {
     const bool windowed = o.forward == ForwardAverage::arithmetic || o.forward == ForwardAverage::geometric;
@@ -136,7 +136,7 @@ class ChannelNormModel {
     for (const Column& row : ring) w.push_back(row[c]);
     return w;
   }
-  // The least argument of log: the released code has GM = 0 where an entry is 0.
+  // Returns the least argument of log: the released code has GM = 0 where an entry is 0.
   Real least() const { return o.form == ChannelForm::paper ? 1e-38L : 0; }
 
   // [UN-19]: AM(Omega_t) - GM(Omega_t) > M V(sqrt(Omega_{t-1})).
@@ -175,7 +175,7 @@ class ChannelNormModel {
     return d > limit;
   }
 
-  // var_hat, what x is divided by, r, and the state that forward passes write.
+  // Computes var_hat, what x is divided by, r, and the state that forward passes write.
   void forward(int c) {
     const Real old = run_var[c];
     if (held[c]) {  // the running estimates stand in, and nothing is written
@@ -219,7 +219,7 @@ class ChannelNormModel {
     return r < 0.2L ? 0.2L : r > 5 ? 5 : r;
   }
 
-  // y and all gradients, from psi.
+  // Computes y and all gradients, from psi.
   void finish(int c, const Column& x, const Column& dy, Real gamma, Real beta) {
     Column z, h;
     const Real r = out.r[c], r_forward = o.rescale == Rescale::both ? r : 1;
@@ -250,7 +250,7 @@ class ChannelNormModel {
   bool has_ema() const {
     return o.backward == BackwardAverage::exponential || o.backward == BackwardAverage::arithmetic_exponential;
   }
-  // psi from the gradient statistic G, and the state that backward passes write. [UN-17]
+  // Returns psi from the gradient statistic G, and computes the state that backward passes write. [UN-17]
   Real backward(int c, Real G) {
     if (o.clamped_variance && q[c] < Real(o.eps)) return 0;  // the root is a constant there
     const bool flag = out.outlier[c], skip = flag || (single() && released());

@@ -73,7 +73,7 @@ void compare_state(const std::string& at, const ChannelNormState& state, const C
   if (state.skips.item() != model.skips) throw std::runtime_error(at + "skips");
 }
 
-// How often histories came to what they promise.
+// The number of times that histories came to each thing that they promise.
 using Reached = std::map<std::string, int>;
 
 void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step, bool padded) {

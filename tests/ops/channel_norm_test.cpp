@@ -21,7 +21,7 @@ struct Setting {
   bool padded = false, training = true;
 };
 
-// Every evaluation begins with a state of its own. Without it, differences would see the state move.
+// Begins every evaluation with a state of its own. Without it, differences would see the state move.
 OpFunction from_state(const Setting& s, std::int64_t rows) {
   return [s, rows](const std::vector<Var>& v) {
     const ChannelNormState state = state_for(v[0], s.options);
@@ -33,9 +33,9 @@ OpFunction from_state(const Setting& s, std::int64_t rows) {
   };
 }
 
-// The exact cases of the specification's gradient-check matrix, and with `large`, which differences leave out, those
-// whose backward is an estimate, for the parity of devices and precisions. Rows around one block of 64, columns around
-// a warp.
+// Returns the exact cases of the specification's gradient-check matrix, and, for the parity of devices and precisions,
+// those whose backward is an estimate: differences leave them out, as `large`. Rows are around one block of 64, columns
+// around a warp.
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
   const auto add = [&](const std::string& label, const Setting& s, std::int64_t rows, std::int64_t columns,

@@ -65,8 +65,8 @@ void for_each_product(const Body& body) {
       }
 }
 
-// Sums of up to 2,048 products of which each has magnitude 1; bf16 rounds each result once, and our own dx each of up
-// to 25 summands.
+// Returns the tolerance of sums of up to 2,048 products, each of magnitude 1; bf16 rounds each result once, and our own
+// dx each of up to 25 summands.
 double tolerance(DType dtype, double bf16_roundoffs) {
   return dtype == DType::f32 ? 1000 * std::ldexp(1, -24) : bf16_roundoffs * std::ldexp(1, -9);
 }

@@ -157,7 +157,7 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
                  conv_of({.padding = 1, .activation = Activation::relu}));
 }
 
-// z and, with dz = dy silu'(z), the gradients as the sums over all kernel entries that hit the image.
+// Returns y = silu(z) and, with dz = dy silu'(z), the gradients as the sums over all kernel entries that hit the image.
 std::vector<Tensor> definition(const std::vector<Tensor>& in, const Shape& y_shape, Options o) {
   const std::int64_t H = in[0].shape()[1], W = in[0].shape()[2], C = in[0].shape()[3];
   const std::int64_t O = y_shape[3], Kh = in[1].shape()[2], Kw = in[1].shape()[3], K = C * Kh * Kw;

@@ -41,7 +41,7 @@ OpCase fused_case(std::int64_t rows, std::int64_t columns, double p) {
 OpError fused_error(const char* message, const Shape& bias, const Shape& residual, double p) {
   return error_of_zeros(message, {{2, 8}, bias, residual}, fused_of(p));
 }
-// Half of the samples are dropped, of as many rows as the middle axis has; with them elements.
+// Makes a case that drops half of the samples, of as many rows as the middle axis has, and elements besides.
 OpCase path_case(const Shape& shape, double p) {
   const std::int64_t rows = shape.rank() > 2 ? shape[1] : 1;
   return random_case({shape, {shape[-1]}, shape}, fused_of(p, {.p = 0.5, .random = {7, 8, 9}, .rows = rows}),
@@ -86,8 +86,8 @@ TEST(Dropout, DO_1_DO_2_DO_3_FollowTheBits) {
   }
 }
 
-// The mask comes from the definition, one element and one sample at a time; 3/4 of the elements are dropped, and none
-// or half of the samples. With a bias that wants no gradient dx is computed in another loop.
+// Checks with a mask from the definition, one element and one sample at a time; 3/4 of the elements are dropped, and
+// none or half of the samples. With a bias that wants no gradient dx is computed in another loop.
 void expect_definition(std::int64_t samples, std::int64_t steps, std::int64_t columns, double path_p, bool constant,
                        Device device) {
   const DropPath path{.p = path_p, .random = {11, 12, 13}, .rows = steps};

@@ -80,7 +80,8 @@ TEST(Embedding, EMB_1_EMB_2_WorkedByHand) {
                  [](auto& v) { return embedding(v[0], v[1], /*scale=*/10, /*padding_id=*/1); });
 }
 
-// A third of the positions chooses one row, as words do, and a tenth the padding; the rest is spread out.
+// Returns ids like those of words: a third of the positions chooses one row, a fifteenth the padding; the rest is
+// spread out.
 std::vector<std::int64_t> like_words(int positions, int rows, std::int64_t frequent, std::int64_t padding) {
   std::vector<std::int64_t> ids(positions);
   for (int m = 0; m < positions; ++m) ids[m] = m % 3 == 1 ? frequent : m % 10 == 0 ? padding : m * 7919 % rows;
@@ -95,8 +96,8 @@ Tensor table_gradient(Device device, int rows, const std::vector<std::int64_t>& 
       .grads[0];
 }
 
-// Random dy, where another order of positions shows in the last bits. The harness's own test of thread orders cannot
-// tell: its dy are so short numbers that f32 adds them exactly.
+// Checks sums of random dy, where another order of positions shows in the last bits. The harness's own test of thread
+// orders cannot see it: the numbers of its dy are so short that f32 adds them exactly.
 template <class T>
 void expect_sums_in_order(int rows, int columns, const std::vector<std::int64_t>& ids, std::int64_t padding) {
   const int positions = int(ids.size());

@@ -24,7 +24,7 @@ Segments segments_of(const Sizes& s, Samples samples) {
   return Segments(lengths);
 }
 
-// `segments` on v's device, or null for by_row.
+// Applies group_norm with `segments` on v's device, or with null for by_row.
 Var group_norm_of(const std::vector<Var>& v, std::int64_t groups, Samples samples, const Segments& segments,
                   double eps = 1e-5) {
   const Segments there = segments.to(v[0].device());

@@ -39,7 +39,7 @@ TEST(LayerNorm, LN_1_LN_2_LN_3_LN_4_LN_5_WorkedByHand) {
                  [](auto& v) { return layer_norm(v[0], v[1], v[2], /*eps=*/3); });
 }
 
-// More rows than there are warps at once. Of sums of 2,100 terms below 10 none is off by more than 2100^2 10 2^-53.
+// More rows than there are warps at once. No sum of 2,100 terms below 10 is off by more than 2100^2 10 2^-53.
 TEST(LayerNorm, LN_5_SumsOverManyRows) {
   for (std::int64_t columns : {3, 8}) {
     const OpCase c = layer_norm_case(2100, columns);

@@ -99,7 +99,7 @@ TEST(MaxPool2d, POOL_1_TheFirstNaNWinsAndMinusInfinityIsAValue) {
       }
 }
 
-// 1e8 + 1 is 1e8 in f32: the sum tells in which order the places came.
+// 1e8 + 1 is 1e8 in f32: the sum shows in which order the places came.
 TEST(MaxPool2d, POOL_2_SumsInTheOrderOfPlaces) {
   const Tensor x = numbers({1, 1, 3, 1}, {0, 9, 0}), dy = numbers({1, 1, 3, 1}, {1e8, -1e8, 1});
   for (Device device : devices())

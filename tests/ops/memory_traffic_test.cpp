@@ -54,7 +54,7 @@ const std::vector<Passes> kMemoryBound = {
     {"softmax", 2, 3, [](auto& v) { return softmax(v[0]); }, true},
 };
 
-// A gain or bias as models have them: gradients are f32, also where values are rounded to bf16.
+// Records a gain or bias as models do: gradients are f32, also where values are rounded to bf16.
 Var recorded(Tape& tape, Parameter& p, DType dtype) {
   return dtype == DType::bf16 ? tape.parameter(p, p.value.to(dtype)) : tape.parameter(p);
 }
@@ -100,8 +100,8 @@ void expect_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DT
   });
 }
 
-// A row has a few lanes of a warp, a warp and one more pack, several packs a thread, a block, and an odd number. What
-// keeps rows in registers takes whole packs only.
+// A row has a few lanes of a warp, a warp and one more pack, several packs a thread, a block, and an odd number.
+// Kernels that keep rows in registers take whole packs only.
 TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
   for (const Passes& op : kMemoryBound)
     for (const auto& [rows, columns] :

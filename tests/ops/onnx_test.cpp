@@ -1,4 +1,4 @@
-// Operations as nodes of ONNX, as text: Slice(x0, [2], [4], [1]). What the nodes compute is compared by
+// Operations as nodes of ONNX, as text: Slice(x0, [2], [4], [1]). The results of the nodes are compared by
 // tests/python/onnxruntime_test.py and its like, for the operations of models.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ class TextOperands final : public OnnxOperands {
   const Node& node_;
 };
 
-// `text` is what f records for operands x0, x1, ... of these shapes.
+// Checks that `text` is what f records for operands x0, x1, ... of these shapes.
 void expect_onnx(const std::string& text, const std::vector<Shape>& shapes, const OpFunction& f) {
   Tape tape;
   std::vector<Var> x;

@@ -87,7 +87,7 @@ class ParameterGradients : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Operations, ParameterGradients, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Numbers that bf16 has, of both signs and far from powers of two.
+// Returns numbers that bf16 has, of both signs and mostly no powers of two.
 Tensor random_numbers(const Shape& shape, unsigned seed, Device device) {
   std::mt19937 random(seed);
   std::vector<float> v(shape.elements());

@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Two sentences of different lengths, with padding, of N rows in all.
+// Returns the places of two sentences of different lengths, with padding, of N rows in all.
 Tensor places_of(std::int64_t N) {
   const std::int64_t first = N / 3;
   return Segments({first - first / 4, (N - first + 1) / 2}, {first, N - first}).places();
@@ -29,7 +29,7 @@ OpCase learned_case(std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t
   return random_case({{B, T, C}, {rows, C}}, with_learned);
 }
 
-// One sentence of `places` tokens, and a table of so many rows of 4.
+// Makes an error with one sentence of `places` tokens, and a table of so many rows of 4.
 OpError sinusoidal_error(const char* message, Shape x, std::int64_t places, std::int64_t rows,
                          DType dtype = DType::f32) {
   return {message, [=](Tape& t) {
@@ -94,7 +94,7 @@ TEST(Positions, POS_1_AnOddWidthEndsInZeros) {
   EXPECT_EQ(table[3], 1);  // cos 0
 }
 
-// A table whose row p holds p shows the positions.
+// Returns sinusoidal_positions with a table whose row p holds p, which shows the positions.
 OpFunction counting(const Segments& segments, bool zero_padding = false) {
   return [=](auto& v) {
     const Tensor table = Tensor::of<double>({6, 1}, {0, 1, 2, 3, 4, 5}, v[0].device());

@@ -25,7 +25,7 @@ PowerNormState copy_of(const PowerNormState& s) {
   return {s.phi.clone(), s.nu_ema.clone(), s.iters.clone(), s.skips.clone()};
 }
 
-// Every evaluation begins with a state of its own. In training dx is an estimate, which differences leave out.
+// Begins every evaluation with a state of its own. In training dx is an estimate, which differences leave out.
 OpCase power_case(const std::string& label, bool training, bool padded, std::int64_t rows, std::int64_t columns) {
   return {.label = label,
           .operands = {randn({rows, columns}, 1, 1, 0.3), randn({columns}, 2), randn({columns}, 3)},
@@ -72,7 +72,7 @@ Result step(const Options& o, const PowerNormState& state, const Tensor& x, cons
                                   {x, gamma, beta}, dy, DType::f64, state.phi.device());
   return {all.y, all.grads[0], all.grads[1], all.grads[2]};
 }
-// One channel.
+// Runs one step of one channel.
 Result step(const Options& o, const PowerNormState& state, const std::vector<double>& x, const std::vector<double>& dy,
             double gamma = 1) {
   const std::int64_t P = std::int64_t(x.size());
@@ -142,7 +142,7 @@ class PowerNormModel {
   Column phi, nu_ema;
   long iters = 0, skips = 0;
 
-  // x, dy: [C][P]; real: [P], 0 for padding.
+  // Runs one iteration. x, dy: [C][P]; real: [P], 0 for padding.
   ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
                  const Column& beta) {
     ++iters;  // the first is 1
@@ -168,7 +168,7 @@ class PowerNormModel {
     if (iters < o.warmup) phi[c] = phi[c] * (t - 1) / t + q / t;
     phi[c] = alpha * phi[c] + (1 - alpha) * q;
   }
-  // [PN-1] and [PN-3]; `root` is what x was divided by.
+  // Computes [PN-1] and [PN-3]; `root` is what x was divided by.
   void backward(std::size_t c, const Column& x, const Column& dy, Real gamma, Real beta, Real root, Real root_q,
                 bool writes, ModelStep& out) {
     Real sum = 0;
@@ -186,7 +186,7 @@ class PowerNormModel {
   const PowerNormOptions o;
 };
 
-// How many steps of some kind histories have had.
+// The number of steps of each kind that histories have had.
 using Reached = std::map<std::string, int>;
 
 // Counts the steps that were compared; throws at a difference.

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Function -> header, of every declaration `Var name(` in the headers of ops/.
+// Maps functions to headers, of every declaration `Var name(` in the headers of ops/.
 std::map<std::string, std::string> public_functions() {
   const fs::path root(FOLDGRAD_SOURCE_DIR);
   const std::regex declaration("\nVar (\\w+)\\(");
@@ -32,7 +32,7 @@ const OpSpec* spec_of(const std::string& function) {
   return nullptr;
 }
 
-// Forward and backward run where they are asked to, on every device of this process.
+// Checks that forward and backward run where they are asked to, on every device of this process.
 void expect_runs(const OpSpec& spec) {
   for (Device device : devices()) {
     const OpResult result = run_case(spec.cases.front(), DType::f64, device);

@@ -48,7 +48,7 @@ ChannelNormState rbn_state(std::int64_t C, DType dtype, Device device) {
   return ChannelNormState::create(ChannelNormOptions::rbn(), C, dtype == DType::f64 ? DType::f64 : DType::f32, device);
 }
 
-// The variances are around 1.4 and 0.3, off the kink at the running value 1.
+// Makes a case of variances above 2 or below 0.2, off the kink at the running value 1.
 OpCase penalty_case(const std::string& label, double scale, std::int64_t rows, std::int64_t columns) {
   return {.label = label, .operands = {randn({rows, columns}, 1, scale, 0.3)}, .f = [=](const std::vector<Var>& v) {
             const ChannelNormState state = rbn_state(columns, v[0].dtype(), v[0].device());

@@ -11,7 +11,7 @@ OpFunction standardized(WeightStandardizeOptions options = {}) {
   return [options](auto& v) { return weight_standardize(v[0], v[1], options); };
 }
 
-// The variance of every second unit lies below the minimum.
+// Puts the variance of every second unit below the minimum.
 OpCase standardize_case(Shape shape, WeightStandardizeOptions options = {}) {
   const std::int64_t fan_in = shape.without(0).elements();
   Tensor W = randn(shape, 1, 1, 0.5);
@@ -44,7 +44,7 @@ const RegisterOp kWeightStandardize({
                standardize_error("weight_standardize: minimum must be positive, got 0", {4, 3}, {4}, {.minimum = 0})},
 });
 
-// One unit, with dWhat 1 for the first weight and 0 for the others.
+// Makes a case of one unit, with dWhat 1 for the first weight and 0 for the others.
 ByHand of_unit(const std::vector<double>& unit, double g, std::vector<double> what, std::vector<double> dW, double dg) {
   const auto N = std::int64_t(unit.size());
   std::vector<double> dwhat(unit.size());

@@ -13,7 +13,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// |got - want| in units of the last place that a float near `want` has.
+// Returns |got - want| in units of the last place that a float near `want` has.
 double ulps(float got, double want) {
   if (std::fabs(want) >= 3.4028235677973366e38) return double(got) == std::copysign(INFINITY, want) ? 0 : INFINITY;
   const int exponent = want == 0 ? -126 : std::max(std::ilogb(want), -126);
@@ -36,7 +36,7 @@ const std::vector<Function> kFunctions = {
      3.5},
 };
 
-// for_all(visit) calls visit(x) for all the arguments.
+// Checks each function at all the arguments, for which for_all(visit) calls visit(x).
 template <class ForAll>
 void expect_close(const ForAll& for_all) {
   for (const Function& f : kFunctions) {
@@ -65,7 +65,7 @@ TEST(VectorMath, FloatIsCloseOnADenseGrid) {
   });
 }
 
-// gelu_tanh's function by a sigmoid, which keeps its digits where it is small.
+// Returns gelu_tanh's function by a sigmoid, which keeps its digits where it is small.
 double tanh_cdf(double x) { return 1 / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x))); }
 
 TEST(VectorMath, DistributionFunctionsAreWithinTheirAbsoluteError) {

@@ -12,7 +12,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Whole numbers: their sums are exact in any order.
+// Returns whole numbers, whose sums are exact in any order.
 Tensor whole_numbers(Shape shape) {
   Tensor t = randn(std::move(shape), 1, 100);
   for (std::int64_t i = 0; i < t.size(); ++i) t.data<double>()[i] = std::round(t.data<double>()[i]);

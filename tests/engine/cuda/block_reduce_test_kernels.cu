@@ -9,7 +9,7 @@ constexpr int kPackOf<testing::Moments> = kPackSize<double>;
 namespace foldgrad::testing {
 namespace {
 
-// Two reductions in a row, so that a missing barrier between them shows.
+// Runs two reductions in a row, so that a missing barrier between them shows.
 __global__ void reduce_rows_kernel(BlockReduction p) {
   double* scratch = dynamic_shared<double>();
   const double* x = p.x + blockIdx.x * p.n;

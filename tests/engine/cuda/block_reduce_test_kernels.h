@@ -11,7 +11,7 @@ struct BlockReduction {
   double *sum, *max;  // [blocks, threads]: what each thread is given
   std::int64_t n;
 };
-// One block per row of x.
+// Reduces each row of x with a block of its own.
 void reduce_rows_cuda(const BlockReduction& p, unsigned blocks, unsigned threads);
 
 // Sum and sum of squares of every column.

@@ -9,7 +9,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Behind the cells lie more, which nobody may visit.
+// Counts the visits of each cell, and of 600 more after them, which nobody may visit.
 std::vector<std::int32_t> visits(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
   const Tensor on_device = Tensor::zeros({batch * rows * columns + 600}, DType::i32, Device::cuda);
   count_cells_cuda(on_device.data<std::int32_t>(), batch, rows, columns);
@@ -18,10 +18,10 @@ std::vector<std::int32_t> visits(std::int64_t batch, std::int64_t rows, std::int
 
 void expect_once(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
   const std::vector<std::int32_t> got = visits(batch, rows, columns);
-  const auto behind = got.begin() + batch * rows * columns;
-  const auto wrong = std::find_if(got.begin(), behind, [](std::int32_t n) { return n != 1; });
-  EXPECT_EQ(wrong - got.begin(), behind - got.begin()) << batch << " x " << rows << " x " << columns;
-  EXPECT_EQ(std::count(behind, got.end(), 0), got.end() - behind) << batch << " x " << rows << " x " << columns;
+  const auto after = got.begin() + batch * rows * columns;
+  const auto wrong = std::find_if(got.begin(), after, [](std::int32_t n) { return n != 1; });
+  EXPECT_EQ(wrong - got.begin(), after - got.begin()) << batch << " x " << rows << " x " << columns;
+  EXPECT_EQ(std::count(after, got.end(), 0), got.end() - after) << batch << " x " << rows << " x " << columns;
 }
 
 // Around a block of 256 threads, which is as wide as the columns need and as high as the rows do.

@@ -12,7 +12,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// body() once, or under emulation in each order of the threads.
+// Calls body() once, or under emulation in each order of the threads.
 template <class Body>
 void in_all_orders(const Body& body) {
 #ifdef FOLDGRAD_EMULATE
@@ -32,7 +32,7 @@ Tensor transposed(const Tensor& x) {
   return t;
 }
 
-// Every number a different one, so that no two places of a fragment can be exchanged unseen. The sums are exact but for
+// Checks products of random numbers: no two places of a fragment can be exchanged unseen. The sums are exact but for
 // roundings of float: 32 of them, each at most 2^-23 (a GPU may round down) of a sum of at most 32 products below 25.
 void expect_product(int warps, int depth, bool a_transposed, bool b_transposed) {
   const int rows = 16 * warps;

@@ -16,7 +16,7 @@ namespace {
 
 using namespace testing;
 
-// While it lives, no file of this process can grow beyond `bytes`: the nearest to a full disk that every user can make.
+// A limit of `bytes` for each file of this process while it lives: the nearest to a full disk that every user can make.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -34,7 +34,7 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-// The error's message and number.
+// Returns the error's message and number.
 template <class Body>
 std::pair<std::string, int> failure_of(const Body& body) {
   try {
@@ -45,7 +45,7 @@ std::pair<std::string, int> failure_of(const Body& body) {
   return {"no error", 0};
 }
 
-// The number of the temporary file counts up, so it is read from the message.
+// Returns true if the message is `before`, something and `after`: the number of the temporary file, which counts up.
 bool matches(const std::string& message, const std::string& before, const std::string& after) {
   return message.size() > before.size() + after.size() && message.compare(0, before.size(), before) == 0 &&
          message.compare(message.size() - after.size(), after.size(), after) == 0;

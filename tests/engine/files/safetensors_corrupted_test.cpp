@@ -17,9 +17,9 @@ namespace {
 
 using Decoded = std::map<std::string, std::tuple<std::string, std::vector<std::uint64_t>, std::string>>;
 
-// A second reader, on a DOM instead of events: (dtype, shape, values) by name, or nothing for a file that must be
-// refused. A DOM hides duplicate keys. In the file below no change of one byte makes two keys equal but those of
-// tensors with values, and without one of these the layout has a gap.
+// Reads as a second reader, by a DOM instead of events. Returns (dtype, shape, values) by name, or nothing for a file
+// that must be refused. A DOM hides duplicate keys. In the file below no change of one byte makes two keys equal but
+// those of tensors with values, and without one of these the layout has a gap.
 std::optional<Decoded> decode(const std::string& bytes) {
   using Json = nlohmann::json;
   const std::map<std::string, unsigned> types = {{"F64", 8}, {"I64", 8},  {"F32", 4},

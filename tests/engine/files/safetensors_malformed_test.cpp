@@ -23,7 +23,7 @@ std::string repeated(const std::string& text, int count) {
   return fmt::format("{}", fmt::join(std::vector(count, text), ""));
 }
 
-// The message without the path, "accepted", or what else went wrong.
+// Returns the message without the path, "accepted", or what else went wrong.
 std::string refusal_of(const std::string& path) {
   try {
     read_safetensors(path);
@@ -51,7 +51,7 @@ void check_cases(const std::vector<Case>& cases) {
   }
 }
 
-// An entry `a` with this text for one of its values.
+// These return a header with this text for one value of an entry `a`, or for the metadata.
 std::string shape(const std::string& text) {
   return R"({"a":{"dtype":"F32","data_offsets":[0,4],"shape":)" + text + "}}";
 }
@@ -62,7 +62,7 @@ std::string dtype(const std::string& text) {
   return R"({"a":{"data_offsets":[0,4],"shape":[1],"dtype":)" + text + "}}";
 }
 std::string metadata(const std::string& text) { return R"({"__metadata__":)" + text + "}"; }
-// Tensors `a`, `b`, ... of bytes at these offsets.
+// Returns a header of tensors `a`, `b`, ... of bytes at these offsets.
 std::string bytes_at(const std::vector<std::pair<int, int>>& offsets) {
   std::string entries;
   char name = 'a';

@@ -192,7 +192,7 @@ std::string random_name() {
   return name;
 }
 
-// All bit patterns, signalling NaNs among them: files keep bits, not values.
+// Returns a tensor of arbitrary bits, signalling NaNs among them: files keep bits, not values.
 Tensor random_tensor() {
   const DType dtype = *rc::gen::element(DType::f32, DType::f64, DType::bf16, DType::i32, DType::i64, DType::u8);
   const int rank = *rc::gen::inRange(0, 4);

@@ -26,7 +26,8 @@ struct BackEnd {
   bool (*run)(const Gemm&, const GemmPointers&);
 };
 
-// call(c, a, b) with pointers of the types that g and T say; false for a bias, which gemm() adds by itself.
+// Calls call(c, a, b) with pointers of the types that g and T say. Returns false for a bias, which gemm() adds by
+// itself.
 template <class T, class Call>
 bool with_pointers(const Gemm& g, const GemmPointers& p, const Call& call) {
   const auto *a = (const T*)p.a, *b = (const T*)p.b;
@@ -81,15 +82,15 @@ std::vector<BackEnd<T>> back_ends() {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Elements from the first to the last one of `batch` matrices.
+// Counts the elements from the first to the last one of `batch` matrices.
 inline std::int64_t extent(std::int64_t batch, std::int64_t batch_stride, std::int64_t rows, std::int64_t row_stride,
                            std::int64_t columns) {
   if (batch == 0 || rows == 0 || columns == 0) return 0;
   return (batch - 1) * batch_stride + (rows - 1) * row_stride + columns;
 }
 
-// The operands of one product. What lies between rows and matrices is NaN, so that whoever reads it is found out; so is
-// C when beta is 0. More rows than a tile has follow C, to catch kernels that write them.
+// The operands of one product. Elements between rows and matrices are NaN, so that a read of them shows; so is C when
+// beta is 0. More rows than a tile has follow C, to catch kernels that write them.
 template <class T, class C = T>
 struct Operands {
   Gemm g;  // as given to gemm
@@ -117,7 +118,7 @@ struct Operands {
   }
 };
 
-// C after the product, or nothing where the back end declines.
+// Returns C after the product, or nothing where the back end declines.
 template <class T, class C>
 std::optional<std::vector<C>> result(const BackEnd<T>& back_end, const Operands<T, C>& o) {
   std::vector<std::shared_ptr<void>> held;
@@ -166,13 +167,13 @@ Expected expected(const Operands<T, C>& o) {
   return e;
 }
 
-// "" or the first element of C that is wrong.
+// Returns "" or the first element of C that is wrong.
 template <class T, class C>
 std::string first_error(const Operands<T, C>& o, const Expected& e, const std::vector<C>& got) {
   for (std::size_t at = 0; at < got.size(); ++at)
     if (e.tolerance[at] < 0) {
       if (std::memcmp(&got[at], &o.c[at], sizeof(C)) != 0)
-        return fmt::format("element {} lies between or behind the rows of C and was written", at);
+        return fmt::format("element {} lies between or after the rows of C and was written", at);
     } else if (!(std::abs(double(got[at]) - e.c[at]) <= e.tolerance[at])) {
       return fmt::format("element {} of C: got {}, want {} within {}", at, double(got[at]), e.c[at], e.tolerance[at]);
     }
@@ -188,7 +189,7 @@ inline std::string describe(const Gemm& g, bool bias) {
                                : "");
 }
 
-// "" or what the first wrong back end did.
+// Returns "" or what the first wrong back end did.
 template <class T, class C = T>
 std::string error_of(const Gemm& g, bool bias, unsigned seed, bool emulated = true) {
   const Operands<T, C> o(g, bias, seed);

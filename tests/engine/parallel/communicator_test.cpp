@@ -14,10 +14,10 @@
 namespace foldgrad::testing {
 namespace {
 
-// A value of element i on rank r, whose sums round.
+// Returns a value of element i on rank r, whose sums round.
 float value(int r, std::size_t i) { return float(std::sin(1.0 + double(i) + 17.0 * r)); }
 
-// The sum over ranks [begin, end) as a tree.
+// Returns the sum over ranks [begin, end) as a tree.
 float tree(int begin, int end, std::size_t i) {
   if (end - begin == 1) return value(begin, i);
   const int middle = (begin + end) / 2;

@@ -86,7 +86,7 @@ TEST_F(DeviceLinkOfTeam, BroadcastsAnyType) {
   EXPECT_EQ(wire.linked_bytes(0), 2u * 16);
 }
 
-// Sums on two ranks, of which rank 1 has its tensor on the host.
+// Checks a sum on two ranks, of which rank 1 has its tensor on the host.
 void expect_mixed_sum(Communicator& c) {
   const Tensor t = Tensor::of<float>({3}, {1, 2, float(c.rank())}, c.rank() == 1 ? Device::cpu : Device::cuda);
   c.all_reduce_sum(t);

@@ -16,7 +16,7 @@ namespace foldgrad::testing {
 
 class Wire {
  public:
-  // With turns one process runs at a time, while it waits for no message: the emulation runs one kernel at a time.
+  // With turns, one process runs at a time, until it waits for a message: the emulation runs one kernel at a time.
   explicit Wire(bool turns = false) : turns_(turns) {}
 
   static constexpr int kLinkTag = -1;  // of messages that a link has sent
@@ -48,7 +48,7 @@ class Wire {
   void leave_turn() {
     if (turns_) turn_.unlock();
   }
-  // When all processes have ended.
+  // Returns all messages; is called when all processes have ended.
   const std::vector<Sent>& all() const { return all_; }
   std::size_t linked_bytes(int from) const {
     std::size_t bytes = 0;
