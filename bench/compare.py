@@ -46,8 +46,8 @@ LENGTH_OF = {"vision_bench": ["--benchmark_repetitions=3", "--benchmark_min_time
 
 
 def run_ours(program, o):
-    """(context, name -> milliseconds, "share" of the machine's limit if there is one, "MB" that must be moved where
-    memory limits) of one run, medians."""
+    """Returns (context, {name: milliseconds, "share" of the machine's limit if there is one, "MB" that must be moved
+    where memory limits}) of one run, medians."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [program, f"--benchmark_out={out.name}", *LENGTH_OF.get(program.name, LENGTH)]
         if o.filter:
@@ -73,8 +73,8 @@ def write_models(build, models):
 
 
 def peers_of(name, theirs):
-    """Label -> name, of theirs that do the same task. PyTorch has no Unified Normalization: inference is set beside its
-    own with layer normalization. Decoding and encoders of ours in bf16 are set beside int8 too."""
+    """Returns {label: name} of theirs that do the same task. PyTorch has no Unified Normalization: inference is set
+    beside its own with layer normalization. Decoding and encoders of ours in bf16 are set beside int8 too."""
     task = name.rsplit("/", 2)[0]
     if task.split("/")[0] in ("encoder", "greedy", "beam5"):
         kinds = ["f32"] if name.endswith("/f32") else ["bf16", "int8"]
@@ -85,7 +85,7 @@ def peers_of(name, theirs):
 
 
 def run_theirs(python, script, names, models, o, more):
-    """(context, name -> median milliseconds) of one run."""
+    """Returns (context, {name: median milliseconds}) of one run."""
     wanted = {re.sub("/infer/[^/]+/", "/infer/ln/", re.sub("/(forward|backward)$", "", name)) for name in names}
     filled = {"NAMES": f"^({'|'.join(map(re.escape, sorted(wanted)))})$", "MODELS": models}
     words = [re.sub("NAMES|MODELS", lambda m: filled[m[0]], word) for word in COUNTERPARTS[o.program][script]]
@@ -95,7 +95,7 @@ def run_theirs(python, script, names, models, o, more):
 
 
 def measure(o, more, program, models):
-    """(context, name -> run_ours' rows of all rounds, name -> their milliseconds of all rounds)."""
+    """Returns (context, {name: run_ours' rows of all rounds}, {name: their milliseconds of all rounds})."""
     python = subprocess.run([HERE.parent / "scripts/python.sh", "numpy", "torch", *PACKAGES.get(o.program, [])],
                             check=True, capture_output=True, text=True).stdout.strip()
     context, ours, theirs = {}, {}, {}
@@ -120,8 +120,8 @@ def timed(values):
 
 
 def table(ours, theirs, copy):
-    """Name -> what --json writes of it. `copy`: bytes that PyTorch's copy_ reads and writes in a millisecond, a second
-    limit beside the peak, or None."""
+    """Returns {name: its row for --json}. `copy`: bytes that PyTorch's copy_ reads and writes in a millisecond, a
+    second limit beside the peak, or None."""
     rows = {}
     for name, rounds in ours.items():
         row = rows[name] = timed([r["ms"] for r in rounds])

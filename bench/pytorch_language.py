@@ -30,7 +30,7 @@ class Block(nn.Module):
         self.c_fc, self.c_out = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x, cache=None, place=0):
-        """cache: [2, B, heads, CONTEXT, width / heads], of which `place` tokens are filled."""
+        """Runs the block. cache: [2, B, heads, CONTEXT, width / heads], of which `place` tokens are filled."""
         q, k, v = self.c_attn(self.ln_1(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         if cache is not None:
             end = place + x.shape[1]
@@ -43,7 +43,7 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """nanoGPT's for characters."""
+    """nanoGPT's model for characters."""
 
     def __init__(self, dropout, width=384, heads=6, layers=6, vocabulary=VOCABULARY, context=CONTEXT):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the programs in PyTorch share: their options, and the seconds of a call."""
+"""The common part of the programs in PyTorch: their options, and the seconds of a call."""
 import argparse
 import time
 
@@ -6,7 +6,7 @@ import torch
 
 
 def parser(description, seconds=10):
-    """Of the options that all have."""
+    """Returns a parser of the options that all have."""
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
     options.add_argument("--seconds", type=float, default=seconds, help=f"per benchmark (default: {seconds:g})")
@@ -15,7 +15,7 @@ def parser(description, seconds=10):
 
 
 def begin(options):
-    """The options given, and the beginning of the result, with what was used."""
+    """Returns the options given, and the beginning of the result, with what was used."""
     given = options.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)
@@ -23,7 +23,7 @@ def begin(options):
 
 
 def measure(step, seconds, device="cpu"):
-    """Seconds of each step; on a GPU of each of ten, which follow one another without a wait."""
+    """Returns the seconds of each step; on a GPU of each of ten, which follow one another without a wait."""
     wait, steps = (torch.cuda.synchronize, 10) if device == "cuda" else (lambda: None, 1)
     step(), step(), wait()
     times = []

@@ -62,7 +62,7 @@ def standardize(w, g):
 
 
 def image_cases():
-    """What vision models add. Images whose gradient nobody wants are no operands."""
+    """Yields the cases that vision models add. Images whose gradient nobody wants are no operands."""
     yield "max_pool2d/128x32x32x64", [channels_last(torch.randn(128, 64, 32, 32))], pool
     yield ("weighted_pool/512x64x128", [torch.randn(512, 64, 128), torch.randn(512, 64)],
            lambda x, w: torch.matmul(w.unsqueeze(1), x).squeeze(1))
@@ -84,7 +84,7 @@ def image_cases():
 
 
 def measure(operands, function, seconds):
-    """Seconds of each forward and of each backward, where there is one, for about `seconds`, after a warm-up."""
+    """Returns the seconds of each forward and each backward, if any, for about `seconds`, after a warm-up."""
     forward, backward, dy = [], [], None
     operands = [t.requires_grad_() if t.is_floating_point() else t for t in operands]
     end = None
@@ -110,7 +110,7 @@ def measure(operands, function, seconds):
 
 
 def measure_copy(seconds):
-    """Seconds of each copy of 16 MiB, an operand of the element-wise operations."""
+    """Returns the seconds of each copy of 16 MiB, an operand of the element-wise operations."""
     source = torch.randn(8192, 512)
     target = torch.empty_like(source)
     target.copy_(source)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How hard are the drawn shapes? Trains models of PyTorch on them and prints the share of unseen images that they get right.
+"""Trains models of PyTorch on the drawn shapes and prints the share of unseen images that they get right.
 
     foldgrad data synth shapes DIR --count 128000 --test-count 5000
     python pytorch_shapes.py DIR [linear] [perceptron] [convolutions]

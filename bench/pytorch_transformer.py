@@ -63,7 +63,7 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Pre-norm, one table for source, target and output."""
+    """The model with pre-norm and one table for source, target and output."""
 
     def __init__(self, vocabulary, width, ffn, heads, layers, dropout):
         super().__init__()

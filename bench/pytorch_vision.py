@@ -73,7 +73,7 @@ TASKS = {"vit_s4": (Vit, 64), "cct4_3x2": (Cct, 128)}
 
 
 def pixels(images):
-    """Bytes, channels last in memory, to what a model takes, as vision_bench's models do themselves."""
+    """Converts bytes, channels last in memory, to what a model takes, as vision_bench's models do themselves."""
     return images.float().div_(255).sub_(0.5).div_(0.25)
 
 

@@ -96,7 +96,7 @@ def run_rank(o):
 
 
 def line(title, rounds):
-    """`rounds`: of each, seconds of our steps and of PyTorch's."""
+    """Returns a row of the table. `rounds`: the seconds of our steps and of PyTorch's, for each round."""
     spread = lambda values: f"{statistics.median(values):6.3f} ({min(values):.3f}-{max(values):.3f})"
     ours, theirs = (spread([s for seconds in side for s in seconds]) for side in zip(*rounds))
     ratios = spread([statistics.median(theirs) / statistics.median(ours) for ours, theirs in rounds])

@@ -27,7 +27,7 @@ MUST_BE_OFF = ("encoder_learned_pos", "decoder_learned_pos", "no_scale_embedding
 
 
 def read(path, trust):
-    """The checkpoint's options, as a dictionary, and its weights."""
+    """Returns the checkpoint's options, as a dictionary, and its weights."""
     torch.serialization.add_safe_globals([argparse.Namespace])
     checkpoint = load_pickled(path, trust)
     for key in ("args", "cfg"):
@@ -40,7 +40,7 @@ def read(path, trust):
 
 
 def rename_old(weights):
-    """In old checkpoints in_proj_weight [3 C, C] is q_proj, k_proj and v_proj, and embed_out the output projection."""
+    """Renames old weights: in_proj_weight [3 C, C] is q_proj, k_proj and v_proj, embed_out the output projection."""
     if "decoder.embed_out" in weights:
         weights["decoder.output_projection.weight"] = weights.pop("decoder.embed_out")
     for name in [name for name in weights if ".in_proj_" in name]:
@@ -77,7 +77,7 @@ def config_of(options, weights):
 
 
 def names_of(config):
-    """Those of model.safetensors, as docs/model_directory.md lists them."""
+    """Returns the names of model.safetensors, as docs/model_directory.md lists them."""
     model, shared = config["model"], config["model"]["share_embeddings"]
     names = {"encoder.embed_tokens.weight"}
     if shared != "all":
@@ -96,7 +96,7 @@ def names_of(config):
 
 
 def weights_for(config, weights):
-    """Without what fairseq saves beside the weights, and tables once where they are shared."""
+    """Returns the weights without what fairseq saves beside them, and shared tables once."""
     wanted = names_of(config)
     beside = re.compile(r".*(\.version|\.embed_positions\..*)$")
     shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"} - wanted

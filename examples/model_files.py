@@ -26,13 +26,13 @@ def read_header(file):
 
 
 def load_metadata(path):
-    """Texts by name."""
+    """Returns texts by name."""
     with open(path, "rb") as file:
         return read_header(file).get("__metadata__", {})
 
 
 def load_tensors(path):
-    """All tensors of a safetensors file, by name."""
+    """Returns all tensors of a safetensors file, by name."""
     with open(path, "rb") as file:
         header = read_header(file)
         data = bytearray(file.read())
@@ -50,7 +50,7 @@ def load_tensors(path):
 
 
 def save_tensors(path, tensors, metadata={}):
-    """Larger elements come first, so that every tensor is aligned. metadata: text to text."""
+    """Writes larger elements first, so that every tensor is aligned. metadata: text to text."""
     header, chunks, offset = {"__metadata__": {"format": "pt"} | metadata}, [], 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])):
         tensor = tensor.detach().cpu().contiguous()
@@ -66,7 +66,7 @@ def save_tensors(path, tensors, metadata={}):
 
 
 def load_pickled(path, trust):
-    """What torch.save has written. Without `trust` that may be tensors and plain data alone, no code."""
+    """Returns what torch.save has written. Without `trust` that may be tensors and plain data alone, no code."""
     try:
         return torch.load(path, map_location="cpu", weights_only=not trust)
     except (OSError, RuntimeError, EOFError) as e:
@@ -77,14 +77,14 @@ def load_pickled(path, trust):
 
 
 def save_model(directory, family, config, weights):
-    """A directory whose config.json has `config`, and is written last: with it, the directory is a model."""
+    """Writes a directory whose config.json has `config`, and is written last: with it, the directory is a model."""
     save_tensors(os.path.join(directory, "model.safetensors"), weights)
     with open(os.path.join(directory, "config.json"), "w") as file:
         json.dump({"format": f"foldgrad {family}", "format_version": 1, **config}, file, indent=2)
 
 
 def model_directory(path):
-    """`path`, or of a run its best checkpoint, or else its latest."""
+    """Returns `path`, or if it is a run its best checkpoint, or else its latest."""
     if os.path.exists(os.path.join(path, "config.json")):
         return path
     for pointer in ("BEST", "LATEST"):
@@ -96,7 +96,7 @@ def model_directory(path):
 
 
 def load_config(directory, family="transformer"):
-    """config.json of a model of the family; docs/model_directory.md explains it."""
+    """Returns config.json of a model of the family; docs/model_directory.md explains it."""
     with open(os.path.join(directory, "config.json")) as file:
         config = json.load(file)
     if config["format"] != f"foldgrad {family}" or config["format_version"] != 1:
@@ -105,8 +105,8 @@ def load_config(directory, family="transformer"):
 
 
 def load_values(directory, model):
-    """What `model`, a module, is to hold: weights, and of the normalizers' state the running estimates. Inference needs
-    no others; windows and counters are for training."""
+    """Returns what `model`, a module, is to hold: weights, and the running estimates of normalizers. Inference needs no
+    other state; windows and counters are for training."""
     tensors = load_tensors(os.path.join(directory, "model.safetensors"))
     state = os.path.join(directory, "norm_state.safetensors")
     if os.path.exists(state):
@@ -116,8 +116,8 @@ def load_values(directory, model):
 
 
 def run_program(description, load_model, results):
-    """A program of three arguments. load_model(path, dtype): the model; results(model, tensors of the input): those of
-    the output."""
+    """Runs a program of three arguments. load_model(path, dtype) returns the model, results(model, tensors of the
+    input) those of the output."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("input")
@@ -133,7 +133,7 @@ def run_program(description, load_model, results):
 
 
 def sinusoids(rows, width):
-    """[POS-1] of ops/positions/positions.h: sines, then cosines; row 1 is padding's, and zero."""
+    """Returns [POS-1] of ops/positions/positions.h: sines, then cosines; row 1 is padding's, and zero."""
     half = width // 2
     frequencies = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10000) / (half - 1)))
     angles = torch.arange(rows, dtype=torch.float64)[:, None] * frequencies[None]

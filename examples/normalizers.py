@@ -47,7 +47,7 @@ class RepBN(Offline):
 
 
 class PRepBN(nn.Module):
-    """At inference RepBN alone, whatever is left of the layer normalization."""
+    """RepBN alone at inference, whatever is left of the layer normalization."""
 
     def __init__(self, width, eps):
         super().__init__()
@@ -74,7 +74,7 @@ class PowerNorm(Offline):
 
 
 class RMSNorm(Affine):
-    """`partial`: the mean is over the first channels alone."""
+    """RMSNorm; with `partial` the mean is over the first channels alone."""
 
     def __init__(self, width, eps, outside, partial, bias):
         super().__init__(width, bias)
@@ -105,7 +105,7 @@ class Elementwise(Affine):
 
 
 class TokenGroupNorm(Affine):
-    """Per token and group of channels."""
+    """Group normalization per token and group of channels."""
 
     def __init__(self, width, eps, groups):
         super().__init__(width)
@@ -141,22 +141,22 @@ class DeepNorm(nn.LayerNorm):
 
 
 def residual_sum(x, norm, branch, pre_norm, residual=nn.Identity()):
-    """The sum of a sublayer; `residual` is what x goes through on its way into that of post-norm."""
+    """Returns the sum of a sublayer; `residual` is what x goes through on its way into that of post-norm."""
     if isinstance(norm, DeepNorm):
         return norm(norm.residual_factor * x + branch(x))
     return x + branch(norm(x)) if pre_norm else norm(residual(x) + branch(x))
 
 
 def make_residual(config, sublayer):
-    """What x goes through on its way into the sum of a sublayer, such as "blocks.0.attn": of some folded models a
-    normalizer."""
+    """Makes what x goes through on its way into the sum of a sublayer, such as "blocks.0.attn": a normalizer in some
+    folded models."""
     site = f"{sublayer}.residual"
     return make_norm(config, site) if site in config["norm"].get("at", {}) else nn.Identity()
 
 
 def make_norm(config, site, channels=None):
-    """The normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says; of so many channels,
-    or of the model's width."""
+    """Makes the normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says; of so many
+    channels, or of the model's width."""
     width, norm = channels or config["model"]["width"], config["norm"]
     name = norm.get("at", {}).get(site, norm["name"])
     o = norm.get("options", {}) if name == norm["name"] else {}

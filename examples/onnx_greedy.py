@@ -26,7 +26,7 @@ class Translator:
         self.max_positions = int(known["max_positions"])
 
     def encode(self, sentences):
-        """What the decoders need of sentences, lists of ids that end with eos."""
+        """Returns what the decoders need of sentences, lists of ids that end with eos."""
         ids = np.full((len(sentences), max(map(len, sentences))), self.pad, np.int64)
         for row, sentence in enumerate(sentences):
             ids[row, :len(sentence)] = sentence
@@ -35,7 +35,7 @@ class Translator:
         return {"encoder_hidden_states": states, "encoder_attention_mask": mask}
 
     def step(self, prefix, encoded, past):
-        """Logits [batch, vocabulary] after the prefix [batch, length]; `past`, kept from step to step, may be None."""
+        """Returns logits [batch, vocabulary] after the prefix [batch, length]; `past`, kept from step to step, may be None."""
         if past:
             session, given = self.decoder_with_past, {"input_ids": prefix[:, -1:], **past,
                                                       "encoder_attention_mask": encoded["encoder_attention_mask"]}
@@ -48,7 +48,7 @@ class Translator:
         return results["logits"][:, -1]
 
     def translate(self, sentences, limit=None, cached=True):
-        """Sentences and results: lists of ids without their end. At most `limit` ids, at least one."""
+        """Translates lists of ids without their end to such lists, of at most `limit` ids and at least one."""
         encoded = self.encode([[*sentence, self.eos] for sentence in sentences])
         prefix = np.full((len(sentences), 1), self.eos, np.int64)
         done, past = np.zeros(len(sentences), bool), {} if cached else None

@@ -38,7 +38,7 @@ class Tokenizer(nn.Module):
         self.conv_layers = nn.ModuleList(layers)
 
     def forward(self, x):
-        """[B, 3, S, S] -> [B, tokens, width]."""
+        """Returns tokens [B, tokens, width] of images [B, 3, S, S]."""
         for layer in self.conv_layers:
             x = layer["0"](x)
             if "norm" in layer:  # which sees pixels as tokens
@@ -100,7 +100,7 @@ class Cct(nn.Module):
         return normalized(images, self.config, self.classifier.positional_emb.dtype)
 
     def forward(self, images):
-        """images: [B, S, S, 3]. Logits [B, classes]."""
+        """Returns logits [B, classes] of images [B, S, S, 3]."""
         return self.classifier(self.tokenizer(self.normalized(images).permute(0, 3, 1, 2)))
 
 

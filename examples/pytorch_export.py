@@ -17,7 +17,7 @@ from pytorch_model import Transformer
 
 
 def export(model, config, directory, source_words=None, target_words=None):
-    """`model` has the names of pytorch_model.Transformer. Words are those of ids 4, 5, ...: 0 to 3 are special."""
+    """Writes `model`, with names of pytorch_model.Transformer. Words are those of ids 4, 5, ...: 0 to 3 are special."""
     os.makedirs(directory)
     parameters = {name: p for name, p in model.named_parameters()}  # shared ones once, under their first name
     save_tensors(os.path.join(directory, "norm_state.safetensors"), norm_state(model, config))
@@ -27,7 +27,7 @@ def export(model, config, directory, source_words=None, target_words=None):
 
 
 def norm_state(model, config):
-    """What un keeps: at inference run_var alone matters, the rest is as at the beginning of training."""
+    """Returns what un keeps: at inference run_var alone matters, the rest is as at the beginning of training."""
     state = {}
     window = config["norm"].get("options", {}).get("window", 4)
     for site, norm in model.named_modules():
@@ -42,7 +42,7 @@ def norm_state(model, config):
 
 
 def write_vocabulary(directory, source_words, target_words):
-    """fairseq's dictionaries, "WORD COUNT" a line; the reader fills them up to a multiple of 8."""
+    """Writes fairseq's dictionaries, "WORD COUNT" a line; the reader fills them up to a multiple of 8."""
     os.makedirs(directory)
     for name, words in (("source", source_words), ("target", target_words)):
         with open(os.path.join(directory, f"dict.{name}.txt"), "w", encoding="utf-8") as file:

@@ -22,7 +22,7 @@ class Attention(nn.Module):
         self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x):
-        """Every token attends to itself and to those before it."""
+        """Lets every token attend to itself and to those before it."""
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.c_attn(x).chunk(3, -1))
         y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.c_proj(y.transpose(1, 2).flatten(-2))
@@ -73,7 +73,7 @@ class Gpt(nn.Module):
         return self.wte(ids) * self.config["width"] ** 0.5 + self.sinusoids[:length]
 
     def forward(self, ids):
-        """ids: [B, T]. Logits [B, T, vocabulary]."""
+        """Returns logits [B, T, vocabulary] of ids [B, T]."""
         x = self.embed(ids)
         for layer in self.h:
             x = layer(x)

@@ -26,7 +26,7 @@ class Attention(nn.Module):
         self.v_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, x, keys, sees):
-        """x: [B, T, C], keys: [B, S, C], sees: bool, to be spread over [B, heads, T, S]."""
+        """Attends from x [B, T, C] to keys [B, S, C]. sees: bool, to be spread over [B, heads, T, S]."""
         split = lambda y: y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         q, k, v = split(self.q_proj(x)), split(self.k_proj(keys)), split(self.v_proj(keys))
         scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
@@ -67,14 +67,14 @@ class Stack(nn.Module):
         self.layer_norm = make_norm(config, f"{name}.layer_norm") if m["pre_norm"] else nn.Identity()
 
     def embed(self, ids, mask, positions):
-        """The first token of a sentence has position 2; padding has the position of the token before it."""
+        """Gives the first token of a sentence position 2, and padding the position of the token before it."""
         x = self.embed_tokens(ids) * self.embed_tokens.weight.shape[1] ** 0.5
         places = torch.where(mask, mask.long().cumsum(1) + 1, 1)
         return x + positions[places]
 
 
 class Transformer(nn.Module):
-    """Parameters have the names of model.safetensors, buffers those of norm_state.safetensors."""
+    """The model; parameters have the names of model.safetensors, buffers those of norm_state.safetensors."""
 
     def __init__(self, config):
         super().__init__()
@@ -98,7 +98,7 @@ class Transformer(nn.Module):
         return self.encoder.layer_norm(x)
 
     def forward(self, source, target_input, source_mask=None, input_mask=None):
-        """Logits [B, T, target_vocabulary] and the encoder's output."""
+        """Returns logits [B, T, target_vocabulary] and the encoder's output."""
         source_mask = source != self.config["pad"] if source_mask is None else source_mask.bool()
         input_mask = target_input != self.config["pad"] if input_mask is None else input_mask.bool()
         memory = self.encode(source, source_mask)

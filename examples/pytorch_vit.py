@@ -16,7 +16,7 @@ from pytorch_model import ACTIVATIONS
 
 
 class StandardizedLinear(nn.Linear):
-    """Each row of the weight with mean 0 and norm |gain|: scaled weight standardization, with the unbiased variance."""
+    """A layer with rows of mean 0 and norm |gain|: scaled weight standardization, with the unbiased variance."""
 
     def __init__(self, *sizes, **options):
         super().__init__(*sizes, **options)
@@ -85,7 +85,7 @@ class PatchEmbed(nn.Module):
 
 
 def normalized(images, m, dtype):
-    """Bytes as the model reads them; floating pixels are normalized already."""
+    """Returns bytes as the model reads them; floating pixels are normalized already."""
     if images.dtype != torch.uint8:
         return images.to(dtype)
     mean, std = (torch.tensor(m[key], dtype=dtype) for key in ("image_mean", "image_std"))
@@ -93,7 +93,7 @@ def normalized(images, m, dtype):
 
 
 def pooled(x, pooling, attention_pool):
-    """What the classes are read from. x: [B, T, C]."""
+    """Returns what the classes are read from. x: [B, T, C]."""
     if pooling == "sequence":
         return (torch.softmax(attention_pool(x), 1) * x).sum(1)
     return x[:, 0] if pooling == "cls" else x.mean(1)
@@ -117,7 +117,7 @@ class Vit(nn.Module):
         return normalized(images, self.config, self.pos_embed.dtype)
 
     def forward(self, images):
-        """images: [B, S, S, 3]. Logits [B, classes]."""
+        """Returns logits [B, classes] of images [B, S, S, 3]."""
         x = self.patch_embed(self.normalized(images).permute(0, 3, 1, 2))
         if self.cls_token is not None:
             x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], 1)

@@ -27,7 +27,7 @@ CCT_BLOCK = ("pre_norm.weight", "pre_norm.bias", "self_attn.qkv.weight", "self_a
 
 
 def read(path, trust):
-    """The state_dict."""
+    """Returns the state_dict."""
     if path.endswith(".safetensors"):
         return load_tensors(path)
     weights = load_pickled(path, trust)
@@ -51,7 +51,7 @@ def layers_of(weights, prefix):
 
 
 def vit_of(weights):
-    """The keys of `model`, and the names that it has."""
+    """Returns the keys of `model`, and the names that it has."""
     patches, cls = weights["patch_embed.proj.weight"], "cls_token" in weights
     layers, patch = layers_of(weights, "blocks."), patches.shape[-1]
     qkv_bias = "blocks.0.attn.qkv.bias" in weights

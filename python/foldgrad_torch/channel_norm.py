@@ -13,7 +13,7 @@ from .normalize import Iteration, Normalize, mean_square
 
 
 class WarmUpWarning(UserWarning):
-    """A normalizer was put to use before its warm-up was over."""
+    """The warning of a normalizer that was put to use before its warm-up was over."""
 
 
 class ChannelNorm(nn.Module):
@@ -54,26 +54,27 @@ class ChannelNorm(nn.Module):
 
     @property
     def first_average(self) -> int:
-        """The first iteration that averages. Until then dx is the exact gradient."""
+        """Returns the first iteration that averages. Until then dx is the exact gradient."""
         return self.warmup
 
     def active(self, t: Tensor) -> Tensor:
-        """bool []: iteration t normalizes with an average."""
+        """Returns bool [], True if iteration t normalizes with an average."""
         return t >= self.first_average
 
     def forward_statistic(self, q: Tensor, t: Tensor, held: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """var_hat [C], the channels to be skipped, bool [C], and new values of buffers."""
+        """Returns var_hat [C], the channels to be skipped, bool [C], and new values of buffers."""
         raise NotImplementedError
 
     def backward_statistic(self, G: Tensor, past: Iteration) -> tuple[Tensor, dict[str, Tensor]]:
-        """psi [C] and new values of buffers, from the gradient statistic G [C]."""
+        """Returns psi [C] and new values of buffers, from the gradient statistic G [C]."""
         raise NotImplementedError
 
     def psi_when_held(self) -> Tensor | float:
         return 0.0
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """mask: bool, shaped as x without its channels, True at real tokens; by default that of real_tokens(), or all.
+        """Normalizes x. mask: bool, shaped as x without its channels, True at real tokens; by default that of
+        real_tokens(), or all.
 
         Raises ValueError for an x or mask that does not fit, RuntimeError for a pass that checkpointing repeats."""
         mask = self.mask if mask is None else mask
@@ -100,7 +101,7 @@ class ChannelNorm(nn.Module):
         return x
 
     def affine(self) -> tuple[Tensor, Tensor]:
-        """A, B [C] of y = A x + B at inference [CN-4]."""
+        """Returns A and B [C] of y = A x + B at inference [CN-4]."""
         A = self.weight / (self.run_var + self.eps).sqrt()
         return A, torch.zeros_like(A) if self.bias is None else self.bias.to(A.dtype)
 
@@ -121,7 +122,7 @@ class ChannelNorm(nn.Module):
         return Normalize.apply(rows, self.weight, self.bias, real, self.gradient_statistic, *iteration).reshape(x.shape)
 
     def statistics(self, rows: Tensor, real: Tensor, counted: bool) -> Iteration:
-        """Forward, per channel: [CN-1] to [CN-6]. Writes the state if `counted`."""
+        """Takes the forward step per channel, [CN-1] to [CN-6]. Writes the state if `counted`."""
         t, n = self.iters + 1, real.sum()
         q = mean_square(rows.to(self.run_var.dtype), real, n)
         held = (n == 0) | ~q.isfinite()
@@ -134,7 +135,7 @@ class ChannelNorm(nn.Module):
         return Iteration(t, n, root, held, skip)
 
     def gradient_statistic(self, G: Tensor, past: Iteration) -> Tensor:
-        """Backward, per channel: psi [C]. Writes the state."""
+        """Takes the backward step per channel: returns psi [C] and writes the state."""
         held = past.held | ~G.isfinite()
         psi, new = self.backward_statistic(G, past)
         psi = torch.where(held, self.psi_when_held(), psi)
@@ -166,7 +167,7 @@ class ChannelNorm(nn.Module):
         return self
 
     def reset_iterations(self) -> None:
-        """For fine-tuning: the warm-up begins again, the rest stays."""
+        """Begins the warm-up again, for fine-tuning; the rest stays."""
         self.iters.zero_()
 
     def extra_repr(self) -> str:
@@ -174,5 +175,5 @@ class ChannelNorm(nn.Module):
 
 
 def no_fast_path(module, arguments):
-    """A hook that does nothing. At inference nn.TransformerEncoderLayer computes LayerNorm from the weight and bias of
+    """Does nothing, as a hook. At inference nn.TransformerEncoderLayer computes LayerNorm from the weight and bias of
     norm1, whatever norm1 is, unless it finds a hook."""

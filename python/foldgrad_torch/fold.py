@@ -19,7 +19,7 @@ TRANSPARENT = (nn.Identity, nn.Dropout)  # at inference
 
 
 class Folded(nn.Module):
-    """In the place of a folded normalizer: y = x. nn.TransformerEncoderLayer compares the eps of its normalizers."""
+    """The place of a folded normalizer: y = x. nn.TransformerEncoderLayer compares the eps of its normalizers."""
     eps = 0.0
 
     def __init__(self):
@@ -31,7 +31,7 @@ class Folded(nn.Module):
 
 
 def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = None) -> tuple[nn.Module, Report]:
-    """A copy of the module for inference, in which every UN, MABN and PNStar that can be folded is, and a report.
+    """Returns a copy of the module for inference, with every UN, MABN and PNStar folded that can be, and a report.
 
     The layers that read a normalizer are known in nn.TransformerEncoderLayer with norm_first=True and in nn.Sequential.
     In other modules `readers` names them: {"norm1": "attn.qkv", "norm2": ["mlp.fc1"]} are layers of the same block, and
@@ -71,7 +71,7 @@ def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = 
 
 
 def known_edges(root: nn.Module) -> Iterator[tuple[str, list[str] | str]]:
-    """(normalizer, the layers that read it or why they cannot be given), by their names."""
+    """Yields (normalizer, the layers that read it or why they cannot be given), by their names."""
     for name, module in root.named_modules():
         prefix = name + "." if name else ""
         if isinstance(module, nn.TransformerEncoderLayer):
@@ -95,7 +95,7 @@ def known_edges(root: nn.Module) -> Iterator[tuple[str, list[str] | str]]:
 
 
 def cross_attention(root: nn.Module) -> Iterator[str]:
-    """Names of attentions that are known to read keys and values from elsewhere."""
+    """Yields the names of attentions that are known to read keys and values from elsewhere."""
     for name, module in root.named_modules():
         if isinstance(module, nn.TransformerDecoderLayer):
             yield f"{name}.multihead_attn" if name else "multihead_attn"
@@ -119,7 +119,7 @@ def given_edges(root: nn.Module, readers: Mapping[str, str | Sequence[str]]) -> 
 
 
 class Shared:
-    """What a model has in several places, or has read several normalizers: to fold for one would change the others."""
+    """The layers in several places of a model or after several normalizers: a fold for one would change others."""
 
     def __init__(self, root: nn.Module, edges: Mapping[str, list[str] | str]):
         self.modules = Counter(id(module) for _, module in root.named_modules(remove_duplicate=False))
@@ -129,7 +129,7 @@ class Shared:
 
 
 def fold_one(root: nn.Module, name: str, norm: ChannelNorm, names: list[str], shared: Shared) -> None:
-    """All or nothing. Raises Refusal."""
+    """Folds all or nothing. Raises Refusal."""
     if shared.modules[id(norm)] > 1:
         raise Refusal("it is used in several places")
     with torch.no_grad():
@@ -146,7 +146,7 @@ def fold_one(root: nn.Module, name: str, norm: ChannelNorm, names: list[str], sh
 
 
 def change(layer: nn.Module, name: str, norm: ChannelNorm, A: Tensor, B: Tensor, shared: Shared) -> dict[str, Tensor]:
-    """The layer's new parameters. Raises Refusal."""
+    """Returns the layer's new parameters. Raises Refusal."""
     if type(layer) not in (nn.Linear, nn.MultiheadAttention, *CONVOLUTIONS):
         raise Refusal(f"{name} is a {type(layer).__name__}, not a linear layer")
     prefix = "in_proj_" if type(layer) is nn.MultiheadAttention else ""
@@ -178,7 +178,7 @@ def pads_with_zeros(layer: nn.Module) -> bool:
 
 
 def products(W: Tensor, b: Tensor | None, A: Tensor, B: Tensor, groups: int) -> dict[str, Tensor]:
-    """W' = W diag(A), b' = b + W B [FOLD-1], in f64. W: [out, in of a group, kernel...]; A and B: [in]."""
+    """Returns W' = W diag(A), b' = b + W B [FOLD-1], in f64. W: [out, in of a group, kernel...]; A and B: [in]."""
     grouped = W.to("cpu", torch.float64).unflatten(0, (groups, -1))  # [groups, out of a group, ...]
     per_input = (groups, 1, -1) + (1,) * (W.dim() - 2)
     new = {"weight": (grouped * A.view(per_input)).flatten(0, 1)}

@@ -18,7 +18,7 @@ def refuse_repetition() -> None:
 # The results of an operation that the compiler does not know are saved, unless it is told to checkpoint.
 @torch.library.custom_op("foldgrad_torch::keep", mutates_args=())
 def keep(values: List[Tensor]) -> List[Tensor]:
-    """Copies of the values for a compiled backward pass."""
+    """Copies the values for a compiled backward pass."""
     refuse_repetition()
     return [value.clone() for value in values]
 

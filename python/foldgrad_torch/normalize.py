@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Iteration(NamedTuple):
-    """What a training pass decides forward and its backward pass goes by: other passes may come between them."""
+    """The decisions of a forward pass, by which its backward pass goes: other passes may come between them."""
     t: Tensor  # int64 []: the iteration, 1 being the first
     n: Tensor  # int64 []: real tokens
     root: Tensor  # [C]: sqrt(var_hat + eps)
@@ -17,7 +17,7 @@ class Iteration(NamedTuple):
 
 
 def mean_square(x: Tensor, mask: Tensor, n: Tensor) -> Tensor:
-    """q = mean_S x^2 [CN-1], of x [P, C] in the dtype of statistics; mask [P, 1] is True at the n tokens of S."""
+    """Returns q = mean_S x^2 [CN-1] of x [P, C], in the dtype of statistics; mask [P, 1]: True at the n tokens of S."""
     return torch.where(mask, x, 0).square().sum(0) / n
 
 

@@ -56,7 +56,7 @@ def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
 
 
 def is_norm(module: nn.Module) -> bool:
-    """By its class's name, since models have normalizers of their own; those that hold others are looked into.
+    """Decides by the name of the class, as models have normalizers of their own; looks into those that hold others.
 
     A leading underscore is that of PyTorch's _WeightNorm and _SpectralNorm, which are about weights."""
     name = type(module).__name__
@@ -65,7 +65,7 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def channel_axis(norm: nn.Module) -> int:
-    """The axis of the channels, -1 or 1. Raises Refusal."""
+    """Returns the axis of the channels, -1 or 1. Raises Refusal."""
     parameters = dict(norm.named_parameters(recurse=False))
     if parameters.keys() - {"bias"} != {"weight"} or any(p.dim() != 1 for p in parameters.values()):
         shapes = ", ".join(f"{name} {list(p.shape)}" for name, p in parameters.items()) or "none"
@@ -83,7 +83,7 @@ def channel_axis(norm: nn.Module) -> int:
 
 
 def normalizes_last_axis(norm: nn.Module) -> bool:
-    """Tried on random numbers, with random parameters: the same as LayerNorm or RMSNorm of the last axis.
+    """Returns True if it computes what LayerNorm or RMSNorm of the last axis does, on random numbers and parameters.
 
     A LayerNorm over axis 1 gives other numbers, or none."""
     norm = copy.deepcopy(norm).to("cpu", torch.float64)

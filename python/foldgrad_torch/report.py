@@ -1,16 +1,16 @@
-"""What was done to the normalizers of a model, and what was not."""
+"""A report of what was done to the normalizers of a model, and what was not."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 
 class Refusal(Exception):
-    """Why a normalizer stays as it is."""
+    """The reason why a normalizer stays as it is."""
 
 
 @dataclass
 class Report:
-    """By the names that normalizers have in the model: what was done, and why something was refused."""
+    """What was done, and why something was refused, by the names that normalizers have in the model."""
     done: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 

@@ -11,8 +11,8 @@ from .channel_norm import ChannelNorm
 
 @contextmanager
 def real_tokens(module: nn.Module, mask: Tensor) -> Iterator[None]:
-    """Within it all normalizers of the module leave padding out of their statistics. The mask is True at real tokens
-    and shaped as x without its channels, mostly [B, T]. Raises ValueError for a module without normalizers."""
+    """Makes all normalizers of the module leave padding out of their statistics. The mask is True at real tokens and
+    shaped as x without its channels, mostly [B, T]. Raises ValueError for a module without normalizers."""
     norms = [norm for norm in module.modules() if isinstance(norm, ChannelNorm)]
     if not norms:
         raise ValueError(f"real_tokens: {type(module).__name__} has no UN, MABN or PNStar")

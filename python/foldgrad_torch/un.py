@@ -76,7 +76,7 @@ class UN(ChannelNorm):
         return self.psi_ema
 
     def outliers(self, row: Tensor, q: Tensor, held: Tensor) -> Tensor:
-        """bool [C]: the channels in which AM - GM of the window with q exceeds M V(sqrt) of the window before [UN-19].
+        """Returns bool [C], where AM - GM of the window with q exceeds M V(sqrt) of the window before [UN-19].
 
         The tolerance is for rounding, which alone gives AM > GM where all entries are equal and V is 0."""
         window, M = self.win_sq, self.window
@@ -101,5 +101,5 @@ class UN(ChannelNorm):
 
 
 def geometric_mean(window: Tensor) -> Tensor:
-    """[M, C] -> [C]. Entries are at least 1e-38, so that no logarithm of 0 is taken."""
+    """Returns [C] of [M, C]. Entries are at least 1e-38, so that no logarithm of 0 is taken."""
     return window.clamp_min(1e-38).log().mean(0).exp()

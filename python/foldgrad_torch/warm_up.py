@@ -1,4 +1,4 @@
-"""How far normalizers are in their warm-up: a training that is shorter never averages, and trains something else."""
+"""The progress of normalizers in their warm-up: a shorter training never averages, and trains something else."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -19,6 +19,6 @@ class WarmUp(NamedTuple):
 
 
 def warm_up_report(module: nn.Module) -> list[WarmUp]:
-    """How far each normalizer of the module is. Reads their counters, so a GPU is waited for once per normalizer."""
+    """Returns how far each normalizer of the module is. Reads their counters: waits for a GPU once per normalizer."""
     return [WarmUp(name, int(norm.iters), norm.first_average) for name, norm in module.named_modules()
             if isinstance(norm, ChannelNorm)]
