@@ -130,7 +130,7 @@ void cuda_synchronize() {
   count_host_wait();
   const CudaDeviceGuard guard;
   check_cuda(cudaStreamSynchronize(cuda_stream()),
-             "a kernel or copy before cudaStreamSynchronize (FOLDGRAD_CUDA_BLOCKING=1 tells which kernel)");
+             "a kernel or copy before cudaStreamSynchronize (FOLDGRAD_CUDA_BLOCKING=1 names the kernel)");
 }
 
 namespace memory {
