@@ -21,8 +21,8 @@ BUILD = ROOT / "build/kit"
 STAGE_SECONDS = 100
 # The engine's tests come first, so that a fault below shows before all that stands on it.
 BASICS = ["engine_cuda_test", "engine_cuda_runtime_test", "engine_test", "engine_gemm_test"]
-# Examples of each property: a GPU's own mistakes are in kernels, not in rare examples. Threads: as many processes run at
-# a time as there are cores.
+# Examples of each property: a GPU's own mistakes are in kernels, not in rare examples. Threads: as many processes run
+# at a time as there are cores.
 OF_TESTS = {"RC_PARAMS": "max_success=10", "OMP_NUM_THREADS": "2"}
 TIMES = re.compile(r'"name": "([^"]+)",.*?"real_time": ([^,]+),.*?"time_unit": "(\w+)"', re.S)  # of Google Benchmark
 MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}
@@ -43,7 +43,7 @@ class Check:
         self.out.mkdir(parents=True, exist_ok=True)
 
     def run(self, log, *command, **environment):
-        """What the command printed. Raises Failed with the end of it."""
+        """Runs the command and returns what it printed. Raises Failed with the end of it."""
         child = launch(command, self.logs / log, environment)
         status = finish(child, self.stage_ends)
         text = (self.logs / log).read_text(errors="replace")
@@ -128,7 +128,7 @@ def training(check):
 
 
 def profile(check):
-    """The kernels of a step by time, on the GPU and on the host that launches them."""
+    """Times the kernels of a step, on the GPU and on the host that launches them."""
     notes = []
     for name, bench in {"ln": "iwslt/step/bf16", "un": "iwslt/step/un/bf16"}.items():
         table = check.out / f"gpu-check-launches-{name}.tsv"
@@ -184,7 +184,7 @@ STAGES = {
 
 
 def page(check):
-    """What passed, what failed, and the figures beside predictions and PyTorch."""
+    """Returns a page of what passed, what failed, and the figures beside predictions and PyTorch."""
     commit = (ROOT / "build/kit/commit").read_text().strip()
     lines = [f"# scripts/gpu_check.sh at {commit}", "", check.machine, "", "| stage | result | seconds | |",
              "|---|---|---|---|"]

@@ -12,7 +12,7 @@ def launch(command, log, environment):
 
 
 def finish(child, ends):
-    """0, or how it ended in words."""
+    """Waits, kills what is left of the group, and returns 0 or, in words, how the child ended."""
     try:
         status = child.wait(max(0, ends - time.monotonic()))
     except subprocess.TimeoutExpired:

@@ -30,7 +30,7 @@ def names_of(program):
 
 
 def outcomes(text):
-    """By test. One that has begun and says no more has crashed."""
+    """Returns {test: result}. A test that has begun and says no more has crashed."""
     found = {}
     for kind, name in OUTCOME.findall(text):
         found[name] = RESULTS[kind]
@@ -61,7 +61,7 @@ def run_shard(program, names, log, ends, environment):
 
 
 def run_tests(programs, logs, ends, environment):
-    """"PROGRAM: TEST" -> passed, passed alone, failed, skipped or not run."""
+    """Returns {"PROGRAM: TEST": "passed", "passed alone", "failed", "skipped" or "not run"}."""
     first_ends = ends - SHARE_ALONE * (ends - time.monotonic())
     shards = []
     for program in programs:

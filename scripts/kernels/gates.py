@@ -44,7 +44,7 @@ def _demangled(names):
 
 
 def _bodies(ptx):
-    """{mangled name: the instructions of that kernel}"""
+    """Returns {mangled name: the instructions of that kernel}."""
     parts = re.split(r"^(?:\.(?:visible|weak|extern) )*\.(entry|func)\b", ptx, flags=re.M)
     bodies = {}
     for kind, text in zip(parts[1::2], parts[2::2]):
@@ -54,7 +54,7 @@ def _bodies(ptx):
 
 
 def kernels_of(source, ptxas, ptx):
-    """The kernels of a file, from what `ptxas -v` printed and the PTX."""
+    """Returns the kernels of a file, from what `ptxas -v` printed and the PTX."""
     bodies, kernels = _bodies(ptx), []
     entries = re.split(r"Compiling entry function '([\w$]+)'", ptxas)
     readable = _demangled(entries[1::2])
@@ -73,7 +73,7 @@ def described(kernel):
 
 
 def violations(kernels, rows):
-    """A sentence for each rule that a kernel breaks."""
+    """Returns a sentence for each rule that a kernel breaks."""
     broken = []
     for kernel in kernels:
         if kernel.stack:

@@ -1,4 +1,4 @@
-"""Compiles and links one changed file against a finished build, without touching it.
+"""The compilation and linking of one changed file against a finished build, which stays untouched.
 
 A changed source is compiled by the build's own command, a changed header is found first because its copy's folder comes
 first in the include path. A program is linked by the build's own command with the changed objects in front: they define
@@ -47,7 +47,7 @@ class BuildTree:
         return str(p.relative_to(self.root)) if inside else None
 
     def compile(self, target, mutant_path, overlay, out):
-        """Compiles the object `target` with what lies in `overlay` in place of `mutant_path`. False: it does not."""
+        """Compiles the object `target` with `overlay`'s copy in place of `mutant_path`. Returns False if that fails."""
         tokens = list(self.commands[target])
         source = tokens[-1]
         if self.main_source[target] == mutant_path:
@@ -79,7 +79,7 @@ class BuildTree:
         return self.archives[archive]
 
     def objects_in(self, program):
-        """What can become part of the program: its own objects, and those of its libraries."""
+        """Returns what can become part of the program: its own objects, and those of its libraries."""
         tokens = self._link_tokens(program)
         found = {t for t in tokens if t.endswith(".o")}
         for t in tokens:

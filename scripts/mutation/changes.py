@@ -1,4 +1,4 @@
-"""What can be changed in a source file: one operator, constant, index, condition or initializer at a time."""
+"""The changes that can be made to a source file: one operator, constant, index, condition or initializer at a time."""
 import hashlib
 import re
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _INITIALIZER = re.compile(r"(?<=[{ ])\.\w+ = [\w.:]+(?:\([\w.:]*\))?(?:, |,(?=\n
 
 
 def code_of(text):
-    """`text` with everything blanked that is not code, character for character."""
+    """Returns `text` with everything that is not code blanked, character for character."""
     def blank(m):
         return re.sub(r"[^\n]", " ", m.group())
     return _PREPROCESSOR.sub(blank, _TEXT.sub(blank, text))
@@ -57,7 +57,7 @@ class Mutant:
 
 
 def _changes(code):
-    """(begin, old, new) of every change, in no order."""
+    """Yields (begin, old, new) of every change, in no particular order."""
     for m in _BINARY.finditer(code):
         yield m.start(), m[0], _OPERATORS[m[0]]
     for m in _SIGN.finditer(code):
@@ -115,5 +115,5 @@ def mutants_of(path, text):
 
 
 def chosen(mutants, seed, count):
-    """`count` of them: those first in an order that the seed decides. Other code does not change the order."""
+    """Returns the first `count` of them in an order that the seed decides. Other code does not change the order."""
     return sorted(mutants, key=lambda m: hashlib.sha1(f"{seed}|{m.key}".encode()).digest())[:count]

@@ -1,4 +1,4 @@
-"""Which tests can reach a source file, the nearest first: a walk along #include, from tests to what implements."""
+"""The tests that can reach a source file, the nearest first: a walk along #include, from tests to implementations."""
 import heapq
 import re
 from pathlib import Path
@@ -8,8 +8,8 @@ _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
 
 
 def _program(path):
-    """Of a test, as in cmake/FoldgradTests.cmake: fold_graph_test of tests/models/fold/graph_test.cpp, python.a_test of
-    tests/python/a_test.py."""
+    """Returns the name of a test, as in cmake/FoldgradTests.cmake: fold_graph_test of tests/models/fold/graph_test.cpp,
+    python.a_test of tests/python/a_test.py."""
     _, *folders, name = Path(path).with_suffix("").parts
     if Path(path).suffix == ".py":
         return f"python.{name}"
@@ -42,7 +42,7 @@ class Covering:
         self.distances = {name: self._distances(p) for name, p in self.tests.items()}
 
     def _beside(self, path):
-        """Headers of its folder, or of the two above, that `path` includes, with the number of headers in between."""
+        """Returns {header: number of headers in between} of what `path` includes of its folder and the two above."""
         folders = Path(path).parents[:3]
         found, layer = {}, [path]
         while layer:
@@ -53,7 +53,7 @@ class Covering:
         return found
 
     def _distances(self, start):
-        """Of every file that `start` reaches: an include costs 1, from a header to what implements it 0 or more."""
+        """Returns {file: distance from `start`}: an include costs 1, from a header to what implements it 0 or more."""
         distance, heap = {start: 0}, [(0, start)]
         while heap:
             d, path = heapq.heappop(heap)
@@ -68,11 +68,11 @@ class Covering:
         return distance
 
     def tests_of(self, path):
-        """[(distance, test)], the nearest first."""
+        """Returns [(distance, test)], the nearest first."""
         return sorted((d[path], name) for name, d in self.distances.items() if path in d)
 
     def script(self, test):
-        """Of a test in Python, which has no program of its own; None of others."""
+        """Returns the path of a test in Python, which has no program of its own, and None for others."""
         return self.tests[test] if test.startswith("python.") else None
 
     def runs_program(self, test):

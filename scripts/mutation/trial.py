@@ -1,4 +1,4 @@
-"""Tries one mutant: compiles it, then links and runs the tests that can reach it until one fails."""
+"""The trial of one mutant: it is compiled, then the tests that can reach it are linked and run until one fails."""
 import os
 import re
 import resource
@@ -49,15 +49,15 @@ class Tester:
         self.kills = {}  # (path, test) -> how often
 
     def build(self, test, changed, folder):
-        """The command that runs `test` with the objects of `changed`, {object: changed object}; None: it cannot be
-        linked."""
+        """Returns the command that runs `test` with the objects of `changed`, {object: changed object}; None if it
+        cannot be linked."""
         script = self.covering.script(test)
         if script:
             return ["sh", str(self.tree.root / "tests" / "python" / "run.sh"), str(self.tree.root / script)]
         return [folder / test] if self.tree.link(test, changed, folder / test) else None
 
     def run(self, command, folder, foldgrad=None, only="*"):
-        """(which test failed or was the last to begin, "" when all passed; seconds of a core)"""
+        """Returns (the test that failed or was the last to begin, "" when all passed; seconds of a core)."""
         environment = {**self.environment, "TMPDIR": str(folder), "GTEST_FILTER": only}
         if foldgrad:
             environment["FOLDGRAD_PROGRAM"] = str(foldgrad)
@@ -80,7 +80,7 @@ class Tester:
         return (failed or last[-1:] or [f"exit code {process.returncode}"])[0], seconds
 
     def passes_unchanged(self, test, failed):
-        """Whether what failed of a program passes without a change. `failed` = NOT_LINKED: whether it can be linked."""
+        """Tests whether what failed of a program passes without a change, or links if `failed` is NOT_LINKED."""
         only = failed if "." in failed or failed == NOT_LINKED else "*"
         with self.lock:
             lock = self.locks.setdefault((test, only), threading.Lock())
@@ -99,7 +99,7 @@ class Tester:
             return self.sound[test, only]
 
     def order(self, path):
-        """Tests by nearness. What has killed mutants of this file comes first, then what is named like it."""
+        """Returns tests by nearness. What has killed mutants of this file comes first, then what is named like it."""
         words = set(re.split(r"[/_.]", path)) - {"cpp", "cu", "h", "test"}
 
         def rank(entry):
@@ -114,7 +114,7 @@ class Trial:
         self.tester, self.tree, self.folder = tester, tester.tree, Path(folder)
 
     def _compile(self, mutant, targets):
-        """{object: changed object}, or what came instead."""
+        """Adds to self.changed, {object: changed object}, and self.same. Returns NOT_COMPILED if one fails, or None."""
         overlay = self.folder / "overlay"
         for target in targets:
             if target in self.changed or target in self.same:
@@ -129,7 +129,7 @@ class Trial:
         return None
 
     def run(self, mutant, budget):
-        """(outcome, by which test or why, tests that ran)"""
+        """Tries a mutant and returns (outcome, "TEST: WHY" if it was killed, else "", tests that ran)."""
         shutil.rmtree(self.folder, ignore_errors=True)
         for name in ("objects", "tmp"):
             (self.folder / name).mkdir(parents=True)

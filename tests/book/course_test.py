@@ -1,6 +1,6 @@
-"""docs/engine.md holds: its programs compile and print what it says, its excerpts stand in book/tiny.cpp, and its
-pictures are those that book/pictures.cpp draws. So do the excerpts of docs/reading_kernels.md, and the lengths that
-docs/gemm_ladder.md gives.
+"""A test of docs/engine.md: its programs compile and print what it says, its excerpts stand in book/tiny.cpp, and its
+pictures are those that book/pictures.cpp draws. The excerpts of docs/reading_kernels.md and the lengths that
+docs/gemm_ladder.md gives are tested too.
 
 A block of C++ that begins with "// NAME.cpp" is a program, and the text after it what it prints. Any other is an
 excerpt. Numbers may differ in digits that the functions of another C library may round differently.
@@ -30,7 +30,7 @@ class Course(unittest.TestCase):
     maxDiff = None
 
     def assert_alike(self, got, want, near):
-        """The same text, and numbers for which near(got, want) holds."""
+        """Checks that both have the same text, and numbers for which near(got, want) holds."""
         self.assertEqual(NUMBER.sub("#", got), NUMBER.sub("#", want))
         for line, wanted in zip(got.splitlines(), want.splitlines()):
             for a, b in zip(NUMBER.findall(line), NUMBER.findall(wanted)):

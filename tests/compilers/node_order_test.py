@@ -19,7 +19,7 @@ SKIPPED = 77
 
 
 def records(path):
-    """Whether a source records operations: models, and operations made of others."""
+    """Returns True for sources that record operations: models, and operations made of others."""
     if path.parts[0] == "models":
         return path.parts[1] not in ("fold", "inference", "onnx", "options")
     others = re.findall(r'#include "ops/(\w+)/\1\.h"', (ROOT / path).read_text())
@@ -27,7 +27,7 @@ def records(path):
 
 
 def sources_of(file):
-    """Those that the compiler sees in a file of compile_commands.json: itself, or what is compiled as one."""
+    """Returns what the compiler sees in a file of compile_commands.json: itself, or the sources compiled as one."""
     return [Path(p) for p in re.findall('#include "(.+)"', file.read_text())] if file.parent.name == "Unity" else [file]
 
 

@@ -100,7 +100,7 @@ class Browser:
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def evaluate(self, expression):
-        """The value of an expression of JavaScript; of a promise, what it comes to."""
+        """Returns the value of an expression of JavaScript; of a promise, the value that it comes to."""
         result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in result:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']['exception']['description']}")
@@ -111,7 +111,7 @@ class Browser:
                   buttons=0 if kind == "mouseReleased" else 1)
 
     def place(self, selector, index=0):
-        """(left, top, width, height) of an element, after it was scrolled into view."""
+        """Returns (left, top, width, height) of an element, after scrolling it into view."""
         return self.evaluate(f"(e => {{ e.scrollIntoView({{block: 'center'}}); const r = e.getBoundingClientRect();"
                              f" return [r.left, r.top, r.width, r.height]; }})"
                              f"(document.querySelectorAll({json.dumps(selector)})[{index}])")
@@ -122,7 +122,7 @@ class Browser:
             self.mouse(kind, left + width / 2, top + height / 2)
 
     def drag(self, selector, begin, end, index=0):
-        """Across the middle of an element, between two fractions of its width."""
+        """Drags the mouse across the middle of an element, between two fractions of its width."""
         left, top, width, height = self.place(selector, index)
         y = top + height / 2
         self.mouse("mousePressed", left + begin * width, y)
@@ -130,8 +130,8 @@ class Browser:
         self.mouse("mouseReleased", left + end * width, y)
 
     def complaints(self):
-        """Errors and warnings of the page, and exceptions, since it was opened."""
-        self.evaluate("0")  # what came before its answer has been read then
+        """Returns the errors and warnings of the page, and exceptions, since it was opened."""
+        self.evaluate("0")  # all that came before its answer has been read then
         texts = []
         for event in self.events:
             parameters = event.get("params", {})
@@ -144,7 +144,7 @@ class Browser:
         return texts
 
     def requests(self):
-        """What was loaded since the page was opened."""
+        """Returns the addresses that were requested since the page was opened."""
         self.evaluate("0")
         return [event["params"]["request"]["url"] for event in self.events
                 if event.get("method") == "Network.requestWillBeSent"]

@@ -26,7 +26,7 @@ def cka(X, Y):
 
 
 def features(run, images):
-    """{layer: [n, T C]}, in the order of the forward pass."""
+    """Returns {layer: [n, T C]}, in the order of the forward pass."""
     network, found = load_model(run, torch.float64), {}
     for name, module in network.named_modules():
         if name.rpartition(".")[2] in ("norm1", "attn", "norm2", "mlp", "norm"):

@@ -14,7 +14,7 @@ IN_EVERY_IMAGE = {"libc6", "libgcc-s1"}
 
 
 def package_of(library):
-    """The package of a file, which dpkg may know by its place before /lib became a link to /usr/lib."""
+    """Returns the package of a file, which dpkg may know by its place before /lib became a link to /usr/lib."""
     for path in (os.path.realpath(library), os.path.realpath(library).removeprefix("/usr")):
         found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
         if found.returncode == 0:

@@ -24,7 +24,7 @@ def options_of(**changes):
 
 
 def weights_of(options):
-    """Two layers, with what fairseq saves besides."""
+    """Returns the random weights of two layers, with the other tensors that fairseq saves."""
     torch.manual_seed(1)
     w, normal = {}, lambda *shape: 0.3 * torch.randn(shape)
 
@@ -58,7 +58,8 @@ def weights_of(options):
 
 
 def logits_by_pytorch(weights, options, source, target):
-    """Of examples/pytorch_model.py, whose names are fairseq's, in f64. The configuration is not the one that is tested."""
+    """Returns the logits of examples/pytorch_model.py, whose names are fairseq's, in f64. The configuration is not
+    the one that is tested."""
     model = {"source_vocabulary": len(weights["encoder.embed_tokens.weight"]), "target_vocabulary": TARGET,
              "width": WIDTH, "ffn_width": INNER, "heads": HEADS, "encoder_layers": 2, "decoder_layers": 2,
              "max_positions": 64, "pad": PAD, "pre_norm": options.encoder_normalize_before,
@@ -72,7 +73,7 @@ def logits_by_pytorch(weights, options, source, target):
 
 
 def as_old(weights, options):
-    """The names of checkpoints before 2019."""
+    """Returns the weights under the names of checkpoints before 2019."""
     old = dict(weights)
     for name in list(old):
         if ".q_proj." in name:
@@ -113,7 +114,7 @@ def check_refusals(files):
 
 
 def check_vocabulary(files):
-    """A model that translates, by its dictionaries."""
+    """Checks that a model imported with dictionaries translates into their words."""
     options = options_of()
     for language, words in (("de", SOURCE - 4), ("en", TARGET - 4)):
         with open(os.path.join(files, f"dict.{language}.txt"), "w") as file:

@@ -1,5 +1,5 @@
-"""What tests of families of models share: PyTorch and onnxruntime give the logits of foldgrad for models that it has
-trained, and for folded ones."""
+"""The common part of tests of families of models: PyTorch and onnxruntime give the logits of foldgrad for models that
+it has trained, and for folded ones."""
 import json
 import os
 import sys
@@ -44,7 +44,7 @@ def require_same(what, got, want):
 
 
 def onnx_session(directory):
-    """Of the model.onnx in it."""
+    """Returns a session of the model.onnx in the directory."""
     file = os.path.join(directory, "model.onnx")
     onnx.checker.check_model(file, full_check=True)
     options = onnxruntime.SessionOptions()
@@ -53,25 +53,25 @@ def onnx_session(directory):
 
 
 def onnx_operators(directory):
-    """Of all its files."""
+    """Returns the operators of all its .onnx files."""
     files = [os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".onnx")]
     return {node.op_type for file in files for node in onnx.load(file).graph.node}
 
 
 class Models:
-    """A family's: `config` is the text of a configuration, load_model(path) the example's model. A family has its own
+    """The models of a family: `config` is the text of a configuration, load_model(path) the example's model. Its own:
 
-        write_data()   of what is trained on, into the directory `files`
-        inputs()       tensors by name, as `foldgrad run` takes them
+        write_data()   writes what is trained on into the directory `files`
+        inputs()       returns tensors by name, as `foldgrad run` takes them
         others(model, network, session, want)
-                       what else gives the logits: yields (who, logits, what they must be). `network` is the example's
-                       model, `session` onnxruntime's, and `want` what foldgrad computes of the inputs
+                       yields (who, logits, what they must be) of all else that gives the logits. `network` is the
+                       example's model, `session` onnxruntime's, and `want` what foldgrad computes of the inputs
     """
     folds = [[]]  # options of `foldgrad fold`, of each folded model
     session = staticmethod(onnx_session)
 
     def real(self, logits):
-        """Those that count, of what any of the programs gives."""
+        """Returns the logits that count, of those that any of the programs gives."""
         return logits
 
     def __init__(self, files, config, load_model):
@@ -86,7 +86,7 @@ class Models:
         return os.path.join(self.files, name)
 
     def train(self, spec, kind):
-        """A run of a few updates; its directory."""
+        """Trains a run of a few updates and returns its directory."""
         norm, *options = spec.split()
         out = self.path(spec.replace(" ", "-"))
         sets = [f"norm.name={norm}"] + [f"norm.{norm}.{o}" for o in options] + [f"model.{k}" for k in kind]
@@ -109,7 +109,7 @@ class Models:
 
 class ImageModels(Models):
     def write_data(self):
-        """Random records of CIFAR-10: eight in each file."""
+        """Writes random records of CIFAR-10: eight in each file."""
         os.mkdir(self.path("cifar-10-batches-bin"))
         rng = np.random.default_rng(1)
         for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
@@ -147,8 +147,8 @@ def check(models, spec, kind, seen):
 
 def check_all(kind_of_models, script, family, config, load_model, normalizers, kinds, more, absent=None,
               also=lambda models: None):
-    """Runs of the normalizers, each with one kind of model, one after the other, and `more`: (normalizer, kind).
-    `absent`: all normalizers that have no run, since there are no nodes of ONNX for them. `also` is called at the end."""
+    """Checks runs of the normalizers, each with one kind of model, in turn, and of `more`: (normalizer, kind).
+    `absent`: all normalizers that have no run, as there are no nodes of ONNX for them. `also` is called at the end."""
     known = {norm["name"] for norm in json.loads(call(PROGRAM, "norms", "--json"))}
     missing = known - {spec.split()[0] for spec in normalizers}
     expect(absent is None or missing == absent, f"no run of {missing}")

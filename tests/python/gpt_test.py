@@ -38,7 +38,7 @@ CHARACTERS = 1 + len({*"".join(WORDS), " ", "\n"})  # 0 is any other
 
 
 def write_text(path):
-    """Of words, each of which says more or less what comes next; returns it."""
+    """Writes a text of words, each of which more or less determines the next, and returns it."""
     rng, at, text = random.Random(1), 0, ""
     for _ in range(1000):
         at = (at + rng.choice([1, 1, 2, 3])) % len(WORDS)
@@ -49,7 +49,7 @@ def write_text(path):
 
 
 def logits_in_parts(session, ids, mask, part):
-    """Of all ids, so many at a time; the past has the keys and values of those before."""
+    """Returns the logits of all ids, `part` at a time; the past has the keys and values of those before."""
     past = {given.name: np.zeros((len(ids), given.shape[1], 0, given.shape[3]), np.float32)
             for given in session.get_inputs() if given.name.startswith("past_key_values.")}
     parts, places = [], (mask.cumsum(1) - 1).clamp(min=0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/gpu_check.sh in a kit whose programs, and those of the machine, are stand-ins. Needs no package and no GPU."""
+"""scripts/gpu_check.sh in a kit whose programs, and those of the machine, are stand-ins. Needs no package or GPU."""
 import json
 import os
 import shutil
@@ -71,7 +71,7 @@ class GpuCheck(unittest.TestCase):
             path.chmod(0o755)
 
     def check(self, *arguments, **settings):
-        """(exit code, results, page, what it printed)"""
+        """Returns (exit code, results, page, printed text) of a run."""
         out = self.tree / "out"
         done = subprocess.run([self.tree / "scripts/gpu_check.sh", "--out", out, *arguments], capture_output=True,
                               text=True, env={**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}", **settings})
@@ -120,7 +120,7 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("transformer_bench: exit code 3", results["stages"][0]["note"])
         self.assertEqual(results["milliseconds"]["iwslt/step/bf16"], {"foldgrad": 4.5})
 
-    # What runs less than once a step is set-up.
+    # Kernels that are launched less than once a step are set-up.
     def test_launches_of_a_step(self):
         status, results, _, printed = self.check("profile")
         self.assertEqual(status, 0, printed)

@@ -47,7 +47,7 @@ class GridPage(PageTest):
         cls.page = cls.path("out/grid.html")
 
     def lines(self, title):
-        """Of a chart the lines that are no band: by name points and colour."""
+        """Returns {name: {points, style, hidden}} of the lines of a chart that are no band."""
         return self.js(f"""(() => {{
           const {{chart}} = charts.find(card => card.curve.title === {json.dumps(title)});
           return Object.fromEntries(chart.data.datasets.filter(({{helper}}) => !helper).map(

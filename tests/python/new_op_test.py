@@ -89,7 +89,7 @@ class NewOp(unittest.TestCase):
                             "-o", self.tree / f"{Path(source).name}.o"], check=True)
 
     def failures(self, *sources):
-        """Of the test, these of its sources compiled again: {name: messages}."""
+        """Compiles these sources of the test again and returns its failures: {name: messages}."""
         self.compile(sources)
         command = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "-s", "flip_test"], check=True,
                                  capture_output=True, text=True).stdout.splitlines()[-1]

@@ -22,7 +22,7 @@ PAIRS = [(batch, length) for batch in (1, 2, 3, 5, 8) for length in (1, 2, 5, 9,
 
 
 def randomize(network):
-    """Weights such that translations depend on the source."""
+    """Sets the weights such that translations depend on the source."""
     with torch.no_grad():
         for name, p in network.named_parameters():
             p.copy_((0.6 if "encoder_attn" in name else 0.25) * torch.randn_like(p) + name.endswith("norm.weight"))
@@ -32,7 +32,7 @@ def randomize(network):
 
 
 class Files:
-    """Models, each in a directory that is named as the model is."""
+    """Models, each in a directory that is named after the model."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -41,7 +41,7 @@ class Files:
         return os.path.join(self.directory, name)
 
     def write(self, name, norm, **model):
-        """Random weights."""
+        """Writes a model with random weights."""
         config = {"model": {"source_vocabulary": 24, "target_vocabulary": 32, "width": 16, "ffn_width": 24, "heads": 4,
                             "encoder_layers": 2, "decoder_layers": 2, "max_positions": 24, "pad": 1, "pre_norm": True,
                             "activation": "relu", "share_embeddings": "none", **model},
@@ -67,7 +67,7 @@ def checked_translator(directory):
 
 
 def random_batch(rng, batch, length):
-    """Sources padded on either side, one with nothing but padding where there are several; prefixes padded behind."""
+    """Returns sources padded on either side, the last of five or more all padding, and prefixes padded at the end."""
     source, prefix = rng.integers(4, 24, (batch, length)), rng.integers(4, 32, (batch, length + 1))
     prefix[:, 0] = 2
     for row in range(batch):
@@ -82,7 +82,7 @@ def random_batch(rng, batch, length):
 
 
 def onnx_logits(translator, batch, cached):
-    """Of every position of the prefix, from one run over all of it, or from a run for each token."""
+    """Returns the logits of every position of the prefix, from one run over all of it, or from a run for each token."""
     source, prefix = batch["source"], batch["input"]
     mask = (source != 1).astype(np.int64)
     (states,) = translator.encoder.run(None, {"input_ids": source, "attention_mask": mask})
@@ -111,14 +111,14 @@ def check_logits(files, name, pairs):
 
 
 def translated(model, sentences):
-    """By greedy decoding; sentences are ids without their ends."""
+    """Returns translations by greedy decoding; sentences are ids without their ends."""
     lines = "".join(" ".join(SOURCE_WORDS[i - 4] for i in sentence) + "\n" for sentence in sentences)
     return call(PROGRAM, "translate", model, "--beam", "1", "--max-length-a", "0", "--max-length-b", str(LIMIT),
                 stdin=lines).splitlines()
 
 
 def expect_translations(what, sentences, want, got):
-    """`got`: the ids of another program."""
+    """Checks that the translations `want` are those of `got`, the ids of another program."""
     for sentence, ours, ids in zip(sentences, want, got, strict=True):
         theirs = " ".join("<unk>" if i == 3 else TARGET_WORDS[i - 4] for i in ids if i != 0)
         expect(ours == theirs, f"{what}: {sentence}\n  foldgrad  {ours}\n  there     {theirs}")

@@ -51,7 +51,8 @@ def translations():
 
 
 def continuations(exported, characters, prompts):
-    """Of a batch of prompts, to the end of the context, which generation_config.json says; padded on the left."""
+    """Returns the texts that follow a batch of prompts, padded on the left, up to the end of the context, which
+    generation_config.json gives."""
     model = ORTModelForCausalLM.from_pretrained(exported)
     longest = max(map(len, prompts))
     ids = torch.tensor([[0] * (longest - len(p)) + [1 + characters.index(c) for c in p] for p in prompts])
@@ -70,7 +71,7 @@ def expect_continuations(model, characters, prompts, count):
 
 
 def texts():
-    """A model that foldgrad has trained, and its folded one, go on with parts of the text."""
+    """Checks that a model that foldgrad has trained, and its folded one, go on with parts of the text."""
     with tempfile.TemporaryDirectory() as files:
         gpt, folded, config = (os.path.join(files, name) for name in ("gpt", "gpt-folded", "config.toml"))
         text = write_text(os.path.join(files, "text.txt"))

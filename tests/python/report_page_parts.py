@@ -1,4 +1,4 @@
-"""For tests of pages: a browser with a directory of runs, what the logs of runs tell, and checks of HTML and colours."""
+"""Parts of tests of pages: a browser with a directory of runs, the contents of logs, and checks of HTML and colours."""
 import html.parser
 import json
 import os
@@ -75,7 +75,7 @@ class Structure(html.parser.HTMLParser):
 
 
 def contrast(a, b):
-    """Of two colours such as #1a2b3c (WCAG 2.1)."""
+    """Returns the contrast of two colours such as #1a2b3c (WCAG 2.1)."""
     def luminance(colour):
         channels = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
@@ -136,7 +136,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(Structure(self.js("document.documentElement.outerHTML")).complaints, [])
 
     def expect_width(self, width):
-        """Nothing is wider than the window."""
+        """Checks that nothing is wider than the window."""
         self.assertEqual(self.js("[document.documentElement.scrollWidth, innerWidth]"), [width, width])
 
 

@@ -32,7 +32,7 @@ class ReportPage(PageTest):
                        "({label: d.label, hidden: d.hidden, y: d.data.map(p => p.y), x: d.data.map(p => p.x)}))")
 
     def painted(self, run, chart=0):
-        """Pixels of a chart in the colour of a run."""
+        """Counts the pixels of a chart in the colour of a run."""
         return self.js(f"""(() => {{
             const canvas = document.querySelectorAll("canvas")[{chart}];
             const colour = getComputedStyle(document.documentElement).getPropertyValue("--run-{run}").trim();

@@ -1,4 +1,4 @@
-"""What recordings tell of normalizers, on the page of `foldgrad report`: the numbers of `foldgrad analyze pnac`, and the
+"""Recordings of normalizers, on the page of `foldgrad report`: the numbers of `foldgrad analyze pnac`, and the
 traces of single channels."""
 import json
 import os
@@ -18,7 +18,7 @@ def f32(numbers):
 
 
 def recorded(seed, rows=ROWS, channels=CHANNELS):
-    """Of the last site no G, and q is constant: none of its channels passes. q of the first is positive."""
+    """Returns numbers by name. The last site has no G, and q is constant: no channel passes. q of the first is > 0."""
     noise = random.Random(seed)
     draw = lambda: f32([noise.gauss(0, 1) for _ in range(rows * channels)])
     return {f"{SITES[0]}.q": f32([6 + v for v in draw()]), f"{SITES[0]}.G": draw(),
@@ -26,7 +26,7 @@ def recorded(seed, rows=ROWS, channels=CHANNELS):
 
 
 def recording(seed, first, normalizer="un", rows=ROWS, sites=SITES, channels=CHANNELS):
-    """A file of safetensors. In the first site every eleventh value was skipped and every seventh is constant."""
+    """Returns a file of safetensors. In the first site every eleventh value was skipped, every seventh is constant."""
     tensors = {"update": ("I64", [rows], struct.pack(f"<{rows}q", *range(first, first + rows)))}
     for name, numbers in recorded(seed, rows, channels).items():
         if name.rsplit(".", 1)[0] in sites:
@@ -68,7 +68,7 @@ class ReportRecordings(PageTest):
         self.expect_sound_structure()
 
     def traces(self):
-        """What the charts of the section draw: by title and label the points [x, y]."""
+        """Returns what the charts of the section draw: {title: {label: points [x, y]}}."""
         return self.js("""Object.fromEntries(
           [...document.querySelectorAll('#recordings figure')].map(figure => [
             figure.querySelector('strong').textContent,

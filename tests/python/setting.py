@@ -1,4 +1,4 @@
-"""What tests here share: where things are, packages that may be absent, and programs that must succeed."""
+"""The common part of the tests here: where things are, packages that may be absent, and programs that must succeed."""
 import contextlib
 import importlib
 import io
@@ -26,7 +26,7 @@ def require(*packages):
 
 
 def call(*command, stdin=""):
-    """What the command prints on stdout."""
+    """Returns what the command, which must succeed, prints on stdout."""
     done = subprocess.run(command, input=stdin, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
@@ -34,7 +34,7 @@ def call(*command, stdin=""):
 
 
 def safetensors(tensors, metadata):
-    """The bytes of a file; tensors: {name: (type, shape, bytes)}."""
+    """Returns the bytes of a file; tensors: {name: (type, shape, bytes)}."""
     header, data = {"__metadata__": metadata}, b""
     for name, (dtype, shape, content) in tensors.items():
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
@@ -45,7 +45,7 @@ def safetensors(tensors, metadata):
 
 
 def printed_by(main, *arguments):
-    """What an example prints as a program, or its error."""
+    """Returns what an example prints as a program, or its error."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
@@ -56,7 +56,7 @@ def printed_by(main, *arguments):
 
 
 def logits_of(model, **inputs):
-    """What `foldgrad run` computes of tensors of PyTorch."""
+    """Returns the logits that `foldgrad run` computes from tensors of PyTorch."""
     from model_files import load_tensors, save_tensors
     with tempfile.TemporaryDirectory() as files:
         given, out = os.path.join(files, "in"), os.path.join(files, "out")
@@ -66,20 +66,20 @@ def logits_of(model, **inputs):
 
 
 def largest_difference(got, want):
-    """Relative to 1 + |want|; infinite for a NaN."""
+    """Returns the largest difference relative to 1 + |want|; infinite for a NaN."""
     off = ((got - want).abs() / (1 + want.abs())).max().item()
     return off if off == off else float("inf")
 
 
 def expect_near_greatest(name, got, want, tolerance):
-    """Both tensors; tells by how much of the greatest number they differ."""
+    """Prints by how much of the greatest number the tensors differ, and checks it against the tolerance."""
     off = ((got - want).abs().max() / want.abs().max()).item()
     print(f"{name}: logits differ by {off:.1e} of the greatest")
     expect(off <= tolerance, f"{name}: at most {tolerance} is allowed")
 
 
 def expect_refused(directory, name, printed, message):
-    """An import that has said this and written nothing."""
+    """Checks that an import has said this and written nothing."""
     expect(message in printed and not os.path.exists(os.path.join(directory, name)),
            f"{name}: must say {message!r} and write nothing, got {printed!r}")
 
@@ -90,7 +90,7 @@ def expect(holds, what):
 
 
 def expect_error(kind, message, call):
-    """call() must raise an error of this kind whose text contains the message."""
+    """Checks that call() raises an error of this kind whose text contains the message."""
     try:
         call()
     except kind as error:
@@ -100,7 +100,7 @@ def expect_error(kind, message, call):
 
 
 def warnings_of(call):
-    """The texts of the warnings of call(), each once, as Python shows them to a user."""
+    """Returns the texts of the warnings of call(), each once, as Python shows them to a user."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         call()

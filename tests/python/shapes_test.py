@@ -1,4 +1,4 @@
-"""What `foldgrad data synth shapes` writes, read by the description of CIFAR-10's binary layout and by nothing of ours:
+"""The output of `foldgrad data synth shapes`, read by the description of CIFAR-10's binary layout and no code of ours:
 classes are as frequent, no image is there twice, and no linear classifier solves the task."""
 import os
 import tempfile
@@ -13,19 +13,19 @@ MOST_RIGHT = 0.35  # of a linear classifier
 
 
 def records(*paths):
-    """Labels [N] and images [N, 3, 32, 32] of files of 1 + 3,072 bytes a record."""
+    """Returns labels [N] and images [N, 3, 32, 32] of files of 1 + 3,072 bytes a record."""
     every = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 3073)
     return every[:, 0].astype(int), every[:, 1:].reshape(-1, 3, 32, 32)
 
 
 def features(images):
-    """Means of 2 x 2 pixels, and a constant."""
+    """Returns the means of 2 x 2 pixels, and a constant."""
     means = images.reshape(-1, 3, 16, 2, 16, 2).mean((3, 5)).reshape(len(images), -1) / 255 - 0.5
     return np.concatenate([means, np.ones((len(images), 1))], 1)
 
 
 def linear_accuracy(train, test):
-    """Of ridge regression onto the classes, with the best of several penalties."""
+    """Returns the accuracy of ridge regression onto the classes, with the best of several penalties."""
     (labels, images), (test_labels, test_images) = train, test
     x, targets, x_test = features(images), np.eye(10)[labels], features(test_images)
     right = []

@@ -17,7 +17,7 @@ def vit():
 
 
 class GptLayerNorm(nn.Module):
-    """nanoGPT's, a class of its own for the sake of bias=False."""
+    """nanoGPT's normalizer, a class of its own for the sake of bias=False."""
 
     def __init__(self, width, bias):
         super().__init__()
@@ -29,7 +29,7 @@ class GptLayerNorm(nn.Module):
 
 
 def gpt(bias=False):
-    """With the embedding as output projection."""
+    """Returns a GPT with the embedding as output projection."""
     model = Gpt(config(vocabulary=11, context=8, positions="learned"))
     model.wte.weight = model.lm_head.weight
     for layer in model.h:
@@ -50,7 +50,7 @@ GPT_READERS = {"ln_1": "attn.c_attn", "ln_2": "mlp.c_fc", "ln_f": "lm_head"}
 
 
 def train(model, inputs, targets, steps, rate=1e-2):
-    """The losses of `steps` updates on one batch."""
+    """Trains on one batch and returns the losses of `steps` updates."""
     optimizer, losses = torch.optim.Adam(model.parameters(), rate), []
     for _ in range(steps):
         optimizer.zero_grad()

@@ -19,7 +19,7 @@ def encoder(kind):
 
 
 def steps(model, run, masked):
-    """Outputs and gradients of several iterations, with a padding that changes."""
+    """Returns outputs, gradients and buffers of several iterations, with a padding that changes."""
     torch.manual_seed(2)
     results = []
     for i in range(8):
@@ -37,7 +37,7 @@ def steps(model, run, masked):
 
 
 def compiled():
-    """As one graph, without breaks, and compiled once: by aot_eager, which makes the graphs and no machine code."""
+    """Checks models compiled once, as one graph without breaks: by aot_eager, which makes graphs, no machine code."""
     for kind, masked in [(UN, False), (UN, True), (MABN, False), (PNStar, True)]:
         torch._dynamo.reset()
         model = encoder(kind)
@@ -62,7 +62,7 @@ class Checkpointed(nn.Module):
 
 
 def checkpointed():
-    """A compiled normalizer that is repeated raises too; beside it, layers may be. Without gradients nothing counts."""
+    """Checks that a repeated compiled normalizer raises too, but no layer beside it; no_grad passes do not count."""
     torch._dynamo.reset()
     x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     model = Checkpointed(True)
@@ -81,7 +81,7 @@ def checkpointed():
 
 
 def exported():
-    """At inference, of any batch and length; nothing of a folded normalizer is in the graph."""
+    """Checks exports at inference, for any batch and length; nothing of a folded normalizer is in the graph."""
     model = encoder(UN)
     steps(model, model, False)
     model.eval()

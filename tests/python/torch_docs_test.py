@@ -41,7 +41,7 @@ def installed(directory):
 
 
 def run(page):
-    """The blocks of a page, one after the other. A block of text is what the one before it prints."""
+    """Runs the blocks of a page, one after the other. A block of text is what the one before it prints."""
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", Path(SOURCES, page).read_text(encoding="utf-8"), flags=re.M | re.S)
     names, printed, ran = {}, "", 0
     torch.manual_seed(1)

@@ -15,7 +15,7 @@ TOLERANCE = 1e-11
 
 
 def randomized(model):
-    """As after a training: all parameters are random, running values from 1e-3 to 1e3, counters beyond the warm-up."""
+    """Imitates a training: all parameters are random, running values from 1e-3 to 1e3, counters beyond the warm-up."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn_like(parameter) * (0.3 if parameter.dim() > 1 else 1))
@@ -31,7 +31,7 @@ def norms_in(model):
 
 
 def same_outputs(what, model, *inputs, done, refused=(), **options):
-    """Folds the model; all of its outputs stay, within TOLERANCE of the largest."""
+    """Folds the model and checks that all of its outputs stay, within TOLERANCE of the largest."""
     before = copy.deepcopy(model.state_dict())
     folded, report = fold(model, **options)
     expect(list(report.done) == list(done) and list(report.refused) == list(refused), f"{what}:\n{report}")
@@ -45,7 +45,7 @@ def same_outputs(what, model, *inputs, done, refused=(), **options):
 
 
 def encoders():
-    """Pre-norm layers fold, with a mask, with and without gradients; the last normalizer, if a layer follows."""
+    """Checks that pre-norm layers fold, with a mask, with or without gradients; the last norm, if a layer follows."""
     for kind in (UN, MABN, PNStar):
         for bias in (True, False):
             torch.manual_seed(1)
@@ -68,7 +68,7 @@ def encoders():
 
 
 def biases_are_made():
-    """Linear layers without a bias get one for B; attention does not, since all of its biases go together."""
+    """Checks that linear layers without a bias get one for B, but not attention, all of whose biases go together."""
     torch.manual_seed(2)
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True, bias=False)
     layer.norm1, layer.norm2 = UN(8), UN(8)
@@ -95,7 +95,7 @@ def models_of_others():
 
 
 def sequences():
-    """norm -> linear layer, over every kind of convolution."""
+    """Checks norm -> layer, for a linear layer and every kind of convolution."""
     torch.manual_seed(4)
     x = torch.randn(2, 6, 7, dtype=torch.float64)
     image = torch.randn(2, 6, 7, 5, dtype=torch.float64)
@@ -115,7 +115,7 @@ class Encoder(nn.TransformerEncoderLayer):
 
 
 def refusals():
-    """Each beside a normalizer that folds, in one model."""
+    """Checks each refusal beside a normalizer that folds, in one model."""
     torch.manual_seed(5)
     shared, twice, tied = UN(8), nn.Linear(8, 8), nn.Linear(8, 8)
     other = nn.Linear(8, 8)
@@ -183,7 +183,7 @@ def errors():
 
 
 def precision_and_warm_up():
-    """Products are rounded once; a model in its warm-up is folded with a warning; training mode is undisturbed."""
+    """Checks that products are rounded once, folding in the warm-up warns, and training mode is undisturbed."""
     torch.manual_seed(6)
     for dtype in (torch.float32, torch.bfloat16):
         model = randomized(nn.Sequential(UN(8), nn.Linear(8, 5))).to(dtype)

@@ -12,7 +12,7 @@ MASK = torch.tensor([[True, True, False], [True, False, False]])
 
 
 def trained(norm, passes=8):
-    """After some iterations on random numbers of changing scale."""
+    """Returns the normalizer after some iterations on random numbers of changing scale."""
     torch.manual_seed(1)
     for _ in range(passes):
         x = torch.randn(2, 3, len(norm.weight), dtype=norm.weight.dtype) * (0.5 + torch.rand(()))
@@ -30,7 +30,7 @@ def same(a, b):
 
 
 def warm_up_is_exact():
-    """dx is what autograd makes of the plain formula, also with a mask and with forward passes that wait."""
+    """Checks that dx is what autograd makes of the plain formula, also with a mask and forward passes that wait."""
     torch.manual_seed(3)
     norm = UN(4, warmup=100, **DOUBLE)
     inputs = [torch.randn(2, 3, 4, **DOUBLE, requires_grad=True) for _ in range(3)]
@@ -52,7 +52,7 @@ def warm_up_is_exact():
 
 
 def gradients():
-    """By finite differences: all in the warm-up and at inference, those of the parameters at any time."""
+    """Checks gradients by finite differences: all in the warm-up and at inference, those of parameters at any time."""
     torch.manual_seed(4)
     for kind in (UN, MABN, PNStar):
         for bias in (True, False):
@@ -79,7 +79,7 @@ def gradients():
 
 
 def state():
-    """Inference writes nothing and is an affine map; a copy by state_dict goes on with the same bits; Inf is held."""
+    """Checks that inference is affine and writes nothing, a state_dict copy goes on with the same bits, Inf is held."""
     torch.manual_seed(4)
     norm, x = trained(UN(3, warmup=2, window=2), 5), torch.randn(20, 3)
     before = buffers(norm)
@@ -102,7 +102,7 @@ def state():
 
 
 def longest_hold():
-    """hold_on_skip keeps 32 outliers in a row out of run_var; the 33rd enters it."""
+    """Checks that hold_on_skip keeps 32 outliers in a row out of run_var; the 33rd enters it."""
     norm = UN(2, window=3, warmup=0, filtration=True, hold_on_skip=True)
     for _ in range(10):
         norm(torch.ones(4, 2))
@@ -115,7 +115,7 @@ def longest_hold():
 
 
 def held_channels():
-    """Where an element is infinite, the others of its channel have the running values in place of the statistics."""
+    """Checks that, beside an infinite element, others of its channel have running values in place of statistics."""
     for kind, psi in ((UN, "psi_ema"), (PNStar, "psi_ema"), (MABN, None)):
         norm = trained(kind(2, warmup=2, **DOUBLE))
         before, x, dy = buffers(norm), torch.randn(6, 2, **DOUBLE), torch.randn(6, 2, **DOUBLE)
@@ -147,7 +147,7 @@ def channels_at_axis_1():
 
 
 def precision():
-    """The state stays in f32 when parameters go to 16 bits, and is what f32 makes of the same inputs."""
+    """Checks that the state stays in f32 when parameters go to 16 bits, and is what f32 makes of the same inputs."""
     for convert in (lambda n: n.bfloat16(), lambda n: n.half(), lambda n: n.to(torch.bfloat16)):
         norm = trained(UN(3, warmup=2))
         before = buffers(norm)
@@ -175,7 +175,7 @@ def precision():
 
 
 def passes_that_do_not_count():
-    """Without gradients a training pass computes as the next would, warns and writes nothing. A repeated one raises."""
+    """Checks that a training pass without gradients computes as the next, warns and writes nothing; a repeat raises."""
     for kind in (UN, MABN, PNStar):
         norm, x = trained(kind(3, warmup=2)), torch.randn(4, 3)
         before, seen = buffers(norm), []

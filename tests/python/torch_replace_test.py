@@ -14,7 +14,7 @@ def norms_of(model):
 
 
 def in_an_encoder():
-    """In nn.TransformerEncoder: trains, leaves padding out, and PyTorch's fast path does not take it for LayerNorm."""
+    """Checks nn.TransformerEncoder: UN trains, leaves padding out, and is no LayerNorm to PyTorch's fast path."""
     torch.manual_seed(5)
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0, batch_first=True)
 
@@ -55,7 +55,7 @@ def in_an_encoder():
 
 
 def in_models_of_others():
-    """They train, with an optimizer from before, and use the statistics after the warm-up."""
+    """Checks that models of others train, with an optimizer from before, and use the statistics after the warm-up."""
     torch.manual_seed(6)
     cases = [(vit(), torch.randn(6, 8, 8, 3), torch.randint(3, (6,)), 5, True),
              (gpt(), torch.randint(11, (4, 7)), torch.randint(11, (4, 7)), 5, False),
@@ -88,7 +88,7 @@ class SquaredNorm(nn.LayerNorm):
 
 
 class FirstNorm(nn.LayerNorm):
-    """Over axis 1 of [B, C, T]."""
+    """A LayerNorm over axis 1 of [B, C, T]."""
 
     def forward(self, x):
         return super().forward(x.mT).mT
@@ -103,7 +103,7 @@ class PreNorm(nn.Module):
 
 
 def by_what_they_compute():
-    """A row for each kind: what becomes of it."""
+    """Checks what becomes of each kind of normalizer, one row for each."""
     shared = nn.LayerNorm(4)
     model = nn.ModuleDict({
         "layer": nn.LayerNorm(4, eps=1e-3), "rms": nn.RMSNorm(4), "own_rms": RmsNorm(4, 0),

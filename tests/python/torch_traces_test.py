@@ -26,7 +26,7 @@ def make(metadata, width, dtype):
 
 
 def replay(metadata, given, dtype=torch.float64):
-    """All arrays of a trace, computed from its inputs."""
+    """Returns all arrays of a trace, computed from its inputs."""
     steps, _, width = given["x"].shape
     norm = make(metadata, width, dtype)
     arrays = {name: [] for name in ["y", "dx", "dgamma", "dbeta"] + [f"state.{b}" for b, _ in norm.named_buffers()]}
@@ -46,7 +46,7 @@ def replay(metadata, given, dtype=torch.float64):
 
 
 def golden():
-    """un_paper_* are of another program: all arrays within 1e-12."""
+    """Checks that all arrays agree with un_paper_*, which are of another program, within 1e-12."""
     files = sorted(glob.glob(os.path.join(SOURCES, "tests", "golden", "un_paper_*.safetensors")))
     expect(len(files) >= 13, f"only {len(files)} traces of un_paper in tests/golden")
     for path in files:
@@ -62,7 +62,7 @@ def golden():
 
 
 def random_trace(rng, layer, dtype):
-    """Inputs and options; some steps leave the level of the others."""
+    """Draws options and inputs; some steps leave the level of the others."""
     metadata = {"layer": layer, "mode": "paper", "masked": str(rng.randrange(2)), "alpha": str(rng.choice([0.5, 0.9])),
                 "start_iters": str(rng.choice([0, 0, 1200])), "warmup": str(rng.randrange(12)), "eps": "1e-5"}
     if layer != "pn_star":
@@ -84,7 +84,7 @@ def random_trace(rng, layer, dtype):
 
 
 def recorded(files):
-    """foldgrad agrees with traces that this module records, in f64; every case came up."""
+    """Checks that foldgrad agrees with traces that this module records, in f64; every case came up."""
     rng, paths, seen = random.Random(1), [], {}
     torch.manual_seed(1)
     for i in range(50):
@@ -106,7 +106,7 @@ def recorded(files):
 
 
 def single_precision():
-    """In f32 without the filter, which rounding can turn."""
+    """Compares f32 with f64 without the filter, whose decisions rounding can change."""
     rng = random.Random(2)
     for _ in range(8):
         metadata, given = random_trace(rng, "un", torch.float64)

@@ -54,7 +54,7 @@ class Transformers(Models):
                         file.write(" ".join(words[(i + j) % len(words)] for j in range(2 + i % 3)) + "\n")
 
     def inputs(self):
-        """Sources padded on the left, targets on the right."""
+        """Returns sources padded on the left, targets on the right."""
         source, target = torch.randint(4, 8, (5, 7)), torch.randint(4, 9, (5, 6))
         for row in range(5):
             source[row, :row] = 1

@@ -17,7 +17,7 @@ MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 
 
 class Weights(dict):
-    """Random ones, by name; gains are near 1."""
+    """Random weights by name; gains are near 1."""
 
     def add(self, name, *shape):
         noise = torch.randn(shape, generator=self.generator, dtype=torch.float64) * 0.4
@@ -47,7 +47,7 @@ def block_of(w, prefix, norms, attention, mlp, qkv_bias):
 
 
 def vit_weights(cls, qkv_bias):
-    """With timm's names: patches of 4 of images of 8."""
+    """Returns weights with timm's names: patches of 4 of images of 8."""
     w = Weights(1)
     w.add("patch_embed.proj.weight", WIDTH, 3, 4, 4)
     w.add("patch_embed.proj.bias", WIDTH)
@@ -78,7 +78,7 @@ def cct_weights(convs, kernel, tokens, cls=False):
 
 
 def logits_by_pytorch(weights, pixels, eps):
-    """Of the published model in examples/, which has its names, in f64."""
+    """Returns the logits of the published model in examples/, which has its names, in f64."""
     vit = "patch_embed.proj.weight" in weights
     name = "blocks.0.attn.qkv.bias" if vit else "classifier.class_emb"
     model = {"image_size": pixels.shape[1], "width": WIDTH, "ffn_width": FFN, "heads": HEADS, "layers": 2,

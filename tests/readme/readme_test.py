@@ -1,8 +1,8 @@
-"""The commands of README.md, docs/tutorial.md and docs/class.md, run in their order as they stand there, each in the small.
+"""The commands of README.md, docs/tutorial.md and docs/class.md, run in order as they stand there, each made small.
 
 Lines that are indented by four spaces are commands. All are run by one shell in a directory that looks like the source
-tree, on data made here, but for those that NOT_RUN names with a reason. What makes a command small is what SMALL adds
-to its end; nothing else about it changes. scripts/build.sh is one here that has built already.
+tree, on data made here, but for those that NOT_RUN names with a reason. SMALL adds what makes a command small to its
+end; nothing else about it changes. scripts/build.sh is a stand-in that has built already.
 """
 import json
 import os
@@ -38,7 +38,7 @@ SMALL = {
         "--max-length-b 20",
     "$F eval runs/multi30k-un --split test --beam 1": "--max-length-b 20",
 }
-# By document, what must be there afterwards.
+# By document, the files that must be there afterwards.
 MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.json", "runs/multi30k-un/report.html",
                       "runs/demo-shapes/report.html", "runs/demo-language/folded/model.safetensors",
                       "averaged/model.safetensors", "folded/certificate.json", "before-and-after.svg"],
@@ -47,7 +47,7 @@ MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.jso
                              "class.svg"]}
 # Logs of runs whose report must have full curves.
 FULL = {"README.md": ["runs/demo/log.jsonl"], "docs/tutorial.md": []}
-# And in what was printed, as patterns: the demo's commands, eight translations, and what folding left of them.
+# By document, patterns that must be in the output: the demo's commands, eight translations, how many folding kept.
 PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/demo ",
                          r"^exact match +\d",
                          r"^Unseen numbers, translated by greedy decoding:\n(  \S.*\n    .*\n){8}",
@@ -65,7 +65,7 @@ def commands(document):
 
 
 def make_text(directory, parts):
-    """Pairs of number words, as files NAME.de and NAME.en."""
+    """Writes pairs of lines of number words, as files NAME.de and NAME.en, and returns the words of both languages."""
     os.makedirs(directory)
     rng = random.Random(1)
     german, english = "null eins zwei drei vier fünf sechs".split(), "zero one two three four five six".split()
@@ -94,7 +94,7 @@ def make_data(root):
 
 
 def make_tree(directory):
-    """What the commands need of the source tree, and their data."""
+    """Makes the part of the source tree that the commands need, and their data."""
     for name in ("configs", "docs", "tests"):
         os.symlink(os.path.join(SOURCES, name), os.path.join(directory, name))
     os.makedirs(os.path.join(directory, "scripts"))

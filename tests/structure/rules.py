@@ -84,7 +84,7 @@ OPS = {
     "ops/watch_channels": ["ops/channel_norm"],
 }
 
-# Who may include which library, by how the names of its headers begin. "train/*" is train and all below it.
+# Folders that may include a library, by the beginning of the names of its headers. "train/*" is train and all below it.
 LIBRARIES = {
     "fmt/": ["engine/*", "ops/*", "models/*", "train/*"],
     "nlohmann/": ["engine/files", "models/transformer", "models/gpt", "train/*"],
@@ -116,7 +116,7 @@ POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|fnmatch|locale|pthread|setjm
 POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
 
 FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1600, 24
-LONG_TABLES = {"visit_config", "kAttention"}  # what lists things, a line each
+LONG_TABLES = {"visit_config", "kAttention"}  # they list things, a line each
 LARGE_FOLDERS = {  # and how many files they may have, with the reason
     "train/commands": 30,      # a file for each command
 }
@@ -127,7 +127,7 @@ def folder_of(path):
 
 
 def rows_of(folder):
-    """The names of the rows, of ALLOWED and OPS, that say what a folder may include."""
+    """Returns the names of the rows, of ALLOWED and OPS, that say what a folder may include."""
     operation = re.match(r"(ops/\w+)(/fast)?$", folder)
     if not operation:
         return [folder] if folder in ALLOWED else []
@@ -135,7 +135,7 @@ def rows_of(folder):
 
 
 def permission(folder, other):
-    """(row, entry) that lets `folder` include `other`, or None."""
+    """Returns the (row, entry) that lets `folder` include `other`, or None."""
     for row in rows_of(folder):
         for entry in ALLOWED.get(row, []) + OPS.get(row, []):
             if entry == other or (entry == "ops" and re.match(r"ops/\w+$", other)):
@@ -144,7 +144,7 @@ def permission(folder, other):
 
 
 def includes(files):
-    """(path, folder, what it includes) of all code but that of tests."""
+    """Yields (path, folder, header in brackets, file in quotes) of each include, but for those of tests."""
     for path, text in sorted(files.items()):
         if not path.startswith("tests/"):
             for brackets, quotes in re.findall(r'^[ \t]*#[ \t]*include (?:<([^>]+)>|"([^"]+)")', text, re.M):
@@ -156,14 +156,14 @@ def is_in(folder, folders):
 
 
 def library_of(header):
-    """The row of LIBRARIES, "" for a header of C++ itself, or None."""
+    """Returns the row of LIBRARIES, "" for a header of C++ itself, or None."""
     if not re.search(r"[/.]", header):
         return ""
     return next((library for library in LIBRARIES if header.startswith(library)), None)
 
 
 def _blanked(text):
-    """Without comments and with empty strings, line by line as before."""
+    """Returns the text without comments and directives, with empty strings, line by line as before."""
     text = re.sub(r'R"(\w*)\((.*?)\)\1"', lambda m: '""' + "\n" * m.group(2).count("\n"), text, flags=re.S)
     text = re.sub(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'',
                   lambda m: "" if m.group(0).startswith("//") else '""', text)
@@ -171,7 +171,7 @@ def _blanked(text):
 
 
 def functions(text):
-    """[(name, first line, number of lines)] of all functions, lambdas being part of theirs."""
+    """Returns [(name, first line, number of lines)] of all functions, lambdas being part of theirs."""
     found, stack, head, line = [], [], 0, 1
     text = _blanked(text)
     for i, c in enumerate(text):
@@ -245,12 +245,12 @@ def broken_includes(files):
 
 
 def violations(files):
-    """Of `files`, {path: text}: a sentence for each rule that is broken."""
+    """Returns a sentence for each rule that `files`, {path: text}, break."""
     return [*broken_order(ALLOWED), *broken_order(OPS), *broken_sizes(files), *broken_includes(files)]
 
 
 def unused(files):
-    """A sentence for each permission that none of `files`, all of the tree, makes use of."""
+    """Yields a sentence for each permission that none of `files`, all of the tree, uses."""
     used = set()
     counts = collections.Counter(folder_of(path) for path in files)
     for _, folder, header, included in includes(files):

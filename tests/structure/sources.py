@@ -1,5 +1,5 @@
-"""What docs/sources.md must have: every table, figure, equation and model of the sources, and nothing that does not
-exist in the tree."""
+"""The items that docs/sources.md must have: every table, figure, equation and model of the sources, and nothing that
+does not exist in the tree."""
 import glob
 import itertools
 import re
@@ -16,7 +16,7 @@ TAG = re.compile(r"\b[A-Z]+-\d+\b")
 
 
 def rows(page):
-    """The cells of each row of its tables, with the last heading of the table's columns."""
+    """Yields (headings of the table's columns, cells) of each row of the tables of a page."""
     header = None
     for line in page.split("\n"):
         if not line.startswith("|"):
@@ -30,19 +30,19 @@ def rows(page):
 
 
 def numbers(text):
-    """Those of "3, 4"; of "(2)-(5)" all four."""
+    """Yields the numbers of "3, 4"; of "(2)-(5)" all four."""
     for first, last in re.findall(r"\(?(\d+)\)?(?:-\((\d+)\))?", text):
         yield from range(int(first), int(last or first) + 1)
 
 
 def anchors(page):
-    """Where links into a page can lead to, as GitHub names its headings."""
+    """Returns the places that links into a page can lead to, as GitHub names its headings."""
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
             for heading in re.findall(r"^#+ (.*)", page, re.M)}
 
 
 def expanded(path):
-    """a{b,c} is ab and ac."""
+    """Returns [ab, ac] of a{b,c}."""
     parts = [part.strip("{}").split(",") for part in re.split(r"(\{[^}]*\})", path)]
     return ["".join(choice) for choice in itertools.product(*parts)]
 
@@ -61,7 +61,8 @@ def missing_numbers(paper):
 
 
 def equation_faults(paper, equations, read):
-    """Rows of equations are those of docs/equations.md, and their tags are cited in the files that they name."""
+    """Yields a message where rows of equations are not those of docs/equations.md, or no file that they name cites one
+    of their tags."""
     there = {cells[0]: set(TAG.findall(cells[-1])) for _, cells in rows(equations) if EQUATION.fullmatch(cells[0])}
     here = {cells[0]: cells for _, cells in rows(paper) if EQUATION.fullmatch(cells[0])}
     if list(there) != list(here):
@@ -100,7 +101,7 @@ def dangling(page, root, read):
 
 
 def faults(page, root):
-    """All of them, as messages."""
+    """Yields all faults of the page, as messages."""
     def read(path):
         file = root / path
         return file.read_text() if file.is_file() else ""

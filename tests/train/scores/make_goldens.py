@@ -69,7 +69,7 @@ def random_cases():
 
 
 def multi_bleu(hyps, refs):
-    """The score with all digits, and the line that the original prints. It fails where hyp_len is 0."""
+    """Returns the score with all digits and the original's line. The original fails where hyp_len is 0."""
     correct, total, hyp_len, ref_len = [0] * 4, [0] * 4, 0, 0
     for hyp, ref in zip(hyps, refs):
         # Python's split() of bytes knows ASCII white space only, as Perl's of bytes does
@@ -90,7 +90,7 @@ def multi_bleu(hyps, refs):
 
 
 def by_original(hyps, refs):
-    """The line of multi-bleu.perl; None where it divides by hyp_len = 0."""
+    """Returns the line of multi-bleu.perl, or None where it divides by hyp_len = 0."""
     with tempfile.NamedTemporaryFile("w", suffix=".ref") as file:
         file.writelines(line + "\n" for line in refs)
         file.flush()
