@@ -63,7 +63,7 @@ __device__ void write_part(const ColumnSumParts<F>& p, const typename F::Value (
   }
 }
 
-// Takes one block per strip of columns and part of the rows. kElements: runs f(i, c) for every element, too.
+// Uses one block per strip of columns and part of the rows. kElements: runs f(i, c) for every element, too.
 template <int N, bool kElements, class F>
 __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(ColumnSumParts<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;

@@ -31,7 +31,7 @@ __device__ void reduce_row(const F& f, typename F::Row& row, std::int64_t r) {
   }
 }
 
-// Takes one block per row, of any length.
+// Uses one block per row, of any length.
 template <class F>
 __global__ void row_kernel(F f) {
   const std::int64_t r = blockIdx.x;
@@ -68,7 +68,7 @@ struct ColumnSumsOf {
 template <class F>
 constexpr int kPackOf<ColumnSumsOf<F>> = kPackSize<std::remove_cv_t<std::remove_pointer_t<decltype(F::dy)>>>;
 
-// Runs in two kernels: the results, and the sums over rows.
+// Uses two kernels: the results, and the sums over rows.
 template <class F>
 void row_op_with_column_sums_cuda(const F& f) {
   if (f.target()) row_op_cuda(f);

@@ -112,7 +112,7 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
   put(p.dv, dv);
 }
 
-// Runs in one block per head and tile, of queries first and then of keys. Neither waits for the other, as each finds
+// Uses one block per head and tile, of queries first and then of keys. Neither waits for the other, as each finds
 // the deltas that it needs; so a small batch fills the device with one launch.
 template <class T>
 __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) backward_kernel(AttentionBackward<T> p) {

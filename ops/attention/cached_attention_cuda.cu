@@ -6,7 +6,7 @@
 namespace foldgrad {
 namespace {
 
-// Runs in one warp per query and head: a lane has a key's score, then a column's sum. Sums so far are shrunk whenever a
+// Uses one warp per query and head: a lane has a key's score, then a column's sum. Sums so far are shrunk whenever a
 // larger score comes, so that no number of keys is too many.
 template <class T>
 __global__ void cached_attention_kernel(CachedAttention<T> p) {

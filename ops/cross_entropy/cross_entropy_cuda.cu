@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kMostThreads = 512;  // per row; not tuned
 
-// Runs in one block per row.
+// Uses one block per row.
 template <class T, int N>
 __global__ void __launch_bounds__(kMostThreads) backward_kernel(CrossEntropyBackward<T> p) {
   using Value = compute_t<T>;

@@ -13,7 +13,7 @@ constexpr int kAtOnce = 4;                    // rows of dy that a warp loads be
 constexpr int kIdTile = kWarp * kWarp;        // ids that a block compares at a time, 32 groups of 32
 constexpr int kWaiting = kWarp;               // positions of a row that may wait for those of the next tile: not tuned
 
-// Runs in one block per position.
+// Uses one block per position.
 template <class T, int N>
 __global__ void __launch_bounds__(kEmbeddingThreads) gather_kernel(EmbeddingForward<T> p) {
   const std::int64_t m = blockIdx.x, id = p.ids[m];
@@ -72,7 +72,7 @@ __device__ void note_rows(const EmbeddingBackward<T>& p, std::int64_t first, int
   }
 }
 
-// Runs in one block per kTableRows rows of the table and strip of columns, one warp per row. The block looks through
+// Uses one block per kTableRows rows of the table and strip of columns, one warp per row. The block looks through
 // all ids, a tile at a time, for those of its rows. Each warp lists the positions of its own in their order, and adds
 // up their rows of dy once they are many or the last: nothing depends on which thread comes first.
 template <class T, int N>

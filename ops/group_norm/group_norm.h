@@ -18,7 +18,7 @@
 
 namespace foldgrad {
 
-// Takes the rooms of `samples` for samples, like torch.nn.functional.group_norm, whose channels come second: with one
+// Treats the rooms of `samples` as samples, like torch.nn.functional.group_norm, whose channels come second: with one
 // group all of a sample is one set, as layer normalisation in convolutional networks. Null: each row is a sample; with
 // one group that is layer_norm.
 // Throws std::invalid_argument unless groups divides C, gamma and beta are [C] of x's dtype and device, the samples

@@ -101,7 +101,7 @@ __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   });
 }
 
-// Runs in one block per strip of columns and part of the rows. A thread keeps its columns, which lie in one group.
+// Uses one block per strip of columns and part of the rows. A thread keeps its columns, which lie in one group.
 template <class T, int N>
 __global__ void __launch_bounds__(kMatrixThreads) sums_kernel(ColumnSumParts<GroupNormBackward<T>> p) {
   using Value = compute_t<T>;

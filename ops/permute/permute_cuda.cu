@@ -30,7 +30,7 @@ constexpr int kTile = N == 1 ? 32 : 8 * N;
 template <class T, int N>
 constexpr int kPitch = kTile<N> + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
 
-// Runs in one block per tile, and so all that is divided fits into 32 bits, as the number of blocks does. Neighbouring
+// Uses one block per tile, and so all that is divided fits into 32 bits, as the number of blocks does. Neighbouring
 // threads touch neighbouring packs in x and in y; in between, the tile lies in shared memory.
 template <class T, int N>
 __global__ void __launch_bounds__(kPermuteThreads) transpose_kernel(Permute<T> p) {

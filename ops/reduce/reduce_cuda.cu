@@ -5,7 +5,7 @@
 namespace foldgrad {
 namespace {
 
-// Runs in one block per part. It takes packs of N, and the few elements after the last whole pack one at a time.
+// Uses one block per part. It takes packs of N, and the few elements after the last whole pack one at a time.
 template <class T, int N>
 __global__ void parts_kernel(SumForward<T> p) {
   using Value = compute_t<T>;

@@ -19,7 +19,7 @@ struct First {
   }
 };
 
-// Runs in one block per row, with one round over it for each of the k: the best entry after that of the round before.
+// Uses one block per row, with one round over it for each of the k: the best entry after that of the round before.
 template <class T>
 __global__ void top_k_kernel(TopKParams<T> p) {
   auto* scratch = dynamic_shared<Entry<T>>();  // one per warp

@@ -26,7 +26,7 @@ struct Pool {
   }
 };
 
-// Runs in one block per row of [batch * steps], in packs of N.
+// Uses one block per row of [batch * steps], in packs of N.
 template <class T, int N>
 __global__ void backward_kernel(WeightedPoolBackward<T> p) {
   using Value = compute_t<T>;

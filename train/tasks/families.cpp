@@ -41,7 +41,8 @@ void take_sizes(ImageModelConfig& config, const DataSizes& sizes) {
 
 void take_sizes(GptConfig& config, const DataSizes& sizes) { config.vocabulary = sizes.target_vocabulary; }
 
-// Return it for the smallest data, and one layer. Throw std::invalid_argument for what no data would make valid.
+// Return the configuration for the smallest data, and one layer. Throw std::invalid_argument for what no data would
+// make valid.
 TransformerConfig smallest(TransformerConfig config) {
   config.source_vocabulary = config.target_vocabulary = 8;
   config.validate();

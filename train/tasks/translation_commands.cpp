@@ -94,7 +94,7 @@ nlohmann::ordered_json vocabulary_json(const Model& model, const std::string& di
   return {{"kind", v.kind()}, {"source", v.source_size()}, {"target", v.target_size()}};
 }
 
-// Takes ids that are not padding for tokens where a file has no mask.
+// Treats ids that are not padding as tokens where a file has no mask.
 NamedTensors read_inputs(const Model& model, const std::string& path) {
   const TransformerConfig& config = config_of(model);
   NamedTensors tensors = read_safetensors(path).tensors;

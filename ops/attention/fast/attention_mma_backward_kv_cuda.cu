@@ -103,7 +103,7 @@ __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at
   }
 }
 
-// Runs in one block per head and 16 keys for each of its warps, which go through the queries together.
+// Uses one block per head and 16 keys for each of its warps, which go through the queries together.
 template <int kWidth, bool kShort>
 __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
     backward_kv_kernel(AttentionBackward<bf16> p) {

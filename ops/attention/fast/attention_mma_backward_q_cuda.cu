@@ -40,7 +40,7 @@ __device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead&
   add_weighted_rows(dq, dy_dot_v, k, columns);  // [ATT-6]
 }
 
-// Runs in one block per head and 16 queries for each of its warps, which go through the keys together.
+// Uses one block per head and 16 queries for each of its warps, which go through the keys together.
 template <int kWidth>
 __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(AttentionBackward<bf16> p) {
   const AttentionShape& s = p.shape;

@@ -92,7 +92,7 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
   for_packs(running.y, least(at.queries - i0, kWarpRows), store);
 }
 
-// Runs in one block per head and 16 queries for each of its warps, which go through the keys together.
+// Uses one block per head and 16 queries for each of its warps, which go through the keys together.
 template <int kWidth>
 __global__ void __launch_bounds__(kQueryWarps* kWarp) forward_kernel(AttentionForward<bf16> p) {
   const AttentionShape& s = p.shape;

@@ -112,7 +112,7 @@ struct SquarePiece {
   }
 };
 
-// Runs in one block.
+// Uses one block.
 __global__ void clip_factor_kernel(ClipScalars p) {
   double sum = 0;
   FOLDGRAD_UNROLL_BY_4
