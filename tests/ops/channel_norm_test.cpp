@@ -187,7 +187,7 @@ bool skips(Granularity granularity, Device device, std::int64_t channel, double 
 }
 
 // A CUDA thread has channels 512 apart, and a warp 32 neighbours.
-TEST(ChannelNormRules, UN_19_ALayersDecisionHearsEveryChannel) {
+TEST(ChannelNormRules, UN_19_EveryChannelCountsInALayersDecision) {
   for (const Device device : devices())
     for (const Granularity g : {Granularity::layer_any, Granularity::layer_sum, Granularity::pooled}) {
       EXPECT_FALSE(skips(g, device, 0, 1));
