@@ -172,33 +172,6 @@ TEST(ChannelNormRules, ForwardWithoutGradientLeavesGradientBuffers) {
   }
 }
 
-// Returns true if a layer of 1,030 channels skips an iteration in which q is 1 everywhere, but `factor` in one channel.
-// Its windows hold 1 everywhere, but 1e6 in channel `spread`, unless that is -1, where this iteration writes.
-bool skips(Granularity granularity, Device device, std::int64_t channel, double factor, std::int64_t spread = -1) {
-  const Layer layer(filtered(granularity), 1030, device);
-  set_iterations(layer.state, 9);
-  std::vector<double> window(4 * 1030, 1), x(1030, 1);
-  if (spread >= 0) window[10 % 4 * 1030 + spread] = 1e6;
-  x[channel] = std::sqrt(factor);
-  Tensor(layer.state.win_sq).copy_from(Tensor::of<double>({4, 1030}, window));
-  Tape tape(/*recording=*/false);
-  layer.forward(tape, tape.constant(Tensor::of<double>({1, 1030}, x, device)));
-  return layer.state.skips.item() == 1;
-}
-
-// A CUDA thread has channels 512 apart, and a warp 32 neighbours.
-TEST(ChannelNormRules, UN_19_EveryChannelCountsInALayersDecision) {
-  for (const Device device : devices())
-    for (const Granularity g : {Granularity::layer_any, Granularity::layer_sum, Granularity::pooled}) {
-      EXPECT_FALSE(skips(g, device, 0, 1));
-      for (const std::int64_t c : {0, 32, 511, 512, 1029}) {
-        EXPECT_TRUE(skips(g, device, c, 16)) << name(device) << ", channel " << c;
-        // The spread of another channel's window raises the threshold of all.
-        EXPECT_EQ(skips(g, device, 7, 16, c), g == Granularity::layer_any) << name(device) << ", spread " << c;
-      }
-    }
-}
-
 // Sums are formed in blocks that the number of threads doesn't change.
 TEST(ChannelNormRules, AnyNumberOfThreadsGivesTheSameBits) {
   const int threads = omp_get_max_threads();
