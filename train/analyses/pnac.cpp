@@ -113,14 +113,17 @@ std::vector<double> channel_values(const std::vector<float>& values, std::int64_
 
 std::pair<std::int64_t, std::int64_t> outstanding_channels(const SiteRecording& site, std::int64_t window) {
   std::vector<double> ratios;
+  std::vector<std::int64_t> finite;
   for (std::int64_t c = 0; c < site.channels; ++c) {
     const MovingMeans m = moving_means(channel_values(site.q, site.channels, c), window);
     double sum = 0;
     for (std::size_t i = 0; i < m.arithmetic.size(); ++i) sum += m.arithmetic[i] / m.geometric[i];
-    ratios.push_back(std::isfinite(sum) ? sum : 0);
+    ratios.push_back(sum);
+    if (std::isfinite(sum)) finite.push_back(c);
   }
-  const auto [least, greatest] = std::ranges::minmax_element(ratios);
-  return {least - ratios.begin(), greatest - ratios.begin()};
+  if (finite.empty()) return {0, 0};
+  const auto [least, greatest] = std::ranges::minmax_element(finite, {}, [&](std::int64_t c) { return ratios[c]; });
+  return {*least, *greatest};
 }
 
 }  // namespace foldgrad

@@ -46,7 +46,8 @@ constexpr std::int64_t kTraceWindow = 4;  // UN's own by default
 std::vector<double> channel_values(const std::vector<float>& values, std::int64_t channels, std::int64_t channel);
 
 // Returns the channels whose q has the least and the greatest AM/GM of the last `window` values, in the mean over the
-// iterations. Throws as moving_means() does.
+// iterations. Channels where that is not finite, because a q is 0, are left out; {0, 0} if there are no others. Throws
+// as moving_means() does.
 std::pair<std::int64_t, std::int64_t> outstanding_channels(const SiteRecording& site, std::int64_t window);
 
 }  // namespace foldgrad

@@ -81,6 +81,14 @@ TEST(MovingMeans, OfTheLastValues) {
             "--window must be in [1, 2], the iterations that are recorded, got 3");
 }
 
+// Of the four channels one is 0 once and one always.
+TEST(MovingMeans, ChannelsWithAZeroStandOutInNothing) {
+  const SiteRecording site{.site = "norm", .channels = 4, .q = {0, 2, 1, 0, 5, 2, 4, 0, 5, 3, 9, 0}};
+  EXPECT_EQ(outstanding_channels(site, 2), (std::pair<std::int64_t, std::int64_t>{1, 2}));
+  const SiteRecording zeros{.site = "norm", .channels = 2, .q = {0, 0, 0, 0}};
+  EXPECT_EQ(outstanding_channels(zeros, 2), (std::pair<std::int64_t, std::int64_t>{0, 0}));
+}
+
 // (i a + k b + i k) mod 17, in eighths.
 Tensor features(std::int64_t n, std::int64_t p, std::int64_t a, std::int64_t b) {
   const Tensor x = Tensor::empty({n, p}, DType::f64);
