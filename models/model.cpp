@@ -1,7 +1,5 @@
 #include "models/model.h"
 
-#include <algorithm>
-
 #include "engine/contains.h"
 
 namespace foldgrad {
@@ -24,11 +22,7 @@ ModelParts Model::parts() const {
 
 std::vector<Parameter*> Model::vectors() const {
   ModelParts all = parts();
-  std::erase_if(all.parameters, [&](Parameter* p) {
-    const Shape& shape = p->value.shape();
-    const auto long_axes = std::count_if(shape.begin(), shape.end(), [](std::int64_t size) { return size > 1; });
-    return long_axes > 1 && !contains(all.positions, p);
-  });
+  std::erase_if(all.parameters, [&](Parameter* p) { return p->value.shape().rank() > 1 && !contains(all.added, p); });
   return all.parameters;
 }
 

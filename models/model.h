@@ -13,8 +13,8 @@ struct FoldedGraph;
 struct ModelParts {
   std::vector<Parameter*> parameters;
   std::vector<Normalizer*> normalizers;
-  std::vector<Parameter*> positions;  // of `parameters`: learned positions
-  std::vector<Parameter*> output;     // of `parameters`: those of the last layer, which makes the logits
+  std::vector<Parameter*> added;   // of `parameters`: learned positions and the class token
+  std::vector<Parameter*> output;  // of `parameters`: those of the last layer, which makes the logits
 
   void add(Parameter& parameter);                     // unless its value is not defined
   void add(const std::unique_ptr<Normalizer>& norm);  // and its parameters, unless it is null
@@ -38,8 +38,8 @@ class Model {
   std::vector<Normalizer*> normalizers() const { return parts().normalizers; }
   // Returns those of the last layer: adaptive clipping may leave them out.
   std::vector<Parameter*> output_parameters() const { return parts().output; }
-  // Returns those that are added or scale, and are no matrices: learned positions, and all with at most one axis longer
-  // than 1, biases and gains. Weight decay may leave them out.
+  // Returns those that are no matrices: biases, gains, learned positions and the class token. Weight decay may leave
+  // them out.
   std::vector<Parameter*> vectors() const;
   std::int64_t parameter_count() const;
 

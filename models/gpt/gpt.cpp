@@ -132,7 +132,7 @@ void Gpt::list(ModelParts& parts) {
   parts.add(norm_);
   parts.add(output_);
   parts.add(output_bias_);
-  parts.positions = {&positions_};
+  parts.added = {&positions_};
   parts.output = {&output_table()};
   if (config_.output_bias) parts.output.push_back(&output_bias_);
 }

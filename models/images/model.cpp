@@ -154,7 +154,7 @@ void ImageModel::list(ModelParts& parts) {
   parts.add(norm_);
   if (attention_pool_) attention_pool_->list(parts);
   head_.list(parts);
-  parts.positions = {&positions_};
+  parts.added = {&cls_, &positions_};
   ModelParts head;
   head_.list(head);
   parts.output = head.parameters;

@@ -8,7 +8,7 @@
 
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
-#include "tests/models/vit/tiny_vit.h"
+#include "tests/models/images/kinds.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/program.h"
 #include "train/checks/checkpoint_error.h"
@@ -108,6 +108,14 @@ TEST(TrainingSetup, NoDecayLeavesOutBiasesGainsAndPositions) {
                                       "blocks.0.mlp.fc2.gain", "blocks.0.norm1.bias", "blocks.0.norm1.weight",
                                       "blocks.0.norm2.bias", "blocks.0.norm2.weight", "cls_token", "head.bias",
                                       "norm.bias", "norm.weight", "patch_embed.proj.bias", "pos_embed"}));
+}
+
+// A linear layer with one output is a matrix, too.
+TEST(TrainingSetup, SequencePoolingDecays) {
+  TrainConfig t;
+  t.weight_decay = 0.25, t.no_decay = Undecayed::vectors;
+  Cct model(tiny_cct(), 1);
+  EXPECT_EQ(std::ranges::count(names(parameter_groups(model, t)[0]), "classifier.attention_pool.weight"), 1);
 }
 
 TEST(TrainingSetup, PatternsGiveParametersRatesOfTheirOwnOrNone) {
