@@ -37,9 +37,12 @@ void BlockConfig::validate(const char* family) const {
                                    {"drop_path", drop_path}})
     FOLDGRAD_CHECK(value >= 0 && value < 1, "{}: {} must be in [0, 1), got {}", family, key, value);
   require_choice(family, "activation", activation, activation_names());
-  FOLDGRAD_CHECK(!pre_norm || !normalizer_info(normalizer).post_norm_only,
-                 "{}: pre_norm must be off with normalizer = {}, which scales the sum of post-norm", family,
-                 normalizer);
+  const auto require_post_norm = [&](const std::string& key, const std::string& name) {
+    FOLDGRAD_CHECK(!pre_norm || !normalizer_info(name).post_norm_only,
+                   "{}: pre_norm must be off with {} = {}, which scales the sum of post-norm", family, key, name);
+  };
+  require_post_norm("normalizer", normalizer);
+  for (const auto& [site, name] : normalizer_at) require_post_norm(site, name);
 }
 
 bool BlockConfig::standardizes(BlockMatrix matrix) const {

@@ -48,7 +48,7 @@ TEST(GptSetup, ClippingAndWeightDecayKnowWhatIsProjectionAndWhatIsPosition) {
   };
   GptConfig config = tiny_gpt();
   EXPECT_EQ(names(Gpt(config, 1).output_parameters()), std::vector<std::string>{"wte.weight"});
-  for (const std::int64_t context : {6, 1}) {  // a table of one row is a vector anyhow
+  for (const std::int64_t context : {6, 1}) {
     config.context = context;
     Gpt model(config, 1);
     const std::vector<std::string> vectors = names(model.vectors());
@@ -122,6 +122,10 @@ TEST(GptSetup, RefusesWhatCannotBe) {
             "gpt: positions must be one of learned, sinusoidal, got \"rotary\"");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer = "deepnorm"; }),
             "gpt: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
+  EXPECT_EQ(error([](GptConfig& c) {
+              c.normalizer_at = {{"h.0.ln_1", "deepnorm"}};
+            }),
+            "gpt: pre_norm must be off with h.0.ln_1 = deepnorm, which scales the sum of post-norm");
   EXPECT_EQ(error([](GptConfig& c) {
               c.normalizer_at = {{"h.0.ln_3", "none"}};
             }),
