@@ -176,4 +176,4 @@ class ChannelNorm(nn.Module):
 
 def no_fast_path(module, arguments):
     """Does nothing, as a hook. At inference nn.TransformerEncoderLayer computes LayerNorm from the weight and bias of
-    norm1, whatever norm1 is, unless it finds a hook."""
+    norm1, whatever norm1 is, unless it finds a hook, which it looks for since PyTorch 2.5."""

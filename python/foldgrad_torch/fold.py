@@ -82,7 +82,7 @@ def known_edges(root: nn.Module) -> Iterator[tuple[str, list[str] | str]]:
             yield prefix + "norm2", why or [prefix + "linear1"]
         elif type(module).forward is nn.Sequential.forward:
             norm = None
-            for key, part in module.named_children():
+            for key, part in module._modules.items():  # named_children() has a module that comes again only once
                 if norm and not isinstance(part, TRANSPARENT):
                     yield norm, [prefix + key]
                     norm = None

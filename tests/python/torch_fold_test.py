@@ -125,13 +125,14 @@ def refusals():
     old_style.register_parameter("weight_g", nn.Parameter(torch.ones(1)))
     del old_style._parameters["weight"]
     old_style.weight = torch.ones(8, 8)
-    broken = UN(8)
+    broken, again = UN(8), nn.ReLU()
     post, own = nn.TransformerEncoderLayer(8, 2, 16), Encoder(8, 2, 16, norm_first=True)
     for layer in (post, own):
         replace_norms(layer)
     parts = {
         "good": (nn.Sequential(UN(8), nn.Linear(8, 8)), {}),
         "activation": (nn.Sequential(UN(8), nn.ReLU()), {"0": "activation.1 is a ReLU, not a linear layer"}),
+        "again": (nn.Sequential(again, UN(8), again, nn.Linear(8, 8)), {"1": "again.2 is a ReLU, not a linear layer"}),
         "last": (nn.Sequential(nn.Linear(8, 8), UN(8)), {"1": "it is the last of an nn.Sequential"}),
         "zeros": (nn.Sequential(UN(8, dim=1), nn.Conv2d(8, 8, 3, padding=1)), {"0": "zeros.1 pads with zeros"}),
         "same": (nn.Sequential(UN(8, dim=1), nn.Conv2d(8, 8, 3, padding="same")), {"0": "same.1 pads with zeros"}),
