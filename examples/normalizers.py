@@ -131,13 +131,13 @@ class Length(nn.Module):
 class DeepNorm(nn.LayerNorm):
     """LN of residual_factor x + branch, which residual_sum() adds up."""
 
-    def __init__(self, width, eps, decoder, model):
+    def __init__(self, width, eps, encoder_layers, decoder_layers, stack):
         super().__init__(width, eps)
-        if "layers" in model:  # an encoder alone
-            self.residual_factor = (2 * model["layers"]) ** 0.25
-            return
-        N, M = model["encoder_layers"], model["decoder_layers"]
-        self.residual_factor = (3 * M) ** 0.25 if decoder else 0.81 * (N ** 4 * M) ** (1 / 16)
+        N, M, in_decoder = encoder_layers, decoder_layers, stack == "decoder"
+        if not (N and M):  # one stack alone
+            self.residual_factor = (2 * (M if in_decoder else N)) ** 0.25
+        else:
+            self.residual_factor = (3 * M) ** 0.25 if in_decoder else 0.81 * (N ** 4 * M) ** (1 / 16)
 
 
 def residual_sum(x, norm, branch, pre_norm, residual=nn.Identity()):
@@ -157,9 +157,14 @@ def make_residual(config, sublayer):
 def make_norm(config, site, channels=None):
     """Makes the normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says; of so many
     channels, or of the model's width."""
-    width, norm = channels or config["model"]["width"], config["norm"]
-    name = norm.get("at", {}).get(site, norm["name"])
-    o = norm.get("options", {}) if name == norm["name"] else {}
+    model, norm = config["model"], config["norm"]
+    width, at = channels or model["width"], norm.get("at", {})
+    if site in at:  # with the defaults of its options
+        name, o = at[site], {"encoder_layers": 6, "decoder_layers": 6}
+    else:
+        name, o = norm["name"], {"encoder_layers": model.get("encoder_layers", model.get("layers")),
+                                 "decoder_layers": model.get("decoder_layers", 0),
+                                 "stack": site.split(".")[0], **norm.get("options", {})}
     eps = o.get("eps", {"fixnorm": 1e-12, "rmsnorm": 1e-6}.get(name, 1e-5))
     phi = ("phi",) if o.get("mode") == "reference" else ("run_var",)
     bn = ("run_var", "run_mean")
@@ -170,7 +175,7 @@ def make_norm(config, site, channels=None):
         "pn_star": lambda: Offline(width, eps, phi),
         "pn": lambda: PowerNorm(width, eps, phi, o.get("groups", 1)),
         "ln": lambda: nn.LayerNorm(width, eps),
-        "deepnorm": lambda: DeepNorm(width, eps, site.startswith("decoder"), config["model"]),
+        "deepnorm": lambda: DeepNorm(width, eps, o["encoder_layers"], o["decoder_layers"], o.get("stack")),
         "rmsnorm": lambda: RMSNorm(width, eps, o.get("eps_place") == "outside", o.get("partial", 1.0),
                                    o.get("bias", False)),
         "scalenorm": lambda: Length(eps, None),

@@ -88,7 +88,8 @@ def normalized(images, m, dtype):
     """Returns bytes as the model reads them; floating pixels are normalized already."""
     if images.dtype != torch.uint8:
         return images.to(dtype)
-    mean, std = (torch.tensor(m[key], dtype=dtype) for key in ("image_mean", "image_std"))
+    mean = torch.tensor(m.get("image_mean", [0] * 3), dtype=dtype)
+    std = torch.tensor(m.get("image_std", [1] * 3), dtype=dtype)
     return (images.to(dtype) / 255 - mean) / std
 
 

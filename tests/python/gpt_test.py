@@ -82,4 +82,5 @@ class Gpts(Models):
 
 
 if __name__ == "__main__":
-    check_all(Gpts, "pytorch_gpt.py", "decoder-only Transformers", CONFIG, load_model, [*SOME, "deepnorm"], KINDS, MORE)
+    check_all(Gpts, "pytorch_gpt.py", "decoder-only Transformers", CONFIG, load_model,
+              [*SOME, "deepnorm", "deepnorm encoder_layers=40"], KINDS, MORE)

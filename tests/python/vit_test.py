@@ -1,6 +1,11 @@
 """PyTorch and onnxruntime give the logits of foldgrad for vision Transformers that it has trained, and for folded
 ones."""
+import json
+import os
+import shutil
+
 from family_models import NORMALIZERS, TRAINING, ImageModels, check_all
+from model_files import model_directory
 from pytorch_vit import load_model
 
 CONFIG = """
@@ -20,6 +25,22 @@ MORE = [("un warmup=1 window=3", ["weight_standardization=true", "standardizatio
         ("ln eps=1e-4", ["weight_standardization=true"]),
         ("un warmup=1 window=5", ["pooling=sequence"])]
 
+
+def by_hand(models):
+    """Checks a config.json without what has a default, in which one site names its normalizer, which is the others'."""
+    model = shutil.copytree(model_directory(models.path("ln")), models.path("edited"),
+                            ignore=shutil.ignore_patterns("manifest.json"))
+    path = os.path.join(model, "config.json")
+    with open(path) as file:
+        config = json.load(file)
+    del config["model"]["image_mean"], config["model"]["image_std"]
+    config["norm"] |= {"options": {"eps": 0.1}, "at": {"blocks.0.norm1": "ln"}}
+    with open(path, "w") as file:
+        json.dump(config, file)
+    models.compare("a config.json of few words", model)
+
+
 if __name__ == "__main__":
     check_all(ImageModels, "pytorch_vit.py", "vision Transformers", CONFIG, load_model, NORMALIZERS, KINDS, MORE,
-              absent={"instancenorm"})  # which needs all tokens of an image: there are no nodes for it
+              absent={"instancenorm"},  # which needs all tokens of an image: there are no nodes for it
+              also=by_hand)
