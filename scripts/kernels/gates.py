@@ -4,6 +4,7 @@ import subprocess
 from dataclasses import dataclass
 
 KINDS = ("registers", "must", "mustnot")
+ARCHITECTURE = "sm_90a"
 
 
 @dataclass
@@ -45,6 +46,7 @@ def _demangled(names):
 
 def _bodies(ptx):
     """Returns {mangled name: the instructions of that kernel}."""
+    ptx = re.sub(r"^\s*\.(file|loc)\b.*$", "", ptx, flags=re.M)  # names of sources, with -lineinfo
     parts = re.split(r"^(?:\.(?:visible|weak|extern) )*\.(entry|func)\b", ptx, flags=re.M)
     bodies = {}
     for kind, text in zip(parts[1::2], parts[2::2]):
@@ -54,9 +56,9 @@ def _bodies(ptx):
 
 
 def kernels_of(source, ptxas, ptx):
-    """Returns the kernels of a file, from what `ptxas -v` printed and the PTX."""
+    """Returns the kernels of a file, from what `ptxas -v` printed, for other architectures too, and the PTX."""
     bodies, kernels = _bodies(ptx), []
-    entries = re.split(r"Compiling entry function '([\w$]+)'", ptxas)
+    entries = re.split(rf"Compiling entry function '([\w$]+)' for '{ARCHITECTURE}'", ptxas)
     readable = _demangled(entries[1::2])
     for mangled, text in zip(entries[1::2], entries[2::2]):
         stack, stores, loads = map(int, re.search(
