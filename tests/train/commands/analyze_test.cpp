@@ -91,6 +91,12 @@ class Analyze : public TinyRun {
     }
     EXPECT_EQ(skips["sites"].size(), 7u);
     EXPECT_GT(all, 0);
+    const std::string table = run("analyze skips @run").out;
+    std::istringstream last(table.substr(table.rfind("all ") + 4));
+    std::int64_t totals[3] = {};
+    last >> totals[0] >> totals[1] >> totals[2];
+    EXPECT_EQ(totals[2], all);
+    EXPECT_LT(totals[0], all);
   }
 
   void expect_cka() {

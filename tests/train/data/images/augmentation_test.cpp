@@ -249,6 +249,15 @@ TEST(Pillow, RND_1_RND_2_RND_3_RND_4_RND_5_DoesTheSame) {
   EXPECT_EQ(compared, 30);
 }
 
+// Half of the pixels have the lightest gray, which Pillow's step leaves out: (4 - 2) 255 / 255 = 2.
+TEST(Pillow, RND_2_EqualizesWithoutTheLastLevel) {
+  Bytes pixels(4 * 255 * 3, 10);
+  std::fill(pixels.begin() + 2 * 255 * 3, pixels.end(), 200);
+  apply(PictureOp::equalize, 0, {4, 255, {0, 0, 0}, pixels.data()});
+  EXPECT_EQ(pixels.front(), (2 / 2) / 2);
+  EXPECT_EQ(pixels.back(), (2 / 2 + 2 * 255) / 2);
+}
+
 // Pillow rounds between rows and columns, and we do not.
 TEST(Pillow, PIC_1_ScalesTheSame) {
   for (const std::int64_t size : {1, 7, 32, 41, 50}) {

@@ -83,6 +83,7 @@ TEST(Numbers, OrdinalsDecimalsAndDatesSpelledByHand) {
       {{1900, 1, 1}, "am ersten Januar neunzehnhundert", "on the first of January nineteen hundred"},
       {{2000, 2, 29}, "am neunundzwanzigsten Februar zweitausend", "on the twenty-ninth of February two thousand"},
       {{2009, 7, 8}, "am achten Juli zweitausendneun", "on the eighth of July two thousand and nine"},
+      {{2010, 7, 8}, "am achten Juli zweitausendzehn", "on the eighth of July twenty ten"},
       {{2025, 5, 21},
        "am einundzwanzigsten Mai zweitausendfünfundzwanzig",
        "on the twenty-first of May twenty twenty-five"},
