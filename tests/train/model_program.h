@@ -26,7 +26,7 @@ class ModelProgram : public ProgramFiles {
   }
 
   // Saves the model as a checkpoint of @run.
-  void save_step(std::int64_t step, bool best = false, bool with_vocabulary = false) const {
+  void save_step(std::int64_t step, std::int64_t best = -1, bool with_vocabulary = false) const {
     CheckpointContents c;
     c.step = step, c.model = model_->values(), c.norm_state = model_->state();
     std::filesystem::create_directories(files_ / "run");

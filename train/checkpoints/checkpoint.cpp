@@ -115,6 +115,15 @@ void put_in_place(const std::string& part, const std::string& path) {
   throw FileError(path, "cannot be replaced by " + part, errno);
 }
 
+// Also mends what a roll-back or a kill left.
+void point_to_best(const std::string& checkpoints, std::int64_t step) {
+  const std::string pointer = checkpoints + "/BEST", name = step_name(step);
+  if (step < 0 || !file_exists(checkpoints + "/" + name))
+    remove_tree(pointer);
+  else if (read_pointer(pointer) != name)
+    write_file_atomically(pointer, name + "\n");
+}
+
 // Renames before it removes: a checkpoint that is half removed must not be found under its name.
 void remove_old(const std::string& checkpoints, std::int64_t newest, std::int64_t keep) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
@@ -192,7 +201,7 @@ void save_checkpoint(const std::string& checkpoints, const CheckpointContents& c
   }
   sync_directory(checkpoints);
   write_file_atomically(checkpoints + "/LATEST", name + "\n");
-  if (options.best) write_file_atomically(checkpoints + "/BEST", name + "\n");
+  point_to_best(checkpoints, options.best);
   remove_tree(part);  // the old checkpoint, exchanged for the new one
   remove_old(checkpoints, contents.step, options.keep);
 }

@@ -40,8 +40,9 @@ struct CheckpointContents {
 };
 
 struct SaveOptions {
-  std::int64_t keep = 5;  // newest checkpoints to keep, up to this step; the one that BEST names is kept besides
-  bool best = false;      // BEST names it too
+  std::int64_t keep = 5;  // newest checkpoints to keep, up to this step; the best is kept besides
+  // The step that BEST names, where its checkpoint is there; else there is no BEST.
+  std::int64_t best = -1;
   // Writes into the checkpoint's directory what else belongs to it. Each checkpoint has files of its own: what damages
   // one leaves the others whole.
   std::function<void(const std::string& directory)> companions = {};

@@ -106,6 +106,8 @@ void write_model_config(const std::string& directory, const Model& model) {
 
 void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary) {
   if (file_exists(directory + kConfig)) throw FileError(directory, "there is a model already");
+  if (file_exists(directory + "/config.toml") || file_exists(directory + "/checkpoints"))
+    throw FileError(directory, "is a run, which has its own models; name another directory");
   if (const auto bad = non_finite_tensors(model); !bad.empty())
     throw NonFiniteError(fmt::format("{}: is not written, for the model would have {}", directory, bad[0]));
   make_directories(directory);
@@ -113,7 +115,9 @@ void write_model_directory(const std::string& directory, const Model& model, con
   write_safetensors(directory + kNormState, model.state());
   if (!vocabulary.empty() && file_exists(vocabulary)) {
     std::error_code error;
-    std::filesystem::copy(vocabulary, directory + "/vocabulary", std::filesystem::copy_options::recursive, error);
+    using std::filesystem::copy_options;  // what a full disk has left is written again
+    std::filesystem::copy(vocabulary, directory + "/vocabulary",
+                          copy_options::recursive | copy_options::overwrite_existing, error);
     if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());
   }
   write_model_config(directory, model);

@@ -12,7 +12,9 @@ namespace {
 // Returns the newest `last` checkpoints of a run, the oldest of them first.
 std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t last) {
   const std::string checkpoints = run + "/checkpoints";
-  const std::vector<std::int64_t> steps = checkpoint_files::steps_in(checkpoints);
+  std::vector<std::int64_t> steps = checkpoint_files::steps_in(checkpoints);
+  const std::int64_t latest = checkpoint_files::step_of(checkpoint_files::read_pointer(checkpoints + "/LATEST"));
+  if (latest >= 0) std::erase_if(steps, [&](std::int64_t step) { return step > latest; });  // from before a roll-back
   if (std::int64_t(steps.size()) < last)
     throw CheckpointError(fmt::format("{}: there must be {} checkpoints, got {} (output.keep decides how many stay)",
                                       checkpoints, last, steps.size()));

@@ -1,4 +1,6 @@
 // foldgrad fold: a model without the normalizers that could be folded away, and the proof.
+#include <filesystem>
+
 #include "engine/files/atomic_file.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"
@@ -36,7 +38,12 @@ Answer run_fold(const FoldCommand& o) {
   write_model_directory(o.out, *folded.model, directory + "/vocabulary");
   for (const auto& [key, path] : {std::pair("model", directory), {"folded", o.out}})
     proof[key] = {{"path", path}, {"sha256", model_digests(path)}};
-  write_file_atomically(o.out + "/certificate.json", proof.dump(2) + "\n");
+  try {
+    write_file_atomically(o.out + "/certificate.json", proof.dump(2) + "\n");
+  } catch (const FileError&) {
+    std::filesystem::remove(o.out + "/config.json");  // so that it is no model, and can be written again
+    throw;
+  }
   return {fmt::format("{}{}: folded model and certificate.json\n", summary(proof), o.out), proof};
 }
 

@@ -191,7 +191,7 @@ void TrainingRun::save() try {
   logger_->sync();
   save_checkpoint(run_.checkpoints(), contents,
                   {.keep = config_.output.keep,
-                   .best = selection_.best().step == n && !task().validates_on_test(),
+                   .best = selection_.best().step > 0 && !task().validates_on_test() ? selection_.best().step : -1,
                    .companions = [&](const std::string& directory) {
                      write_model_config(directory, task().model());
                      task().write_companions(directory);

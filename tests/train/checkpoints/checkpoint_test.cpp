@@ -45,10 +45,23 @@ TEST_F(Checkpoint, ComesBackBitForBit) {
 
 TEST_F(Checkpoint, KeepsTheLastOnesAndTheBest) {
   for (std::int64_t step = 1; step <= 5; ++step)
-    save_checkpoint(files_.path(), contents_of_step(step), {.keep = 2, .best = step == 2});
+    save_checkpoint(files_.path(), contents_of_step(step), {.keep = 2, .best = step < 2 ? -1 : 2});
   EXPECT_EQ(names_in(files_.path()),
             (std::vector<std::string>{"BEST", "LATEST", "step-00000002", "step-00000004", "step-00000005"}));
   EXPECT_EQ(bytes("BEST"), "step-00000002\n");
+}
+
+// The run was taken back to step 10, the best until then, and BEST names a later one of before, or nothing.
+TEST_F(Checkpoint, NamesTheBestAgainAfterARollBack) {
+  for (std::int64_t step : {10, 20}) save_checkpoint(files_.path(), contents_of_step(step), {.best = step});
+  save_checkpoint(files_.path(), contents_of_step(15), {.keep = 1, .best = 10});
+  EXPECT_EQ(bytes("BEST"), "step-00000010\n");
+  EXPECT_EQ(load_checkpoint(files_ / "step-00000010").step, 10);
+  write("BEST", "nonsense");
+  save_checkpoint(files_.path(), contents_of_step(16), {.keep = 1, .best = 10});
+  EXPECT_EQ(bytes("BEST"), "step-00000010\n");
+  save_checkpoint(files_.path(), contents_of_step(17), {.keep = 1, .best = 11});
+  EXPECT_EQ(names_in(files_.path()), (std::vector<std::string>{"LATEST", "step-00000017", "step-00000020"}));
 }
 
 TEST_F(Checkpoint, ReplacesOneOfTheSameStep) {

@@ -116,18 +116,18 @@ using namespace testing;
 
 void arm(long at, int error) { fault = {at, error, 0, true}; }
 
-const SaveOptions kOptions{.keep = 2, .best = true};
+SaveOptions options_of(std::int64_t step) { return {.keep = 2, .best = step}; }
 
 // Saves two checkpoints, to be there before the save that is tested.
 void prepare(const TemporaryDirectory& directory) {
-  for (std::int64_t step : {1, 2}) save_checkpoint(directory.path(), contents_of_step(step), kOptions);
+  for (std::int64_t step : {1, 2}) save_checkpoint(directory.path(), contents_of_step(step), options_of(step));
 }
 
 long operations_of_save(std::int64_t step) {
   const TemporaryDirectory directory;
   prepare(directory);
   arm(-1, 0);
-  save_checkpoint(directory.path(), contents_of_step(step), kOptions);
+  save_checkpoint(directory.path(), contents_of_step(step), options_of(step));
   fault.on = false;
   return fault.count;
 }
@@ -142,7 +142,7 @@ void check_newest(const TemporaryDirectory& directory, std::int64_t step, long a
 }
 
 void check_next_save(const TemporaryDirectory& directory, std::int64_t step, long at) {
-  save_checkpoint(directory.path(), contents_of_step(step), kOptions);
+  save_checkpoint(directory.path(), contents_of_step(step), options_of(step));
   EXPECT_EQ(load_newest_checkpoint(directory.path()).contents.step, step) << "operation " << at;
   EXPECT_EQ(directory.entries(), 4) << "operation " << at;  // LATEST, BEST, two checkpoints
 }
@@ -159,7 +159,7 @@ TEST_P(CheckpointFaults, AKillAnywhereLeavesAWholeNewestOne) {
     const pid_t child = fork();
     if (child == 0) {
       arm(at, -1);
-      save_checkpoint(directory.path(), contents_of_step(step), kOptions);
+      save_checkpoint(directory.path(), contents_of_step(step), options_of(step));
       _exit(0);
     }
     int status = 0;
@@ -180,7 +180,7 @@ TEST_P(CheckpointFaults, AFullOrBrokenDiskLeavesTheOldOne) {
     const int error = at % 2 == 0 ? ENOSPC : EIO;
     arm(at, error);
     try {
-      save_checkpoint(directory.path(), contents_of_step(step), kOptions);
+      save_checkpoint(directory.path(), contents_of_step(step), options_of(step));
     } catch (const FileError& e) {
       EXPECT_EQ(e.error(), error) << e.what();
       ++reported;
@@ -196,7 +196,7 @@ TEST(CheckpointFaults, AStepIsSavedAgainWhereNamesCannotBeSwapped) {
   const TemporaryDirectory directory;
   prepare(directory);
   can_exchange = false;
-  save_checkpoint(directory.path(), contents_of_step(2), kOptions);
+  save_checkpoint(directory.path(), contents_of_step(2), options_of(2));
   can_exchange = true;
   check_newest(directory, 2, -1);
   EXPECT_EQ(directory.entries(), 4);

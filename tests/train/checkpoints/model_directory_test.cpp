@@ -112,8 +112,8 @@ TEST_F(ModelDirectory, IsFoundInARun) {
   save_checkpoint(checkpoints, contents(1), {.companions = companions});
   save_checkpoint(checkpoints, contents(2), {.companions = companions});
   EXPECT_EQ(find_model_directory(run), checkpoints + "/step-00000002");
-  save_checkpoint(checkpoints, contents(3), {.best = true, .companions = companions});
-  save_checkpoint(checkpoints, contents(4), {.companions = companions});
+  save_checkpoint(checkpoints, contents(3), {.best = 3, .companions = companions});
+  save_checkpoint(checkpoints, contents(4), {.best = 3, .companions = companions});
   const std::string best = checkpoints + "/step-00000003";
   EXPECT_EQ(find_model_directory(run), best);
   EXPECT_EQ(find_model_directory(checkpoints), best);

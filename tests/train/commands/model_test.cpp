@@ -104,7 +104,7 @@ TEST_F(InspectCommand, ShowsLayers) {
 }
 
 TEST_F(InspectCommand, ShowsARunAndAFile) {
-  for (const std::int64_t step : {3, 5}) save_step(step, /*best=*/step == 3);
+  for (const std::int64_t step : {3, 5}) save_step(step, /*best=*/3);
   const json all = parsed("inspect --json @run");
   EXPECT_EQ(all["step"], 3);
   EXPECT_EQ(all["vocabulary"], json());

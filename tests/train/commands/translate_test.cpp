@@ -104,7 +104,7 @@ TEST_F(EvalCommand, ScoresAreThoseOfTheHypotheses) {
 
 TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
   write("run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
-  save_step(0, /*best=*/false, /*with_vocabulary=*/true);
+  save_step(0, /*best=*/-1, /*with_vocabulary=*/true);
   write("text/in.de", kSource);
   write("text/in.en", translated(kSource));
   write("text/other.de", "ein\n");
