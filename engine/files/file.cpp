@@ -69,7 +69,8 @@ std::vector<std::filesystem::path> paths_in(const std::string& directory, bool o
   std::error_code error;
   for (std::filesystem::directory_iterator it(directory, error), end; it != end; it.increment(error))
     paths.push_back(it->path());
-  if (error && !optional) throw FileError(directory, "cannot be read", error.value());
+  const bool absent = error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+  if (error && !(optional && absent)) throw FileError(directory, "cannot be read", error.value());
   std::sort(paths.begin(), paths.end());
   return paths;
 }

@@ -46,7 +46,8 @@ std::string read_file(const std::string& path);
 // Returns true if there is something of this name; false also where that cannot be found out.
 bool file_exists(const std::string& path);
 
-// Returns the paths in a directory, sorted. Throws FileError where it cannot be read, unless that is `optional`.
+// Returns the paths in a directory, sorted. Throws FileError where it cannot be read, but for an `optional` one that is
+// not there.
 std::vector<std::filesystem::path> paths_in(const std::string& directory, bool optional = false);
 
 }  // namespace foldgrad

@@ -25,9 +25,11 @@ void complete(TrainOptions& o) {
     if (o.config.empty() && !fs::is_directory(o.resume, ignored)) {
       o.config = std::exchange(o.resume, "latest");
     } else {
-      const fs::path path = fs::path(o.resume + "/").lexically_normal().parent_path();
+      const auto or_here = [](const fs::path& path) { return path.empty() ? fs::path(".") : path; };
+      fs::path path = or_here(fs::path(o.resume + "/").lexically_normal().parent_path());
+      if (path.filename() == "checkpoints") path = or_here(path.parent_path());
       const bool checkpoint = path.parent_path().filename() == "checkpoints";
-      if (o.out.empty()) o.out = checkpoint ? path.parent_path().parent_path() : path;
+      if (o.out.empty()) o.out = checkpoint ? or_here(path.parent_path().parent_path()) : path;
       if (!checkpoint && fs::equivalent(path, o.out, ignored)) o.resume = "latest";
     }
   }

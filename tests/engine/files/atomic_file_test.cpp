@@ -165,6 +165,13 @@ TEST_F(AtomicFileTest, ATargetThatBecameADirectoryMeanwhile) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
+// Links that lead to each other stand for a directory that is there but cannot be listed.
+TEST_F(AtomicFileTest, OnlyAnAbsentDirectoryMayBeOptional) {
+  EXPECT_TRUE(paths_in(directory / "absent", /*optional=*/true).empty());
+  ASSERT_EQ(symlink("loop", (directory / "loop").c_str()), 0);
+  EXPECT_THROW(paths_in(directory / "loop", /*optional=*/true), FileError);
+}
+
 TEST_F(AtomicFileTest, ReadsAnywhereAndReportsWhatIsMissing) {
   write_bytes(path, "0123456789");
   const InputFile file(path);
