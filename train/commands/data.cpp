@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "engine/contains.h"
 #include "engine/files/atomic_file.h"
 #include "train/commands/command.h"
 #include "train/data/fetch.h"
@@ -116,6 +117,27 @@ Answer run_verify(const DataOptions& o) {
   return {fmt::format("{}: {} pairs of files are sound\n", o.directory, names.size())};
 }
 
+// Returns {name in `from`: name in `to`} of the pairs to write, in their order. Throws FileError where one would be
+// written over another, or over one that is yet to be read.
+std::vector<std::pair<std::string, std::string>> new_names(const std::string& from, const std::string& to,
+                                                           const std::map<std::string, std::string>& renamed,
+                                                           const DataOptions& o) {
+  std::error_code ignored;
+  const bool in_place = fs::equivalent(from, to, ignored);
+  const std::vector<std::string> there = pair_names(from, o);
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const std::string& old : o.only.empty() ? there : o.only) {
+    const auto found = renamed.find(old);
+    const std::string name = found != renamed.end() ? found->second : old == "val" ? "valid" : old;
+    for (const auto& [other, taken] : all)
+      if (taken == name) throw FileError(from, fmt::format("{} and {} would both become {}", other, old, name));
+    if (in_place && name != old && contains(there, name))
+      throw FileError(from, fmt::format("{} would be written over {}; prepare into another directory", old, name));
+    all.emplace_back(old, name);
+  }
+  return all;
+}
+
 // Writes the pairs of `from`, with line ends "\n", and their digests to `to`. `renamed`: old names to new; val becomes
 // valid in any case. Throws FileError.
 Answer prepare(const std::string& from, const std::string& to, const std::map<std::string, std::string>& renamed,
@@ -126,10 +148,9 @@ Answer prepare(const std::string& from, const std::string& to, const std::map<st
     write_file_atomically(to + "/" + name, content);
     digests += fmt::format("{}  {}\n", sha256(content), name);
   };
+  const auto pairs = new_names(from, to, renamed, o);
   make_directories(to);
-  for (const std::string& old : o.only.empty() ? pair_names(from, o) : o.only) {
-    const auto found = renamed.find(old);
-    const std::string name = found != renamed.end() ? found->second : old == "val" ? "valid" : old;
+  for (const auto& [old, name] : pairs) {
     ParallelText text = read_parallel_text(from, old, o.source, o.target);
     for (std::vector<std::string>* lines : {&text.source, &text.target}) {
       if (o.lowercase)
@@ -149,9 +170,13 @@ Answer run_prepare(const DataOptions& o) {
   std::map<std::string, std::string> renamed;
   for (const std::string& pair : o.renamed) {
     const std::size_t equal = pair.find('=');
-    if (equal == std::string::npos) throw std::invalid_argument("--rename must be OLD=NEW, got " + pair);
-    renamed[pair.substr(0, equal)] = pair.substr(equal + 1);
+    const std::string name = equal == pair.npos ? "" : pair.substr(equal + 1);
+    if (name.empty() || contains(name, '/')) throw std::invalid_argument("--rename must be OLD=NEW, got " + pair);
+    renamed[pair.substr(0, equal)] = name;
   }
+  const std::vector<std::string> there = pair_names(o.directory, o);
+  for (const auto& [old, name] : renamed)
+    if (!contains(there, old)) throw FileError(o.directory, fmt::format("--rename: there is no pair {}", old));
   return prepare(o.directory, o.to, renamed, o);
 }
 

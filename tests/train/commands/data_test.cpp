@@ -46,6 +46,18 @@ TEST_F(DataCommand, PreparesAndVerifies) {
                    sha256("a house\nthe horse\n\n"));
 }
 
+TEST_F(DataCommand, PreparesNoTextOverAnother) {
+  expect_error("data prepare @ @made --rename train=valid", 3, "@: train and val would both become valid");
+  expect_error("data prepare @ @made --rename nope=x", 3, "@: --rename: there is no pair nope");
+  for (const char* name : {"", "../x"})
+    expect_error(std::string("data prepare @ @made --rename train=") + name, 2,
+                 std::string("--rename must be OLD=NEW, got train=") + name);
+  EXPECT_FALSE(exists("made"));
+  expect_error("data prepare @ @ --rename train=val --rename val=train", 3,
+               "@: train would be written over val; prepare into another directory");
+  EXPECT_EQ(bytes("train.de"), kText);
+}
+
 TEST_F(DataCommand, VerifyNamesAllThatIsWrong) {
   write_bytes(files_ / "train.en", "a\n");
   write_bytes(files_ / "val.de", "a\n\xff\n");
