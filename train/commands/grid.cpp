@@ -202,7 +202,7 @@ class GridTraining {
     if (r.status == kExitInterrupted) return false;
     const bool has_ended = r.status == kExitOk || r.status == kExitDiverged;
     if (!has_ended)
-      say("warning: {}: ended with {}; see what it says: {}\n", runs_[i].path, r.status, fmt::join(commands_[i], " "));
+      say("warning: {}: ended with {}; see what it says: {}\n", runs_[i].path, r.status, command_line(commands_[i]));
     const std::lock_guard lock(mutex_);
     runs_[i].outcome = has_ended ? outcome_of(runs_[i].path) : fmt::format("exit code {}", r.status);
     try {

@@ -72,6 +72,9 @@ std::vector<std::int64_t> seeds_in(const toml::table& all) {
     for (const toml::node& seed : *node->as_array())
       if (seed.is_integer()) seeds.push_back(seed.as_integer()->get());
   if (seeds.empty() || seeds.size() != node->as_array()->size()) refuse(*node, "seeds must be a list of integers");
+  for (auto seed = seeds.begin(); seed != seeds.end(); ++seed)
+    if (*seed < 0 || std::count(seeds.begin(), seed, *seed) > 0)
+      refuse(*node, fmt::format("seeds must be at least 0 and all different, got {}", fmt::join(seeds, ", ")));
   return seeds;
 }
 
@@ -114,6 +117,11 @@ void check(const Grid& grid, const std::string& path) {
     if (!first)
       throw ConfigError(fmt::format("{}: the cells \"{}\" and \"{}\" would have one folder, {}", path, other->second,
                                     cell.name, cell.folder));
+    if (cell.folder.find_first_not_of('.') == cell.folder.npos)
+      throw ConfigError(fmt::format("{}: the cell \"{}\" must have a name that can be a folder's", path, cell.name));
+    for (const std::string& setting : cell.settings)
+      if (setting.starts_with("train.seed="))
+        throw ConfigError(fmt::format("{}: train.seed must not be set: seeds has the seeds", path));
     if (cell.config.empty())
       throw ConfigError(fmt::format("{}: a grid must have config, the file that all cells begin with", path));
     (void)read_config(cell.config, cell.settings);

@@ -36,12 +36,6 @@ std::string quoted_for_shell(const std::string& argument) {
   return text + "'";
 }
 
-std::string command_line(const std::vector<std::string>& arguments) {
-  std::string line;
-  for (const std::string& argument : arguments) line += (line.empty() ? "" : " ") + quoted_for_shell(argument);
-  return line + "\n";
-}
-
 // Removes the files that AtomicFile had not renamed yet.
 void remove_unfinished(const std::string& directory) {
   std::error_code ignored;
@@ -52,6 +46,12 @@ void remove_unfinished(const std::string& directory) {
 std::string this_process() { return fmt::format("process {} on {}", getpid(), host_name()); }
 
 }  // namespace
+
+std::string command_line(const std::vector<std::string>& arguments) {
+  std::string line;
+  for (const std::string& argument : arguments) line += (line.empty() ? "" : " ") + quoted_for_shell(argument);
+  return line;
+}
 
 std::string RunDirectory::sample(std::int64_t step) const {
   return samples() + "/" + checkpoint_files::step_name(step) + ".txt";
@@ -71,7 +71,7 @@ void RunDirectory::begin(const std::string& config_text, const std::vector<std::
   sync_directory(path_);
   for (const std::string& directory : {path_, samples(), statistics(), checkpoints()}) remove_unfinished(directory);
   const std::string before = file_exists(command()) ? read_file(command()) : "";
-  write_file_atomically(command(), before + command_line(arguments));
+  write_file_atomically(command(), before + command_line(arguments) + "\n");
   write_file_atomically(this->environment(),
                         environment.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   write_file_atomically(config(), config_text);

@@ -45,6 +45,9 @@ class RunDirectory {
   std::string path_;
 };
 
+// Returns the command as a shell reads it.
+std::string command_line(const std::vector<std::string>& arguments);
+
 // The lock of the one process that writes to a run.
 class RunLock {
  public:
