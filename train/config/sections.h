@@ -56,7 +56,7 @@ void visit_keys(KeysOf<DataConfig> auto& d, const auto& v) {
   data(d.max_length, "max_length", "tokens", "Longest sentence of a training pair; 0: no limit", at_least(0));
   data(d.max_ratio, "max_ratio", "", "Largest ratio of a training pair's lengths; 0: no limit", at_least(0));
   train(d.max_tokens, "max_tokens", "tokens", "Largest batch, padding included", at_least(1));
-  validate(d.beam, "beam", "hypotheses", "Width of the beam", at_least(1));
+  validate(d.beam, "beam", "hypotheses", "Width of the beam", within(1, 1000));
   validate(d.length_penalty, "length_penalty", "", "Exponent of the length penalty", at_least(0));
   validate(d.max_length_a, "max_length_a", "",
            "a in the longest translation, floor(a * source tokens + b); the source counts its end, "

@@ -170,6 +170,12 @@ std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std
                                         : read_data(config, data_directory, Vocabulary::load(earlier + "/vocabulary"));
   std::unique_ptr<Model> model = new_model(
       {.source_vocabulary = data.vocabulary.source_size(), .target_vocabulary = data.vocabulary.target_size()});
+  for (const Normalizer* norm : model->normalizers())
+    if (norm->mixes_tokens())
+      throw ConfigError(
+          fmt::format("norm.name: {} has statistics over all tokens of a sentence, which translation, token "
+                      "by token, does not know; groupnorm with axes = \"token\" has none",
+                      norm->info().name));
   return std::make_unique<Translation>(std::move(model), std::move(data), config);
 }
 

@@ -82,6 +82,10 @@ TEST_F(TrainCommand, Errors) {
                 ": has no absent.de; data.directory = \"\" lies below --data-dir, $FOLDGRAD_DATA or "
                 "~/.cache/foldgrad");
   EXPECT_EQ(refused("run", "--device tpu").substr(0, 2), "2 ");
+  EXPECT_EQ(
+      refused("run", "--set norm.name=instancenorm"),
+      "2 error: norm.name: instancenorm has statistics over all tokens of a sentence, which translation, token by "
+      "token, does not know; groupnorm with axes = \"token\" has none");
   EXPECT_FALSE(exists("run"));
   ASSERT_EQ(train("run", "--set train.steps=1").exit_code, 0);
   EXPECT_EQ(refused("run", ""), "3 error: " + run + ": there is a run already; continue it with --resume");
