@@ -121,7 +121,8 @@ void Tape::contribute(int id, const Tensor& grad) {
 std::pair<Tensor, GradMode> Tape::place_of(Slot& slot) {
   Tensor& grad = slot.grad();
   // A parameter may have the memory of an earlier value's.
-  const bool fits = grad.defined() && grad.shape() == slot.shape && grad.device() == slot.device;
+  const bool fits =
+      grad.defined() && grad.shape() == slot.shape && grad.dtype() == slot.grad_dtype() && grad.device() == slot.device;
   const GradMode mode = fits && slot.has_grad() ? GradMode::add : GradMode::set;
   if (!fits) grad = Tensor::empty(slot.shape, slot.grad_dtype(), slot.device);
   if (slot.parameter) slot.parameter->has_grad = true;

@@ -40,7 +40,8 @@ struct Parameter {
   void zero_grad() { has_grad = false; }
 };
 
-// Does target += source, or target = source, of the same shape and device, rounded once to target's floating dtype.
+// Does target += source, or target = source, of the same shape and device. Source is rounded to target's floating
+// dtype, and so is the sum.
 void accumulate(const Tensor& target, const Tensor& source, GradMode mode = GradMode::add);
 
 // A value together with its place on a tape. Cheap to copy.

@@ -78,6 +78,14 @@ TEST(Tape, ParametersKeepTheirGradientUntilTheyAreTold) {
   }
 }
 
+TEST(Tape, AGradientOfAnotherTypeIsReplaced) {
+  Parameter p{.name = "x", .value = scalars({2}), .grad = Tensor::zeros({1}, DType::f32)};  // the value was f32
+  Tape tape;
+  tape.backward(product(tape.parameter(p), tape.variable(scalars({5}))), scalars({1}));
+  EXPECT_EQ(p.grad.dtype(), DType::f64);
+  EXPECT_EQ(p.grad.item(), 5);
+}
+
 // y = p in bf16, whose gradient is 1 + 2^-12 whatever dy is: bf16 has no such number.
 struct ConstantGradientNode {
   bool exact;
