@@ -120,7 +120,8 @@ struct GeluTanh {  // [ACT-6]
     // Here s counts where it is small, since what it is multiplied by is large there: not fast_tanh_cdf.
     const V square = x * x, two_sqrt = V(1.5957691216057308);  // 2 sqrt(2 / pi)
     const V s = fast_sigmoid(x * std::fma(square, V(0.071354816272600248), two_sqrt));
-    return std::fma(s * (V(1) - s), x * std::fma(square, V(0.21406444881780074), two_sqrt), s);
+    const V ds = s * (V(1) - s);  // 0 far out, where what it is multiplied by may be infinite
+    return ds == V(0) ? s : std::fma(ds, x * std::fma(square, V(0.21406444881780074), two_sqrt), s);
   }
   template <class Graph>
   static std::string onnx(Graph& g, const std::string& x) {

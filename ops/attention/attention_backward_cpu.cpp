@@ -97,9 +97,13 @@ class HeadBackward {
     if (p_.dk)
       small_gemm(SmallGemm<V>{room_.dk, room_.ds, q.data, row_, 1, kBlock, q.row, nk, s_.width, nq, !first,
                               causal(Causal::first_terms), diagonal});  // [ATT-6]
-    if (p_.dq)
+    // Without the keys that do not count: 0 times one that is not finite would be NaN.
+    const std::int64_t counted = std::min(nk, at_.keys - j0);
+    if (p_.dq && counted > 0)
       small_gemm(SmallGemm<V>{room_.dq + i0 * row_, room_.ds, k_rows_.data, row_, kBlock, 1, k_rows_.row, nq, s_.width,
-                              nk, j0 > 0, causal(Causal::terms), diagonal});  // [ATT-6]
+                              counted, j0 > 0, causal(Causal::terms), diagonal});  // [ATT-6]
+    else if (j0 == 0)
+      std::fill_n(room_.dq + i0 * row_, nq * row_, V(0));
   }
 
   [[gnu::always_inline]] void fetch_rows(std::int64_t r) const {

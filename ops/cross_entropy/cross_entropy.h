@@ -36,11 +36,11 @@ struct CrossEntropyOptions {
 
 // Throws std::invalid_argument for targets that do not fit the logits, for a label_smoothing outside [0, 1) or one of
 // fewer than two classes, and on the CPU for a target outside [0, V). On CUDA, where looking would make the host wait,
-// such a target makes the loss NaN.
+// such a target makes the loss NaN, if its share is not 0.
 Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropyOptions& options = {});
 
 // Takes two targets per row, which counts unless its first one is ignored. On the CPU lambda must be in [0, 1] where
-// rows count.
+// rows count. Backward throws std::invalid_argument where lambda wants a gradient, which is not defined here.
 Var cross_entropy(const Var& logits, const Var& targets, const Var& second_targets, const Var& lambda,
                   const CrossEntropyOptions& options = {});
 

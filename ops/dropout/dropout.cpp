@@ -1,5 +1,7 @@
 #include "ops/dropout/dropout.h"
 
+#include <algorithm>
+
 #include "engine/cpu/column_sums.h"
 #include "engine/cpu/elementwise.h"
 #include "engine/graph/description.h"
@@ -34,7 +36,8 @@ struct DropoutNode {
 template <class V>
 SampleFactors<V> sample_factors(const Tensor& m, const Tensor& x) {
   if (!m.defined()) return {nullptr, x.size()};
-  return {m.data<V>(), m.size() ? x.size() / m.size() : 0};
+  return {m.data<V>(),
+          std::max<std::int64_t>(1, m.size() ? x.size() / m.size() : 0)};  // a divisor, also of no elements
 }
 
 struct BiasDropoutResidualNode {

@@ -30,9 +30,9 @@ struct DytNode {
       using Value = compute_t<T>;
       const std::int64_t C = gamma.size();
       const Tensor terms = Tensor::empty({2, C}, dtype_of<Value>, x.device());
+      const auto wanted = [&](int operand) { return (operand < 4 || shift.defined()) && grads.wanted(operand); };
       const auto place = [&](int row, int operand) {
-        const bool wanted = (operand < 4 || shift.defined()) && grads.wanted(operand);
-        return ParameterGradOut<T>{.data = wanted ? terms.data<Value>() + row * C : nullptr};
+        return ParameterGradOut<T>{.data = wanted(operand) ? terms.data<Value>() + row * C : nullptr};
       };
       with_function(shift.defined(), [&](auto f) {
         const DytBackward<T, decltype(f)> p{.dx = grads.out<T>(0),
@@ -49,7 +49,7 @@ struct DytNode {
         FOLDGRAD_RUN(x.device(), elements_and_column_sums, p);
       });
       for (const auto& [operand, sums] : {std::pair{1, place(0, 1)}, {4, place(1, 4)}}) {
-        if (!sums) continue;
+        if (!wanted(operand)) continue;
         const Total<T> total{.out = grads.exact_out<T>(operand), .values = sums.data, .columns = C};
         FOLDGRAD_RUN(x.device(), row_op, total);
       }

@@ -7,7 +7,7 @@ namespace foldgrad {
 namespace {
 
 constexpr std::int64_t kLargestKernel = 15;    // 15 x 15 places fit u8
-constexpr std::int64_t kMostPixels = 1 << 30;  // per image: places with padding fit int
+constexpr std::int64_t kMostPixels = 1 << 29;  // per image: places with padding fit int
 
 struct MaxPool2dNode {
   Tensor from;

@@ -159,7 +159,7 @@ Var group_rms(const Var& x, std::int64_t groups, double eps) {
   const std::int64_t C = x.shape()[-1];
   FOLDGRAD_CHECK(groups >= 1 && C % groups == 0, "group_rms: groups must divide {} channels, got {}", C, groups);
   const Var one = x.tape().constant(Tensor::full({C / groups}, 1, x.dtype(), x.device()));
-  const Var grouped = reshape(x, {x.value().size() / (C / groups), C / groups});
+  const Var grouped = reshape(x, {x.shape().without(-1).elements() * groups, C / groups});
   return reshape(rms_norm(grouped, one, eps), x.shape().sizes());  // [PN-4]
 }
 

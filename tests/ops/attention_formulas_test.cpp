@@ -162,6 +162,29 @@ TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
 }
 
 // Doubling the length doubles the memory. A matrix of scores would make it four times.
+TEST(Attention, ATT_6_SurplusKeysMayHoldAnything) {
+  for (const Device device : devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      const auto gradients = [&](double surplus) {
+        Tape tape;
+        std::vector<Var> qkv;
+        for (unsigned operand : {0, 1, 2}) {
+          const Tensor x = randn({3, 32}, operand);
+          if (operand == 1) x.slice(2, 3).copy_from(Tensor::full({1, 32}, surplus, DType::f64));
+          qkv.push_back(tape.variable(x.to(dtype).to(device)));
+        }
+        const Var y =
+            attention(qkv[0], qkv[1], qkv[2], with(1), Segments({3}).to(device), Segments({2}, {3}).to(device));
+        tape.backward(y, y.value());
+        std::vector<double> all = y.value().to(DType::f64).values<double>();
+        for (const Var& x : qkv)
+          for (const double g : tape.grad(x).to(DType::f64).values<double>()) all.push_back(g);
+        return all;
+      };
+      EXPECT_EQ(gradients(NAN), gradients(0)) << name(device) << ", " << name(dtype);
+    }
+}
+
 TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
   const auto peak = [](Device device, std::int64_t T) {
     const Tensor x = Tensor::zeros({T, 4}, DType::f32, device);

@@ -54,8 +54,8 @@ const RegisterOp kFused({
     .name = "bias_dropout_residual",
     .cases = {fused_case(3, 2, 0.5), fused_case(1, 1, 0.3), fused_case(2, 33, 0.1), fused_case(40, 3, 0.5),
               fused_case(3, 5, 0), fused_case(2, 257, 0.3), fused_case(70, 75, 0.1), fused_case(3, 300, 0),
-              path_case({4, 2, 3}, 0.5), path_case({5, 7}, 0), path_case({4, 0}, 0.5), path_case({0, 3}, 0.5),
-              path_case({6, 3, 41}, 0.1)},
+              path_case({4, 2, 3}, 0.5), path_case({5, 7}, 0), path_case({4, 0}, 0.5), path_case({4, 0}, 0),
+              path_case({0, 3}, 0.5), path_case({6, 3, 41}, 0.1)},
     .errors =
         {fused_error("bias_dropout_residual: bias must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, "
                      "got f32 [4] on cpu",

@@ -21,7 +21,7 @@ OpCase derf_case(std::int64_t rows, std::int64_t columns) {
 // The gradients of alpha and shift sum up to 21,000 terms.
 const RegisterOp kDyt({
     .name = "dyt",
-    .cases = {dyt_case(3, 2), dyt_case(1, 1), dyt_case(2, 33), dyt_case(40, 3), dyt_case(70, 300)},
+    .cases = {dyt_case(3, 2), dyt_case(1, 1), dyt_case(2, 33), dyt_case(40, 3), dyt_case(70, 300), dyt_case(2, 0)},
     .errors = {{"dyt: alpha must be f32 [1] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [8] on cpu",
                 [](Tape& t) { dyt(zeros(t, 2, 8), zeros(t, 8), zeros(t, 8), zeros(t, 8)); }}},
     .f32_roundoffs = 1000,
@@ -29,7 +29,8 @@ const RegisterOp kDyt({
 });
 const RegisterOp kDerf({
     .name = "derf",
-    .cases = {derf_case(3, 2), derf_case(1, 1), derf_case(2, 33), derf_case(40, 3), derf_case(70, 300)},
+    .cases = {derf_case(3, 2), derf_case(1, 1), derf_case(2, 33), derf_case(40, 3), derf_case(70, 300),
+              derf_case(2, 0)},
     .errors = {{"derf: shift must be f32 [1] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [8] on cpu",
                 [](Tape& t) { derf(zeros(t, 2, 8), zeros(t, 1), zeros(t, 8), zeros(t, 8), zeros(t, 8)); }},
                {"derf: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [1] on cpu",

@@ -247,6 +247,7 @@ TEST(PowerNormModel, HistoriesOnCuda) {
 const RegisterOp kGroupRms({
     .name = "group_rms",
     .cases = {{.label = "2 groups", .operands = {randn({3, 6}, 1)}, .f = [](auto& v) { return group_rms(v[0], 2); }},
+              {.label = "no channels", .operands = {randn({3, 0}, 1)}, .f = [](auto& v) { return group_rms(v[0], 2); }},
               {.label = "a vector", .operands = {randn({6}, 1)}, .f = [](auto& v) { return group_rms(v[0], 2); }},
               {.label = "one channel per group",
                .operands = {randn({2, 3}, 2)},
