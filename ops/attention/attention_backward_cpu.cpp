@@ -97,9 +97,10 @@ class HeadBackward {
     if (p_.dk)
       small_gemm(SmallGemm<V>{room_.dk, room_.ds, q.data, row_, 1, kBlock, q.row, nk, s_.width, nq, !first,
                               causal(Causal::first_terms), diagonal});  // [ATT-6]
-    // Without the keys that do not count: 0 times one that is not finite would be NaN.
+    if (!p_.dq) return;
+    // Keys that do not count are left out: 0 times one that is not finite would be NaN.
     const std::int64_t counted = std::min(nk, at_.keys - j0);
-    if (p_.dq && counted > 0)
+    if (counted > 0)
       small_gemm(SmallGemm<V>{room_.dq + i0 * row_, room_.ds, k_rows_.data, row_, kBlock, 1, k_rows_.row, nq, s_.width,
                               counted, j0 > 0, causal(Causal::terms), diagonal});  // [ATT-6]
     else if (j0 == 0)

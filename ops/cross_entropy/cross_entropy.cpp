@@ -30,7 +30,8 @@ struct CrossEntropyNode {
   const char* name() const { return "cross_entropy"; }
 
   void backward(NodeGrads& grads) {
-    FOLDGRAD_CHECK(!targets.lambda.defined() || !grads.wanted(3), "cross_entropy: lambda must be a constant");
+    FOLDGRAD_CHECK(!targets.lambda.defined() || !grads.wanted(3),
+                   "cross_entropy: lambda must be a constant, got one that wants a gradient");
     dispatch_floating(name(), logits.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const std::int64_t V = logits.shape()[-1];

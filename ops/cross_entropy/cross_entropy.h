@@ -40,7 +40,7 @@ struct CrossEntropyOptions {
 Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropyOptions& options = {});
 
 // Takes two targets per row, which counts unless its first one is ignored. On the CPU lambda must be in [0, 1] where
-// rows count. Backward throws std::invalid_argument where lambda wants a gradient, which is not defined here.
+// rows count. Backward throws std::invalid_argument if lambda wants a gradient.
 Var cross_entropy(const Var& logits, const Var& targets, const Var& second_targets, const Var& lambda,
                   const CrossEntropyOptions& options = {});
 

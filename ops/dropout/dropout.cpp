@@ -36,8 +36,8 @@ struct DropoutNode {
 template <class V>
 SampleFactors<V> sample_factors(const Tensor& m, const Tensor& x) {
   if (!m.defined()) return {nullptr, x.size()};
-  return {m.data<V>(),
-          std::max<std::int64_t>(1, m.size() ? x.size() / m.size() : 0)};  // a divisor, also of no elements
+  const std::int64_t each = m.size() ? x.size() / m.size() : 0;
+  return {m.data<V>(), std::max<std::int64_t>(each, 1)};  // it divides even where there are no elements
 }
 
 struct BiasDropoutResidualNode {

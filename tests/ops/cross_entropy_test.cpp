@@ -258,6 +258,17 @@ TEST(CrossEntropy, CE_5_CE_6_AWholeShareIsOneTarget) {
     }
 }
 
+TEST(CrossEntropy, LambdaHasNoGradient) {
+  for (const bool of_logits : {false, true}) {
+    Tape tape;
+    const Tensor z = randn({1, 3}, 1).to(DType::f32);
+    const Var loss = cross_entropy(of_logits ? tape.variable(z) : tape.constant(z), tape.constant(ids({0})),
+                                   tape.constant(ids({1})), tape.variable(shares({0.5})));
+    EXPECT_EQ(message<std::invalid_argument>([&] { tape.backward(loss); }),
+              "cross_entropy: lambda must be a constant, got one that wants a gradient");
+  }
+}
+
 // Losses and gradients are linear in the target distribution.
 RC_GTEST_PROP(CrossEntropy, CE_5_CE_6_MixTwoLosses, ()) {
   const auto V = *rc::gen::inRange<std::int64_t>(2, 80);

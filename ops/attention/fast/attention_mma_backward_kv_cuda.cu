@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   const int first_seen = !kShort && s.causal ? j0 - (at.key_rows - at.queries) : 0;
   const int first_tile = first_seen > 0 ? first_seen / kQueries : 0;
 
-  // Keys that do not count are zeros, since 0 times one that is not finite would be NaN in dq.
+  // Keys that do not count are read as zeros: 0 times one that is not finite would be NaN in dq.
   k.load(p.k + at.k() + j0 * s.k_row, s.k_row, least(at.keys - j0, rows), rows);
   v.load(p.v + at.k() + j0 * s.k_row, s.k_row, least(at.key_rows - j0, rows), rows);
   stages.load(first_tile, q, dy);
