@@ -64,6 +64,20 @@ class KernelGates(unittest.TestCase):
         self.assertEqual(self.broken_by("registers 255 .\nmustnot (div|rem)\\.[su]64 ."),
                          ["remainder_kernel has rem.s64, which line 2 forbids"])
 
+    def test_what_the_kit_has_compiled(self):
+        source = "book/ladder/naive.cu"
+        kept = self.folder / "CMakeFiles/ladder.dir" / (source + ".o")
+        kept.parent.mkdir(parents=True)
+        subprocess.run([SOURCES / "scripts/kernels/keep_ptx", NVCC, "-std=c++17", "-I", SOURCES, "-DFOLDGRAD_HAVE_CUDA",
+                        *[f"--generate-code=arch=compute_{n},code=[sm_{n}]" for n in ("80", "90a")],
+                        "-c", SOURCES / source, "-o", kept], check=True)
+        gates = [sys.executable, SOURCES / "scripts/kernel_gates", "--show", SOURCES / source]
+        compiled = subprocess.run(gates, capture_output=True, text=True, check=True).stdout
+        read = subprocess.run([*gates, "--compiled", self.folder], capture_output=True, text=True, check=True,
+                              env={**os.environ, "CUDACXX": "false"}).stdout
+        self.assertIn("naive_kernel", read)
+        self.assertEqual(read, compiled)
+
     def test_what_does_not_compile(self):
         status, _, error = self.run_gates("registers 255 .\n", "__global__ int no_kernel() {}\n")
         self.assertEqual(status, 2)
