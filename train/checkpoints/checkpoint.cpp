@@ -115,7 +115,7 @@ void put_in_place(const std::string& part, const std::string& path) {
   throw FileError(path, "cannot be replaced by " + part, errno);
 }
 
-// Also mends what a roll-back or a kill left.
+// Makes BEST name this step, also where a roll-back or a kill left another.
 void point_to_best(const std::string& checkpoints, std::int64_t step) {
   const std::string pointer = checkpoints + "/BEST", name = step_name(step);
   if (step < 0 || !file_exists(checkpoints + "/" + name))

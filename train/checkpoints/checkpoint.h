@@ -41,7 +41,7 @@ struct CheckpointContents {
 
 struct SaveOptions {
   std::int64_t keep = 5;  // newest checkpoints to keep, up to this step; the best is kept besides
-  // The step that BEST names, where its checkpoint is there; else there is no BEST.
+  // The step that BEST names if its checkpoint exists; without one, BEST is removed.
   std::int64_t best = -1;
   // Writes into the checkpoint's directory what else belongs to it. Each checkpoint has files of its own: what damages
   // one leaves the others whole.

@@ -115,7 +115,7 @@ void write_model_directory(const std::string& directory, const Model& model, con
   write_safetensors(directory + kNormState, model.state());
   if (!vocabulary.empty() && file_exists(vocabulary)) {
     std::error_code error;
-    using std::filesystem::copy_options;  // what a full disk has left is written again
+    using std::filesystem::copy_options;  // overwriting what an attempt on a full disk left
     std::filesystem::copy(vocabulary, directory + "/vocabulary",
                           copy_options::recursive | copy_options::overwrite_existing, error);
     if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());

@@ -41,7 +41,7 @@ Answer run_fold(const FoldCommand& o) {
   try {
     write_file_atomically(o.out + "/certificate.json", proof.dump(2) + "\n");
   } catch (const FileError&) {
-    std::filesystem::remove(o.out + "/config.json");  // so that it is no model, and can be written again
+    std::filesystem::remove(o.out + "/config.json");  // it is no model then, and fold can be called again
     throw;
   }
   return {fmt::format("{}{}: folded model and certificate.json\n", summary(proof), o.out), proof};

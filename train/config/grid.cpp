@@ -118,10 +118,11 @@ void check(const Grid& grid, const std::string& path) {
       throw ConfigError(fmt::format("{}: the cells \"{}\" and \"{}\" would have one folder, {}", path, other->second,
                                     cell.name, cell.folder));
     if (cell.folder.find_first_not_of('.') == cell.folder.npos)
-      throw ConfigError(fmt::format("{}: the cell \"{}\" must have a name that can be a folder's", path, cell.name));
+      throw ConfigError(
+          fmt::format("{}: the cell \"{}\" needs another name: it cannot be a folder's", path, cell.name));
     for (const std::string& setting : cell.settings)
       if (setting.starts_with("train.seed="))
-        throw ConfigError(fmt::format("{}: train.seed must not be set: seeds has the seeds", path));
+        throw ConfigError(fmt::format("{}: train.seed must not be set: list them in seeds", path));
     if (cell.config.empty())
       throw ConfigError(fmt::format("{}: a grid must have config, the file that all cells begin with", path));
     (void)read_config(cell.config, cell.settings);

@@ -173,8 +173,8 @@ std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std
   for (const Normalizer* norm : model->normalizers())
     if (norm->mixes_tokens())
       throw ConfigError(
-          fmt::format("norm.name: {} has statistics over all tokens of a sentence, which translation, token "
-                      "by token, does not know; groupnorm with axes = \"token\" has none",
+          fmt::format("norm.name: {} needs all tokens of a sentence at once, but a translation is made token by token; "
+                      "groupnorm can do with norm.groupnorm.axes = \"token\"",
                       norm->info().name));
   return std::make_unique<Translation>(std::move(model), std::move(data), config);
 }

@@ -134,8 +134,8 @@ TEST_F(GridRuns, SayWhatIsWrong) {
   for (const char* seeds : {"1, 1", "-1"})
     EXPECT_EQ(refusal(fmt::format("seeds = [{}]\n", seeds)),
               fmt::format("@grid.toml:2: seeds must be at least 0 and all different, got {}", seeds));
-  EXPECT_EQ(refusal("[lists]\ntrain.seed = [1, 2]\n"), "@grid.toml: train.seed must not be set: seeds has the seeds");
-  EXPECT_EQ(refusal("[cells.\"..\"]\n"), "@grid.toml: the cell \"..\" must have a name that can be a folder's");
+  EXPECT_EQ(refusal("[lists]\ntrain.seed = [1, 2]\n"), "@grid.toml: train.seed must not be set: list them in seeds");
+  EXPECT_EQ(refusal("[cells.\"..\"]\n"), "@grid.toml: the cell \"..\" needs another name: it cannot be a folder's");
   EXPECT_EQ(refusal("set = 1\n"), "@grid.toml:2: set must be a table");
   EXPECT_EQ(refusal("[lists]\ntrain.lr = 1\n"), "@grid.toml:3: train.lr must be a list");
   EXPECT_EQ(refusal("[cells.\"a b\"]\n[cells.\"a-b\"]\n"),

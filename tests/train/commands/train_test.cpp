@@ -84,8 +84,8 @@ TEST_F(TrainCommand, Errors) {
   EXPECT_EQ(refused("run", "--device tpu").substr(0, 2), "2 ");
   EXPECT_EQ(
       refused("run", "--set norm.name=instancenorm"),
-      "2 error: norm.name: instancenorm has statistics over all tokens of a sentence, which translation, token by "
-      "token, does not know; groupnorm with axes = \"token\" has none");
+      "2 error: norm.name: instancenorm needs all tokens of a sentence at once, but a translation is made token by "
+      "token; groupnorm can do with norm.groupnorm.axes = \"token\"");
   EXPECT_FALSE(exists("run"));
   ASSERT_EQ(train("run", "--set train.steps=1").exit_code, 0);
   EXPECT_EQ(refused("run", ""), "3 error: " + run + ": there is a run already; continue it with --resume");
@@ -98,6 +98,11 @@ TEST_F(TrainCommand, Errors) {
   EXPECT_EQ(refused("run", "--resume " + files_.path()),
             "4 error: " + files_.path() + ": must be a directory in " + run + "/checkpoints");
   EXPECT_EQ(train("run", "--resume --allow-config-change --set train.lr=2e-2").exit_code, 0);
+  for (const auto& [folder, named] : {std::pair(run, "."), {run, "checkpoints"}, {files_.path(), "run/checkpoints"}}) {
+    const ProgramResult resumed =
+        run_after("cd '" + folder + "' && CUDA_VISIBLE_DEVICES= ", std::string("train --resume ") + named);
+    EXPECT_EQ(resumed.exit_code, 0) << folder << ", " << named << ": " << resumed.err;
+  }
 }
 
 }  // namespace

@@ -249,7 +249,7 @@ TEST(Pillow, RND_1_RND_2_RND_3_RND_4_RND_5_DoesTheSame) {
   EXPECT_EQ(compared, 30);
 }
 
-// Half of the pixels have the lightest gray, which Pillow's step leaves out: (4 - 2) 255 / 255 = 2.
+// Half of the pixels have the lightest gray, which the step of [RND-2] leaves out: (4 - 2) 255 / 255 = 2.
 TEST(Pillow, RND_2_EqualizesWithoutTheLastLevel) {
   Bytes pixels(4 * 255 * 3, 10);
   std::fill(pixels.begin() + 2 * 255 * 3, pixels.end(), 200);
