@@ -101,8 +101,8 @@ if(FOLDGRAD_SANITIZE)
   foldgrad_feature("Sanitizers" ON "${FOLDGRAD_SANITIZE}" "")
 endif()
 
-# Precompiled headers, and eight sources compiled as one, save time when everything is built. They are an option because
-# ccache then shares no object between build directories, and a change in one source compiles eight.
+# Precompiled headers, and 8 or 24 sources compiled as one, save time when everything is built. They are an option
+# because ccache then shares no object between build directories, and a change in one source compiles all of these.
 set(launcher "")
 if(FOLDGRAD_PRECOMPILE)
   set(launcher env CCACHE_SLOPPINESS=pch_defines,time_macros)  # else ccache refuses what uses such headers

@@ -220,6 +220,17 @@ endforeach()
 target_precompile_headers(foldgrad_records PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
 target_precompile_headers(foldgrad_commands REUSE_FROM foldgrad_records)
 
+# Names in these libraries' files do not clash, so that few cores may compile more of them as one; many cores would all
+# wait for the last ones.
+cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+if(cores LESS 8)
+  foreach(library ops ops_kernels models records commands)
+    if(TARGET foldgrad_${library})
+      set_target_properties(foldgrad_${library} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
+    endif()
+  endforeach()
+endif()
+
 # The program. Its version header is written with every build, since the commit changes without cmake.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
 string(JOIN " " flags ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}} ${cxx_flags})

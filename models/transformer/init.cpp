@@ -8,7 +8,7 @@ namespace foldgrad {
 namespace {
 
 // One stack's initial values.
-struct Initializer {
+struct StackInitializer {
   const TransformerConfig& config;
   std::uint64_t seed;
   double tfixup_factor;  // f
@@ -76,8 +76,8 @@ void initialize(Transformer& model, std::uint64_t seed) {
   embedding(model.source_table(), N);
   if (!config.one_input_table()) embedding(model.target_table(), M);
   if (config.own_output_table()) fill(model.output_table(), 1);
-  Initializer{config, seed, 0.67 * std::pow(N, -0.25)}.stack(model.encoder_layers());
-  Initializer{config, seed, std::pow(9 * M, -0.25)}.stack(model.decoder_layers());
+  StackInitializer{config, seed, 0.67 * std::pow(N, -0.25)}.stack(model.encoder_layers());
+  StackInitializer{config, seed, std::pow(9 * M, -0.25)}.stack(model.decoder_layers());
 }
 
 }  // namespace foldgrad

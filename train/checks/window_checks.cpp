@@ -29,11 +29,11 @@ double geometric_mean(const Entries& a) {
 }
 
 // The windows of a site as they are stored. An entry of iteration t is in slot t mod M.
-struct Windows {
+struct WindowStatistics {
   std::int64_t M, C, iterations;
   Entries values;  // [M, C]
 
-  explicit Windows(const Normalizer& norm)
+  explicit WindowStatistics(const Normalizer& norm)
       : M(norm.state().at("win_sq").shape()[0]),
         C(norm.channels()),
         iterations(item(norm, "iters")),
@@ -49,7 +49,7 @@ struct Windows {
 };
 
 // Returns the lower bound of run_var, see check_windows().
-double least_running(const Normalizer& norm, const Windows& windows, std::int64_t c) {
+double least_running(const Normalizer& norm, const WindowStatistics& windows, std::int64_t c) {
   const Entries window = windows.of(c);
   const double alpha = norm.options().number("alpha"), least = *std::ranges::min_element(window);
   if (!norm.info().outlier_test || item(norm, "skips") > 0) return std::min(alpha, 1 - alpha) * least;
@@ -116,7 +116,7 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
   std::string first;
   for (const Normalizer* norm : sites) {
     if (!has(*norm, "win_sq")) continue;
-    const Windows windows(*norm);
+    const WindowStatistics windows(*norm);
     if (!windows.full()) continue;
     const Entries running = numbers(*norm, "run_var");
     for (std::int64_t c = 0; c < windows.C; ++c) {
@@ -142,7 +142,7 @@ OwnedNormalizers outlier_tests(Model& model, const std::string& granularity) {
   OwnedNormalizers tests;
   for (const Normalizer* norm : model.normalizers()) {
     if (!norm->info().outlier_test || norm->options().text("mode") != "paper" || !has(*norm, "win_sq")) continue;
-    if (!Windows(*norm).full()) continue;
+    if (!WindowStatistics(*norm).full()) continue;
     std::map<std::string, std::string> options = norm->options().all();
     options.insert_or_assign("filtration", "1");
     options.insert_or_assign("warmup", "0");
@@ -161,7 +161,7 @@ CheckResult check_replays(const OwnedNormalizers& sites) {
   std::int64_t iterations = 0, fired = 0;
   for (const auto& norm : sites) {
     const std::int64_t before = item(*norm, "skips");
-    const Windows windows(*norm);
+    const WindowStatistics windows(*norm);
     for (std::int64_t t = windows.iterations + 1; t <= windows.iterations + windows.M; ++t, ++iterations) {
       Entries q;
       for (std::int64_t c = 0; c < windows.C; ++c) q.push_back(windows.of(c)[std::size_t(windows.slot_of(t))]);
@@ -182,7 +182,7 @@ CheckResult check_outliers(const OwnedNormalizers& sites, std::uint64_t seed) {
   std::int64_t drawn = 0, outliers = 0, otherwise = 0, lemma = 0;
   for (const auto& norm : sites)
     for (int k = 0; k < kIterations; ++k) {
-      const Windows before(*norm);
+      const WindowStatistics before(*norm);
       const auto slot = std::size_t(before.slot_of(before.iterations + 1));
       const Entries running = numbers(*norm, "run_var");
       Entries q;
@@ -191,7 +191,7 @@ CheckResult check_outliers(const OwnedNormalizers& sites, std::uint64_t seed) {
         q.push_back((replaced > 0 ? replaced : 1) * std::pow(10, decades(random)));
       }
       run_iteration(*norm, q);
-      const Windows after(*norm);
+      const WindowStatistics after(*norm);
       for (std::int64_t c = 0; c < before.C; ++c) {
         const auto i = std::size_t(c);
         const Entries window = before.of(c);

@@ -12,14 +12,14 @@ namespace {
 
 constexpr int kCell = 18, kMargin = 60;  // pixels
 using Colour = std::array<double, 3>;
-constexpr Colour kColours[] = {{0, 0, 4}, {81, 18, 124}, {183, 55, 121}, {252, 137, 97}, {252, 253, 191}};
+constexpr Colour kStops[] = {{0, 0, 4}, {81, 18, 124}, {183, 55, 121}, {252, 137, 97}, {252, 253, 191}};
 
 std::string colour_of(double value) {
-  const double place = std::clamp(value, 0.0, 1.0) * (std::size(kColours) - 1);
-  const auto below = std::min(std::size_t(place), std::size(kColours) - 2);
+  const double place = std::clamp(value, 0.0, 1.0) * (std::size(kStops) - 1);
+  const auto below = std::min(std::size_t(place), std::size(kStops) - 2);
   const auto mix = [&](int i) {
     const double t = place - double(below);
-    return int(std::lround((1 - t) * kColours[below][i] + t * kColours[below + 1][i]));
+    return int(std::lround((1 - t) * kStops[below][i] + t * kStops[below + 1][i]));
   };
   return fmt::format("rgb({},{},{})", mix(0), mix(1), mix(2));
 }

@@ -19,14 +19,14 @@ std::string bytes_of(Number value) {
 }
 
 // Protobuf's wire format: a key is the field's number and its kind.
-enum Kind { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 std::string varint(std::uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) bytes += char(value | 0x80);
   return bytes + char(value);
 }
-std::string key(int field, Kind kind) { return varint(std::uint64_t(field << 3 | kind)); }
+std::string key(int field, WireType kind) { return varint(std::uint64_t(field << 3 | kind)); }
 std::string bytes_field(int field, const std::string& value) {
   return key(field, kBytes) + varint(value.size()) + value;
 }

@@ -23,7 +23,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr int kFormatVersion = 1;
+constexpr int kModelFormat = 1;
 constexpr const char* kFormatPrefix = "foldgrad ";
 
 // The functions of a configuration that the row of its family needs, an overload for each.
@@ -217,8 +217,7 @@ std::unique_ptr<Model> smallest_model(const ExperimentConfig& config) {
 }
 
 nlohmann::ordered_json model_json(const Model& model) {
-  nlohmann::ordered_json all{{"format", std::string(kFormatPrefix) + model.family()},
-                             {"format_version", kFormatVersion}};
+  nlohmann::ordered_json all{{"format", std::string(kFormatPrefix) + model.family()}, {"format_version", kModelFormat}};
   all.update(family_of(model).config_json(model));
   return all;
 }
@@ -234,8 +233,8 @@ const Family& family_of(const nlohmann::json& config) {
   }
   FOLDGRAD_CHECK(found, "\"format\" must be {}, got {}", fmt::join(formats, " or "),
                  format == config.end() ? "none" : shown(*format));
-  FOLDGRAD_CHECK(version != config.end() && *version == kFormatVersion, "\"format_version\" must be {}, got {}",
-                 kFormatVersion, version == config.end() ? "none" : shown(*version));
+  FOLDGRAD_CHECK(version != config.end() && *version == kModelFormat, "\"format_version\" must be {}, got {}",
+                 kModelFormat, version == config.end() ? "none" : shown(*version));
   const std::vector<std::string> known{"format", "format_version", "model", "norm"};
   for (const auto& [key, value] : config.items())
     FOLDGRAD_CHECK(contains(known, key), "there is no key \"{}\"{}", key, did_you_mean(key, known, "\""));

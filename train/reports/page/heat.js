@@ -9,14 +9,14 @@ const kQuantities = {
 };
 
 // viridis, of equal steps in lightness and readable by the colour-blind.
-const kColours = [
+const kStops = [
   [68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99],
   [170, 220, 50], [253, 231, 37]
 ];
 
 function heatColour(t) {
-  const at = Math.min(Math.max(t, 0), 1) * (kColours.length - 1), below = Math.min(Math.floor(at), kColours.length - 2);
-  return `rgb(${kColours[below].map((c, i) => Math.round(c + (at - below) * (kColours[below + 1][i] - c))).join(' ')})`;
+  const at = Math.min(Math.max(t, 0), 1) * (kStops.length - 1), below = Math.min(Math.floor(at), kStops.length - 2);
+  return `rgb(${kStops[below].map((c, i) => Math.round(c + (at - below) * (kStops[below + 1][i] - c))).join(' ')})`;
 }
 
 // Compares by the way of the data: the encoder first, and layer 2 before layer 10.
@@ -96,7 +96,7 @@ function heatSection() {
   const show = quantity => {
     const values = all.flatMap(run => (run[quantity] ? valuesOf(run[quantity]) : [])).filter(positive);
     const low = Math.min(...values), high = Math.max(...values), span = Math.log(high / low) || 1;
-    const colours = kColours.map((_, i) => heatColour(i / (kColours.length - 1))).join(', ');
+    const colours = kStops.map((_, i) => heatColour(i / (kStops.length - 1))).join(', ');
     scale.replaceChildren(
         significant(low), html`<i style=${`background: linear-gradient(90deg, ${colours})`}></i>`,
         `${significant(high)}, logarithmic`);
