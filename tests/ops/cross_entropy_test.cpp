@@ -187,11 +187,11 @@ TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
       double peaks[2];
       for (const bool held : {false, true}) {
         memory::release_cache(device);
-        memory::reset_peak(device);
         const std::size_t before = memory::statistics(device).current;
         Tape tape;
         const Var x = tape.variable(hidden);
         Var logits = linear(x, tape.variable(table));
+        memory::reset_peak(device);
         const Var loss = cross_entropy(logits, tape.constant(targets), {.label_smoothing = 0.1});
         if (!held) logits = Var();
         tape.backward(loss);
@@ -199,9 +199,10 @@ TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
         gradients[held] = tape.grad(x).to(DType::f64).values<double>();
       }
       EXPECT_EQ(gradients[0], gradients[1]) << name(device);
-      // One matrix in place of two; the allocator rounds up by a quarter.
-      EXPECT_LT(peaks[0], 1.5 * bytes) << name(device);
-      EXPECT_GT(peaks[1], 1.9 * bytes) << name(device);
+      // One matrix in place of two, beside what the products need for themselves: with AMX oneDNN takes two thirds of
+      // one in bf16.
+      EXPECT_GT(peaks[1] - peaks[0], 0.9 * bytes) << name(device);
+      EXPECT_LT(peaks[0], 1.9 * bytes) << name(device);
     }
 }
 
