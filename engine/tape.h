@@ -255,6 +255,12 @@ class NodeGrads {
   // Does the same for products, which can write the dtype of the gradient whatever that is.
   std::pair<Tensor, GradMode> exact_place(int k) { return place(k, slot(k).grad_dtype()); }
 
+  // Adds `grad`, which backward computes in memory of its own, to operand k's gradient after the node. It may become
+  // that gradient, so nothing else may write there later.
+  void give(int k, const Tensor& grad) {
+    if (wanted(k)) temporary_.emplace_back(node_.inputs()[k], grad);
+  }
+
   // Makes dy itself operand k's gradient, in the operand's shape: without a kernel, and for one operand without a copy.
   // Call it last, since dy's memory may then be added to.
   void pass_dy(int k);
@@ -271,8 +277,8 @@ class NodeGrads {
   const Node& node_;
   Tensor dy_;
   bool dy_taken_ = false;  // it has become the gradient of an operand
-  // Contributions that are added after the node: to operands that it has more than once, and of another dtype than the
-  // gradient.
+  // Contributions that are added after the node: given ones, those to operands that it has more than once, and those of
+  // another dtype than the gradient.
   std::vector<std::pair<int, Tensor>> temporary_;
 };
 

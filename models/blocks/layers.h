@@ -114,12 +114,18 @@ struct AttentionBlock {
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
   void list(ModelParts& parts);
 
-  std::vector<LinearLayer> qkv;  // one, whose rows are those of q, then of k, then of v; or these three
+  // One, whose rows are those of q, then of k, then of v; or these three, whose values lie together.
+  std::vector<LinearLayer> qkv;
   Sublayer sublayer;
   int heads;
 
  private:
   AttentionOptions options(bool causal, const Segments& queries, const ForwardPass& pass) const;
+  // Returns true where each layer has a product of its own: where that takes no longer, and in a recording at
+  // inference, since folding and export, which read it, know layers by their products.
+  bool products_apart(const Var& in, const ForwardPass& pass) const;
+  Var attend_apart(const Var& in, const Segments& queries, const Var& states, const Segments& keys, bool causal,
+                   const ForwardPass& pass);
 
   double dropout_;
   std::uint32_t stream_;

@@ -2,22 +2,10 @@
 
 #include "engine/check.h"
 #include "ops/cast/cast.h"
+#include "ops/linear/stacked.h"
 
 namespace foldgrad {
 namespace {
-
-Tensor stacked(const std::vector<Tensor>& parts) {
-  if (parts.size() == 1) return parts[0];
-  std::int64_t rows = 0;
-  for (const Tensor& part : parts) rows += part.shape()[0];
-  const Tensor all = Tensor::empty(parts[0].shape().with(0, rows), parts[0].dtype());
-  std::int64_t row = 0;
-  for (const Tensor& part : parts) {
-    all.slice(row, row + part.shape()[0]).copy_from(part);
-    row += part.shape()[0];
-  }
-  return all;
-}
 
 PackedLinear pack(const std::vector<LinearLayer*>& layers, const PackedLinearOptions& options) {
   std::vector<Tensor> matrices, biases;

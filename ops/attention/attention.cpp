@@ -183,4 +183,19 @@ Var attention_packed(const Var& qkvv, const AttentionOptions& options, const Seg
   return run(kOp, {{qkv, 0, 0}, {qkv, 0, 1}, {qkv, 0, 2}, rows, rows}, shape, {qkvv});
 }
 
+Var attention_packed(const Var& qv, const Var& kvv, const AttentionOptions& options, const Segments& queries,
+                     const Segments& keys) {
+  constexpr const char* kOp = "attention_packed";
+  const Tensor &q = qv.value(), &kv = kvv.value();
+  check_matrix(kOp, "q", q);
+  check_matrix(kOp, "kv", kv);
+  const std::int64_t columns = q.shape()[1];
+  check_operand(kOp, "kv", kv, {kv.shape()[0], 2 * columns}, q, "q");
+  check_segments(kOp, "q", queries, q);
+  check_segments(kOp, "kv", keys, kv);
+  AttentionShape shape = shape_of(kOp, columns, options, queries, keys);
+  shape.k_row = 2 * columns;
+  return run(kOp, {{q, 0, 0}, {kv, 1, 0}, {kv, 1, 1}, queries, keys}, shape, {qv, kvv});
+}
+
 }  // namespace foldgrad

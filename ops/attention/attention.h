@@ -46,5 +46,8 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
 
 // Returns self-attention of one projection qkv [N, 3 H D], with columns q, then k, then v; splits and copies nothing.
 Var attention_packed(const Var& qkv, const AttentionOptions& options, const Segments& rows);
+// Returns the attention of q [Nq, H D] to one projection kv [Nk, 2 H D], with columns k, then v.
+Var attention_packed(const Var& q, const Var& kv, const AttentionOptions& options, const Segments& queries,
+                     const Segments& keys);
 
 }  // namespace foldgrad

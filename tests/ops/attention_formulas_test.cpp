@@ -6,6 +6,7 @@
 
 #include "emulation/sanitizers.h"
 #include "engine/memory.h"
+#include "ops/concat/concat.h"
 #include "tests/harness/by_hand.h"
 #include "tests/ops/attention_cases.h"
 
@@ -125,6 +126,34 @@ TEST(Attention, ATT_3_ATT_6_OtherSegmentsChangeNothing) {
         for (std::size_t k : {0, 1, 2})
           EXPECT_TRUE(identical(own.grads[k], part(all[k + 1], k ? rows.keys : rows.queries)))
               << b << ", operand " << k << " on " << name(device);
+      }
+    }
+}
+
+// Keys and values packed, and queries with them: the same bits, also by tensor cores.
+TEST(Attention, PackedOperandsGiveTheSame) {
+  const Sizes s{2, 9, 9, 2, 32};
+  const Rows rows(s, Lengths::padded);
+  const std::vector<Tensor> in = random_operands(rows, s);
+  for (Device device : devices())
+    for (DType dtype : {DType::f64, DType::bf16}) {
+      const auto result_of = [&](const auto& f) {
+        const Rows there = rows.on(device);
+        const OpResult r =
+            results_of([&](auto& v) { return f(v, there); }, in, cotangent(in[0].shape()), dtype, device);
+        return std::vector{r.y, r.grads[0], r.grads[1], r.grads[2]};
+      };
+      const AttentionOptions options = with(2, /*causal=*/true, 0.3);
+      const auto want = result_of([&](auto& v, const Rows&) { return attend(v, options, rows); });
+      const auto keys_and_values = result_of([&](auto& v, const Rows& r) {
+        return attention_packed(v[0], concat({v[1], v[2]}, 1), options, r.queries, r.keys);
+      });
+      const auto all = result_of([&](auto& v, const Rows& r) {
+        return attention_packed(concat({v[0], v[1], v[2]}, 1), options, r.keys);
+      });
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_TRUE(identical(keys_and_values[i], want[i])) << i << " on " << name(device) << ", " << name(dtype);
+        EXPECT_TRUE(identical(all[i], want[i])) << i << " on " << name(device) << ", " << name(dtype);
       }
     }
 }

@@ -19,6 +19,19 @@ OpCase packed_case(const Sizes& s, const AttentionOptions& options, Lengths leng
       [=](auto& v) { return attention_packed(v[0], options, rows.to(v[0].device())); }, label_of(s, options, lengths));
 }
 
+// From one tensor of keys and values, [Nk, 2 H D].
+OpCase keys_and_values_case(const Sizes& s, const AttentionOptions& options, Lengths lengths) {
+  const Rows rows(s, lengths);
+  const std::int64_t columns = s.heads * s.width;
+  return random_case(
+      {{rows.queries.rows(), columns}, {rows.keys.rows(), 2 * columns}},
+      [=](auto& v) {
+        const Rows there = rows.on(v[0].device());
+        return attention_packed(v[0], v[1], options, there.queries, there.keys);
+      },
+      "keys and values packed, " + label_of(s, options, lengths));
+}
+
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = Lengths::padded;
 
 // Makes an error of attention within one segment, of as many rows as q and k have.
@@ -93,7 +106,10 @@ const RegisterOp kAttentionPacked({
     .name = "attention_packed",
     .cases = {packed_case({2, 3, 3, 2, 2}, with(2, true, 0.3), kPadded), packed_case({1, 1, 1, 1, 1}, with(1), kEqual),
               packed_case({3, 5, 5, 2, 2}, with(2, true), kRagged), packed_case({2, 4, 4, 1, 3}, with(1), kEqual),
-              packed_case({1, 33, 33, 2, 16}, with(2, true), kPadded)},
+              packed_case({1, 33, 33, 2, 16}, with(2, true), kPadded),
+              keys_and_values_case({2, 3, 5, 2, 2}, with(2, false, 0.3), kPadded),
+              keys_and_values_case({3, 4, 6, 2, 3}, with(2), kRagged),
+              keys_and_values_case({1, 65, 33, 2, 16}, with(2, true), kEqual)},
     .errors = {packed_error("attention_packed: qkv must have 2 axes (row, column), got f32 [1, 2, 6] on cpu", {1, 2, 6},
                             1, 2),
                packed_error("attention_packed: qkv must have 3 equal groups of columns, got 4 columns", {2, 4}, 1, 2),
@@ -101,7 +117,13 @@ const RegisterOp kAttentionPacked({
                             4, 2),
                packed_error("attention_packed: the segments must have the rows of qkv, which is f32 [2, 6] on cpu, got "
                             "1 rows on cpu",
-                            {2, 6}, 1, 1)},
+                            {2, 6}, 1, 1),
+               error_of_zeros("attention_packed: kv must be f32 [5, 8] on cpu, to go with q, which is f32 [3, 4] on "
+                              "cpu, got f32 [5, 4] on cpu",
+                              {{3, 4}, {5, 4}},
+                              [](auto& v) {
+                                return attention_packed(v[0], v[1], with(1), Segments({3}), Segments({5}));
+                              })},
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/memory.h"
 #include "ops/linear/packed_linear.h"
+#include "ops/linear/stacked.h"
 #include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
 
@@ -39,6 +41,142 @@ const RegisterOp kLinear({
     // Sums of up to 64 products.
     .f32_roundoffs = 400,
 });
+
+// Takes x, the weights, and as many biases or none.
+Var linears_of(const std::vector<Var>& v, std::size_t layers) {
+  const auto first_bias = v.begin() + 1 + std::ptrdiff_t(layers);
+  return linear_side_by_side(v[0], {v.begin() + 1, first_bias}, {first_bias, v.end()});
+}
+
+OpCase linears_case(const Shape& x, const std::vector<std::int64_t>& outs, bool bias = true) {
+  std::vector<Shape> shapes{x};
+  for (const std::int64_t out : outs) shapes.push_back({out, x[-1]});
+  for (std::size_t i = 0; i < outs.size() && bias; ++i) shapes.push_back({outs[i]});
+  return random_case(shapes, [=](auto& v) { return linears_of(v, outs.size()); });
+}
+OpError linears_error(const char* message, std::size_t layers, std::vector<Shape> shapes) {
+  return error_of_zeros(message, std::move(shapes), [=](auto& v) { return linears_of(v, layers); });
+}
+
+const RegisterOp kLinearSideBySide({
+    .name = "linear_side_by_side",
+    .cases = {linears_case({3, 2}, {4, 1}), linears_case({2, 2, 3}, {2, 2, 2}, false), linears_case({5}, {3}),
+              linears_case({0, 2}, {3, 1}), linears_case({2, 3}, {0, 2}), linears_case({40, 7}, {33, 1, 30})},
+    .errors = {linears_error("linear_side_by_side: there must be weights, and as many biases or none, got 0 and 0", 0,
+                             {{2, 3}}),
+               linears_error("linear_side_by_side: there must be weights, and as many biases or none, got 2 and 1", 2,
+                             {{2, 3}, {4, 3}, {4, 3}, {4}}),
+               linears_error("linear_side_by_side: weight must be f32 [4, 3] on cpu, to go with x, which is f32 [2, 3] "
+                             "on cpu, got f32 [4, 2] on cpu",
+                             2, {{2, 3}, {4, 3}, {4, 2}}),
+               linears_error("linear_side_by_side: bias must be f32 [2] on cpu, to go with x, which is f32 [2, 3] on "
+                             "cpu, got f32 [4] on cpu",
+                             2, {{2, 3}, {4, 3}, {2, 3}, {4}, {4}})},
+    .f32_roundoffs = 400,
+});
+
+struct Layers {
+  std::vector<Parameter> weights, biases;
+
+  Layers(const std::vector<Tensor>& weights_of, const std::vector<Tensor>& biases_of) {
+    for (const Tensor& w : weights_of) weights.push_back({"weight", w});
+    for (const Tensor& b : biases_of) biases.push_back({"bias", b});
+  }
+  // Returns y, with the gradients of random dy in the parameters.
+  Tensor run(const Tensor& x) {
+    Tape tape;
+    std::vector<Var> w, b;
+    for (Parameter& p : weights) w.push_back(tape.parameter(p));
+    for (Parameter& p : biases) b.push_back(tape.parameter(p));
+    const Var y = linear_side_by_side(tape.constant(x), w, b);
+    tape.backward(y, cotangent(y.shape()).to(x.device()));
+    return y.value();
+  }
+};
+
+// Read in place or copied, where there is a gap before the second or the third, or another order. Gradients lie
+// together afterwards, are those of a layer each, and are added to by a second pass.
+TEST(LinearSideBySide, ReadsLayersWhereverTheyLie) {
+  const std::vector<std::int64_t> outs{3, 2, 4};
+  for (Device device : devices()) {
+    const Tensor x = randn({5, 6}, 1).to(device), all = randn({20, 6}, 2).to(device), b = randn({20}, 3).to(device);
+    const auto parts = [](const Tensor& t, const std::vector<std::int64_t>& begins) {
+      return std::vector{t.slice(begins[0], begins[0] + 3), t.slice(begins[1], begins[1] + 2),
+                         t.slice(begins[2], begins[2] + 4)};
+    };
+    for (const std::vector<std::int64_t>& begins :
+         {std::vector<std::int64_t>{1, 4, 6}, {1, 5, 7}, {6, 4, 0}, {1, 4, 7}}) {
+      Layers layers(parts(all, begins), parts(b, begins));
+      EXPECT_EQ(lie_together(parts(all, begins)), begins == (std::vector<std::int64_t>{1, 4, 6}));
+      const Tensor y = layers.run(x);
+      Tensor want = Tensor::zeros({5, 9}, DType::f64);
+      std::int64_t column = 0;
+      for (std::size_t i = 0; i < 3; ++i) {
+        Tape tape;
+        Parameter w{"w", layers.weights[i].value.clone()}, bias{"b", layers.biases[i].value.clone()};
+        const Var one = linear(tape.constant(x), tape.parameter(w), tape.parameter(bias));
+        Tensor dy = Tensor::zeros(one.shape(), DType::f64);
+        for (std::int64_t r = 0; r < 5; ++r)
+          for (std::int64_t c = 0; c < outs[i]; ++c) {
+            dy.data<double>()[r * outs[i] + c] = cotangent({5, 9}).data<double>()[r * 9 + column + c];
+            want.data<double>()[r * 9 + column + c] = one.value().values<double>()[r * outs[i] + c];
+          }
+        column += outs[i];
+        tape.backward(one, dy.to(device));
+        EXPECT_TRUE(close(layers.weights[i].grad, w.grad, 1e-13));
+        EXPECT_TRUE(close(layers.biases[i].grad, bias.grad, 1e-13));
+      }
+      EXPECT_TRUE(close(y, want, 1e-13));
+      EXPECT_TRUE(lie_together({layers.weights[0].grad, layers.weights[1].grad, layers.weights[2].grad}));
+      const Tensor once = layers.weights[1].grad.clone(), bias_once = layers.biases[1].grad.clone();
+      layers.run(x);
+      for (const auto& [twice, of] : {std::pair{layers.weights[1].grad, once}, {layers.biases[1].grad, bias_once}}) {
+        Tensor sum = of.clone();
+        accumulate(sum, of);
+        EXPECT_TRUE(close(twice, sum, 1e-13));
+      }
+    }
+  }
+}
+
+TEST(LinearSideBySide, CopiesNoLayersThatLieTogether) {
+  for (Device device : devices()) {
+    const std::vector<Tensor> w = split(randn({768, 64}, 1).to(device), {256, 256, 256});
+    const Tensor x = randn({1, 64}, 2).to(device);
+    Tape tape;
+    const std::size_t before = memory::statistics(device).current;
+    const Var y =
+        linear_side_by_side(tape.constant(x), {tape.variable(w[0]), tape.variable(w[1]), tape.variable(w[2])}, {});
+    EXPECT_LT(memory::statistics(device).current - before, w[0].bytes()) << name(device);
+  }
+}
+
+// A weight that is a constant gets none, and one whose layer is there twice gets the sum of both.
+TEST(LinearSideBySide, GradientsOfSomeLayers) {
+  Parameter w{"w", randn({2, 3}, 1)};
+  const Tensor x = randn({4, 3}, 3), dy = cotangent({4, 6});
+  Tape tape;
+  const Var W = tape.parameter(w), constant = tape.constant(randn({2, 3}, 2));
+  tape.backward(linear_side_by_side(tape.constant(x), {W, constant, W}, {}), dy.clone());
+  EXPECT_FALSE(tape.grad(constant).defined());
+  Tensor both = Tensor::zeros({4, 2}, DType::f64);
+  for (int r = 0; r < 4; ++r)
+    for (int c = 0; c < 2; ++c)
+      both.data<double>()[r * 2 + c] = dy.data<double>()[r * 6 + c] + dy.data<double>()[r * 6 + 4 + c];
+  Parameter alone{"w", w.value};
+  tape.clear();
+  tape.backward(linear(tape.constant(x), tape.parameter(alone)), both);
+  EXPECT_TRUE(close(w.grad, alone.grad, 1e-13));
+}
+
+TEST(Stacked, RowsOneAfterAnother) {
+  const Tensor x = Tensor::of<float>({2, 3, 2}, {1, 2, 3, 4, 90, 90, 90, 90, 5, 6, 90, 90});
+  EXPECT_EQ(stacked({x.slice(1, 2), x}).values<float>(),
+            (std::vector<float>{90, 90, 5, 6, 90, 90, 1, 2, 3, 4, 90, 90, 90, 90, 5, 6, 90, 90}));
+  EXPECT_THROW(stacked({x, x.to(DType::f64)}), std::invalid_argument);
+  EXPECT_FALSE(lie_together({x, x}));
+  EXPECT_FALSE(lie_together({x.slice(0, 1), x.slice(1, 2).clone()}));
+}
 
 // Powers of two and small integers, so that every order of summation is exact.
 TEST(Linear, LIN_1_LIN_2_LIN_3_LIN_4_WorkedByHand) {

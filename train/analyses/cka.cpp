@@ -9,7 +9,6 @@
 #include "engine/check.h"
 #include "engine/gemm/gemm.h"
 #include "engine/graph/description.h"
-#include "ops/concat/concat.h"
 
 namespace foldgrad {
 namespace {
@@ -130,13 +129,6 @@ Tensor mean_over_tokens(const Tensor& x, const Tensor& mask) {
     row += (N == tokens ? lengths[std::size_t(b)] : T) * C;
   }
   return mean;
-}
-
-Tensor stacked(const std::vector<Tensor>& parts) {
-  Tape tape(/*recording=*/false);
-  std::vector<Var> all;
-  for (const Tensor& part : parts) all.push_back(tape.constant(part));
-  return concat(all, 0).value();
 }
 
 }  // namespace foldgrad

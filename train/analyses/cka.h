@@ -61,7 +61,4 @@ std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs,
 // the CPU. Throws std::invalid_argument for other shapes.
 Tensor mean_over_tokens(const Tensor& x, const Tensor& mask);
 
-// Returns the rows [n, ...] of all, one after the other. Throws std::invalid_argument unless they are alike but for n.
-Tensor stacked(const std::vector<Tensor>& parts);
-
 }  // namespace foldgrad

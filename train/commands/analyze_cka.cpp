@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/files/atomic_file.h"
+#include "ops/linear/stacked.h"
 #include "train/analyses/cka.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/model_checks.h"

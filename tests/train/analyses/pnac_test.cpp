@@ -181,11 +181,5 @@ TEST(LayerOutputs, MeanOverTokens) {
             "x must be [N, C] and its mask [B, T], got [2, 3, 2] and [2, 3]");
 }
 
-TEST(LayerOutputs, RowsAreStacked) {
-  const Tensor x = Tensor::of<float>({2, 3, 2}, {1, 2, 3, 4, 90, 90, 90, 90, 5, 6, 90, 90});
-  EXPECT_EQ(stacked({x.slice(1, 2), x}).values<float>(),
-            (std::vector<float>{90, 90, 5, 6, 90, 90, 1, 2, 3, 4, 90, 90, 90, 90, 5, 6, 90, 90}));
-}
-
 }  // namespace
 }  // namespace foldgrad::testing

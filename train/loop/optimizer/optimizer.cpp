@@ -1,8 +1,10 @@
 #include "train/loop/optimizer/optimizer.h"
 
 #include <cmath>
+#include <numeric>
 #include <set>
 
+#include "ops/linear/stacked.h"
 #include "train/loop/optimizer/optimizer_kernels.h"
 
 namespace foldgrad {
@@ -21,6 +23,21 @@ void with_adam(const Optimizer::Rule& rule, const auto& f) {
 }
 
 bf16* rounded_data(const Parameter& p) { return p.rounded.defined() ? p.rounded.data<bf16>() : nullptr; }
+
+// Makes the rounded values that are not there; those of parameters whose values lie together do so, too.
+void make_rounded(const std::vector<Parameter*>& parameters) {
+  for (Parameter* first : parameters) {
+    if (first->rounded.defined()) continue;
+    std::vector<Parameter*> together{first};
+    for (Parameter* p : parameters)
+      if (lie_together({together.back()->value, p->value})) together.push_back(p);
+    std::vector<std::int64_t> sizes;
+    for (const Parameter* p : together) sizes.push_back(p->value.size());
+    const std::int64_t all = std::accumulate(sizes.begin(), sizes.end(), std::int64_t(0));
+    const std::vector<Tensor> parts = split(Tensor::empty({all}, DType::bf16, first->value.device()), sizes);
+    for (std::size_t i = 0; i < parts.size(); ++i) together[i]->rounded = parts[i].reshape(together[i]->value.shape());
+  }
+}
 
 }  // namespace
 
@@ -144,13 +161,13 @@ void Optimizer::load_state(const NamedTensors& saved) {
 }
 
 void round_values(const std::vector<Parameter*>& parameters) {
-  std::vector<UpdatedTensor<float>> tensors;
-  for (Parameter* p : parameters) {
+  for (Parameter* p : parameters)
     check_operand("round_values", p->name.c_str(), p->value, p->value.shape(), DType::f32, parameters[0]->value,
                   parameters[0]->name.c_str());
-    if (!p->rounded.defined()) p->rounded = Tensor::empty(p->value.shape(), DType::bf16, p->value.device());
+  make_rounded(parameters);
+  std::vector<UpdatedTensor<float>> tensors;
+  for (const Parameter* p : parameters)
     tensors.push_back({p->value.data<float>(), nullptr, nullptr, nullptr, p->value.size(), rounded_data(*p)});
-  }
   if (!tensors.empty()) FOLDGRAD_RUN(parameters[0]->value.device(), update, tensors, RoundRule<float>{}, nullptr);
 }
 

@@ -1,0 +1,34 @@
+#include "ops/linear/stacked.h"
+
+namespace foldgrad {
+
+Tensor stacked(const std::vector<Tensor>& parts) {
+  std::vector<std::int64_t> lengths;
+  std::int64_t length = 0;
+  for (const Tensor& part : parts) length += lengths.emplace_back(part.shape()[0]);
+  const Tensor whole = Tensor::empty(parts[0].shape().with(0, length), parts[0].dtype(), parts[0].device());
+  std::vector<Tensor> places = split(whole, lengths);
+  for (std::size_t i = 0; i < parts.size(); ++i) places[i].copy_from(parts[i]);
+  return whole;
+}
+
+bool lie_together(const std::vector<Tensor>& parts) {
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const Tensor &part = parts[i], &before = parts[i - 1];
+    if (!part.shares_storage_with(before) || part.raw() != static_cast<const char*>(before.raw()) + before.bytes())
+      return false;
+  }
+  return true;
+}
+
+std::vector<Tensor> split(const Tensor& whole, const std::vector<std::int64_t>& lengths) {
+  std::vector<Tensor> parts;
+  std::int64_t begin = 0;
+  for (const std::int64_t length : lengths) {
+    parts.push_back(whole.slice(begin, begin + length));
+    begin += length;
+  }
+  return parts;
+}
+
+}  // namespace foldgrad
