@@ -15,9 +15,10 @@ struct Range {
     return (low_excluded ? v > low : v >= low) && (high_excluded ? v < high : v <= high);
   }
 };
-constexpr Range at_least(double low) { return {.low = low}; }
+// Infinity is in neither of these two.
+constexpr Range at_least(double low) { return {.low = low, .high_excluded = true}; }
 constexpr Range within(double low, double high) { return {.low = low, .high = high}; }
-constexpr Range above(double low) { return {.low = low, .low_excluded = true}; }
+constexpr Range above(double low) { return {.low = low, .low_excluded = true, .high_excluded = true}; }
 constexpr Range kFraction{.low = 0, .high = 1, .high_excluded = true};
 
 struct Option {

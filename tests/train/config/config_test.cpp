@@ -78,6 +78,8 @@ TEST(Config, NamesLineTypeAndRange) {
   EXPECT_EQ(refusal("[train]\nlr = 'high'\n"), "a.toml:2: train.lr must be a number above 0, got \"high\"");
   EXPECT_EQ(refusal("[train]\nlr = 0\n"), "a.toml:2: train.lr must be a number above 0, got 0");
   EXPECT_EQ(refusal("[train]\nlr = nan\n"), "a.toml:2: train.lr must be a number above 0, got nan");
+  EXPECT_EQ(refusal("[train]\nlr = inf\n"), "a.toml:2: train.lr must be a number above 0, got inf");
+  EXPECT_EQ(refusal("[train]\nclip = inf\n"), "a.toml:2: train.clip must be a number of at least 0, got inf");
   EXPECT_EQ(refusal("[train]\nsteps = 1.5\n"), "a.toml:2: train.steps must be an integer of at least 1, got 1.5");
   EXPECT_EQ(refusal("[model]\ndropout = 1\n"), "a.toml:2: model.dropout must be a number in [0, 1), got 1");
   EXPECT_EQ(refusal("[model]\npre_norm = 1\n"), "a.toml:2: model.pre_norm must be true or false, got 1");
