@@ -29,13 +29,14 @@ void draw(const std::string& text, const std::string& svg) {
   const std::string from = svg + ".dot", to = svg + ".part";
   write_file_atomically(from, text);
   const ChildResult dot = run_child({"dot", "-Tsvg", "-o", to, from}, /*quiet=*/false);
-  std::error_code error;
-  std::filesystem::remove(from, error);
+  std::error_code error, ignored;
+  std::filesystem::remove(from, ignored);
   if (dot.error == ENOENT)
     throw std::runtime_error(
         "--svg needs the program dot of graphviz (apt-get install graphviz); --dot FILE writes the text it takes");
   if (dot.error != 0) throw FileError(svg, "cannot be drawn, since dot cannot be started", dot.error);
   if (dot.succeeded()) std::filesystem::rename(to, svg, error);
+  std::filesystem::remove(to, ignored);  // what a failure has left
   if (!dot.succeeded() || error) throw FileError(svg, "cannot be drawn by dot");
 }
 
