@@ -51,7 +51,8 @@ void add_data_options(CLI::App& command, ModelData& data, const std::string& spl
 // `device` (train/system/launcher.h). An error ends them all.
 Answer launched(std::string& device, const std::function<Answer(Processes*)>& action);
 
-// Returns the data of add_data_options() for the model at `path`: with its directory and the configuration of its run.
+// Returns the data of add_data_options() for the model at `path`: with its directory, and what is not given as its run
+// had it, the configuration and for its splits the data root.
 ModelData located(ModelData data, const std::string& path);
 
 }  // namespace foldgrad

@@ -1,8 +1,11 @@
+#include <filesystem>
+
 #include "engine/gemm/gemm.h"
 #include "models/fold/fold.h"
 #include "models/transformer/beam_search.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
+#include "train/runs/directory.h"
 #include "train/system/device.h"
 #include "train/tasks/families.h"
 
@@ -125,7 +128,10 @@ void add_data_options(CLI::App& command, ModelData& data, const std::string& spl
 ModelData located(ModelData data, const std::string& path) {
   data.model = path;
   data.directory = find_model_directory(path);
-  if (data.config.empty()) data.config = find_run_config(path);
+  if (!data.config.empty()) return data;
+  data.config = find_run_config(path);
+  if (data.data_directory.empty() && data.source.empty() && !data.config.empty())
+    data.data_directory = RunDirectory(std::filesystem::path(data.config).parent_path()).data_root();
   return data;
 }
 

@@ -57,6 +57,18 @@ std::string RunDirectory::sample(std::int64_t step) const {
   return samples() + "/" + checkpoint_files::step_name(step) + ".txt";
 }
 
+nlohmann::json RunDirectory::described() const {
+  if (!file_exists(environment())) return nlohmann::json::object();
+  auto all = nlohmann::json::parse(read_file(environment()), nullptr, /*allow_exceptions=*/false);
+  return all.is_object() ? all : nlohmann::json::object();
+}
+
+std::string RunDirectory::data_root() const {
+  const nlohmann::json root = described()["data_root"];
+  std::error_code ignored;
+  return root.is_string() && std::filesystem::is_directory(std::string(root), ignored) ? std::string(root) : "";
+}
+
 bool RunDirectory::has_run() const {
   return file_exists(config()) || !checkpoint_files::steps_in(checkpoints()).empty();
 }

@@ -33,6 +33,11 @@ class RunDirectory {
   std::string samples() const { return path_ + "/samples"; }
   std::string sample(std::int64_t step) const;
 
+  // Returns what env.json says; an empty object where that is lost.
+  nlohmann::json described() const;
+  // Returns the data root that env.json names, if it is still there, otherwise an empty text.
+  std::string data_root() const;
+
   // Returns true if there is a run to continue: config.toml, which begin() writes last, or a checkpoint.
   bool has_run() const;
   void require_no_run() const;  // throws FileError

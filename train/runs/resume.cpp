@@ -110,4 +110,16 @@ void require_same_trajectory(const NewestCheckpoint& checkpoint, const Experimen
       checkpoint.path, fmt::join(changes, "; ")));
 }
 
+void require_same_data(const NewestCheckpoint& checkpoint, const RunDirectory& run,
+                       const std::map<std::string, std::string>& digests) {
+  const nlohmann::json before = run.described()["data"];
+  std::vector<std::string> changed;
+  for (const auto& [name, digest] : digests)
+    if (const auto found = before.find(name); found != before.end() && *found != digest) changed.push_back(name);
+  if (!changed.empty())
+    throw CheckpointError(
+        fmt::format("{}: the data differ from those of the run: {}. Pass --allow-config-change to resume anyway",
+                    checkpoint.path, fmt::join(changed, ", ")));
+}
+
 }  // namespace foldgrad

@@ -8,6 +8,7 @@
 #include "train/checkpoints/checkpoint.h"
 #include "train/config/config.h"
 #include "train/loop/trainer.h"
+#include "train/runs/directory.h"
 #include "train/runs/selection.h"
 
 namespace foldgrad {
@@ -28,5 +29,9 @@ RunState from_checkpoint(const CheckpointContents& contents, const std::string& 
 // the file that the run's configuration was written to, from which the message names what has changed.
 void require_same_trajectory(const NewestCheckpoint& checkpoint, const ExperimentConfig& config,
                              const std::string& before, bool allow_change);
+
+// Throws CheckpointError when data files, whose digests these are by name, are no longer those that env.json names.
+void require_same_data(const NewestCheckpoint& checkpoint, const RunDirectory& run,
+                       const std::map<std::string, std::string>& digests);
 
 }  // namespace foldgrad

@@ -39,12 +39,8 @@ std::optional<NewestCheckpoint> find_checkpoint(const TrainOptions& options, con
 
 // Returns the data root: that of a run that goes on, if it is still there.
 std::string find_data_root(const TrainOptions& options, const RunDirectory& run) {
-  std::error_code ignored;
-  if (options.data_directory.empty() && !options.resume.empty() && fs::exists(run.environment(), ignored)) {
-    const auto environment = nlohmann::json::parse(read_file(run.environment()), nullptr, /*allow_exceptions=*/false);
-    if (environment.is_object() && environment.contains("data_root") && environment["data_root"].is_string())
-      if (const std::string root = environment["data_root"]; fs::is_directory(root, ignored)) return root;
-  }
+  if (options.data_directory.empty() && !options.resume.empty())
+    if (const std::string root = run.data_root(); !root.empty()) return root;
   return fs::absolute(data_root(options.data_directory));
 }
 

@@ -126,6 +126,8 @@ TrainingEnd TrainingRun::finish(bool stopped) {
 void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   profile_ = options.profile_communication;
   first_ = updates();
+  if (start.checkpoint && !options.allow_config_change)
+    require_same_data(*start.checkpoint, run_, task().data_digests());
   auto environment = describe_environment(options.build, training_.config.seed, task().data_digests());
   environment["data_root"] = start.data_root;
   run_.begin(config_text(config_), options.command, environment);

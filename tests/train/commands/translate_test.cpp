@@ -123,6 +123,27 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
       "@text: has no no.de; data.directory = \"text\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
 }
 
+// The test's own directory is the data root that env.json names.
+TEST_F(EvalCommand, FindsTheDataWhereTheRunHadThem) {
+  write("run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
+  save_step(0, /*best=*/-1, /*with_vocabulary=*/true);
+  write("text/in.de", kSource);
+  write("text/in.en", translated(kSource));
+  const std::string here = fmt::format(R"({{"data_root": "{}"}})", files_.path());
+  for (const auto& [environment, exit_code] : {std::pair(here, 0),
+                                               {R"({"data_root": "/gone"})", 3},
+                                               {R"({"data_root": 3})", 3},
+                                               {"{}", 3},
+                                               {"[]", 3},
+                                               {"{", 3}}) {
+    write("run/env.json", environment);
+    EXPECT_EQ(run("eval @run").exit_code, exit_code) << environment;
+    EXPECT_EQ(run("eval @run --data-dir @").exit_code, 0) << environment;
+  }
+  write("run/env.json", here);
+  EXPECT_EQ(run("eval @run --data-dir @run").exit_code, 3);
+}
+
 TEST_F(EvalCommand, Errors) {
   write_bytes(files_ / "short.en", "one\n");
   expect_error("eval @m --source @in.de --reference @short.en", 3,

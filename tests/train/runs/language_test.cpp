@@ -130,7 +130,8 @@ TEST_F(LanguageRun, ModelsThatMixTokensTrainButDoNotWrite) {
 TEST_F(LanguageRun, GoesOnWithItsVocabularyWhateverBecomesOfTheText) {
   ASSERT_EQ(train("run"), 0);
   write_language_text(files_.path(), "stra\u00dfe\n" + few_words());
-  ASSERT_EQ(train("run", "train.steps=5", "latest"), 0);
+  EXPECT_THROW(train("run", "train.steps=5", "latest"), CheckpointError);
+  ASSERT_EQ(train("run", "train.steps=5", "latest", /*allow_change=*/true), 0);
   EXPECT_EQ(bytes("run/checkpoints/step-00000005/vocabulary/vocabulary.json"),
             bytes("run/checkpoints/step-00000003/vocabulary/vocabulary.json"));
 }

@@ -63,6 +63,13 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   expect_resumed(
       "part", run_program("train --set train.steps=5 --resume " + files_ / "part --data-dir " + files_ / "elsewhere"),
       "resuming at step 3\n");
+  // And data that have changed.
+  for (const char* name : {"elsewhere/valid.de", "elsewhere/valid.en"}) write(name, bytes(name) + "ein\n");
+  expect_failure(run_program("train --set train.steps=6 --resume " + files_ / "part"), 4,
+                 "error: " + files_ /
+                                 "part/checkpoints/step-00000005: the data differ from those of the run: valid.de, "
+                                 "valid.en. Pass --allow-config-change to resume anyway\n");
+  EXPECT_EQ(run_program("train --set train.steps=6 --allow-config-change --resume " + files_ / "part").exit_code, 0);
 }
 
 // Files that are lost or damaged: of a checkpoint they leave the others whole.

@@ -45,8 +45,10 @@ class SettingsRun : public ProgramFiles {
   }
 
   // Trains with `settings`, which are separated by semicolons.
-  int train(const std::string& out, const std::string& settings = "", const std::string& resume = "") {
+  int train(const std::string& out, const std::string& settings = "", const std::string& resume = "",
+            bool allow_change = false) {
     TrainOptions options;
+    options.allow_config_change = allow_change;
     options.config = files_ / "config.toml", options.data_directory = files_.path();
     options.out = files_ / out, options.resume = resume;
     options.settings = lines_of(settings, ';');
