@@ -224,7 +224,7 @@ target_precompile_headers(foldgrad_commands REUSE_FROM foldgrad_records)
 # wait for the last ones.
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
 if(cores LESS 8)
-  foreach(library ops ops_kernels models records commands)
+  foreach(library models records commands)
     if(TARGET foldgrad_${library})
       set_target_properties(foldgrad_${library} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
     endif()

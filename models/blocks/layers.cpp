@@ -154,7 +154,7 @@ AttentionBlock::AttentionBlock(const BlockMaker& make, const AttentionNames& nam
   const std::int64_t width = make.config.width, columns = 3 * width / std::int64_t(names.qkv.size());
   for (const std::string& name : names.qkv)
     qkv.push_back(make.block_linear(BlockMatrix::qkv, names.scope + "." + name, width, columns, qkv_bias));
-  if (qkv.size() > 1) store_together(qkv);
+  if (side_by_side_pays(make.device)) store_together(qkv);
 }
 
 Var AttentionBlock::operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {

@@ -114,7 +114,7 @@ struct AttentionBlock {
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
   void list(ModelParts& parts);
 
-  // One, whose rows are those of q, then of k, then of v; or these three, whose values lie together.
+  // One, whose rows are those of q, then of k, then of v; or these three, whose values lie together on a GPU.
   std::vector<LinearLayer> qkv;
   Sublayer sublayer;
   int heads;
