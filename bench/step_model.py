@@ -73,7 +73,7 @@ def kernels(normalizer):
                r"backward_kernel<bf16, 8>\(CrossEntropyBackward<bf16>", 512, 1),
         Kernel("embeddings and positions", 6, 2 * M, 0, r"gather_kernel<bf16, 8>"),
         Kernel("gradients of embeddings, one set, one added to", 2, M + 1.5 * WORDS * WIDTH * 4, 0,
-               r"table_gradient_kernel<bf16, 4>"),
+               r"backward_kernel<bf16, 4>\(EmbeddingBackward<bf16>"),
         Kernel("norm of the gradient", 4, PARAMETERS * 4 / 4, 0,
                r"multi_tensor_kernel<NormTensor<float>, SquarePiece<float>", 256, 4),
         Kernel("Adam", 3, PARAMETERS * 30 / 3, 0,

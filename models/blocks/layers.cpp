@@ -15,7 +15,7 @@ namespace {
 // The variance is the unbiased one, as in benjs/nfnets_pytorch.
 constexpr WeightStandardizeOptions kStandardization{.unbiased = true};
 
-// Moves the layers' weights into one storage, one after another, from where one product reads them, and so their
+// Moves the layers' weights into one storage, one after another, where one product can read them, and likewise their
 // biases.
 void store_together(std::vector<LinearLayer>& layers) {
   for (Parameter LinearLayer::*member : {&LinearLayer::weight, &LinearLayer::bias}) {

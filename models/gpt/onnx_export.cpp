@@ -14,7 +14,7 @@ namespace {
 using Keys = OnnxOperands::Keys;
 using nlohmann::ordered_json;
 
-const std::string kBatch = "batch_size", kLength = "sequence_length", kPast = "past_sequence_length",
+const std::string kTexts = "batch_size", kLength = "sequence_length", kPast = "past_sequence_length",
                   kAll = kPast + " + " + kLength;
 
 // Returns config.json, from which Hugging Face's Transformers and Optimum learn what they run. There is no token that
@@ -47,11 +47,11 @@ std::string causal_bias(OnnxGraph& g, const std::string& mask, const std::string
 void add_nodes(OnnxFile& g, Gpt& model) {
   const GptConfig& config = model.config();
   const auto cached = [&](const std::string& length) {
-    return OnnxFile::NamedSizes{kBatch, config.heads, length, config.width / config.heads};
+    return OnnxFile::NamedSizes{kTexts, config.heads, length, config.width / config.heads};
   };
-  const std::string ids = g.input("input_ids", DType::i64, {kBatch, kLength}),
-                    mask = g.input("attention_mask", DType::i64, {kBatch, kAll}),
-                    places = g.input("position_ids", DType::i64, {kBatch, kLength});
+  const std::string ids = g.input("input_ids", DType::i64, {kTexts, kLength}),
+                    mask = g.input("attention_mask", DType::i64, {kTexts, kAll}),
+                    places = g.input("position_ids", DType::i64, {kTexts, kLength});
   std::vector<Keys> before, now;
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const std::string k = g.input(fmt::format("past_key_values.{}.key", i), DType::f32, cached(kPast));
@@ -74,7 +74,7 @@ void add_nodes(OnnxFile& g, Gpt& model) {
   OnnxRecording nodes(g, model, graph, OnnxSentences{positions, attended});
   nodes.give(graph.nodes[0].operands[1], ids);
   if (learned) nodes.give(graph.nodes[1].operands[1], places);
-  g.output(nodes.add(), "logits", DType::f32, {kBatch, kLength, config.vocabulary});
+  g.output(nodes.add(), "logits", DType::f32, {kTexts, kLength, config.vocabulary});
   for (std::size_t i = 0; i < now.size(); ++i) {
     g.output(now[i].k, fmt::format("present.{}.key", i), DType::f32, cached(kAll));
     g.output(now[i].v, fmt::format("present.{}.value", i), DType::f32, cached(kAll));

@@ -14,7 +14,7 @@ namespace {
 using Keys = OnnxOperands::Keys;
 using nlohmann::ordered_json;
 
-const std::string kSentences = "batch_size", kSourceLength = "encoder_sequence_length",
+const std::string kBatch = "batch_size", kSourceLength = "encoder_sequence_length",
                   kTargetLength = "decoder_sequence_length", kPastLength = "past_decoder_sequence_length";
 
 // Returns the bias of attention for a mask of keys, i64 [batch, length], as [batch, 1, 1, length].
@@ -32,9 +32,7 @@ std::string not_later(OnnxGraph& g, const std::string& ids) {
   const std::string places = g.node("Range", {g.integer(0), length, g.integer(1)});
   return g.node("LessOrEqual", {places, g.node("Unsqueeze", {places, g.integers({1})})});
 }
-std::string source_mask(OnnxFile& g) {
-  return g.input("encoder_attention_mask", DType::i64, {kSentences, kSourceLength});
-}
+std::string source_mask(OnnxFile& g) { return g.input("encoder_attention_mask", DType::i64, {kBatch, kSourceLength}); }
 
 class TransformerFile {
  public:
@@ -46,8 +44,8 @@ class TransformerFile {
   }
 
   void encoder() {
-    const std::string ids = g_.input("input_ids", DType::i64, {kSentences, kSourceLength}),
-                      mask = g_.input("attention_mask", DType::i64, {kSentences, kSourceLength});
+    const std::string ids = g_.input("input_ids", DType::i64, {kBatch, kSourceLength}),
+                      mask = g_.input("attention_mask", DType::i64, {kBatch, kSourceLength});
     const Graph graph = recorded([&](const Sentences& source, const Sentences&, const ForwardPass& pass) {
       return model_.encode(source, pass);
     });
@@ -56,14 +54,13 @@ class TransformerFile {
     const auto attended = [&](const Keys& own, bool) { return Keys{own.k, own.v, bias}; };
     OnnxRecording nodes(g_, model_, graph, OnnxSentences{positions_of(g_, mask), attended});
     nodes.give(graph.nodes[0].operands[1], ids);
-    g_.output(nodes.add(), "last_hidden_state", DType::f32, {kSentences, kSourceLength, config_.width});
+    g_.output(nodes.add(), "last_hidden_state", DType::f32, {kBatch, kSourceLength, config_.width});
   }
 
   // Adds a decoder of a whole prefix. Padding, which may stand on either side, is where ids are config.pad.
   void decoder() {
-    const std::string ids = g_.input("input_ids", DType::i64, {kSentences, kTargetLength}), mask = source_mask(g_),
-                      memory =
-                          g_.input("encoder_hidden_states", DType::f32, {kSentences, kSourceLength, config_.width});
+    const std::string ids = g_.input("input_ids", DType::i64, {kBatch, kTargetLength}), mask = source_mask(g_),
+                      memory = g_.input("encoder_hidden_states", DType::f32, {kBatch, kSourceLength, config_.width});
     g_.at("decoder.embed_tokens");
     const std::string real = g_.node("Not", {g_.node("Equal", {ids, g_.integer(config_.pad)})});
     const std::string seen = g_.node("And", {not_later(g_, ids), g_.node("Unsqueeze", {real, g_.integers({1, 2})})});
@@ -83,7 +80,7 @@ class TransformerFile {
 
   // Adds a decoder of one more token of every row.
   void decoder_with_past() {
-    const std::string ids = g_.input("input_ids", DType::i64, {kSentences, 1}), mask = source_mask(g_);
+    const std::string ids = g_.input("input_ids", DType::i64, {kBatch, 1}), mask = source_mask(g_);
     std::vector<Keys> before, of_memory, own;
     for (std::size_t i = 0; i < model_.decoder_layers().size(); ++i) {
       before.push_back(past(i, "decoder", kPastLength));
@@ -128,11 +125,11 @@ class TransformerFile {
     OnnxRecording nodes(g_, model_, graph, OnnxSentences{positions, attended});
     nodes.give(graph.nodes[0].operands[1], ids);
     nodes.give(states, memory);
-    g_.output(nodes.add(), "logits", DType::f32, {kSentences, length, config_.target_vocabulary});
+    g_.output(nodes.add(), "logits", DType::f32, {kBatch, length, config_.target_vocabulary});
   }
 
   OnnxFile::NamedSizes cached(const std::string& length) const {
-    return {kSentences, config_.heads, length, config_.width / config_.heads};
+    return {kBatch, config_.heads, length, config_.width / config_.heads};
   }
   Keys past(std::size_t layer, const char* of, const std::string& length) {
     const auto input = [&](const char* what) {

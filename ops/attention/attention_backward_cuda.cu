@@ -18,14 +18,14 @@ __device__ void find_deltas(V* deltas, const AttentionBackward<T>& p, const Atte
 }
 
 template <class V>
-struct ScoreEntry {
+struct Entry {
   V zp, ds;  // z p, and scale ds
 };
 
 // Returns z p and scale ds from q_i . k_j and dy_i . v_j; 0 for what is hidden or outside.
 template <class T, class V>
-__device__ ScoreEntry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at, int i, int j, V q_dot_k,
-                               V dy_dot_v, V delta) {
+__device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at, int i, int j, V q_dot_k, V dy_dot_v,
+                          V delta) {
   const AttentionShape& s = p.shape;
   if (i >= at.queries || j >= at.visible(i)) return {V(0), V(0)};
   const V scale = V(s.scale), probability = attention_math::p(q_dot_k, scale, p.L[at.L() + i]);
@@ -93,7 +93,7 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
     for (int a = 0; a < kPerThread; ++a) {
       FOLDGRAD_UNROLL
       for (int b = 0; b < kPerThread; ++b) {
-        const ScoreEntry<V> e =
+        const Entry<V> e =
             entry(p, at, i0 + column_of(b), j0 + row_of(a), q_dot_k[a][b], dy_dot_v[a][b], deltas[column_of(b)]);
         zp[row_of(a) * kTileRow + column_of(b)] = e.zp;
         ds[row_of(a) * kTileRow + column_of(b)] = e.ds;

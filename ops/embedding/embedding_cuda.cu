@@ -76,7 +76,7 @@ __device__ void note_rows(const EmbeddingBackward<T>& p, std::int64_t first, int
 // all ids, a tile at a time, for those of its rows. Each warp lists the positions of its own in their order, and adds
 // up their rows of dy once they are many or the last: nothing depends on which thread comes first.
 template <class T, int N>
-__global__ void __launch_bounds__(kTableRows* kWarp) table_gradient_kernel(EmbeddingBackward<T> p) {
+__global__ void __launch_bounds__(kTableRows* kWarp) backward_kernel(EmbeddingBackward<T> p) {
   const int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int *row_of = dynamic_shared<int>(), *any = row_of + kIdTile, *list = any + kWarp + warp * (kIdTile + kWaiting);
   const std::int64_t v = std::int64_t(blockIdx.x) * kTableRows + warp,
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kTableRows* kWarp) table_gradient_kernel(Embed
 template <class T, int N>
 void launch_backward(const EmbeddingBackward<T>& p) {
   const Blocks blocks(blocks_for(p.rows, kTableRows), blocks_for(p.columns, kRowPacks * kWarp * N));
-  launch("embedding backward", table_gradient_kernel<T, N>,
+  launch("embedding backward", backward_kernel<T, N>,
          {blocks, dim3(kTableRows * kWarp), (kIdTile + kWarp + kTableRows * (kIdTile + kWaiting)) * sizeof(int)}, p);
 }
 

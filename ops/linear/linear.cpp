@@ -14,7 +14,8 @@ namespace {
 
 double beta(GradMode mode) { return mode == GradMode::add ? 1 : 0; }
 
-// Layers of the same x. For one, the gradients lie where the tape says; for several, in memory of the product's own.
+// Layers of the same x. The gradients of one go where the tape says; those of several go to new memory, since one
+// product writes them side by side.
 struct LayersNode {
   Tensor x, weight;  // the latter at the address of the rows of all layers
   std::vector<std::int64_t> outs;

@@ -3,6 +3,7 @@
 namespace foldgrad {
 
 Tensor stacked(const std::vector<Tensor>& parts) {
+  if (parts.size() == 1) return parts[0];
   std::vector<std::int64_t> lengths;
   std::int64_t length = 0;
   for (const Tensor& part : parts) length += lengths.emplace_back(part.shape()[0]);

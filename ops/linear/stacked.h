@@ -4,7 +4,8 @@
 
 namespace foldgrad {
 
-// Returns a copy of all parts. Throws std::invalid_argument unless they are alike but for that length.
+// Returns all parts as one, a copy where there are several. Throws std::invalid_argument unless they are alike but for
+// that length.
 Tensor stacked(const std::vector<Tensor>& parts);
 
 // Returns true where each part begins at the end of the one before, in the same storage.

@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kChannels = 64;  // channels whose results stay in registers
+constexpr std::int64_t kChunk = 64;  // channels whose results stay in registers
 
 // Place (i, j) of y, with the kernel's rows and columns that hit the image there; or pixel (i, j) of the image, with
 // the rows and columns of the places that see it.
@@ -32,7 +32,7 @@ void for_chunks(const MaxPool2dSizes& s, int height, int width, int work, const 
     for (int j = 0; j < width; ++j) {
       const Cell cell{b, i, j, rows, columns[j]};
       std::int64_t c = 0;
-      for (; c + kChannels <= s.channels; c += kChannels) f(cell, c, std::integral_constant<std::int64_t, kChannels>());
+      for (; c + kChunk <= s.channels; c += kChunk) f(cell, c, std::integral_constant<std::int64_t, kChunk>());
       if (c < s.channels) f(cell, c, s.channels - c);
     }
   });
@@ -43,9 +43,9 @@ void pool(const MaxPool2dForward<T>& p, const Cell& at, std::int64_t first, Widt
   using Value = compute_t<T>;
   const MaxPool2dSizes& s = p.s;
   const int top = at.i * s.stride - s.padding, left = at.j * s.stride - s.padding;
-  Value max[kChannels], from[kChannels];  // as numbers of one type, so that they are chosen by the same comparison
-  std::fill_n(max, kChannels, -std::numeric_limits<Value>::infinity());
-  std::fill_n(from, kChannels, Value(at.rows.begin * s.kernel + at.columns.begin));
+  Value max[kChunk], from[kChunk];  // as numbers of one type, so that they are chosen by the same comparison
+  std::fill_n(max, kChunk, -std::numeric_limits<Value>::infinity());
+  std::fill_n(from, kChunk, Value(at.rows.begin * s.kernel + at.columns.begin));
   for (int v = at.rows.begin; v < at.rows.end; ++v)
     for (int w = at.columns.begin; w < at.columns.end; ++w) {
       const T* x = p.x + ((at.b * s.height + top + v) * s.width + left + w) * s.channels + first;
@@ -69,7 +69,7 @@ template <class T, class Width>
 void gather(const MaxPool2dBackward<T>& p, const Cell& at, std::int64_t first, Width width) {
   using Value = compute_t<T>;
   const MaxPool2dSizes& s = p.s;
-  Value sums[kChannels];
+  Value sums[kChunk];
   std::fill_n(sums, std::int64_t(width), Value(0));  // GCC zeroes a whole array by a loop of microcode
   for (int i = at.rows.begin; i < at.rows.end; ++i)
     for (int j = at.columns.begin; j < at.columns.end; ++j) {

@@ -4,13 +4,13 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kColumns = 64;  // columns whose sums stay in registers
+constexpr std::int64_t kChunk = 64;  // columns whose sums stay in registers
 
-// Computes columns [first, first + width), at most kColumns of them, of y_b.
+// Computes columns [first, first + width), at most kChunk of them, of y_b.
 template <class T>
 void pool(const WeightedPoolForward<T>& p, std::int64_t b, std::int64_t first, std::int64_t width) {
   using Value = compute_t<T>;
-  Value sums[kColumns] = {};
+  Value sums[kChunk] = {};
   for (std::int64_t t = 0; t < p.steps; ++t) {
     const T* x = p.x + (b * p.steps + t) * p.columns + first;
     const Value w = p.weight(b * p.steps + t);
@@ -28,7 +28,7 @@ void pool(const WeightedPoolForward<T>& p, std::int64_t b, std::int64_t first, s
 template <class T>
 void weighted_pool_cpu(const WeightedPoolForward<T>& p) {
   for_rows_cpu(p.batch, p.steps * p.columns, [&p](std::int64_t b) {
-    for (std::int64_t c = 0; c < p.columns; c += kColumns) pool(p, b, c, std::min(kColumns, p.columns - c));
+    for (std::int64_t c = 0; c < p.columns; c += kChunk) pool(p, b, c, std::min(kChunk, p.columns - c));
   });
 }
 template <class T>

@@ -28,7 +28,7 @@ struct Pool {
 
 // Uses one block per row of [batch * steps], in packs of N.
 template <class T, int N>
-__global__ void weighted_pool_backward_kernel(WeightedPoolBackward<T> p) {
+__global__ void backward_kernel(WeightedPoolBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();                                 // one per warp
   const std::int64_t row = blockIdx.x, b = blockIdx.x / unsigned(p.steps);  // no more steps than blocks
@@ -69,7 +69,7 @@ template <class T>
 void weighted_pool_cuda(const WeightedPoolBackward<T>& p) {
   constexpr int N = kPackSize<T>;
   const bool packed = p.columns % N == 0 && aligned_for_packs(16, p.x, p.dy, p.dx.data);
-  launch("weighted_pool backward", packed ? weighted_pool_backward_kernel<T, N> : weighted_pool_backward_kernel<T, 1>,
+  launch("weighted_pool backward", packed ? backward_kernel<T, N> : backward_kernel<T, 1>,
          one_block_per_row<compute_t<T>>(p.batch * p.steps), p);
 }
 

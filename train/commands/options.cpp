@@ -119,8 +119,9 @@ void add_data_options(CLI::App& command, ModelData& data, const std::string& spl
                   "Without files: train, valid or test of the run that MODEL belongs to, or another name in its data "
                   "directory")
       ->capture_default_str();
-  command.add_option("--data-dir", data.data_directory,
-                     "Root of data.directory, or of --source; default: $FOLDGRAD_DATA");
+  command.add_option(
+      "--data-dir", data.data_directory,
+      "Root of data.directory, or of --source; default: that of the run that MODEL belongs to, else $FOLDGRAD_DATA");
   command.add_option("--config", data.config,
                      "Configuration that names the data; default: that of the run that MODEL belongs to");
 }

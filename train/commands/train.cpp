@@ -70,7 +70,8 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
                   "checkpoint at this path")
       ->expected(0, 1)
       ->default_str("latest");
-  command.add_flag("--allow-config-change", options->allow_config_change, "Resume with another configuration");
+  command.add_flag("--allow-config-change", options->allow_config_change,
+                   "Resume with another configuration or other data");
   command.add_flag("--profile-communication", options->profile_communication,
                    "Print how long ranks have waited for each other (docs/parallel.md)");
   command
