@@ -231,46 +231,37 @@ list(REMOVE_DUPLICATES gpu_tests)
 list(JOIN gpu_tests "\n" gpu_tests)
 file(WRITE ${PROJECT_BINARY_DIR}/gpu_tests.txt "${gpu_tests}\n")
 
-add_test(NAME equations COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/cmake/check_equations.cmake
-         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-
 add_test(NAME cuda_architectures COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
          -P ${PROJECT_SOURCE_DIR}/tests/install/cuda_architectures_test.cmake)
 
 # Tests in Python, by the interpreter that $FOLDGRAD_PYTHON names when they run. They exit with 77, and count as
 # skipped, where it lacks their packages.
+function(foldgrad_add_python_test name script)  # arguments of the script follow
+  add_test(NAME ${name} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh ${PROJECT_SOURCE_DIR}/tests/${script} ${ARGN})
+  set(environment FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR} FOLDGRAD_PROGRAM=$<TARGET_FILE:foldgrad>
+                  FOLDGRAD_TINY=$<TARGET_FILE:tiny> FOLDGRAD_COMPILER=${CMAKE_CXX_COMPILER})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout}
+                                          ENVIRONMENT "${environment}")
+endfunction()
+
 if(NOT FOLDGRAD_SANITIZE)
-  file(GLOB scripts CONFIGURE_DEPENDS tests/python/*_test.py)
+  file(GLOB scripts RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS tests/python/*_test.py)
   foreach(script ${scripts})
     cmake_path(GET script STEM name)
-    add_test(NAME python.${name} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh ${script})
-    set_tests_properties(python.${name} PROPERTIES
-      LABELS python SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout}
-      ENVIRONMENT "FOLDGRAD_PROGRAM=$<TARGET_FILE:foldgrad>;FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+    foldgrad_add_python_test(python.${name} ${script})
+    set_tests_properties(python.${name} PROPERTIES LABELS python)
   endforeach()
-
-  add_test(NAME structure COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh
-           ${PROJECT_SOURCE_DIR}/tests/structure/structure_test.py)
-  set_tests_properties(structure PROPERTIES
-    SKIP_RETURN_CODE 77 ENVIRONMENT "FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+  foldgrad_add_python_test(structure structure/structure_test.py)
+  foldgrad_add_python_test(equations structure/equations.py)
+  foldgrad_add_python_test(book book/course_test.py)
+  foldgrad_add_python_test(readme readme/readme_test.py)
 
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_GENERATOR STREQUAL Ninja AND foldgrad_cuda STREQUAL EMULATE)
     add_executable(recordings tests/compilers/recordings.cpp)
     target_link_libraries(recordings PRIVATE foldgrad_models)
-    add_test(NAME node_order COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh
-             ${PROJECT_SOURCE_DIR}/tests/compilers/node_order_test.py ${PROJECT_BINARY_DIR} $<TARGET_FILE:recordings>)
-    set_tests_properties(node_order PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout} PROCESSORS 2)
+    foldgrad_add_python_test(node_order compilers/node_order_test.py ${PROJECT_BINARY_DIR} $<TARGET_FILE:recordings>)
+    set_tests_properties(node_order PROPERTIES PROCESSORS 2)
   endif()
-
-  add_test(NAME book COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh ${PROJECT_SOURCE_DIR}/tests/book/course_test.py)
-  set_tests_properties(book PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout} ENVIRONMENT
-    "FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR};FOLDGRAD_TINY=$<TARGET_FILE:tiny>;FOLDGRAD_COMPILER=${CMAKE_CXX_COMPILER}")
-
-  add_test(NAME readme COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh
-           ${PROJECT_SOURCE_DIR}/tests/readme/readme_test.py)
-  set_tests_properties(readme PROPERTIES
-    SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout}
-    ENVIRONMENT "FOLDGRAD_PROGRAM=$<TARGET_FILE:foldgrad>;FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 
   add_test(NAME install COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DBUILD=${PROJECT_BINARY_DIR}
            -DWORK=${PROJECT_BINARY_DIR}/install_test -P ${PROJECT_SOURCE_DIR}/tests/install/install_test.cmake)
