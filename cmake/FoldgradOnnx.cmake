@@ -19,7 +19,7 @@ target_link_libraries(foldgrad_onnx_objects PRIVATE foldgrad_settings fmt::fmt)
 
 add_custom_command(OUTPUT ${folder}/foldgrad_onnx.o
   COMMAND ${CMAKE_LINKER} -r -o ${folder}/foldgrad_onnx.o $<TARGET_OBJECTS:foldgrad_onnx_objects>
-          ${foldgrad_protobuf_lite}
+          ${foldgrad_onnx}
   DEPENDS foldgrad_onnx_objects $<TARGET_OBJECTS:foldgrad_onnx_objects>
   COMMAND_EXPAND_LISTS VERBATIM)
 add_library(foldgrad_onnx STATIC ${folder}/foldgrad_onnx.o)

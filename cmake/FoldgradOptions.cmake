@@ -58,7 +58,20 @@ foldgrad_option(FOLDGRAD_RELOCATABLE OFF "Programs that run elsewhere, from wher
 foldgrad_option(FOLDGRAD_BENCH AUTO "Build the benchmarks" AUTO ON OFF)
 foldgrad_refuse_unknown_options()
 
-# One row of the table that ends the configuration: what, its state, why, and the package that turns it on.
+# Adds a row to the table that ends the configuration: what, its state, why, and the package that turns it on.
 function(foldgrad_feature what state why package)
-  set_property(GLOBAL APPEND PROPERTY foldgrad_features "${what}|${state}|${why}|${package}")
+  set(columns what state why)
+  set(widths 16 10 58)
+  set(row "")
+  foreach(column width IN ZIP_LISTS columns widths)
+    string(LENGTH "${${column}}" length)
+    math(EXPR pad "${width} - ${length}")
+    if(pad LESS 1)
+      set(pad 1)
+    endif()
+    string(REPEAT " " ${pad} spaces)
+    string(APPEND row "${${column}}${spaces}")
+  endforeach()
+  set_property(GLOBAL APPEND_STRING PROPERTY foldgrad_features "\n--   ${row}${package}")
 endfunction()
+foldgrad_feature("Feature" "State" "Why" "Comes with")
