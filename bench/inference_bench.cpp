@@ -5,10 +5,8 @@
 //   inference_bench [Google Benchmark's flags]      TASK/NORMALIZER/DTYPE
 //   inference_bench --save=DIRECTORY                writes the model with layer normalization, for other programs
 //   encoder/32x32: 32 sentences of 32 tokens; greedy/64x25, beam5/64x25: 64 sentences of 25 tokens
-#include <benchmark/benchmark.h>
-
 #include "bench/machine.h"
-#include "models/fold/model.h"
+#include "bench/model_benches.h"
 #include "models/transformer/beam_search.h"
 #include "train/checkpoints/model_directory.h"
 
@@ -36,22 +34,14 @@ double matrix_flops(const Task& task, const TransformerConfig& c) {
          (4 * d * d + 2 * d * double(c.ffn_width) + 2 * double(task.length) * d);
 }
 
-Tensor random_source(const Task& task, std::int64_t vocabulary) {
-  std::uint32_t state = 1;
-  std::vector<std::int64_t> ids(task.batch * task.length);
-  for (std::int64_t& id : ids) id = 4 + (state = state * 1664525u + 1013904223u) % std::uint32_t(vocabulary - 4);
-  return Tensor::of({task.batch, task.length}, ids);
-}
-
 // Keeps the models, since repetitions of all benchmarks may come in any order.
 const InferenceTransformer& model_of(const std::string& normalizer, DType dtype) {
   static std::map<std::string, std::unique_ptr<Model>> models;
   static std::map<std::pair<std::string, DType>, std::unique_ptr<InferenceTransformer>> all;
   std::unique_ptr<Model>& model = models[normalizer];
-  if (!model && normalizer == "un_folded")
-    model = fold(*std::make_unique<Transformer>(config_of("un"), /*seed=*/1), {.tied = FoldOptions::Tied::untie}).model;
-  else if (!model)
-    model = std::make_unique<Transformer>(config_of(normalizer), /*seed=*/1);
+  if (!model)
+    model = model_with(normalizer,
+                       [](const std::string& n) { return std::make_unique<Transformer>(config_of(n), /*seed=*/1); });
   std::unique_ptr<InferenceTransformer>& inference = all[{normalizer, dtype}];
   if (!inference) inference = std::make_unique<InferenceTransformer>(as_transformer(*model, "bench"), dtype);
   return *inference;
@@ -59,7 +49,7 @@ const InferenceTransformer& model_of(const std::string& normalizer, DType dtype)
 
 void run(benchmark::State& state, const Task& task, const std::string& normalizer, DType dtype, double fma) {
   const InferenceTransformer& model = model_of(normalizer, dtype);
-  const Tensor source = random_source(task, model.config().source_vocabulary);
+  const Tensor source = Draws().ids({task.batch, task.length}, 4, model.config().source_vocabulary);
   const Tensor mask = Tensor::full(source.shape(), 1, DType::u8);
   const std::int64_t last = task.length - 1;
   const DecodingOptions options{.beam = task.beam, .max_length_a = 0, .max_length_b = last, .min_length = last};
@@ -72,9 +62,6 @@ void run(benchmark::State& state, const Task& task, const std::string& normalize
   body();  // allocates, and compiles the products
   for (auto _ : state) body();
 
-  const auto rate = [](double amount) {
-    return benchmark::Counter(amount, benchmark::Counter::kIsIterationInvariantRate);
-  };
   state.counters["tokens/s"] = rate(double(task.batch * task.length));
   if (task.beam > 0) return;
   state.counters["GFLOP/s"] = rate(matrix_flops(task, model.config()) / 1e9);
@@ -86,11 +73,7 @@ int register_all(int&, char**) {
   for (const Task& task : kTasks)
     for (DType dtype : {DType::f32, DType::bf16})
       for (const char* normalizer : {"ln", "rmsnorm", "un", "un_folded", "none"})
-        benchmark::RegisterBenchmark(fmt::format("{}/{}/{}", task.name, normalizer, name(dtype)).c_str(), run, task,
-                                     normalizer, dtype, fma)
-            ->UseRealTime()
-            ->MeasureProcessCPUTime()
-            ->Unit(benchmark::kMillisecond);
+        add(fmt::format("{}/{}/{}", task.name, normalizer, name(dtype)), run, task, normalizer, dtype, fma);
   return 0;
 }
 

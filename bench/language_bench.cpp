@@ -3,9 +3,8 @@
 //
 //   language_bench [Google Benchmark's flags]      step/DROPOUT/DTYPE, write/TEXTS/DTYPE
 //   bench/pytorch_language.py has the same names
-#include <benchmark/benchmark.h>
-
 #include "bench/machine.h"
+#include "bench/model_benches.h"
 #include "bench/training_step.h"
 #include "models/gpt/sampling.h"
 
@@ -28,10 +27,7 @@ double multiply_adds(const GptConfig& c) {
 }
 
 NamedTensors random_batch(const GptConfig& config) {
-  const Tensor ids = Tensor::empty({kBatch, config.context}, DType::i64);
-  std::uint32_t state = 1;
-  for (std::int64_t i = 0; i < ids.size(); ++i)
-    ids.data<std::int64_t>()[i] = (state = state * 1664525u + 1013904223u) % std::uint32_t(config.vocabulary);
+  const Tensor ids = Draws().ids({kBatch, config.context}, 0, config.vocabulary);
   return {{"ids", ids}, {"target", ids.clone()}};
 }
 
@@ -40,9 +36,6 @@ void train(benchmark::State& state, double dropout, DType dtype, double fma) {
   const std::int64_t tokens = kBatch * config.context;
   TrainingStep step(std::make_unique<Gpt>(config, /*seed=*/1), random_batch(config), tokens, AdamW(), dtype);
   for (auto _ : state) step();
-  const auto rate = [](double per_step) {
-    return benchmark::Counter(per_step, benchmark::Counter::kIsIterationInvariantRate);
-  };
   state.counters["tokens/s"] = rate(double(tokens));
   state.counters["of_peak_%"] = rate(100 * 6 * multiply_adds(config) * double(tokens) / fma);
 }
@@ -56,21 +49,15 @@ void write(benchmark::State& state, std::size_t texts, DType dtype) {
   };
   run();
   for (auto _ : state) run();
-  state.counters["tokens/s"] =
-      benchmark::Counter(double(texts) * double(tokens), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["tokens/s"] = rate(double(texts) * double(tokens));
 }
 
 int register_all(int&, char**) {
   const double fma = describe_machine(Device::cpu);
-  const auto timed = [](benchmark::internal::Benchmark* b) {
-    b->UseRealTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
-  };
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const double dropout : {0.0, 0.2})
-      timed(benchmark::RegisterBenchmark(fmt::format("step/{}/{}", dropout, name(dtype)).c_str(), train, dropout, dtype,
-                                         fma));
-    for (const std::size_t texts : {1, 32})
-      timed(benchmark::RegisterBenchmark(fmt::format("write/{}/{}", texts, name(dtype)).c_str(), write, texts, dtype));
+      add(fmt::format("step/{}/{}", dropout, name(dtype)), train, dropout, dtype, fma);
+    for (const std::size_t texts : {1, 32}) add(fmt::format("write/{}/{}", texts, name(dtype)), write, texts, dtype);
   }
   return 0;
 }

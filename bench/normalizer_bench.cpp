@@ -7,12 +7,10 @@
 //   of the same names
 //
 // `traffic_ms`: what a copy of as many bytes takes as the normalizers must move, measured in the same run.
-#include <benchmark/benchmark.h>
-
 #include "bench/machine.h"
+#include "bench/model_benches.h"
 #include "engine/memory.h"
 #include "models/cct/cct.h"
-#include "models/fold/model.h"
 #include "models/gpt/gpt.h"
 #include "models/transformer/inference.h"
 #include "models/vit/vit.h"
@@ -25,14 +23,6 @@ constexpr std::int64_t kLayerRows = 4096, kLayerWidth = 4096;
 double copy_rate() {
   static const double rate = copy_bandwidth(Device::cpu, std::size_t(1) << 26);
   return rate;
-}
-
-Tensor random_ids(Shape shape, std::int64_t least, std::int64_t end) {
-  Tensor ids = Tensor::empty(std::move(shape), DType::i64);
-  std::uint32_t state = 1;
-  for (std::int64_t i = 0; i < ids.size(); ++i)
-    ids.data<std::int64_t>()[i] = least + (state = state * 1664525u + 1013904223u) % std::uint32_t(end - least);
-  return ids;
 }
 
 // Reports the traffic: a normalizer reads x and writes y; backward it reads x and dy and writes dx.
@@ -85,8 +75,8 @@ template <class ImageModelOfFamily, class Config>
 Workload images(const std::string& normalizer, std::int64_t batch) {
   Config config = config_of<Config>(normalizer);
   config.classes = 10;
-  NamedTensors inputs{{"images", random_ids({batch, 32, 32, 3}, 0, 256).to(DType::u8)},
-                      {"target", random_ids({batch}, 0, 10)}};
+  NamedTensors inputs{{"images", Draws().ids({batch, 32, 32, 3}, 0, 256).to(DType::u8)},
+                      {"target", Draws().ids({batch}, 0, 10)}};
   return {std::make_unique<ImageModelOfFamily>(config, /*seed=*/1), std::move(inputs), double(batch * config.tokens())};
 }
 
@@ -95,7 +85,7 @@ Workload decoder(const std::string& normalizer) {
   GptConfig config = config_of<GptConfig>(normalizer);
   config.vocabulary = 1000, config.width = 512, config.ffn_width = 2048, config.heads = 8, config.context = 2048;
   config.dropout = config.attention_dropout = 0;
-  const Tensor ids = random_ids({1, config.context}, 0, config.vocabulary);
+  const Tensor ids = Draws().ids({1, config.context}, 0, config.vocabulary);
   return {std::make_unique<Gpt>(config, /*seed=*/1), {{"ids", ids}, {"target", ids}}, double(config.context)};
 }
 
@@ -143,12 +133,14 @@ void infer(benchmark::State& state, const std::function<Workload(const std::stri
 
 // Runs the encoder of transformer_iwslt_de_en on 32 sentences of 32 tokens, with packed weights.
 void encode(benchmark::State& state, const std::string& normalizer, DType dtype) {
-  TransformerConfig config = config_of<TransformerConfig>(normalizer == "un_folded" ? "un" : normalizer);
-  config.source_vocabulary = 8848, config.target_vocabulary = 6632, config.share_embeddings = "decoder";
-  std::unique_ptr<Model> model = std::make_unique<Transformer>(config, /*seed=*/1);
-  if (normalizer == "un_folded") model = fold(*model, {.tied = FoldOptions::Tied::untie}).model;
+  const std::unique_ptr<Model> model = model_with(normalizer, [](const std::string& n) {
+    TransformerConfig config = config_of<TransformerConfig>(n);
+    config.source_vocabulary = 8848, config.target_vocabulary = 6632, config.share_embeddings = "decoder";
+    return std::make_unique<Transformer>(config, /*seed=*/1);
+  });
   const InferenceTransformer inference(as_transformer(*model, "bench"), dtype);
-  const Tensor source = random_ids({32, 32}, 4, config.source_vocabulary), mask = Tensor::full({32, 32}, 1, DType::u8);
+  const TransformerConfig& config = inference.config();
+  const Tensor source = Draws().ids({32, 32}, 4, config.source_vocabulary), mask = Tensor::full({32, 32}, 1, DType::u8);
   time(state, [&] { benchmark::DoNotOptimize(inference.encode(source, mask).raw()); });
   const double sites = normalizer == "none" || normalizer == "un_folded" ? 0 : double(2 * config.encoder_layers + 1);
   report(state, sites * 32 * 32 * double(config.width), dtype, false);
@@ -157,22 +149,17 @@ void encode(benchmark::State& state, const std::string& normalizer, DType dtype)
 int register_all(int&, char**) {
   describe_machine(Device::cpu);
   benchmark::AddCustomContext("copy_GB/s", fmt::format("{:.1f}", copy_rate() / 1e9));
-  const auto add = [](const std::string& what, const std::string& norm, const char* phase, DType dtype, auto... call) {
-    benchmark::RegisterBenchmark(fmt::format("{}/{}/{}/{}", what, norm, phase, name(dtype)).c_str(), call...)
-        ->UseRealTime()
-        ->MeasureProcessCPUTime()
-        ->Unit(benchmark::kMillisecond);
-  };
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const std::string norm : {"ln", "rmsnorm", "dyt", "derf", "un", "affine"})
       for (const bool training : {false, true})
-        add("layer", norm, training ? "train" : "infer", dtype, layer, norm, training, dtype);
+        add(fmt::format("layer/{}/{}/{}", norm, training ? "train" : "infer", name(dtype)), layer, norm, training,
+            dtype);
     for (const std::string norm : {"none", "un_folded", "un", "ln", "rmsnorm", "dyt"}) {
       for (const auto& [model, make] : workloads()) {
-        add(model, norm, "infer", dtype, infer, make, norm, dtype);
-        if (norm != "un_folded") add(model, norm, "train", dtype, train, make, norm, dtype);
+        add(fmt::format("{}/{}/infer/{}", model, norm, name(dtype)), infer, make, norm, dtype);
+        if (norm != "un_folded") add(fmt::format("{}/{}/train/{}", model, norm, name(dtype)), train, make, norm, dtype);
       }
-      add("encoder", norm, "infer", dtype, encode, norm, dtype);
+      add(fmt::format("encoder/{}/infer/{}", norm, name(dtype)), encode, norm, dtype);
     }
   }
   return 0;

@@ -5,11 +5,10 @@
 //   transformer_bench [--device=cuda] [Google Benchmark's flags]
 //   TASK/step/DTYPE, on a GPU also TASK/step/un/DTYPE, the median of 200 steps after 50; bench/pytorch_transformer.py
 //   has the same names
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
 
 #include "bench/machine.h"
+#include "bench/model_benches.h"
 #include "bench/training_step.h"
 #include "models/transformer/transformer.h"
 
@@ -45,17 +44,12 @@ double matrix_flops(const Task& task) {
 }
 
 TranslationBatch make_batch(const Task& task) {
-  const std::int64_t n = task.batch * task.length;
   const Shape shape{task.batch, task.length};
-  std::uint32_t state = 1;
-  const auto ids = [&](std::int64_t vocabulary) {
-    std::vector<std::int64_t> v(n);
-    for (std::int64_t& id : v) id = 4 + (state = state * 1664525u + 1013904223u) % std::uint32_t(vocabulary - 4);
-    return Tensor::of(shape, v);
-  };
-  const Tensor source = ids(task.config.source_vocabulary), input = ids(task.config.target_vocabulary),
-               target = ids(task.config.target_vocabulary);
-  const Tensor mask = Tensor::of(shape, std::vector<std::uint8_t>(n, 1));
+  Draws draw;
+  const Tensor source = draw.ids(shape, 4, task.config.source_vocabulary),
+               input = draw.ids(shape, 4, task.config.target_vocabulary),
+               target = draw.ids(shape, 4, task.config.target_vocabulary);
+  const Tensor mask = Tensor::full(shape, 1, DType::u8);
   return {source, mask, input, mask, target};
 }
 

@@ -4,12 +4,10 @@
 //
 //   vision_bench [Google Benchmark's flags]      MODEL/step/DTYPE, MODEL/infer/NORMALIZER/DTYPE, augment/NAMES
 //   bench/pytorch_vision.py has the same names
-#include <benchmark/benchmark.h>
-
 #include "bench/machine.h"
+#include "bench/model_benches.h"
 #include "bench/training_step.h"
 #include "models/cct/cct.h"
-#include "models/fold/model.h"
 #include "models/vit/vit.h"
 #include "train/data/images/batches.h"
 #include "train/data/images/shapes.h"
@@ -58,17 +56,13 @@ NamedTensors make_batch(const Task& task) {
   NamedTensors batch{{"images", Tensor::empty({task.batch, 32, 32, 3}, DType::u8)},
                      {"target", Tensor::empty({task.batch}, DType::i64)}};
   Tensor &images = batch.at("images"), &target = batch.at("target");
-  std::uint32_t state = 1;
-  const auto draw = [&state] { return (state = state * 1664525u + 1013904223u) >> 24; };
-  for (std::int64_t i = 0; i < images.size(); ++i) images.data<std::uint8_t>()[i] = std::uint8_t(draw());
-  for (std::int64_t i = 0; i < target.size(); ++i) target.data<std::int64_t>()[i] = draw() % 10;
+  Draws draw;
+  for (std::int64_t i = 0; i < images.size(); ++i) images.data<std::uint8_t>()[i] = std::uint8_t(draw() >> 24);
+  for (std::int64_t i = 0; i < target.size(); ++i) target.data<std::int64_t>()[i] = (draw() >> 24) % 10;
   return batch;
 }
 
 void count(benchmark::State& state, const Task& task, double flops, double fma) {
-  const auto rate = [](double per_step) {
-    return benchmark::Counter(per_step, benchmark::Counter::kIsIterationInvariantRate);
-  };
   state.counters["images/s"] = rate(double(task.batch));
   state.counters["of_peak_%"] = rate(100 * flops / fma);
 }
@@ -79,15 +73,8 @@ void train(benchmark::State& state, const Task& task, DType dtype, double fma) {
   count(state, task, 6 * task.multiply_adds * double(task.batch), fma);
 }
 
-std::unique_ptr<Model> inference_model(const Task& task, const std::string& normalizer, DType dtype) {
-  const bool folds = normalizer.ends_with("_folded");
-  std::unique_ptr<Model> model = task.make(folds ? normalizer.substr(0, normalizer.find('_')) : normalizer);
-  if (folds) model = fold(*model).model;
-  return model->copy(dtype, Device::cpu);
-}
-
 void infer(benchmark::State& state, const Task& task, const std::string& normalizer, DType dtype, double fma) {
-  const std::unique_ptr<Model> model = inference_model(task, normalizer, dtype);
+  const std::unique_ptr<Model> model = model_with(normalizer, task.make)->copy(dtype, Device::cpu);
   const NamedTensors batch = make_batch(task);
   Tape tape(/*recording=*/false);
   const auto logits = [&] {
@@ -104,25 +91,19 @@ void augment_batch(benchmark::State& state, const std::vector<std::string>& name
   ImageBatches batches(shapes::sample(ImagePart::train, 1024, /*seed=*/1), counting(1024),
                        {.augmentation = augmentation(names)});
   for (auto _ : state) benchmark::DoNotOptimize(batches.next().images.raw());
-  state.counters["images/s"] =
-      benchmark::Counter(double(ImageBatchOptions().size), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["images/s"] = rate(double(ImageBatchOptions().size));
 }
 
 int register_all(int&, char**) {
   const double fma = describe_machine(Device::cpu);
-  const auto timed = [](benchmark::internal::Benchmark* b) {
-    b->UseRealTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
-  };
   const std::vector<std::string> cifar = {"crop4", "flip_alternating", "cutout8"}, drawn = {"crop4", "randaugment2m9"};
-  timed(benchmark::RegisterBenchmark("augment/crop4+flip_alternating+cutout8", augment_batch, cifar));
-  timed(benchmark::RegisterBenchmark("augment/crop4+randaugment2m9", augment_batch, drawn));
+  add("augment/crop4+flip_alternating+cutout8", augment_batch, cifar);
+  add("augment/crop4+randaugment2m9", augment_batch, drawn);
   for (const Task& task : tasks())
     for (DType dtype : {DType::f32, DType::bf16}) {
-      timed(benchmark::RegisterBenchmark(fmt::format("{}/step/{}", task.name, name(dtype)).c_str(), train, task, dtype,
-                                         fma));
+      add(fmt::format("{}/step/{}", task.name, name(dtype)), train, task, dtype, fma);
       for (const char* normalizer : {"ln", "none", "un", "un_folded"})
-        timed(benchmark::RegisterBenchmark(fmt::format("{}/infer/{}/{}", task.name, normalizer, name(dtype)).c_str(),
-                                           infer, task, normalizer, dtype, fma));
+        add(fmt::format("{}/infer/{}/{}", task.name, normalizer, name(dtype)), infer, task, normalizer, dtype, fma);
     }
   return 0;
 }

@@ -1,0 +1,51 @@
+// The common part of benchmarks of models: inputs, folded models, counters, and how they are timed on the CPU.
+#pragma once
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "models/fold/model.h"
+
+namespace foldgrad::bench {
+
+// A sequence of numbers, the same in every run.
+class Draws {
+ public:
+  std::uint32_t operator()() { return state_ = state_ * 1664525u + 1013904223u; }
+
+  // Returns i64 in [least, end).
+  Tensor ids(Shape shape, std::int64_t least, std::int64_t end) {
+    const Tensor drawn = Tensor::empty(std::move(shape), DType::i64);
+    for (std::int64_t i = 0; i < drawn.size(); ++i)
+      drawn.data<std::int64_t>()[i] = least + (*this)() % std::uint32_t(end - least);
+    return drawn;
+  }
+
+ private:
+  std::uint32_t state_ = 1;
+};
+
+// Returns what make(normalizer) returns, but of "un_folded" the folded model of "un".
+template <class Make>
+std::unique_ptr<Model> model_with(const std::string& normalizer, const Make& make) {
+  if (normalizer != "un_folded") return make(normalizer);
+  return fold(*make("un"), {.tied = FoldOptions::Tied::untie}).model;
+}
+
+// Returns a counter of what an iteration does, reported per second.
+inline benchmark::Counter rate(double per_iteration) {
+  return benchmark::Counter(per_iteration, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+// Adds a benchmark, `call` of the state and of `arguments`, which measures the clock's time and that of all threads.
+template <class Call, class... Arguments>
+void add(const std::string& name, const Call& call, const Arguments&... arguments) {
+  benchmark::RegisterBenchmark(name.c_str(), call, arguments...)
+      ->UseRealTime()
+      ->MeasureProcessCPUTime()
+      ->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace foldgrad::bench
