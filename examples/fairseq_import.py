@@ -17,6 +17,7 @@ import shutil
 import torch
 
 from model_files import fail, load_pickled, save_model
+from pytorch_model import Transformer
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh",
                "tanh": "tanh", "swish": "silu"}
@@ -77,22 +78,9 @@ def config_of(options, weights):
 
 
 def names_of(config):
-    """Returns the names of model.safetensors, as docs/model_directory.md lists them."""
-    model, shared = config["model"], config["model"]["share_embeddings"]
-    names = {"encoder.embed_tokens.weight"}
-    if shared != "all":
-        names.add("decoder.embed_tokens.weight")
-    if shared == "none":
-        names.add("decoder.output_projection.weight")
-    for stack in ("encoder", "decoder"):
-        attentions = ("self_attn",) if stack == "encoder" else ("self_attn", "encoder_attn")
-        parts = [f"{a}.{p}_proj" for a in attentions for p in ("q", "k", "v", "out")]
-        parts += [f"{a}_layer_norm" for a in attentions] + ["fc1", "fc2", "final_layer_norm"]
-        modules = [f"{stack}.layers.{i}.{part}" for i in range(model[f"{stack}_layers"]) for part in parts]
-        if model["pre_norm"]:
-            modules.append(f"{stack}.layer_norm")
-        names |= {f"{module}.{kind}" for module in modules for kind in ("weight", "bias")}
-    return names
+    """Returns the names of model.safetensors; a shared table has the name of its first place."""
+    with torch.device("meta"):
+        return {name for name, _ in Transformer(config).named_parameters()}
 
 
 def weights_for(config, weights):

@@ -19,11 +19,8 @@ import re
 import torch
 
 from model_files import fail, load_pickled, load_tensors, save_model
-
-TIMM_BLOCK = ("norm1.weight", "norm1.bias", "attn.qkv.weight", "attn.proj.weight", "attn.proj.bias", "norm2.weight",
-              "norm2.bias", "mlp.fc1.weight", "mlp.fc1.bias", "mlp.fc2.weight", "mlp.fc2.bias")
-CCT_BLOCK = ("pre_norm.weight", "pre_norm.bias", "self_attn.qkv.weight", "self_attn.proj.weight", "self_attn.proj.bias",
-             "norm1.weight", "norm1.bias", "linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")
+from pytorch_cct import Cct
+from pytorch_vit import Vit
 
 
 def read(path, trust):
@@ -51,53 +48,50 @@ def layers_of(weights, prefix):
 
 
 def vit_of(weights):
-    """Returns the keys of `model`, and the names that it has."""
+    """Returns the keys of `model`."""
     patches, cls = weights["patch_embed.proj.weight"], "cls_token" in weights
-    layers, patch = layers_of(weights, "blocks."), patches.shape[-1]
-    qkv_bias = "blocks.0.attn.qkv.bias" in weights
-    side = root(weights["pos_embed"].shape[1] - cls, "positions of patches")
+    patch, side = patches.shape[-1], root(weights["pos_embed"].shape[1] - cls, "positions of patches")
     model = {"patch": patch, "image_size": patch * side, "classes": len(weights["head.weight"]), "width": len(patches),
-             "ffn_width": len(weights["blocks.0.mlp.fc1.weight"]), "layers": layers,
-             "pooling": "cls" if cls else "mean", "qkv_bias": qkv_bias, "pre_norm": True}
-    names = {"patch_embed.proj.weight", "patch_embed.proj.bias", "pos_embed", "head.weight", "head.bias"}
-    names |= {"cls_token"} if cls else set()
-    block = TIMM_BLOCK + (("attn.qkv.bias",) if qkv_bias else ())
-    names |= {f"blocks.{i}.{name}" for i in range(layers) for name in block}
+             "ffn_width": len(weights["blocks.0.mlp.fc1.weight"]), "layers": layers_of(weights, "blocks."),
+             "pooling": "cls" if cls else "mean", "qkv_bias": "blocks.0.attn.qkv.bias" in weights, "pre_norm": True}
     if "fc_norm.weight" in weights and "norm.weight" not in weights:  # timm's name for it after the mean of tokens
         fail("fc_norm stands after the mean of tokens, where foldgrad's model has no normalizer")
-    return "vit", model, names | {"norm.weight", "norm.bias"}
+    return model
 
 
 def cct_of(weights):
     convs = layers_of(weights, "tokenizer.conv_layers.")
     last = weights[f"tokenizer.conv_layers.{convs - 1}.0.weight"]
-    layers, cls = layers_of(weights, "classifier.blocks."), "classifier.class_emb" in weights
-    kernel, width = last.shape[-1], len(last)
+    kernel, cls = last.shape[-1], "classifier.class_emb" in weights
     # Each convolution with its maximum halves an image, and with kernels of 7 quarters it.
     side = root(weights["classifier.positional_emb"].shape[1] - cls, "positions of tokens")
-    model = {"stem": "cct", "convs": convs, "kernel": kernel, "image_size": side * (4 if kernel == 7 else 2) ** convs,
-             "classes": len(weights["classifier.fc.weight"]), "width": width,
-             "ffn_width": len(weights["classifier.blocks.0.linear1.weight"]), "layers": layers,
-             "pooling": "cls" if cls else "sequence", "block": "cct"}
-    names = {f"tokenizer.conv_layers.{i}.0.weight" for i in range(convs)}
-    names |= {f"classifier.blocks.{i}.{name}" for i in range(layers) for name in CCT_BLOCK}
-    modules = ["norm", "fc"] + ([] if cls else ["attention_pool"])
-    names |= {f"classifier.{module}.{kind}" for module in modules for kind in ("weight", "bias")}
-    return "cct", model, names | {"classifier.positional_emb"} | ({"classifier.class_emb"} if cls else set())
+    return {"stem": "cct", "convs": convs, "kernel": kernel, "image_size": side * (4 if kernel == 7 else 2) ** convs,
+            "classes": len(weights["classifier.fc.weight"]), "width": len(last),
+            "ffn_width": len(weights["classifier.blocks.0.linear1.weight"]),
+            "layers": layers_of(weights, "classifier.blocks."), "pooling": "cls" if cls else "sequence",
+            "block": "cct"}
+
+
+def names_of(network, model):
+    """Returns the names of a model's weights, which do not depend on heads and activation."""
+    with torch.device("meta"):
+        return network({"model": {"heads": 1, "activation": "gelu", **model}, "norm": {"name": "ln"}}).state_dict().keys()
 
 
 def model_of(weights):
+    """Returns the family, and the keys of `model`."""
     if "patch_embed.proj.weight" in weights:
-        make = vit_of
+        family, network, keys_of = "vit", Vit, vit_of
     elif "tokenizer.conv_layers.0.0.weight" in weights:
-        make = cct_of
+        family, network, keys_of = "cct", Cct, cct_of
     else:
         fail("has neither patch_embed.proj.weight, as timm's VisionTransformer, nor tokenizer.conv_layers.0.0.weight, "
              "as Compact-Transformers")
     try:
-        family, model, names = make(weights)
+        model = keys_of(weights)
     except KeyError as e:
         fail(f"lacks {e.args[0]}")
+    names = names_of(network, model)
     unknown, missing = sorted(weights.keys() - names), sorted(names - weights.keys())
     if unknown or missing:
         fail(f"weights that foldgrad's model does not have: {', '.join(unknown) or 'none'}; that are missing: "
