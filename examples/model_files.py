@@ -1,68 +1,39 @@
-"""Reads and writes the files of a model directory, and runs a model as a program. Needs torch alone; the package
-safetensors would do as well."""
+"""Reads and writes the files of a model directory, and runs a model as a program."""
 import argparse
-import ctypes
 import json
 import math
 import os
 import pickle
-import struct
 import sys
 
 import torch
-
-DTYPES = {"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "I64": torch.int64,
-          "I32": torch.int32, "U8": torch.uint8}
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 
 def fail(message):
     sys.exit(f"error: {message}")
 
 
-def read_header(file):
-    (length,) = struct.unpack("<Q", file.read(8))
-    return json.loads(file.read(length))
-
-
 def load_metadata(path):
     """Returns texts by name."""
-    with open(path, "rb") as file:
-        return read_header(file).get("__metadata__", {})
+    with safe_open(path, "pt") as file:
+        return file.metadata() or {}
 
 
 def load_tensors(path):
     """Returns all tensors of a safetensors file, by name."""
-    with open(path, "rb") as file:
-        header = read_header(file)
-        data = bytearray(file.read())
-    metadata = header.pop("__metadata__", {})
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        dtype = DTYPES[entry["dtype"]]
-        flat = torch.frombuffer(data[begin:end], dtype=dtype) if end > begin else torch.empty(0, dtype=dtype)
-        tensors[name] = flat.reshape(entry["shape"])
-    for key, other in metadata.items():  # tensors that share their storage are written once
+    with safe_open(path, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+    for key, other in load_metadata(path).items():  # tensors that share their storage are written once
         if key.startswith("alias."):
             tensors[key[len("alias."):]] = tensors[other]
     return tensors
 
 
 def save_tensors(path, tensors, metadata={}):
-    """Writes larger elements first, so that every tensor is aligned. metadata: text to text."""
-    header, chunks, offset = {"__metadata__": {"format": "pt"} | metadata}, [], 0
-    for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])):
-        tensor = tensor.detach().cpu().contiguous()
-        size = tensor.numel() * tensor.element_size()
-        chunks.append(ctypes.string_at(tensor.data_ptr(), size))
-        header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape),
-                        "data_offsets": [offset, offset + size]}
-        offset += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(chunks))
+    """Writes tensors by name. metadata: text to text."""
+    save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, path, {"format": "pt"} | metadata)
 
 
 def load_pickled(path, trust):

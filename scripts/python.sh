@@ -3,7 +3,7 @@
 #   FOLDGRAD_PYTHON=$(scripts/python.sh numpy torch) ctest --preset emulate -L python
 # The environment is $FOLDGRAD_VENV, by default ~/.cache/foldgrad/venv.
 set -euo pipefail
-(($# > 0)) || set -- numpy torch onnx onnxruntime
+(($# > 0)) || set -- numpy torch safetensors onnx onnxruntime
 
 where=${FOLDGRAD_VENV:-$HOME/.cache/foldgrad/venv}
 python=$where/bin/python3

@@ -7,7 +7,7 @@ import tempfile
 
 from setting import PROGRAM, SOURCES, call, expect, largest_difference, logits_of, require
 
-require("numpy", "onnx", "onnxruntime", "torch")
+require("numpy", "onnx", "onnxruntime", "safetensors", "torch")
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402

@@ -4,7 +4,7 @@ import tempfile
 
 from setting import PROGRAM, call, expect, logits_of, require
 
-require("numpy", "onnx", "onnxruntime", "torch")
+require("numpy", "onnx", "onnxruntime", "safetensors", "torch")
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import torch  # noqa: E402

@@ -3,7 +3,7 @@ import copy
 
 from setting import expect, expect_error, largest_difference, require, warnings_of
 
-require("torch")
+require("torch", "safetensors")
 import torch  # noqa: E402
 from foldgrad_torch import MABN, PNStar, UN, fold, replace_norms  # noqa: E402
 from foldgrad_torch.channel_norm import ChannelNorm  # noqa: E402

@@ -2,7 +2,7 @@
 over the last axis is refused, with the reason."""
 from setting import expect, expect_error, largest_difference, require
 
-require("torch")
+require("torch", "safetensors")
 import torch  # noqa: E402
 from foldgrad_torch import MABN, UN, real_tokens, replace_norms  # noqa: E402
 from torch import nn  # noqa: E402
