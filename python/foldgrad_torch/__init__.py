@@ -1,8 +1,7 @@
 """Unified Normalization for PyTorch, trained and then folded into the next linear layers: see docs/pytorch.md."""
 from .channel_norm import WarmUpWarning
 from .fold import fold
-from .mabn import MABN
-from .pn_star import PNStar
+from .relatives import MABN, PNStar
 from .replace import replace_norms
 from .report import Report
 from .tokens import real_tokens
