@@ -3,7 +3,6 @@
 say what comes next until formula, gradient and numbers are written. Needs no package; it compiles where the build under
 test has kernels on the host, with the commands of that build."""
 import json
-import os
 import re
 import shlex
 import shutil
