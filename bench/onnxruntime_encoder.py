@@ -10,26 +10,13 @@ checked before. Prints one JSON object: NAME/PROGRAM -> seconds of every round, 
 """
 import json
 import os
-import tempfile
 
 import numpy
 import onnxruntime
 import torch
 
 from pytorch_inference import LENGTH, argument_parser, fused_encoder, random_ids, seconds_of
-
-
-def session_of(path, threads):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-
-
-def exported_by_pytorch(encoder, ids, threads):
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "encoder.onnx")
-        torch.onnx.export(encoder, (ids,), path, dynamo=False, opset_version=17, input_names=["input_ids"])
-        return session_of(path, threads)
+from pytorch_measure import exported, onnx_session
 
 
 def main():
@@ -40,13 +27,13 @@ def main():
     encoder = fused_encoder(arguments.model)
     result = {"context": {"onnxruntime": onnxruntime.__version__, "threads": arguments.threads}}
     path = os.path.join(arguments.exported or "", "encoder_model.onnx")
-    ours = session_of(path, arguments.threads) if os.path.exists(path) else None
+    ours = onnx_session(path, arguments.threads) if os.path.exists(path) else None
     for batch in (32, 1):
         ids = random_ids(encoder, batch)
         with torch.no_grad():
             want = encoder(ids).numpy()
         given = {"input_ids": ids.numpy(), "attention_mask": numpy.ones(ids.shape, numpy.int64)}
-        runs = {"onnxruntime": (exported_by_pytorch(encoder, ids, arguments.threads), {"input_ids": ids.numpy()})}
+        runs = {"onnxruntime": (exported(encoder, "input_ids", ids, arguments.threads), {"input_ids": ids.numpy()})}
         if ours:
             runs["onnxruntime-ours"] = ours, given
         for name, (session, given) in runs.items():

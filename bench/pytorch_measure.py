@@ -1,5 +1,7 @@
-"""The common part of the programs in PyTorch: their options, and the seconds of a call."""
+"""The common part of the programs in PyTorch: their options, their models in onnxruntime, and the seconds of a call."""
 import argparse
+import os
+import tempfile
 import time
 
 import torch
@@ -20,6 +22,22 @@ def begin(options):
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)
     return given, {"context": {"torch": torch.__version__, "threads": torch.get_num_threads()}}
+
+
+def onnx_session(path, threads):
+    import onnxruntime  # only here: whoever compares with PyTorch need not have it
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def exported(model, name, given, threads):
+    """Returns a session of what PyTorch makes of the model, whose input has this name."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "model.onnx")
+        torch.onnx.export(model, (given,), path, dynamo=False, opset_version=17, input_names=[name])
+        return onnx_session(path, threads)
 
 
 def measure(step, seconds, device="cpu"):

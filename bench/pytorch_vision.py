@@ -10,15 +10,13 @@ Prints one JSON object: name -> seconds of every step, and what was used under "
 import contextlib
 import json
 import math
-import os
 import re
-import tempfile
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from pytorch_measure import begin, measure, parser
+from pytorch_measure import begin, exported, measure, parser
 
 
 class Block(nn.Module):
@@ -109,17 +107,9 @@ def step_of(model, batch, bf16, compiled):
 
 
 def onnxruntime_inference_of(model, batch, threads):
-    import onnxruntime  # only here: whoever compares with PyTorch need not have it
-
     images, _ = batch_of(batch)
     images = images.contiguous()
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "model.onnx")
-        torch.onnx.export(nn.Sequential(Pixels(), model).eval(), (images,), path, dynamo=False, opset_version=17,
-                          input_names=["images"])
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = exported(nn.Sequential(Pixels(), model).eval(), "images", images, threads)
     given = {"images": images.numpy()}
     with torch.inference_mode():
         want = model(pixels(images)).numpy()
