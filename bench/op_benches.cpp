@@ -26,44 +26,33 @@ void add_elementwise(Benches& b) {
   const std::string size = fmt::format("/{}x{}", R, C);
   const double n = double(R * C);
   const auto unary = [&](const char* name, Var (*f)(const Var&)) {
-    b.memory_bound(
-        name + size, {b.values({R, C})}, [f](const std::vector<Var>& v) { return f(v[0]); }, 2 * n, 3 * n);
+    b.memory_bound(name + size, 2 * n, 3 * n, {b.values({R, C})}, [f](const Vars& v) { return f(v[0]); });
   };
   unary("relu", relu);
   unary("gelu", gelu);
   unary("gelu_tanh", gelu_tanh);
-  b.memory_bound(
-      "add" + size, {b.values({R, C}), b.values({R, C})}, [](const std::vector<Var>& v) { return add(v[0], v[1]); },
-      3 * n, 2 * n);
-  b.memory_bound(
-      "bias_gelu" + size, {b.values({R, C}), b.values({C})},
-      [](const std::vector<Var>& v) { return bias_activation(v[0], v[1], Activation::gelu); }, 2 * n, 3 * n);
-  b.memory_bound(
-      "dropout" + size, {b.values({R, C})},
-      [](const std::vector<Var>& v) {
-        return dropout(v[0], 0.1, Random{1, 2, 3});
-      },
-      2 * n, 2 * n);
-  b.memory_bound(
-      "bias_dropout_residual" + size, {b.values({R, C}), b.values({C}), b.values({R, C})},
-      [](const std::vector<Var>& v) {
-        return bias_dropout_residual(v[0], v[1], v[2], 0.1, Random{1, 2, 3});
-      },
-      3 * n, 2 * n);
+  b.memory_bound("add" + size, 3 * n, 2 * n, {b.values({R, C}), b.values({R, C})},
+                 [](const Vars& v) { return add(v[0], v[1]); });
+  b.memory_bound("bias_gelu" + size, 2 * n, 3 * n, {b.values({R, C}), b.values({C})},
+                 [](const Vars& v) { return bias_activation(v[0], v[1], Activation::gelu); });
+  b.memory_bound("dropout" + size, 2 * n, 2 * n, {b.values({R, C})}, [](const Vars& v) {
+    return dropout(v[0], 0.1, Random{1, 2, 3});
+  });
+  b.memory_bound("bias_dropout_residual" + size, 3 * n, 2 * n, {b.values({R, C}), b.values({C}), b.values({R, C})},
+                 [](const Vars& v) {
+                   return bias_dropout_residual(v[0], v[1], v[2], 0.1, Random{1, 2, 3});
+                 });
 }
 
 void add_rows(Benches& b) {
   const std::int64_t R = b.sizes.rows, C = b.sizes.columns;
   const std::string size = fmt::format("/{}x{}", R, C);
   const double n = double(R * C);
-  b.memory_bound(
-      "layer_norm" + size, {b.values({R, C}), b.values({C}), b.values({C})},
-      [](const std::vector<Var>& v) { return layer_norm(v[0], v[1], v[2]); }, 2 * n, 3 * n);
-  b.memory_bound(
-      "rms_norm" + size, {b.values({R, C}), b.values({C})},
-      [](const std::vector<Var>& v) { return rms_norm(v[0], v[1]); }, 2 * n, 3 * n);
-  b.memory_bound(
-      "softmax" + size, {b.values({R, C})}, [](const std::vector<Var>& v) { return softmax(v[0]); }, 2 * n, 3 * n);
+  b.memory_bound("layer_norm" + size, 2 * n, 3 * n, {b.values({R, C}), b.values({C}), b.values({C})},
+                 [](const Vars& v) { return layer_norm(v[0], v[1], v[2]); });
+  b.memory_bound("rms_norm" + size, 2 * n, 3 * n, {b.values({R, C}), b.values({C})},
+                 [](const Vars& v) { return rms_norm(v[0], v[1]); });
+  b.memory_bound("softmax" + size, 2 * n, 3 * n, {b.values({R, C})}, [](const Vars& v) { return softmax(v[0]); });
 }
 
 // Adds a normalizer whose statistics take a pass over all rows both ways: x is read twice, and backward dy too.
@@ -72,52 +61,44 @@ void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& op
   const double n = double(R * C);
   const Tensor x = b.values({R, C});
   const ChannelNormState state = ChannelNormState::create(options, C, DType::f32, x.device());
-  b.memory_bound(
-      fmt::format("{}/{}x{}", name, R, C), {x, b.values({C}), b.values({C})},
-      [=](const std::vector<Var>& v) { return channel_norm(v[0], v[1], v[2], state, options, true); }, 3 * n, 5 * n);
+  b.memory_bound(fmt::format("{}/{}x{}", name, R, C), 3 * n, 5 * n, {x, b.values({C}), b.values({C})},
+                 [=](const Vars& v) { return channel_norm(v[0], v[1], v[2], state, options, true); });
 }
 
 void add_lookups(Benches& b) {
   const std::int64_t sentences = b.sizes.sentences, tokens = 64 * sentences;
   const double n = 512. * double(tokens);
-  b.memory_bound(
-      fmt::format("embedding/10000x512/{}", tokens), {b.values({10000, 512}), b.ids({sentences, 64}, 10000)},
-      [](const std::vector<Var>& v) { return embedding(v[0], v[1]); }, 2 * n,
-      n + 10000 * 512.);  // a fresh gradient of the whole table is written
-  b.memory_bound(
-      fmt::format("split_heads/{}x64x512", 2 * sentences), {b.values({2 * sentences, 64, 8, 64})},
-      [](const std::vector<Var>& v) {
-        return permute(v[0], {0, 2, 1, 3});
-      },
-      4 * n, 4 * n);
+  // Backward a fresh gradient of the whole table is written.
+  b.memory_bound(fmt::format("embedding/10000x512/{}", tokens), 2 * n, n + 10000 * 512.,
+                 {b.values({10000, 512}), b.ids({sentences, 64}, 10000)},
+                 [](const Vars& v) { return embedding(v[0], v[1]); });
+  b.memory_bound(fmt::format("split_heads/{}x64x512", 2 * sentences), 4 * n, 4 * n,
+                 {b.values({2 * sentences, 64, 8, 64})}, [](const Vars& v) {
+                   return permute(v[0], {0, 2, 1, 3});
+                 });
   const std::int64_t rows = 32 * sentences;
-  b.memory_bound(
-      fmt::format("cross_entropy/{}x10000", rows), {b.values({rows, 10000}), b.ids({rows}, 10000)},
-      [](const std::vector<Var>& v) {
-        return cross_entropy(v[0], v[1], {.label_smoothing = 0.1, .reduction = Reduction::sum});
-      },
-      10000. * double(rows), 2 * 10000. * double(rows));
+  b.memory_bound(fmt::format("cross_entropy/{}x10000", rows), 10000. * double(rows), 2 * 10000. * double(rows),
+                 {b.values({rows, 10000}), b.ids({rows}, 10000)}, [](const Vars& v) {
+                   return cross_entropy(v[0], v[1], {.label_smoothing = 0.1, .reduction = Reduction::sum});
+                 });
 }
 
 void add_linear(Benches& b, std::int64_t rows, std::int64_t in, std::int64_t out) {
   const double flops = 2. * double(rows) * double(in) * double(out);
-  b.product(
-      fmt::format("linear/{}x{}x{}", rows, in, out), {b.values({rows, in}), b.values({out, in}), b.values({out})},
-      [](const std::vector<Var>& v) { return linear(v[0], v[1], v[2]); }, flops, 2 * flops);
+  b.product(fmt::format("linear/{}x{}x{}", rows, in, out), flops, 2 * flops,
+            {b.values({rows, in}), b.values({out, in}), b.values({out})},
+            [](const Vars& v) { return linear(v[0], v[1], v[2]); });
 }
 
 // Counts two products of [T, D] and [T, T] per head forward, those and three more backward. A causal mask halves them.
 void add_attention(Benches& b, std::int64_t B, std::int64_t T, int H, std::int64_t D, bool causal) {
   const double flops = 4. * double(B * T * T * H * D) * (causal ? 0.5 : 1);
   const Shape shape{B * T, H * D};
-  b.product(
-      fmt::format("attention{}/{}x{}x{}x{}", causal ? "_causal" : "", B, T, H, D),
-      {b.values(shape), b.values(shape), b.values(shape)},
-      [=](const std::vector<Var>& v) {
-        const Segments rows = Segments::equal(B, T).to(v[0].device());
-        return attention(v[0], v[1], v[2], {.heads = H, .causal = causal}, rows, rows);
-      },
-      flops, 2.5 * flops);
+  b.product(fmt::format("attention{}/{}x{}x{}x{}", causal ? "_causal" : "", B, T, H, D), flops, 2.5 * flops,
+            {b.values(shape), b.values(shape), b.values(shape)}, [=](const Vars& v) {
+              const Segments rows = Segments::equal(B, T).to(v[0].device());
+              return attention(v[0], v[1], v[2], {.heads = H, .causal = causal}, rows, rows);
+            });
 }
 
 void add_memory_bound(Benches& b) {

@@ -22,11 +22,13 @@ struct Work {
   double forward_flops = 0, backward_flops = 0;
 };
 
+using Vars = std::vector<Var>;
+
 struct OpBench {
   std::string name;              // "layer_norm/8192x512"; bench/pytorch_ops.py uses the same names, for the CPU
   DType dtype;                   // of the operands
   std::vector<Tensor> operands;  // floating ones are differentiated
-  std::function<Var(const std::vector<Var>&)> f;
+  std::function<Var(const Vars&)> f;
   Work work;
 };
 
@@ -56,13 +58,13 @@ class Benches {
   void use(DType dtype) { dtype_ = dtype; }
 
   // Adds f on these operands; see Work for what counts, here in elements.
-  void memory_bound(const std::string& name, std::vector<Tensor> operands,
-                    std::function<Var(const std::vector<Var>&)> f, double forward_elements, double backward_elements) {
+  void memory_bound(const std::string& name, double forward_elements, double backward_elements,
+                    std::vector<Tensor> operands, std::function<Var(const Vars&)> f) {
     const double bytes = double(size_of(dtype_));
     add(name, std::move(operands), std::move(f), {bytes * forward_elements, bytes * backward_elements});
   }
-  void product(const std::string& name, std::vector<Tensor> operands, std::function<Var(const std::vector<Var>&)> f,
-               double forward_flops, double backward_flops) {
+  void product(const std::string& name, double forward_flops, double backward_flops, std::vector<Tensor> operands,
+               std::function<Var(const Vars&)> f) {
     add(name, std::move(operands), std::move(f), {0, 0, forward_flops, backward_flops});
   }
 
@@ -93,8 +95,7 @@ class Benches {
   std::vector<OpBench> all;
 
  private:
-  void add(const std::string& name, std::vector<Tensor> operands, std::function<Var(const std::vector<Var>&)> f,
-           const Work& work) {
+  void add(const std::string& name, std::vector<Tensor> operands, std::function<Var(const Vars&)> f, const Work& work) {
     all.push_back({name + (dtype_ == DType::bf16 ? "/bf16" : ""), dtype_, std::move(operands), std::move(f), work});
   }
 
