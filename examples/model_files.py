@@ -1,4 +1,4 @@
-"""Reads and writes the files of a model directory, and runs a model as a program."""
+"""Reads and writes the files of a model directory, and runs a model as a program. Needs torch and safetensors."""
 import argparse
 import json
 import math

@@ -94,13 +94,6 @@ def known_edges(root: nn.Module) -> Iterator[tuple[str, list[str] | str]]:
                 yield norm, "it is the last of an nn.Sequential"
 
 
-def cross_attention(root: nn.Module) -> Iterator[str]:
-    """Yields the names of attentions that are known to read keys and values from elsewhere."""
-    for name, module in root.named_modules():
-        if isinstance(module, nn.TransformerDecoderLayer):
-            yield f"{name}.multihead_attn" if name else "multihead_attn"
-
-
 def given_edges(root: nn.Module, readers: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
     norms = [name for name, module in root.named_modules() if isinstance(module, ChannelNorm)]
     for key, layers in readers.items():
@@ -125,7 +118,8 @@ class Shared:
         self.modules = Counter(id(module) for _, module in root.named_modules(remove_duplicate=False))
         self.readers = Counter(name for names in edges.values() if not isinstance(names, str) for name in names)
         self.parameters = Counter(id(p) for _, p in root.named_parameters(remove_duplicate=False))
-        self.cross_attention = set(cross_attention(root))
+        self.cross_attention = {f"{name}.multihead_attn".lstrip(".") for name, module in root.named_modules()
+                                if isinstance(module, nn.TransformerDecoderLayer)}
 
 
 def fold_one(root: nn.Module, name: str, norm: ChannelNorm, names: list[str], shared: Shared) -> None:
