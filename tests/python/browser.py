@@ -1,13 +1,11 @@
 """A headless Chromium, driven through its DevTools protocol (https://chromedevtools.github.io/devtools-protocol) over a
-pair of pipes: messages are JSON, each ended by a zero byte. Needs nothing but Python's own library."""
+pair of pipes: messages are JSON, each ended by a zero byte. Needs nothing but Python's own library. Nothing here limits
+the time of a browser that does not answer, as ctest does."""
 import json
 import os
 import shutil
 import subprocess
 import tempfile
-import time
-
-TIMEOUT = 60  # seconds; what a page does here takes milliseconds, a browser's start on a busy machine some seconds
 
 
 def find_chromium():
@@ -33,7 +31,6 @@ class Browser:
             preexec_fn=pipes, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(read_end)
         os.close(write_end)
-        os.set_blocking(self.answers, False)
         self.unread, self.number, self.session, self.events = b"", 0, None, []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -53,17 +50,12 @@ class Browser:
         os.close(self.answers)
         self.profile.cleanup()
 
-    def receive(self, deadline):
+    def receive(self):
         while b"\0" not in self.unread:
-            try:
-                part = os.read(self.answers, 1 << 20)
-                if not part:
-                    raise RuntimeError("the browser has ended")
-                self.unread += part
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise TimeoutError("the browser does not answer") from None
-                time.sleep(0.002)
+            part = os.read(self.answers, 1 << 20)
+            if not part:
+                raise RuntimeError("the browser has ended")
+            self.unread += part
         message, self.unread = self.unread.split(b"\0", 1)
         return json.loads(message)
 
@@ -73,22 +65,19 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.commands, json.dumps(message).encode() + b"\0")
-        deadline = time.monotonic() + TIMEOUT
-        while (answer := self.receive(deadline)).get("id") != self.number:
+        while (answer := self.receive()).get("id") != self.number:
             self.events.append(answer)
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
-    def open(self, path, width=1280, height=900, dark=False):
+    def open(self, path, width=1280, dark=False):
         self.events.clear()
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
-                  mobile=width < 600)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
         self.prefer("dark" if dark else "light")
         self.call("Page.navigate", url=f"file://{path}")
-        deadline = time.monotonic() + TIMEOUT
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
-            self.events.append(self.receive(deadline))
+            self.events.append(self.receive())
         self.settle()
 
     def prefer(self, scheme):
@@ -106,8 +95,8 @@ class Browser:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']['exception']['description']}")
         return result["result"].get("value")
 
-    def mouse(self, kind, x, y, button="left", count=1):
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=count, pointerType="mouse",
+    def mouse(self, kind, x, y, button="left"):
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1, pointerType="mouse",
                   buttons=0 if kind == "mouseReleased" else 1)
 
     def place(self, selector, index=0):
