@@ -51,8 +51,8 @@ macro(foldgrad_find_for_cuda name library header)
   endif()
 endmacro()
 
-# Takes a library of products that was found only if it uses OpenMP: with threads of its own it would start a second pool,
-# and the two would fight for the cores. check_cxx_source_KIND() of the code tells.
+# Takes a library of products that was found only if it uses OpenMP: with threads of its own it would start a second
+# pool, and the two would fight for the cores. check_cxx_source_KIND() of the code tells.
 function(foldgrad_check_openmp name kind code)
   if(NOT found)
     set(why "not found; own kernel instead, slow" PARENT_SCOPE)

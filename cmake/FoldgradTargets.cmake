@@ -73,8 +73,8 @@ function(foldgrad_add_kernels library kernels)
   target_sources(${library} PRIVATE $<TARGET_OBJECTS:${library}_kernels>)
 endfunction()
 
-# A library of what lies in `folder`. What it links follows. Other projects call foldgrad_engine foldgrad::engine. It asks
-# those who link it for C++20; kernels, which are C++17, link the settings alone.
+# A library of what lies in `folder`. What it links follows. Other projects call foldgrad_engine foldgrad::engine. It
+# asks those who link it for C++20; kernels, which are C++17, link the settings alone.
 function(foldgrad_add_library library folder)
   foldgrad_sources(${folder} host kernels)
   add_library(${library} ${foldgrad_library_type} ${host})

@@ -237,7 +237,8 @@ add_test(NAME cuda_architectures COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOU
 # Tests in Python, by the interpreter that $FOLDGRAD_PYTHON names when they run. They exit with 77, and count as
 # skipped, where it lacks their packages.
 function(foldgrad_add_python_test name script)  # arguments of the script follow
-  add_test(NAME ${name} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh ${PROJECT_SOURCE_DIR}/tests/${script} ${ARGN})
+  set(tests ${PROJECT_SOURCE_DIR}/tests)
+  add_test(NAME ${name} COMMAND sh ${tests}/python/run.sh ${tests}/${script} ${ARGN})
   set(environment FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR} FOLDGRAD_PROGRAM=$<TARGET_FILE:foldgrad>
                   FOLDGRAD_TINY=$<TARGET_FILE:tiny> FOLDGRAD_COMPILER=${CMAKE_CXX_COMPILER})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout}

@@ -74,8 +74,9 @@ def cct_of(weights):
 
 def names_of(network, model):
     """Returns the names of a model's weights, which do not depend on heads and activation."""
+    config = {"model": {"heads": 1, "activation": "gelu", **model}, "norm": {"name": "ln"}}
     with torch.device("meta"):
-        return network({"model": {"heads": 1, "activation": "gelu", **model}, "norm": {"name": "ln"}}).state_dict().keys()
+        return network(config).state_dict().keys()
 
 
 def model_of(weights):

@@ -73,7 +73,8 @@ class Browser:
 
     def open(self, path, width=1280, dark=False):
         self.events.clear()
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1,
+                  mobile=width < 600)
         self.prefer("dark" if dark else "light")
         self.call("Page.navigate", url=f"file://{path}")
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):

@@ -1,7 +1,7 @@
-"""The tags of docs/equations.md: code cites each at a line that computes it, tests cite each, and nothing cites a tag that
-has no row. Code cites [LN-4]; tests do so too, or carry LN_4 in the name of a test. Of rows that say "property: ..." or
-"definition: ..." no line computes anything, and comments cite them. Every numbered equation of the UN paper has a row
-too, with tags, tests or the word "prose"."""
+"""The tags of docs/equations.md: code cites each at a line that computes it, tests cite each, and nothing cites a tag
+that has no row. Code cites [LN-4]; tests do so too, or carry LN_4 in the name of a test. Of rows that say
+"property: ..." or "definition: ..." no line computes anything, and comments cite them. Every numbered equation of the
+UN paper has a row too, with tags, tests or the word "prose"."""
 import re
 import sys
 from collections import Counter
@@ -46,7 +46,8 @@ def named(known, names):
 def unknown(root, known, names):
     """Yields a message for each tag that is cited, or that a test is named after, and has no row."""
     for path, text in texts(root, (*CODE, "tests")):
-        yield from (f"{path} cites [{tag}], which docs/equations.md does not list" for tag in sorted(cited(text) - known))
+        for tag in sorted(cited(text) - known):
+            yield f"{path} cites [{tag}], which docs/equations.md does not list"
     for family in sorted({tag.split("-")[0] for tag in known}):
         for name in re.findall(rf"_{family}_[0-9][0-9A-Za-z]*_", names):
             yield f"a test is named after {name}, which docs/equations.md does not list"
