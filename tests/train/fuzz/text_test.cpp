@@ -23,7 +23,8 @@ TEST_F(FuzzConfig, OfAFile) {
     good.push_back(read_bytes(config));
     good.push_back(config_text(read_config(config)));
   }
-  write("iwslt14.toml", read_bytes(FOLDGRAD_SOURCE_DIR "/configs/iwslt14.toml"));
+  for (const char* base : {"iwslt14.toml", "shapes-cct.toml"})
+    write(base, read_bytes(fmt::format("{}/configs/{}", FOLDGRAD_SOURCE_DIR, base)));
   fuzz(
       "c.toml", &Mutator::words, 2000, 20,
       [&] {
