@@ -80,32 +80,30 @@ Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer 
     : name(name),
       out(std::move(out)),
       norm(std::move(norm)),
-      residual(make.residual_normalizer(name)),
       place(place),
       dropout_(make.config.dropout),
       drop_path_(make.drop_path),
       stream_(random_stream(name + ".dropout")),
-      path_stream_(random_stream(name + ".drop_path")) {}
+      path_stream_(random_stream(name + ".drop_path")) {
+  const std::string site = name + ".residual";
+  if (make.config.normalizer_at.count(site)) residual = make.normalizer(site);
+}
 
 Var Sublayer::operator()(Var x, const Segments& rows, const ForwardPass& pass,
                          const std::function<Var(Var in)>& branch) {
-  Var in = place == NormPlace::post ? x : norm->apply(x, pass.norm(rows));
+  const NormContext context = pass.norm(rows);
+  Var in = place == NormPlace::post ? x : norm->apply(x, context);
   if (place == NormPlace::stream) x = in;  // [CCT-2]
   const Var result = [&] {
     const Tape::Scope scope(pass.tape, name);
     return branch(std::move(in));
   }();
-  return join(result, std::move(x), rows, pass);
-}
-
-Var Sublayer::join(const Var& branch, Var x, const Segments& rows, const ForwardPass& pass) {
-  const NormContext context = pass.norm(rows);
   if (residual) x = residual->apply(x, context);
   const auto sum = [&] {
     const Tape::Scope scope(pass.tape, name);
     const double s = norm->residual_scale();
-    if (pass.packed) return pass.packed->add(std::move(x), s, out, branch);
-    const Var z = linear(branch, out.matrix(pass));
+    if (pass.packed) return pass.packed->add(std::move(x), s, out, result);
+    const Var z = linear(result, out.matrix(pass));
     const Var b = pass.use(out.bias);
     const Var stream = s == 1 ? x : scale(x, s);
     return bias_dropout_residual(
@@ -137,11 +135,6 @@ std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site, std:
   for (const NormalizerOption& option : normalizer_info(config.normalizer).options)
     if (option.told_by_model) options.emplace(option.name, told.at(option.name));
   return make_normalizer(config.normalizer, options, site, channels, dtype, device);
-}
-
-std::unique_ptr<Normalizer> BlockMaker::residual_normalizer(const std::string& sublayer) const {
-  const std::string site = sublayer + ".residual";
-  return config.normalizer_at.count(site) ? normalizer(site) : nullptr;
 }
 
 AttentionBlock::AttentionBlock(const BlockMaker& make, const AttentionNames& names, bool qkv_bias)

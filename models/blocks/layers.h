@@ -54,12 +54,9 @@ class Sublayer {
            NormPlace place);
 
   // Returns the sublayer of x [N, width], whose sequences are `rows`, with branch(in) for what stands between the
-  // normalizer, if it comes first, and `out`.
+  // normalizer, if it comes first, and `out`. Adds to x in place at inference if nothing else has it.
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass, const std::function<Var(Var in)>& branch);
   void list(ModelParts& parts);
-  // Adds the branch's result to x, in place at inference if nothing else has x, and applies a normalizer with
-  // post-norm.
-  Var join(const Var& branch, Var x, const Segments& rows, const ForwardPass& pass);
 
  private:
   double dropout_, drop_path_;
@@ -79,10 +76,6 @@ struct BlockMaker {
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
   std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels) const;
-  std::unique_ptr<Normalizer> residual_normalizer(const std::string& sublayer) const;  // null if there is none
-  LinearLayer linear(const std::string& name, std::int64_t in, std::int64_t out) const {
-    return {name, in, out, dtype, device};
-  }
   // Makes the layer with this matrix of a block, standardized where the configuration says so.
   LinearLayer block_linear(BlockMatrix matrix, const std::string& name, std::int64_t in, std::int64_t out,
                            bool with_bias = true) const {

@@ -1,7 +1,7 @@
 // The weights of linear layers for inference on the CPU, each brought into the order of packed_linear.h when it is
 // first used. A forward pass that has them (ForwardPass::packed) computes what follows a product within it.
 //
-// Products read x in dtype(). In bf16, what they add to, the stream of residuals, stays f32.
+// Products read x in `dtype`. In bf16, what they add to, the stream of residuals, stays f32.
 #pragma once
 #include <map>
 
@@ -16,13 +16,11 @@ class PackedWeights {
  public:
   explicit PackedWeights(DType dtype) : dtype_(dtype) {}
 
-  DType dtype() const { return dtype_; }
-
-  // Returns activation(x W^T + b) of layers that read the same x, side by side, [rows, sum of columns], in dtype().
+  // Returns activation(x W^T + b) of layers that read the same x, side by side, [rows, sum of columns], in `dtype`.
   Var product(const std::vector<LinearLayer*>& layers, const Var& x, std::optional<Activation> activation = {});
   // Returns scale stream + x W^T + b, in place of the stream where nothing else has its memory.
   Var add(Var stream, double scale, LinearLayer& layer, const Var& x);
-  // Returns x W^T + b in f64 if dtype() is f64, otherwise in f32. Asks once for matrix(), with the parameter's rows.
+  // Returns x W^T + b in f64 if `dtype` is f64, otherwise in f32. Asks once for matrix(), with the parameter's rows.
   template <class Matrix>
   Var exact_product(const Parameter& parameter, const Matrix& matrix, const Tensor& bias, const Var& x) {
     const DType out = dtype_ == DType::f64 ? DType::f64 : DType::f32;

@@ -15,25 +15,17 @@
 #include "ops/weighted_pool/weighted_pool.h"
 
 namespace foldgrad {
-namespace {
-
-BlockMaker maker(const ImageModelConfig& config, DType dtype, Device device) {
-  return {config, dtype, device, config.layers, 0};
-}
-
-}  // namespace
 
 ImageModel::ImageModel(const ImageModelConfig& config, const Names& names, std::int64_t tokens, DType dtype,
                        Device device)
     : Model(dtype, device),
       names_(names),
       positions_{names.positions, Tensor::zeros({1, tokens, config.width}, dtype, device)},
-      head_(maker(config, dtype, device).linear(names.head, config.width, config.classes)) {
-  const BlockMaker make = maker(config, dtype, device);
+      head_(names.head, config.width, config.classes, dtype, device) {
   if (config.has_cls()) cls_ = {names.cls, Tensor::zeros({1, 1, config.width}, dtype, device)};
-  if (config.pre_norm) norm_ = make.normalizer(names.norm);
+  if (config.pre_norm) norm_ = BlockMaker{config, dtype, device, config.layers, 0}.normalizer(names.norm);
   if (config.pooling == "sequence")
-    attention_pool_ = std::make_unique<LinearLayer>(make.linear(names.attention_pool, config.width, 1));
+    attention_pool_ = std::make_unique<LinearLayer>(names.attention_pool, config.width, 1, dtype, device);
 }
 
 ConvLayer& ImageModel::add_conv(const std::string& name, const Shape& shape, bool with_bias) {

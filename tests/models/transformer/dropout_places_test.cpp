@@ -49,10 +49,8 @@ class DropoutPlaces : public ::testing::Test {
   // Adds the mask of a sum that has nothing but the branch in it.
   void add_sum(Sublayer& sublayer, Masks& masks) {
     const std::int64_t in = sublayer.out.weight.value.shape()[1];
-    masks[sublayer.name + ", sum"] = zeros(
-        sublayer
-            .join(tape_.constant(randn({8, in}, 1)), tape_.constant(Tensor::zeros({8, 8}, DType::f64)), rows_, pass())
-            .value());
+    const Var branch = tape_.constant(randn({8, in}, 1)), x = tape_.constant(Tensor::zeros({8, 8}, DType::f64));
+    masks[sublayer.name + ", sum"] = zeros(sublayer(x, rows_, pass(), [&](const Var&) { return branch; }).value());
   }
   // Makes queries and keys zero, and values that tell the tokens apart: the results are the probabilities.
   void add_attention(AttentionBlock& block, Masks& masks) {

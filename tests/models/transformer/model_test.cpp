@@ -192,8 +192,8 @@ TEST(Transformer, PostNormNormalizesTheSumWithAScaledResidual) {
   const ForwardPass pass{.tape = tape, .dtype = DType::f64};
   EXPECT_GT(std::abs(sublayer.norm->residual_scale() - 1), 0.1);
   const Var sum = add(scale(x, sublayer.norm->residual_scale()), sublayer.out(branch, pass));
-  EXPECT_TRUE(
-      close(sublayer.join(branch, x, Segments({2}), pass).value(), sublayer.norm->apply(sum, {}).value(), 1e-14));
+  EXPECT_TRUE(close(sublayer(x, Segments({2}), pass, [&](const Var&) { return branch; }).value(),
+                    sublayer.norm->apply(sum, {}).value(), 1e-14));
 }
 
 // The table's padding row gets a gradient through the tied projection; the encoder must not see what becomes of it,

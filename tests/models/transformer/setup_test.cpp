@@ -180,7 +180,7 @@ TEST(TransformerSetup, SitesCanDifferAndTheOutputCanHaveABias) {
   for (std::int64_t i = 0; i < want.size(); ++i)
     want.data<double>()[i] = (sum.data<double>()[i] + stream.data<double>()[i]) *
                              find(model, "decoder.layers.0.final_layer_norm.weight").value.data<double>()[i % 8];
-  EXPECT_TRUE(close(ffn.join(branch, x, Segments({2}), pass).value(), want, 1e-14));
+  EXPECT_TRUE(close(ffn(x, Segments({2}), pass, [&](const Var&) { return branch; }).value(), want, 1e-14));
 }
 
 TEST(TransformerSetup, DeepNormScalesValuesOutputsAndFeedForward) {

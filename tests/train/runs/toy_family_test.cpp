@@ -59,7 +59,7 @@ class ToyModel final : public Model {
 
   BlockConfig config_;
   BlockMaker make_;
-  LinearLayer in_ = make_.linear("in", 2, config_.width), out_ = make_.linear("out", config_.width, 3);
+  LinearLayer in_{"in", 2, config_.width, dtype(), device()}, out_{"out", config_.width, 3, dtype(), device()};
   std::unique_ptr<Normalizer> norm_ = make_.normalizer("norm");
 };
 
