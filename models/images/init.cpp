@@ -15,7 +15,7 @@
 //   huggingface/pytorch-image-models, vision_transformer.py, whose truncated normal is cut at +-2, a hundred
 //   deviations. cct: SHI-Labs/Compact-Transformers, src/utils, whose truncated normals are cut there too. pytorch: what
 //   torch.nn.Linear, torch.nn.Conv2d and torch.randn give, as in lucidrains/vit-pytorch. tfixup: that of
-//   models/transformer/init.h for encoders, f = 0.67 layers^-1/4, e = (9 layers)^-1/4. A normalizer's initial_gain()
+//   models/transformer/init.cpp for encoders, f = 0.67 layers^-1/4, e = (9 layers)^-1/4. A normalizer's initial_gain()
 //   multiplies the weights of v, out, fc1 and fc2 in each.
 //
 //   Sinusoidal positions in the place of random ones tell from the beginning which tokens are neighbours, so that

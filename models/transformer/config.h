@@ -22,7 +22,7 @@ struct TransformerConfig : BlockConfig {
   bool one_input_table() const { return share_embeddings == "all" || share_embeddings == "inputs"; }
   bool own_output_table() const { return share_embeddings == "none" || share_embeddings == "inputs"; }
 
-  static inline const std::vector<std::string> kInitializations{"fairseq", "xavier", "tfixup"};  // see init.h
+  static inline const std::vector<std::string> kInitializations{"fairseq", "xavier", "tfixup"};  // see init.cpp
   std::string initialization = "fairseq";
   std::string tfixup_scope = "v_out_ffn";  // one of kTfixupScopes
 

@@ -1,8 +1,29 @@
-#include "models/transformer/init.h"
-
+// Initial values of a Transformer. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b], N(s) normal.
+//
+//                           fairseq (1.0.0a0)        xavier                  tfixup
+//   embeddings              N(width^-1/2), pad row 0 the same                the same times e
+//   output table of its own N(width^-1/2)            the same                the same
+//   tables with fixnorm     U(0.01), pad row 0 but in an output table of its own, in each of the three
+//   q, k, self-attention    U(X / sqrt 2)            U(X / sqrt 2)           U(X / sqrt 2); with scope all U(f X)
+//   v, self-attention       U(X / sqrt 2)            U(X / sqrt 2)           U(f X)
+//   q, attention to source  U(X / sqrt 2)            U(X)                    as in self-attention
+//   k, v, the same          U(X / sqrt 2)            U(X sqrt(2/3))          as in self-attention
+//   out                     U(X)                     U(X)                    U(f X)
+//   biases of q, k, v       U(width^-1/2)            0                       0
+//   bias of out             0                        0                       0
+//   fc1, fc2                U(in^-1/2), biases too   U(X), biases 0          U(f X), biases 0
+//
+//   xavier is Xavier's bound for every matrix as PyTorch programs usually hold it: q, k and v of self-attention as one
+//   matrix, k and v of attention to the source as one.
+//
+//   f = 0.67 N^-1/4 in an encoder of N layers, (9 M)^-1/4 in a decoder of M layers; e = (9 N)^-1/4 for a table that the
+//   encoder reads, (9 M)^-1/4 for the decoder's own. Huang et al., "Improving Transformer Optimization Through Better
+//   Initialization" (2020), with the constants of the authors' code (layer6ai-labs/T-Fixup).
+//   A normalizer's initial_gain() multiplies the weights of v, out, fc1 and fc2 in either.
 #include <cmath>
 
 #include "models/blocks/random_fill.h"
+#include "models/transformer/transformer.h"
 
 namespace foldgrad {
 namespace {
@@ -59,25 +80,24 @@ struct StackInitializer {
 
 }  // namespace
 
-void initialize(Transformer& model, std::uint64_t seed) {
-  const TransformerConfig& config = model.config();
-  const auto N = double(config.encoder_layers), M = double(config.decoder_layers);
-  const double deviation = 1 / std::sqrt(double(config.width));
+void Transformer::initialize(std::uint64_t seed) {
+  const auto N = double(config_.encoder_layers), M = double(config_.decoder_layers);
+  const double deviation = 1 / std::sqrt(double(config_.width));
   const auto fill = [&](Parameter& table, double factor) {
-    if (config.fixnorm)
+    if (config_.fixnorm)
       fill_uniform(table, 0.01, seed);  // Nguyen, Salazar 2019: lengths do not matter, but to the size of a step
     else
       fill_normal(table, factor * deviation, seed);
   };
   const auto embedding = [&](Parameter& table, double layers) {
-    fill(table, config.initialization == "tfixup" ? std::pow(9 * layers, -0.25) : 1);
-    table.value.slice(config.pad, config.pad + 1).zero();
+    fill(table, config_.initialization == "tfixup" ? std::pow(9 * layers, -0.25) : 1);
+    table.value.slice(config_.pad, config_.pad + 1).zero();
   };
-  embedding(model.source_table(), N);
-  if (!config.one_input_table()) embedding(model.target_table(), M);
-  if (config.own_output_table()) fill(model.output_table(), 1);
-  StackInitializer{config, seed, 0.67 * std::pow(N, -0.25)}.stack(model.encoder_layers());
-  StackInitializer{config, seed, std::pow(9 * M, -0.25)}.stack(model.decoder_layers());
+  embedding(source_table(), N);
+  if (!config_.one_input_table()) embedding(target_table(), M);
+  if (config_.own_output_table()) fill(output_table(), 1);
+  StackInitializer{config_, seed, 0.67 * std::pow(N, -0.25)}.stack(encoder_);
+  StackInitializer{config_, seed, std::pow(9 * M, -0.25)}.stack(decoder_);
 }
 
 }  // namespace foldgrad

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "models/blocks/packed_weights.h"
-#include "models/transformer/init.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/embedding/embedding.h"
@@ -50,7 +49,7 @@ Transformer::Transformer(const TransformerConfig& config, std::optional<std::uin
     decoder_norm_ = make.normalizer("decoder.layer_norm");
   }
   config_.validate_sites("transformer", normalizers());
-  if (seed) initialize(*this, *seed);
+  if (seed) initialize(*seed);
 }
 
 Tensor Transformer::rows_of(const Parameter& table) const {

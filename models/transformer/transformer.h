@@ -9,7 +9,7 @@
 //   [TRF-3]  loss = sum over target tokens that are not padding of the label-smoothed cross entropy
 //   With config.fixnorm, rows of E and O are divided by their lengths first [FN-1].
 //
-//   Names of parameters and their initial values are fairseq's (models/blocks/layers.h, init.h). With the
+//   Names of parameters and their initial values are fairseq's (models/blocks/layers.h, init.cpp). With the
 //   defaults and one table of V rows there are 31,545,344 + 512 V of them.
 //   Dropout masks belong to places: each has a stream of its own, named by the place, and pass.step chooses the mask.
 #pragma once
@@ -24,7 +24,7 @@ namespace foldgrad {
 
 class Transformer final : public Model {
  public:
-  // Parameters have `dtype`. Without a seed those that init.h fills are 0, for values to be copied into. Throws
+  // Parameters have `dtype`. Without a seed those that init.cpp fills are 0, for values to be copied into. Throws
   // std::invalid_argument for what config.validate() and make_normalizer refuse.
   Transformer(const TransformerConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
               Device device = Device::cpu);
@@ -80,6 +80,7 @@ class Transformer final : public Model {
 
  private:
   void list(ModelParts& parts) override;
+  void initialize(std::uint64_t seed);  // normalizers have set their own parameters already
   Var embed(Parameter& table, const Tensor& ids, const Tensor& places, std::int64_t first_row, const char* stack,
             bool zero_padding, const ForwardPass& pass);
   Tensor positions(DType dtype);  // [max_positions + 2, width]
