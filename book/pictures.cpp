@@ -5,7 +5,6 @@
 #include "book/tiny.cpp"
 #undef main
 
-#include <cstdarg>
 #include <fstream>
 
 namespace {
@@ -73,12 +72,10 @@ class Svg {
   }
 
  private:
-  void put(const char* format, ...) {
+  template <class... Arguments>
+  void put(const char* format, Arguments... arguments) {
     char buffer[512];
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(buffer, sizeof buffer, format, arguments);
-    va_end(arguments);
+    std::snprintf(buffer, sizeof buffer, format, arguments...);
     file_ << buffer;
   }
   std::ofstream file_;
@@ -132,11 +129,10 @@ struct Chart {
     }
     for (int t = first; t <= last; t += 5) svg.text(x(t), top + height + 18, std::to_string(t), "#333", "middle");
   }
-  template <class Get>
-  void curve(const std::vector<Iteration>& all, const Get& get, const char* color, double width,
+  void curve(const std::vector<Iteration>& all, double Iteration::*value, const char* color, double width,
              const char* name) const {
     std::vector<std::pair<double, double>> points;
-    for (int t = first; t <= last; ++t) points.push_back({x(t), y(get(all[t - 1]))});
+    for (int t = first; t <= last; ++t) points.push_back({x(t), y(all[t - 1].*value)});
     svg.line(points, color, width);
     svg.text(706, points.back().second + 4, name, color);
   }
@@ -148,11 +144,9 @@ void draw_means(const std::string& path) {
   const Chart chart{svg, 20, 240, 0.5, 60, 5, 40};
   chart.axes({0.5, 1, 2, 5, 10, 20, 50});
   for (int t = chart.first; t <= chart.last; ++t) svg.dot(chart.x(t), chart.y(all[t - 1].q), "#999");
-  chart.curve(
-      all, [](const Iteration& i) { return i.arithmetic; }, "#c55a11", 1.5, "");
+  chart.curve(all, &Iteration::arithmetic, "#c55a11", 1.5, "");
   svg.text(chart.x(23) + 8, chart.y(all[22].arithmetic) + 4, "AM", "#c55a11");
-  chart.curve(
-      all, [](const Iteration& i) { return i.geometric; }, "#1f4e79", 2.5, "GM = var_hat");
+  chart.curve(all, &Iteration::geometric, "#1f4e79", 2.5, "GM = var_hat");
   svg.text(chart.x(20) + 8, chart.y(all[19].q) + 4, "q, the outlier");
   svg.text(380, 294, "iteration t", "#333", "middle");
 }
@@ -162,17 +156,13 @@ void draw_outlier(const std::string& path) {
   Svg svg(path, 820, 420);
   const Chart test{svg, 20, 160, 0.005, 50, 5, 40}, average{svg, 230, 150, 0.5, 60, 5, 40};
   test.axes({0.01, 0.1, 1, 10});
-  test.curve(
-      all, [](const Iteration& i) { return i.threshold; }, "#7f7f7f", 1.5, "M V: threshold");
-  test.curve(
-      all, [](const Iteration& i) { return i.distance; }, "#c55a11", 2, "AM - GM");
+  test.curve(all, &Iteration::threshold, "#7f7f7f", 1.5, "M V: threshold");
+  test.curve(all, &Iteration::distance, "#c55a11", 2, "AM - GM");
   average.axes({0.5, 1, 2, 5, 10, 20, 50});
   for (int t = 5; t <= 40; ++t) svg.dot(average.x(t), average.y(all[t - 1].q), all[t - 1].skipped ? "#c55a11" : "#999");
-  average.curve(
-      all, [](const Iteration& i) { return i.var_hat; }, "#1f4e79", 2.5, "");
+  average.curve(all, &Iteration::var_hat, "#1f4e79", 2.5, "");
   svg.text(706, average.y(all[39].var_hat) + 16, "var_hat", "#1f4e79");
-  average.curve(
-      all, [](const Iteration& i) { return i.run_var; }, "#548235", 1.5, "run_var");
+  average.curve(all, &Iteration::run_var, "#548235", 1.5, "run_var");
   svg.text(average.x(20) + 8, average.y(all[19].q) + 4, "q, skipped", "#c55a11");
   svg.text(380, 414, "iteration t", "#333", "middle");
 }
