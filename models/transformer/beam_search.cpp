@@ -46,7 +46,7 @@ std::vector<Sentence> sentences_of(const Tensor& mask, std::int64_t longest, con
 // Advances a sentence, given the candidates of its hypotheses after `step` tokens.
 void advance(Sentence& sentence, std::vector<Candidate> candidates,
              const std::vector<const LiveHypothesis*>& live_of_row, std::int64_t step, const DecodingOptions& o) {
-  std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) { return a.before(b); });
+  std::ranges::sort(candidates, &Candidate::before);
   candidates.resize(std::min(candidates.size(), std::size_t(2 * o.beam)));  // [BEAM-1]
   std::vector<LiveHypothesis> next;
   for (std::size_t rank = 0; rank < candidates.size(); ++rank) {
@@ -122,7 +122,7 @@ std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const 
     if (rows[r].may_go_on && unk_is_special) offer(unk, special[2 * r + 1], options.unk_penalty);
     for (std::size_t i = r * std::size_t(k); rows[r].may_go_on && i < (r + 1) * std::size_t(k); ++i)
       if (ids[i] >= 0 && ids[i] != eos && ids[i] != pad && ids[i] != unk) offer(ids[i], values[i], 0);
-    std::ranges::sort(best, [](const Candidate& a, const Candidate& b) { return a.before(b); });
+    std::ranges::sort(best, &Candidate::before);
     best.resize(std::min(best.size(), std::size_t(count)));
   }
   return all;
@@ -138,8 +138,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& mod
   }
   std::vector<std::vector<Hypothesis>> all;
   for (Sentence& sentence : sentences) {
-    std::ranges::stable_sort(sentence.results,
-                             [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+    std::ranges::stable_sort(sentence.results, std::ranges::greater(), &Hypothesis::score);
     if (sentence.results.empty()) sentence.results.push_back({{}, -std::numeric_limits<double>::infinity()});
     all.push_back(std::move(sentence.results));
   }
