@@ -20,7 +20,7 @@ struct NormalizerSite {
   Device device;
 
   // Makes SITE.NAME with `size` equal values; one per channel if no size is given.
-  Parameter parameter(const char* name, double value, std::int64_t size = -1) const {
+  Parameter parameter(const std::string& name, double value, std::int64_t size = -1) const {
     return {site + "." + name, Tensor::full({size < 0 ? channels : size}, value, dtype, device)};
   }
   DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }

@@ -32,12 +32,9 @@ bool valid(const Option& option, const std::string& text) {
       return text == "0" || text == "1" || text == "true" || text == "false";
     case Option::Kind::choice:
       return option.has_choice(text);
-    case Option::Kind::integers:  // of configurations alone
-    case Option::Kind::texts:     // likewise
-    case Option::Kind::text:
-      break;
+    default:  // text; lists are of configurations alone
+      return true;
   }
-  return true;
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ struct GroupScaling {
 
 class ChannelNormalizer : public WithGainAndBias {
  public:
-  ChannelNormalizer(const NormalizerSite& s, Published paper, Published code)
+  // code: of a normalizer with an option `mode`.
+  ChannelNormalizer(const NormalizerSite& s, Published paper, Published code = nullptr)
       : WithGainAndBias(s),
         norm_(options_of(s, paper, code)),
         scaling_(s),
@@ -126,8 +127,7 @@ class ChannelNormalizer : public WithGainAndBias {
 
 class RegularizedNormalizer final : public ChannelNormalizer {
  public:
-  explicit RegularizedNormalizer(const NormalizerSite& s)
-      : ChannelNormalizer(s, ChannelNormOptions::rbn, ChannelNormOptions::rbn) {}
+  explicit RegularizedNormalizer(const NormalizerSite& s) : ChannelNormalizer(s, ChannelNormOptions::rbn) {}
 
  private:
   Var forward(const Var& x, const NormContext& context) override {
@@ -168,12 +168,8 @@ class PowerNormalizer final : public WithGainAndBias {
   PowerNormState state_;
 };
 
-template <Published paper, Published code = paper>
-std::unique_ptr<Normalizer> make_channel(const NormalizerSite& s) {
-  return std::make_unique<ChannelNormalizer>(s, paper, code);
-}
 std::unique_ptr<Normalizer> make_power(const NormalizerSite& s) {
-  return released(s) ? make<PowerNormalizer>(s) : make_channel<ChannelNormOptions::pn_star>(s);
+  return released(s) ? make<PowerNormalizer>(s) : make<ChannelNormalizer, ChannelNormOptions::pn_star>(s);
 }
 
 NormalizerOption mode_option() {
@@ -221,14 +217,14 @@ std::vector<NormalizerKind> channel_normalizers() {
         .summary = "Unified Normalization: averages of the last statistics, outliers skipped",
         .options = un_options(),
         .outlier_test = true},
-       make_channel<ChannelNormOptions::un, ChannelNormOptions::un_released>},
+       make<ChannelNormalizer, ChannelNormOptions::un, ChannelNormOptions::un_released>},
       {{"bn", Inference::affine, "batch normalization over real tokens", {alpha_option("0.9"), eps_option("1e-5")}},
-       make_channel<ChannelNormOptions::bn>},
+       make<ChannelNormalizer, ChannelNormOptions::bn>},
       {{"qmbn",
         Inference::affine,
         "batch normalization by the mean square: UN without averages",
         {alpha_option("0.9"), eps_option("1e-5")}},
-       make_channel<ChannelNormOptions::qmbn>},
+       make<ChannelNormalizer, ChannelNormOptions::qmbn>},
       {{"rbn",
         Inference::affine,
         "batch normalization whose batch statistics are pulled to the running ones",
@@ -240,7 +236,7 @@ std::vector<NormalizerKind> channel_normalizers() {
         Inference::affine,
         "Moving Average Batch Normalization",
         {mode_option(), window_option("4"), warmup_option("100"), alpha_option("0.98"), eps_option("1e-5")}},
-       make_channel<ChannelNormOptions::mabn, ChannelNormOptions::mabn_released>},
+       make<ChannelNormalizer, ChannelNormOptions::mabn, ChannelNormOptions::mabn_released>},
       {{"pn_star",
         Inference::affine,
         "PowerNorm without its scaling of groups",

@@ -16,9 +16,9 @@ class RepBn : public Normalizer {
   explicit RepBn(const NormalizerSite& s, const std::string& prefix = "")
       : Normalizer(s),
         norm_(ChannelNormOptions::bn()),
-        gamma_(s.parameter((prefix + "weight").c_str(), 1)),
-        beta_(s.parameter((prefix + "bias").c_str(), 0)),
-        eta_(s.parameter((prefix + "eta").c_str(), s.options.number("eta"), 1)),
+        gamma_(s.parameter(prefix + "weight", 1)),
+        beta_(s.parameter(prefix + "bias", 0)),
+        eta_(s.parameter(prefix + "eta", s.options.number("eta"), 1)),
         state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {
     norm_.alpha_forward = norm_.alpha_backward = s.options.number("alpha");
     norm_.eps = s.options.number("eps");
