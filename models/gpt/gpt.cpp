@@ -97,7 +97,7 @@ Var Gpt::logits(const Var& hidden, const ForwardPass& pass) {  // [GPT-2]
   Parameter& table = output_table();
   if (pass.packed)
     return pass.packed->exact_product(
-        table, [&] { return table.value; }, config_.output_bias ? output_bias_.value : Tensor(), hidden);
+        table, [&] { return table.value; }, output_bias_.value, hidden);
   const Var O = pass.use(table);
   return config_.output_bias ? linear(hidden, O, pass.use(output_bias_)) : linear(hidden, O);
 }

@@ -21,9 +21,8 @@ class DytNormalizer final : public WithGainAndBias {
     return {&alpha_, &gamma_, &beta_};
   }
   std::optional<InferenceForm> inference() const override {
-    const auto item = [](const Parameter& p) { return p.value.to(Device::cpu).item(); };
     return InferenceForm{.map = gain_and_bias(),
-                         .instead = InferenceForm::Elementwise{function_, item(alpha_), item(shift_)}};
+                         .instead = InferenceForm::Elementwise{function_, alpha_.value.item(), shift_.value.item()}};
   }
 
  private:

@@ -143,7 +143,7 @@ class ScaleNormalizer final : public Normalizer {
   std::vector<Parameter*> parameters() override { return {&g_}; }
   std::optional<InferenceForm> inference() const override {
     AffineMap map = AffineMap::identity(channels());
-    map.A.assign(map.A.size(), g_.value.to(Device::cpu).item());
+    map.A.assign(map.A.size(), g_.value.item());
     return InferenceForm{.map = std::move(map), .instead = InferenceForm::UnitLength{eps_}};
   }
 

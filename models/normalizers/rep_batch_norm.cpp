@@ -28,7 +28,7 @@ class RepBn : public Normalizer {
   NamedTensors state() const override { return state_.named(); }
   std::optional<InferenceForm> inference() const override {
     AffineMap map = channel_affine(state_, gamma_.value, beta_.value, norm_);
-    const double eta = eta_.value.to(Device::cpu).item();
+    const double eta = eta_.value.item();
     for (double& a : map.A) a += eta;
     return InferenceForm{.map = std::move(map)};
   }

@@ -124,12 +124,12 @@ Sentences Transformer::sentences(const char* stack, const Tensor& ids, const Ten
 
 Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, "decoder.output_projection");
-  Parameter* bias = output_bias();  // [TRF-2]
+  Parameter& rows = output_table();  // [TRF-2]
   if (pass.packed)
     return pass.packed->exact_product(
-        output_table(), [this] { return rows_of(output_table()); }, bias ? bias->value : Tensor(), hidden);
-  const Var table = config_.fixnorm ? unit_rows(pass.use(output_table())) : pass.use(output_table());
-  return bias ? linear(hidden, table, pass.use(*bias)) : linear(hidden, table);
+        rows, [&] { return rows_of(rows); }, output_bias_.value, hidden);
+  const Var table = config_.fixnorm ? unit_rows(pass.use(rows)) : pass.use(rows);
+  return config_.output_bias ? linear(hidden, table, pass.use(output_bias_)) : linear(hidden, table);
 }
 
 Var Transformer::forward(const NamedTensors& inputs, const ForwardPass& pass) {

@@ -72,7 +72,6 @@ class Transformer final : public Model {
   Parameter& source_table() { return encoder_table_; }
   Parameter& target_table() { return config_.one_input_table() ? encoder_table_ : decoder_table_; }
   Parameter& output_table() { return config_.own_output_table() ? output_ : target_table(); }
-  Parameter* output_bias() { return config_.output_bias ? &output_bias_ : nullptr; }
   std::deque<TransformerLayer>& encoder_layers() { return encoder_; }
   std::deque<TransformerLayer>& decoder_layers() { return decoder_; }
   // Returns the table's rows as [TRF-1] and [TRF-2] have them: those that inference stores.
