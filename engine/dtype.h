@@ -93,6 +93,11 @@ inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
   template void FUNCTION(const PARAMS<float>&);  \
   template void FUNCTION(const PARAMS<double>&); \
   template void FUNCTION(const PARAMS<bf16>&)
+// Does the same for PARAMS<T, ARGUMENT>.
+#define FOLDGRAD_INSTANTIATE_OF(FUNCTION, PARAMS, ARGUMENT) \
+  template void FUNCTION(const PARAMS<float, ARGUMENT>&);   \
+  template void FUNCTION(const PARAMS<double, ARGUMENT>&);  \
+  template void FUNCTION(const PARAMS<bf16, ARGUMENT>&)
 
 constexpr std::size_t size_of(DType dtype) {
   constexpr std::size_t kSizes[] = {4, 8, 2, 4, 8, 1};

@@ -4,13 +4,13 @@
 
 namespace foldgrad {
 
-#define FOLDGRAD_KERNELS(name, Struct)                                                                           \
-  FOLDGRAD_INSTANTIATE(elementwise_cuda, ActivationKernels<activation_math::Struct>::Forward);                   \
-  FOLDGRAD_INSTANTIATE(elementwise_cuda, ActivationKernels<activation_math::Struct>::Backward);                  \
-  FOLDGRAD_INSTANTIATE(matrix_cuda, ActivationKernels<activation_math::Struct>::BiasForward);                    \
-  FOLDGRAD_INSTANTIATE(elements_and_column_sums_cuda, ActivationKernels<activation_math::Struct>::BiasBackward); \
-  FOLDGRAD_INSTANTIATE(matrix_cuda, ActivationKernels<activation_math::Struct>::BiasDropoutForward);             \
-  FOLDGRAD_INSTANTIATE(elements_and_column_sums_cuda, ActivationKernels<activation_math::Struct>::BiasDropoutBackward);
+#define FOLDGRAD_KERNELS(name, Struct)                                                                     \
+  FOLDGRAD_INSTANTIATE_OF(elementwise_cuda, ActivationForward, activation_math::Struct);                   \
+  FOLDGRAD_INSTANTIATE_OF(elementwise_cuda, ActivationBackward, activation_math::Struct);                  \
+  FOLDGRAD_INSTANTIATE_OF(matrix_cuda, BiasActivationForward, activation_math::Struct);                    \
+  FOLDGRAD_INSTANTIATE_OF(elements_and_column_sums_cuda, BiasActivationBackward, activation_math::Struct); \
+  FOLDGRAD_INSTANTIATE_OF(matrix_cuda, BiasActivationDropoutForward, activation_math::Struct);             \
+  FOLDGRAD_INSTANTIATE_OF(elements_and_column_sums_cuda, BiasActivationDropoutBackward, activation_math::Struct);
 FOLDGRAD_ACTIVATIONS(FOLDGRAD_KERNELS)
 #undef FOLDGRAD_KERNELS
 

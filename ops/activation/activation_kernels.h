@@ -117,21 +117,4 @@ struct BiasActivationDropoutBackward {
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(bias));
 };
 
-// The structs of an activation with the type of elements left open, for FOLDGRAD_INSTANTIATE.
-template <class F>
-struct ActivationKernels {
-  template <class T>
-  using Forward = ActivationForward<T, F>;
-  template <class T>
-  using Backward = ActivationBackward<T, F>;
-  template <class T>
-  using BiasForward = BiasActivationForward<T, F>;
-  template <class T>
-  using BiasBackward = BiasActivationBackward<T, F>;
-  template <class T>
-  using BiasDropoutForward = BiasActivationDropoutForward<T, F>;
-  template <class T>
-  using BiasDropoutBackward = BiasActivationDropoutBackward<T, F>;
-};
-
 }  // namespace foldgrad

@@ -3,9 +3,9 @@
 
 namespace foldgrad {
 
-FOLDGRAD_INSTANTIATE(elementwise_cuda, AddForward);
-FOLDGRAD_INSTANTIATE(elementwise_cuda, SubForward);
-FOLDGRAD_INSTANTIATE(elementwise_cuda, MulForward);
+FOLDGRAD_INSTANTIATE_OF(elementwise_cuda, BinaryForward, Plus);
+FOLDGRAD_INSTANTIATE_OF(elementwise_cuda, BinaryForward, Minus);
+FOLDGRAD_INSTANTIATE_OF(elementwise_cuda, BinaryForward, Times);
 FOLDGRAD_INSTANTIATE(elementwise_cuda, MulBackward);
 FOLDGRAD_INSTANTIATE(elementwise_cuda, Scale);
 FOLDGRAD_INSTANTIATE(matrix_cuda, AddBiasForward);

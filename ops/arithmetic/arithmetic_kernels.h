@@ -78,11 +78,4 @@ struct AddBiasForward {
   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(bias));
 };
 
-template <class T>
-using AddForward = BinaryForward<T, Plus>;
-template <class T>
-using SubForward = BinaryForward<T, Minus>;
-template <class T>
-using MulForward = BinaryForward<T, Times>;
-
 }  // namespace foldgrad

@@ -3,9 +3,9 @@
 
 namespace foldgrad {
 
-FOLDGRAD_INSTANTIATE(matrix_cuda, DytTanhForward);
-FOLDGRAD_INSTANTIATE(matrix_cuda, DerfForward);
-FOLDGRAD_INSTANTIATE(elements_and_column_sums_cuda, DytTanhBackward);
-FOLDGRAD_INSTANTIATE(elements_and_column_sums_cuda, DerfBackward);
+FOLDGRAD_INSTANTIATE_OF(matrix_cuda, DytForward, DytTanh);
+FOLDGRAD_INSTANTIATE_OF(matrix_cuda, DytForward, DytErf);
+FOLDGRAD_INSTANTIATE_OF(elements_and_column_sums_cuda, DytBackward, DytTanh);
+FOLDGRAD_INSTANTIATE_OF(elements_and_column_sums_cuda, DytBackward, DytErf);
 
 }  // namespace foldgrad

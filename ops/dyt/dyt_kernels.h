@@ -96,13 +96,4 @@ struct DytBackward {
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(gamma));
 };
 
-template <class T>
-using DytTanhForward = DytForward<T, DytTanh>;
-template <class T>
-using DytTanhBackward = DytBackward<T, DytTanh>;
-template <class T>
-using DerfForward = DytForward<T, DytErf>;
-template <class T>
-using DerfBackward = DytBackward<T, DytErf>;
-
 }  // namespace foldgrad

@@ -19,7 +19,7 @@ struct MaxPool2dOptions {
   std::int64_t kernel = 2, stride = 2, padding = 0;
 };
 
-// Throws std::invalid_argument unless x is as above and has pixels, at most 2^30 an image, kernel is in [1, 15] and
+// Throws std::invalid_argument unless x is as above and has pixels, at most 2^29 an image, kernel is in [1, 15] and
 // within the padded image, stride is positive, and padding in [0, kernel / 2], so that the kernel always sees some of
 // the image.
 Var max_pool2d(const Var& x, const MaxPool2dOptions& options = {});

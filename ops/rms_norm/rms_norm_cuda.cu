@@ -3,9 +3,9 @@
 
 namespace foldgrad {
 
-FOLDGRAD_INSTANTIATE(row_op_cuda, RmsNormOfAll);
-FOLDGRAD_INSTANTIATE(row_op_cuda, RmsNormOfSome);
-FOLDGRAD_INSTANTIATE(row_op_with_column_sums_cuda, RmsNormOfAllBackward);
-FOLDGRAD_INSTANTIATE(row_op_with_column_sums_cuda, RmsNormOfSomeBackward);
+FOLDGRAD_INSTANTIATE_OF(row_op_cuda, RmsNormForward, false);
+FOLDGRAD_INSTANTIATE_OF(row_op_cuda, RmsNormForward, true);
+FOLDGRAD_INSTANTIATE_OF(row_op_with_column_sums_cuda, RmsNormBackward, false);
+FOLDGRAD_INSTANTIATE_OF(row_op_with_column_sums_cuda, RmsNormBackward, true);
 
 }  // namespace foldgrad

@@ -84,11 +84,7 @@ struct RmsNormBackward {
 template <class T>
 using RmsNormOfAll = RmsNormForward<T, false>;
 template <class T>
-using RmsNormOfSome = RmsNormForward<T, true>;
-template <class T>
 using RmsNormOfAllBackward = RmsNormBackward<T, false>;
-template <class T>
-using RmsNormOfSomeBackward = RmsNormBackward<T, true>;
 
 FOLDGRAD_FASTER(cuda, row_in_registers, RmsNormOfAll);
 FOLDGRAD_FASTER(cuda, row_with_column_sums_in_registers, RmsNormOfAllBackward);
