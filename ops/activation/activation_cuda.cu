@@ -1,5 +1,4 @@
 #include "engine/cuda/column_sums.h"
-#include "engine/cuda/elementwise.h"
 #include "ops/activation/activation_kernels.h"
 
 namespace foldgrad {

@@ -1,7 +1,5 @@
 #include "ops/affine/affine.h"
 
-#include "engine/cpu/column_sums.h"
-#include "engine/cpu/elementwise.h"
 #include "engine/cpu/row_op.h"
 #include "ops/affine/affine_kernels.h"
 #include "ops/total/total.h"

@@ -1,7 +1,6 @@
 #include "ops/arithmetic/arithmetic.h"
 
 #include "engine/cpu/column_sums.h"
-#include "engine/cpu/elementwise.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/arithmetic/arithmetic_kernels.h"

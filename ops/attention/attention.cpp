@@ -99,9 +99,9 @@ void check_segments(const char* op, const char* what, const Segments& segments, 
                  segments.rows(), name(segments.device()));
 }
 
-// Checks the arguments, and returns the shape for rows of H D columns.
-AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOptions& options, const Segments& queries,
-                        const Segments& keys) {
+// Checks the arguments, and returns the shape for H D columns of each operand.
+AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOptions& options, const Operands& in) {
+  const Segments &queries = in.queries, &keys = in.keys;
   check_options(op, columns, options);
   FOLDGRAD_CHECK(queries.count() == keys.count(),
                  "{}: there must be as many segments of keys as of queries, {}, got {}", op, queries.count(),
@@ -123,8 +123,8 @@ AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOpt
           .longest_queries = queries.longest(),
           .longest_keys = keys.longest(),
           .products = pairs * columns,
-          .q_row = columns,
-          .k_row = columns,
+          .q_row = in.q.tensor.shape()[1],
+          .k_row = in.k.tensor.shape()[1],
           .scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(std::max<std::int64_t>(width, 1))),
           .causal = options.causal,
           .drop_below = mask.threshold,
@@ -132,7 +132,9 @@ AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOpt
           .random = options.random};
 }
 
-Var run(const char* op, const Operands& in, const AttentionShape& shape, const std::vector<Var>& operands) {
+Var run(const char* op, const Operands& in, std::int64_t columns, const AttentionOptions& options,
+        const std::vector<Var>& operands) {
+  const AttentionShape shape = shape_of(op, columns, options, in);
   const Tensor& q = in.q.tensor;
   const Tensor y = Tensor::empty({shape.rows, shape.y_row()}, q.dtype(), q.device());
   return dispatch_floating(op, q.dtype(), [&]<class T>(Type<T>) {
@@ -167,8 +169,7 @@ Var attention(const Var& qv, const Var& kv, const Var& vv, const AttentionOption
   check_operand(kOp, "v", v, k.shape(), k, "k");
   check_segments(kOp, "q", queries, q);
   check_segments(kOp, "k", keys, k);
-  return run(kOp, {{q, 0, 0}, {k, 1, 0}, {v, 2, 0}, queries, keys}, shape_of(kOp, columns, options, queries, keys),
-             {qv, kv, vv});
+  return run(kOp, {{q, 0, 0}, {k, 1, 0}, {v, 2, 0}, queries, keys}, columns, options, {qv, kv, vv});
 }
 
 Var attention_packed(const Var& qkvv, const AttentionOptions& options, const Segments& rows) {
@@ -178,9 +179,7 @@ Var attention_packed(const Var& qkvv, const AttentionOptions& options, const Seg
   const std::int64_t columns = qkv.shape()[1];
   FOLDGRAD_CHECK(columns % 3 == 0, "{}: qkv must have 3 equal groups of columns, got {} columns", kOp, columns);
   check_segments(kOp, "qkv", rows, qkv);
-  AttentionShape shape = shape_of(kOp, columns / 3, options, rows, rows);
-  shape.q_row = shape.k_row = columns;
-  return run(kOp, {{qkv, 0, 0}, {qkv, 0, 1}, {qkv, 0, 2}, rows, rows}, shape, {qkvv});
+  return run(kOp, {{qkv, 0, 0}, {qkv, 0, 1}, {qkv, 0, 2}, rows, rows}, columns / 3, options, {qkvv});
 }
 
 Var attention_packed(const Var& qv, const Var& kvv, const AttentionOptions& options, const Segments& queries,
@@ -193,9 +192,7 @@ Var attention_packed(const Var& qv, const Var& kvv, const AttentionOptions& opti
   check_operand(kOp, "kv", kv, {kv.shape()[0], 2 * columns}, q, "q");
   check_segments(kOp, "q", queries, q);
   check_segments(kOp, "kv", keys, kv);
-  AttentionShape shape = shape_of(kOp, columns, options, queries, keys);
-  shape.k_row = 2 * columns;
-  return run(kOp, {{q, 0, 0}, {kv, 1, 0}, {kv, 1, 1}, queries, keys}, shape, {qv, kvv});
+  return run(kOp, {{q, 0, 0}, {kv, 1, 0}, {kv, 1, 1}, queries, keys}, columns, options, {qv, kvv});
 }
 
 }  // namespace foldgrad

@@ -98,14 +98,13 @@ inline AttentionHead next_head(const AttentionShape& s, const AttentionHead& at)
 template <class V>
 class KeepFactors {
  public:
-  explicit KeepFactors(const AttentionShape& s)
-      : random_(s.random), drop_below_(s.drop_below), keep_factor_(V(s.keep_factor)) {}
+  explicit KeepFactors(const AttentionShape& s) : s_(s) {}
 
   // Multiplies values[j] by z of element first + j, for j < n <= kBlock.
   void multiply(V* values, std::uint64_t first, std::int64_t n) {
     const std::uint32_t* bits = bits_of(first, n);
-    const std::uint32_t drop_below = drop_below_;
-    const V keep_factor = keep_factor_;
+    const std::uint32_t drop_below = s_.drop_below;
+    const V keep_factor = V(s_.keep_factor);
 #pragma omp simd
     for (std::int64_t j = 0; j < n; ++j) values[j] *= bits[j] >= drop_below ? keep_factor : V(0);
   }
@@ -118,14 +117,12 @@ class KeepFactors {
     if (first < begin_ || first + std::uint64_t(n) > end_) {
       begin_ = first / 8 * 8;
       end_ = begin_ + kPhiloxElements;
-      philox_bits16(random_, begin_, bits_);
+      philox_bits16(s_.random, begin_, bits_);
     }
     return bits_ + (first - begin_);
   }
 
-  const Random random_;
-  const std::uint32_t drop_below_;
-  const V keep_factor_;
+  const AttentionShape& s_;
   std::uint64_t begin_ = 0, end_ = 0;
   std::uint32_t bits_[kPhiloxElements];
 };

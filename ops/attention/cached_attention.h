@@ -14,7 +14,6 @@ class CachePlaces {
  public:
   void add(std::int64_t block, std::int64_t row) { places_.push_back(block << 32 | row); }
   void end_query() { begins_.push_back(std::int64_t(places_.size())); }
-  std::int64_t queries() const { return std::int64_t(begins_.size()) - 1; }
   // Copies them to the device; what is added afterwards does not count. Throws std::invalid_argument the second time.
   void upload(Device device);
 

@@ -1,4 +1,3 @@
-#include "engine/cuda/pack.h"
 #include "engine/cuda/row_op.h"
 #include "ops/cross_entropy/cross_entropy_kernels.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/cpu/column_sums.h"
-#include "engine/cpu/elementwise.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/dropout/dropout_kernels.h"

@@ -1,6 +1,5 @@
 #include "ops/dyt/dyt.h"
 
-#include "engine/cpu/column_sums.h"
 #include "engine/cpu/row_op.h"
 #include "ops/dyt/dyt_kernels.h"
 #include "ops/total/total.h"

@@ -1,5 +1,4 @@
 #include "engine/cuda/column_sums.h"
-#include "engine/cuda/reduce.h"
 #include "ops/group_norm/group_norm_kernels.h"
 
 namespace foldgrad {

@@ -2,7 +2,6 @@
 
 #include <string_view>
 
-#include "engine/cpu/elementwise.h"
 #include "engine/gemm/gemm.h"
 
 namespace foldgrad {

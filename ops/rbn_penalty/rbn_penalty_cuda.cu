@@ -1,4 +1,3 @@
-#include "engine/cuda/elementwise.h"
 #include "engine/cuda/row_op.h"
 #include "ops/rbn_penalty/rbn_penalty_kernels.h"
 

@@ -1,5 +1,4 @@
 // Attention in bf16 with tensor cores for its products, for heads of 32, 64 or 128 columns. Gain: not measured.
-#include "engine/cuda/pack.h"
 #include "ops/attention/fast/attention_mma.h"
 
 namespace foldgrad {
