@@ -71,4 +71,10 @@ int check_axis(const char* op, int axis, const Shape& shape);
 // Returns "f32 [2, 3] on cpu", or "nothing".
 std::string describe(const Tensor& tensor);
 
+// Returns null for an undefined tensor.
+template <class T>
+T* data_or_null(const Tensor& t) {
+  return t.defined() ? t.data<T>() : nullptr;
+}
+
 }  // namespace foldgrad

@@ -33,11 +33,4 @@ struct Accumulate {
   FOLDGRAD_OPERANDS(visit.result(target), visit.element(source));
 };
 
-template <class From>
-using AccumulateInF32 = Accumulate<From, float>;
-template <class From>
-using AccumulateInF64 = Accumulate<From, double>;
-template <class From>
-using AccumulateInBf16 = Accumulate<From, bf16>;
-
 }  // namespace foldgrad

@@ -10,8 +10,8 @@ FOLDGRAD_INSTANTIATE(elementwise_cuda, Fill);
 template void elementwise_cuda(const Fill<std::int32_t>&);
 template void elementwise_cuda(const Fill<std::int64_t>&);
 template void elementwise_cuda(const Fill<std::uint8_t>&);
-FOLDGRAD_INSTANTIATE(elementwise_cuda, AccumulateInF32);
-FOLDGRAD_INSTANTIATE(elementwise_cuda, AccumulateInF64);
-FOLDGRAD_INSTANTIATE(elementwise_cuda, AccumulateInBf16);
+FOLDGRAD_INSTANTIATE_OF(elementwise_cuda, Accumulate, float);
+FOLDGRAD_INSTANTIATE_OF(elementwise_cuda, Accumulate, double);
+FOLDGRAD_INSTANTIATE_OF(elementwise_cuda, Accumulate, bf16);
 
 }  // namespace foldgrad

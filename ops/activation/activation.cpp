@@ -34,7 +34,7 @@ void activation_backward(Activation activation, bool has_bias, const ActivationG
                                                      .dbias = g.dbias,
                                                      .dy = g.dy.template data<T>(),
                                                      .saved = g.saved.template data<T>(),
-                                                     .bias = g.bias.defined() ? g.bias.template data<T>() : nullptr,
+                                                     .bias = data_or_null<T>(g.bias),
                                                      .rows = g.dy.shape().without(-1).elements(),
                                                      .columns = g.dy.shape()[-1]};
       FOLDGRAD_RUN(g.dy.device(), elements_and_column_sums, p);

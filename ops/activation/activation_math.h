@@ -176,9 +176,9 @@ constexpr const char* kActivationNames[] = {FOLDGRAD_ACTIVATIONS(FOLDGRAD_TEXT)}
 
 inline const char* name(Activation activation) { return kActivationNames[int(activation)]; }
 
-// Calls body(f) with the struct of an activation.
+// Returns body(f), of the same type for each, with the struct of an activation.
 template <class Body>
-void with_activation(Activation activation, const Body& body) {
+auto with_activation(Activation activation, const Body& body) {
   switch (activation) {
 #define FOLDGRAD_CASE(name, Struct) \
   case Activation::name:            \
@@ -186,21 +186,18 @@ void with_activation(Activation activation, const Body& body) {
     FOLDGRAD_ACTIVATIONS(FOLDGRAD_CASE)
 #undef FOLDGRAD_CASE
   }
+  __builtin_unreachable();
 }
 
 // Returns y of x, added to an OnnxGraph.
 template <class Graph>
 std::string onnx(Graph& g, Activation activation, const std::string& x) {
-  std::string y;
-  with_activation(activation, [&](auto f) { y = decltype(f)::onnx(g, x); });
-  return y;
+  return with_activation(activation, [&](auto f) { return decltype(f)::onnx(g, x); });
 }
 
 // Returns true if the derivative is one of y, so that x need not be kept.
 inline bool from_output(Activation activation) {
-  bool result = false;
-  with_activation(activation, [&](auto f) { result = decltype(f)::kFromOutput; });
-  return result;
+  return with_activation(activation, [](auto f) { return decltype(f)::kFromOutput; });
 }
 
 }  // namespace foldgrad

@@ -38,7 +38,7 @@ struct ScaleByNode {
       const std::int64_t C = x.shape()[-1];
       const Tensor per_column = grads.wanted(1) ? Tensor::empty({C}, dtype_of<Value>, x.device()) : Tensor();
       const ScaleByBackward<T> p{.dx = grads.out<T>(0),
-                                 .columns_of_deta = {.data = per_column.defined() ? per_column.data<Value>() : nullptr},
+                                 .columns_of_deta = {.data = data_or_null<Value>(per_column)},
                                  .dy = grads.dy().data<T>(),
                                  .x = x.data<T>(),
                                  .eta = eta.data<T>(),

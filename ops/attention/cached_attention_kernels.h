@@ -1,5 +1,4 @@
 #pragma once
-#include "engine/dtype.h"
 #include "engine/kernels.h"
 
 namespace foldgrad {

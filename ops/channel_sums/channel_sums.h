@@ -46,9 +46,4 @@ inline Tensor per_channel(const Tensor& x) { return Tensor::empty({x.shape()[-1]
 // device.
 void check_state(const char* op, const NamedTensors& state, const NamedTensors& wanted, const Tensor& x);
 
-template <class T>
-T* data_or_null(const Tensor& t) {
-  return t.defined() ? t.data<T>() : nullptr;
-}
-
 }  // namespace foldgrad

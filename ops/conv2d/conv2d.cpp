@@ -109,7 +109,7 @@ struct Conv2dChannelsLastNode {
     const bool products = grads.wanted(0) || grads.wanted(1);
     const Tensor dz = activation && products ? Tensor::empty(dy.shape(), dy.dtype(), dy.device()) : Tensor();
     dispatch_floating(kName, dy.dtype(), [&]<class T>(Type<T>) {
-      const GradOut<T> to_dz = dz.defined() ? GradOut<T>{dz.data<T>()} : GradOut<T>{};
+      const GradOut<T> to_dz{data_or_null<T>(dz)};
       const ParameterGradOut<T> dbias = has_bias ? grads.exact_out<T>(2) : ParameterGradOut<T>{};
       if (activation) {
         activation_backward<T>(*activation, has_bias,

@@ -72,7 +72,7 @@ void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& 
   if (device == Device::cuda && libraries && cudnn_product(p, at)) return;
 #endif
 #ifdef FOLDGRAD_HAVE_ONEDNN
-  const bool onednn = device == Device::cpu && std::string_view(gemm_backend(device, p.dtype)).substr(0, 6) == "oneDNN";
+  const bool onednn = device == Device::cpu && std::string_view(gemm_backend(device, p.dtype)).starts_with("oneDNN");
   if (onednn && libraries && onednn_conv2d_product(p, at)) return;
 #endif
   plain_conv2d_product(device, p, at);

@@ -10,8 +10,7 @@ struct Targets {
   Tensor first, second, lambda;  // the last two may be undefined
 
   CrossEntropyTargets pointers(std::int64_t ignore_index) const {
-    if (!second.defined()) return {first.data<std::int64_t>(), nullptr, nullptr, ignore_index};
-    return {first.data<std::int64_t>(), second.data<std::int64_t>(), lambda.data<float>(), ignore_index};
+    return {first.data<std::int64_t>(), data_or_null<std::int64_t>(second), data_or_null<float>(lambda), ignore_index};
   }
 };
 

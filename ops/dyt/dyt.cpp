@@ -15,7 +15,7 @@ void with_function(bool derf, const Body& body) {
 
 template <class T>
 DytScalars<T> scalars_of(const Tensor& alpha, const Tensor& shift) {
-  return {.alpha = alpha.data<T>(), .shift = shift.defined() ? shift.data<T>() : nullptr};
+  return {.alpha = alpha.data<T>(), .shift = data_or_null<T>(shift)};
 }
 
 // Operands: x, alpha, gamma, beta, and for derf shift.

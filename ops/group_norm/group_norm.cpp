@@ -42,7 +42,7 @@ struct GroupNormNode {
                                    .gamma = gamma.data<T>(),
                                    .mu = mu.data<Value>(),
                                    .rstd = rstd.data<Value>(),
-                                   .sample_of_row = of_rows.defined() ? of_rows.data<std::int64_t>() : nullptr,
+                                   .sample_of_row = data_or_null<std::int64_t>(of_rows),
                                    .shape = shape,
                                    .rows = on_cpu ? shape.samples : shape.rows,
                                    .columns = shape.columns};

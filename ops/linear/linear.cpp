@@ -58,7 +58,7 @@ struct LayersNode {
     const int first = 1 + int(outs.size());
     if (outs.size() == 1) return grads.exact_out<T>(first);
     const Tensor db = place_of_all(grads, first, {out()}, dtype_of<compute_t<T>>);
-    return db.defined() ? ParameterGradOut<T>{db.data<compute_t<T>>()} : ParameterGradOut<T>{};
+    return {data_or_null<compute_t<T>>(db)};
   }
   std::pair<Tensor, GradMode> weight_place(NodeGrads& grads, DType sum) const {
     if (outs.size() == 1) return grads.exact_place(1);

@@ -55,8 +55,7 @@ PackedLinear plain_packed_linear(const Tensor& weight, const Tensor& bias, const
 
 PackedLinear packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
 #ifdef FOLDGRAD_HAVE_ONEDNN
-  const std::string_view library = gemm_backend(Device::cpu, options.in);
-  if (library.substr(0, 6) == "oneDNN")
+  if (std::string_view(gemm_backend(Device::cpu, options.in)).starts_with("oneDNN"))
     if (PackedLinear layer = onednn_packed_linear(weight, bias, options)) return layer;
 #endif
   return plain_packed_linear(weight, bias, options);

@@ -31,8 +31,7 @@ constexpr PostOp kPostOps[] = {{Activation::relu, dnnl::algorithm::eltwise_relu,
 
 // Returns null where there is none.
 const PostOp* post_op_of(Activation f) {
-  const auto* found =
-      std::find_if(std::begin(kPostOps), std::end(kPostOps), [&](const PostOp& op) { return op.activation == f; });
+  const auto* found = std::ranges::find(kPostOps, f, &PostOp::activation);
   return found == std::end(kPostOps) ? nullptr : found;
 }
 

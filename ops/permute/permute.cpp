@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
@@ -39,8 +40,7 @@ Permute<T> permute_of(const Shape& x_shape, const std::vector<int>& axes, const 
   while (left.size() < 2) left.insert(left.begin(), {1, 1, 1});
   const Axis column = left.back();
   left.pop_back();
-  const auto innermost =
-      column.x == 1 ? left.end() - 1 : std::find_if(left.begin(), left.end(), [](const Axis& a) { return a.x == 1; });
+  const auto innermost = column.x == 1 ? left.end() - 1 : std::ranges::find(left, 1, &Axis::x);
   const Axis row = *innermost;
   left.erase(innermost);
   FOLDGRAD_CHECK(left.size() <= kPermuteOuterAxes, "permute: at most {} groups of axes may be torn apart, got {}",
@@ -99,12 +99,11 @@ struct PermuteNode {
 Var permute(const Var& xv, const std::vector<int>& axes) {
   const Tensor& x = xv.value();
   check_floating("permute", "x", x);
-  std::vector<int> sorted = axes;
-  std::sort(sorted.begin(), sorted.end());
-  bool each_once = int(axes.size()) == x.shape().rank();
-  for (std::size_t k = 0; k < sorted.size(); ++k) each_once &= sorted[k] == int(k);
-  FOLDGRAD_CHECK(each_once, "permute: axes must name each of the {} axes of {} once, got [{}]", x.shape().rank(),
-                 x.shape(), fmt::join(axes, ", "));
+  std::vector<int> all(std::size_t(x.shape().rank()));
+  std::iota(all.begin(), all.end(), 0);
+  FOLDGRAD_CHECK(std::ranges::is_permutation(axes, all),
+                 "permute: axes must name each of the {} axes of {} once, got [{}]", all.size(), x.shape(),
+                 fmt::join(axes, ", "));
 
   std::vector<std::int64_t> sizes;
   for (int axis : axes) sizes.push_back(x.shape()[axis]);

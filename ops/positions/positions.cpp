@@ -88,7 +88,7 @@ Tensor add_rows(const char* op, const Tensor& x, std::int64_t batch, std::int64_
     const PositionsForward<T> p{.y = y.data<T>(),
                                 .x = x.data<T>(),
                                 .table = table.data<T>(),
-                                .places = places.defined() ? places.data<std::int64_t>() : nullptr,
+                                .places = data_or_null<std::int64_t>(places),
                                 .batch = batch,
                                 .length = length,
                                 .columns = x.shape()[-1],

@@ -24,7 +24,7 @@ struct ScaleNormNode {
                                    .dy_u = dy_u.data<Value>(),
                                    .dy = grads.dy().data<T>(),
                                    .x = x.data<T>(),
-                                   .g = g.defined() ? g.data<T>() : nullptr,
+                                   .g = data_or_null<T>(g),
                                    .rnorm = rnorm.data<Value>(),
                                    .rows = R,
                                    .columns = x.shape()[-1],
@@ -58,7 +58,7 @@ Var record(const char* op, const std::vector<Var>& operands, const Tensor& g, do
     const ScaleNormForward<T> p{.y = y.data<T>(),
                                 .rnorm = rnorm.data<Value>(),
                                 .x = x.data<T>(),
-                                .g = g.defined() ? g.data<T>() : nullptr,
+                                .g = data_or_null<T>(g),
                                 .rows = R,
                                 .columns = x.shape()[-1],
                                 .eps = Value(eps)};

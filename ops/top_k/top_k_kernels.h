@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/dtype.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -27,9 +27,6 @@ struct Entry {
   }
 };
 
-template <class T>
-void top_k_cpu(const TopKParams<T>&);
-template <class T>
-void top_k_cuda(const TopKParams<T>&);
+FOLDGRAD_DECLARE(top_k, TopKParams);
 
 }  // namespace foldgrad
