@@ -11,7 +11,7 @@
 //
 //   x: [B, T, C]; w: [B, T]; y: [B, C]. The order of the sums is fixed. Saved: x, w; for a mean nothing. A node of its
 //   own instead of a product of matrices, because folding must know that a map of x goes through where a row of w sums
-//   to 1 (WeightedPoolNode::passes). In PyTorch: torch.matmul(w.unsqueeze(1), x).squeeze(1), x.mean(1).
+//   to 1 (PoolNode::passes). In PyTorch: torch.matmul(w.unsqueeze(1), x).squeeze(1), x.mean(1).
 #pragma once
 #include "engine/tape.h"
 
