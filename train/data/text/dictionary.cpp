@@ -45,11 +45,10 @@ Dictionary Dictionary::read(const std::string& path) {
   return dictionary;
 }
 
-Dictionary Dictionary::of_lines(const std::vector<std::vector<std::string>>& texts) {
+Dictionary Dictionary::of_lines(const std::vector<std::string>& lines) {
   std::map<std::string, std::int64_t> counts;
-  for (const auto& lines : texts)
-    for (const std::string& line : lines)
-      for (const std::string& word : split_words(line)) ++counts[word];
+  for (const std::string& line : lines)
+    for (const std::string& word : split_words(line)) ++counts[word];
   return sorted(counts);
 }
 

@@ -17,8 +17,8 @@ class Dictionary {
   // twice.
   static Dictionary read(const std::string& path);
   // Takes words of all lines by falling count, equal counts in the order of their bytes, as fairseq-preprocess does.
-  static Dictionary of_lines(const std::vector<std::vector<std::string>>& texts);
-  // Joins the words of both, as of_lines would for both texts at once.
+  static Dictionary of_lines(const std::vector<std::string>& lines);
+  // Joins the words of both, as of_lines would for the lines of both.
   static Dictionary joined(const Dictionary& a, const Dictionary& b);
   // Takes words in their order, with count 0.
   static Dictionary of_words(const std::vector<std::string>& words);

@@ -46,20 +46,16 @@ Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& di
   }
   std::optional<Bpe> bpe;
   if (!d.bpe_codes.empty()) bpe.emplace(path_in(directory, d.bpe_codes));
-  const bool joined = config.model.one_input_table();
-  const auto dictionary = [&](const std::string& file, const Lines& lines) {
+  const auto dictionary = [&](const std::string& file, Lines lines) {
     if (!file.empty()) return Dictionary::read(path_in(directory, file));
-    std::vector<Lines> texts{lines};
-    if (joined) texts = {train.source, train.target};
-    for (Lines& text : texts)
-      for (std::string& line : text)
-        if (bpe) line = bpe->apply(line);
-    return Dictionary::of_lines(texts);  // in fairseq's order
+    for (std::string& line : lines)
+      if (bpe) line = bpe->apply(line);
+    return Dictionary::of_lines(lines);  // in fairseq's order
   };
-  Dictionary source = dictionary(d.source_dictionary, train.source);
-  Dictionary target =
-      joined && d.source_dictionary == d.target_dictionary ? source : dictionary(d.target_dictionary, train.target);
-  if (joined && d.source_dictionary != d.target_dictionary) source = target = Dictionary::joined(source, target);
+  Dictionary source = dictionary(d.source_dictionary, train.source),
+             target = dictionary(d.target_dictionary, train.target);
+  const bool is_one_file = !d.source_dictionary.empty() && d.source_dictionary == d.target_dictionary;
+  if (config.model.one_input_table() && !is_one_file) source = target = Dictionary::joined(source, target);
   return bpe ? Vocabulary::bpe(std::move(*bpe), std::move(source), std::move(target), d.lowercase)
              : Vocabulary::words(std::move(source), std::move(target), d.lowercase);
 }

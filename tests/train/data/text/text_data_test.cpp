@@ -75,9 +75,9 @@ TEST_F(DictionaryFiles, NumbersAsFairseqGivesThem) {
 }
 
 TEST(Dictionary, OfLinesOrdersByCountThenWord) {
-  const Dictionary dictionary = Dictionary::of_lines({{"b a c", "c b"}, {"b z", ""}});
+  const Dictionary dictionary = Dictionary::of_lines({"b a c", "c b", "b z", ""});
   EXPECT_EQ(dictionary.text(), "b 3\nc 2\na 1\nz 1\n");
-  EXPECT_EQ(Dictionary::of_lines({{"<unk> a"}}).id("<unk>"), kUnk);
+  EXPECT_EQ(Dictionary::of_lines({"<unk> a"}).id("<unk>"), kUnk);
 }
 
 TEST_F(DictionaryFiles, ErrorsNameFileAndLine) {
