@@ -126,6 +126,10 @@ void change_contrast(const Canvas& canvas, double m) {
   blend(canvas, m, [&](std::int64_t) { return std::array<int, kColours>{mean, mean, mean}; });
 }
 
+void change_brightness(const Canvas& canvas, double m) {
+  blend(canvas, m, [](std::int64_t) { return std::array<int, kColours>{}; });
+}
+
 // Smooths by 3 x 3 weights, of which that in the middle is five times the others.
 void change_sharpness(const Canvas& canvas, double m) {
   const std::vector<std::uint8_t> before(canvas.pixels, canvas.pixels + canvas.bytes());
@@ -144,47 +148,50 @@ void change_sharpness(const Canvas& canvas, double m) {
   });
 }
 
-// The operations in the order of PictureOp. `m` is s M; those without a sign take its absolute value.
-constexpr void (*kOperations[kPictureOps])(const Canvas& canvas, double m) = {
-    [](const Canvas&, double) {},
-    [](const Canvas& canvas, double) { by_counts(canvas, autocontrast); },
-    [](const Canvas& canvas, double) { by_counts(canvas, equalize); },
-    [](const Canvas& canvas, double) { map(canvas, [](int v) { return 255 - v; }); },  // [RND-3]
-    [](const Canvas& canvas, double m) {
-      const int lost = std::min(7, 4 + int(4 * std::abs(m)));
-      map(canvas, [lost](int v) { return v >> lost << lost; });
-    },
-    [](const Canvas& canvas, double m) {
-      const int from = 256 - int(256 * std::abs(m));
-      map(canvas, [from](int v) { return v < from ? v : 255 - v; });
-    },
-    [](const Canvas& canvas, double m) { transform(canvas, rotation(canvas, 30 * m)); },
-    [](const Canvas& canvas, double m) {
-      transform(canvas, {1, 0.3 * m, 0, 0, 1, 0});
-    },
-    [](const Canvas& canvas, double m) {
-      transform(canvas, {1, 0, 0, 0.3 * m, 1, 0});
-    },
-    [](const Canvas& canvas, double m) {
-      transform(canvas, {1, 0, 0.45 * m * double(canvas.width), 0, 1, 0});
-    },
-    [](const Canvas& canvas, double m) {
-      transform(canvas, {1, 0, 0, 0, 1, 0.45 * m * double(canvas.height)});
-    },
-    change_colour,
-    change_contrast,
-    [](const Canvas& canvas, double m) { blend(canvas, m, [](std::int64_t) { return std::array<int, kColours>{}; }); },
-    change_sharpness};
-
 }  // namespace
 
-void apply(PictureOp op, double m, const Canvas& canvas) { kOperations[std::size_t(op)](canvas, m); }
+const std::array<PictureOp, 15> kPictureOps{
+    {{"identity", [](const Canvas&, double) {}},
+     {"autocontrast", [](const Canvas& canvas, double) { by_counts(canvas, autocontrast); }},
+     {"equalize", [](const Canvas& canvas, double) { by_counts(canvas, equalize); }},
+     {"invert", [](const Canvas& canvas, double) { map(canvas, [](int v) { return 255 - v; }); }},  // [RND-3]
+     {"posterize",
+      [](const Canvas& canvas, double m) {
+        const int lost = std::min(7, 4 + int(4 * std::abs(m)));
+        map(canvas, [lost](int v) { return v >> lost << lost; });
+      }},
+     {"solarize",
+      [](const Canvas& canvas, double m) {
+        const int from = 256 - int(256 * std::abs(m));
+        map(canvas, [from](int v) { return v < from ? v : 255 - v; });
+      }},
+     {"rotate", [](const Canvas& canvas, double m) { transform(canvas, rotation(canvas, 30 * m)); }},
+     {"shear_x",
+      [](const Canvas& canvas, double m) {
+        transform(canvas, {1, 0.3 * m, 0, 0, 1, 0});
+      }},
+     {"shear_y",
+      [](const Canvas& canvas, double m) {
+        transform(canvas, {1, 0, 0, 0.3 * m, 1, 0});
+      }},
+     {"translate_x",
+      [](const Canvas& canvas, double m) {
+        transform(canvas, {1, 0, 0.45 * m * double(canvas.width), 0, 1, 0});
+      }},
+     {"translate_y",
+      [](const Canvas& canvas, double m) {
+        transform(canvas, {1, 0, 0, 0, 1, 0.45 * m * double(canvas.height)});
+      }},
+     {"colour", change_colour},
+     {"contrast", change_contrast},
+     {"brightness", change_brightness},
+     {"sharpness", change_sharpness}}};
 
 void rand_augment(const RandAugment& options, const std::function<std::uint32_t()>& draw, const Canvas& canvas) {
   for (std::int64_t i = 0; i < options.operations; ++i) {
-    const auto op = PictureOp(draw_below(draw(), kPictureOps));
+    const PictureOp& op = kPictureOps[std::size_t(draw_below(draw(), std::ssize(kPictureOps)))];
     const double m = double(options.magnitude) / 10;
-    apply(op, draw() >> 31 ? -m : m, canvas);
+    op.apply(canvas, draw() >> 31 ? -m : m);
   }
 }
 

@@ -18,29 +18,9 @@
 #include <array>
 #include <functional>
 
-#include "engine/philox.h"
 #include "train/data/images/set.h"
 
 namespace foldgrad {
-
-enum class PictureOp {
-  identity,
-  autocontrast,
-  equalize,
-  invert,
-  posterize,
-  solarize,
-  rotate,
-  shear_x,
-  shear_y,
-  translate_x,
-  translate_y,
-  colour,
-  contrast,
-  brightness,
-  sharpness
-};
-constexpr std::int64_t kPictureOps = 15;
 
 // An image of bytes, [height, width, 3], that is changed in place.
 struct Canvas {
@@ -51,8 +31,13 @@ struct Canvas {
   std::int64_t bytes() const { return height * width * kColours; }
 };
 
-// Applies an operation of `m`, s M above, in [-1, 1]; operations without a sign take its absolute value.
-void apply(PictureOp op, double m, const Canvas& canvas);
+// An operation, which a random number chooses by its place in the list.
+struct PictureOp {
+  const char* name;
+  // Changes the image by `m`, s M above, in [-1, 1]; operations without a sign take its absolute value.
+  void (*apply)(const Canvas& canvas, double m);
+};
+extern const std::array<PictureOp, 15> kPictureOps;
 
 struct RandAugment {
   std::int64_t operations = 0;  // of an image; 0: none
