@@ -67,6 +67,8 @@ ImageStatistics statistics_of(const ImageSet& images) {
   return pixels;
 }
 
+ImageSplit whole(const ImageSet& images) { return {images, counting(images.size())}; }
+
 // Scores an epoch of batches by logits in f32.
 ClassificationScores scores_of(Model& model, ImageBatches& batches, const std::vector<std::string>& classes,
                                Communicator* communicator) {
@@ -89,21 +91,19 @@ ClassificationScores scores_of(Model& model, ImageBatches& batches, const std::v
 ClassificationData read_images(const ImageConfig& config, const std::string& directory) {
   ClassificationData data;
   const auto read = [&](ImagePart part) {
-    return read_part(config, directory, part, data.train.classes, data.digests);
+    return whole(read_part(config, directory, part, data.train.images.classes, data.digests));
   };
   data.train = read(ImagePart::train);
-  data.train_rows = counting(data.train.size());
   data.valid_is_test = config.valid_images == 0;
   if (data.valid_is_test || config.task == ImageTask::shapes) {
     data.valid = read(data.valid_is_test ? ImagePart::test : ImagePart::valid);
-    data.valid_rows = counting(data.valid.size());
   } else {
-    HoldOut parts = hold_out(data.train.size(), config.valid_images, kHoldOutSeed);
-    data.valid = data.train;
-    data.train_rows = std::move(parts.train), data.valid_rows = std::move(parts.valid);
+    HoldOut parts = hold_out(data.train.images.size(), config.valid_images, kHoldOutSeed);
+    data.valid = {data.train.images, std::move(parts.valid)};
+    data.train.rows = std::move(parts.train);
   }
-  if (config.train_images > 0 && config.train_images < std::int64_t(data.train_rows.size()))
-    data.train_rows.resize(std::size_t(config.train_images));
+  if (config.train_images > 0 && config.train_images < std::int64_t(data.train.rows.size()))
+    data.train.rows.resize(std::size_t(config.train_images));
   return data;
 }
 
@@ -114,14 +114,13 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
     std::map<std::string, std::string> unused;
     std::vector<std::string> classes;  // the folders of the test need not have every one
     if (config.task == ImageTask::folder) classes = read_part(config, directory, ImagePart::train, {}, unused).classes;
-    const ImageSet images = read_part(config, directory, ImagePart::test, classes, unused);
-    return {images, counting(images.size())};
+    return whole(read_part(config, directory, ImagePart::test, classes, unused));
   }
   const ClassificationData data = read_images(config, directory);
-  if (split == "train") return {data.train, data.train_rows};
+  if (split == "train") return data.train;
   FOLDGRAD_CHECK(!data.valid_is_test,
                  "there is no split valid: with data.valid_images = 0 the test images are validated on");
-  return {data.valid, data.valid_rows};
+  return data.valid;
 }
 
 Classification::Classification(std::unique_ptr<Model> model, const ClassificationData& data,
@@ -131,9 +130,9 @@ Classification::Classification(std::unique_ptr<Model> model, const Classificatio
       config_(config.images),
       seed_(std::uint64_t(config.train.seed)),
       augmentation_(augmentation_of(config_, static_cast<const ImageModel&>(*model_).config().pixels)),
-      batches_(data.train, data.train_rows,
+      batches_(data.train.images, data.train.rows,
                {.size = config_.batch, .seed = seed_, .augmentation = augmentation_, .prefetch = true}),
-      valid_(data.valid, data.valid_rows, {.size = config_.batch, .training = false}) {}
+      valid_(data.valid.images, data.valid.rows, {.size = config_.batch, .training = false}) {}
 
 Examples Classification::next() {
   const DataCursor at = batches_.cursor();
@@ -142,8 +141,8 @@ Examples Classification::next() {
   const bool mixes = config_.mixup > 0 || config_.cutmix > 0;
   if (!mixes || (config_.mix_off_epoch > 0 && at.epoch >= config_.mix_off_epoch))
     return {{{"images", batch.images}, {"target", batch.labels}}, images, images};
-  const Mix drawn = draw_mix({.mixup = config_.mixup, .cutmix = config_.cutmix}, data_.train.height(),
-                             data_.train.width(), seed_, at.epoch * batches_.per_epoch() + at.batch);
+  const Mix drawn = draw_mix({.mixup = config_.mixup, .cutmix = config_.cutmix}, data_.train.images.height(),
+                             data_.train.images.width(), seed_, at.epoch * batches_.per_epoch() + at.batch);
   const MixedImages mixed = mix(batch.images, batch.labels, drawn);
   return {
       {{"images", mixed.images}, {"target", mixed.labels}, {"second_target", mixed.others}, {"share", mixed.lambda}},
@@ -152,10 +151,10 @@ Examples Classification::next() {
 }
 
 Validation Classification::validate(Communicator* communicator) {
-  const ClassificationScores scores = scores_of(*model_, valid_, data_.valid.classes, communicator);
+  const ClassificationScores scores = scores_of(*model_, valid_, data_.valid.images.classes, communicator);
   auto exhibits = nlohmann::ordered_json::array();
   for (const auto& exhibit : {confusion_exhibit(scores), mistakes_exhibit(scores),
-                              augmented_exhibit(augmentation_, data_.train, data_.train_rows, seed_)})
+                              augmented_exhibit(augmentation_, data_.train.images, data_.train.rows, seed_)})
     if (!exhibit.is_null()) exhibits.push_back(exhibit);
   Validation v = scores.validation();
   v.exhibits = exhibits.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -210,18 +209,18 @@ ExampleSet image_examples(const Model& model, const ModelData& data) {
                  "--source and --reference are of models that translate, got one of model.family \"{}\"",
                  model.family());
   const ExperimentConfig config = data.read_config(model);
-  const auto split = std::make_shared<ClassificationData>(read_images(config.images, data.data_root(config)));
+  const auto split = std::make_shared<ImageSplit>(read_images(config.images, data.data_root(config)).valid);
   const std::int64_t side = static_cast<const ImageModel&>(model).config().image_size;
-  const ImageSet& images = split->valid;
+  const ImageSet& images = split->images;
   FOLDGRAD_CHECK(images.height() == side && images.width() == side,
                  "the model takes images of {} x {} pixels, got {} x {}", side, side, images.height(), images.width());
   const auto inputs = [split](const std::vector<std::int64_t>& examples) -> NamedTensors {
     std::vector<std::int64_t> rows;
-    for (const std::int64_t i : examples) rows.push_back(split->valid_rows[std::size_t(i)]);
-    ImageBatches batch(split->valid, rows, {.size = std::int64_t(rows.size()), .training = false});
+    for (const std::int64_t i : examples) rows.push_back(split->rows[std::size_t(i)]);
+    ImageBatches batch(split->images, rows, {.size = std::int64_t(rows.size()), .training = false});
     return {{"images", batch.next().images}};
   };
-  return {.size = std::int64_t(split->valid_rows.size()), .inputs = inputs};
+  return {.size = std::int64_t(split->rows.size()), .inputs = inputs};
 }
 
 std::vector<CheckResult> check_classification(Model& model, Model&, const NamedTensors& inputs) {
@@ -240,10 +239,10 @@ void check_images(const ExperimentConfig& experiment) {
 std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
                                           const std::string&, const NewModel& new_model) {
   const ClassificationData data = read_images(config.images, data_directory);
+  const ImageSet& images = data.train.images;
   return std::make_unique<Classification>(
-      new_model(
-          {.image_size = data.train.height(), .classes = data.train.classes, .pixels = statistics_of(data.train)}),
-      data, config);
+      new_model({.image_size = images.height(), .classes = images.classes, .pixels = statistics_of(images)}), data,
+      config);
 }
 
 }  // namespace

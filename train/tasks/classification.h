@@ -8,9 +8,13 @@
 
 namespace foldgrad {
 
+struct ImageSplit {
+  ImageSet images;
+  std::vector<std::int64_t> rows;  // those of the images that are used
+};
+
 struct ClassificationData {
-  ImageSet train, valid;
-  std::vector<std::int64_t> train_rows, valid_rows;  // the images of either that are used
+  ImageSplit train, valid;
   bool valid_is_test = false;
   std::map<std::string, std::string> digests = {};  // SHA-256 of the files, by name
 };
@@ -19,11 +23,6 @@ struct ClassificationData {
 // or drawn besides where images are drawn. Throws FileError and std::invalid_argument.
 ClassificationData read_images(const ImageConfig& config, const std::string& directory);
 
-// The images of a split.
-struct ImageSplit {
-  ImageSet images;
-  std::vector<std::int64_t> rows;
-};
 // Reads "train", "valid" or "test". Throws std::invalid_argument for any other name, and for "valid" where there is
 // none but the test images.
 ImageSplit read_split(const ImageConfig& config, const std::string& directory, const std::string& split);

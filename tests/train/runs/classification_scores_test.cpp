@@ -150,14 +150,15 @@ VitConfig config_of_squares() {
 TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
   VitConfig config = config_of_squares();
   config.pixels = {.mean = {150 / 255.0, 150 / 255.0, 150 / 255.0}, .std = {1, 1, 1}};
-  ImageSet images = squares(48, 1);
+  const ImageSet images = squares(48, 1);
   auto* bytes = images.pixels.data<std::uint8_t>();
   for (std::int64_t i = 0; i < 48; ++i)
     std::fill_n(bytes + i * images.image_bytes(), images.image_bytes(), std::uint8_t(i % 2 == 0 ? 100 : 200));
+  const ImageSplit split{images, counting(48)};
   const auto counts = [&](CropFill fill) {
     ExperimentConfig experiment;
     experiment.images.augment = "crop1 cutout1", experiment.images.batch = 48, experiment.images.fill = fill;
-    Classification task(std::make_unique<Vit>(config, 1), {images, images, counting(48), counting(48)}, experiment);
+    Classification task(std::make_unique<Vit>(config, 1), {split, split}, experiment);
     std::map<int, int> all;
     for (const std::uint8_t byte : task.next().inputs.at("images").values<std::uint8_t>()) ++all[byte];
     return all;
@@ -176,12 +177,12 @@ TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
 TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
   const VitConfig config = config_of_squares();
   const auto task = [&](const MixOptions& mix) {
-    const ImageSet images = squares(48, 1);
+    const ImageSplit split{squares(48, 1), counting(48)};
     ExperimentConfig experiment;
     experiment.train.seed = 5;
     experiment.images.batch = 20, experiment.images.mix_off_epoch = 2;
     experiment.images.mixup = mix.mixup, experiment.images.cutmix = mix.cutmix;
-    return Classification(std::make_unique<Vit>(config, 1), {images, images, counting(48), counting(48)}, experiment);
+    return Classification(std::make_unique<Vit>(config, 1), {split, split}, experiment);
   };
   Classification plain = task({}), mixed = task({.mixup = 0.5, .cutmix = 1});
   for (std::int64_t k = 0; k < 6; ++k) {

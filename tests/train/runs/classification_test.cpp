@@ -116,13 +116,13 @@ TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
   ImageConfig config;
   config.valid_images = 12, config.train_images = 20;
   const ClassificationData data = read_images(config, files_.path());
-  EXPECT_EQ(data.train_rows.size(), 20u);
-  EXPECT_EQ(data.valid_rows.size(), 12u);
-  for (const std::int64_t row : data.valid_rows)
-    EXPECT_EQ(std::count(data.train_rows.begin(), data.train_rows.end(), row), 0) << row;
-  EXPECT_EQ(data.valid.size(), 48);
+  EXPECT_EQ(data.train.rows.size(), 20u);
+  EXPECT_EQ(data.valid.rows.size(), 12u);
+  for (const std::int64_t row : data.valid.rows)
+    EXPECT_EQ(std::count(data.train.rows.begin(), data.train.rows.end(), row), 0) << row;
+  EXPECT_EQ(data.valid.images.size(), 48);
   EXPECT_EQ(data.digests.count("test_batch.bin"), 0u);
-  EXPECT_EQ(read_images({}, files_.path()).valid_rows.size(), 24u);
+  EXPECT_EQ(read_images({}, files_.path()).valid.rows.size(), 24u);
 }
 
 TEST(ReadImages, SayWhereTheyWereLookedForAndHowToFetchThem) {
@@ -136,17 +136,17 @@ TEST(ReadImages, ShapesNeedNoFilesAndDrawWhatTheyAreValidatedOn) {
   ImageConfig config;
   config.task = ImageTask::shapes, config.valid_images = 10, config.train_images = 50;
   const ClassificationData data = read_images(config, "/absent");
-  EXPECT_EQ(data.train_rows.size(), 50u);
-  EXPECT_EQ(data.train.size(), 50);
-  EXPECT_EQ(data.valid_rows.size(), 10u);
+  EXPECT_EQ(data.train.rows.size(), 50u);
+  EXPECT_EQ(data.train.images.size(), 50);
+  EXPECT_EQ(data.valid.rows.size(), 10u);
   EXPECT_FALSE(data.valid_is_test);
-  EXPECT_EQ(data.train.classes, shapes::classes());
+  EXPECT_EQ(data.train.images.classes, shapes::classes());
   EXPECT_TRUE(data.digests.empty());
-  std::vector<std::uint8_t> drawn(std::size_t(data.valid.image_bytes()));
+  std::vector<std::uint8_t> drawn(std::size_t(data.valid.images.image_bytes()));
   for (const auto& [part, same] :
        {std::pair(ImagePart::train, false), {ImagePart::test, false}, {ImagePart::valid, true}}) {
     shapes::draw(part, 3, 1, drawn.data());
-    EXPECT_EQ(std::equal(drawn.begin(), drawn.end(), data.valid.image(3)), same);
+    EXPECT_EQ(std::equal(drawn.begin(), drawn.end(), data.valid.images.image(3)), same);
   }
 }
 
