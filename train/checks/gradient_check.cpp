@@ -74,7 +74,7 @@ double error_over_bound(const Direction& d, const std::function<double()>& loss)
 
 }  // namespace
 
-CheckResult check_gradients(const std::vector<Parameter*>& parameters, const LossOf& loss, std::uint64_t seed) {
+CheckResult check_gradients(const std::vector<Parameter*>& parameters, const LossOf& loss) {
   Tape tape;
   for (Parameter* p : parameters) p->zero_grad();
   tape.backward(loss(tape));
@@ -88,7 +88,7 @@ CheckResult check_gradients(const std::vector<Parameter*>& parameters, const Los
     Tape silent(/*recording=*/false);
     return loss(silent).value().item();
   };
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(1);
   double worst = 0;
   std::string where = "none";
   for (const auto& [kind, all] : kinds) {

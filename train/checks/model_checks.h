@@ -66,7 +66,7 @@ using LossOf = std::function<Var(Tape&)>;
 // central differences in two directions: along one element, and along all elements at once. The latter goes half along
 // the gradient, so that tensors with many small elements count too, and half along random signs, so that a missing
 // part shows. Gradients are left as computed.
-CheckResult check_gradients(const std::vector<Parameter*>& parameters, const LossOf& loss, std::uint64_t seed = 1);
+CheckResult check_gradients(const std::vector<Parameter*>& parameters, const LossOf& loss);
 
 // Checks of windows of statistics, as Unified Normalization keeps them, and of the outlier test that reads them:
 
@@ -93,6 +93,6 @@ CheckResult check_replays(const OwnedNormalizers& sites);
 // Checks statistics drawn from a thousandth to a thousand times what they replace, with the granularity `channel`: the
 // outliers are those of Eq. 19, and for each of them Lemma 3.1 holds as it is proved: with u = (a_{t-M} / a_t)^(1/M), f
 // the mean of 1, u, ..., u^(M-1), and lambda = GM(A_t) / a_t, lambda < f < 1 upwards and lambda > f > 1 downwards.
-CheckResult check_outliers(const OwnedNormalizers& sites, std::uint64_t seed = 1);
+CheckResult check_outliers(const OwnedNormalizers& sites);
 
 }  // namespace foldgrad

@@ -174,10 +174,10 @@ CheckResult check_replays(const OwnedNormalizers& sites) {
                     fmt::format("{} of {} iterations of {} sites fired", fired, iterations, sites.size()));
 }
 
-CheckResult check_outliers(const OwnedNormalizers& sites, std::uint64_t seed) {
+CheckResult check_outliers(const OwnedNormalizers& sites) {
   constexpr const char* kName = "outliers are those of Eq. 19, and Lemma 3.1 holds for them";
   constexpr int kIterations = 8;
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(1);
   std::uniform_real_distribution<double> decades(-3, 3);
   std::int64_t drawn = 0, outliers = 0, otherwise = 0, lemma = 0;
   for (const auto& norm : sites)
