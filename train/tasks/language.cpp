@@ -172,10 +172,9 @@ ExampleSet window_examples(const Model& model, const ModelData& data) {
           .inputs = [text, T](const auto& examples) { return windows_of(*text, T, examples).named(); }};
 }
 
-CheckResult check_causality(Model& model, const Tensor& ids, const Tensor& logits) {
-  constexpr const char* kName = "later tokens change nothing";
+CheckResult check_causality(const char* name, Model& model, const Tensor& ids, const Tensor& logits) {
   const std::int64_t B = ids.shape()[0], T = ids.shape()[1], V = logits.shape()[2];
-  if (T < 2) return check_skipped(kName, "the context has one token alone");
+  if (T < 2) return check_skipped(name, "the context has one token alone");
   const Tensor changed = ids.clone(), got = logits.clone();
   for (std::int64_t b = 0; b < B; ++b)
     for (std::int64_t t = T / 2; t < T; ++t) {
@@ -185,7 +184,7 @@ CheckResult check_causality(Model& model, const Tensor& ids, const Tensor& logit
   const Tensor other = inference_logits(model, {{"ids", changed}}, DType::f64);
   for (std::int64_t b = 0; b < B; ++b)
     std::copy_n(other.data<double>() + b * T * V, T / 2 * V, got.data<double>() + b * T * V);
-  return check_same_logits(kName, got, logits, kSameInF64);
+  return check_same_logits(name, got, logits, kSameInF64);
 }
 
 // Checks that steps, begun with one token, give what the whole sequence has at their places.
@@ -208,17 +207,17 @@ CheckResult check_steps(const char* name, Gpt& model, const Tensor& ids, const T
 std::vector<CheckResult> check_language(Model& model, Model& folded, const NamedTensors& inputs) {
   const Tensor& ids = inputs.at("ids");
   const Tensor logits = inference_logits(model, inputs, DType::f64);
-  constexpr const char *kSteps = "step by step, cached, the logits are the same",
+  constexpr const char *kCausal = "later tokens change nothing",
+                       *kSteps = "step by step, cached, the logits are the same",
                        *kFoldedSteps = "and of the folded model";
   const LogitsOf logits_of = [&](const NamedTensors& some) { return inference_logits(model, some, DType::f64); };
   std::vector<CheckResult> all{check_others("sequence", logits_of, inputs)};
-  for (const Normalizer* norm : model.normalizers())
-    if (norm->mixes_tokens()) {
-      for (const char* name : {"later tokens change nothing", kSteps, kFoldedSteps})
-        all.push_back(check_skipped(name, "statistics over a sequence see its later tokens"));
-      return all;
-    }
-  all.push_back(check_causality(model, ids, logits));
+  if (std::ranges::any_of(model.normalizers(), &Normalizer::mixes_tokens)) {
+    for (const char* name : {kCausal, kSteps, kFoldedSteps})
+      all.push_back(check_skipped(name, "statistics over a sequence see its later tokens"));
+    return all;
+  }
+  all.push_back(check_causality(kCausal, model, ids, logits));
   all.push_back(check_steps(kSteps, static_cast<Gpt&>(model), ids, logits));
   all.push_back(check_steps(kFoldedSteps, static_cast<Gpt&>(folded), ids, logits));
   return all;

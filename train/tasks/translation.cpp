@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/parallel/in_turns.h"
@@ -181,8 +182,8 @@ std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std
 
 CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch) {
   constexpr const char* kName = "greedy translations of the folded model are the same";
-  for (const Normalizer* norm : model.normalizers())
-    if (norm->mixes_tokens()) return check_skipped(kName, "statistics over a sentence are not known token by token");
+  if (std::ranges::any_of(model.normalizers(), &Normalizer::mixes_tokens))
+    return check_skipped(kName, "statistics over a sentence are not known token by token");
   const DecodingOptions greedy{.beam = 1};
   const auto want = beam_search(InferenceTransformer(model), batch.source, batch.source_mask, greedy),
              got = beam_search(InferenceTransformer(folded), batch.source, batch.source_mask, greedy);

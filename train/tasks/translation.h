@@ -3,7 +3,6 @@
 #pragma once
 #include "models/transformer/beam_search.h"
 #include "train/checks/model_checks.h"
-#include "train/data/lines.h"
 #include "train/data/text/batches.h"
 #include "train/data/text/experiment_data.h"
 #include "train/loop/task.h"
