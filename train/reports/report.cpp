@@ -1,7 +1,10 @@
 #include "train/reports/report.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <string_view>
 
 #include "engine/files/file.h"
@@ -77,9 +80,7 @@ std::string for_script(const nlohmann::ordered_json& data) {
 }
 
 std::string title_of(const std::vector<RunLog>& runs) {
-  std::string names;
-  for (const RunLog& run : runs) names += (names.empty() ? "" : ", ") + run.name;
-  return names;
+  return fmt::format("{}", fmt::join(std::views::transform(runs, &RunLog::name), ", "));
 }
 
 // Fills in the values in one pass, so that they are not searched.

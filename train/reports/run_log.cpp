@@ -36,8 +36,7 @@ bool is_event(const ordered_json& e) {
   if (!e.contains("step") || !e["step"].is_number_integer()) return false;
   if (e["event"] != "layers") return true;
   if (!is_object(e, "gradient_norms") || !is_object(e, "normalizers")) return false;
-  return std::all_of(e["normalizers"].begin(), e["normalizers"].end(),
-                     [](const auto& site) { return site.is_object(); });
+  return std::ranges::all_of(e["normalizers"], [](const auto& site) { return site.is_object(); });
 }
 
 std::string runs_below(const std::string& directory) {

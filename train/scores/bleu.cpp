@@ -1,6 +1,6 @@
 #include "train/scores/bleu.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -85,7 +85,7 @@ std::vector<std::string> split_ascii(const std::string& line) {
 
 std::u32string characters_of(const std::string& line) {
   std::u32string text = decode_utf8(line);
-  text.erase(std::remove_if(text.begin(), text.end(), is_space), text.end());
+  std::erase_if(text, is_space);
   return text;
 }
 
@@ -166,9 +166,7 @@ std::string tokenize_13a(const std::string& line) {
       text, [](char a, char b) { return is_stop(a) && !is_digit(b); }, " ", " ", "");
   text = around_pairs(
       text, [](char a, char b) { return is_digit(a) && b == '-'; }, "", " ", " ");
-  std::string result;
-  for (const std::string& word : split_words(text)) result.append(result.empty() ? "" : " ").append(word);
-  return result;
+  return fmt::format("{}", fmt::join(split_words(text), " "));
 }
 
 Bleu multi_bleu(const Lines& hypotheses, const Lines& references) {

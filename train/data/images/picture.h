@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/tensor.h"
-
 namespace foldgrad {
 
 struct Picture {

@@ -27,7 +27,7 @@ std::vector<std::string> characters(const std::string& word) {
 
 // Returns "0.2" for "#version: 0.2"; nothing when the line states no version.
 std::optional<std::string> version_of(const std::string& line) {
-  if (line.rfind("#version:", 0) != 0) return std::nullopt;
+  if (!line.starts_with("#version:")) return std::nullopt;
   return stripped(line.substr(line.find(':') + 1));
 }
 

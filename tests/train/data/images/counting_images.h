@@ -1,7 +1,6 @@
 // Images whose bytes show where they are.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "train/data/images/set.h"
 
