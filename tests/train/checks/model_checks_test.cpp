@@ -19,12 +19,6 @@ namespace {
 
 using Outcome = CheckResult::Outcome;
 
-Parameter& parameter(Model& model, const std::string& name) {
-  for (Parameter* p : model.parameters())
-    if (p->name == name) return *p;
-  throw std::out_of_range(name);
-}
-
 std::string failures(const std::vector<CheckResult>& results) {
   std::string text;
   for (const CheckResult& r : results)
@@ -78,7 +72,7 @@ TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
     std::vector<std::string> names;
     for (const CheckResult& r : check(*stored(*exact), [&](Model& m) {
            FoldedModel folded = untied(m);
-           Tensor bias = parameter(*folded.model, "decoder.output_projection.bias").value;
+           Tensor bias = folded.model->values().at("decoder.output_projection.bias");
            if (m.dtype() == broken && broken == DType::f64) bias.data<double>()[5] += change;
            if (m.dtype() == broken && broken == DType::f32) bias.data<float>()[5] += float(change);
            return folded;
@@ -100,7 +94,7 @@ TEST(ModelChecks, AWrongFoldAndOtherTranslationsAreFound) {
   const auto model = used_un();
   const auto wrong_fold = [&](const std::string& name, double change) {
     FoldedModel folded = fold(*model, {FoldOptions::Tied::untie});
-    parameter(*folded.model, name).value.data<double>()[5] += change;
+    folded.model->values().at(name).data<double>()[5] += change;
     return folded;
   };
   const auto logits = [](Model& m) { return inference_logits(m, translation_batch().named(), DType::f64); };
@@ -224,7 +218,7 @@ TEST(Certificate, TellsOfAWrongFold) {
   const Probe probe = random_probe(model);
   const auto difference = [&](double change) {
     const FoldedModel folded = fold(model, options);
-    parameter(*folded.model, "encoder.layers.0.fc1.bias").value.data<float>()[3] += float(change);
+    folded.model->values().at("encoder.layers.0.fc1.bias").data<float>()[3] += float(change);
     const auto proof = certificate(model, folded, options, probe);
     std::map<std::string, double> sites{{"", proof.at("difference").at("f32").at("relative").get<double>()}};
     for (const auto& site : proof.at("sites"))

@@ -1,20 +1,14 @@
 // Windows of a text whose tokens are their own places, so that they tell where they come from.
 #include "train/data/language/windows.h"
 
-#include <numeric>
 #include <set>
 
 #include "tests/engine/error_message.h"
 #include "tests/harness/properties.h"
+#include "train/data/permutation.h"
 
 namespace foldgrad::testing {
 namespace {
-
-Ids places(std::int64_t tokens) {
-  Ids text(std::size_t(tokens), 0);
-  std::iota(text.begin(), text.end(), 0);
-  return text;
-}
 
 // Returns the first token of each window, after which the others and what follows them stand in their order.
 Ids begins_of(const WindowBatch& batch) {
@@ -33,8 +27,8 @@ RC_GTEST_PROP(Windows, WIN_1_WIN_2_OfAnEpochAreApartAndAsManyWhateverTheOffset, 
   const auto T = *rc::gen::inRange<std::int64_t>(1, 7), B = *rc::gen::inRange<std::int64_t>(1, 5);
   const std::int64_t tokens = T * (B + 1) + *rc::gen::inRange<std::int64_t>(0, 40);
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  Windows windows(places(tokens), {.length = T, .size = B, .seed = seed}),
-      same(places(tokens), {.length = T, .size = B, .seed = seed, .prefetch = true});
+  Windows windows(counting(tokens), {.length = T, .size = B, .seed = seed}),
+      same(counting(tokens), {.length = T, .size = B, .seed = seed, .prefetch = true});
   RC_ASSERT(windows.per_epoch() == (tokens / T - 1) / B);
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::set<std::int64_t> all, offsets;
@@ -63,7 +57,7 @@ std::vector<Ids> epoch_of(Windows& windows) {
 // One seed in 20,000 leaves an offset out of forty epochs, and none a window or repeats an order.
 TEST(Windows, WIN_1_WIN_2_OffsetsAndOrdersAreDrawnForEachEpochBySeed) {
   const WindowOptions options{.length = 4, .size = 5, .seed = 3};
-  Windows windows(places(54), options);  // twelve windows, two batches
+  Windows windows(counting(54), options);  // twelve windows, two batches
   std::set<std::int64_t> offsets, begins;
   std::set<std::vector<Ids>> orders;
   for (int epoch = 0; epoch < 40; ++epoch) {
@@ -80,7 +74,7 @@ TEST(Windows, WIN_1_WIN_2_OffsetsAndOrdersAreDrawnForEachEpochBySeed) {
   EXPECT_EQ(windows.cursor(), (DataCursor{8, 0}));
   windows.seek({7, 0});
   EXPECT_EQ(epoch_of(windows)[1], begins_of(sought));
-  Windows other(places(54), {.length = 4, .size = 5, .seed = 4});
+  Windows other(counting(54), {.length = 4, .size = 5, .seed = 4});
   windows.seek({0, 0});
   EXPECT_NE(epoch_of(windows), epoch_of(other));
 }
@@ -89,7 +83,7 @@ RC_GTEST_PROP(Windows, InOrderEveryTokenButTheFirstIsATargetOnce, ()) {
   const auto tokens = *rc::gen::inRange<std::int64_t>(2, 60), T = *rc::gen::inRange<std::int64_t>(1, 9),
              B = *rc::gen::inRange<std::int64_t>(1, 5);
   std::int64_t next = 0;
-  for (const WindowBatch& batch : windows_in_order(places(tokens), T, B)) {
+  for (const WindowBatch& batch : windows_in_order(counting(tokens), T, B)) {
     const std::int64_t rows = batch.ids.shape()[0], length = batch.ids.shape()[1];
     for (const std::int64_t begin : begins_of(batch)) {
       RC_ASSERT(begin == next);
@@ -103,7 +97,7 @@ RC_GTEST_PROP(Windows, InOrderEveryTokenButTheFirstIsATargetOnce, ()) {
 
 TEST(Windows, RefuseTextsThatAreTooShort) {
   const auto error = [](std::int64_t tokens, const WindowOptions& options) {
-    return message<std::invalid_argument>([&] { Windows(places(tokens), options); });
+    return message<std::invalid_argument>([&] { Windows(counting(tokens), options); });
   };
   EXPECT_EQ(error(12, {.length = 4, .size = 2}), "no error");
   EXPECT_EQ(error(11, {.length = 4, .size = 2}),
@@ -111,7 +105,7 @@ TEST(Windows, RefuseTextsThatAreTooShort) {
   EXPECT_EQ(error(9, {.length = 0, .size = 2}), "windows: length and size must be at least 1, got 0 and 2");
   EXPECT_EQ(error(9, {.length = 1, .size = 0}), "windows: length and size must be at least 1, got 1 and 0");
   for (const std::int64_t tokens : {0, 1})
-    EXPECT_EQ(message<std::invalid_argument>([&] { windows_in_order(places(tokens), 4, 2); }),
+    EXPECT_EQ(message<std::invalid_argument>([&] { windows_in_order(counting(tokens), 4, 2); }),
               "a text must have at least 2 tokens, got " + std::to_string(tokens));
 }
 

@@ -71,15 +71,11 @@ TEST_F(ExperimentDataTest, SentencePieceOfBothSides) {
   EXPECT_EQ(data.train.pairs.source, again.train.pairs.source);
 }
 
-// White space for everybody, and for SentencePiece alone.
 TEST_F(ExperimentDataTest, TextWithoutWordsIsNoTextForPieces) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
-  for (const char* text : {" \n\t \n", "\n\n", "\u200b\u200b\n\ufeff\n"}) {
-    for (const char* name : {"train.de", "train.en"}) write(name, text);
-    EXPECT_EQ(refusal<FileError>("tokenizer = 'sentencepiece'\nvocabulary = 20\n"),
-              "@train: sentence_piece: the text must have words in lines of at most 4192 bytes, got 4 lines without "
-              "any");
-  }
+  for (const char* name : {"train.de", "train.en"}) write(name, " \n\u200b\n");
+  EXPECT_EQ(refusal<FileError>("tokenizer = 'sentencepiece'\nvocabulary = 20\n"),
+            "@train: sentence_piece: the text must have words in lines of at most 4192 bytes, got 4 lines without any");
 }
 
 TEST_F(ExperimentDataTest, TheVocabularyOfARunStays) {
