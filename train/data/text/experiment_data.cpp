@@ -146,7 +146,8 @@ void require_usable(const DataConfig& d) {
 ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name) {
   if (config.task == TextTask::numbers) return read_numbers(config, name);
   require_data(config, directory, name);
-  ParallelText text = read_parallel_text(directory, name, config.source, config.target);
+  ParallelText text = read_parallel_text(path_in(directory, name + "." + config.source),
+                                         path_in(directory, name + "." + config.target));
   const std::int64_t most = name == config.train ? config.train_pairs : name == config.valid ? config.valid_pairs : 0;
   for (Lines* lines : {&text.source, &text.target})
     if (most > 0 && std::int64_t(lines->size()) > most) lines->resize(std::size_t(most));
