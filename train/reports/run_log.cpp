@@ -67,15 +67,15 @@ bool better(const RunSummary::Best& a, const RunSummary::Best& b, const RunSumma
 
 void add_event(RunSummary& s, const ordered_json& e) {
   const std::string kind = e.at("event");
-  s.steps = std::max(s.steps, std::int64_t(number(e, "step", 0)));
-  s.seconds += number(e, "seconds", 0);
+  s.steps = std::max(s.steps, std::int64_t(number(e, "step")));
+  s.seconds += number(e, "seconds");
   if (kind == "start") {
     s.norm = word(e, "norm");
-    s.norm_warmup = std::int64_t(number(e, "norm_warmup", 0));
+    s.norm_warmup = std::int64_t(number(e, "norm_warmup"));
     if (e.contains("score")) s.score = word(e, "score");
     s.smaller_is_better = e.value("smaller_is_better", false);
     s.validated_on_test = word(e, "validated_on") == "test";
-    s.parameters = std::int64_t(number(e, "parameters", 0));
+    s.parameters = std::int64_t(number(e, "parameters"));
     s.outcome = "unfinished";
   } else if (kind == "end") {
     s.outcome = word(e, "outcome");
@@ -86,8 +86,8 @@ void add_event(RunSummary& s, const ordered_json& e) {
   } else if (kind == "layers") {
     s.skips = 0;
     for (const auto& [site, values] : e.at("normalizers").items()) {
-      s.skips += std::int64_t(number(values, "skips", 0));
-      s.norm_passes = std::max(s.norm_passes, std::int64_t(number(values, "iterations", 0)));
+      s.skips += std::int64_t(number(values, "skips"));
+      s.norm_passes = std::max(s.norm_passes, std::int64_t(number(values, "iterations")));
     }
   } else if (kind == "validate") {
     const RunSummary::Best now = scores_of(e, s.score);
@@ -135,9 +135,9 @@ std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs) {
   return logs;
 }
 
-double number(const ordered_json& event, const char* key, double otherwise) {
+double number(const ordered_json& event, const char* key) {
   const auto found = event.find(key);
-  return found != event.end() && found->is_number() ? found->get<double>() : otherwise;
+  return found != event.end() && found->is_number() ? found->get<double>() : 0;
 }
 
 double RunSummary::Best::at(const std::string& name) const {

@@ -23,8 +23,8 @@ std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
 // "a/un", "b/un" and "ln". Throws std::invalid_argument for a path that comes twice.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
-// Returns a field of an event; `otherwise` for one that is absent, or null because it was not finite.
-double number(const nlohmann::ordered_json& event, const char* key, double otherwise);
+// Returns a field of an event; 0 for one that is absent, or null because it was not finite.
+double number(const nlohmann::ordered_json& event, const char* key);
 
 // Returns the text of a file of a run; "" without it, as when the run was copied in part or is just beginning.
 std::string text_or_nothing(const std::string& path);

@@ -85,7 +85,7 @@ std::string tensorboard_events(const RunLog& log, double begin) {
   std::string file = record(double_field(1, begin) + bytes_field(3, "brain.Event:2"));
   double time = begin;
   for (const ordered_json& e : log.events) {
-    time += number(e, "seconds", 0);
+    time += number(e, "seconds");
     const std::string summary = scalars_of(e);
     if (!summary.empty()) file += record(event(time, e.at("step"), summary));
   }

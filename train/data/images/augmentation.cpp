@@ -51,7 +51,7 @@ bool read_name(const std::string& name, Augmentation& a) {
 bool is_mirrored(Flip flip, std::int64_t i, std::uint64_t seed, std::int64_t epoch, std::uint32_t bits) {
   if (flip == Flip::random) return bits >> 31;  // [AUG-2]
   const std::uint32_t first = Random{.seed = seed, .stream = kMirrorStream}.bits(std::uint64_t(i)) >> 31;
-  return flip == Flip::alternating && (first + epoch) % 2 == 1;  // [AUG-3]
+  return (first + epoch) % 2 == 1;  // [AUG-3]
 }
 
 }  // namespace
