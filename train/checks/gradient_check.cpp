@@ -11,9 +11,9 @@
 namespace foldgrad {
 namespace {
 
-constexpr double kSteps[] = {1e-5, 1e-6,
-                             1e-7};  // relative; where one step crosses a kink of relu, a smaller one may not
-constexpr double kRelative = 1e-4;   // allows for curvature and kinks; a wrong factor is far above
+// Relative. Where one step crosses a kink of relu, a smaller one may not.
+constexpr double kSteps[] = {1e-5, 1e-6, 1e-7};
+constexpr double kRelative = 1e-4;  // allows for curvature and kinks; a wrong factor is far above
 
 // A direction of unit length in the space of one parameter.
 struct Direction {

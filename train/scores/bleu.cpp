@@ -130,14 +130,14 @@ bool is_symbol(char c) {
          (c >= ':' && c <= '@') || c == '/';
 }
 
-// Replaces as Python's re.sub of a pattern of two characters: matches don't overlap.
+// Puts a space between two characters, and `before` and `after` around them, as Python's re.sub of a pattern of two:
+// matches don't overlap.
 template <class Matches>
-std::string around_pairs(const std::string& text, const Matches& matches, const char* before, const char* between,
-                         const char* after) {
+std::string around_pairs(const std::string& text, const char* before, const char* after, const Matches& matches) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (i + 1 < text.size() && matches(text[i], text[i + 1])) {
-      result.append(before).append(1, text[i]).append(between).append(1, text[i + 1]).append(after);
+      result.append(before).append(1, text[i]).append(" ").append(1, text[i + 1]).append(after);
       ++i;
     } else {
       result += text[i];
@@ -160,12 +160,9 @@ std::string tokenize_13a(const std::string& line) {
                                                {"&amp;", "&"},    {"&lt;", "<"}, {"&gt;", ">"}};
   for (const auto& [from, to] : kReplaced) replace_all(text, from, to);
   text = around_symbols(' ' + text + ' ');
-  text = around_pairs(
-      text, [](char a, char b) { return !is_digit(a) && is_stop(b); }, "", " ", " ");
-  text = around_pairs(
-      text, [](char a, char b) { return is_stop(a) && !is_digit(b); }, " ", " ", "");
-  text = around_pairs(
-      text, [](char a, char b) { return is_digit(a) && b == '-'; }, "", " ", " ");
+  text = around_pairs(text, "", " ", [](char a, char b) { return !is_digit(a) && is_stop(b); });
+  text = around_pairs(text, " ", "", [](char a, char b) { return is_stop(a) && !is_digit(b); });
+  text = around_pairs(text, "", " ", [](char a, char b) { return is_digit(a) && b == '-'; });
   return fmt::format("{}", fmt::join(split_words(text), " "));
 }
 

@@ -124,17 +124,16 @@ ordered_json confusion_exhibit(const ClassificationScores& scores) {
 }
 
 ordered_json mistakes_exhibit(const ClassificationScores& scores) {
-  const auto percent = [](double p) { return fmt::format("{:.1f} %", 100 * p); };
+  const std::vector<std::string>& classes = scores.classes();
+  const auto add = [&](ordered_json& pictures) {
+    for (const Mistake& m : scores.worst_mistakes())
+      pictures.push_back(
+          picture_json(m.image.data<std::uint8_t>(), m.image.shape()[1], m.image.shape()[2],
+                       fmt::format("true {} ({:.1f} %), predicted {} ({:.1f} %)", classes[std::size_t(m.label)],
+                                   100 * std::exp(-m.loss), classes[std::size_t(m.predicted)], 100 * m.certainty)));
+  };
   return pictures_exhibit("Worst mistakes",
-                          "What each image is, what it is taken for, and how likely the model thinks either.",
-                          [&](ordered_json& pictures) {
-                            for (const Mistake& m : scores.worst_mistakes())
-                              pictures.push_back(picture_json(
-                                  m.image.data<std::uint8_t>(), m.image.shape()[1], m.image.shape()[2],
-                                  fmt::format("true {} ({}), predicted {} ({})", scores.classes()[std::size_t(m.label)],
-                                              percent(std::exp(-m.loss)), scores.classes()[std::size_t(m.predicted)],
-                                              percent(m.certainty))));
-                          });
+                          "What each image is, what it is taken for, and how likely the model thinks either.", add);
 }
 
 ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,
