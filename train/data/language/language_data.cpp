@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "engine/files/file.h"
@@ -23,15 +22,12 @@ std::vector<std::string> training_files(const LanguageConfig& config, const std:
                                        where_data_lies(directory)));
   if (!config.train.empty()) return {place};
   std::vector<std::string> files;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error))
-    if (const fs::path file = entry.path(), end = file.extension(); end == ".txt" || end == ".md")
+  for (const fs::path& file : paths_in(directory))
+    if (const fs::path end = file.extension(); end == ".txt" || end == ".md")
       if (file != fs::path(directory) / config.valid && file != fs::path(directory) / config.test)
         files.push_back(file);
-  if (error) throw FileError(directory, "cannot be read", error.value());
   if (files.empty())
     throw FileError(directory, "must have text, in files NAME.txt or NAME.md; or data.train must name a file");
-  std::ranges::sort(files);
   return files;
 }
 
