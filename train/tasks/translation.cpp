@@ -8,26 +8,6 @@
 #include "engine/parallel/in_turns.h"
 
 namespace foldgrad {
-namespace {
-
-// Returns the beginning of a row of `t`, [rows, tokens, ...]: a view [columns, elements of a token].
-Tensor beginning(const Tensor& t, std::int64_t row, std::int64_t columns) {
-  return t.slice(row, row + 1).reshape({t.shape()[1], -1}).slice(0, columns);
-}
-
-// Returns source, reference and hypothesis of up to ten sentences, the same at every validation.
-std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
-  std::string all;
-  const std::size_t count = hypotheses.size(), shown = std::min<std::size_t>(count, 10);
-  for (std::size_t k = 0; k < shown; ++k) {
-    const std::size_t i = k * count / shown;  // spread over the text
-    all += fmt::format("source      {}\nreference   {}\nhypothesis  {}\n\n", text.source[i], text.target[i],
-                       hypotheses[i]);
-  }
-  return all;
-}
-
-}  // namespace
 
 ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator) {
   const auto of_batch = [&](std::int64_t i) -> std::vector<double> {
@@ -116,6 +96,18 @@ Examples examples_of(const Batch& batch) {
 
 namespace {
 
+// Returns source, reference and hypothesis of up to ten sentences, the same at every validation.
+std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
+  std::string all;
+  const std::size_t count = hypotheses.size(), shown = std::min<std::size_t>(count, 10);
+  for (std::size_t k = 0; k < shown; ++k) {
+    const std::size_t i = k * count / shown;  // spread over the text
+    all += fmt::format("source      {}\nreference   {}\nhypothesis  {}\n\n", text.source[i], text.target[i],
+                       hypotheses[i]);
+  }
+  return all;
+}
+
 class Translation final : public Task {
  public:
   // `model` is a Transformer. Throws std::invalid_argument for data that Batches refuses.
@@ -161,6 +153,11 @@ class Translation final : public Task {
   const DataConfig config_;
   Batches batches_, valid_;
 };
+
+// Returns the beginning of a row of `t`, [rows, tokens, ...]: a view [columns, elements of a token].
+Tensor beginning(const Tensor& t, std::int64_t row, std::int64_t columns) {
+  return t.slice(row, row + 1).reshape({t.shape()[1], -1}).slice(0, columns);
+}
 
 }  // namespace
 
