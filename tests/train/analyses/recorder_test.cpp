@@ -55,7 +55,8 @@ class RecorderTest : public FileTest {
  protected:
   std::vector<std::unique_ptr<Normalizer>> norms_;
 
-  Recorder recorder(const std::vector<std::string>& names, Device device, const std::vector<RecordPhase>& phases) {
+  Recorder recorder(const std::vector<std::string>& names, const std::vector<RecordPhase>& phases,
+                    Device device = Device::cpu) {
     std::vector<Normalizer*> all;
     norms_.clear();
     for (const std::string& name : names) {
@@ -86,7 +87,7 @@ TEST_F(RecorderTest, HasWhatIsDefinedForEveryNormalizer) {
   };
   for (const Device device : {Device::cpu, Device::cuda}) {
     if (device == Device::cuda && !cuda_available()) continue;
-    Recorder r = recorder({"un", "qmbn", "ln", "none"}, device, {{"begin", 4, 4}});
+    Recorder r = recorder({"un", "qmbn", "ln", "none"}, {{"begin", 4, 4}}, device);
     for (const std::int64_t n : {3, 4, 5}) update(r, n, device);
     r.save();
     const Recording read = read_recording(path());
@@ -109,7 +110,7 @@ TEST_F(RecorderTest, HasWhatIsDefinedForEveryNormalizer) {
 }
 
 TEST_F(RecorderTest, UpdatesThatAreMadeAgainTakeThePlaceOfTheFirstAttempt) {
-  Recorder r = recorder({"qmbn"}, Device::cpu, {{"begin", 1, 3}});
+  Recorder r = recorder({"qmbn"}, {{"begin", 1, 3}});
   std::vector<double> twice = kX;
   for (double& x : twice) x *= 2;
   for (const std::int64_t n : {1, 2, 3, 4}) update(r, n, Device::cpu, twice, 2);
@@ -123,7 +124,7 @@ TEST_F(RecorderTest, UpdatesThatAreMadeAgainTakeThePlaceOfTheFirstAttempt) {
 }
 
 TEST_F(RecorderTest, WithoutABackwardPassThereIsNoGradient) {
-  Recorder r = recorder({"un", "ln"}, Device::cpu, {{"begin", 1, 2}});
+  Recorder r = recorder({"un", "ln"}, {{"begin", 1, 2}});
   r.begin(1);
   Tape tape(/*recording=*/false);
   for (const auto& norm : norms_)
@@ -143,39 +144,34 @@ TEST_F(RecorderTest, WithoutABackwardPassThereIsNoGradient) {
 }
 
 TEST_F(RecorderTest, GoesOnWithItsOwnFileAlone) {
+  using Lines = std::vector<std::string>;
   const auto record = [&](Recorder& r, std::int64_t from, std::int64_t to) {
     for (std::int64_t n = from; n <= to; ++n) update(r, n);
     r.save();
   };
   {
-    Recorder r = recorder({"qmbn"}, Device::cpu, {{"begin", 1, 4}});
+    Recorder r = recorder({"qmbn"}, {{"begin", 1, 4}});
     record(r, 1, 3);
   }
   {
-    Recorder r = recorder({"qmbn"}, Device::cpu, {{"begin", 1, 4}});
-    EXPECT_EQ(r.resume(2), std::vector<std::string>());
+    Recorder r = recorder({"qmbn"}, {{"begin", 1, 4}});
+    EXPECT_EQ(r.resume(2), Lines());
     record(r, 3, 5);
     EXPECT_EQ(read_recording(path()).updates, (std::vector<std::int64_t>{1, 2, 3, 4}));
   }
-  {
-    Recorder r = recorder({"ln"}, Device::cpu, {{"begin", 1, 4}});
-    EXPECT_EQ(r.resume(2), (std::vector<std::string>{path() + ": is a recording of another model; what it had is "
-                                                              "recorded no more"}));
-  }
-  {
-    Recorder r = recorder({"qmbn"}, Device::cpu, {{"end", 2, 4}});
-    EXPECT_EQ(r.resume(2), (std::vector<std::string>{path("end") + ": is missing, with what was recorded up to update "
-                                                                   "2"}));
-  }
+  EXPECT_EQ(recorder({"ln"}, {{"begin", 1, 4}}).resume(2),
+            Lines{path() + ": is a recording of another model; what it had is recorded no more"});
+  EXPECT_EQ(recorder({"qmbn"}, {{"end", 2, 4}}).resume(2),
+            Lines{path("end") + ": is missing, with what was recorded up to update 2"});
   // Going back before the phase removes it.
-  Recorder r = recorder({"qmbn"}, Device::cpu, {{"begin", 1, 4}});
-  EXPECT_EQ(r.resume(0), std::vector<std::string>());
+  Recorder r = recorder({"qmbn"}, {{"begin", 1, 4}});
+  EXPECT_EQ(r.resume(0), Lines());
   r.save();
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
 TEST_F(RecorderTest, SitesThatTakePartDifferentlyAreRefused) {
-  Recorder r = recorder({"qmbn", "ln"}, Device::cpu, {{"begin", 1, 4}});
+  Recorder r = recorder({"qmbn", "ln"}, {{"begin", 1, 4}});
   r.begin(1);
   pass(*norms_[0], Device::cpu);
   EXPECT_EQ(message<std::invalid_argument>([&] { r.end(1); }),
