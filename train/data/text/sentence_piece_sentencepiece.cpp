@@ -81,7 +81,7 @@ SentencePiece SentencePiece::train(const std::vector<std::string>& lines, std::i
   FOLDGRAD_CHECK(std::ranges::any_of(lines, has_words),
                  "sentence_piece: the text must have words in lines of at most {} bytes, got {} lines without any",
                  kLongestLine, lines.size());
-  std::unordered_map<std::string, std::string> arguments{{"model_type", "unigram"},
+  std::unordered_map<std::string, std::string> arguments{{"model_type", kind == Kind::bpe ? "bpe" : "unigram"},
                                                          {"vocab_size", std::to_string(vocabulary)},
                                                          {"character_coverage", "1.0"},
                                                          {"max_sentence_length", std::to_string(kLongestLine)},
@@ -92,12 +92,10 @@ SentencePiece SentencePiece::train(const std::vector<std::string>& lines, std::i
                                                          {"unk_id", std::to_string(kUnk)},
                                                          {"minloglevel", "3"}};
   if (kind == Kind::bpe)
-    for (const auto& [name, value] : {std::pair{"model_type", "bpe"},
-                                      {"normalization_rule_name", "identity"},
-                                      {"remove_extra_whitespaces", "false"},
-                                      {"add_dummy_prefix", "false"},
-                                      {"byte_fallback", "true"}})
-      arguments[name] = value;
+    arguments.insert({{"normalization_rule_name", "identity"},
+                      {"remove_extra_whitespaces", "false"},
+                      {"add_dummy_prefix", "false"},
+                      {"byte_fallback", "true"}});
   LineIterator iterator(lines);
   auto model = std::make_shared<Model>();
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model->bytes);

@@ -101,7 +101,7 @@ TEST(ImageBatches, WhatIsHeldOutIsTheEndOfAPermutation) {
   Indices all = split.train;
   all.insert(all.end(), split.valid.begin(), split.valid.end());
   std::ranges::sort(all);
-  for (std::int64_t i = 0; i < 100; ++i) ASSERT_EQ(all[i], i);
+  EXPECT_EQ(all, counting(100));
   // A smaller part is the last of the same order.
   const HoldOut fewer = hold_out(100, 10, 7);
   EXPECT_TRUE(std::ranges::includes(split.valid, fewer.valid));
