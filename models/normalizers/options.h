@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 
+#include "models/options/names.h"
 #include "models/options/option.h"
 
 namespace foldgrad {
@@ -20,6 +21,7 @@ enum class Inference {
   elementwise,  // a function of each element
   online        // statistics of the tokens at hand
 };
+constexpr auto names_of(Inference) { return std::array{"affine", "linear", "elementwise", "online"}; }
 
 struct NormalizerInfo {
   std::string name;

@@ -23,7 +23,7 @@ std::string step_name(std::int64_t step) { return fmt::format("step-{:08}", step
 std::int64_t step_of(const std::string& name) {
   constexpr std::string_view kPrefix = "step-";
   std::int64_t step = -1;
-  if (name.rfind(kPrefix, 0) != 0) return -1;
+  if (!name.starts_with(kPrefix)) return -1;
   std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
   return step >= 0 && name == step_name(step) ? step : -1;
 }

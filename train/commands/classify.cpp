@@ -35,8 +35,7 @@ Records records_of(const std::string& argument) {
   if (colon == argument.npos || file_exists(argument)) return {argument};
   std::int64_t record = -1;
   const char *begin = argument.data() + colon + 1, *end = argument.data() + argument.size();
-  const auto [rest, error] = std::from_chars(begin, end, record);
-  if (error != std::errc() || rest != end || record < 0) return {argument};
+  if (std::from_chars(begin, end, record).ptr != end || record < 0) return {argument};
   return {argument.substr(0, colon), record};
 }
 

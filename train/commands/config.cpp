@@ -8,14 +8,6 @@
 namespace foldgrad {
 namespace {
 
-const char* name_of(Inference inference) {
-  using enum Inference;
-  return inference == affine   ? "affine"
-         : inference == linear ? "linear"
-         : inference == online ? "online"
-                               : "elementwise";
-}
-
 std::string default_of(const NormalizerOption& option) {
   std::string text =
       option.default_value[0] == '=' ? "that of " + option.default_value.substr(1) : option.default_value;
@@ -52,7 +44,7 @@ Answer describe(const std::vector<NormalizerInfo>& normalizers) {
     }
     answer.json.push_back({{"name", norm.name},
                            {"offline", norm.offline()},
-                           {"inference", name_of(norm.inference)},
+                           {"inference", name(norm.inference)},
                            {"summary", norm.summary},
                            {"options", std::move(options)}});
   }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "engine/files/atomic_file.h"
-#include "engine/files/file.h"
 #include "models/normalizers/normalizer.h"
 #include "train/commands/command.h"
 #include "train/config/config.h"

@@ -67,11 +67,10 @@ std::vector<GridCell> cells_in(const toml::table& all) {
 std::vector<std::int64_t> seeds_in(const toml::table& all) {
   const toml::node* node = all.get("seeds");
   if (!node) return {1};
+  const toml::array* list = node->as_array();
+  if (!list || !list->is_homogeneous<std::int64_t>()) refuse(*node, "seeds must be a list of integers");
   std::vector<std::int64_t> seeds;
-  if (node->is_array())
-    for (const toml::node& seed : *node->as_array())
-      if (seed.is_integer()) seeds.push_back(seed.as_integer()->get());
-  if (seeds.empty() || seeds.size() != node->as_array()->size()) refuse(*node, "seeds must be a list of integers");
+  for (const toml::node& seed : *list) seeds.push_back(seed.as_integer()->get());
   for (auto seed = seeds.begin(); seed != seeds.end(); ++seed)
     if (*seed < 0 || std::count(seeds.begin(), seed, *seed) > 0)
       refuse(*node, fmt::format("seeds must be at least 0 and all different, got {}", fmt::join(seeds, ", ")));

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "engine/files/file.h"
 #include "models/normalizers/normalizer.h"
@@ -9,6 +8,7 @@
 #include "train/config/config.h"
 #include "train/config/given.h"
 #include "train/system/printable.h"
+#include "train/system/unicode.h"
 
 namespace foldgrad {
 namespace {
@@ -25,11 +25,7 @@ void assign(std::string& field, const Given& given, const ConfigKey& key) {
   field = given.text(must_be(key));
   if (key.kind == Option::Kind::choice && !key.has_choice(field))
     given.refuse(fmt::format("{}, got {}", must_be(key), in_quotes(field)));
-  try {
-    (void)nlohmann::json(field).dump();
-  } catch (const nlohmann::json::exception&) {
-    given.refuse(key.full_name() + " must be UTF-8");
-  }
+  if (first_bad_utf8(field) != field.npos) given.refuse(key.full_name() + " must be UTF-8");
 }
 
 template <class Enum>

@@ -7,21 +7,19 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 
+#include "engine/check.h"
 #include "models/normalizers/normalizer.h"
 #include "train/config/config.h"
 #include "train/system/digest.h"
+#include "train/system/unicode.h"
 
 namespace foldgrad {
 namespace {
 
 // Returns a string of JSON, which is one of TOML once DEL is escaped.
 std::string quoted(const std::string& text) {
-  std::string all;
-  try {
-    all = nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    throw std::invalid_argument("config: text must be UTF-8");
-  }
+  FOLDGRAD_CHECK(first_bad_utf8(text) == text.npos, "config: text must be UTF-8");
+  std::string all = nlohmann::json(text).dump();
   for (std::size_t at; (at = all.find('\x7f')) != std::string::npos;) all.replace(at, 1, "\\u007F");
   return all;
 }
@@ -139,8 +137,7 @@ std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& confi
     if (key.newer) newer_defaults[key.full_name()] = toml_of(field);
   });
   visit_config(config, [&](const auto& field, const ConfigKey& key) {
-    const auto newer = newer_defaults.find(key.full_name());
-    const bool is_left_out = newer != newer_defaults.end() && newer->second == toml_of(field);
+    const bool is_left_out = key.newer && newer_defaults.at(key.full_name()) == toml_of(field);
     if (key.trajectory && !is_left_out) keys[key.full_name()] = toml_of(field);
   });
   const std::string& name = config.blocks().normalizer;

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "engine/contains.h"
+#include "ops/linear/stacked.h"
 
 namespace foldgrad {
 namespace {
@@ -14,18 +15,13 @@ using Clock = std::chrono::steady_clock;
 // Sums the tensors, all of one type, as one array.
 void sum_bucket(Communicator& communicator, const std::vector<Tensor>& tensors) {
   std::int64_t size = 0;
-  for (const Tensor& t : tensors) size += t.size();
+  std::vector<std::int64_t> sizes;
+  for (const Tensor& t : tensors) size += sizes.emplace_back(t.size());
   const Tensor all = Tensor::empty({size}, tensors[0].dtype(), tensors[0].device());
-  const auto for_parts = [&](const auto& copy) {
-    std::int64_t at = 0;
-    for (const Tensor& t : tensors) {
-      copy(all.slice(at, at + t.size()), t.reshape({t.size()}));
-      at += t.size();
-    }
-  };
-  for_parts([](Tensor part, const Tensor& t) { part.copy_from(t); });
+  std::vector<Tensor> parts = split(all, sizes);
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].copy_from(tensors[i].reshape({sizes[i]}));
   communicator.all_reduce_sum(all);
-  for_parts([](const Tensor& part, Tensor t) { t.copy_from(part); });
+  for (std::size_t i = 0; i < parts.size(); ++i) tensors[i].reshape({sizes[i]}).copy_from(parts[i]);
 }
 
 }  // namespace

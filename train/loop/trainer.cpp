@@ -124,14 +124,12 @@ TrainingReport Trainer::report() {
 }
 
 TrainingState Trainer::snapshot() const {
-  TrainingState state;
-  state.parameters = clone(task_.model().values());
-  state.normalizers = task_.model().snapshot();
-  state.optimizer = clone(optimizer_.state());
-  if (average_) state.average = clone(average_->state());
-  state.cursor = task_.cursor();
-  state.since_report = sums_;
-  return state;
+  return {.parameters = clone(task_.model().values()),
+          .normalizers = task_.model().snapshot(),
+          .optimizer = clone(optimizer_.state()),
+          .average = average_ ? clone(average_->state()) : NamedTensors(),
+          .cursor = task_.cursor(),
+          .since_report = sums_};
 }
 
 void Trainer::restore(const TrainingState& state) {

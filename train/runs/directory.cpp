@@ -43,8 +43,6 @@ void remove_unfinished(const std::string& directory) {
     if (path.extension() == ".part") std::filesystem::remove(path, ignored);
 }
 
-std::string this_process() { return fmt::format("process {} on {}", getpid(), host_name()); }
-
 }  // namespace
 
 std::string command_line(const std::vector<std::string>& arguments) {
@@ -103,7 +101,7 @@ RunLock::RunLock(const std::string& run) {
                                     : "is being trained by another process");
   }
   // For that message alone, so that a full disk does not matter.
-  const std::string holder = this_process();
+  const std::string holder = fmt::format("process {} on {}", getpid(), host_name());
   if (ftruncate(descriptor_, 0) == 0) (void)!pwrite(descriptor_, holder.data(), holder.size(), 0);
 }
 

@@ -1,7 +1,6 @@
 #include "train/loop/optimizer/optimizer.h"
 
 #include <cmath>
-#include <numeric>
 #include <set>
 
 #include "ops/linear/stacked.h"
@@ -31,9 +30,9 @@ void make_rounded(const std::vector<Parameter*>& parameters) {
     std::vector<Parameter*> together{first};
     for (Parameter* p : parameters)
       if (lie_together({together.back()->value, p->value})) together.push_back(p);
+    std::int64_t all = 0;
     std::vector<std::int64_t> sizes;
-    for (const Parameter* p : together) sizes.push_back(p->value.size());
-    const std::int64_t all = std::accumulate(sizes.begin(), sizes.end(), std::int64_t(0));
+    for (const Parameter* p : together) all += sizes.emplace_back(p->value.size());
     const std::vector<Tensor> parts = split(Tensor::empty({all}, DType::bf16, first->value.device()), sizes);
     for (std::size_t i = 0; i < parts.size(); ++i) together[i]->rounded = parts[i].reshape(together[i]->value.shape());
   }
@@ -71,15 +70,14 @@ void Optimizer::add(Parameter* parameter) {
   FOLDGRAD_CHECK(value.defined() && (value.dtype() == DType::f32 || value.dtype() == DType::f64),
                  "{}: {} must be f32 or f64, got {}; for training in bf16, keep it in f32 and cast it in the forward",
                  name_, parameter->name, describe(value));
-  Slot slot{parameter, groups_.size(), {}, {}};
-  slots_.push_back(slot);
+  Slot& slot = slots_.emplace_back(Slot{parameter, groups_.size(), {}, {}});
   FOLDGRAD_CHECK(value.dtype() == like().dtype() && value.device() == like().device(),
                  "{}: parameters must have one dtype and device: {} is {}, {} is {}", name_, slots_[0].parameter->name,
                  describe(like()), parameter->name, describe(value));
   const auto zeros = [&] { return Tensor::zeros(value.shape(), value.dtype(), value.device()); };
   const auto* sgd = std::get_if<Sgd>(&rule_);
-  if (!sgd || sgd->momentum > 0) slots_.back().first = zeros();
-  if (!sgd) slots_.back().second = zeros();
+  if (!sgd || sgd->momentum > 0) slot.first = zeros();
+  if (!sgd) slot.second = zeros();
 }
 
 void Optimizer::check_update(const Tensor& gradient_scale) const {
