@@ -21,8 +21,6 @@ void with_adam(const Optimizer::Rule& rule, const auto& f) {
   if (const auto* adamw = std::get_if<AdamW>(&rule)) f(*adamw);
 }
 
-bf16* rounded_data(const Parameter& p) { return p.rounded.defined() ? p.rounded.data<bf16>() : nullptr; }
-
 // Makes the rounded values that are not there; those of parameters whose values lie together do so, too.
 void make_rounded(const std::vector<Parameter*>& parameters) {
   for (Parameter* first : parameters) {
@@ -120,10 +118,12 @@ template <class T>
 void Optimizer::update(std::size_t group, double lr, const double* scale) const {
   const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
   std::vector<UpdatedTensor<T>> tensors;
-  for (const Slot& s : slots_)
-    if (s.group == group)
-      tensors.push_back({data(s.parameter->value), data(s.parameter->grad), data(s.first), data(s.second),
-                         s.parameter->value.size(), rounded_data(*s.parameter)});
+  for (const Slot& s : slots_) {
+    if (s.group != group) continue;
+    const Parameter& p = *s.parameter;
+    tensors.push_back({data(p.value), data(p.grad), data(s.first), data(s.second), p.value.size(),
+                       p.rounded.defined() ? p.rounded.data<bf16>() : nullptr});
+  }
   const auto with = [&](const auto& rule) { FOLDGRAD_RUN(like().device(), update, tensors, rule, scale); };
   const double weight_decay = groups_[group].weight_decay;
   with_adam(rule_, [&](const auto& adam) {
@@ -163,10 +163,7 @@ void round_values(const std::vector<Parameter*>& parameters) {
     check_operand("round_values", p->name.c_str(), p->value, p->value.shape(), DType::f32, parameters[0]->value,
                   parameters[0]->name.c_str());
   make_rounded(parameters);
-  std::vector<UpdatedTensor<float>> tensors;
-  for (const Parameter* p : parameters)
-    tensors.push_back({p->value.data<float>(), nullptr, nullptr, nullptr, p->value.size(), rounded_data(*p)});
-  if (!tensors.empty()) FOLDGRAD_RUN(parameters[0]->value.device(), update, tensors, RoundRule<float>{}, nullptr);
+  for (const Parameter* p : parameters) accumulate(p->rounded, p->value, GradMode::set);
 }
 
 }  // namespace foldgrad

@@ -121,12 +121,6 @@ struct AverageRule {
   }
 };
 
-// The rule that leaves the value as it is, so that nothing but its rounding is written.
-template <class T>
-struct RoundRule {
-  FOLDGRAD_HD void operator()(const UpdatedTensor<T>&, std::int64_t, T) const {}
-};
-
 // Take `scale`, one number on the tensors' device, or null for 1: so a factor that the device computed stays there.
 template <class Rule, class T>
 void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale);
@@ -187,6 +181,5 @@ void clip_adaptively_cuda(const std::vector<AgcTensor<T>>& tensors, double clipp
   template void update_##device(const std::vector<UpdatedTensor<T>>&, const AdamRule<T>&, const double*);    \
   template void update_##device(const std::vector<UpdatedTensor<T>>&, const SgdRule<T>&, const double*);     \
   template void update_##device(const std::vector<UpdatedTensor<T>>&, const AverageRule<T>&, const double*); \
-  template void update_##device(const std::vector<UpdatedTensor<T>>&, const RoundRule<T>&, const double*);   \
   template void clip_by_norm_##device(const std::vector<NormTensor<T>>&, const ClipScalars&);                \
   template void clip_adaptively_##device(const std::vector<AgcTensor<T>>&, double);
