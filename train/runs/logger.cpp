@@ -18,16 +18,14 @@
 
 namespace foldgrad {
 
-EventLog::EventLog(std::string path, std::optional<std::uint64_t> resume_at)
+EventLog::EventLog(std::string path, std::uint64_t resume_at)
     : path_(std::move(path)), descriptor_(open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) throw FileError(path_, "cannot be opened", errno);
   try {
     struct stat status;
     if (fstat(descriptor_, &status) != 0) throw FileError(path_, "cannot be examined", errno);
-    offset_ = std::uint64_t(status.st_size);
-    if (!resume_at) return;
-    cut(line_end(std::min(offset_, *resume_at)));
-    missing_ = *resume_at - offset_;
+    cut(line_end(std::min(std::uint64_t(status.st_size), resume_at)));
+    missing_ = resume_at - offset_;
   } catch (...) {
     close(descriptor_);
     throw;
@@ -76,7 +74,7 @@ RunLogger::RunLogger(const std::string& path, std::uint64_t offset, std::int64_t
     say("warning: {}: {} bytes that it had when the checkpoint was saved are missing\n", path, log_.missing());
 }
 
-void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& config, const TrainConfig& train,
+void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& config,
                         const std::map<std::string, std::string>& notes) {
   nlohmann::ordered_json event{{"event", "start"},
                                {"step", step},
@@ -88,9 +86,9 @@ void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& c
                                {"device", name_of_chosen(task.model().device())},
                                {"tf32", tf32_allowed()}};
   if (task.smaller_is_better()) event["smaller_is_better"] = true;
-  if (train.epochs > 0) {
-    event["epochs"] = train.epochs;
-    terminal_.print(fmt::format("{} epochs of {} batches: {} updates", train.epochs, task.batches_per_epoch(), steps_));
+  if (const std::int64_t epochs = config.train.epochs; epochs > 0) {
+    event["epochs"] = epochs;
+    terminal_.print(fmt::format("{} epochs of {} batches: {} updates", epochs, task.batches_per_epoch(), steps_));
   }
   if (task.validates_on_test()) {
     event["validated_on"] = "test";

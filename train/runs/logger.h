@@ -1,7 +1,6 @@
 // The log of a run: events in log.jsonl (docs/training.md lists them) and lines on the terminal.
 #pragma once
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +13,10 @@ namespace foldgrad {
 // The file log.jsonl: one JSON object per line and event, there as soon as write() returns.
 class EventLog {
  public:
-  // Appends to the file, which is created when it is not there. Resuming gives the offset that the checkpoint holds:
-  // what was logged after it is cut off, since training will log it again. A file that is shorter, or has another line
-  // there, is cut after its last whole line. Throws FileError.
-  explicit EventLog(std::string path, std::optional<std::uint64_t> resume_at = std::nullopt);
+  // Appends to the file, which is created when it is not there, after the offset that the checkpoint holds: what was
+  // logged after it is cut off, since training will log it again. A file that is shorter, or has another line there, is
+  // cut after its last whole line. Throws FileError.
+  EventLog(std::string path, std::uint64_t resume_at);
   ~EventLog();
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
@@ -48,9 +47,8 @@ class RunLogger {
   // Continues the events after `offset` of the file. Throws FileError.
   RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps);
 
-  // Logs the start. `train` is that of the configuration with epochs counted; `notes`, by their names in the event, are
-  // printed too, unless they are empty.
-  void started(std::int64_t step, Task& task, const ExperimentConfig& config, const TrainConfig& train,
+  // Logs the start. `notes`, by their names in the event, are printed too, unless they are empty.
+  void started(std::int64_t step, Task& task, const ExperimentConfig& config,
                const std::map<std::string, std::string>& notes);
   void trained(const TrainingReport& report, const std::string& unit_of_work);
   void validated(std::int64_t step, const Validation& validation, double seconds);

@@ -137,7 +137,7 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   for (const std::string& warning : recorder_.resume(updates())) say("warning: {}\n", warning);
   note_interrupts();
   Model& model = task().model();
-  logger_->started(updates(), task(), config_, training_.config,
+  logger_->started(updates(), task(), config_,
                    {{"from", start.from},
                     {"ranks", ranks_text(communicator_, options.processes)},
                     {"learning_rates", learning_rates(model, parameter_groups(model, training_.config))}});

@@ -27,7 +27,7 @@ using EventLogTest = FileTest;
 using RunDirectoryTest = FileTest;
 
 TEST_F(EventLogTest, IsInTheFileLineByLine) {
-  EventLog log(files_ / "log.jsonl");
+  EventLog log(files_ / "log.jsonl", 0);
   log.write({{"event", "step"}, {"loss", 0.1}, {"lr", 5e-4}, {"n", 3}});
   EXPECT_EQ(bytes("log.jsonl"), "{\"event\":\"step\",\"loss\":0.1,\"lr\":0.0005,\"n\":3}\n");
   log.write({{"loss", std::numeric_limits<double>::quiet_NaN()}, {"text", "\xff"}});
@@ -36,7 +36,7 @@ TEST_F(EventLogTest, IsInTheFileLineByLine) {
 }
 
 TEST_F(EventLogTest, IsWholeWhenItIsWrittenInParts) {
-  EventLog log(files_ / "log.jsonl");
+  EventLog log(files_ / "log.jsonl", 0);
   most_bytes_of_a_write = 3;
   log.write({{"event", "step"}});
   most_bytes_of_a_write = SIZE_MAX;
@@ -59,14 +59,14 @@ TEST_F(EventLogTest, GoesOnBehindWhatIsLeftOfIt) {
   EXPECT_EQ(after_resuming(line + "{\"st", 1000, 989), line + next);
   EXPECT_EQ(after_resuming(line + line, 15, 4), line + next);  // of another log
   EXPECT_EQ(after_resuming("", 1000, 1000), next);
-  EventLog(path).write({{"step", 3}});
+  EventLog(path, next.size()).write({{"step", 3}});
   EXPECT_EQ(read_bytes(path), next + "{\"step\":3}\n");
-  EXPECT_EQ(error_of<FileError>([&] { EventLog log(files_ / "no/log"); }),
+  EXPECT_EQ(error_of<FileError>([&] { EventLog log(files_ / "no/log", 0); }),
             "@no/log: cannot be opened: No such file or directory");
 }
 
 TEST_F(EventLogTest, EndsWithAWholeLineWhenTheDiskIsFull) {
-  EventLog log(files_ / "log.jsonl");
+  EventLog log(files_ / "log.jsonl", 0);
   log.write({{"step", 1}});
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit before;
