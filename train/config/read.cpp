@@ -76,13 +76,10 @@ std::string option_text(const std::string& key, const Given& given) {
 
 // Takes norm.NAME.OPTION out of `given`.
 void take_options(Keys& given, ExperimentConfig& config) {
-  for (auto it = given.begin(); it != given.end();) {
-    const auto& [key, value] = *it;
+  std::erase_if(given, [&config](const auto& one) {
+    const auto& [key, value] = one;
     const std::size_t dot = key.find('.'), second = key.find('.', dot + 1);
-    if (key.substr(0, dot) != "norm" || second == std::string::npos) {
-      ++it;
-      continue;
-    }
+    if (key.substr(0, dot) != "norm" || second == std::string::npos) return false;
     const std::string name = key.substr(dot + 1, second - dot - 1), option = key.substr(second + 1);
     try {
       const NormalizerInfo& info = normalizer_info(name);
@@ -93,8 +90,8 @@ void take_options(Keys& given, ExperimentConfig& config) {
     } catch (const std::invalid_argument& e) {
       value.refuse(e.what());
     }
-    it = given.erase(it);
-  }
+    return true;
+  });
 }
 
 // Returns a family that has the key which `family` lacks; empty if none has it.
@@ -112,12 +109,11 @@ std::string other_family_of(const std::string& key, const std::string& family) {
 // Takes validate.background = false out of `given`: runs of 0.2 have it in their files. With true, which is refused,
 // they validated in a thread of their own.
 void take_background(Keys& given) {
-  const auto found = given.find("validate.background");
-  if (found == given.end()) return;
-  const toml::node* value = found->second.node;
+  const auto found = given.extract("validate.background");
+  if (!found) return;
+  const toml::node* value = found.mapped().node;
   if (!value || value->value<bool>() != false)
-    found->second.refuse("validate.background is no longer a key: training waits for validation; remove it");
-  given.erase(found);
+    found.mapped().refuse("validate.background is no longer a key: training waits for validation; remove it");
 }
 
 // Refuses keys of updates beside those of epochs, which replace them.
@@ -166,19 +162,14 @@ ExperimentConfig config_of(Keys given) {
   const Keys all = given;
   ExperimentConfig config;
   std::vector<std::string> known{"base"};
-  Given norm_name;
   visit_config(config, [&](auto& field, const ConfigKey& key) {
     known.push_back(key.full_name());
-    const auto found = given.find(known.back());
-    if (found == given.end()) return;
-    assign(field, found->second, key);
-    if (known.back() == "norm.name") norm_name = found->second;
-    given.erase(found);
+    if (const auto found = given.extract(known.back())) assign(field, found.mapped(), key);
   });
   try {
     (void)normalizer_info(config.blocks().normalizer);
   } catch (const std::invalid_argument& e) {
-    norm_name.refuse(e.what());
+    all.at("norm.name").refuse(e.what());
   }
   take_options(given, config);
   take_background(given);
