@@ -53,6 +53,13 @@ namespace {
 
 using namespace checkpoint_files;
 using nlohmann::json;
+constexpr int kFormatVersion = 1;
+constexpr std::pair<const char*, NamedTensors CheckpointContents::*> kTensors[] = {
+    {"model.safetensors", &CheckpointContents::model},
+    {"optimizer.safetensors", &CheckpointContents::optimizer},
+    {"norm_state.safetensors", &CheckpointContents::norm_state}};
+constexpr const char* kState = "state.json";
+constexpr const char* kManifest = "manifest.json";
 constexpr const char* kPart = ".part-";
 constexpr const char* kRemoved = ".removed-";
 
@@ -87,11 +94,9 @@ std::vector<std::string> files_below(const std::string& directory) try {
 
 void write_parts(const std::string& directory, const CheckpointContents& c, const SaveOptions& options) {
   const std::string base = directory + "/";
-  write_safetensors(base + kParts[0], c.model);
-  write_safetensors(base + kParts[1], c.optimizer);
-  write_safetensors(base + kParts[2], c.norm_state);
+  for (const auto& [file, tensors] : kTensors) write_safetensors(base + file, c.*tensors);
   const json state{{"step", c.step}, {"config_hash", c.config_hash}, {"log_offset", c.log_offset}, {"state", c.state}};
-  write_file_atomically(base + kParts[3], state.dump(2) + "\n");
+  write_file_atomically(base + kState, state.dump(2) + "\n");
   if (options.companions) options.companions(directory);
   json files = json::object();
   for (const std::string& name : files_below(directory))
@@ -161,7 +166,8 @@ void verify(const std::string& path, const std::vector<std::string>& without) {
   if (version != kFormatVersion)
     throw FileError(manifest_path, fmt::format("format_version must be {}, got {}", kFormatVersion, version));
   const json files = field<json>(manifest, "files", manifest_path);
-  for (const char* part : kParts) (void)field<json>(files, part, manifest_path);
+  for (const auto& [file, tensors] : kTensors) (void)field<json>(files, file, manifest_path);
+  (void)field<json>(files, kState, manifest_path);
   for (const auto& [name, entry] : files.items())
     if (!contains(without, name)) verify_file(path + "/" + name, entry, manifest_path);
 }
@@ -214,11 +220,9 @@ void verify_checkpoint(const std::string& path, const std::vector<std::string>& 
 
 CheckpointContents load_checkpoint(const std::string& path) try {
   verify(path, {});
-  const std::string base = path + "/", state_path = base + kParts[3];
+  const std::string base = path + "/", state_path = base + kState;
   CheckpointContents c;
-  c.model = read_safetensors(base + kParts[0]).tensors;
-  c.optimizer = read_safetensors(base + kParts[1]).tensors;
-  c.norm_state = read_safetensors(base + kParts[2]).tensors;
+  for (const auto& [file, tensors] : kTensors) c.*tensors = read_safetensors(base + file).tensors;
   const json state = read_json(state_path);
   c.step = field<std::int64_t>(state, "step", state_path);
   c.config_hash = field<std::string>(state, "config_hash", state_path);

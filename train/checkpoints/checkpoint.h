@@ -17,10 +17,6 @@
 // Names in a directory of checkpoints.
 namespace foldgrad::checkpoint_files {
 
-constexpr int kFormatVersion = 1;
-constexpr const char* kParts[] = {"model.safetensors", "optimizer.safetensors", "norm_state.safetensors", "state.json"};
-constexpr const char* kManifest = "manifest.json";
-
 std::string step_name(std::int64_t step);           // returns "step-00012000"
 std::int64_t step_of(const std::string& name);      // returns -1 when it is no such name
 std::string read_pointer(const std::string& path);  // returns the content of LATEST or BEST; empty without a valid one

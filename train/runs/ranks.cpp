@@ -17,12 +17,6 @@ void give_order(Communicator* communicator, Order order) {
   if (communicator) communicator->broadcast(std::span(&order, 1));
 }
 
-Order take_order(Communicator& communicator) {
-  Order order{};
-  communicator.broadcast(std::span(&order, 1));
-  return order;
-}
-
 Validation validate(Training& training, Communicator* communicator) {
   const AveragedWeights averaged(training.trainer.average());
   return training.task->validate(communicator);
@@ -36,7 +30,9 @@ TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Commun
                     "");
   training.trainer.observe(&recorder);
   note_interrupts();
-  for (;;) switch (take_order(communicator)) {
+  for (Order order{};;) {
+    communicator.broadcast(std::span(&order, 1));
+    switch (order) {
       case Order::step:
         training.trainer.step();
         (void)interrupted_anywhere(&communicator);
@@ -53,6 +49,7 @@ TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Commun
       case Order::end:
         return {kExitOk, ""};
     }
+  }
 }
 
 TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,

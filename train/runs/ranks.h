@@ -16,7 +16,6 @@ enum class Order : std::int64_t { step, check, report, validate, end };
 
 // Gives an order to the other ranks; null: there are none.
 void give_order(Communicator* communicator, Order order);
-Order take_order(Communicator& communicator);
 
 // Scores the model, with averaged weights where there are any, on all ranks together; null: alone.
 Validation validate(Training& training, Communicator* communicator);

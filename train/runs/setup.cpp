@@ -76,8 +76,6 @@ std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t 
 void require_trainable(const ExperimentConfig& config) {
   const TrainConfig& t = config.train;
   const std::unique_ptr<Model> smallest = smallest_model(config);
-  // How many updates epochs are is not known before the data is read.
-  if (t.epochs == 0 && t.warmup_epochs == 0) (void)Schedule(schedule_options(t));
   TrainConfig without_patterns = t;  // of layers that the smallest model lacks
   without_patterns.rates.clear(), without_patterns.freeze.clear();
   (void)Optimizer(optimizer_rule(t), parameter_groups(*smallest, without_patterns));
