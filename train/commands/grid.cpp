@@ -204,8 +204,8 @@ class GridTraining {
     if (!has_ended)
       say("warning: {}: ended with {}; see what it says: {}\n", runs_[i].path, r.status, command_line(commands_[i]));
     const std::lock_guard lock(mutex_);
-    runs_[i].outcome = has_ended ? outcome_of(runs_[i].path) : fmt::format("exit code {}", r.status);
     try {
+      runs_[i].outcome = has_ended ? outcome_of(runs_[i].path) : fmt::format("exit code {}", r.status);
       write();
     } catch (const FileError& e) {  // it is written again when the next one has ended, and at the end
       say("warning: {}\n", e.what());
