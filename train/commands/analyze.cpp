@@ -36,9 +36,10 @@ Action add_analyze(CLI::App& command) {
     return text.ends_with(".svg") ? "" : fmt::format("must end with .svg, got {}", text);
   };
   cka->add_option("--plot", o.picture, "Draw the layers of both as a map into this file, SVG")->check(is_picture);
-  add_count(*cka, "--examples", o.examples, 1, std::int64_t(1) << 40,
-            "Validation examples, as far as they are whole batches");
-  add_count(*cka, "--batch", o.batch, 1, std::int64_t(1) << 40, "Examples that are compared with each other at a time");
+  add_number(*cka, "--examples", o.examples, 1, std::int64_t(1) << 40,
+             "Validation examples, as far as they are whole batches");
+  add_number(*cka, "--batch", o.batch, 1, std::int64_t(1) << 40,
+             "Examples that are compared with each other at a time");
   cka->add_option("--config", o.config, "Configuration that names the data; default: that of the run of each model");
   add_data_dir_option(*cka, o.data_directory);
   add_dtype_option(*cka, o.dtype, {DType::f32, DType::f64}, "What is computed in");

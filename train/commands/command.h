@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <type_traits>
 
 #include "engine/check.h"
 #include "engine/dtype.h"
@@ -22,9 +23,12 @@ enum class NonFinite;
 void add_model_option(CLI::App& command, std::string& model, const std::string& note = "");
 // Adds --json, which makes the program print the answer's JSON.
 void add_json_option(CLI::App& command, const std::string& help = "Print JSON");
-// Adds an integer in [least, most], whose default the help shows.
-void add_count(CLI::App& command, const std::string& name, std::int64_t& value, std::int64_t least, std::int64_t most,
-               const std::string& help);
+// Adds a number in [least, most], whose default the help shows.
+template <class Number>
+void add_number(CLI::App& command, const std::string& name, Number& value, std::type_identity_t<Number> least,
+                std::type_identity_t<Number> most, const std::string& help) {
+  command.add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
+}
 // Adds --device, for require_device(), and --tf32.
 void add_device_option(CLI::App& command, std::string& device);
 // Adds --dtype, one of `choices`.

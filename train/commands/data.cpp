@@ -285,8 +285,8 @@ Action add_data(CLI::App& data) {
   synth->add_option("TASK", o->name, "What to draw: shapes")->required();
   synth->add_option("OUT", o->to, "Directory to write to; files that are there already are not replaced")->required();
   const std::int64_t files = std::int64_t(cifar10_layout().train.size());
-  add_count(*synth, "--count", o->train_images, files, shapes::kMostImages, "How many images to train on");
-  add_count(*synth, "--test-count", o->test_images, 1, shapes::kMostImages, "How many images to test on");
+  add_number(*synth, "--count", o->train_images, files, shapes::kMostImages, "How many images to train on");
+  add_number(*synth, "--test-count", o->test_images, 1, shapes::kMostImages, "How many images to test on");
   synth->add_option("--seed", o->seed, "Seed of the random numbers")->capture_default_str();
   return [o] { return o->run(*o); };
 }

@@ -126,7 +126,7 @@ Action add_demo(CLI::App& command, const BuildInfo& build) {
   command.add_option("--norm", options->norm, "Normalizer, one that `foldgrad norms` lists")
       ->check(CLI::Validator(check_norm, "NAME"))
       ->capture_default_str();
-  add_count(command, "--steps", options->steps, 1, 1000000, "Updates");
+  add_number(command, "--steps", options->steps, 1, 1000000, "Updates");
   command.add_option("--seed", options->seed, "Seed of the initial weights and of the order of the data")
       ->capture_default_str();
   command.add_option("--out", options->out, "Directory of the run, to be created")->capture_default_str();

@@ -83,15 +83,12 @@ Action add_generate(CLI::App& command) {
   const auto o = std::make_shared<GenerateOptions>();
   add_model_option(command, o->model, ", one that predicts text, with its vocabulary");
   command.add_option("--prompt", o->prompt, "Text to go on from; default: the end of a line");
-  command
-      .add_option("--temperature", o->sampling.temperature,
-                  "Divides the logits: below 1 the text is more likely, at 0 the most likely token is taken")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  add_count(command, "--top-k", o->sampling.top_k, 0, 100000000, "Draw from the K most likely tokens; 0: from all");
-  add_count(command, "--seed", o->seed, 0, 1000000000, "Seed of the draws: the same seed writes the same text");
-  add_count(command, "--length", o->length, 1, 100000000, "Tokens to write");
-  add_count(command, "--samples", o->samples, 1, 10000, "Texts to write at once; several are printed at the end");
+  add_number(command, "--temperature", o->sampling.temperature, 0, 100,
+             "Divides the logits: below 1 the text is more likely, at 0 the most likely token is taken");
+  add_number(command, "--top-k", o->sampling.top_k, 0, 100000000, "Draw from the K most likely tokens; 0: from all");
+  add_number(command, "--seed", o->seed, 0, 1000000000, "Seed of the draws: the same seed writes the same text");
+  add_number(command, "--length", o->length, 1, 100000000, "Tokens to write");
+  add_number(command, "--samples", o->samples, 1, 10000, "Texts to write at once; several are printed at the end");
   add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Precision of weights and products");
   add_device_option(command, o->device);
   add_non_finite_option(command, o->non_finite);

@@ -17,11 +17,6 @@ void add_model_option(CLI::App& command, std::string& model, const std::string& 
 
 void add_json_option(CLI::App& command, const std::string& help) { command.add_flag("--json", help); }
 
-void add_count(CLI::App& command, const std::string& name, std::int64_t& value, std::int64_t least, std::int64_t most,
-               const std::string& help) {
-  command.add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
-}
-
 void add_device_option(CLI::App& command, std::string& device) {
   const auto known = [](const std::string& text) {
     if (parse_device(text)) return std::string();
@@ -76,23 +71,17 @@ void add_non_finite_option(CLI::App& command, NonFinite& choice) {
 }
 
 void add_decoding_options(CLI::App& command, DecodingOptions& o) {
-  const CLI::Range positive(0.0, 1e9);
-  add_count(command, "--beam", o.beam, 1, 1000, "Hypotheses of the beam; 1: greedy");
-  command.add_option("--length-penalty", o.length_penalty, "Scores are divided by the length to this power")
-      ->check(positive)
-      ->capture_default_str();
-  command
-      .add_option("--max-length-a", o.max_length_a,
-                  "a in the longest translation, floor(a * source tokens + b); the source counts its end, the "
-                  "translation does not")
-      ->check(positive)
-      ->capture_default_str();
-  add_count(command, "--max-length-b", o.max_length_b, 0, 1000000, "b in the longest translation");
+  add_number(command, "--beam", o.beam, 1, 1000, "Hypotheses of the beam; 1: greedy");
+  add_number(command, "--length-penalty", o.length_penalty, 0, 1e9, "Scores are divided by the length to this power");
+  add_number(command, "--max-length-a", o.max_length_a, 0, 1e9,
+             "a in the longest translation, floor(a * source tokens + b); the source counts its end, the translation "
+             "does not");
+  add_number(command, "--max-length-b", o.max_length_b, 0, 1000000, "b in the longest translation");
 }
 
 void add_max_tokens_option(CLI::App& command, std::int64_t& max_tokens) {
-  add_count(command, "--max-tokens", max_tokens, 1, 100000000,
-            "Largest batch: sentences times the tokens of the longest");
+  add_number(command, "--max-tokens", max_tokens, 1, 100000000,
+             "Largest batch: sentences times the tokens of the longest");
 }
 
 void add_fold_options(CLI::App& command, FoldOptions& options) {

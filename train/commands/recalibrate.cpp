@@ -40,7 +40,7 @@ Action add_recalibrate(CLI::App& command) {
   add_model_option(command, o->model, "; one that translates has a vocabulary");
   command.add_option("-o,--out,--output", o->output, "Directory of the new model, to be created")->required();
   add_data_options(command, o->data, "train");
-  add_count(command, "--batches", o->batches, 0, 1000000000, "Number of batches; 0: all of them, once");
+  add_number(command, "--batches", o->batches, 0, 1000000000, "Number of batches; 0: all of them, once");
   add_max_tokens_option(command, o->max_tokens);
   command.add_option("--seed", o->seed, "Seed of the order of the batches")->capture_default_str();
   add_device_option(command, o->device);

@@ -106,7 +106,7 @@ Action add_translate(CLI::App& command) {
   add_decoding_options(command, o->decoding);
   add_max_tokens_option(command, o->max_tokens);
   add_non_finite_option(command, o->non_finite);
-  add_count(command, "--lines", o->lines, 1, 100000000, "Lines read before the first is translated; 1 on a terminal");
+  add_number(command, "--lines", o->lines, 1, 100000000, "Lines read before the first is translated; 1 on a terminal");
   add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Precision of weights and products");
   add_device_option(command, o->device);
   command.footer(
