@@ -28,14 +28,12 @@ std::int64_t step_of(const std::string& name) {
   return step >= 0 && name == step_name(step) ? step : -1;
 }
 
-std::string read_pointer(const std::string& path) {
-  try {
-    std::string name = read_file(path);
-    if (!name.empty() && name.back() == '\n') name.pop_back();
-    return step_of(name) >= 0 ? name : "";
-  } catch (const FileError&) {
-    return "";
-  }
+std::string read_pointer(const std::string& path) try {
+  std::string name = read_file(path);
+  if (name.ends_with('\n')) name.pop_back();
+  return step_of(name) >= 0 ? name : "";
+} catch (const FileError&) {
+  return "";
 }
 
 std::vector<std::int64_t> steps_in(const std::string& checkpoints) {
@@ -143,12 +141,10 @@ void remove_old(const std::string& checkpoints, std::int64_t newest, std::int64_
 }
 
 template <class T>
-T field(const json& object, const char* key, const std::string& path) {
-  try {
-    return object.at(key).get<T>();
-  } catch (const json::exception&) {
-    throw FileError(path, fmt::format("\"{}\" is missing or of another type", key));
-  }
+T field(const json& object, const char* key, const std::string& path) try {
+  return object.at(key).get<T>();
+} catch (const json::exception&) {
+  throw FileError(path, fmt::format("\"{}\" is missing or of another type", key));
 }
 
 void verify_file(const std::string& file, const json& entry, const std::string& manifest_path) {

@@ -69,7 +69,6 @@ std::vector<std::int64_t> examples_of(const std::vector<ComparedModel>& models, 
 }
 
 std::vector<Gram> grams_of(ComparedModel& m, const std::vector<std::int64_t>& batch, DType dtype) {
-  std::vector<std::string> layers;
   std::vector<std::vector<Tensor>> parts;
   for (auto from = batch.begin(); from != batch.end();) {
     const auto to = from + std::min(kExamplesPerPass, std::int64_t(batch.end() - from));
@@ -78,15 +77,14 @@ std::vector<Gram> grams_of(ComparedModel& m, const std::vector<std::int64_t>& ba
     from = to;
     const std::vector<LayerOutput> outputs = layer_outputs(*m.model, inputs, dtype);
     parts.resize(outputs.size());
-    layers.clear();
+    m.layers.clear();
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const auto& [layer, values] = outputs[i];
-      layers.push_back(layer);
+      m.layers.push_back(layer);
       parts[i].push_back(m.examples.mask ? mean_over_tokens(values, inputs.at(m.examples.mask(layer)))
                                          : values.reshape({examples, -1}));
     }
   }
-  m.layers = std::move(layers);
   std::vector<Gram> grams;
   for (std::vector<Tensor>& of_layer : parts) {
     grams.push_back(gram_of(stacked(of_layer)));

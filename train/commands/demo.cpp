@@ -110,13 +110,11 @@ class Demo {
   int exit_code_ = kExitOk;
 };
 
-std::string check_norm(const std::string& norm) {
-  try {
-    (void)normalizer_info(norm);
-    return "";
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
+std::string check_norm(const std::string& norm) try {
+  (void)normalizer_info(norm);
+  return "";
+} catch (const std::invalid_argument& e) {
+  return e.what();
 }
 
 }  // namespace

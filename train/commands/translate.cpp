@@ -55,7 +55,7 @@ class Translator {
 
   void add(std::string line) {
     const std::string place = fmt::format("stdin:{}", ++read_);
-    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.ends_with('\r')) line.pop_back();
     if (read_ == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark, as in read_lines()
     if (const std::size_t bad = first_bad_utf8(line); bad != std::string::npos)
       throw FileError(place, fmt::format("is not UTF-8 at byte {}", bad + 1));
