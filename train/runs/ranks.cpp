@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "train/analyses/recorder.h"
 #include "train/system/exit_code.h"
 #include "train/system/signals.h"
 #include "train/system/streams.h"
@@ -23,12 +22,8 @@ Validation validate(Training& training, Communicator* communicator) {
 }
 
 TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator) {
-  Training training(start.config, std::move(task), &communicator);
+  Training training(start.config, std::move(task), &communicator, /*statistics=*/"");
   if (start.checkpoint) restore_trainer(training.trainer, *start.checkpoint);
-  // A recording is of the whole batch: all ranks take part in what rank 0 saves.
-  Recorder recorder(training.task->model().normalizers(), record_phases(start.config.record, training.config.steps),
-                    "");
-  training.trainer.observe(&recorder);
   note_interrupts();
   for (Order order{};;) {
     communicator.broadcast(std::span(&order, 1));

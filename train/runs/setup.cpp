@@ -27,6 +27,21 @@ void require_phases(const RecordConfig& record) {
     wrong("must be first an update from the begin, above 0, and then one from the end, below 0");
 }
 
+// Returns the phases of a run, "begin" before "end"; require_phases() has passed them.
+std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t updates) {
+  std::vector<RecordPhase> phases;
+  for (const std::int64_t from : record.from) {
+    const std::int64_t first = from > 0 ? from : updates + 1 + from, last = first + record.steps - 1;
+    if (first < 1 || last > updates)
+      throw ConfigError(
+          fmt::format("record.from = {} with record.steps = {} reaches from update {} to {}, but the run "
+                      "ends with update {} (train.steps)",
+                      from, record.steps, first, last, updates));
+    phases.push_back({from > 0 ? "begin" : "end", first, last});
+  }
+  return phases;
+}
+
 bool fits(const std::string& pattern, const Parameter* p) { return fnmatch(pattern.c_str(), p->name.c_str(), 0) == 0; }
 
 struct Rate {
@@ -57,21 +72,6 @@ void require_fit(const char* key, const std::string& pattern, const std::vector<
 }
 
 }  // namespace
-
-std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t updates) {
-  require_phases(record);
-  std::vector<RecordPhase> phases;
-  for (const std::int64_t from : record.from) {
-    const std::int64_t first = from > 0 ? from : updates + 1 + from, last = first + record.steps - 1;
-    if (first < 1 || last > updates)
-      throw ConfigError(
-          fmt::format("record.from = {} with record.steps = {} reaches from update {} to {}, but the run "
-                      "ends with update {} (train.steps)",
-                      from, record.steps, first, last, updates));
-    phases.push_back({from > 0 ? "begin" : "end", first, last});
-  }
-  return phases;
-}
 
 void require_trainable(const ExperimentConfig& config) {
   const TrainConfig& t = config.train;
@@ -150,12 +150,15 @@ ScheduleOptions schedule_options(const TrainConfig& t) {
   return s;
 }
 
-Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its_task, Communicator* communicator)
+Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its_task, Communicator* communicator,
+                   const std::string& statistics)
     : task(std::move(its_task)),
       config(with_epochs_counted(experiment.train, task->batches_per_epoch())),
       optimizer(optimizer_rule(config), parameter_groups(task->model(), config)),
       schedule(schedule_options(config)),
-      trainer(*task, optimizer, schedule, config, communicator) {
+      trainer(*task, optimizer, schedule, config, communicator),
+      recorder(task->model().normalizers(), record_phases(experiment.record, config.steps), statistics) {
+  trainer.observe(&recorder);
   if (experiment.validate.patience > 0 && task->validates_on_test())
     throw ConfigError(
         fmt::format("validate.patience must be 0 where {} are validated on, since it would choose by them, "

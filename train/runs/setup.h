@@ -15,9 +15,6 @@ void require_trainable(const ExperimentConfig& config);
 // end within the warm-up.
 TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_per_epoch);
 
-// Returns the phases of a run, "begin" before "end". Throws ConfigError for one that reaches beyond its updates.
-std::vector<RecordPhase> record_phases(const RecordConfig& config, std::int64_t updates);
-
 // Returns groups of equal weight decay and factor of the learning rate, by train.no_decay and train.rates; parameters
 // that train.freeze names are in none. Throws ConfigError for a pattern that fits no parameter, and where none is left.
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& config);
@@ -26,16 +23,19 @@ std::string learning_rates(const Model& model, const std::vector<ParameterGroup>
 Optimizer::Rule optimizer_rule(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 
-// All that learns in a run. Throws ConfigError for patience where the test set is validated on: early stopping would
-// select on it.
+// All that learns in a run, and its recorder. Throws ConfigError for patience where the test set is validated on: early
+// stopping would select on it; and for a phase of recording that reaches beyond the updates.
 struct Training {
-  Training(const ExperimentConfig& experiment, std::unique_ptr<Task> task, Communicator* communicator = nullptr);
+  // A recording is of the whole batch: all ranks take part in it, and rank 0 saves it, in the directory `statistics`.
+  Training(const ExperimentConfig& experiment, std::unique_ptr<Task> task, Communicator* communicator,
+           const std::string& statistics);
 
   std::unique_ptr<Task> task;
   TrainConfig config;  // of the experiment, with epochs counted
   Optimizer optimizer;
   Schedule schedule;
   Trainer trainer;
+  Recorder recorder;
 };
 
 }  // namespace foldgrad

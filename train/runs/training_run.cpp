@@ -32,15 +32,12 @@ class TrainingRun {
       : config_(start.config),
         run_(path),
         communicator_(communicator),
-        training_(config_, std::move(task), communicator),
-        selection_(*training_.task, config_.validate.patience, training_.config.steps),
-        recorder_(training_.task->model().normalizers(), record_phases(config_.record, training_.config.steps),
-                  run_.statistics()) {
+        training_(config_, std::move(task), communicator, run_.statistics()),
+        selection_(*training_.task, config_.validate.patience, training_.config.steps) {
     if (start.checkpoint) {
       const RunState state = restore_trainer(training_.trainer, *start.checkpoint);
       selection_.restore(state.best, state.without_better);
     }
-    training_.trainer.observe(&recorder_);
   }
 
   // Writes to the run's directory, as train() does; the constructor finds what is wrong before.
@@ -62,7 +59,6 @@ class TrainingRun {
   Communicator* communicator_;  // null: it is alone
   Training training_;
   Selection selection_;
-  Recorder recorder_;
   std::optional<RunLogger> logger_;
   bool profile_ = false;    // of communication
   std::int64_t first_ = 0;  // updates made by an earlier start
@@ -134,7 +130,7 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   logger_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0, updates(),
                   training_.config.steps);
   if (start.checkpoint) say("resuming at step {}\n", updates());
-  for (const std::string& warning : recorder_.resume(updates())) say("warning: {}\n", warning);
+  for (const std::string& warning : training_.recorder.resume(updates())) say("warning: {}\n", warning);
   note_interrupts();
   Model& model = task().model();
   logger_->started(updates(), task(), config_,
@@ -189,7 +185,7 @@ void TrainingRun::save() try {
   selection_.forget_unsaved(n);
   const RunState state{training_.trainer.snapshot(), selection_.best(), selection_.without_better()};
   const CheckpointContents contents = to_checkpoint(state, n, config_hash(config_), logger_->offset());
-  recorder_.save();  // before, so that no checkpoint is ahead of what is recorded
+  training_.recorder.save();  // before, so that no checkpoint is ahead of what is recorded
   logger_->sync();
   save_checkpoint(run_.checkpoints(), contents,
                   {.keep = config_.output.keep,
