@@ -66,12 +66,10 @@ ordered_json describe_layers(Model& model) {
     for (const int operand : node.operands) {
       const GraphValue& value = graph.values[std::size_t(operand)];
       if (!value.parameter.empty() && seen.insert(value.parameter).second)
-        layer["parameters"] = layer["parameters"].get<std::int64_t>() + value.shape.elements();
+        layer["parameters"].get_ref<std::int64_t&>() += value.shape.elements();
     }
-    if (const int weight = node.description.weight; weight >= 0) {
-      const std::int64_t products = graph.values[std::size_t(node.operands[std::size_t(weight)])].shape.elements();
-      layer["flop_per_row"] = layer["flop_per_row"].get<std::int64_t>() + 2 * products;
-    }
+    if (const int weight = node.description.weight; weight >= 0)
+      layer["flop_per_row"].get_ref<std::int64_t&>() += 2 * graph.values[node.operands[weight]].shape.elements();
   }
   return layers;
 }

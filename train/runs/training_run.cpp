@@ -197,8 +197,7 @@ void TrainingRun::save() try {
   selection_.saved();
   unsaved_ = false;
 } catch (const FileError& e) {
-  const std::int64_t n = updates();
-  logger_->terminal().warn(fmt::format("no checkpoint at step {}, to be tried again: {}", n, e.what()));
+  logger_->terminal().warn(fmt::format("no checkpoint at step {}, to be tried again: {}", updates(), e.what()));
   unsaved_ = true;
 }
 
