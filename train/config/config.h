@@ -74,6 +74,13 @@ void visit_config(KeysOf<ExperimentConfig> auto& c, const auto& visitor) {
   visit_keys(c.record, v);
 }
 
+// Does the same with the defaults of a family.
+void visit_defaults(const std::string& family, const auto& visitor) {
+  ExperimentConfig defaults;
+  defaults.family = family;
+  visit_config(defaults, visitor);
+}
+
 inline BlockConfig& ExperimentConfig::blocks() {
   return visit_family(*this, [](BlockConfig& blocks, auto&) -> BlockConfig& { return blocks; });
 }

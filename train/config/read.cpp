@@ -97,10 +97,8 @@ void take_options(Keys& given, ExperimentConfig& config) {
 // Returns a family that has the key which `family` lacks; empty if none has it.
 std::string other_family_of(const std::string& key, const std::string& family) {
   for (const char* other : kFamiliesWithKeys) {
-    ExperimentConfig config;
-    config.family = other;
     bool has = false;
-    visit_config(config, [&](auto&, const ConfigKey& k) { has = has || k.full_name() == key; });
+    visit_defaults(other, [&](auto&, const ConfigKey& k) { has = has || k.full_name() == key; });
     if (has && other != family) return other;
   }
   return "";

@@ -87,13 +87,11 @@ std::string config_help() {
   std::string text;
   std::map<std::string, std::string> before;  // the lines of the family before, by key
   for (const char* family : kFamiliesWithKeys) {
-    ExperimentConfig defaults;
-    defaults.family = family;
     if (!text.empty())
       text += fmt::format("\nWith model.family = \"{}\", these differ from the ones above:\n\n", family);
     Sections sections;
     std::map<std::string, std::string> lines;
-    visit_config(defaults, [&](const auto& member, const ConfigKey& key) {
+    visit_defaults(family, [&](const auto& member, const ConfigKey& key) {
       if (key.full_name() == "model.family" && !before.empty()) return;
       const std::string line = fmt::format("  {:<20}{}: {}{} (default {})\n", key.name, key.help, key.values(),
                                            key.unit.empty() ? "" : ", " + key.unit, toml_of(member));
@@ -114,9 +112,7 @@ std::string key_named(std::string name) {
   std::ranges::replace(name, '-', '_');
   std::string found;
   for (const char* family : kFamiliesWithKeys) {
-    ExperimentConfig defaults;
-    defaults.family = family;
-    visit_config(defaults, [&](const auto&, const ConfigKey& key) {
+    visit_defaults(family, [&](const auto&, const ConfigKey& key) {
       if (found.empty() && key.name == name) found = key.full_name();
     });
   }
@@ -130,10 +126,8 @@ std::int64_t norm_warmup(const BlockConfig& config) {
 }
 
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config) {
-  ExperimentConfig defaults;
-  defaults.family = config.family;
   std::map<std::string, std::string> keys, newer_defaults;
-  visit_config(defaults, [&](const auto& field, const ConfigKey& key) {
+  visit_defaults(config.family, [&](const auto& field, const ConfigKey& key) {
     if (key.newer) newer_defaults[key.full_name()] = toml_of(field);
   });
   visit_config(config, [&](const auto& field, const ConfigKey& key) {
