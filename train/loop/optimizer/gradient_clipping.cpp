@@ -25,9 +25,11 @@ GradientClip clip_by_norm(const std::vector<Parameter*>& parameters, double max_
   const Device device = parameters[0]->value.device();
   const GradientClip clip{Tensor::empty({}, DType::f64, device), Tensor::empty({}, DType::f64, device)};
   dispatch_parameters(parameters[0]->value.dtype(), [&]<class T>(T) {
+    std::int64_t pieces = 0;
     std::vector<NormTensor<T>> tensors;
-    for (const Parameter* p : parameters) tensors.push_back({p->grad.data<T>(), p->grad.size()});
-    const Tensor squares = Tensor::empty({total_pieces(tensors)}, DType::f64, device);
+    for (const Parameter* p : parameters)
+      pieces += tensors.emplace_back(NormTensor<T>{p->grad.data<T>(), p->grad.size()}).pieces();
+    const Tensor squares = Tensor::empty({pieces}, DType::f64, device);
     const ClipScalars scalars{squares.data<double>(), squares.size(), clip.norm.data<double>(),
                               clip.factor.data<double>(), max_norm};
     FOLDGRAD_RUN(device, clip_by_norm, tensors, scalars);

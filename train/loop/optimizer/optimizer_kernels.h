@@ -45,13 +45,6 @@ FOLDGRAD_HD int tensor_of_piece(const Index* offsets, int tensors, Index piece) 
   return low;
 }
 
-template <class T>
-std::int64_t total_pieces(const std::vector<T>& tensors) {
-  std::int64_t pieces = 0;
-  for (const T& t : tensors) pieces += t.pieces();
-  return pieces;
-}
-
 // One parameter and its state.
 template <class T>
 struct UpdatedTensor {
