@@ -1,15 +1,10 @@
 // Every call by which a run's files are made, read, renamed and removed, failing or killed there: from the first start,
 // and from a resumed one. Afterwards `--resume` goes on, or begins at 0, and ends with the bits of a run in peace.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
 
-#include "tests/engine/files/temporary_directory.h"
 #include "tests/train/fuzz/fuzz.h"
+#include "tests/train/spawned_program.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -53,34 +48,42 @@ struct Fault {
   int error = kKill;
 };
 
-class RunFaults : public ::testing::Test {
+// Runs in the directory, by their names.
+class RunFaults : public ProgramFiles {
  protected:
   RunFaults() {
-    write_bytes(files_ / "c.toml", kConfig);
-    EXPECT_EQ(train(files_ / "whole"), 0) << errors();
+    write("c.toml", kConfig);
+    EXPECT_EQ(train("whole"), 0) << bytes("err");
   }
 
-  // Trains, for one update only if `first`. Returns the exit code, or minus the signal.
-  int train(const std::string& run, const Fault& fault = {}, bool first = false) {
-    const pid_t child = fork();
-    if (child == 0) be_the_program(run, fault, first);
-    int status = 0;
-    waitpid(child, &status, 0);
+  // Trains, for `steps` updates in all. Returns the exit code, or minus the signal.
+  int train(const std::string& run, const Fault& fault = {}, int steps = 2) {
+    const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 1); };
+    SpawnedProgram program(
+        filled(fmt::format("train @c.toml --out @{} --resume --set train.steps={} >@out 2>@err", run, steps)),
+        [&] {
+          set("OMP_NUM_THREADS", "1");
+          set("FAULTS_BELOW", files_ / run);
+          set("FAULTS_AT", std::to_string(fault.at));
+          set("FAULTS_ERROR", std::to_string(fault.error));
+          set("FAULTS_COUNT", files_ / "count");
+        },
+        preloading("faults"));
+    const int status = program.wait();
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
-  std::string errors() { return read_bytes(files_ / "err"); }
 
   // Goes through the calls of a run that begins with the files of `before`, or with none when that is empty.
   void survives_faults(const std::string& before, int kind) {
-    const std::string counted = fresh("counted", before);
-    ASSERT_EQ(train(counted), 0) << errors();
-    const long calls = std::stol(read_bytes(files_ / "count"));
+    make_anew("counted", before);
+    ASSERT_EQ(train("counted"), 0) << bytes("err");
+    const long calls = std::stol(bytes("count"));
     ASSERT_GT(calls, 300);
     const long step = soaking() > 1 ? 1 : 11;
     int points = 0, stopped = 0;
     for (long at = long(fuzz_seed()) % step; at < calls && !HasFailure(); at += step, ++points) {
-      const Fault fault{at, kind == kKill ? kKill : points % 2 == 0 ? ENOSPC : EIO};
-      stopped += stops_and_goes_on(fresh("run", before), fault, !before.empty());
+      make_anew("run", before);
+      stopped += stops_and_goes_on({at, kind == kKill ? kKill : points % 2 == 0 ? ENOSPC : EIO}, !before.empty());
     }
     RecordProperty("points", points);
     EXPECT_GT(points, calls / step - 1);
@@ -92,73 +95,50 @@ class RunFaults : public ::testing::Test {
       EXPECT_GT(stopped, 0);
     }
   }
-
- private:
-  [[noreturn]] void be_the_program(const std::string& run, const Fault& fault, bool first) {
-    setenv("OMP_NUM_THREADS", "1", 1);
-    setenv("LD_PRELOAD", FOLDGRAD_PRELOAD "/libfaults.so", 1);
-    setenv("FAULTS_BELOW", run.c_str(), 1);
-    setenv("FAULTS_AT", std::to_string(fault.at).c_str(), 1);
-    setenv("FAULTS_ERROR", std::to_string(fault.error).c_str(), 1);
-    setenv("FAULTS_COUNT", (files_ / "count").c_str(), 1);
-    if (!std::freopen((files_ / "out").c_str(), "w", stdout) || !std::freopen((files_ / "err").c_str(), "w", stderr))
-      _exit(126);
-    const std::string config = files_ / "c.toml", steps = first ? "train.steps=1" : "train.steps=2";
-    execl(FOLDGRAD_PROGRAM, "foldgrad", "train", config.c_str(), "--out", run.c_str(), "--set", steps.c_str(),
-          "--resume", nullptr);
-    _exit(127);
+  void survives_faults_when_it_goes_on(int kind) {
+    ASSERT_EQ(train("begun", {}, 1), 0) << bytes("err");
+    survives_faults("begun", kind);
   }
 
-  std::string fresh(const std::string& name, const std::string& before) {
-    const std::string run = files_ / name;
-    fs::remove_all(run);
-    if (!before.empty()) fs::copy(before, run, fs::copy_options::recursive);
-    return run;
+ private:
+  void make_anew(const std::string& run, const std::string& before) {
+    fs::remove_all(files_ / run);
+    if (!before.empty()) fs::copy(files_ / before, files_ / run, fs::copy_options::recursive);
   }
 
   // Returns true if the fault stopped the run.
-  bool stops_and_goes_on(const std::string& run, const Fault& fault, bool resumed) {
-    const std::string where = "call " + std::to_string(fault.at) + ", error " + std::to_string(fault.error) + ": ";
-    const int outcome = train(run, fault);
+  bool stops_and_goes_on(const Fault& fault, bool resumed) {
+    SCOPED_TRACE(fmt::format("call {}, error {}", fault.at, fault.error));
+    const int outcome = train("run", fault);
     if (outcome == 0) {
-      expect_same_bits(run, where);
+      expect_same_bits();
       return false;
     }
     if (fault.error == kKill) {
-      EXPECT_EQ(outcome, -SIGKILL) << where;
+      EXPECT_EQ(outcome, -SIGKILL);
     } else {
-      EXPECT_TRUE(outcome == 3 || (resumed && outcome == 4)) << where << outcome << "\n" << errors();
-      EXPECT_NE(errors().find("error: "), std::string::npos) << where << errors();
+      EXPECT_TRUE(outcome == 3 || (resumed && outcome == 4)) << outcome << "\n" << bytes("err");
+      EXPECT_TRUE(contains(bytes("err"), "error: "));
     }
-    EXPECT_EQ(train(run), 0) << where << errors();
-    if (!HasFailure()) expect_same_bits(run, where);
+    EXPECT_EQ(train("run"), 0) << bytes("err");
+    if (!HasFailure()) expect_same_bits();
     return true;
   }
 
-  void expect_same_bits(const std::string& run, const std::string& where) {
-    for (const char* file : {"model.safetensors", "optimizer.safetensors", "norm_state.safetensors", "config.json"}) {
-      const std::string name = std::string("/checkpoints/step-00000002/") + file;
-      EXPECT_TRUE(read_bytes(run + name) == read_bytes(files_ / "whole" + name)) << where << file;
-    }
-    EXPECT_EQ(read_bytes(run + "/checkpoints/LATEST"), "step-00000002\n") << where;
-    for (const auto& entry : fs::recursive_directory_iterator(run))
-      EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << where << entry.path();
+  void expect_same_bits() {
+    expect_same_numbers("run", "whole", "step-00000002");
+    const std::string config = "/checkpoints/step-00000002/config.json";
+    EXPECT_EQ(bytes("run" + config), bytes("whole" + config));
+    EXPECT_EQ(bytes("run/checkpoints/LATEST"), "step-00000002\n");
+    for (const auto& entry : fs::recursive_directory_iterator(files_ / "run"))
+      EXPECT_FALSE(contains(entry.path(), ".part"));
   }
-
-  TemporaryDirectory files_;
 };
 
 TEST_F(RunFaults, KilledInItsFirstStart) { survives_faults("", kKill); }
 TEST_F(RunFaults, ErrorsInItsFirstStart) { survives_faults("", EIO); }
-
-class ResumedRunFaults : public RunFaults {
- protected:
-  ResumedRunFaults() { EXPECT_EQ(train(begun_.path() + "/run", {}, true), 0) << errors(); }
-  TemporaryDirectory begun_;
-};
-
-TEST_F(ResumedRunFaults, KilledWhenItGoesOn) { survives_faults(begun_ / "run", kKill); }
-TEST_F(ResumedRunFaults, ErrorsWhenItGoesOn) { survives_faults(begun_ / "run", EIO); }
+TEST_F(RunFaults, KilledWhenItGoesOn) { survives_faults_when_it_goes_on(kKill); }
+TEST_F(RunFaults, ErrorsWhenItGoesOn) { survives_faults_when_it_goes_on(EIO); }
 
 }  // namespace
 }  // namespace foldgrad::testing
