@@ -18,6 +18,24 @@ inline const std::string kCctConfig =
 inline const std::string kGptConfig =
     settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 
+// Keys that every family below has, with what each changes first; and those of models of images.
+inline const std::vector<Effect> kEffectsOfBlocks{{"", "model.width=16", "shapes"},
+                                                  {"", "model.ffn_width=16", "shapes"},
+                                                  {"", "model.layers=2", "shapes"},
+                                                  {"", "model.activation=relu", "loss 1"},
+                                                  {"", "model.dropout=0.4", "loss 1"},
+                                                  {"", "model.attention_dropout=0.4", "loss 1"},
+                                                  {"", "model.activation_dropout=0.4", "loss 1"},
+                                                  {"", "norm.name=ln", "loss 1"}};
+inline const std::vector<Effect> kEffectsOfImageModels{
+    {"model.initialization=pytorch", "model.heads=1", "loss 1"},
+    {"", "model.initialization=pytorch", "loss 1"},
+    {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
+    {"model.layers=2", "model.drop_path=0.5", "loss 1"},
+    {"", "model.weight_standardization=true", "shapes"},
+    {"model.weight_standardization=true", "model.standardization_scope=out_ffn", "shapes"},
+    {"", "model.positions=sinusoidal", "loss 1"}};
+
 // Makes images of a bright square on dark noise: where it lies is the class.
 inline ImageSet squares(std::int64_t count, unsigned seed) {
   ImageSet images{

@@ -136,35 +136,25 @@ TEST_F(LanguageRun, GoesOnWithItsVocabularyWhateverBecomesOfTheText) {
             bytes("run/checkpoints/step-00000003/vocabulary/vocabulary.json"));
 }
 
-// Each key, and what it changes first.
 TEST_F(LanguageRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
   write_bytes(files_ / "text/0.txt", "das haus in\n\u00e9\n");
   write_bytes(files_ / "text/v", "haus in das\n");
   write_bytes(files_ / "text/w", "das alte in\n");
   write("other/c.txt", "x\n" + few_words());
-  std::vector<Effect> effects{{"", "model.width=16", "shapes"},
-                              {"", "model.ffn_width=16", "shapes"},
-                              {"model.width=64", "model.heads=1", "loss 1"},  // narrow ones begin with even attention
-                              {"", "model.layers=2", "shapes"},
-                              {"", "model.context=4", "work 1"},
-                              {"", "model.pre_norm=false", "shapes"},
-                              {"", "model.activation=relu", "loss 1"},
-                              {"", "model.positions=sinusoidal", "shapes"},
-                              {"", "model.tied=false", "shapes"},
-                              {"", "model.dropout=0.4", "loss 1"},
-                              {"", "model.attention_dropout=0.4", "loss 1"},
-                              {"", "model.activation_dropout=0.4", "loss 1"},
-                              {"", "norm.name=ln", "loss 1"},
-                              {"", "data.directory=other", "vocabulary"},
-                              {"", "data.train=a.txt", "vocabulary"},
-                              {"data.valid=v", "data.valid=w", "validation loss"},
-                              {"", "train.label_smoothing=0.3", "loss 1"},
-                              {"", "train.batch=8", "work 1"}};
-  if (sentence_piece_available()) {
-    effects.push_back({"", "data.tokenizer=bpe;data.vocabulary=290", "vocabulary"});
-    effects.push_back({"data.tokenizer=bpe;data.vocabulary=290", "data.vocabulary=285", "vocabulary"});
-  }
-  expect_effects(effects);
+  expect_effects(kEffectsOfBlocks);
+  expect_effects({{"model.width=64", "model.heads=1", "loss 1"},  // narrow ones begin with even attention
+                  {"", "model.context=4", "work 1"},
+                  {"", "model.pre_norm=false", "shapes"},
+                  {"", "model.positions=sinusoidal", "shapes"},
+                  {"", "model.tied=false", "shapes"},
+                  {"", "data.directory=other", "vocabulary"},
+                  {"", "data.train=a.txt", "vocabulary"},
+                  {"data.valid=v", "data.valid=w", "validation loss"},
+                  {"", "train.label_smoothing=0.3", "loss 1"},
+                  {"", "train.batch=8", "work 1"}});
+  if (sentence_piece_available())
+    expect_effects({{"", "data.tokenizer=bpe;data.vocabulary=290", "vocabulary"},
+                    {"data.tokenizer=bpe;data.vocabulary=290", "data.vocabulary=285", "vocabulary"}});
 }
 
 TEST_F(LanguageRun, RefusesWhatCannotBe) {

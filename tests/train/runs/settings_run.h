@@ -37,6 +37,11 @@ keep = 99
                      model, data, batch);
 }
 
+// A run with the settings `base` and `change`, and the first number that differs from a run with `base` alone.
+struct Effect {
+  const char *base, *change, *differs;
+};
+
 class SettingsRun : public ProgramFiles {
  protected:
   explicit SettingsRun(const std::string& config) {
@@ -71,21 +76,17 @@ class SettingsRun : public ProgramFiles {
     return error_of<std::exception>([&] { train(fmt::format("run{}", runs_++), settings); });
   }
 
-  // A run with the settings `base` and `change`, and the first number that differs from a run with `base` alone.
-  struct Effect {
-    const char *base, *change, *differs;
-  };
   void expect_effects(const std::vector<Effect>& effects) {
-    std::map<std::string, RunNumbers> bases;
     for (const auto& [base, change, differs] : effects) {
       const std::string with = std::string(base) + ";" + change;
-      if (!bases.count(base)) bases[base] = numbers(base);
-      EXPECT_EQ(differences(bases[base], numbers(with)).at(0), differs) << with;
+      if (!bases_.count(base)) bases_[base] = numbers(base);
+      EXPECT_EQ(differences(bases_[base], numbers(with)).at(0), differs) << with;
     }
   }
 
   int runs_ = 0;
-  std::string text_;  // that the last training ended with
+  std::map<std::string, RunNumbers> bases_;  // of expect_effects(), by their settings
+  std::string text_;                         // that the last training ended with
 };
 
 }  // namespace foldgrad::testing
