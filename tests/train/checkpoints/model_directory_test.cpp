@@ -139,14 +139,6 @@ TEST_F(ModelDirectory, IsFoundInARun) {
             "@no: there is no such file or directory");
 }
 
-TEST_F(ModelDirectory, IsNotWrittenOver) {
-  const auto model = used_model(tiny_config());
-  write("vocabulary/words.txt", "a\n");
-  write_model_directory(files_ / "m", *model, files_ / "vocabulary");
-  EXPECT_EQ(bytes("m/vocabulary/words.txt"), "a\n");
-  EXPECT_EQ(error_of<FileError>([&] { write_model_directory(files_ / "m", *model); }), "@m: there is a model already");
-}
-
 TEST_F(ModelDirectory, IsNotWrittenWithNumbersThatAreNotFinite) {
   const auto model = used_model(tiny_config("un"));
   model->state().at("encoder.layer_norm.run_var").data<float>()[3] = NAN;

@@ -189,19 +189,6 @@ TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
   }
 }
 
-// [ADAM-3] with the rate of the first update: p (1 - lr weight_decay) and then the step.
-TEST_F(ConfigEffects, WeightDecayIsAShareOfEveryWeight) {
-  const auto weights = [&](const std::string& more) {
-    std::istringstream all(numbers_with("train.steps=1 " + more, false).at("weights 1"));
-    return std::vector<double>(std::istream_iterator<double>(all), {});
-  };
-  const std::vector<double> initial = weights("train.lr=1e-300 train.initial_lr=0"),
-                            without = weights("train.weight_decay=0"), with = weights("train.weight_decay=0.5");
-  ASSERT_EQ(with.size(), initial.size());
-  for (std::size_t i = 0; i < with.size(); ++i)
-    ASSERT_NEAR(with[i], without[i] - 1e-3 * 0.5 * initial[i], 2e-7) << i;  // f32 near 1
-}
-
 // A key that is said to decide the trained numbers does, and no other.
 TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining) {
   std::map<std::string, bool> decides;

@@ -131,12 +131,6 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
 TEST_F(ClassificationScoring, AveragesOfCheckpointsAreModelsToo) {
   ASSERT_EQ(train("run"), 0);
   output("average --last 2 @run -o @average");
-  const auto average = load_model(files_ / "average"), a = load_model(files_ / "run/checkpoints/step-00000002"),
-             b = load_model(files_ / "run/checkpoints/step-00000003");
-  const std::string name = "blocks.0.norm1.run_var";
-  const auto x = a->state().at(name).values<float>(), y = b->state().at(name).values<float>();
-  for (std::size_t c = 0; c < x.size(); ++c)
-    EXPECT_EQ(average->state().at(name).values<float>()[c], float((double(x[c]) + double(y[c])) / 2));
   EXPECT_TRUE(contains(eval("@average --config @run/config.toml").at("text"), "of 24 images"));
 }
 

@@ -94,6 +94,7 @@ TEST(TrainingSetup, NoDecayLeavesOutBiasesGainsAndPositions) {
   Vit model(config, 1);
   EXPECT_EQ(parameter_groups(model, t).size(), 1u);
   EXPECT_EQ(parameter_groups(model, t)[0].parameters, model.parameters());
+  EXPECT_EQ(parameter_groups(model, t)[0].weight_decay, 0.25);
   t.no_decay = Undecayed::vectors;
   const std::vector<ParameterGroup> groups = parameter_groups(model, t);
   ASSERT_EQ(groups.size(), 2u);

@@ -174,12 +174,6 @@ TEST_F(LanguageText, ValidationAndTestMayHaveFilesOfTheirOwnWhichAreNotTrainedOn
   EXPECT_EQ(split("train"), "w\n");
 }
 
-TEST_F(LanguageText, TheVocabularyOfARunStays) {
-  write("a.txt", kText);
-  const LanguageData data = read_language_data(config_, files_.path(), TextVocabulary::characters("abc"));
-  EXPECT_EQ(data.vocabulary.size(), 4);
-}
-
 TEST_F(LanguageText, MissingAndEmptyFilesAreNamed) {
   const std::string must =
       files_.path() + ": must have text, in files NAME.txt or NAME.md; or data.train must name a file";
