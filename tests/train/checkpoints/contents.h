@@ -1,9 +1,6 @@
 // Small checkpoints for tests.
 #pragma once
-#include <gtest/gtest.h>
-
-#include <cstring>
-
+#include "tests/harness/compare.h"
 #include "train/checkpoints/checkpoint.h"
 
 namespace foldgrad::testing {
@@ -22,11 +19,8 @@ inline CheckpointContents contents_of_step(std::int64_t step) {
 }
 
 inline bool same_bits(const NamedTensors& a, const NamedTensors& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    const Tensor &s = x.second, &t = y.second;
-    return x.first == y.first && s.shape() == t.shape() && s.dtype() == t.dtype() &&
-           (s.bytes() == 0 || std::memcmp(s.raw(), t.raw(), s.bytes()) == 0);
-  });
+  return std::ranges::equal(
+      a, b, [](const auto& x, const auto& y) { return x.first == y.first && identical(x.second, y.second); });
 }
 
 inline bool same(const CheckpointContents& a, const CheckpointContents& b) {

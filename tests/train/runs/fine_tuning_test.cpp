@@ -61,8 +61,7 @@ TEST_F(FineTuning, OfEveryFamilyBeginsWithTheBitsAndTheScoresOfTheModel) {
       const std::unique_ptr<Task> task = begun(fmt::format("train.seed=7;train.reset_iterations={}", reset));
       EXPECT_TRUE(same_bits(task->model().values(), from_->model->values()));
       for (const auto& [name, tensor] : task->model().state())
-        EXPECT_EQ(same_bits({{"", tensor}}, {{"", from_->model->state().at(name)}}), !reset || !is_counter(name))
-            << name;
+        EXPECT_EQ(identical(tensor, from_->model->state().at(name)), !reset || !is_counter(name)) << name;
       EXPECT_EQ(iterations(task->model()), reset ? 0 : 3);
       EXPECT_EQ(task->validate().loss, events("run", "validate").back().at("loss"));
       EXPECT_EQ(account_, fmt::format("{} tensors from {}, head included; iterations {}", from_->model->values().size(),
@@ -106,11 +105,11 @@ TEST_F(FineTuning, BeginsWithANewHeadWhereTheClassesAreOthersOrWhenTold) {
     const NamedTensors own = task->model().values(), theirs = from_->model->values(), first = initial->model().values();
     for (const auto& [name, tensor] : own) {
       const bool head = name.starts_with("head.");
-      EXPECT_TRUE(head || same_bits({{"", tensor}}, {{"", theirs.at(name)}})) << name;
+      EXPECT_TRUE(head || identical(tensor, theirs.at(name))) << name;
     }
-    const auto head_of = [](const NamedTensors& all) { return NamedTensors{{"", all.at("head.weight")}}; };
-    if (same_bits(head_of(own), head_of(theirs))) return "kept";
-    return same_bits(head_of(own), head_of(first)) ? "new" : "neither";
+    const Tensor head = own.at("head.weight");
+    if (identical(head, theirs.at("head.weight"))) return "kept";
+    return identical(head, first.at("head.weight")) ? "new" : "neither";
   };
   const std::string same = "data.directory=cifar-10-batches-bin";
   EXPECT_STREQ(heads(same), "kept");
@@ -157,15 +156,13 @@ TEST_F(FineTuning, FrozenParametersStayAndStatisticsRunOn) {
   ASSERT_EQ(train("tuned", "train.freeze=[\"blocks.*\", \"norm.*\"];train.weight_decay=0.5" + from()), 0);
   const NamedTensors before = model_of("run");
   for (const auto& [name, tensor] : model_of("tuned"))
-    EXPECT_EQ(same_bits({{"", tensor}}, {{"", before.at(name)}}),
-              name.starts_with("blocks.") || name.starts_with("norm."))
-        << name;
+    EXPECT_EQ(identical(tensor, before.at(name)), name.starts_with("blocks.") || name.starts_with("norm.")) << name;
   const std::string at = find_model_directory(files_ / "tuned");
   for (const auto& [name, tensor] : read_safetensors(at + "/optimizer.safetensors").tensors)
     EXPECT_FALSE(contains(name, "blocks.") || contains(name, "norm.")) << name;
   const NamedTensors state = load_model(files_ / "tuned")->statistics(), old = load_model(files_ / "run")->statistics();
   EXPECT_EQ(state.size(), 3u);
-  for (const auto& [name, tensor] : state) EXPECT_FALSE(same_bits({{"", tensor}}, {{"", old.at(name)}})) << name;
+  for (const auto& [name, tensor] : state) EXPECT_FALSE(identical(tensor, old.at(name))) << name;
 }
 
 // 0.02 times a half is 0.01 to the last bit.

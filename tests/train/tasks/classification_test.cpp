@@ -112,6 +112,12 @@ Tensor logits() { return Tensor::of<double>({4, 3}, {0, 1, 0, 5, 0, 0, 0, 0, 9, 
 
 class Exhibits : public ::testing::Test {
  protected:
+  ClassificationScores scores() const {
+    ClassificationScores all(classes_);
+    all.add(logits_, images_.labels, images_.pixels);
+    return all;
+  }
+
   const std::vector<std::string> classes_{"cat", "dog", "eel"};
   const ImageSet images_ = counting_images(4, 2, 3, 3);  // labels 0, 1, 2, 0
   const Tensor logits_ = logits();
@@ -149,17 +155,13 @@ TEST_F(Exhibits, WhatIsNotANumberIsWorst) {
 }
 
 TEST_F(Exhibits, ConfusionsAreCounted) {
-  ClassificationScores scores(classes_);
-  scores.add(logits_, images_.labels, images_.pixels);
-  EXPECT_EQ(confusion_exhibit(scores).at("matrix"),
+  EXPECT_EQ(confusion_exhibit(scores()).at("matrix"),
             (ordered_json{{"names", classes_}, {"counts", {{0, 1, 1}, {1, 0, 0}, {0, 0, 1}}}}));
   EXPECT_TRUE(confusion_exhibit(ClassificationScores(std::vector<std::string>(101, "one of many"))).is_null());
 }
 
 TEST_F(Exhibits, MistakesArePictures) {
-  ClassificationScores scores(classes_);
-  scores.add(logits_, images_.labels, images_.pixels);
-  const ordered_json exhibit = mistakes_exhibit(scores);
+  const ordered_json exhibit = mistakes_exhibit(scores());
   if (!png_available()) {
     EXPECT_EQ(exhibit.at("note"), "No pictures: foldgrad was built without libpng.");
     EXPECT_TRUE(exhibit.at("pictures").empty());
