@@ -1,6 +1,5 @@
 // The program `foldgrad`, run as a user runs it.
 #pragma once
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>

@@ -1,8 +1,6 @@
 // Statistics of each layer while it trains, and its exact gradient.
 #include "train/analyses/layer_statistics.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 
 #include "models/normalizers/normalizer.h"

@@ -1,11 +1,8 @@
 // Statistics of what was recorded: normality in windows, similarity of layers.
 #include "train/analyses/pnac.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 
-#include "tests/engine/error_message.h"
 #include "tests/models/vit/tiny_vit.h"
 #include "train/analyses/cka.h"
 

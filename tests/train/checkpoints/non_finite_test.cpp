@@ -3,7 +3,6 @@
 #include <set>
 
 #include "engine/files/safetensors.h"
-#include "tests/engine/error_message.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/model_program.h"
 #include "train/checks/checkpoint_error.h"

@@ -1,8 +1,6 @@
 // Every check of `foldgrad verify` passes for a sound model and fails for one that is broken in just its way.
 #include "train/checks/model_checks.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <span>
 

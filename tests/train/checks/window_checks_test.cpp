@@ -1,6 +1,4 @@
 // Checks of windows of statistics pass for those that training leaves, and fail for others.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <functional>
 #include <random>

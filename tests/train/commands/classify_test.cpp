@@ -1,11 +1,9 @@
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "models/fold/model.h"
 #include "tests/models/vit/tiny_vit.h"
 #include "tests/train/data/images/png_file.h"
 #include "tests/train/model_program.h"
-#include "train/data/images/cifar.h"
 #include "train/data/images/picture.h"
 
 namespace foldgrad::testing {

@@ -1,7 +1,4 @@
-#include <gtest/gtest.h>
-
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "tests/train/data/http_server.h"
 #include "tests/train/program.h"

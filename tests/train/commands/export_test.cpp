@@ -1,7 +1,5 @@
 // The command export: what ONNX's own library says of the files (tests/onnx/onnx_check.cpp). Their results are compared
 // by tests/python/onnxruntime_test.py.
-#include <gtest/gtest.h>
-
 #include <set>
 
 #include "models/fold/model.h"

@@ -2,9 +2,7 @@
 #include "tests/train/program.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/device.h"

@@ -6,7 +6,6 @@
 #include "engine/device.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "tests/engine/error_message.h"
 #include "tests/train/program.h"
 #include "train/checks/trace.h"
 

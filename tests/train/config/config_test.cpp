@@ -1,7 +1,5 @@
 #include "train/config/config.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <tuple>
 

@@ -1,6 +1,5 @@
 // Configurations in files: those that begin with another, those of the repository, and what the documents say of keys.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -1,7 +1,5 @@
 // Tests with mutants of good files: each is accepted, or refused with an exception of ours that says where and what.
 #pragma once
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <functional>

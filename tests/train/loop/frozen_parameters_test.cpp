@@ -1,6 +1,4 @@
 // Parameters that no group of the optimizer has are frozen: they take part in the forward pass alone.
-#include <gtest/gtest.h>
-
 #include "tests/harness/compare.h"
 #include "tests/train/tiny_training.h"
 

@@ -7,7 +7,6 @@
 #include <deque>
 #include <limits>
 
-#include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"
 #include "train/loop/optimizer/optimizer.h"
 

@@ -4,7 +4,6 @@
 #include <deque>
 
 #include "ops/linear/stacked.h"
-#include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {

@@ -3,7 +3,6 @@
 
 #include <limits>
 
-#include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"
 #include "train/loop/optimizer/weight_average.h"
 

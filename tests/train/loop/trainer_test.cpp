@@ -1,11 +1,8 @@
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <cmath>
 #include <thread>
 
 #include "ops/arithmetic/arithmetic.h"
-#include "tests/engine/error_message.h"
 #include "tests/harness/compare.h"
 #include "tests/train/tiny_training.h"
 #include "train/loop/optimizer/gradient_clipping.h"

@@ -1,6 +1,4 @@
 // Files for other programs: heat maps as SVG, events for TensorBoard.
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstring>

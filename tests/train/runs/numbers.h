@@ -1,7 +1,5 @@
 // Numbers of a run of `foldgrad train`, as far as a configuration decides them: by name, as text that is compared.
 #pragma once
-#include <cmath>
-
 #include "engine/files/safetensors.h"
 #include "tests/train/tiny_run.h"
 

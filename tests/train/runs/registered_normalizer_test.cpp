@@ -9,7 +9,6 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/linear/linear.h"
 #include "ops/rms_norm/rms_norm.h"
-#include "tests/harness/compare.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/runs/folded_run.h"
 #include "tests/train/tiny_run.h"

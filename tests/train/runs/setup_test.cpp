@@ -1,13 +1,10 @@
 // A run made from its configuration, and the account of itself that it saves.
 #include "train/runs/setup.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "engine/files/file.h"
-#include "tests/engine/error_message.h"
 #include "tests/models/images/kinds.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/program.h"

@@ -1,8 +1,6 @@
 // The meanings of --device.
 #include "train/system/device.h"
 
-#include <gtest/gtest.h>
-
 #include "engine/device.h"
 #include "tests/harness/compare.h"
 

@@ -1,8 +1,5 @@
 // Failures outside of this program, or caused by those who give it files: our message, our exit code.
-#include <nlohmann/json.hpp>
-
 #include "tests/train/model_program.h"
-#include "tests/train/program.h"
 #include "train/data/text/sentence_piece.h"
 
 namespace foldgrad::testing {

@@ -6,7 +6,6 @@
 #include "models/onnx/graph.h"
 #include "tests/train/spawned_program.h"
 #include "tests/train/tiny_run.h"
-#include "train/system/digest.h"
 
 namespace foldgrad::testing {
 namespace {

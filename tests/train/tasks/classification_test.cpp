@@ -1,12 +1,9 @@
 // Scores and exhibits of classification, and validation of any task.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "tests/engine/files/temporary_directory.h"
-#include "tests/harness/compare.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/data/images/counting_images.h"
 #include "train/analyses/cka.h"

@@ -1,7 +1,5 @@
 #include "train/data/images/batches.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
 #include "tests/engine/error_message.h"

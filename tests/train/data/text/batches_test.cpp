@@ -1,7 +1,5 @@
 #include "train/data/text/batches.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <set>
 

@@ -1,7 +1,5 @@
 #include "train/data/text/numbers.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
