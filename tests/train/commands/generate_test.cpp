@@ -75,6 +75,8 @@ TEST_F(GenerateCommand, Errors) {
   expect_error("generate @no", 4, "@no: there is no such file or directory");
   TextVocabulary::characters("ab").save(files_ / "g/vocabulary");
   expect_error("generate @g", 4, "@g/vocabulary: must have 6 entries by config.json, got 3");
+  write_bytes(files_ / "g/vocabulary/vocabulary.json", "{");
+  expect_error("generate @g", 4, "@g/vocabulary/vocabulary.json: is not JSON at byte 2");
   std::filesystem::remove_all(files_ / "g/vocabulary");
   expect_error("generate @g", 4, "@g/vocabulary: is missing: this model takes and gives ids, no text");
   write("infinite", TextVocabulary::characters("ab"));

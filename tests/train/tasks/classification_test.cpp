@@ -83,10 +83,7 @@ TEST(ClassificationScores, SayWhatDecidesAndWhatIsTakenForWhat) {
                 {0, 0, 0, 0, 3})
           .validation();
   EXPECT_EQ(v.deciding, 40);
-  ASSERT_EQ(v.scores.size(), 3u);
-  EXPECT_EQ(v.scores[0], (std::pair<std::string, double>("loss", v.loss)));
-  EXPECT_EQ(v.scores[1], (std::pair<std::string, double>("top1", 40)));
-  EXPECT_EQ(v.scores[2], (std::pair<std::string, double>("top5", 100)));
+  EXPECT_EQ(v.scores, (std::vector<std::pair<std::string, double>>{{"loss", v.loss}, {"top1", 40}, {"top5", 100}}));
   EXPECT_EQ(v.samples,
             "cat: 1 of 4 right; taken for 2 dog, 1 eel\ndog: 0 of 0 right\neel: 0 of 0 right\nfly: 1 of 1 right\n"
             "gnu: 0 of 0 right\nhen: 0 of 0 right\n");

@@ -8,7 +8,6 @@
 #include "models/normalizers/kinds.h"
 #include "tests/harness/file_test.h"
 #include "tests/models/gpt/tiny_gpt.h"
-#include "train/checks/checkpoint_error.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -141,18 +140,6 @@ TEST_F(LanguageModelFiles, ExamplesAreWindows) {
   EXPECT_EQ(inputs.at("ids").slice(0, 1).values<std::int64_t>(), window(12));
   EXPECT_EQ(inputs.at("ids").slice(1, 2).values<std::int64_t>(), window(0));
   EXPECT_EQ(inputs.at("target").slice(0, 1).values<std::int64_t>(), window(13));
-}
-
-TEST_F(LanguageModelFiles, VocabulariesMustFit) {
-  const auto load = [&](const std::string& directory) {
-    return error_of<std::exception>([&] { load_text_vocabulary(files_ / directory, model_.config()); });
-  };
-  EXPECT_EQ(load("."), "no error");
-  EXPECT_EQ(load("no"), "@no/vocabulary: is missing: this model takes and gives ids, no text");
-  TextVocabulary::characters("ab").save(files_ / "ab/vocabulary");
-  EXPECT_EQ(load("ab"), "@ab/vocabulary: must have 10 entries by config.json, got 3");
-  write_bytes(files_ / "ab/vocabulary/vocabulary.json", "{");
-  EXPECT_THROW(load_text_vocabulary(files_ / "ab", model_.config()), CheckpointError);
 }
 
 TEST_F(LanguageModelFiles, InputsAreIdsOfTheModel) {
