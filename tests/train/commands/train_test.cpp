@@ -3,47 +3,42 @@
 namespace foldgrad::testing {
 namespace {
 
-class TrainCommand : public TinyRun {
- protected:
-  void expect_scores_samples_and_layers(const std::string& out, const ProgramResult& run) {
-    const auto validations = events(out, "validate"), layers = events(out, "layers"), steps = events(out, "train");
-    ASSERT_EQ(validations.size(), 2u);
-    EXPECT_EQ(validations[1].at("step"), 5);
-    for (const char* key : {"loss", "perplexity", "bleu", "tokenized_bleu", "chrf", "exact", "seconds"})
-      EXPECT_TRUE(validations[1].at(key).is_number()) << key;
-    EXPECT_EQ(validations[1].at("bleu_signature"), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
-    // Signatures once, then lines that fit a terminal.
-    const std::size_t told =
-        run.err.find("BLEU is sacreBLEU nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp, chrF is nrefs:1|");
-    EXPECT_NE(told, std::string::npos) << run.err;
-    EXPECT_EQ(run.err.find("nrefs:1|case:mixed|eff:no", told + 20), std::string::npos) << run.err;
-    int shown = 0;
-    for (const std::string& line : lines_of(run.err)) {
-      if (!contains(line, "validation: loss ")) continue;
-      EXPECT_LE(line.size(), 90u) << line;
-      ++shown;
-    }
-    EXPECT_EQ(shown, 2);
-    EXPECT_EQ(steps.back().at("step"), 5);
-    const auto& site = layers.at(1).at("normalizers").at("encoder.layer_norm");
-    EXPECT_EQ(site.at("iterations"), 5);
-    EXPECT_GT(site.at("least_variance"), 0);
-    EXPECT_GE(site.at("greatest_variance"), site.at("least_variance"));
-    EXPECT_GE(site.at("am_over_gm"), 1);
-    EXPECT_TRUE(site.at("skips").is_number_integer());
-    EXPECT_GT(layers.at(1).at("gradient_norms").at("decoder.layers.0"), 0);
-    const std::string sample = bytes(out + "/samples/step-00000003.txt");
-    EXPECT_TRUE(begins(sample, "source      eins rot\nreference   rot eins x\nhypothesis  "));
-    EXPECT_TRUE(begins(run.out, "best of 5 steps: loss "));
-    const std::string best = bytes(out + "/checkpoints/BEST");
-    EXPECT_TRUE(contains(run.out, "\n" + files_ / out + "/checkpoints/" + best));
-  }
-};
+using TrainCommand = TinyRun;
 
 TEST_F(TrainCommand, TellsScoresSamplesAndLayers) {
-  const ProgramResult whole = train("whole");
-  ASSERT_EQ(whole.exit_code, 0) << whole.err;
-  expect_scores_samples_and_layers("whole", whole);
+  const ProgramResult run = train("run");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto validations = events("run", "validate"), layers = events("run", "layers"), steps = events("run", "train");
+  ASSERT_EQ(validations.size(), 2u);
+  EXPECT_EQ(validations[1].at("step"), 5);
+  for (const char* key : {"loss", "perplexity", "bleu", "tokenized_bleu", "chrf", "exact", "seconds"})
+    EXPECT_TRUE(validations[1].at(key).is_number()) << key;
+  EXPECT_EQ(validations[1].at("bleu_signature"), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
+  // Signatures once, then lines that fit a terminal.
+  const std::size_t told =
+      run.err.find("BLEU is sacreBLEU nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp, chrF is nrefs:1|");
+  EXPECT_NE(told, std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("nrefs:1|case:mixed|eff:no", told + 20), std::string::npos) << run.err;
+  int shown = 0;
+  for (const std::string& line : lines_of(run.err)) {
+    if (!contains(line, "validation: loss ")) continue;
+    EXPECT_LE(line.size(), 90u) << line;
+    ++shown;
+  }
+  EXPECT_EQ(shown, 2);
+  EXPECT_EQ(steps.back().at("step"), 5);
+  const auto& site = layers.at(1).at("normalizers").at("encoder.layer_norm");
+  EXPECT_EQ(site.at("iterations"), 5);
+  EXPECT_GT(site.at("least_variance"), 0);
+  EXPECT_GE(site.at("greatest_variance"), site.at("least_variance"));
+  EXPECT_GE(site.at("am_over_gm"), 1);
+  EXPECT_TRUE(site.at("skips").is_number_integer());
+  EXPECT_GT(layers.at(1).at("gradient_norms").at("decoder.layers.0"), 0);
+  const std::string sample = bytes("run/samples/step-00000003.txt");
+  EXPECT_TRUE(begins(sample, "source      eins rot\nreference   rot eins x\nhypothesis  "));
+  EXPECT_TRUE(begins(run.out, "best of 5 steps: loss "));
+  const std::string best = bytes("run/checkpoints/BEST");
+  EXPECT_TRUE(contains(run.out, "\n" + files_ / "run/checkpoints/" + best));
 }
 
 TEST_F(TrainCommand, StopsWhenPatienceEnds) {

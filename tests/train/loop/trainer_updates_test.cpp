@@ -90,15 +90,6 @@ TEST(Trainer, AVG_3_StatisticsThatHaveNoAverageYetBeginAtTheirValues) {
   for (const auto& [name, value] : state.average) EXPECT_EQ(averages.at(name).values<float>(), value.values<float>());
 }
 
-TEST(Trainer, DivergenceNamesLayerAndStep) {
-  TinyTraining run(small_config("ln"), 3, {}, Sgd{}, 1e38);
-  run.steps(4);
-  // The first update makes parameters near 1e38, on which the forward pass of the second overflows.
-  const std::string text = message<Diverged>([&] { run.trainer.report(); });
-  EXPECT_EQ(text.rfind("encoder.", 0), 0u) << text;
-  EXPECT_NE(text.find(": at step 2 the result ["), std::string::npos) << text;
-}
-
 // tanh of an infinite multiple is 1 or -1, and its derivative infinity times zero.
 TEST(Trainer, DivergenceOfAGradient) {
   TinyTraining run(small_config("dyt"), 3, {});

@@ -114,17 +114,6 @@ TEST_F(RunDirectoryTest, HoldsConfigurationCommandsAndEnvironment) {
             "@file/checkpoints: cannot be created: Not a directory");
 }
 
-TEST_F(RunDirectoryTest, IsLockedByOneProcess) {
-  const std::string run = files_ / "runs/a";
-  {
-    const RunLock lock(run);
-    EXPECT_EQ(message<FileError>([&] { const RunLock second(run); }),
-              run + ": is being trained by " + read_bytes(run + "/lock"));
-    EXPECT_EQ(read_bytes(run + "/lock").rfind(fmt::format("process {} on ", getpid()), 0), 0u);
-  }
-  EXPECT_NO_THROW(const RunLock again(run));
-}
-
 TEST_F(RunDirectoryTest, TheEnvironmentNamesBuildMachineAndData) {
   const auto e = describe_environment({"0.1", "abc", "GNU 12", "-O3"}, 7, {{"train.de", "00ff"}});
   EXPECT_EQ(e.at("commit"), "abc");
