@@ -161,9 +161,6 @@ TEST_F(LanguageRun, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal("data.directory=absent"),
             "@absent: is not there; data.directory = \"absent\" lies below --data-dir, "
             "$FOLDGRAD_DATA or ~/.cache/foldgrad");
-  EXPECT_EQ(refusal("model.heads=3"), "gpt: heads must divide width = 8, got 3");
-  EXPECT_EQ(refusal("train.batch=64"),
-            "to train on, a text must have at least 520 tokens, for 64 sequences of 8, got 509");
   EXPECT_EQ(refusal("model.patch=7"),
             "--set model.patch: model.patch is a key of model.family = \"vit\", not of \"gpt\"");
   write_bytes(files_ / "text/short", "\n");
