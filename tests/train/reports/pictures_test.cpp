@@ -37,7 +37,7 @@ constexpr const char* kRunLog = R"({"event":"start","step":0,"steps":300,"norm":
 {"event":"end","step":300,"outcome":"finished"}
 )";
 
-class TensorBoard : public FileTest {
+class TensorBoard : public ProgramFiles {
  protected:
   std::string run(const std::string& name) {
     write(name + "/log.jsonl", kRunLog);
@@ -88,23 +88,18 @@ TEST_F(TensorBoard, ChecksumsAreMasked) {
 }
 
 TEST_F(TensorBoard, CommandWritesAFileForEachRun) {
-  const std::string runs = run("x/un") + " " + run("y/un"), to = files_ / "events";
+  for (const char* name : {"x/un", "y/un"}) run(name);
   const std::chrono::sys_seconds end(std::chrono::seconds(1'000'000'002));  // of a run of two seconds
   std::filesystem::last_write_time(files_ / "y/un/log.jsonl", std::chrono::file_clock::from_sys(end));
-  const ProgramResult done = run_program("report " + runs + " -o " + files_ / "r.html" + " --tensorboard " + to);
-  EXPECT_EQ(done.exit_code, 0) << done.err;
-  const std::string name = "/events.out.tfevents.foldgrad";
-  EXPECT_EQ(done.out, files_ / "r.html" + "\n" + to + "/x/un" + name + "\n" + to + "/y/un" + name + "\n");
-  const auto events = contents_of(read_bytes(to + "/y/un" + name));
+  const std::string report = "report @x/un @y/un -o @r.html --tensorboard ", name = "/events.out.tfevents.foldgrad";
+  EXPECT_EQ(output(report + "@to"), filled("@r.html\n@to/x/un" + name + "\n@to/y/un" + name + "\n"));
+  const auto events = contents_of(bytes("to/y/un" + name));
   ASSERT_EQ(events.size(), 3u);
   double begin;
   std::memcpy(&begin, events[0].data() + 1, sizeof begin);
   EXPECT_EQ(begin, 1e9);
-  write_bytes(files_ / "file", "");
-  const ProgramResult refused =
-      run_program("report " + runs + " -o " + files_ / "r.html" + " --tensorboard " + files_ / "file");
-  EXPECT_EQ(refused.exit_code, 3);
-  EXPECT_EQ(refused.err, "error: " + files_ / "file/x/un" + ": cannot be created: Not a directory\n");
+  write("file", "");
+  expect_error(report + "@file", 3, "@file/x/un: cannot be created: Not a directory");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr const char* kLog = R"({"event":"start","step":0,"steps":9,"norm":"un",
 {"event":"end","step":9,"outcome":"finished"}
 )";
 
-class Report : public FileTest {
+class Report : public ProgramFiles {
  protected:
   std::string run(const std::string& name, const std::string& log) {
     write(name + "/log.jsonl", log);
@@ -240,18 +240,15 @@ TEST_F(Report, IsOpenedInTheBrowser) {
 }
 
 TEST_F(Report, Commands) {
-  const std::string a = run("x/un", kLog), b = run("y/un", kLog);
-  const ProgramResult report = run_program("report " + a), table = run_program("compare --json " + a + " " + b),
-                      twice = run_program("compare " + a + " " + a);
-  EXPECT_EQ(report.exit_code, 0) << report.err;
-  EXPECT_EQ(report.out, a + "/report.html\n");
-  EXPECT_TRUE(begins(read_bytes(a + "/report.html"), "<!DOCTYPE html>"));
-  const auto rows = nlohmann::json::parse(table.out);
+  for (const char* name : {"x/un", "y/un"}) run(name, kLog);
+  EXPECT_EQ(output("report @x/un"), filled("@x/un/report.html\n"));
+  EXPECT_TRUE(begins(bytes("x/un/report.html"), "<!DOCTYPE html>"));
+  const auto rows = parsed("compare --json @x/un @y/un");
   EXPECT_EQ(rows.at(0).at("name"), "x/un");
   EXPECT_EQ(rows.at(1).at("name"), "y/un");
   EXPECT_EQ(rows.at(0).at("best").at("bleu"), 7.125);
-  EXPECT_EQ(twice.exit_code, 2);
-  expect_failure(run_program("compare " + files_ / "b"), 3, "error: " + files_ / "b: is no run: it has no log.jsonl\n");
+  EXPECT_EQ(ProgramFiles::run("compare @x/un @x/un").exit_code, 2);
+  expect_error("compare @b", 3, "@b: is no run: it has no log.jsonl");
 }
 
 using Names = std::vector<std::string>;

@@ -54,22 +54,19 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   for (const auto& [arguments, error] : {std::pair("--resume", "--out is required"),
                                          {"--resume nowhere", "--resume: there is no run or checkpoint \"nowhere\""},
                                          {"--out @none --resume", "CONFIG is required"}}) {
-    expect_failure(run_program(std::string("train ") + arguments), 2, std::string("error: ") + error + "\n");
+    expect_failure(run(std::string("train ") + arguments), 2, std::string("error: ") + error + "\n");
   }
   // Data that have moved since.
   std::filesystem::create_directory(files_ / "elsewhere");
   for (const char* name : {"train.de", "train.en", "valid.de", "valid.en"})
     std::filesystem::rename(files_ / name, files_ / "elsewhere/" + name);
-  expect_resumed(
-      "part", run_program("train --set train.steps=5 --resume " + files_ / "part --data-dir " + files_ / "elsewhere"),
-      "resuming at step 3\n");
+  expect_resumed("part", run("train --set train.steps=5 --resume @part --data-dir @elsewhere"), "resuming at step 3\n");
   // And data that have changed.
   for (const char* name : {"elsewhere/valid.de", "elsewhere/valid.en"}) write(name, bytes(name) + "ein\n");
-  expect_failure(run_program("train --set train.steps=6 --resume " + files_ / "part"), 4,
-                 "error: " + files_ /
-                                 "part/checkpoints/step-00000005: the data differ from those of the run: valid.de, "
-                                 "valid.en. Pass --allow-config-change to resume anyway\n");
-  EXPECT_EQ(run_program("train --set train.steps=6 --allow-config-change --resume " + files_ / "part").exit_code, 0);
+  expect_error("train --set train.steps=6 --resume @part", 4,
+               "@part/checkpoints/step-00000005: the data differ from those of the run: valid.de, valid.en. Pass "
+               "--allow-config-change to resume anyway");
+  output("train --set train.steps=6 --allow-config-change --resume @part");
 }
 
 // Files that are lost or damaged: of a checkpoint they leave the others whole.

@@ -45,7 +45,7 @@ class Streams : public TinyRun {
     std::string redirected = filled(arguments);
     if (spoilt != STDOUT_FILENO) redirected += " >" + files_ / "out";
     if (spoilt != STDERR_FILENO) redirected += " 2>" + files_ / "err";
-    SpawnedProgram program("" + redirected, [&] {
+    SpawnedProgram program(redirected, [&] {
       (void)!chdir(FOLDGRAD_SOURCE_DIR);
       if (spoilt >= 0) spoil(spoilt, fault);
     });
