@@ -119,14 +119,16 @@ TEST_F(DataCommand, FetchesAFileByItsDigest) {
 }
 
 TEST_F(DataCommand, WritesTheTaskShapesAsCifar10) {
-  EXPECT_EQ(output("data synth shapes @made --count 12 --test-count 3 --seed 4"),
-            filled("@made: 12 images to train on, 3 to test\n"));
+  EXPECT_EQ(output("data synth shapes @new/made --count 12 --test-count 3 --seed 4"),
+            filled("@new/made: 12 images to train on, 3 to test\n"));
   for (const auto& [part, count] : {std::pair(ImagePart::train, 12), std::pair(ImagePart::test, 3)}) {
-    const ImageSet got = read_cifar(files_ / "made", cifar10_layout(), part), want = shapes::sample(part, count, 4);
+    const ImageSet got = read_cifar(files_ / "new/made", cifar10_layout(), part), want = shapes::sample(part, count, 4);
     EXPECT_EQ(got.pixels.values<std::uint8_t>(), want.pixels.values<std::uint8_t>());
     EXPECT_EQ(got.labels.values<std::int64_t>(), want.labels.values<std::int64_t>());
     EXPECT_EQ(got.classes, want.classes);
   }
+  EXPECT_EQ(bytes("new/made/data_batch_1.bin").size(), 2u * 3073);
+  EXPECT_EQ(bytes("new/made/data_batch_5.bin").size(), 3u * 3073);
   expect_error("data synth digits @made", 2, "there is no task \"digits\" to draw; known: shapes");
   EXPECT_EQ(run("data synth shapes @train.de/x --count 5 --test-count 1").exit_code, 3);
 }

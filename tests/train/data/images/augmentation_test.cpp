@@ -78,12 +78,6 @@ TEST(Augmentation, AUG_1_CropsAreTheWindowsOfThePaddedImage) {
   EXPECT_EQ(seen, windows);
 }
 
-TEST(Augmentation, AUG_4_HolesHaveTheFillAndNotTheBorder) {
-  const Augmentation cut{.border = {4, 5, 6}, .cutout = 4, .fill = {7, 8, 9}};
-  EXPECT_EQ(augmented(cut, numbered(2, 2), 0, 1, 0),
-            (Bytes{7, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8, 9}));  // reaches all from anywhere
-}
-
 // 1,000 of 2,000, with a deviation of 22.4: 5 of them.
 TEST(Augmentation, AUG_2_HalfOfTheImagesAreMirrored) {
   const ImageSet images = numbered(1, 3);

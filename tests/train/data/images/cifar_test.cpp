@@ -110,19 +110,6 @@ TEST_F(CifarTest, KnowsTheClassesOfCifar10WithoutTheirFile) {
   EXPECT_EQ(cifar_files(files_.path(), cifar10_layout(), ImagePart::train).size(), 5u);
 }
 
-TEST_F(CifarTest, WrittenImagesAreReadAgain) {
-  const ImageSet train = counting_images(12, 32, 32, 7), test = counting_images(2, 32, 32, 7);
-  write_cifar10(files_ / "new/one", train, test);
-  for (const auto& [part, want] : {std::pair(ImagePart::train, &train), std::pair(ImagePart::test, &test)}) {
-    const ImageSet got = read_cifar(files_ / "new/one", cifar10_layout(), part);
-    EXPECT_EQ(got.pixels.values<std::uint8_t>(), want->pixels.values<std::uint8_t>());
-    EXPECT_EQ(got.labels.values<std::int64_t>(), want->labels.values<std::int64_t>());
-    EXPECT_EQ(got.classes, want->classes);
-  }
-  EXPECT_EQ(std::filesystem::file_size(files_ / "new/one/data_batch_1.bin"), 2u * 3073);
-  EXPECT_EQ(std::filesystem::file_size(files_ / "new/one/data_batch_5.bin"), 3u * 3073);
-}
-
 TEST_F(CifarTest, ErrorsNameFileRecordAndByte) {
   const std::string third = "data_batch_3.bin", good = record({2}, 1, 2, 3, 4);
   write_tiny();
