@@ -32,21 +32,14 @@ class RanksRun : public TinyRun {
   ProgramResult run(int processes, const std::string& arguments) {
     return processes == 1 ? run_program(arguments) : mpirun(processes, arguments);
   }
-  // Runs a command of the shell that writes into the file `log`, which is the result's error.
-  static ProgramResult result(const std::string& command, const std::string& log) {
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_bytes(log)};
-  }
-  ProgramResult mpirun(int processes, const std::string& arguments) {
-    const std::string log = files_ / "mpirun";
+  static ProgramResult mpirun(int processes, const std::string& arguments) {
     // LeakSanitizer would look into the library of MPI, too.
     const std::string start =
         "ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mechanism "
         "none";
-    return result(fmt::format("{} -n {} '{}' {} --device cpu >{} 2>&1", start, processes, program(), arguments, log),
-                  log);
+    return run_after(fmt::format("{} -n {} ", start, processes), arguments + " --device cpu");
   }
-  // Runs the program by torchrun's variables, without torchrun.
+  // Runs the program by torchrun's variables, without torchrun. All that rank 0 says is the result's error.
   ProgramResult torchrun(int processes, const std::string& arguments) {
     const std::string log = files_ / "torchrun", one = fmt::format("'{}' {} --device cpu", program(), arguments);
     const std::string command = fmt::format(
@@ -54,7 +47,8 @@ class RanksRun : public TinyRun {
         "for r in $(seq {} -1 1); do RANK=$r {} >/dev/null 2>{}.$r & done; "
         "RANK=0 {} >{} 2>&1; code=$?; wait; exit $code",
         free_port() - 1, processes, processes - 1, one, log, one, log);
-    return result(command, log);
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_bytes(log)};
   }
   void needs(const std::string& way) {
     if (!std::regex_search(run_program("doctor").out, std::regex("\n" + way + " +usable\n")))
@@ -155,7 +149,7 @@ TEST_F(MpiRun, EvaluateTogether) {
   for (const int processes : {2, 4}) {
     const ProgramResult together = mpirun(processes, eval("out", "together"));
     ASSERT_EQ(together.exit_code, 0) << together.err;
-    EXPECT_EQ(scores(together.err), alone) << processes;
+    EXPECT_EQ(scores(together.out), alone) << processes;
     EXPECT_EQ(read_bytes(files_ / "together"), read_bytes(files_ / "alone")) << processes;
   }
   const std::string other = std::string(" : -n 1 '") + program() + "' " + eval("out/checkpoints/step-00000002", "no");
