@@ -136,11 +136,11 @@ TEST_F(NonFiniteNumbers, OfATranslationAreNamedByItsLine) {
   config.output_bias = true;
   const std::int64_t two = vocabulary_.encode_target("two").front();
   Transformer model(config, 3);
-  for (Parameter* p : model.parameters()) {
-    if (p->name == "decoder.output_projection.bias") p->value.data<float>()[two] = 50;
-    if (p->name == "decoder.embed_tokens.weight")
-      p->value.slice(two, two + 1).copy_from(Tensor::full({1, config.width}, 3e38, DType::f32));
-  }
+  const NamedTensors values = model.values();
+  values.at("decoder.output_projection.bias").data<float>()[two] = 50;
+  values.at("decoder.embed_tokens.weight")
+      .slice(two, two + 1)
+      .copy_from(Tensor::full({1, config.width}, 3e38, DType::f32));
   write_model_directory(files_ / "overflows", model, files_ / "vocabulary");
   write_bytes(files_ / "ones.en", "one\none\none\none\none\n");
   expect_diverged({"eval @overflows --source @in.de --reference @ones.en --hypotheses @hypotheses", "hypotheses"},

@@ -11,9 +11,8 @@
 #include "ops/rms_norm/rms_norm.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/runs/folded_run.h"
-#include "tests/train/tiny_run.h"
+#include "tests/train/runs/settings_run.h"
 #include "train/commands/load_model_as.h"
-#include "train/runs/training_run.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -75,8 +74,9 @@ class OpaqueGain final : public Normalizer {
   Parameter slope_;
 };
 
-class RegisteredNormalizer : public TinyRun {
+class RegisteredNormalizer : public SettingsRun {
  protected:
+  RegisteredNormalizer() : SettingsRun(kTinyConfig) { write_tiny_text(files_.path()); }
   static void SetUpTestSuite() {
     const NormalizerOption slope = number_option("slope", "0.25", "initial slope", within(-5, 5));
     register_normalizer({{"bounded", Inference::affine, "a gain between 0 and 2", {slope}}, make<BoundedGain>});
@@ -89,11 +89,8 @@ class RegisteredNormalizer : public TinyRun {
 };
 
 TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfigurationAndFolds) {
+  ASSERT_EQ(train("run", "norm.name=bounded;norm.bounded.slope=0.5"), 0);
   const std::string run = files_ / "run";
-  TrainOptions options;
-  options.config = files_ / "config.toml", options.data_directory = files_.path(), options.out = run;
-  options.settings = {"norm.name=bounded", "norm.bounded.slope=0.5"};
-  ASSERT_EQ(train_experiment(options).exit_code, 0);
   const auto model = load_transformer(run);
   EXPECT_EQ(model->config().normalizer, "bounded");
   EXPECT_EQ(model->config().normalizer_options.at("slope"), "0.5");
