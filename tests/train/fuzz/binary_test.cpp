@@ -6,6 +6,7 @@
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/models/vit/tiny_vit.h"
 #include "tests/train/checkpoints/contents.h"
+#include "tests/train/data/images/counting_images.h"
 #include "tests/train/data/images/png_file.h"
 #include "tests/train/fuzz/fuzz.h"
 #include "train/analyses/recording.h"
@@ -80,22 +81,16 @@ TEST_P(FuzzModel, InputOfRun) {
 
 std::unique_ptr<Model> translator() { return std::make_unique<Transformer>(tiny_config("un"), 3); }
 NamedTensors sentences() {
-  const TranslationBatch batch = translation_batch();
-  return {{"source", batch.source},
-          {"source_mask", batch.source_mask},
-          {"input", batch.input},
-          {"input_mask", batch.input_mask}};
+  NamedTensors all = translation_batch().named();
+  all.erase("target");
+  return all;
 }
 std::unique_ptr<Model> classifier() {
   VitConfig config = tiny_vit("un");
   config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
   return std::make_unique<Vit>(config, 3);
 }
-NamedTensors bytes_of_images() {
-  const Tensor bytes = Tensor::empty({2, 4, 4, 3}, DType::u8);
-  for (std::int64_t i = 0; i < bytes.size(); ++i) bytes.data<std::uint8_t>()[i] = std::uint8_t(7 * i);
-  return {{"images", bytes}};
-}
+NamedTensors bytes_of_images() { return {{"images", counting_images(2, 4, 4, 5).pixels}}; }
 std::unique_ptr<Model> predictor() { return std::make_unique<Gpt>(tiny_gpt("un"), 3); }
 NamedTensors sequences() { return {{"ids", random_ids({2, 5}, tiny_gpt().vocabulary, 1)}}; }
 const Fuzzed kFamilies[] = {
