@@ -4,8 +4,6 @@
 #include <fmt/core.h>
 
 #include <stdexcept>
-#include <string>
-#include <utility>
 
 namespace foldgrad {
 

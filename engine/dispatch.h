@@ -6,9 +6,7 @@
 namespace foldgrad {
 
 template <class T>
-struct Type {
-  using type = T;
-};
+struct Type {};
 
 // Calls body(Type<T>{}) for the C++ type of a floating dtype. `op` is for the message.
 //   dispatch_floating("relu", x.dtype(), [&]<class T>(Type<T>) { ... });

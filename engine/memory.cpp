@@ -5,7 +5,6 @@
 #include <bit>
 #include <map>
 #include <mutex>
-#include <stdexcept>
 #include <vector>
 
 #include "engine/check.h"

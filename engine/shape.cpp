@@ -1,5 +1,7 @@
 #include "engine/shape.h"
 
+#include <fmt/format.h>
+
 namespace foldgrad {
 
 Shape::Shape(std::vector<std::int64_t> sizes) : sizes_(std::move(sizes)) {
@@ -32,10 +34,6 @@ std::int64_t Shape::stride(int axis) const {
   return stride;
 }
 
-std::string Shape::str() const {
-  std::string s = "[";
-  for (std::int64_t size : sizes_) s += (s.size() > 1 ? ", " : "") + std::to_string(size);
-  return s + "]";
-}
+std::string Shape::str() const { return fmt::format("[{}]", fmt::join(sizes_, ", ")); }
 
 }  // namespace foldgrad

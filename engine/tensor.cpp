@@ -1,5 +1,7 @@
 #include "engine/tensor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/dispatch.h"
@@ -40,9 +42,7 @@ Tensor Tensor::reshape(std::vector<std::int64_t> sizes) const {
   std::int64_t known = 1;
   int unknown = -1;
   const auto message = [&] {
-    std::string s;
-    for (std::int64_t size : sizes) s += (s.empty() ? "" : ", ") + std::to_string(size);
-    return fmt::format("reshape: [{}] does not describe the {} elements of {}", s, size(), shape_);
+    return fmt::format("reshape: [{}] does not describe the {} elements of {}", fmt::join(sizes, ", "), size(), shape_);
   };
   for (int i = 0; i < int(sizes.size()); ++i) {
     if (sizes[i] == -1 && unknown < 0)

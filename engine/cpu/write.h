@@ -4,7 +4,6 @@
 // stores do neither: one third of the traffic of a copy is saved. But what comes next finds nothing in the cache, so
 // they are for large results only; and nothing orders them with other stores, so a thread ends with finish_writes().
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #ifdef __SSE2__
