@@ -1,5 +1,6 @@
-#include <algorithm>
+#include <span>
 
+#include "engine/contains.h"
 #include "engine/tape.h"
 #include "engine/tensor_kernels.h"
 
@@ -20,14 +21,11 @@ std::pair<Tensor, GradMode> NodeGrads::place(int k, DType dtype, const Tensor& s
   if (!operand.wants_grad) return {Tensor(), GradMode::set};
   if (spent.owns_storage() && !operand.parameter && !operand.has_grad())
     return {operand.own_grad = spent, GradMode::set};
-  if (dtype == operand.grad_dtype() && !repeats(k)) return Tape::place_of(operand);
-  temporary_.emplace_back(node_.inputs()[k], Tensor::empty(operand.shape, dtype, operand.device));
+  const std::span inputs(node_.inputs());
+  const bool repeats = contains(inputs.first(std::size_t(k)), inputs[k]);  // an operand before k is the same value
+  if (dtype == operand.grad_dtype() && !repeats) return Tape::place_of(operand);
+  temporary_.emplace_back(inputs[k], Tensor::empty(operand.shape, dtype, operand.device));
   return {temporary_.back().second, GradMode::set};
-}
-
-bool NodeGrads::repeats(int k) const {
-  const std::vector<int>& inputs = node_.inputs();
-  return std::find(inputs.begin(), inputs.begin() + k, inputs[k]) != inputs.begin() + k;
 }
 
 void NodeGrads::pass_dy(int k) {

@@ -136,14 +136,11 @@ Tensor Tape::grad(const Var& variable) const {
   return slot.has_grad() ? slot.grad() : Tensor();
 }
 
-Tape::Scope::Scope(Tape& tape, const std::string& name) : tape_(tape), outer_(tape.scope_) {
-  tape.scope_ = &*tape.scopes_.insert(outer_->empty() ? name : *outer_ + "." + name).first;
-  scope_at_hand() = tape.scope_;
-}
-
-Tape::Scope::~Scope() {
-  tape_.scope_ = outer_;
-  scope_at_hand() = outer_;
+Tape::Scope::Scope(Tape& tape, const std::string& name)
+    : tape_(tape),
+      outer_(tape.scope_),
+      at_hand_(*tape.scopes_.insert(outer_->empty() ? name : *outer_ + "." + name).first) {
+  tape.scope_ = scope_at_hand();
 }
 
 }  // namespace foldgrad

@@ -166,13 +166,12 @@ class Tape {
   class Scope {
    public:
     Scope(Tape& tape, const std::string& name);
-    ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
+    ~Scope() { tape_.scope_ = outer_; }
 
    private:
     Tape& tape_;
-    const std::string* outer_;
+    const std::string* const outer_;
+    const ScopeAtHand at_hand_;
   };
 
   // Calls `results` with every recorded operation and its result, which the tape itself does not keep, and `gradients`
@@ -269,7 +268,6 @@ class NodeGrads {
   friend class Tape;
   NodeGrads(Tape& tape, const Node& node, Tensor dy) : tape_(tape), node_(node), dy_(std::move(dy)) {}
   Tape::Slot& slot(int k) const { return tape_.slots_[node_.inputs()[k]]; }
-  bool repeats(int k) const;  // true if an operand before k is the same value
   std::pair<Tensor, GradMode> place(int k, DType dtype, const Tensor& spent = {});
   void finish();
 
