@@ -6,8 +6,7 @@
 
 namespace foldgrad {
 
-constexpr int kCellThreads = 256;                // not tuned
-constexpr std::int64_t kMostCellBlocks = 65535;  // of a grid in y and in z; what is beyond is taken in turns
+constexpr int kCellThreads = 256;  // not tuned
 
 template <class F>
 struct Cells {
@@ -38,10 +37,9 @@ void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::in
   int across = 1, down = 1;
   while (across < kCellThreads && across < packs) across *= 2;
   while (across * down < kCellThreads && down < rows) down *= 2;
-  const std::int64_t blocks = blocks_for(rows, down);
-  const Grid grid{Blocks(blocks_for(packs, across), blocks < kMostCellBlocks ? blocks : kMostCellBlocks,
-                         batch < kMostCellBlocks ? batch : kMostCellBlocks),
-                  dim3(unsigned(across), unsigned(down))};
+  const Blocks blocks(blocks_for(packs, across), std::min(blocks_for(rows, down), kMostBlocks),
+                      std::min(batch, kMostBlocks));  // what is beyond is taken in turns
+  const Grid grid{blocks, dim3(unsigned(across), unsigned(down))};
   launch(name, cells_kernel<N, F>, grid, Cells<F>{f, batch, rows, columns});
 }
 

@@ -132,8 +132,7 @@ void launch_column_sums(const char* name, const F& f, void (*parts_kernel)(Colum
   if (f.columns == 0) return;
   const MatrixThreads threads(f.columns, N);
   const std::int64_t per_block = kMatrixThreads / threads.across * kRowsPerThread;
-  const std::int64_t wanted = (f.rows + per_block - 1) / per_block;
-  const std::int64_t parts = wanted < kMostRowParts ? wanted : kMostRowParts;
+  const std::int64_t parts = std::min(blocks_for(f.rows, per_block), kMostRowParts);
   sums_of_parts(name, f, parts, [&](const ColumnSumParts<F>& p) {
     constexpr std::size_t kShared = SumsOfThreads<N, F::kSums, typename F::Value>::kBytes;
     launch(name, parts_kernel, Grid{Blocks(threads.strips, parts), threads.block(), kShared}, p);

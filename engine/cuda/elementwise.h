@@ -8,8 +8,7 @@ constexpr int kElementwiseThreads = 256;  // not tuned
 constexpr std::int64_t kElementwiseBlocks = 1 << 16;
 
 inline Grid elementwise_grid(std::int64_t threads) {
-  const std::int64_t blocks = blocks_for(threads, kElementwiseThreads);
-  return {blocks < kElementwiseBlocks ? blocks : kElementwiseBlocks, dim3(kElementwiseThreads)};
+  return {std::min(blocks_for(threads, kElementwiseThreads), kElementwiseBlocks), dim3(kElementwiseThreads)};
 }
 
 // Runs f(i) for i < f.n, an element at a time: for what is small, or reads at places of its own (cells.h). Grid-stride:
@@ -66,9 +65,8 @@ void elementwise_cuda(const F& f) {
 // Over a matrix [rows, columns] a thread keeps its columns and goes over rows, so that no element costs a division and
 // gains and biases are loaded once.
 
-constexpr int kMatrixThreads = 256;                   // not tuned
-constexpr std::int64_t kRowsPerThread = 4;            // if there are enough; not tuned
-constexpr std::int64_t kMostMatrixRowBlocks = 65535;  // of a grid in y; what is beyond is taken in turns
+constexpr int kMatrixThreads = 256;         // not tuned
+constexpr std::int64_t kRowsPerThread = 4;  // if there are enough; not tuned
 
 // A block of kMatrixThreads: `across` of them beside each other, each with N columns, and the others below.
 struct MatrixThreads {
@@ -76,9 +74,9 @@ struct MatrixThreads {
   std::int64_t strips;  // blocks that cover a row
 
   MatrixThreads(std::int64_t columns, int N) : across(1) {
-    const std::int64_t packs = (columns + N - 1) / N;
+    const std::int64_t packs = blocks_for(columns, N);
     while (across < 32 && across < packs) across *= 2;
-    strips = (packs + across - 1) / across;
+    strips = blocks_for(packs, across);
   }
   dim3 block() const { return {unsigned(across), unsigned(kMatrixThreads / across)}; }
 };
@@ -112,10 +110,8 @@ void launch_matrix(const F& f) {
   if (f.rows * f.columns == 0) return;
   const MatrixThreads threads(f.columns, N);
   const std::int64_t per_block = kMatrixThreads / threads.across * kRowsPerThread;
-  const std::int64_t blocks = (f.rows + per_block - 1) / per_block;
-  const Grid grid{Blocks(threads.strips, blocks < kMostMatrixRowBlocks ? blocks : kMostMatrixRowBlocks),
-                  threads.block()};
-  launch(F::kName, matrix_kernel<N, F>, grid, f);
+  const Blocks blocks(threads.strips, std::min(blocks_for(f.rows, per_block), kMostBlocks));
+  launch(F::kName, matrix_kernel<N, F>, Grid{blocks, threads.block()}, f);
 }
 
 // Runs f(i, c) for every element, in packs of 16 bytes of the element type. f names its operands (operands.h).

@@ -18,8 +18,9 @@ std::string describe(const Blocks& b) {
 }  // namespace
 
 dim3 checked_blocks(const char* name, const Blocks& blocks) {
-  constexpr std::int64_t kMostX = 0x7fffffff, kMost = 65535;
-  if (blocks.x < 0 || blocks.x > kMostX || blocks.y < 0 || blocks.y > kMost || blocks.z < 0 || blocks.z > kMost)
+  constexpr std::int64_t kMostX = 0x7fffffff;
+  if (blocks.x < 0 || blocks.x > kMostX || blocks.y < 0 || blocks.y > kMostBlocks || blocks.z < 0 ||
+      blocks.z > kMostBlocks)
     throw std::runtime_error(std::string(name) + ": a GPU takes at most 2147483647 x 65535 x 65535 blocks, got " +
                              describe(blocks));
   return dim3(unsigned(blocks.x), unsigned(blocks.y), unsigned(blocks.z));

@@ -6,6 +6,7 @@
 // A kernel that fails while it runs is reported by whoever waits for the device next, who does not know its name. With
 // FOLDGRAD_CUDA_BLOCKING=1 in the environment every launch waits for its kernel and names it.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -70,7 +71,9 @@ struct Grid {
   std::size_t shared_bytes = 0;  // at most 99 KiB
 };
 
-// Throws std::runtime_error for more blocks than a GPU takes: 2^31 - 1 in x, 65535 in y and in z.
+constexpr std::int64_t kMostBlocks = 65535;  // of a grid in y and in z
+
+// Throws std::runtime_error for more blocks than a GPU takes: 2^31 - 1 in x, kMostBlocks in y and in z.
 dim3 checked_blocks(const char* name, const Blocks& blocks);
 
 #ifdef __CUDACC__
@@ -91,6 +94,6 @@ void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Pa
 }
 
 // Returns how many blocks cover n elements.
-inline std::int64_t blocks_for(std::int64_t n, int per_block) { return (n + per_block - 1) / per_block; }
+inline std::int64_t blocks_for(std::int64_t n, std::int64_t per_block) { return (n + per_block - 1) / per_block; }
 
 }  // namespace foldgrad

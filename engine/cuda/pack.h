@@ -123,7 +123,11 @@ __device__ __forceinline__ Pack<T, N> rounded(const compute_t<T> (&values)[N]) {
   return pack;
 }
 
-// Does what GradOut::put does, for a pack that begins with element i.
+// Do what put_result (engine/cpu/run_element.h) does, for a pack that begins with element i.
+template <class T, int N>
+__device__ __forceinline__ void put_pack(T* y, std::int64_t i, const compute_t<T> (&values)[N], bool wanted = true) {
+  store_pack(y + i, rounded<T>(values), wanted);
+}
 template <class T, int N>
 __device__ __forceinline__ void put_pack(const GradOut<T>& out, std::int64_t i, const compute_t<T> (&values)[N],
                                          bool wanted = true) {

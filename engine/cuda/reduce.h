@@ -32,10 +32,6 @@ __device__ T warp_reduce(T v, Combine combine) {
   for (int distance = kWarp / 2; distance > 0; distance /= 2) v = combine(v, shuffle_xor(v, distance));
   return v;
 }
-template <class T>
-__device__ T warp_sum(T v) {
-  return warp_reduce(v, Sum{});
-}
 
 // Reduces over the block and gives the result to every thread. Call it from all threads of a block of whole warps;
 // `scratch` is shared memory for one T per warp; `identity` is what combine leaves others unchanged with.
@@ -52,10 +48,6 @@ __device__ T block_reduce(T v, T* scratch, T identity, Combine combine) {
 template <class T>
 __device__ T block_sum(T v, T* scratch) {
   return block_reduce(v, scratch, T(0), Sum{});
-}
-template <class T>
-__device__ T block_max(T v, T* scratch, T lowest) {
-  return block_reduce(v, scratch, lowest, Max{});
 }
 
 constexpr int kRowThreads = 256;  // not tuned

@@ -10,8 +10,7 @@ namespace {
 // A block computes a kTile x kTile part of C, a thread a kPerThread x kPerThread part of that. Per step the block
 // shares kDepth columns of op(A) and kDepth rows of op(B): each value is then read from global memory once per block.
 constexpr int kTile = 32, kDepth = 16, kPerThread = 4, kSide = kTile / kPerThread, kThreads = kSide * kSide;
-constexpr int kPitch = kTile + 1;         // one more, so that storing columns does not hit one bank of shared memory
-constexpr unsigned kMostBatches = 65535;  // the largest gridDim.y; a block walks over the batch with this step
+constexpr int kPitch = kTile + 1;  // one more, so that storing columns does not hit one bank of shared memory
 
 template <class T, class C>
 struct Tiled {
@@ -83,8 +82,7 @@ __global__ void tiled_kernel(Tiled<T, C> t) {
 template <class T, class C>
 void tiled_gemm_cuda(const Gemm& gemm, C* c, const T* a, const T* b) {
   const Gemm g = resolved(gemm);
-  const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
-  const Blocks blocks(tiles, std::min<std::int64_t>(g.batch, kMostBatches));
+  const Blocks blocks(blocks_for(g.m, kTile) * blocks_for(g.n, kTile), std::min(g.batch, kMostBlocks));
   launch("gemm: tiled", tiled_kernel<T, C>, {blocks, dim3(kThreads), 2 * kDepth * kPitch * sizeof(compute_t<T>)},
          Tiled<T, C>{c, a, b, g});
 }

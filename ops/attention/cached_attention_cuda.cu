@@ -31,7 +31,7 @@ __global__ void cached_attention_kernel(CachedAttention<T> p) {
     const V higher = Max{}(top, warp_reduce(score, Max{})), shrunk = std::exp(top - higher),
             weight = std::exp(score - higher);
     top = higher;
-    total = total * shrunk + warp_sum(weight);
+    total = total * shrunk + warp_reduce(weight, Sum{});
     for (std::int64_t c = lane; c < p.width; c += kWarp) sums[c] *= shrunk;
     const int keys = int(end - first < kWarp ? end - first : kWarp);
     for (int j = 0; j < keys; ++j) {

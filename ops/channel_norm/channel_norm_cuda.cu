@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kChannelNormThreads) statistics_kernel(Channel
   for (std::int64_t c = threadIdx.x; c < p.columns; c += kChannelNormThreads)
     if (p.run(c, layer)) skipped = 1;
   // Also the barrier after which the counters may change.
-  skipped = block_max(skipped, reinterpret_cast<double*>(scratch), 0.0);
+  skipped = block_reduce(skipped, reinterpret_cast<double*>(scratch), 0.0, Max{});
   if (threadIdx.x == 0) p.finish(skipped > 0);
 }
 

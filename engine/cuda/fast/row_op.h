@@ -110,16 +110,6 @@ __device__ __forceinline__ void reduce_share(const F& f, const Share& share, Row
   }
 }
 
-template <int N, class T>
-__device__ __forceinline__ void put_values(T* y, std::int64_t i, const compute_t<T> (&values)[N], bool wanted) {
-  store_pack(y + i, rounded<T>(values), wanted);
-}
-template <int N, class T>
-__device__ __forceinline__ void put_values(const GradOut<T>& dx, std::int64_t i, const compute_t<T> (&values)[N],
-                                           bool wanted) {
-  put_pack(dx, i, values, wanted);
-}
-
 template <class F, class Share>
 __device__ __forceinline__ void write_share(const F& f, const Share& share, RowRegisters<F, Share>& registers,
                                             const typename F::Row& row) {
@@ -131,7 +121,7 @@ __device__ __forceinline__ void write_share(const F& f, const Share& share, RowR
     typename F::Value values[Share::N];
     FOLDGRAD_UNROLL
     for (int e = 0; e < Share::N; ++e) values[e] = shown.value(row, e, e);
-    put_values(f.target(), share.first(k), values, share.inside(k));
+    put_pack(f.target(), share.first(k), values, share.inside(k));
   }
 }
 
@@ -225,8 +215,7 @@ bool row_and_sums_in_registers(const F& f) {
   constexpr int N = kPackSize<T>, kMost = kMostRowNumbers<T>, kHalf = kMost / 2, kFew = kMost / 4;
   const auto run = [&](auto share) {
     using Share = typename decltype(share)::type;
-    const std::int64_t blocks = blocks_for(f.rows, kRowSumWarps);
-    const std::int64_t parts = blocks < kMostRowSumParts ? blocks : kMostRowSumParts;
+    const std::int64_t parts = std::min(blocks_for(f.rows, kRowSumWarps), kMostRowSumParts);
     constexpr std::size_t kShared =
         kRowSumWarps * RowOfSums<Share, typename F::Value>::kSize * sizeof(typename F::Value);
     sums_of_parts(F::kName, ColumnSumsOf<F>{f}, parts, [&](const ColumnSumParts<ColumnSumsOf<F>>& p) {

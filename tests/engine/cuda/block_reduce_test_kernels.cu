@@ -20,7 +20,7 @@ __global__ void reduce_rows_kernel(BlockReduction p) {
   }
   const std::int64_t mine = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   p.sum[mine] = block_sum(sum, scratch);
-  p.max[mine] = block_max(max, scratch, -1e300);
+  p.max[mine] = block_reduce(max, scratch, -1e300, Max{});
 }
 
 }  // namespace
