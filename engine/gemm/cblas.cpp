@@ -13,23 +13,15 @@
 namespace foldgrad {
 namespace {
 
-void multiply(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Gemm& g, double* c, const double* a, const double* b) {
-  cblas_dgemm(CblasRowMajor, ta, tb, int(g.m), int(g.n), int(g.k), g.alpha, a, int(g.row_stride_a), b,
-              int(g.row_stride_b), g.beta, c, int(g.row_stride_c));
-}
-
-void multiply(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Gemm& g, float* c, const float* a, const float* b) {
-  cblas_sgemm(CblasRowMajor, ta, tb, int(g.m), int(g.n), int(g.k), float(g.alpha), a, int(g.row_stride_a), b,
-              int(g.row_stride_b), float(g.beta), c, int(g.row_stride_c));
-}
-
-template <class T>
-void multiply_all(const Gemm& g, const GemmPointers& p) {
+// Calls cblas_sgemm or cblas_dgemm for each matrix of the batch.
+template <class T, class Multiply>
+void multiply_all(Multiply* multiply, const Gemm& g, const GemmPointers& p) {
   const T *a = static_cast<const T*>(p.a), *b = static_cast<const T*>(p.b);
   T* c = static_cast<T*>(p.c);
   for (std::int64_t s = 0; s < g.batch; ++s)
-    multiply(g.transpose_a ? CblasTrans : CblasNoTrans, g.transpose_b ? CblasTrans : CblasNoTrans, g,
-             c + s * g.batch_stride_c, a + s * g.batch_stride_a, b + s * g.batch_stride_b);
+    multiply(CblasRowMajor, g.transpose_a ? CblasTrans : CblasNoTrans, g.transpose_b ? CblasTrans : CblasNoTrans,
+             int(g.m), int(g.n), int(g.k), T(g.alpha), a + s * g.batch_stride_a, int(g.row_stride_a),
+             b + s * g.batch_stride_b, int(g.row_stride_b), T(g.beta), c + s * g.batch_stride_c, int(g.row_stride_c));
 }
 
 }  // namespace
@@ -37,7 +29,7 @@ void multiply_all(const Gemm& g, const GemmPointers& p) {
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   const std::int64_t largest = std::max({g.m, g.n, g.k, g.row_stride_a, g.row_stride_b, g.row_stride_c});
   if (p.bias || largest > INT_MAX || (dtype != DType::f32 && dtype != DType::f64)) return false;
-  dtype == DType::f32 ? multiply_all<float>(g, p) : multiply_all<double>(g, p);
+  dtype == DType::f32 ? multiply_all<float>(cblas_sgemm, g, p) : multiply_all<double>(cblas_dgemm, g, p);
   return true;
 }
 
