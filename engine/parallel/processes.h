@@ -1,11 +1,13 @@
 // The processes of one training, as their launcher started them. An implementation gives what a Team needs of them:
 // pairs of messages.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace foldgrad {
@@ -26,6 +28,13 @@ class Processes {
   // Ends all processes, this one with the exit code.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
+
+// Waits a little before an implementation looks again for a message: first only lets others run, later sleeps, to leave
+// the cores to ranks that compute.
+inline void wait_a_moment(int looks) {
+  if (looks < 100) return std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::microseconds(looks < 10000 ? 20 : 200));
+}
 
 // The place where processes meet that were not started by MPI.
 struct Meeting {

@@ -100,8 +100,7 @@ class MpiProcesses final : public Processes {
       check(MPI_Isend(out.data(), int(out.size()), MPI_BYTE, process, tag_out, MPI_COMM_WORLD, &requests[1]),
             "MPI_Isend");
     }
-    // Polls often at first, then seldom, to leave the cores to ranks that compute.
-    for (int polls = 0;; ++polls) {
+    for (int looks = 0;; ++looks) {
       int done = 0;
       {
         const std::lock_guard lock(mutex_);
@@ -109,11 +108,7 @@ class MpiProcesses final : public Processes {
       }
       if (done) return;
       waiting();
-      if (polls < 100) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(polls < 10000 ? 20 : 200));
-      }
+      wait_a_moment(looks);
     }
   }
 

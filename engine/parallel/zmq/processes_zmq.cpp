@@ -71,14 +71,9 @@ class ZmqProcesses final : public Processes {
   void exchange(int process, int tag_out, std::span<const std::byte> out, int tag_in, std::span<std::byte> in,
                 const std::function<void()>& waiting) override {
     send(process, tag_out, out);
-    // Polls often at first, then seldom, to leave the cores to ranks that compute.
-    for (int polls = 0; !take(process, tag_in, in); ++polls) {
+    for (int looks = 0; !take(process, tag_in, in); ++looks) {
       waiting();
-      if (polls < 100) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(polls < 10000 ? 20 : 200));
-      }
+      wait_a_moment(looks);
     }
   }
 
