@@ -73,8 +73,8 @@ void check_copies(const Lane* lanes, int count) {
   for (int i = 0; i < count; ++i) {
     if (queues[i].copies.empty()) continue;
     const CallSite& site = queues[i].copies.front().site;
-    throw fault(lanes[i], std::string("has returned without waiting for its ") + site.function + " at " + site.file +
-                              ":" + std::to_string(site.line));
+    throw fault(lanes[i],
+                std::string("has returned without waiting for its ") + site.function + " at " + place_of(site));
   }
 }
 

@@ -86,7 +86,7 @@ void count_shared_accesses(int threads) {
       const int ways = ways_of(access);
       if (ways <= worst_ways) continue;
       worst_ways = ways;
-      worst_place = std::string(kernel_name) + " at " + access.site.file + ":" + std::to_string(access.site.line);
+      worst_place = std::string(kernel_name) + " at " + place_of(access.site);
     }
 }
 

@@ -77,22 +77,18 @@ FOLDGRAD_UNSEEN void Fiber::suspend() {
 }
 
 #if FOLDGRAD_HAS_TSAN
-FOLDGRAD_UNSEEN void Fiber::release(void* point) {
-  if (!tsan_fiber_) return;
+namespace {
+FOLDGRAD_UNSEEN void report_as(void* fiber, void (*report)(void*), void* point) {
+  if (!fiber) return;  // created later, by the host, and so after everything the host has seen
   void* host = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(tsan_fiber_, __tsan_switch_to_fiber_no_sync);
-  __tsan_release(point);
+  __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync);
+  report(point);
   __tsan_switch_to_fiber(host, __tsan_switch_to_fiber_no_sync);
 }
+}  // namespace
 
-FOLDGRAD_UNSEEN void Fiber::acquire(void* point) {
-  if (!tsan_fiber_) return;  // created later, by the host, and so after everything the host has seen
-  void* host = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(tsan_fiber_, __tsan_switch_to_fiber_no_sync);
-  __tsan_acquire(point);
-  __tsan_switch_to_fiber(host, __tsan_switch_to_fiber_no_sync);
-}
-
+FOLDGRAD_UNSEEN void Fiber::release(void* point) { report_as(tsan_fiber_, __tsan_release, point); }
+FOLDGRAD_UNSEEN void Fiber::acquire(void* point) { report_as(tsan_fiber_, __tsan_acquire, point); }
 void host_release(void* point) { __tsan_release(point); }
 void host_acquire(void* point) { __tsan_acquire(point); }
 #else

@@ -30,10 +30,9 @@ void count(const Lane* lanes, const std::vector<Access>* warp, int size, std::si
     const Access& access = warp[i][n];
     if (!first) first = &access;
     if (access.site.line != first->site.line || std::strcmp(access.site.file, first->site.file) != 0)
-      throw fault(lanes[i], std::string(access.site.function) + " at " + access.site.file + ":" +
-                                std::to_string(access.site.line) + " where another lane of the warp does " +
-                                first->site.function + " at " + first->site.file + ":" +
-                                std::to_string(first->site.line) + ": all lanes make the same accesses, some unwanted");
+      throw fault(lanes[i], std::string(access.site.function) + " at " + place_of(access.site) +
+                                " where another lane of the warp does " + first->site.function + " at " +
+                                place_of(first->site) + ": all lanes make the same accesses, some unwanted");
     if (access.begin == access.end) continue;
     lowest = std::min(lowest, access.begin);
     bytes += access.end - access.begin;

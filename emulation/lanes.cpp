@@ -61,10 +61,12 @@ std::string describe(const dim3& d) {
   return std::string("(") + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
 }
 
+std::string place_of(const CallSite& site) { return std::string(site.file) + ":" + std::to_string(site.line); }
+
 std::string describe_call(const Lane& lane) {
   char mask[32] = "";
   if (lane.mask) std::snprintf(mask, sizeof mask, " with mask 0x%08x", lane.mask);
-  return std::string(lane.site.function) + mask + " at " + lane.site.file + ":" + std::to_string(lane.site.line);
+  return std::string(lane.site.function) + mask + " at " + place_of(lane.site);
 }
 
 std::string running_block() {

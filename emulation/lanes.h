@@ -71,6 +71,7 @@ void count_shared_accesses(int threads);
 void synchronize_block(Lane* lanes, int count);
 
 std::string describe(const dim3& d);
+std::string place_of(const CallSite& site);   // "FILE:LINE"
 std::string describe_call(const Lane& lane);  // the call in which it waits
 // Returns "emulation: kernel 'NAME', block (x, y, z)" of what is running.
 std::string running_block();

@@ -251,8 +251,7 @@ FOLDGRAD_UNSEEN void run(const char* name, dim3 grid, dim3 block, std::size_t sh
 
 FOLDGRAD_UNSEEN Lane& calling_lane(const CallSite& site, unsigned mask) {
   if (!current)
-    throw std::runtime_error(std::string("emulation: ") + site.function + " outside of a kernel at " + site.file + ":" +
-                             std::to_string(site.line));
+    throw std::runtime_error(std::string("emulation: ") + site.function + " outside of a kernel at " + place_of(site));
   current->site = site;
   current->mask = mask;
   return *current;
