@@ -143,8 +143,10 @@ if(foldgrad_have_cublas)
 endif()
 
 foldgrad_add_library(foldgrad_engine ${PROJECT_SOURCE_DIR}/engine ${engine_links} ${CMAKE_DL_LIBS})
-set_source_files_properties(${PROJECT_SOURCE_DIR}/engine/cpu/support.cpp PROPERTIES
-                            COMPILE_DEFINITIONS FOLDGRAD_CPU_LEVEL=${foldgrad_cpu_level})
+if(foldgrad_cpu_level GREATER 1)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/engine/cpu/support.cpp PROPERTIES
+                              COMPILE_DEFINITIONS "FOLDGRAD_CPU_LEVEL=\"x86-64-v${foldgrad_cpu_level}\"")
+endif()
 foldgrad_link_optional(ops_links cudnn)
 if(foldgrad_have_onnx)
   include(FoldgradOnnx)

@@ -5,20 +5,12 @@
 
 namespace foldgrad {
 
-#if FOLDGRAD_CPU_LEVEL == 4
-#define FOLDGRAD_LEVEL_NAME "x86-64-v4"
-#elif FOLDGRAD_CPU_LEVEL == 3
-#define FOLDGRAD_LEVEL_NAME "x86-64-v3"
-#elif FOLDGRAD_CPU_LEVEL == 2
-#define FOLDGRAD_LEVEL_NAME "x86-64-v2"
-#endif
-
-#ifdef FOLDGRAD_LEVEL_NAME
-const char* cpu_level() { return FOLDGRAD_LEVEL_NAME; }
+#ifdef FOLDGRAD_CPU_LEVEL
+const char* cpu_level() { return FOLDGRAD_CPU_LEVEL; }
 
 void require_cpu_support() {
-  if (!__builtin_cpu_supports(FOLDGRAD_LEVEL_NAME))
-    throw std::runtime_error("this build needs a CPU of level " FOLDGRAD_LEVEL_NAME
+  if (!__builtin_cpu_supports(FOLDGRAD_CPU_LEVEL))
+    throw std::runtime_error("this build needs a CPU of level " FOLDGRAD_CPU_LEVEL
                              "; configure it again on this machine, or with -DFOLDGRAD_CPU=x86-64-v2");
 }
 #else
