@@ -25,16 +25,12 @@ __global__ void elementwise_kernel(F f) {
 template <int N, class F>
 __device__ __forceinline__ void run_pack(const F& given, std::int64_t i) {
   OperandPacks<N> packs;
-  F f = given;
-  FetchElements<N> fetch{packs, i, 0, true};
-  f.operands(fetch);
+  F f = visited(given, FetchElements<N>{packs, i, 0, true});
   start_elements(f, i, 0);
   const PackBits<F> bits(f, i);
   FOLDGRAD_UNROLL
   for (int k = 0; k < N; ++k) run_element(f, bits, k);
-  F results = given;
-  StoreResults<N> store{packs, i, true};
-  results.operands(store);
+  visited(given, StoreResults<N>{packs, i, true});
 }
 
 // Computes the elements after the last whole pack one by one.
@@ -86,22 +82,16 @@ __global__ void __launch_bounds__(kMatrixThreads, 4) matrix_kernel(F p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   const bool wanted = c < p.columns;
   OperandPacks<N> packs;
-  F with_columns = p;
-  FetchColumns<N> columns{packs, c, wanted};
-  with_columns.operands(columns);
+  const F with_columns = visited(p, FetchColumns<N>{packs, c, wanted});
   const std::int64_t stride = std::int64_t(gridDim.y) * blockDim.y;
   for (std::int64_t r = std::int64_t(blockIdx.y) * blockDim.y + threadIdx.y; r < p.rows; r += stride) {
     const std::int64_t i = r * p.columns + c;
-    F f = with_columns;
-    FetchElements<N> fetch{packs, i, r, wanted};
-    f.operands(fetch);
+    F f = visited(with_columns, FetchElements<N>{packs, i, r, wanted});
     if (wanted) start_elements(f, i, r);
     const PackBits<F> bits(f, i);
     FOLDGRAD_UNROLL
     for (int k = 0; k < N && wanted; ++k) run_element(f, bits, k, std::int64_t(k));
-    F results = p;
-    StoreResults<N> store{packs, i, wanted};
-    results.operands(store);
+    visited(p, StoreResults<N>{packs, i, wanted});
   }
 }
 

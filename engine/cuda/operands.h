@@ -167,6 +167,13 @@ struct StoreResults : OperandVisitor<N> {
   }
 };
 
+// Returns a copy of F with the operands as the visitor leaves them.
+template <class F, class Visitor>
+__device__ __forceinline__ F visited(F f, Visitor visitor) {
+  f.operands(visitor);
+  return f;
+}
+
 // A visitor that finds out if packs of N can begin at element 0 of all operands.
 template <int N>
 struct AlignedOperands {

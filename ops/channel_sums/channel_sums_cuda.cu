@@ -27,16 +27,13 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) block_sums_kernel(P p) {
   OperandPacks<N> packs;
   for (std::int64_t block = blockIdx.y; block < channel_blocks(p.rows); block += gridDim.y) {
     const ChannelBlock rows = channel_block(block, p.rows);
-    P with_columns = p;
-    with_columns.start(block);
-    FetchColumns<N> columns{packs, c, wanted};
-    with_columns.operands(columns);
+    P started = p;
+    started.start(block);
+    const P with_columns = visited(started, FetchColumns<N>{packs, c, wanted});
     typename P::Value own[N][K] = {};
     FOLDGRAD_UNROLL_BY_4
     for (std::int64_t r = rows.begin + threadIdx.y; r < rows.end; r += blockDim.y) {
-      P at = with_columns;
-      FetchElements<N> fetch{packs, r * p.columns + c, r, wanted};
-      at.operands(fetch);
+      const P at = visited(with_columns, FetchElements<N>{packs, r * p.columns + c, r, wanted});
       FOLDGRAD_UNROLL
       for (int e = 0; e < N; ++e)
         if (wanted) at.add(0, e, own[e]);
