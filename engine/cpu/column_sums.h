@@ -39,7 +39,7 @@ void column_sums_cpu(const F& p, const AddRow& add_row, std::int64_t work) {
   const std::int64_t rows = std::max<std::int64_t>(16, (p.rows + 31) / 32), blocks = (p.rows + rows - 1) / rows;
   const auto scratch = memory::allocate(Device::cpu, std::size_t(blocks * F::kSums * p.columns) * sizeof(Value));
   Value* partials = static_cast<Value*>(scratch.get());
-#pragma omp parallel if (work >= 32768)
+#pragma omp parallel if (work >= kParallelElements)
   {
 #pragma omp for schedule(static) nowait
     for (std::int64_t b = 0; b < blocks; ++b) {

@@ -37,15 +37,6 @@ void parallel_blocks(std::int64_t n, const Body& body) {
   }
 }
 
-template <class T>
-constexpr bool bypasses_cache(const T*, std::int64_t elements) {
-  return bypasses_cache<T>(elements);
-}
-template <class T>
-constexpr bool bypasses_cache(const GradOut<T>&, std::int64_t elements) {
-  return bypasses_cache<T>(elements);
-}
-
 template <class F>
 void matrix_cuda(const F& f);
 

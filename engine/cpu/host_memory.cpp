@@ -39,7 +39,7 @@ void host_copy(void* target, const void* source, std::size_t bytes) {
   const auto* from = static_cast<const unsigned char*>(source);
   const std::int64_t n = std::int64_t(bytes);
   parallel_blocks(n, [=](std::int64_t begin, std::int64_t end) {
-    write_cpu(to, begin, end, bypasses_cache<unsigned char>(n), [from](std::int64_t i) { return from[i]; });
+    write_cpu(to, begin, end, bypasses_cache(to, n), [from](std::int64_t i) { return from[i]; });
   });
 }
 

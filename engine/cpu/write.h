@@ -20,8 +20,12 @@ namespace foldgrad {
 constexpr std::int64_t kBypassBytes = std::int64_t(16) << 20;
 
 template <class T>
-constexpr bool bypasses_cache(std::int64_t elements) {
+constexpr bool bypasses_cache(const T*, std::int64_t elements) {
   return elements * std::int64_t(sizeof(T)) >= kBypassBytes;
+}
+template <class T>
+constexpr bool bypasses_cache(const GradOut<T>& target, std::int64_t elements) {
+  return bypasses_cache(target.data, elements);
 }
 
 // Copies kVectorBytes, a whole register, in one store; `to` must be aligned to as many.
