@@ -18,6 +18,7 @@ void use_cuda_device(int index) {
 }
 
 int cuda_device() { return chosen; }
+bool cuda_available() { return cuda_trouble(chosen).empty(); }
 
 std::int64_t host_waits() { return waits; }
 void count_host_wait() { ++waits; }

@@ -68,14 +68,6 @@ CudaMachine examine(int index) {
   return m;
 }
 
-// Looks once, since that takes a context, which takes a second.
-const std::string& trouble_of(int index) {
-  static std::once_flag looked[kMostCudaDevices];
-  static std::string troubles[kMostCudaDevices];
-  std::call_once(looked[index], [index] { troubles[index] = explain(examine(index), index); });
-  return troubles[index];
-}
-
 }  // namespace
 
 int cuda_devices() {
@@ -84,9 +76,13 @@ int cuda_devices() {
   return count;
 }
 
+// Looks once, since that takes a context, which takes a second.
 std::string cuda_trouble(int index) {
-  return index < kMostCudaDevices ? trouble_of(index)
-                                  : "devices are numbered up to " + std::to_string(kMostCudaDevices - 1);
+  if (index >= kMostCudaDevices) return "devices are numbered up to " + std::to_string(kMostCudaDevices - 1);
+  static std::once_flag looked[kMostCudaDevices];
+  static std::string troubles[kMostCudaDevices];
+  std::call_once(looked[index], [index] { troubles[index] = explain(examine(index), index); });
+  return troubles[index];
 }
 
 int current_cuda_device() {
@@ -99,12 +95,10 @@ void restore_cuda_device(int index) noexcept {
   if (cudaSetDevice(index) != cudaSuccess) cudaGetLastError();
 }
 
-bool cuda_available() { return trouble_of(cuda_device()).empty(); }
-
 bool cuda_is_emulated() { return false; }
 
 std::string cuda_description() {
-  if (!cuda_available()) return "none: " + trouble_of(cuda_device());
+  if (!cuda_available()) return "none: " + cuda_trouble(cuda_device());
   cudaDeviceProp properties;
   check_cuda(cudaGetDeviceProperties(&properties, cuda_device()), "cudaGetDeviceProperties");
   char text[400];

@@ -99,7 +99,6 @@ int current_cuda_device() { return current; }
 void set_current_cuda_device(int index) { current = index; }
 void restore_cuda_device(int index) noexcept { current = index; }
 
-bool cuda_available() { return cuda_trouble(cuda_device()).empty(); }
 std::string cuda_description() {
   const std::string trouble = cuda_trouble(cuda_device());
   return trouble.empty() ? "emulated on the host" : "none: " + trouble;
