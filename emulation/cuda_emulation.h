@@ -94,7 +94,7 @@ void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void
 // Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. Must be called
 // by one host thread at a time, not by a kernel. Throws std::runtime_error on the faults above, on writes past the
 // shared memory (AddressSanitizer reports them where they happen), and beyond the limits of a GPU: 1024 threads per
-// block (64 in z), 99 KiB of shared memory, 65535 blocks in y and in z. Exceptions of a kernel leave through here, too.
+// block (64 in z), 99 KiB of shared memory. Exceptions of a kernel leave through here, too.
 template <class Kernel>
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& kernel) {
   run(

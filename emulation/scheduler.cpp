@@ -188,15 +188,13 @@ FOLDGRAD_UNSEEN void unwind_threads() {
   unwinding = false;
 }
 
-void check_limits(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes) {
+void check_limits(const char* name, dim3 block, std::size_t shared_bytes) {
   const auto fail = [&](const std::string& what) {
     throw std::runtime_error(std::string("emulation: kernel '") + name + "': " + what);
   };
   const std::uint64_t threads = std::uint64_t(block.x) * block.y * block.z;
   if (threads < 1 || threads > kMaxThreads || block.z > 64)
     fail("a block has 1 to 1024 threads, at most 64 in z, got " + describe(block));
-  if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
-    fail("a grid has at least 1 block and at most 2147483647 in x and 65535 in y and z, got " + describe(grid));
   if (shared_bytes > kMaxShared)
     fail("a block has at most 101376 bytes of shared memory, got " + std::to_string(shared_bytes));
 }
@@ -223,7 +221,7 @@ FOLDGRAD_UNSEEN bool copies_at_once() {
 
 FOLDGRAD_UNSEEN void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(const void*),
                          const void* context) {
-  check_limits(name, grid, block, shared_bytes);
+  check_limits(name, block, shared_bytes);
   if (busy.test_and_set())
     throw std::runtime_error(std::string("emulation: kernel '") + name +
                              "' launched while another runs: launch from one host thread at a time, not from kernels");
