@@ -57,9 +57,9 @@ OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias) {
 }
 
 // Computes A^T B of a single f32 pair, as the gradients of weights are: oneDNN's BLAS call packs a transposed A faster
-// than its matmul does, which leaves a tenth of the time. With alpha 0 it would multiply NaN.
+// than its matmul does, which leaves a tenth of the time.
 bool transposed_sgemm(DType dtype, const Gemm& g, const GemmPointers& p) {
-  if (dtype != DType::f32 || !g.transpose_a || g.batch != 1 || p.bias || g.alpha == 0) return false;
+  if (dtype != DType::f32 || !g.transpose_a || g.batch != 1 || p.bias) return false;
   onednn_engine();  // limits the instruction set where needed
   const auto* a = static_cast<const float*>(p.a);
   const auto* b = static_cast<const float*>(p.b);

@@ -36,8 +36,7 @@ void row_block(const Gemm& g, C* c, const T* a, const T* b, std::int64_t i, std:
 }  // namespace
 
 template <class T, class C>
-void reference_gemm_cpu(const Gemm& gemm, C* c, const T* a, const T* b) {
-  const Gemm g = resolved(gemm);
+void reference_gemm_cpu(const Gemm& g, C* c, const T* a, const T* b) {
 #ifdef __SANITIZE_THREAD__
   const bool parallel = false;  // ThreadSanitizer cannot see libgomp's barriers and would report races between rows
 #else

@@ -80,8 +80,7 @@ __global__ void tiled_kernel(Tiled<T, C> t) {
 }  // namespace
 
 template <class T, class C>
-void tiled_gemm_cuda(const Gemm& gemm, C* c, const T* a, const T* b) {
-  const Gemm g = resolved(gemm);
+void tiled_gemm_cuda(const Gemm& g, C* c, const T* a, const T* b) {
   const Blocks blocks(blocks_for(g.m, kTile) * blocks_for(g.n, kTile), std::min(g.batch, kMostBlocks));
   launch("gemm: tiled", tiled_kernel<T, C>, {blocks, dim3(kThreads), 2 * kDepth * kPitch * sizeof(compute_t<T>)},
          Tiled<T, C>{c, a, b, g});

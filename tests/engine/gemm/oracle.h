@@ -38,7 +38,7 @@ bool with_pointers(const Gemm& g, const GemmPointers& p, const Call& call) {
 }
 template <class T>
 bool run_reference(const Gemm& g, const GemmPointers& p) {
-  return with_pointers<T>(g, p, [&](auto* c, auto* a, auto* b) { reference_gemm_cpu(g, c, a, b); });
+  return with_pointers<T>(g, p, [&](auto* c, auto* a, auto* b) { reference_gemm_cpu(resolved(g), c, a, b); });
 }
 template <class T, Device device>
 bool run_gemm(const Gemm& g, const GemmPointers& p) {
@@ -48,7 +48,7 @@ bool run_gemm(const Gemm& g, const GemmPointers& p) {
 #ifdef FOLDGRAD_HAVE_CUDA
 template <class T>
 bool run_tiled(const Gemm& g, const GemmPointers& p) {
-  return with_pointers<T>(g, p, [&](auto* c, auto* a, auto* b) { tiled_gemm_cuda(g, c, a, b); });
+  return with_pointers<T>(g, p, [&](auto* c, auto* a, auto* b) { tiled_gemm_cuda(resolved(g), c, a, b); });
 }
 #endif
 template <class T, bool (*back_end)(DType, const Gemm&, const GemmPointers&)>
