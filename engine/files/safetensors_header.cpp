@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxAxes = 64;
 constexpr const char* kIntegers = "integers from 0 to 2^63 - 1";
 
-constexpr struct {
+constexpr struct StoredType {
   const char* name;
   DType dtype;
 } kTypes[] = {{"F64", DType::f64}, {"F32", DType::f32}, {"BF16", DType::bf16},
@@ -155,11 +155,7 @@ Header Reader::read(const std::string& text) {
 
 Header parse_header(const std::string& path, const std::string& text) { return Reader(path).read(text); }
 
-const char* format_name(DType dtype) {
-  for (const auto& type : kTypes)
-    if (type.dtype == dtype) return type.name;
-  return "?";
-}
+const char* format_name(DType dtype) { return std::ranges::find(kTypes, dtype, &StoredType::dtype)->name; }
 
 void require_utf8(const std::string& text, const char* what) try {
   (void)Json(text).dump();
