@@ -50,7 +50,7 @@ class Pool {
 
   Taken take(std::size_t size) {
     const std::lock_guard lock(mutex_);
-    std::size_t* held = device_ == Device::cpu ? nullptr : &held_[*scope_at_hand()];
+    std::size_t* held = device_ == Device::cpu ? nullptr : &held_[*scope_at_hand];
     const std::size_t of_class = class_with_a_free_block(size);
     Blocks& blocks = blocks_[of_class];
     void* block = nullptr;

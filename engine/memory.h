@@ -24,20 +24,17 @@ class OutOfMemory : public std::runtime_error {
 };
 
 inline const std::string kNoScope;
-// Returns the scope of the tape that this thread records or runs backward, for messages from below the tape. Only the
-// tape sets it.
-inline const std::string*& scope_at_hand() {
-  thread_local const std::string* scope = &kNoScope;
-  return scope;
-}
+// The scope of the tape that this thread records or runs backward, for messages from below the tape. Only the tape sets
+// it.
+inline thread_local const std::string* scope_at_hand = &kNoScope;
 class ScopeAtHand {
  public:
-  explicit ScopeAtHand(const std::string& scope) { scope_at_hand() = &scope; }
-  ~ScopeAtHand() { scope_at_hand() = outer_; }
+  explicit ScopeAtHand(const std::string& scope) { scope_at_hand = &scope; }
+  ~ScopeAtHand() { scope_at_hand = outer_; }
   ScopeAtHand(const ScopeAtHand&) = delete;
 
  private:
-  const std::string* const outer_ = scope_at_hand();
+  const std::string* const outer_ = scope_at_hand;
 };
 
 namespace memory {

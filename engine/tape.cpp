@@ -140,7 +140,7 @@ Tape::Scope::Scope(Tape& tape, const std::string& name)
     : tape_(tape),
       outer_(tape.scope_),
       at_hand_(*tape.scopes_.insert(outer_->empty() ? name : *outer_ + "." + name).first) {
-  tape.scope_ = scope_at_hand();
+  tape.scope_ = scope_at_hand;
 }
 
 }  // namespace foldgrad
