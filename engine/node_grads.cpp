@@ -39,8 +39,4 @@ void NodeGrads::pass_dy(int k) {
   dy_taken_ |= first;
 }
 
-void NodeGrads::finish() {
-  for (const auto& [id, grad] : temporary_) tape_.contribute(id, grad);
-}
-
 }  // namespace foldgrad

@@ -93,7 +93,7 @@ void Tape::backward(const Var& y, Tensor dy) {
       const ScopeAtHand scope((*node)->scope());
       NodeGrads grads(*this, **node, std::move(grad));
       (*node)->backward(grads);
-      grads.finish();
+      for (const auto& [id, contribution] : grads.temporary_) contribute(id, contribution);
     }
     node->reset();
   }

@@ -269,7 +269,6 @@ class NodeGrads {
   NodeGrads(Tape& tape, const Node& node, Tensor dy) : tape_(tape), node_(node), dy_(std::move(dy)) {}
   Tape::Slot& slot(int k) const { return tape_.slots_[node_.inputs()[k]]; }
   std::pair<Tensor, GradMode> place(int k, DType dtype, const Tensor& spent = {});
-  void finish();
 
   Tape& tape_;
   const Node& node_;
