@@ -115,7 +115,7 @@ POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|fnmatch|locale|pthread|setjm
                    r"unistd|wctype)\.h$")
 POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
 
-FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1600, 24
+FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1580, 24
 LONG_TABLES = {"visit_config", "kAttention"}  # they list things, a line each
 LARGE_FOLDERS = {  # and how many files they may have, with the reason
     "train/commands": 30,      # a file for each command
