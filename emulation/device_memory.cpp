@@ -111,10 +111,8 @@ Arena& arena() {
 }  // namespace
 
 bool guards_device_memory() {
-  static const bool guards = [] {
-    const char* value = std::getenv("FOLDGRAD_GUARD_DEVICE_MEMORY");
-    return value && std::string(value) == "1";
-  }();
+  static const char* const value = std::getenv("FOLDGRAD_GUARD_DEVICE_MEMORY");
+  static const bool guards = value && std::string(value) == "1";
   return guards;
 }
 

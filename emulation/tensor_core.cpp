@@ -82,11 +82,8 @@ void mma(const CallSite& site, float (&c)[4], const std::uint32_t (&a)[4], const
 }
 
 void ldmatrix(const CallSite& site, std::uint32_t (&r)[4], const void* row, bool transposed) {
-  Row mine;
-  mine.offset = shared_offset(site, row, sizeof mine.elements);
+  Row mine{{}, r, shared_offset(site, row, sizeof mine.elements), transposed};
   std::memcpy(mine.elements, row, sizeof mine.elements);
-  mine.r = r;
-  mine.transposed = transposed;
   collective(site, &mine, distribute);
 }
 

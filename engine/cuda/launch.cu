@@ -30,10 +30,8 @@ dim3 checked_blocks(const char* name, const Blocks& blocks) {
 namespace {
 
 bool waits_for_each_kernel() {
-  static const bool waits = [] {
-    const char* value = std::getenv("FOLDGRAD_CUDA_BLOCKING");
-    return value && std::string(value) == "1";
-  }();
+  static const char* const value = std::getenv("FOLDGRAD_CUDA_BLOCKING");
+  static const bool waits = value && std::string(value) == "1";
   return waits;
 }
 
