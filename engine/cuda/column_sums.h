@@ -69,13 +69,13 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(Col
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   const bool wanted = c < p.f.columns;
   OperandPacks<N> packs;
-  const F with_columns = visited(p.f, FetchColumns<N>{packs, c, wanted});
+  const F with_columns = visited(p.f, FetchColumns<N>{{packs}, c, wanted});
   typename F::Value own[N][F::kSums] = {};
   const std::int64_t stride = p.parts * blockDim.y;
   FOLDGRAD_UNROLL_BY_4
   for (std::int64_t r = std::int64_t(blockIdx.y) * blockDim.y + threadIdx.y; r < p.f.rows; r += stride) {
     const std::int64_t i = r * p.f.columns + c;
-    F f = visited(with_columns, FetchElements<N, kElements>{packs, i, r, wanted});
+    F f = visited(with_columns, FetchElements<N, kElements>{{packs}, i, r, wanted});
     if (wanted) start_elements(f, i, r);
     const PackBits<F> bits(f, i);
     FOLDGRAD_UNROLL
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(Col
     if constexpr (kElements) {
       FOLDGRAD_UNROLL
       for (int e = 0; e < N && wanted; ++e) run_element(f, bits, e, std::int64_t(e));
-      visited(p.f, StoreResults<N>{packs, i, wanted});
+      visited(p.f, StoreResults<N>{{packs}, i, wanted});
     }
   }
   write_part<N>(p, own);

@@ -25,12 +25,12 @@ __global__ void elementwise_kernel(F f) {
 template <int N, class F>
 __device__ __forceinline__ void run_pack(const F& given, std::int64_t i) {
   OperandPacks<N> packs;
-  F f = visited(given, FetchElements<N>{packs, i, 0, true});
+  F f = visited(given, FetchElements<N>{{packs}, i, 0, true});
   start_elements(f, i, 0);
   const PackBits<F> bits(f, i);
   FOLDGRAD_UNROLL
   for (int k = 0; k < N; ++k) run_element(f, bits, k);
-  visited(given, StoreResults<N>{packs, i, true});
+  visited(given, StoreResults<N>{{packs}, i, true});
 }
 
 // Computes the elements after the last whole pack one by one.
@@ -82,16 +82,16 @@ __global__ void __launch_bounds__(kMatrixThreads, 4) matrix_kernel(F p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   const bool wanted = c < p.columns;
   OperandPacks<N> packs;
-  const F with_columns = visited(p, FetchColumns<N>{packs, c, wanted});
+  const F with_columns = visited(p, FetchColumns<N>{{packs}, c, wanted});
   const std::int64_t stride = std::int64_t(gridDim.y) * blockDim.y;
   for (std::int64_t r = std::int64_t(blockIdx.y) * blockDim.y + threadIdx.y; r < p.rows; r += stride) {
     const std::int64_t i = r * p.columns + c;
-    F f = visited(with_columns, FetchElements<N>{packs, i, r, wanted});
+    F f = visited(with_columns, FetchElements<N>{{packs}, i, r, wanted});
     if (wanted) start_elements(f, i, r);
     const PackBits<F> bits(f, i);
     FOLDGRAD_UNROLL
     for (int k = 0; k < N && wanted; ++k) run_element(f, bits, k, std::int64_t(k));
-    visited(p, StoreResults<N>{packs, i, wanted});
+    visited(p, StoreResults<N>{{packs}, i, wanted});
   }
 }
 

@@ -46,8 +46,6 @@ struct OperandVisitor {
   OperandPacks<N>& packs;
   int index = 0;
 
-  __device__ explicit OperandVisitor(OperandPacks<N>& p) : packs(p) {}
-
   template <class P>
   __device__ void element(P&) {
     ++index;
@@ -77,8 +75,6 @@ struct FetchColumns : OperandVisitor<N> {
   std::int64_t c;
   bool wanted;
 
-  __device__ FetchColumns(OperandPacks<N>& p, std::int64_t first, bool w) : OperandVisitor<N>(p), c(first), wanted(w) {}
-
   template <class C>
   __device__ void column(C*& p) {
     using U = std::remove_const_t<C>;
@@ -99,9 +95,6 @@ template <int N, bool kResults = true>
 struct FetchElements : OperandVisitor<N> {
   std::int64_t i, r;
   bool wanted;
-
-  __device__ FetchElements(OperandPacks<N>& p, std::int64_t first, std::int64_t row, bool w)
-      : OperandVisitor<N>(p), i(first), r(row), wanted(w) {}
 
   template <class U>
   __device__ void element(const U*& p) {
@@ -130,8 +123,6 @@ struct FetchElements : OperandVisitor<N> {
 // A visitor that lets the operands show what FetchElements has loaded before.
 template <int N>
 struct ShowElements : OperandVisitor<N> {
-  using OperandVisitor<N>::OperandVisitor;
-
   template <class U>
   __device__ void element(const U*& p) {
     p = this->packs.template slot<U>(this->index++);
@@ -146,8 +137,6 @@ template <int N>
 struct StoreResults : OperandVisitor<N> {
   std::int64_t i;
   bool wanted;
-
-  __device__ StoreResults(OperandPacks<N>& p, std::int64_t first, bool w) : OperandVisitor<N>(p), i(first), wanted(w) {}
 
   template <class U>
   __device__ void update(U*& p) {

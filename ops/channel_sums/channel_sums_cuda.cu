@@ -29,11 +29,11 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) block_sums_kernel(P p) {
     const ChannelBlock rows = channel_block(block, p.rows);
     P started = p;
     started.start(block);
-    const P with_columns = visited(started, FetchColumns<N>{packs, c, wanted});
+    const P with_columns = visited(started, FetchColumns<N>{{packs}, c, wanted});
     typename P::Value own[N][K] = {};
     FOLDGRAD_UNROLL_BY_4
     for (std::int64_t r = rows.begin + threadIdx.y; r < rows.end; r += blockDim.y) {
-      const P at = visited(with_columns, FetchElements<N>{packs, r * p.columns + c, r, wanted});
+      const P at = visited(with_columns, FetchElements<N>{{packs}, r * p.columns + c, r, wanted});
       FOLDGRAD_UNROLL
       for (int e = 0; e < N; ++e)
         if (wanted) at.add(0, e, own[e]);

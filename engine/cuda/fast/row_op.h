@@ -68,12 +68,12 @@ struct RowRegisters {
   __device__ __forceinline__ void load(const F& f, const Share& share) {
     FOLDGRAD_UNROLL
     for (int k = 0; k < Share::K; ++k)
-      visited(f, FetchElements<N, /*kResults=*/false>{packs[k], share.first(k), share.row, share.inside(k)});
+      visited(f, FetchElements<N, /*kResults=*/false>{{packs[k]}, share.first(k), share.row, share.inside(k)});
   }
   // Returns F with pack k as elements and columns 0 ... N - 1.
   __device__ __forceinline__ F shown(const F& f, const Share& share, int k) {
-    const F columns = visited(f, FetchColumns<N>{packs[k], share.column(k), share.inside(k)});
-    return visited(columns, ShowElements<N>{packs[k]});
+    const F columns = visited(f, FetchColumns<N>{{packs[k]}, share.column(k), share.inside(k)});
+    return visited(columns, ShowElements<N>{{packs[k]}});
   }
 };
 

@@ -52,13 +52,13 @@ template <int N, class Rule, class T>
 __device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTensor<T>& tensor, std::int64_t i,
                                             T gradient_scale) {
   OperandPacks<N> packs;
-  const UpdatedTensor<T> t = visited(tensor, FetchElements<N>{packs, i, 0, true});
+  const UpdatedTensor<T> t = visited(tensor, FetchElements<N>{{packs}, i, 0, true});
   FOLDGRAD_UNROLL
   for (int e = 0; e < N; ++e) {
     rule(t, e, gradient_scale);
     t.rounded[e] = bf16(float(t.value[e]));
   }
-  visited(tensor, StoreResults<N>{packs, i, true});
+  visited(tensor, StoreResults<N>{{packs}, i, true});
 }
 
 // The update of a piece, which begins at a multiple of a pack: only the end of a tensor's last one is done one by one.
