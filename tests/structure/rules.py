@@ -170,6 +170,9 @@ def _blanked(text):
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m.group(0).count("\n"), text, flags=re.M)
 
 
+FUNCTION_NAME = re.compile(r"([\w~]+|operator\W+)\s*\(")
+
+
 def functions(text):
     """Returns [(name, first line, number of lines)] of all functions, lambdas being part of theirs."""
     found, stack, head, line = [], [], 0, 1
@@ -186,12 +189,12 @@ def functions(text):
             if not inside:
                 start = re.sub(r"template <[^\n]*>\n", "", before).split("(")[0]
                 scope = re.search(r"\b(namespace|struct|class|enum|union|extern)\b", start)
-                kind = "scope" if scope else "function" if "(" in before else "inside"
+                kind = "scope" if scope else "function" if FUNCTION_NAME.search(before) else "inside"
             stack.append((kind, before, line - before.lstrip().count("\n")))
         if c == "}" and stack:
             kind, before, first = stack.pop()
             if kind == "function":
-                found.append((re.search(r"([\w~]+|operator\W+)\s*\(", before).group(1), first, line - first + 1))
+                found.append((FUNCTION_NAME.search(before).group(1), first, line - first + 1))
         if not stack or stack[-1][0] == "scope" or c == "{":
             head = i + 1
     return found

@@ -184,6 +184,7 @@ struct S {
     };
   }
   int get() const { return x; }
+  const Tensor t = Tensor::of<int>({2}, {1, 2});
 };
 constexpr int kTable[] = {1, 2};
 TEST(Suite, Name) {  // with a }
@@ -192,7 +193,7 @@ TEST(Suite, Name) {  // with a }
 }
 }  // namespace a
 '''
-        self.assertEqual(rules.functions(text), [("S", 4, 6), ("get", 10, 1), ("TEST", 13, 4)])
+        self.assertEqual(rules.functions(text), [("S", 4, 6), ("get", 10, 1), ("TEST", 14, 4)])
 
 
 if __name__ == "__main__":
