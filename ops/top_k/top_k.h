@@ -6,7 +6,7 @@
 //   Beside them, the entries of a few columns that are wanted whatever they are.
 //
 //   x: [R, C], f32 or f64. A NaN is never among the largest: where a row has too few others the rest are -infinity,
-//   with index -1. l of a row with a NaN, or with an infinity that is not negative, is NaN.
+//   with index -1. l of a row with a NaN, with an infinity that is not negative, or of nothing but -infinity is NaN.
 #pragma once
 #include <vector>
 
