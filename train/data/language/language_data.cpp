@@ -21,11 +21,14 @@ std::vector<std::string> training_files(const LanguageConfig& config, const std:
     throw FileError(place, fmt::format("is not there; data.directory = \"{}\" lies {}", config.directory,
                                        where_data_lies(directory)));
   if (!config.train.empty()) return {place};
+  const auto is_kept = [&](const fs::path& file) {  // however its name is written
+    std::error_code not_there;
+    return fs::equivalent(file, fs::path(directory) / config.valid, not_there) ||
+           fs::equivalent(file, fs::path(directory) / config.test, not_there);
+  };
   std::vector<std::string> files;
   for (const fs::path& file : paths_in(directory))
-    if (const fs::path end = file.extension(); end == ".txt" || end == ".md")
-      if (file != fs::path(directory) / config.valid && file != fs::path(directory) / config.test)
-        files.push_back(file);
+    if (const fs::path end = file.extension(); (end == ".txt" || end == ".md") && !is_kept(file)) files.push_back(file);
   if (files.empty())
     throw FileError(directory, "must have text, in files NAME.txt or NAME.md; or data.train must name a file");
   return files;

@@ -164,7 +164,7 @@ TEST_F(LanguageText, TheLastTenthIsValidationFromTheBeginningOfALineOn) {
 
 TEST_F(LanguageText, ValidationAndTestMayHaveFilesOfTheirOwnWhichAreNotTrainedOn) {
   for (const char* name : {"a", "v", "w"}) write(name + std::string(".txt"), name + std::string("\n"));
-  config_.valid = "v.txt", config_.test = "w.txt";
+  config_.valid = "./v.txt", config_.test = "w.txt";
   EXPECT_EQ(split("train"), "a\n");
   EXPECT_EQ(split("valid"), "v\n");
   EXPECT_EQ(split("test"), "w\n");
