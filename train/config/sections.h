@@ -191,7 +191,7 @@ void visit_length_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
 void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   const auto train = keys_in("train", v), newer_key = keys_in("train", v, newer);
   visit_length_keys(t, v);
-  train(t.accumulate, "accumulate", "batches", "Batches per update", at_least(1));
+  train(t.accumulate, "accumulate", "batches", "Batches per update", within(1, kMostOfASize));
   train(t.optimizer, "optimizer", "", "Update rule");
   train(t.beta1, "beta1", "", "Decay of the first moment (adam, adamw)", kFraction);
   train(t.beta2, "beta2", "", "Decay of the second moment (adam, adamw)", kFraction);
@@ -266,7 +266,7 @@ void visit_keys(KeysOf<RecordConfig> auto& r, const auto& v) {
   record(r.from, "from", "updates",
          "First updates of what is recorded of normalizers at the begin and at the end, the latter "
          "negative: -200 is the 200th from the end");
-  record(r.steps, "steps", "updates", "How many to record from each of them", at_least(1));
+  record(r.steps, "steps", "updates", "How many to record from each of them", within(1, kMostOfASize));
 }
 
 }  // namespace foldgrad

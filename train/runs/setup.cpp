@@ -31,7 +31,7 @@ void require_phases(const RecordConfig& record) {
 std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t updates) {
   std::vector<RecordPhase> phases;
   for (const std::int64_t from : record.from) {
-    const std::int64_t first = from > 0 ? from : updates + 1 + from, last = first + record.steps - 1;
+    const std::int64_t first = from > 0 ? from : updates + from + 1, last = first + record.steps - 1;
     if (first < 1 || last > updates)
       throw ConfigError(
           fmt::format("record.from = {} with record.steps = {} reaches from update {} to {}, but the run "
