@@ -197,7 +197,7 @@ endforeach()
 
 # Code that keeps records, checks and prints gets -O1: more would only take longer to compile, since the work is done in
 # loop/, data/ and scores/ and below.
-foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/commands/")
+foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/(commands/|program)")
 foldgrad_compile_apart(foldgrad_train foldgrad_records
                        "/train/(analyses|checkpoints|checks|config|reports|runs|system|tasks)/")
 foreach(part foldgrad_commands foldgrad_records)
@@ -228,7 +228,6 @@ add_custom_target(foldgrad_version BYPRODUCTS ${version_header}
 add_executable(foldgrad ${PROJECT_SOURCE_DIR}/train/main.cpp)
 target_include_directories(foldgrad PRIVATE ${PROJECT_BINARY_DIR}/version)
 target_link_libraries(foldgrad PRIVATE ${foldgrad_libraries})
-target_compile_options(foldgrad PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 add_dependencies(foldgrad foldgrad_version)
 
 set(CMAKE_UNITY_BUILD OFF)

@@ -1,0 +1,153 @@
+#include "train/program.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+
+#include "engine/check.h"
+#include "engine/cpu/support.h"
+#include "engine/device.h"
+#include "train/commands/commands.h"
+#include "train/runs/directory.h"
+#include "train/system/printable.h"
+#include "train/system/signals.h"
+#include "train/system/streams.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr int kMostThreads = 1024;
+
+std::string describe(const BuildInfo& build) {
+  return fmt::format("foldgrad {}\ncommit        {}\ncompiler      {}\nCUDA          {}\ninstructions  {}",
+                     build.version, build.commit, build.compiler, cuda_description(), cpu_level());
+}
+
+// Checks $OMP_NUM_THREADS: libgomp takes any number and ends the process when it cannot start so many threads.
+void check_thread_variable() {
+  const char* variable = std::getenv("OMP_NUM_THREADS");
+  std::istringstream numbers(variable ? variable : "");  // with nested regions, one for each level: "4,2"
+  for (std::string number; std::getline(numbers, number, ',');) {
+    std::int64_t threads = 0;
+    const char* end = number.data() + number.size();
+    const bool read = std::from_chars(number.data(), end, threads).ptr == end;
+    FOLDGRAD_CHECK(read && threads >= 1 && threads <= kMostThreads, "$OMP_NUM_THREADS must be in [1, {}], got {}",
+                   kMostThreads, in_quotes(variable));
+  }
+}
+
+// Returns the program with the command that was understood, and the command of that: "foldgrad data fetch".
+std::string understood(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return app.get_name() + (chosen.empty() ? "" : " " + understood(*chosen[0]));
+}
+
+struct Command {
+  const char *name, *help;
+  std::function<Action(CLI::App&)> add;
+};
+
+// Returns the commands in the order of --help. `arguments`: of main.
+std::vector<Command> commands(const BuildInfo& build, const std::vector<std::string>& arguments) {
+  return {
+      {"analyze", "Analyze the normalizers of runs from recordings and logs (docs/analyses.md)", add_analyze},
+      {"average", "Average the weights and the normalizers' statistics of checkpoints of one run", add_average},
+      {"classify", "Classify images: print the most likely classes of each", add_classify},
+      {"compare", "Print a table of runs: steps, scores, skips, time, outcome; and the settings they differ in",
+       add_compare},
+      {"config", "List every key of a configuration; or check one, and print it with all defaults filled in",
+       add_config},
+      {"data", "Describe and check a data set, prepare parallel text, fetch what is public, draw images", add_data},
+      {"demo",
+       "Train a Transformer to translate German number words, and eval, fold, verify and report it; about 3 minutes",
+       [=](CLI::App& command) { return add_demo(command, build); }},
+      {"doctor", "Show what this machine can do: processor, threads, libraries, CUDA, directories",
+       [=](CLI::App& command) { return add_doctor(command, build); }},
+      {"eval", "Score a model: loss; BLEU, chrF and exact matches, top-1 and top-5 accuracy, or bits per character",
+       [=](CLI::App& command) { return add_eval(command, build); }},
+      {"export", "Write a model as ONNX, for onnxruntime and others", add_export},
+      {"fold", "Fold the normalizers of a model into its linear layers, and certify that it is the same model",
+       add_fold},
+      {"generate", "Write text with a language model, token by token", add_generate},
+      {"graph", "Draw the forward pass of a model as recorded, before and after folding", add_graph},
+      {"grid", "Train what a list of keys and values asks for, several seeds of each, and print a table", add_grid},
+      {"inspect",
+       "Show sizes, parameters and the normalizers' state of a model, checkpoint or run, or a file's tensors",
+       add_inspect},
+      {"norms", "List the normalizers with their options and defaults", add_norms},
+      {"recalibrate", "Recompute running statistics over training text, keeping the weights fixed", add_recalibrate},
+      {"report", "Make a page with curves and tables of one run, or of several together", add_report},
+      {"run", "Compute a model's logits for ids, from file to file (docs/model_directory.md)", add_run},
+      {"train", "Train a model on parallel text, images or text (docs/training.md)",
+       [=](CLI::App& command) { return add_train(command, build, arguments); }},
+      {"translate", "Translate text, line by line from stdin to stdout", add_translate},
+      {"verify", "Check a model: folded = unfolded, padding, gradients, windows of statistics, outliers", add_verify},
+      {"verify-traces", "Replay recorded traces of normalizers and print the largest differences (docs/traces.md)",
+       add_verify_traces},
+  };
+}
+
+// Returns true if the command that was given, or its sub-command, was given --json.
+bool wants_json(const CLI::App& app) {
+  const CLI::Option* json = app.get_option_no_throw("--json");
+  return (json && json->count() > 0) ||
+         std::ranges::any_of(app.get_subcommands(), [](auto* c) { return wants_json(*c); });
+}
+
+// Replaces what is not UTF-8 in JSON: names of files, which stand in answers, need not be.
+int print(const Answer& answer, bool json) {
+  using nlohmann::ordered_json;
+  fmt::print("{}", json && !answer.json.is_null()
+                       ? answer.json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n"
+                       : answer.text);
+  return answer.exit_code;
+}
+
+int run(int argc, char** argv, const BuildInfo& build) {
+  require_cpu_support();
+  check_thread_variable();
+  confine_signals();
+  CLI::App program("Trains Transformers whose normalizers fold away.", "foldgrad");
+  program.set_version_flag("--version", describe(build), "Print commit, compiler, CUDA and instruction set");
+  program.require_subcommand(1);
+  program.fallthrough();  // options of the program may also follow a command
+  program
+      .add_option_function<int>("--threads", omp_set_num_threads,
+                                "Threads on the CPU; default: $OMP_NUM_THREADS, or all")
+      ->check(CLI::Range(1, kMostThreads))
+      ->trigger_on_parse();
+  Answer answer;
+  for (const Command& c : commands(build, {argv, argv + argc})) {
+    CLI::App& command = *program.add_subcommand(c.name, c.help);
+    command.callback([action = c.add(command), &answer] { answer = action(); });
+  }
+  std::vector<std::string> given(std::reverse_iterator(argv + argc), std::reverse_iterator(argv + 1));  // CLI11's order
+  if (!given.empty() && given.back() == "help") {  // `help COMMAND` is `COMMAND --help`
+    given.pop_back();
+    const auto named = [&](const CLI::App* command) { return command->check_name(given.back()); };
+    if (given.empty() || std::ranges::any_of(program.get_subcommands({}), named)) given.insert(given.begin(), "--help");
+  }
+  try {
+    program.parse(std::move(given));
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return program.exit(e);  // --help, --version
+    say("error: {}\n", usage_error(program, e));
+    say("See {} --help.\n", understood(program));
+    return kExitUsage;
+  }
+  return print(answer, wants_json(program));
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, const BuildInfo& build) {
+  open_standard_streams();
+  return finish_stdout(guarded([&]() -> int { return run(argc, argv, build); }));
+}
+
+}  // namespace foldgrad
