@@ -1,5 +1,4 @@
 // Faults of asynchronous copies, planted one by one.
-#include <gtest/gtest.h>
 
 #include "emulation/sanitizers.h"
 #include "engine/cuda/async_copy.h"

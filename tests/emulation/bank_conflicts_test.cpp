@@ -1,8 +1,6 @@
 // Bank conflicts of shared memory that the twin of shared_array() is to show, planted one by one.
 #include "emulation/bank_conflicts.h"
 
-#include <gtest/gtest.h>
-
 #include "engine/cuda/launch.h"
 #include "tests/emulation/kernels.h"
 

@@ -1,5 +1,4 @@
 // Faults that the twins of tensor-core instructions and asynchronous copies are to show, planted one by one.
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>

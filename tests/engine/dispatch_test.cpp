@@ -1,7 +1,5 @@
 #include "engine/dispatch.h"
 
-#include <gtest/gtest.h>
-
 #include "tests/harness/compare.h"
 
 namespace foldgrad {

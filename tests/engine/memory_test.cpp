@@ -1,9 +1,6 @@
 // Counters are of the whole process, so every test begins with an empty cache and compares with what it found.
 #include "engine/memory.h"
 
-#include <gtest/gtest.h>
-
-#include <cstring>
 #include <thread>
 #include <vector>
 

@@ -1,10 +1,6 @@
 #include "engine/tensor.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
-#include <limits>
-#include <thread>
 
 #include "engine/memory.h"
 #include "engine/named_tensors.h"

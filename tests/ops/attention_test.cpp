@@ -1,5 +1,4 @@
 #include "tests/harness/by_hand.h"
-#include "tests/harness/op_spec.h"
 #include "tests/ops/attention_cases.h"
 
 namespace foldgrad::testing {

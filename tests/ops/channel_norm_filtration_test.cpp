@@ -1,7 +1,6 @@
 // Filtration: the decision of a layer, and many iterations of statistics with noise, whose level changes once and
 // stays. A lasting change is no outlier; soon after it nothing may be skipped, and run_var must be the new level.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>

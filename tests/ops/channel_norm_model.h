@@ -6,7 +6,6 @@
 // Columns are channels. Sums go over all positions, means "over S" over the n real ones.
 #pragma once
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
 #include "ops/channel_norm/channel_norm_options.h"

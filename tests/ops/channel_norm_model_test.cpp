@@ -3,10 +3,7 @@
 // wrote (tests/golden).
 #include "tests/ops/channel_norm_model.h"
 
-#include <gtest/gtest.h>
-
 #include "ops/channel_norm/channel_norm.h"
-#include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
 #include "tests/ops/channel_norm_histories.h"

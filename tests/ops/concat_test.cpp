@@ -1,9 +1,6 @@
 #include "ops/concat/concat.h"
 
-#include <gtest/gtest.h>
-
 #include "tests/harness/by_hand.h"
-#include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad::testing {

@@ -2,7 +2,6 @@
 #include "ops/conv2d/conv2d_products.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <string_view>

@@ -1,12 +1,9 @@
 #include "ops/conv2d/conv2d.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 
 #include "ops/activation/activation.h"
 #include "tests/harness/by_hand.h"
-#include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad::testing {

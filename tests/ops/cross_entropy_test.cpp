@@ -1,7 +1,5 @@
 #include "ops/cross_entropy/cross_entropy.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 
 #include "engine/memory.h"

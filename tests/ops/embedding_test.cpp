@@ -1,7 +1,5 @@
 #include "ops/embedding/embedding.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,5 @@
 #include "ops/linear/linear.h"
 
-#include <gtest/gtest.h>
-
 #include "engine/memory.h"
 #include "ops/linear/packed_linear.h"
 #include "ops/linear/stacked.h"

@@ -1,7 +1,5 @@
 #include "ops/max_pool2d/max_pool2d.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 
 #include "tests/harness/by_hand.h"

@@ -1,11 +1,9 @@
 // Operations as nodes of ONNX, as text: Slice(x0, [2], [4], [1]). The results of the nodes are compared by
 // tests/python/onnxruntime_test.py and its like, for the operations of models.
 #include <fmt/ranges.h>
-#include <gtest/gtest.h>
 
 #include "engine/graph/onnx_graph.h"
 #include "ops/activation/activation.h"
-#include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
@@ -15,7 +13,6 @@
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scale_norm/scale_norm.h"
-#include "ops/softmax/softmax.h"
 #include "ops/weighted_pool/weighted_pool.h"
 #include "tests/harness/op_spec.h"
 

@@ -1,7 +1,5 @@
 #include "ops/permute/permute.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <numeric>
 #include <random>

@@ -5,7 +5,6 @@
 
 #include "ops/segments/segments.h"
 #include "tests/harness/by_hand.h"
-#include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,9 +1,5 @@
 #include "ops/reduce/reduce.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {

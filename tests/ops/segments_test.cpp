@@ -1,7 +1,5 @@
 #include "ops/segments/segments.h"
 
-#include <gtest/gtest.h>
-
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {

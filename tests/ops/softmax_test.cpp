@@ -1,7 +1,5 @@
 #include "ops/softmax/softmax.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 
 #include "tests/harness/by_hand.h"

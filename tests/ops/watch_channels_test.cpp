@@ -1,7 +1,5 @@
 #include "ops/watch_channels/watch_channels.h"
 
-#include <cmath>
-
 #include "ops/rbn_penalty/rbn_penalty.h"
 #include "tests/ops/channel_norm_fixture.h"
 

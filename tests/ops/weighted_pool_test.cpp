@@ -1,7 +1,5 @@
 #include "ops/weighted_pool/weighted_pool.h"
 
-#include <gtest/gtest.h>
-
 #include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {

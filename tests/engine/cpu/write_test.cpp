@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <vector>
-
 #include "engine/memory.h"
 
 namespace foldgrad {

@@ -1,6 +1,5 @@
 // Kernels of tensor_core_test.cpp.
 #pragma once
-#include <cstdint>
 
 #include "engine/dtype.h"
 

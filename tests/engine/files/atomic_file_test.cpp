@@ -1,6 +1,5 @@
 #include "engine/files/atomic_file.h"
 
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 // Files that are wrong in one place: every refusal with its whole message.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 

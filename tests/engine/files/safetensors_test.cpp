@@ -1,6 +1,5 @@
 #include "engine/files/safetensors.h"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <cmath>

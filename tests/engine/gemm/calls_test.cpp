@@ -1,5 +1,4 @@
 // Products called from and by several threads, and with a bias.
-#include <gtest/gtest.h>
 #include <omp.h>
 
 #include <array>
@@ -7,7 +6,6 @@
 #include <thread>
 
 #include "tests/engine/gemm/oracle.h"
-#include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {

@@ -1,7 +1,5 @@
 #include "engine/gemm/gemm.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 
 #include "tests/engine/gemm/oracle.h"

@@ -8,8 +8,6 @@
 #include "models/blocks/random_fill.h"
 #include "models/model.h"
 #include "ops/linear/stacked.h"
-#include "tests/engine/error_message.h"
-#include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"
 #include "tests/models/spread.h"
 #include "tests/models/vit/tiny_vit.h"

@@ -1,8 +1,6 @@
 // A map through a reversed axis, be it that of the channels or another one.
 #include "ops/flip/flip.h"
 
-#include <gtest/gtest.h>
-
 #include "ops/concat/concat.h"
 #include "ops/permute/permute.h"
 #include "ops/reshape/reshape.h"

@@ -2,8 +2,6 @@
 // training pass, inference on the tape, the folded model and inference without a tape give the same logits.
 #include "tests/models/fold/frozen_statistics.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
 
 #include "models/fold/model.h"

@@ -1,5 +1,4 @@
 // Graphs that fold, put together by hand, one for each way that a map can go; and the picture of one.
-#include <gtest/gtest.h>
 
 #include "models/fold/graph_dot.h"
 #include "ops/activation/activation.h"
@@ -12,7 +11,6 @@
 #include "ops/positions/positions.h"
 #include "ops/reshape/reshape.h"
 #include "ops/weighted_pool/weighted_pool.h"
-#include "tests/harness/compare.h"
 #include "tests/models/fold/graphs.h"
 
 namespace foldgrad::testing {

@@ -1,8 +1,6 @@
 // A map through weighted sums over tokens: exact where the weights sum to 1, refused where they need not.
 #include "ops/weighted_pool/weighted_pool.h"
 
-#include <gtest/gtest.h>
-
 #include "ops/activation/activation.h"
 #include "ops/dropout/dropout.h"
 #include "ops/permute/permute.h"

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "tests/harness/compare.h"
 #include "tests/models/normalizers/quick_normalizer.h"
 
 namespace foldgrad::testing {

@@ -1,13 +1,11 @@
 #include "models/normalizers/normalizer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "models/normalizers/options.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/layer_norm/layer_norm.h"
-#include "tests/harness/compare.h"
 #include "tests/models/any_model.h"
 #include "tests/models/normalizers/quick_normalizer.h"
 

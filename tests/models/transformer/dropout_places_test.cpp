@@ -1,5 +1,4 @@
 // Effects of single keys of a Transformer: dropout in its places, rows of the table divided by their length.
-#include <gtest/gtest.h>
 
 #include <cmath>
 

@@ -1,7 +1,6 @@
 // Random Transformers for properties of folding: sizes, kinds, weights, sentences, and gains over six orders of
 // magnitude.
 #pragma once
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include <algorithm>

@@ -1,7 +1,5 @@
 // A Transformer small enough for central differences, and a batch for it.
 #pragma once
-#include "models/fold/difference.h"
-#include "models/normalizers/normalizer.h"
 #include "models/transformer/inference.h"
 #include "models/transformer/transformer.h"
 #include "tests/harness/op_spec.h"

@@ -1,8 +1,6 @@
 // The ring by which uploads go.
 #include "engine/cuda/runtime/staging_ring.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
