@@ -224,17 +224,19 @@ RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
 // that is ignored. eps = 1/2, so eps_i = 1/4 and a class has 1/4 of its share beside 1/4.
 TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
   const double ln2 = std::log(2), ln5 = std::log(5), ln8 = std::log(8), ln3 = std::log(3);
-  const Tensor logits = numbers({4, 3}, {0, ln2, ln5, 4, 4, 4, 0, ln2, ln5, 1, 2, 3});
-  const std::vector<Tensor> targets = {ids({1, 2, 1, -100}), ids({2, 0, 1, 99}), shares({0.25, 0.5, 0.75, 9})};
-  const double of_1 = ln8 / 4 + 2 * ln2 / 2 + (ln8 - ln5) / 4, of_2 = ln8 / 4 + 2 * ln2 / 4 + (ln8 - ln5) / 2;
-  const Tensor dz = numbers({4, 3}, {-1 / 8., -1 / 16., 3 / 16., 1 / 3. - 3 / 8., 1 / 3. - 1 / 4., 1 / 3. - 3 / 8.,
-                                     -1 / 8., -1 / 4., 3 / 8., 0, 0, 0});
-  for (Device device : devices()) {
-    const OpResult got = result_of(logits, targets, {.label_smoothing = 0.5, .reduction = Reduction::sum}, device);
-    EXPECT_NEAR(got.y.item(), 0.25 * of_1 + 0.75 * of_2 + ln3 + of_1, 1e-15 * 8);
-    EXPECT_TRUE(close(got.grads[0], dz, 1e-15));
-    EXPECT_NEAR(loss_of(logits, targets, {.label_smoothing = 0.5}, device), got.y.item() / 3, 1e-15);
-  }
+  const double of_1 = ln8 / 4 + 2 * ln2 / 2 + (ln8 - ln5) / 4, of_2 = ln8 / 4 + 2 * ln2 / 4 + (ln8 - ln5) / 2,
+               sum = 0.25 * of_1 + 0.75 * of_2 + ln3 + of_1;
+  const std::vector<Tensor> operands = {numbers({4, 3}, {0, ln2, ln5, 4, 4, 4, 0, ln2, ln5, 1, 2, 3}),
+                                        ids({1, 2, 1, -100}), ids({2, 0, 1, 99}), shares({0.25, 0.5, 0.75, 9})};
+  expect_by_hand({.operands = operands,
+                  .y = {sum},
+                  .dy = {1},
+                  .gradients = {{-1 / 8., -1 / 16., 3 / 16., 1 / 3. - 3 / 8., 1 / 3. - 1 / 4., 1 / 3. - 3 / 8., -1 / 8.,
+                                 -1 / 4., 3 / 8., 0, 0, 0}},
+                  .tolerance = 8e-15},
+                 cross_entropy_of({.label_smoothing = 0.5, .reduction = Reduction::sum}));
+  expect_by_hand({.operands = operands, .y = {sum / 3}, .tolerance = 3e-15},
+                 cross_entropy_of({.label_smoothing = 0.5}));
 }
 
 // With all of the share on one side the bits are those of one target, and the other class may be of logit -infinity.

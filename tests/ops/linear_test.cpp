@@ -1,6 +1,8 @@
 #include "ops/linear/linear.h"
 
 #include "engine/memory.h"
+#include "ops/affine/affine.h"
+#include "ops/concat/concat.h"
 #include "ops/linear/packed_linear.h"
 #include "ops/linear/stacked.h"
 #include "tests/harness/by_hand.h"
@@ -80,13 +82,15 @@ struct Layers {
     for (const Tensor& w : weights_of) weights.push_back({"weight", w});
     for (const Tensor& b : biases_of) biases.push_back({"bias", b});
   }
-  // Returns y, with the gradients of random dy in the parameters.
-  Tensor run(const Tensor& x) {
+  // Returns y, by one product or by one for each layer. The gradients of random dy are then in the parameters.
+  Tensor run(const Tensor& x, bool apart = false) {
     Tape tape;
-    std::vector<Var> w, b;
+    const Var in = tape.constant(x);
+    std::vector<Var> w, b, each;
     for (Parameter& p : weights) w.push_back(tape.parameter(p));
     for (Parameter& p : biases) b.push_back(tape.parameter(p));
-    const Var y = linear_side_by_side(tape.constant(x), w, b);
+    for (std::size_t i = 0; apart && i < w.size(); ++i) each.push_back(linear(in, w[i], b[i]));
+    const Var y = apart ? concat(each, 1) : linear_side_by_side(in, w, b);
     tape.backward(y, cotangent(y.shape()).to(x.device()));
     return y.value();
   }
@@ -95,43 +99,23 @@ struct Layers {
 // Read in place or copied, where there is a gap before the second or the third, or another order. Gradients lie
 // together afterwards, are those of a layer each, and are added to by a second pass.
 TEST(LinearSideBySide, ReadsLayersWhereverTheyLie) {
-  const std::vector<std::int64_t> outs{3, 2, 4};
+  using Begins = std::vector<std::int64_t>;
   for (Device device : devices()) {
     const Tensor x = randn({5, 6}, 1).to(device), all = randn({20, 6}, 2).to(device), b = randn({20}, 3).to(device);
-    const auto parts = [](const Tensor& t, const std::vector<std::int64_t>& begins) {
+    const auto parts = [](const Tensor& t, const Begins& begins) {
       return std::vector{t.slice(begins[0], begins[0] + 3), t.slice(begins[1], begins[1] + 2),
                          t.slice(begins[2], begins[2] + 4)};
     };
-    for (const std::vector<std::int64_t>& begins :
-         {std::vector<std::int64_t>{1, 4, 6}, {1, 5, 7}, {6, 4, 0}, {1, 4, 7}}) {
-      Layers layers(parts(all, begins), parts(b, begins));
-      EXPECT_EQ(lie_together(parts(all, begins)), begins == (std::vector<std::int64_t>{1, 4, 6}));
-      const Tensor y = layers.run(x);
-      Tensor want = Tensor::zeros({5, 9}, DType::f64);
-      std::int64_t column = 0;
-      for (std::size_t i = 0; i < 3; ++i) {
-        Tape tape;
-        Parameter w{"w", layers.weights[i].value.clone()}, bias{"b", layers.biases[i].value.clone()};
-        const Var one = linear(tape.constant(x), tape.parameter(w), tape.parameter(bias));
-        Tensor dy = Tensor::zeros(one.shape(), DType::f64);
-        for (std::int64_t r = 0; r < 5; ++r)
-          for (std::int64_t c = 0; c < outs[i]; ++c) {
-            dy.data<double>()[r * outs[i] + c] = cotangent({5, 9}).data<double>()[r * 9 + column + c];
-            want.data<double>()[r * 9 + column + c] = one.value().values<double>()[r * outs[i] + c];
-          }
-        column += outs[i];
-        tape.backward(one, dy.to(device));
-        EXPECT_TRUE(close(layers.weights[i].grad, w.grad, 1e-13));
-        EXPECT_TRUE(close(layers.biases[i].grad, bias.grad, 1e-13));
-      }
-      EXPECT_TRUE(close(y, want, 1e-13));
-      EXPECT_TRUE(lie_together({layers.weights[0].grad, layers.weights[1].grad, layers.weights[2].grad}));
-      const Tensor once = layers.weights[1].grad.clone(), bias_once = layers.biases[1].grad.clone();
-      layers.run(x);
-      for (const auto& [twice, of] : {std::pair{layers.weights[1].grad, once}, {layers.biases[1].grad, bias_once}}) {
-        Tensor sum = of.clone();
-        accumulate(sum, of);
-        EXPECT_TRUE(close(twice, sum, 1e-13));
+    for (const Begins& begins : {Begins{1, 4, 6}, {1, 5, 7}, {6, 4, 0}, {1, 4, 7}}) {
+      EXPECT_EQ(lie_together(parts(all, begins)), begins == (Begins{1, 4, 6}));
+      Layers layers(parts(all, begins), parts(b, begins)), each = layers;
+      for (const bool again : {false, true}) {
+        EXPECT_TRUE(close(layers.run(x), each.run(x, /*apart=*/true), 1e-13));
+        for (std::size_t i = 0; i < 3; ++i) {
+          EXPECT_TRUE(close(layers.weights[i].grad, each.weights[i].grad, 1e-13)) << i << ", again " << again;
+          EXPECT_TRUE(close(layers.biases[i].grad, each.biases[i].grad, 1e-13)) << i << ", again " << again;
+        }
+        EXPECT_TRUE(again || lie_together({layers.weights[0].grad, layers.weights[1].grad, layers.weights[2].grad}));
       }
     }
   }
@@ -151,20 +135,17 @@ TEST(LinearSideBySide, CopiesNoLayersThatLieTogether) {
 
 // A weight that is a constant gets none, and one whose layer is there twice gets the sum of both.
 TEST(LinearSideBySide, GradientsOfSomeLayers) {
-  Parameter w{"w", randn({2, 3}, 1)};
-  const Tensor x = randn({4, 3}, 3), dy = cotangent({4, 6});
-  Tape tape;
-  const Var W = tape.parameter(w), constant = tape.constant(randn({2, 3}, 2));
-  tape.backward(linear_side_by_side(tape.constant(x), {W, constant, W}, {}), dy.clone());
-  EXPECT_FALSE(tape.grad(constant).defined());
-  Tensor both = Tensor::zeros({4, 2}, DType::f64);
-  for (int r = 0; r < 4; ++r)
-    for (int c = 0; c < 2; ++c)
-      both.data<double>()[r * 2 + c] = dy.data<double>()[r * 6 + c] + dy.data<double>()[r * 6 + 4 + c];
-  Parameter alone{"w", w.value};
-  tape.clear();
-  tape.backward(linear(tape.constant(x), tape.parameter(alone)), both);
-  EXPECT_TRUE(close(w.grad, alone.grad, 1e-13));
+  const auto gradient = [](bool apart) {
+    Parameter w{"w", randn({2, 3}, 1)};
+    Tape tape;
+    const Var x = tape.constant(randn({4, 3}, 3)), constant = tape.constant(randn({2, 3}, 2)), W = tape.parameter(w);
+    const Var y = apart ? concat({linear(x, W), linear(x, constant), linear(x, W)}, 1)
+                        : linear_side_by_side(x, {W, constant, W}, {});
+    tape.backward(y, cotangent(y.shape()));
+    EXPECT_FALSE(tape.grad(constant).defined());
+    return w.grad;
+  };
+  EXPECT_TRUE(close(gradient(/*apart=*/false), gradient(/*apart=*/true), 1e-13));
 }
 
 TEST(Stacked, RowsOneAfterAnother) {
@@ -189,23 +170,12 @@ TEST(Linear, LIN_1_LIN_2_LIN_3_LIN_4_WorkedByHand) {
 // Folding rests on this: a diagonal map before the layer is the layer with scaled columns, and a shift is a bias.
 RC_GTEST_PROP(Linear, LIN_1_ScaleAndShiftOfTheInputMoveIntoTheLayer, ()) {
   const int rows = *rc::gen::inRange(1, 6), in = *rc::gen::inRange(1, 9), out = *rc::gen::inRange(1, 9);
-  const Tensor x = randn({rows, in}, 1), w = randn({out, in}, 2), b = randn({out}, 3), s = randn({in}, 4),
-               t = randn({in}, 5);
-  Tensor mapped = x.clone(), folded = w.clone(), shifted = b.clone();
-  for (int r = 0; r < rows; ++r)
-    for (int c = 0; c < in; ++c) {
-      double& v = mapped.data<double>()[r * in + c];
-      v = v * s.data<double>()[c] + t.data<double>()[c];
-    }
-  for (int o = 0; o < out; ++o)
-    for (int c = 0; c < in; ++c) {
-      shifted.data<double>()[o] += w.data<double>()[o * in + c] * t.data<double>()[c];
-      folded.data<double>()[o * in + c] *= s.data<double>()[c];
-    }
   Tape tape;
-  const Tensor plain = linear(tape.constant(mapped), tape.constant(w), tape.constant(b)).value();
-  const Tensor moved = linear(tape.constant(x), tape.constant(folded), tape.constant(shifted)).value();
-  RC_ASSERT(bool(close(moved, plain, 1e-13)));
+  const auto random = [&](Shape shape, unsigned seed) { return tape.constant(randn(std::move(shape), seed)); };
+  const Var x = random({rows, in}, 1), w = random({out, in}, 2), b = random({out}, 3), s = random({in}, 4),
+            t = random({in}, 5), zero = tape.constant(Tensor::zeros({in}, DType::f64));
+  const Var mapped = affine(x, s, t), folded = affine(w, s, zero), shifted = linear(t, w, b);
+  RC_ASSERT(bool(close(linear(x, folded, shifted).value(), linear(mapped, w, b).value(), 1e-13)));
 }
 
 TEST(PackedLinear, WorkedByHand) {

@@ -257,9 +257,8 @@ const RegisterOp kGroupRms({
 
 // x = (3, 4) in one group: 9 + 16 = 25, mean 12.5; eps = 3.5 makes the root 4.
 TEST(GroupRms, PN_4_WorkedByHand) {
-  Tape tape;
-  const Var y = group_rms(tape.constant(Tensor::of<double>({1, 4}, {3, 4, 0, 0})), 2, 3.5);
-  EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0.75, 1, 0, 0}));
+  expect_by_hand({.operands = {numbers({1, 4}, {3, 4, 0, 0})}, .y = {0.75, 1, 0, 0}},
+                 [](auto& v) { return group_rms(v[0], 2, 3.5); });
 }
 
 }  // namespace
