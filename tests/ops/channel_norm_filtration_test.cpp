@@ -27,7 +27,8 @@ Ending end_of(const ChannelNormOptions& o, double factor, unsigned seed) {
   std::normal_distribution<double> normal;
   std::vector<double> levels;
   for (std::int64_t c = 0; c < kWidth; ++c) levels.push_back(std::exp(kSpread * normal(rng)));
-  const ChannelNormState state = ChannelNormState::create(o, kWidth, DType::f64);
+  const Layer layer(o, kWidth, Device::cpu);
+  const ChannelNormState& state = layer.state;
   double skips_before = 0;
   for (int t = 0; t < kIterations; ++t) {
     if (t == kChangeAt)
@@ -35,9 +36,7 @@ Ending end_of(const ChannelNormOptions& o, double factor, unsigned seed) {
     if (t == kIterations - kLast) skips_before = state.skips.item();
     std::vector<double> x;
     for (double level : levels) x.push_back(std::sqrt(level * std::exp(kNoise * normal(rng))));
-    Tape tape(/*recording=*/false);
-    const Var one = tape.constant(Tensor::full({kWidth}, 1, DType::f64));
-    channel_norm(tape.constant(Tensor::of({1, kWidth}, x)), one, one, state, o, true);
+    layer.forward(Tensor::of({1, kWidth}, x));
   }
   Ending ending{(state.skips.item() - skips_before) / kLast, 0, state.skips.item() > 0};
   for (std::int64_t c = 0; c < kWidth; ++c)
@@ -120,8 +119,7 @@ bool skips(Granularity granularity, Device device, std::int64_t channel, double 
   if (spread >= 0) window[10 % 4 * 1030 + spread] = 1e6;
   x[channel] = std::sqrt(factor);
   Tensor(layer.state.win_sq).copy_from(Tensor::of<double>({4, 1030}, window));
-  Tape tape(/*recording=*/false);
-  layer.forward(tape, tape.constant(Tensor::of<double>({1, 1030}, x, device)));
+  layer.forward(Tensor::of<double>({1, 1030}, x));
   return layer.state.skips.item() == 1;
 }
 

@@ -68,6 +68,11 @@ struct Layer {
   Var forward(Tape& tape, const Var& x, std::optional<std::int64_t> counted = {}, bool training = true) const {
     return channel_norm(x, tape.constant(gamma), tape.constant(beta), state, options, training, counted);
   }
+  // Runs a forward pass of training that wants no gradient.
+  void forward(const Tensor& x) const {
+    Tape tape(/*recording=*/false);
+    forward(tape, tape.constant(x.to(gamma.device())));
+  }
   // Returns y and dx.
   std::pair<Tensor, Tensor> step(const Tensor& x, const Tensor& dy, std::optional<std::int64_t> counted = {}) const {
     const OpResult all = results_of([&](auto& v) { return forward(v[0].tape(), v[0], counted); }, {x.to(DType::f64)},

@@ -124,13 +124,9 @@ RC_GTEST_PROP(ChannelNormLemma, UN_19_P2_ReplayNeverFires, (unsigned seed)) {
 // Summed over channels too, and whatever the layer rule, as long as thresholds are per channel.
 RC_GTEST_PROP(ChannelNormLemma, UN_19_P2_P8_ReplayNeverFiresForALayer, (unsigned seed)) {
   for (Granularity g : {Granularity::channel, Granularity::layer_any, Granularity::layer_sum}) {
-    const ChannelNormOptions o = filtered(g);
-    const ChannelNormState state = ChannelNormState::create(o, 3, DType::f64);
-    Tape tape(/*recording=*/false);
-    const Var one = tape.constant(Tensor::full({3}, 1, DType::f64));
-    for (unsigned t = 0; t < 12; ++t)
-      channel_norm(tape.constant(randn({5, 3}, seed % 1000 + t % 4)), one, one, state, o, true);
-    RC_ASSERT(state.skips.item() == 0);
+    const Layer layer(filtered(g), 3, Device::cpu);
+    for (unsigned t = 0; t < 12; ++t) layer.forward(randn({5, 3}, seed % 1000 + t % 4));
+    RC_ASSERT(layer.state.skips.item() == 0);
   }
 }
 
@@ -229,16 +225,13 @@ TEST(ChannelNormLemma, Corollary_3_2_FailsDownwards) {
 // 99 channels at 1 and one with the window (1, 1, 1, 100), whose last value comes again.
 TEST(ChannelNormLemma, UN_19_PooledThresholdFiresOnAReplay) {
   for (Granularity g : {Granularity::pooled, Granularity::layer_sum, Granularity::layer_any}) {
-    const ChannelNormOptions o = filtered(g);
-    const ChannelNormState state = ChannelNormState::create(o, 100, DType::f64);
-    Tape tape(/*recording=*/false);
-    const Var one = tape.constant(Tensor::full({100}, 1, DType::f64));
+    const Layer layer(filtered(g), 100, Device::cpu);
     for (int t = 0; t < 8; ++t) {
       const Tensor x = Tensor::full({1, 100}, 1, DType::f64);
       if (t % 4 == 3) x.data<double>()[7] = 10;
-      channel_norm(tape.constant(x), one, one, state, o, true);
+      layer.forward(x);
     }
-    EXPECT_EQ(state.skips.item() > 0, g == Granularity::pooled) << int(g);
+    EXPECT_EQ(layer.state.skips.item() > 0, g == Granularity::pooled) << int(g);
   }
 }
 

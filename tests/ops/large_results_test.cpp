@@ -1,9 +1,5 @@
 // Results so large that they bypass the caches (engine/cpu/write.h) have the bits of small ones: rows that do not
 // depend on each other are computed once among many and once alone.
-#include <gtest/gtest.h>
-
-#include <functional>
-
 #include "engine/cpu/write.h"
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
@@ -13,39 +9,28 @@
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/softmax/softmax.h"
+#include "tests/harness/op_spec.h"
 
-namespace foldgrad {
+namespace foldgrad::testing {
 namespace {
 
 constexpr std::int64_t kColumns = 1000, kFew = 5, kMany = kBypassBytes / 4 / kColumns + 1;  // rows end inside lines
 
+// Returns numbers that f32 has, in f64.
 Tensor values(Shape shape) {
-  std::vector<float> v(shape.elements());
+  std::vector<double> v(shape.elements());
   std::uint32_t state = 1;
-  for (float& x : v) x = float((state = state * 1664525u + 1013904223u) >> 8) * 0x1p-22f - 2;
+  for (double& x : v) x = double((state = state * 1664525u + 1013904223u) >> 8) * 0x1p-22 - 2;
   return Tensor::of(std::move(shape), v);
 }
 
-struct Results {
-  Tensor y, dx;
-};
-using Function = std::function<Var(const Var&)>;
-
-Results run(const Function& f, const Tensor& x, const Tensor& dy) {
-  Tape tape;
-  const Var v = tape.variable(x), y = f(v);
-  tape.backward(y, dy);
-  return {y.value(), tape.grad(v)};
-}
-
 TEST(LargeResults, HaveTheBitsOfSmallOnes) {
-  const Tensor x = values({kMany, kColumns}), dy = values({kMany, kColumns}).reshape({kMany, kColumns});
-  const Tensor gain = values({kColumns}), bias = values({kColumns});
+  const Tensor x = values({kMany, kColumns}), &dy = x, gain = values({kColumns}).to(DType::f32), &bias = gain;
   const ChannelNormOptions options = ChannelNormOptions::bn();
   const ChannelNormState state = ChannelNormState::create(options, kColumns, DType::f32, Device::cpu);
   const auto constant = [](const Var& v, const Tensor& t) { return v.tape().constant(t); };
   const auto variable = [](const Var& v, const Tensor& t) { return v.tape().variable(t); };
-  const std::pair<const char*, Function> functions[] = {
+  const std::pair<const char*, std::function<Var(const Var&)>> functions[] = {
       {"relu", [](const Var& v) { return relu(v); }},
       {"gelu", [](const Var& v) { return gelu(v); }},
       {"scale", [](const Var& v) { return scale(v, 3); }},
@@ -75,11 +60,14 @@ TEST(LargeResults, HaveTheBitsOfSmallOnes) {
        }},
   };
   for (const auto& [name, f] : functions) {
-    const Results many = run(f, x, dy), few = run(f, x.slice(0, kFew), dy.slice(0, kFew));
-    EXPECT_EQ(many.y.slice(0, kFew).values<float>(), few.y.values<float>()) << name;
-    EXPECT_EQ(many.dx.slice(0, kFew).values<float>(), few.dx.values<float>()) << name;
+    const auto run = [&, &f = f](const Tensor& rows, const Tensor& up) {
+      return results_of([&](auto& v) { return f(v[0]); }, {rows}, up, DType::f32);
+    };
+    const OpResult many = run(x, dy), few = run(x.slice(0, kFew), dy.slice(0, kFew));
+    EXPECT_TRUE(close(many.y.slice(0, kFew), few.y, 0)) << name;
+    EXPECT_TRUE(close(many.grads[0].slice(0, kFew), few.grads[0], 0)) << name;
   }
 }
 
 }  // namespace
-}  // namespace foldgrad
+}  // namespace foldgrad::testing
