@@ -90,6 +90,9 @@ class PlainKernels {
 // Registers the generic tests of every specification with GoogleTest; called by main().
 void register_op_tests();
 
+// Calls `body` for each order of threads of the emulation but the usual one; not at all where a GPU runs kernels.
+void in_other_thread_orders(const std::function<void()>& body);
+
 // Returns cpu, and cuda where this process has it.
 std::vector<Device> devices();
 

@@ -143,17 +143,12 @@ void expect_identical(const OpCase& c, const OpResult& got, const OpResult& want
 
 // Checks that kernels give the same bits whichever thread runs first, as they do with all their barriers.
 void thread_orders(const OpSpec& spec) {
-#ifdef FOLDGRAD_EMULATE
+  if (!cuda_is_emulated()) GTEST_SKIP() << "the order of threads can be chosen under emulation only";
   for (const OpCase& c : spec.cases) {
     const OpResult ascending = run_case(c, DType::f32, Device::cuda);
-    for (emulation::Order order : {emulation::Order::descending, emulation::Order::shuffled}) {
-      const emulation::OrderScope scope(order);
-      expect_identical(c, run_case(c, DType::f32, Device::cuda), ascending, "another order of the threads");
-    }
+    in_other_thread_orders(
+        [&] { expect_identical(c, run_case(c, DType::f32, Device::cuda), ascending, "another order of the threads"); });
   }
-#else
-  GTEST_SKIP() << "the order of threads can be chosen under emulation only (" << spec.name << ")";
-#endif
 }
 
 // Checks that a second run gives the same bits, and one thread of the CPU the same but for rounding.
@@ -215,6 +210,16 @@ class OpTest : public ::testing::Test {
 };
 
 }  // namespace
+
+void in_other_thread_orders([[maybe_unused]] const std::function<void()>& body) {
+#ifdef FOLDGRAD_EMULATE
+  for (const emulation::Order order : {emulation::Order::descending, emulation::Order::shuffled}) {
+    SCOPED_TRACE(order == emulation::Order::descending ? "threads in descending order" : "threads shuffled");
+    const emulation::OrderScope scope(order);
+    body();
+  }
+#endif
+}
 
 void register_op_tests() {
   static constexpr std::pair<const char*, void (*)(const OpSpec&)> kTests[] = {

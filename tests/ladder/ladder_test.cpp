@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/engine/gemm/oracle.h"
-#include "tests/harness/compare.h"
+#include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
 #ifdef FOLDGRAD_EMULATE
 #include "emulation/bank_conflicts.h"
@@ -139,11 +139,10 @@ TEST(Ladder, SameBitsInAllThreadOrders) {
   for_each_rung([]<class T>(const BackEnd<T>& rung, int chunk) {
     const Operands<T, float> o = operands<T>(130, 32 + chunk, 72);
     const std::vector<float> want = *result(rung, o);
-    for (const emulation::Order order : {emulation::Order::descending, emulation::Order::shuffled}) {
-      const emulation::OrderScope scope(order);
+    in_other_thread_orders([&] {
       const std::vector<float> got = *result(rung, o);
       EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(float)), 0) << rung.name;
-    }
+    });
   });
 }
 

@@ -4,9 +4,6 @@
 
 #include "tests/harness/op_spec.h"
 #include "tests/ops/attention_cases.h"
-#ifdef FOLDGRAD_EMULATE
-#include "emulation/cuda_emulation.h"
-#endif
 
 namespace foldgrad::testing {
 namespace {
@@ -184,12 +181,7 @@ TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
         EXPECT_TRUE(identical(got.grads[k], want.grads[k])) << c.label() << how << ", operand " << k;
     };
     expect_again(", again");
-#ifdef FOLDGRAD_EMULATE
-    for (const auto order : {emulation::Order::descending, emulation::Order::shuffled}) {
-      const emulation::OrderScope scope(order);
-      expect_again(", another order of the threads");
-    }
-#endif
+    in_other_thread_orders([&] { expect_again(", another order of the threads"); });
   }
 }
 

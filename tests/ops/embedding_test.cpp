@@ -6,7 +6,6 @@
 #include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
 #ifdef FOLDGRAD_EMULATE
-#include "emulation/cuda_emulation.h"
 #include "emulation/global_memory.h"
 #endif
 
@@ -105,18 +104,12 @@ void expect_sums_in_order(int rows, int columns, const std::vector<std::int64_t>
     for (int c = 0; c < columns && ids[m] != padding; ++c)
       sums[ids[m] * columns + c] += compute_t<T>(dy.data<T>()[m * columns + c]);
   const Tensor want = Tensor::of({rows, columns}, sums).to(dtype_of<T>);
-  const auto check = [&](Device device, const char* order) {
+  const auto check = [&](Device device) {
     EXPECT_TRUE(identical(table_gradient(device, rows, ids, dy, padding).to(Device::cpu), want))
-        << positions << " positions, " << columns << " columns of " << name(dy.dtype()) << " on " << name(device)
-        << order;
+        << positions << " positions, " << columns << " columns of " << name(dy.dtype()) << " on " << name(device);
   };
-  for (Device device : devices()) check(device, "");
-#ifdef FOLDGRAD_EMULATE
-  for (emulation::Order order : {emulation::Order::descending, emulation::Order::shuffled}) {
-    const emulation::OrderScope scope(order);
-    check(Device::cuda, order == emulation::Order::descending ? ", descending" : ", shuffled");
-  }
-#endif
+  for (Device device : devices()) check(device);
+  in_other_thread_orders([&] { check(Device::cuda); });
 }
 
 TEST(Embedding, EMB_2_SumsInTheOrderOfPositionsWhateverThreadComesFirst) {

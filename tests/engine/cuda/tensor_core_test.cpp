@@ -5,24 +5,14 @@
 
 #include "tests/engine/cuda/tensor_core_test_kernels.h"
 #include "tests/harness/op_spec.h"
-#ifdef FOLDGRAD_EMULATE
-#include "emulation/cuda_emulation.h"
-#endif
 
 namespace foldgrad::testing {
 namespace {
 
 // Calls body() once, or under emulation in each order of the threads.
-template <class Body>
-void in_all_orders(const Body& body) {
-#ifdef FOLDGRAD_EMULATE
-  for (const auto order : {emulation::Order::ascending, emulation::Order::descending, emulation::Order::shuffled}) {
-    const emulation::OrderScope scope(order);
-    body();
-  }
-#else
+void in_all_orders(const std::function<void()>& body) {
   body();
-#endif
+  in_other_thread_orders(body);
 }
 
 Tensor transposed(const Tensor& x) {

@@ -3,11 +3,8 @@
 #include <array>
 
 #include "tests/engine/gemm/oracle.h"
-#include "tests/harness/compare.h"
+#include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
-#ifdef FOLDGRAD_EMULATE
-#include "emulation/cuda_emulation.h"
-#endif
 
 namespace foldgrad {
 namespace {
@@ -223,11 +220,10 @@ TYPED_TEST(GemmOf, TiledKernelGivesTheSameBitsInEveryOrderOfThreads) {
   const Operands<T> o(product(true, false, 37, 41, 35, {.batch = 2}), false, 5);
   const auto want = result(tiled, o);
   EXPECT_EQ(first_error(o, expected(o), *want), "");
-  for (emulation::Order order : {emulation::Order::descending, emulation::Order::shuffled}) {
-    const emulation::OrderScope scope(order);
+  in_other_thread_orders([&] {
     const auto got = result(tiled, o);
     EXPECT_EQ(std::memcmp(got->data(), want->data(), want->size() * sizeof(T)), 0);
-  }
+  });
 }
 #endif
 
