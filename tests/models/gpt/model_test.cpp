@@ -1,131 +1,81 @@
-// A decoder-only Transformer against one by loops; its gradients; what is left of one that is folded.
+// A decoder-only Transformer against one put together by hand; its gradients; what is left of one that is folded.
 #include <cmath>
 
+#include "ops/activation/activation.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/attention/attention.h"
+#include "ops/cross_entropy/cross_entropy.h"
+#include "ops/embedding/embedding.h"
+#include "ops/layer_norm/layer_norm.h"
+#include "ops/linear/linear.h"
+#include "ops/positions/positions.h"
+#include "ops/reshape/reshape.h"
 #include "tests/models/gpt/tiny_gpt.h"
 
 namespace foldgrad::testing {
 namespace {
 
-using Row = std::vector<double>;
-using Rows = std::vector<Row>;
-
-// A model with layer normalization and gelu, without dropout.
+// The forward pass once more, put together from operations alone: layer normalization, gelu, no dropout.
 class GptByHand {
  public:
   explicit GptByHand(const Gpt& model) : config_(model.config()), values_(model.values()) {}
 
-  // Returns a row for each token of one sequence.
-  Rows logits(const std::vector<std::int64_t>& ids) const {
-    Rows x;
-    for (std::size_t t = 0; t < ids.size(); ++t) x.push_back(embedded(ids[t], int(t)));
+  // Returns a row for each token of the sequences [B, T].
+  Var logits(const Tensor& ids) {
+    const Segments rows = Segments::equal(ids.shape()[0], ids.shape()[1]);
+    Var x = embedded(ids, rows);
     for (std::int64_t i = 0; i < config_.layers; ++i) {
       const std::string h = fmt::format("h.{}.", i);
-      x = sublayer(h + "ln_1", x,
-                   [&](const Rows& in) { return linear(h + "attn.c_proj", attended(linear(h + "attn.c_attn", in))); });
-      x = sublayer(h + "ln_2", x, [&](const Rows& in) {
-        Rows hidden = linear(h + "mlp.c_fc", in);
-        for (Row& row : hidden)
-          for (double& u : row) u *= 0.5 * std::erfc(-u / std::sqrt(2.0));
-        return linear(h + "mlp.c_proj", hidden);
+      x = sublayer(h + "ln_1", x, [&](const Var& in) {
+        const Var qkv = project(h + "attn.c_attn", in);
+        return project(h + "attn.c_proj", attention_packed(qkv, {.heads = int(config_.heads), .causal = true}, rows));
       });
+      x = sublayer(h + "ln_2", x,
+                   [&](const Var& in) { return project(h + "mlp.c_proj", gelu(project(h + "mlp.c_fc", in))); });
     }
-    return linear(config_.tied ? "wte" : "lm_head", config_.pre_norm ? normalized("ln_f", x) : x);
+    return project(config_.tied ? "wte" : "lm_head", config_.pre_norm ? norm("ln_f", x) : x);
   }
 
  private:
-  double at(const std::string& name, std::int64_t i) const { return values_.at(name).data<double>()[i]; }
-  Row embedded(std::int64_t id, int place) const {
-    const std::int64_t C = config_.width, half = C / 2;
-    Row x;
-    for (std::int64_t c = 0; c < C; ++c) {
-      const double embedding = at("wte.weight", id * C + c);
-      const double angle = (place + 2) * std::pow(10000, -double(c % half) / double(half - 1));
-      x.push_back(config_.positions == "learned"
-                      ? embedding + at("wpe.weight", place * C + c)
-                      : std::sqrt(double(C)) * embedding + (c < half ? std::sin(angle) : std::cos(angle)));
-    }
-    return x;
+  Var embedded(const Tensor& ids, const Segments& rows) {
+    const std::int64_t C = config_.width;
+    const bool learned = config_.positions == "learned";
+    const Var x = embedding(value("wte.weight"), tape_.constant(ids), learned ? 1 : std::sqrt(double(C)));
+    if (learned) return reshape(learned_positions(x, value("wpe.weight")), {rows.rows(), C});
+    const Tensor table = sinusoidal_table(/*rows=*/8, C, DType::f64);
+    return sinusoidal_positions(reshape(x, {rows.rows(), C}), rows.places(), table);
   }
   template <class Branch>
-  Rows sublayer(const std::string& norm, const Rows& x, const Branch& branch) const {
-    Rows sum = branch(config_.pre_norm ? normalized(norm, x) : x);
-    for (std::size_t t = 0; t < x.size(); ++t)
-      for (std::size_t c = 0; c < x[t].size(); ++c) sum[t][c] += x[t][c];
-    return config_.pre_norm ? sum : normalized(norm, sum);
+  Var sublayer(const std::string& name, const Var& x, const Branch& branch) {
+    const Var sum = add(x, branch(config_.pre_norm ? norm(name, x) : x));
+    return config_.pre_norm ? sum : norm(name, sum);
   }
-  Rows normalized(const std::string& name, Rows x) const {
-    for (Row& row : x) {
-      double mean = 0, variance = 0;
-      for (const double u : row) mean += u / double(row.size());
-      for (const double u : row) variance += (u - mean) * (u - mean) / double(row.size());
-      for (std::size_t c = 0; c < row.size(); ++c)
-        row[c] = (row[c] - mean) / std::sqrt(variance + 1e-5) * at(name + ".weight", std::int64_t(c)) +
-                 at(name + ".bias", std::int64_t(c));
-    }
-    return x;
+  Var norm(const std::string& name, const Var& x) {
+    return layer_norm(x, value(name + ".weight"), value(name + ".bias"));
   }
-  Rows linear(const std::string& name, const Rows& x) const {
-    const std::int64_t out = values_.at(name + ".weight").shape()[0], in = values_.at(name + ".weight").shape()[1];
-    Rows y;
-    for (const Row& row : x) {
-      y.emplace_back();
-      for (std::int64_t o = 0; o < out; ++o) {
-        double sum = values_.count(name + ".bias") ? at(name + ".bias", o) : 0;
-        for (std::int64_t i = 0; i < in; ++i) sum += at(name + ".weight", o * in + i) * row[std::size_t(i)];
-        y.back().push_back(sum);
-      }
-    }
-    return y;
+  Var project(const std::string& name, const Var& x) {
+    const Var weight = value(name + ".weight");
+    return values_.count(name + ".bias") ? linear(x, weight, value(name + ".bias")) : linear(x, weight);
   }
-  // Returns the attention of queries, keys and values that stand side by side.
-  Rows attended(const Rows& qkv) const {
-    const auto C = std::size_t(config_.width), D = C / std::size_t(config_.heads);
-    Rows y(qkv.size(), Row(C));
-    for (std::size_t first = 0; first < C; first += D)
-      for (std::size_t t = 0; t < qkv.size(); ++t) {
-        Row weights;
-        double total = 0;
-        for (std::size_t earlier = 0; earlier <= t; ++earlier) {
-          double score = 0;
-          for (std::size_t d = first; d < first + D; ++d) score += qkv[t][d] * qkv[earlier][C + d];
-          weights.push_back(std::exp(score / std::sqrt(double(D))));
-          total += weights.back();
-        }
-        for (std::size_t earlier = 0; earlier <= t; ++earlier)
-          for (std::size_t d = first; d < first + D; ++d) y[t][d] += weights[earlier] / total * qkv[earlier][2 * C + d];
-      }
-    return y;
-  }
+  Var value(const std::string& name) { return tape_.constant(values_.at(name)); }
 
   const GptConfig config_;
   const NamedTensors values_;
+  Tape tape_{/*recording=*/false};
 };
 
-// Some thirty sums of a dozen products one after the other, each of which is rounded at 1e-16.
-TEST(Gpt, GPT_1_GPT_2_GPT_3_IsTheModelWorkedByHand) {
+TEST(Gpt, GPT_1_GPT_2_GPT_3_IsTheModelAssembledByHand) {
   for (const GptConfig& config : gpt_kinds("ln")) {
     SCOPED_TRACE(describe(config));
     const auto model = random_gpt(config);
     const NamedTensors inputs = sequences_of(config);
-    const std::vector<std::int64_t> ids = inputs.at("ids").values<std::int64_t>(),
-                                    targets = inputs.at("target").values<std::int64_t>();
-    Row all;
-    double loss = 0;
-    for (std::size_t first = 0; first < ids.size(); first += 5) {
-      const Rows logits = GptByHand(*model).logits({ids.begin() + first, ids.begin() + first + 5});
-      for (std::size_t t = 0; t < 5; ++t) {
-        double sum = 0;
-        for (std::size_t k = 0; k < 7; ++k) {
-          const double z = logits[t][k], share = std::int64_t(k) == targets[first + t] ? 0.9 : 0.1 / 6;
-          all.push_back(z);
-          sum += std::exp(z);
-          loss -= share * z;
-        }
-        loss += std::log(sum);
-      }
-    }
-    EXPECT_TRUE(close(inference_logits(*model, inputs, DType::f64), Tensor::of({3, 5, 7}, all), 1e-13));
-    EXPECT_NEAR(loss_of(*model, inputs), loss, 1e-13 * loss);  // with labels smoothed by 0.1
+    GptByHand by_hand(*model);
+    const Var logits = by_hand.logits(inputs.at("ids")),
+              target = logits.tape().constant(inputs.at("target").reshape({15}));
+    const CrossEntropyOptions options{.label_smoothing = 0.1, .reduction = Reduction::sum};
+    const double loss = cross_entropy(logits, target, options).value().item();
+    EXPECT_TRUE(close(inference_logits(*model, inputs, DType::f64), logits.value().reshape({3, 5, 7}), 1e-13));
+    EXPECT_NEAR(loss_of(*model, inputs), loss, 1e-13 * loss);
   }
 }
 
