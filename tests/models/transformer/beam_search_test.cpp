@@ -10,6 +10,7 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 constexpr std::int64_t kPad = 1, kEos = 2, kUnk = 3;
+const std::vector<Ids> kSources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};  // of translation_batch()
 
 // Makes a model in f64, with weights that make the next token depend on all before.
 std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary = 11,
@@ -20,12 +21,6 @@ std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary
   auto model = std::make_unique<Transformer>(config, 1, DType::f64);
   randomize(*model, seed, 0.4);
   return model;
-}
-
-std::unique_ptr<Transformer> on_device(const Transformer& model, Device device) {
-  auto copy = std::make_unique<Transformer>(model.config(), std::nullopt, model.dtype(), device);
-  copy->copy_from(model);
-  return copy;
 }
 
 // Returns the log softmax of what follows eos, ids...; the whole sentence is decoded anew.
@@ -61,10 +56,10 @@ void expect_hypotheses(const std::vector<Hypothesis>& got, const std::vector<Hyp
 // Chooses rows anew before each step, some twice and some not at all.
 void expect_full_forward_passes(const std::string& normalizer, Device device) {
   SCOPED_TRACE(normalizer + " on " + name(device));
-  const auto model = random_model(1, 11, normalizer), there = on_device(*model, device);
+  const auto model = random_model(1, 11, normalizer);
+  const auto there = model->copy(DType::f64, device);
   const TranslationBatch batch = translation_batch();
-  const std::vector<Ids> sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};
-  const InferenceTransformer inference(*there, DType::f64);
+  const InferenceTransformer inference(as_transformer(*there, "the test"), DType::f64);
   StepDecoder decoder(inference, batch.source, batch.source_mask);
   std::vector<Ids> histories(3);
   Ids sentence{0, 1, 2};
@@ -80,7 +75,7 @@ void expect_full_forward_passes(const std::string& normalizer, Device device) {
       next.push_back(histories[parents[step][r]]);
       if (step > 0) next.back().push_back(tokens[step][r]);
       next_sentence.push_back(sentence[parents[step][r]]);
-      const std::vector<double> want = next_log_probabilities(*model, sources[next_sentence[r]], next[r]);
+      const std::vector<double> want = next_log_probabilities(*model, kSources[next_sentence[r]], next[r]);
       const double* z = logits.data<double>() + r * 11;
       for (int v = 1; v < 11; ++v)
         EXPECT_NEAR(z[v] - z[0], want[v] - want[0], 1e-11) << "step " << step << ", row " << r;
@@ -177,7 +172,8 @@ TEST(BeamSearch, BEAM_1_BEAM_2_KeepsWhatFairseqKeeps) {
       for (const Device device : devices()) {
         if (device != Device::cpu && seed > 3) continue;  // an emulated device is slow
         SCOPED_TRACE(fmt::format("{} on {}", seed, name(device)));
-        expect_hypotheses(search_one(*on_device(*model, device), source, options), want);
+        const auto there = model->copy(DType::f64, device);
+        expect_hypotheses(search_one(as_transformer(*there, "the test"), source, options), want);
       }
       for (const Hypothesis& h : want) early += h.ids.size() < 8;
     }
@@ -189,10 +185,9 @@ TEST(BeamSearch, ASentenceDoesNotDependOnItsBatch) {
     const auto model = random_model(300, 11, normalizer);
     const TranslationBatch batch = translation_batch();
     const auto all = beam_search(InferenceTransformer(*model), batch.source, batch.source_mask, {.beam = 3});
-    const std::vector<Ids> sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};
-    ASSERT_EQ(all.size(), sources.size());
-    for (std::size_t b = 0; b < sources.size(); ++b)
-      expect_hypotheses(all[b], search_one(*model, sources[b], {.beam = 3}));
+    ASSERT_EQ(all.size(), kSources.size());
+    for (std::size_t b = 0; b < kSources.size(); ++b)
+      expect_hypotheses(all[b], search_one(*model, kSources[b], {.beam = 3}));
   }
 }
 

@@ -62,19 +62,13 @@ TEST(TransformerSetup, StreamsAreHashesOfNames) {
   EXPECT_EQ(random_stream("foobar"), 0xBF9CF968u);
 }
 
-Parameter& find(Transformer& model, const std::string& name) {
-  for (Parameter* p : model.parameters())
-    if (p->name == name) return *p;
-  throw std::out_of_range(name);
-}
-
 TEST(TransformerSetup, BeginsAsFairseqDoes) {
   TransformerConfig config = iwslt(2000, 2000);
   config.encoder_layers = config.decoder_layers = 1;
   Transformer model(config, 1);
   const auto uniform = [&](const std::string& name, double bound) {
     SCOPED_TRACE(name);
-    expect_uniform(find(model, name).value, bound);
+    expect_uniform(model.values().at(name), bound);
   };
   for (const std::string block :
        {"encoder.layers.0.self_attn", "decoder.layers.0.self_attn", "decoder.layers.0.encoder_attn"}) {
@@ -83,7 +77,7 @@ TEST(TransformerSetup, BeginsAsFairseqDoes) {
       uniform(block + projection + ".bias", std::sqrt(1. / 512));
     }
     uniform(block + ".out_proj.weight", std::sqrt(6. / 1024));
-    EXPECT_EQ(spread(find(model, block + ".out_proj.bias").value).greatest, 0);
+    EXPECT_EQ(spread(model.values().at(block + ".out_proj.bias")).greatest, 0);
   }
   for (const char* layer : {"encoder.layers.0", "decoder.layers.0"})
     for (const char* kind : {".weight", ".bias"}) {
@@ -98,8 +92,8 @@ TEST(TransformerSetup, BeginsAsFairseqDoes) {
 
 // Returns the ratio of every weight to the one of the same name and seed in fairseq's initialisation.
 double factor(Transformer& model, Transformer& fairseq, const std::string& name) {
-  const std::vector<double> ours = find(model, name).value.values<double>(),
-                            theirs = find(fairseq, name).value.values<double>();
+  const std::vector<double> ours = model.values().at(name).values<double>(),
+                            theirs = fairseq.values().at(name).values<double>();
   const double ratio = ours[0] / theirs[0];
   for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], ratio * theirs[i], 1e-15) << name;
   return ratio;
@@ -123,7 +117,7 @@ TEST(TransformerSetup, TFixupScalesAsPublished) {
       EXPECT_NEAR(factor(all, fairseq, block + projection), f * std::sqrt(2), 2 * tolerance) << block;
     }
     for (const char* bias : {".q_proj.bias", ".k_proj.bias", ".v_proj.bias", ".out_proj.bias"})
-      EXPECT_EQ(spread(find(tfixup, block + bias).value).greatest, 0) << block;
+      EXPECT_EQ(spread(tfixup.values().at(block + bias)).greatest, 0) << block;
   };
   check("encoder.layers.3.self_attn", encoder);
   check("decoder.layers.0.self_attn", decoder);
@@ -132,7 +126,7 @@ TEST(TransformerSetup, TFixupScalesAsPublished) {
   EXPECT_NEAR(factor(tfixup, fairseq, "decoder.embed_tokens.weight"), decoder, tolerance);
   const double xavier = std::sqrt(6.0 / (8 + 12)), in = 1 / std::sqrt(8.0);
   EXPECT_NEAR(factor(tfixup, fairseq, "encoder.layers.2.fc1.weight"), encoder * xavier / in, 2 * tolerance);
-  EXPECT_EQ(spread(find(tfixup, "encoder.layers.2.fc1.bias").value).greatest, 0);
+  EXPECT_EQ(spread(tfixup.values().at("encoder.layers.2.fc1.bias")).greatest, 0);
 }
 
 // The bounds of [q; k; v] and [k; v] held as one matrix each: sqrt(6 / 4 width), sqrt(6 / 3 width).
@@ -152,7 +146,7 @@ TEST(TransformerSetup, XavierTakesPackedMatrices) {
   check("decoder.layers.0.encoder_attn.v_proj.weight", std::sqrt(4.0 / 3));
   check("encoder.layers.0.fc1.weight", std::sqrt(6.0 / (8 + 12)) * std::sqrt(8.0));
   for (const char* bias : {".self_attn.v_proj.bias", ".encoder_attn.q_proj.bias", ".fc1.bias", ".fc2.bias"})
-    EXPECT_EQ(spread(find(xavier, std::string("decoder.layers.0") + bias).value).greatest, 0) << bias;
+    EXPECT_EQ(spread(xavier.values().at(std::string("decoder.layers.0") + bias)).greatest, 0) << bias;
 }
 
 // A folded model has an output projection of its own with a bias, and other normalizers at some sites.
@@ -179,7 +173,7 @@ TEST(TransformerSetup, SitesCanDifferAndTheOutputCanHaveABias) {
   const Tensor sum = ffn.out(branch, pass).value(), stream = ffn.residual->apply(x, {}).value(), want = sum.clone();
   for (std::int64_t i = 0; i < want.size(); ++i)
     want.data<double>()[i] = (sum.data<double>()[i] + stream.data<double>()[i]) *
-                             find(model, "decoder.layers.0.final_layer_norm.weight").value.data<double>()[i % 8];
+                             model.values().at("decoder.layers.0.final_layer_norm.weight").data<double>()[i % 8];
   EXPECT_TRUE(close(ffn(x, Segments({2}), pass, [&](const Var&) { return branch; }).value(), want, 1e-14));
 }
 
@@ -202,9 +196,9 @@ TEST(TransformerSetup, SeedsDecideAndPrecisionDoesNot) {
   Transformer a(tiny_config(), 1), same(tiny_config("un"), 1), other(tiny_config(), 2),
       exact(tiny_config(), 1, DType::f64);
   const std::string name = "encoder.layers.0.fc1.weight";
-  EXPECT_TRUE(identical(find(a, name).value, find(same, name).value));
-  EXPECT_FALSE(identical(find(a, name).value, find(other, name).value));
-  EXPECT_TRUE(identical(find(a, name).value, find(exact, name).value.to(DType::f32)));
+  EXPECT_TRUE(identical(a.values().at(name), same.values().at(name)));
+  EXPECT_FALSE(identical(a.values().at(name), other.values().at(name)));
+  EXPECT_TRUE(identical(a.values().at(name), exact.values().at(name).to(DType::f32)));
 }
 
 TEST(TransformerSetup, TheSmallestOfEverySizeIsAccepted) {
