@@ -156,10 +156,8 @@ TEST(FoldGraph, FOLD_4_IntoTheNormalizerBehind) {
 std::vector<Var> post_norm(GraphBuilder& g) {
   const Var y = g.norm(g.input({2, 3, 4}));
   const Var h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4, /*bias=*/false);
-  const Var b = g.parameter("fc2.b", {4}), stream = g.stream(y, "sum"), sum = [&] {
-    const Tape::Scope scope(g.tape, "sum");
-    return bias_dropout_residual(h, b, stream, 0, {});
-  }();
+  const Var b = g.parameter("fc2.b", {4});
+  const Var sum = g.sum(y, [&](const Var& stream) { return bias_dropout_residual(h, b, stream, 0, {}); });
   return {g.linear(g.norm(sum, "next"), "head", 5)};
 }
 

@@ -49,10 +49,11 @@ class GraphBuilder {
     }
     return norm.apply(x, {.training = training});
   }
-  // Applies the map that the stream passes before the sum of `scope`.
-  Var stream(const Var& x, const std::string& scope) {
-    if (!folded_ || !folded_->residuals.count(scope)) return x;
-    return mapped(x, folded_->residuals.at(scope));
+  // Adds to the stream x in the scope "sum". In a folded graph the stream passes the map that is left there first.
+  Var sum(const Var& x, const std::function<Var(const Var& stream)>& add) {
+    const Var stream = folded_ && folded_->residuals.count("sum") ? mapped(x, folded_->residuals.at("sum")) : x;
+    const Tape::Scope inside(tape, "sum");
+    return add(stream);
   }
   // Applies NAME.weight, and NAME.bias if asked for or created by folding. A copy at SCOPE.weight comes before it.
   Var linear(const Var& x, const std::string& name, std::int64_t out, bool bias = true, const std::string& scope = "") {
