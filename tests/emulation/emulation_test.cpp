@@ -154,12 +154,10 @@ TEST(Emulation, ExceptionsComeOutAndLeaveNothingBehind) {
     const OrderScope scope(order);
     for (const int thread : {0, 31, 40, 95}) {
       std::vector<int> alive(96);
-      try {
-        launch("throwing", throwing_kernel, {2, 96}, Integers{alive.data(), thread});
-        FAIL() << "nothing came out";
-      } catch (const std::out_of_range& e) {
-        EXPECT_EQ(std::string(e.what()), "thrown by thread " + std::to_string(thread));
-      }
+      EXPECT_EQ(testing::message<std::out_of_range>([&] {
+                  launch("throwing", throwing_kernel, {2, 96}, Integers{alive.data(), thread});
+                }),
+                "thrown by thread " + std::to_string(thread));
       EXPECT_EQ(alive, std::vector<int>(96));
       launch("throwing", throwing_kernel, {2, 96}, Integers{alive.data(), -1});
     }

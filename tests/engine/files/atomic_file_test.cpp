@@ -46,8 +46,7 @@ std::pair<std::string, int> failure_of(const Body& body) {
 
 // Returns true if the message is `before`, something and `after`: the number of the temporary file, which counts up.
 bool matches(const std::string& message, const std::string& before, const std::string& after) {
-  return message.size() > before.size() + after.size() && message.compare(0, before.size(), before) == 0 &&
-         message.compare(message.size() - after.size(), after.size(), after) == 0;
+  return message.size() > before.size() + after.size() && message.starts_with(before) && message.ends_with(after);
 }
 
 class AtomicFileTest : public ::testing::Test {

@@ -122,13 +122,9 @@ TEST(GptSetup, RefusesWhatCannotBe) {
             "gpt: positions must be one of learned, sinusoidal, got \"rotary\"");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer = "deepnorm"; }),
             "gpt: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
-  EXPECT_EQ(error([](GptConfig& c) {
-              c.normalizer_at = {{"h.0.ln_1", "deepnorm"}};
-            }),
+  EXPECT_EQ(error([](GptConfig& c) { c.normalizer_at["h.0.ln_1"] = "deepnorm"; }),
             "gpt: pre_norm must be off with h.0.ln_1 = deepnorm, which scales the sum of post-norm");
-  EXPECT_EQ(error([](GptConfig& c) {
-              c.normalizer_at = {{"h.0.ln_3", "none"}};
-            }),
+  EXPECT_EQ(error([](GptConfig& c) { c.normalizer_at["h.0.ln_3"] = "none"; }),
             "gpt: normalizer_at: there is no site \"h.0.ln_3\"; did you mean \"h.0.ln_1\"?");
 }
 

@@ -235,15 +235,11 @@ TEST(TransformerSetup, MessagesNameTheKey) {
   EXPECT_EQ(error([](auto& c) { c.target_vocabulary = 12; }),
             "transformer: share_embeddings = all needs target_vocabulary = source_vocabulary = 11, got 12");
   EXPECT_EQ(
-      error([](auto& c) {
-        c.normalizer_at = {{"encoder.layer_nrom", "affine"}};
-      }),
+      error([](auto& c) { c.normalizer_at["encoder.layer_nrom"] = "affine"; }),
       "transformer: normalizer_at: there is no site \"encoder.layer_nrom\"; did you mean \"encoder.layer_norm\"?");
   EXPECT_EQ(error([](auto& c) { c.normalizer = "deepnorm"; }),
             "transformer: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
-  EXPECT_EQ(error([](auto& c) {
-              c.normalizer_options = {{"epps", "1"}};
-            }),
+  EXPECT_EQ(error([](auto& c) { c.normalizer_options["epps"] = "1"; }),
             "ln: there is no option \"epps\"; did you mean \"eps\"? Its options are: eps");
   Transformer model(tiny_config(), 1, DType::f32);
   Tape tape;

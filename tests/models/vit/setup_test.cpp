@@ -173,14 +173,9 @@ TEST(VitSetup, RefusesWhatCannotBe) {
             "vit: pooling must be one of cls, mean, sequence, got \"max\"");
   EXPECT_EQ(error([](VitConfig& c) { c.initialization = "xavier"; }),
             "vit: initialization must be one of timm, pytorch, tfixup, got \"xavier\"");
-  EXPECT_EQ(error([](VitConfig& c) {
-              c.normalizer_at = {{"blocks.0.norm3", "none"}};
-            }),
+  EXPECT_EQ(error([](VitConfig& c) { c.normalizer_at["blocks.0.norm3"] = "none"; }),
             "vit: normalizer_at: there is no site \"blocks.0.norm3\"; did you mean \"blocks.0.norm1\"?");
-  EXPECT_EQ(error([](VitConfig& c) {
-              c.class_names = {"cat", "dog"};
-            }),
-            "vit: class_names must have 5 names or none, got 2");
+  EXPECT_EQ(error([](VitConfig& c) { c.class_names.resize(2); }), "vit: class_names must have 5 names or none, got 2");
   EXPECT_EQ(error([](VitConfig& c) { c.pixels.std[1] = 0; }), "vit: image_std must be above 0 and finite, got 0");
   EXPECT_EQ(error([](VitConfig& c) { c.pixels.mean[2] = std::nan(""); }), "vit: image_mean must be finite, got nan");
   Vit model(tiny_vit(), 1);
