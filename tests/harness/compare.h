@@ -21,6 +21,20 @@ Tensor randn_off_zero(Shape shape, unsigned seed, double margin = 0.01);
 // Returns i64 ids in [0, limit).
 Tensor random_ids(Shape shape, std::int64_t limit, unsigned seed);
 
+// Returns the derivative of value() with respect to x, by central differences of fourth order,
+// (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h.
+template <class Value>
+double derivative(double& x, double h, const Value& value) {
+  const double x0 = x;
+  const auto at = [&](double step) {
+    x = x0 + step;
+    return value();
+  };
+  const double near = at(h) - at(-h), far = at(2 * h) - at(-2 * h);
+  x = x0;
+  return (8 * near - far) / (12 * h);
+}
+
 // Returns the message of the std::exception that body throws; "no error" when it throws none.
 template <class Body>
 std::string message_of(const Body& body) {

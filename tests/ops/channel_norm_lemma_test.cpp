@@ -66,11 +66,14 @@ struct Windows {
   }
 };
 constexpr int kWindows = 200;  // per run of RapidCheck, which makes 100
+template <class Body>
+void for_windows(unsigned seed, int shortest, const Body& body) {
+  Windows random(seed);
+  for (int i = 0; i < kWindows; ++i) body(random(shortest));
+}
 
 RC_GTEST_PROP(ChannelNormLemma, UN_16_MeansAndVarianceAreThose, (unsigned seed)) {
-  Windows random(seed);
-  for (int i = 0; i < kWindows; ++i) {
-    const Entries a = random(2);
+  for_windows(seed, 2, [](const Entries& a) {
     RC_ASSERT(std::fabs(math::arithmetic_mean(window(a)) - arithmetic(a)) <= 1e-14 * arithmetic(a));
     RC_ASSERT(std::fabs(math::geometric_mean(window(a), 0) - geometric(a)) <= 1e-13 * geometric(a));
     // A root is rounded by some 1e-16 of itself, and the square of a difference d of roots then by 2e-16 d root: at
@@ -78,19 +81,17 @@ RC_GTEST_PROP(ChannelNormLemma, UN_16_MeansAndVarianceAreThose, (unsigned seed))
     for (int ddof : {0, 1})
       RC_ASSERT(std::fabs(math::variance_of_roots(window(a), ddof) - variance(a, ddof)) <=
                 1e-12 * variance(a, ddof) + 1e-19 * arithmetic(a));
-  }
+  });
 }
 
 // V_u <= AM - GM <= M V_b <= M V_u.
 RC_GTEST_PROP(ChannelNormLemma, UN_18_P1_BothVariances, (unsigned seed)) {
-  Windows random(seed);
-  for (int i = 0; i < kWindows; ++i) {
-    const Entries a = random(2);
+  for_windows(seed, 2, [](const Entries& a) {
     const Real M = Real(a.size()), d = distance(a), rounding = 1e-17L * arithmetic(a);
     RC_ASSERT(d <= M * variance(a, 0) + rounding);
     RC_ASSERT(d <= M * variance(a, 1) + rounding);
     RC_ASSERT(variance(a, 1) <= d + rounding);
-  }
+  });
 }
 
 // The code decides as the inequality does, but within rounding of where both sides are equal.
@@ -189,9 +190,7 @@ RC_GTEST_PROP(ChannelNormLemma, Corollary_3_2_P6_Upwards, (unsigned seed)) {
 }
 
 RC_GTEST_PROP(ChannelNormLemma, P8_Means, (unsigned seed)) {
-  Windows random(seed);
-  for (int i = 0; i < kWindows; ++i) {
-    const Entries a = random(1);
+  for_windows(seed, 1, [](const Entries& a) {
     const double am = math::arithmetic_mean(window(a)), gm = math::geometric_mean(window(a), 0);
     const double least = *std::min_element(a.begin(), a.end()), most = *std::max_element(a.begin(), a.end());
     RC_ASSERT(am >= gm * (1 - 1e-12));
@@ -199,10 +198,10 @@ RC_GTEST_PROP(ChannelNormLemma, P8_Means, (unsigned seed)) {
     Entries scaled = a;
     for (double& v : scaled) v *= 7;
     RC_ASSERT(std::fabs(math::geometric_mean(window(scaled), 0) - 7 * gm) <= 1e-12 * 7 * gm);
-    if (a.size() < 2) continue;
+    if (a.size() < 2) return;
     RC_ASSERT(std::fabs(math::variance_of_roots(window(scaled), 1) - 7 * math::variance_of_roots(window(a), 1)) <=
               1e-9 * math::arithmetic_mean(window(scaled)));
-  }
+  });
 }
 
 TEST(ChannelNormLemma, Lemma_3_1_BoundNeedsTheCondition) {
