@@ -17,6 +17,11 @@ OpenDeviceLink link_of(Wire& wire, int process) {
   return [&wire, process] { return std::make_unique<WiredLink>(wire, process); };
 }
 
+// Opens a link of each process.
+std::function<OpenDeviceLink(int process)> links(Wire& wire) {
+  return [&wire](int process) { return link_of(wire, process); };
+}
+
 class DeviceLinkOfTeam : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -76,13 +81,11 @@ TEST_F(DeviceLinkOfTeam, AMessageOfTheHostComesBeforeEachExchange) {
 
 TEST_F(DeviceLinkOfTeam, BroadcastsAnyType) {
   Wire wire(true);
-  run_teams(
-      wire, 4, 4, [&](int p) { return link_of(wire, p); },
-      [](const Team&, Communicator& c) {
-        const Tensor t = Tensor::of<std::int64_t>({2}, {c.rank() + 1, c.rank() + 2}, Device::cuda);
-        c.broadcast(t);
-        EXPECT_EQ(t.values<std::int64_t>(), (std::vector<std::int64_t>{1, 2}));
-      });
+  run_teams(wire, 4, 4, links(wire), [](const Team&, Communicator& c) {
+    const Tensor t = Tensor::of<std::int64_t>({2}, {c.rank() + 1, c.rank() + 2}, Device::cuda);
+    c.broadcast(t);
+    EXPECT_EQ(t.values<std::int64_t>(), (std::vector<std::int64_t>{1, 2}));
+  });
   EXPECT_EQ(wire.linked_bytes(0), 2u * 16);
 }
 
@@ -95,12 +98,10 @@ void expect_mixed_sum(Communicator& c) {
 
 TEST_F(DeviceLinkOfTeam, ATensorOfTheHostGoesTheSameWay) {
   Wire wire(true);
-  run_teams(
-      wire, 2, 2, [&](int p) { return link_of(wire, p); },
-      [](const Team& team, Communicator& c) {
-        EXPECT_EQ(team.link_trouble(), "");
-        expect_mixed_sum(c);
-      });
+  run_teams(wire, 2, 2, links(wire), [](const Team& team, Communicator& c) {
+    EXPECT_EQ(team.link_trouble(), "");
+    expect_mixed_sum(c);
+  });
   EXPECT_EQ(wire.linked_bytes(1), 12u);
 }
 
@@ -138,14 +139,12 @@ TEST_F(DeviceLinkOfTeam, WhereOneRankHasNoneNobodyUsesIt) {
 
 TEST_F(DeviceLinkOfTeam, TwoRanksOfAProcessUseTheHost) {
   Wire wire;
-  run_teams(
-      wire, 4, 2, [&](int p) { return link_of(wire, p); },
-      [](const Team& team, Communicator& c) {
-        EXPECT_EQ(team.link_trouble(), "several ranks share a process");
-        const Tensor t = Tensor::of<double>({1}, {double(c.rank())}, Device::cuda);
-        c.all_reduce_sum(t);
-        EXPECT_EQ(t.item(), 6);
-      });
+  run_teams(wire, 4, 2, links(wire), [](const Team& team, Communicator& c) {
+    EXPECT_EQ(team.link_trouble(), "several ranks share a process");
+    const Tensor t = Tensor::of<double>({1}, {double(c.rank())}, Device::cuda);
+    c.all_reduce_sum(t);
+    EXPECT_EQ(t.item(), 6);
+  });
   EXPECT_EQ(wire.linked_bytes(0), 0u);
 }
 

@@ -46,12 +46,13 @@ inline std::vector<Setting> settings() {
   return all;
 }
 
-// The mean of x [tokens, C], and of x^2 or, with `centered`, of (x - mean)^2.
+// The mean of all rows of x [..., C], and of x^2 or, with `centered`, of (x - mean)^2.
 struct Moments {
   std::vector<double> mean, square;
 };
-inline Moments moments_of(const Tensor& x, bool centered) {
-  const std::int64_t n = x.shape()[0], C = x.shape()[1];
+inline Moments moments_of(const Tensor& rows, bool centered) {
+  const Tensor x = rows.to(DType::f64);
+  const std::int64_t C = x.shape()[-1], n = x.size() / C;
   Moments m{std::vector<double>(C), std::vector<double>(C)};
   for (std::int64_t c = 0; c < C; ++c) {
     for (std::int64_t i = 0; i < n; ++i) m.mean[c] += x.data<double>()[i * C + c] / double(n);
@@ -75,20 +76,16 @@ inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward)
   return inputs;
 }
 
-// The rows of x that a site's statistics count, as [rows, C] in f64.
-using CountedRows = std::function<Tensor(const Normalizer& site, const Tensor& x)>;
-
 // Makes the statistics of one training pass, at each site, the running ones and the whole window. bn keeps the biased
 // variance then, by which training divides, in place of v n/(n-1), which it would have averaged.
-inline void freeze(Model& model, std::int64_t iterations, const std::function<void(Tape&)>& training_pass,
-                   const CountedRows& counted) {
+inline void freeze(Model& model, std::int64_t iterations, const std::function<void(Tape&)>& training_pass) {
   for (Normalizer* norm : model.normalizers())
     if (norm->info().name == "prepbn") norm->state().at("steps").data<std::int64_t>()[0] = iterations;
   const NamedTensors inputs = statistics_inputs(training_pass);
   for (Normalizer* norm : model.normalizers()) {
     auto state = norm->state();
     if (state.empty()) continue;
-    const Moments m = moments_of(counted(*norm, inputs.at(norm->site())), state.count("run_mean"));
+    const Moments m = moments_of(inputs.at(norm->site()), state.count("run_mean"));
     for (auto& [name, tensor] : state) {
       if (name == "iters") tensor.data<std::int64_t>()[0] = iterations;
       if (name != "run_mean" && name != "run_var" && name != "phi" && name != "win_sq") continue;

@@ -24,10 +24,8 @@ std::vector<TransformerConfig> configs(const std::vector<Setting>& settings) {
 }
 
 void freeze_at(Transformer& model, const TranslationBatch& batch, std::int64_t iterations) {
-  freeze(
-      model, iterations,
-      [&](Tape& tape) { (void)model.logits(batch, {.tape = tape, .dtype = model.dtype(), .training = true}); },
-      [&](const Normalizer&, const Tensor& x) { return x.to(DType::f64); });
+  freeze(model, iterations,
+         [&](Tape& tape) { (void)model.logits(batch, {.tape = tape, .dtype = model.dtype(), .training = true}); });
 }
 
 constexpr std::int64_t kLimit = 6;  // tokens of a translation

@@ -19,7 +19,7 @@ namespace {
 using Into = std::vector<std::string>;
 using Outcome = SiteReport::Outcome;
 
-void expect_folded(const BuildGraph& build, const Into& into, const FoldOptions& options = {}) {
+void expect_folded(const Into& into, const FoldOptions& options, const BuildGraph& build) {
   const FoldedGraph folded = fold_and_compare(build, options);
   ASSERT_FALSE(folded.reports.empty());
   const SiteReport& first = folded.reports[0];
@@ -28,6 +28,8 @@ void expect_folded(const BuildGraph& build, const Into& into, const FoldOptions&
   EXPECT_EQ(first.into, into);
   EXPECT_FALSE(folded.sites.count(first.site));
 }
+
+void expect_folded(const Into& into, const BuildGraph& build) { expect_folded(into, {}, build); }
 
 // W = (1 2; 3 4), A = (10, 100), B = (1, -1): W' = (10 200; 30 400), b' = (0.5, 0) + (1 - 2, 3 - 4).
 TEST(FoldGraph, FOLD_1_WorkedByHand) {
@@ -67,41 +69,33 @@ TEST(FoldGraph, ACreatedBiasIsNamedAfterItsWeight) {
 
 TEST(FoldGraph, FOLD_1_FOLD_2_IntoEveryLinearLayerThatReadsIt) {
   for (const char* kind : {"affine", "centernorm", "bn", "repbn"})
-    expect_folded(
-        [&](GraphBuilder& g) {
-          const Var y = g.norm(g.input({2, 3, 4}), "norm", kind);
-          return std::vector{g.linear(y, "q", 5), g.linear(y, "k", 5, /*bias=*/false)};
-        },
-        {"q.weight", "k.weight"});
+    expect_folded({"q.weight", "k.weight"}, [&](GraphBuilder& g) {
+      const Var y = g.norm(g.input({2, 3, 4}), "norm", kind);
+      return std::vector{g.linear(y, "q", 5), g.linear(y, "k", 5, /*bias=*/false)};
+    });
 }
 
 TEST(FoldGraph, IntoALayerWhoseBiasIsAddedLater) {
-  expect_folded(
-      [](GraphBuilder& g) {
-        const Var y = g.linear(g.norm(g.input({2, 4})), "fc", 5, /*bias=*/false);
-        return std::vector{bias_activation(y, g.parameter("b", {5}), Activation::gelu)};
-      },
-      {"fc.weight"});
+  expect_folded({"fc.weight"}, [](GraphBuilder& g) {
+    const Var y = g.linear(g.norm(g.input({2, 4})), "fc", 5, /*bias=*/false);
+    return std::vector{bias_activation(y, g.parameter("b", {5}), Activation::gelu)};
+  });
 }
 
 TEST(FoldGraph, IntoALayerThatReadsItTwice) {
-  expect_folded(
-      [](GraphBuilder& g) {
-        const Var y = g.norm(g.input({2, 4}));
-        return std::vector{g.linear(y, "fc", 5), g.linear(y, "fc", 5)};
-      },
-      {"fc.weight"});
+  expect_folded({"fc.weight"}, [](GraphBuilder& g) {
+    const Var y = g.norm(g.input({2, 4}));
+    return std::vector{g.linear(y, "fc", 5), g.linear(y, "fc", 5)};
+  });
 }
 
 TEST(FoldGraph, ThroughSelectionAndMeanIntoAHead) {
-  expect_folded(
-      [](GraphBuilder& g) {
-        const Var y = g.norm(g.input({2, 3, 4}));
-        return std::vector{g.linear(reshape(slice(y, 1, 0, 1), {2, 4}), "head", 5), g.linear(mean_pool(y), "head2", 5),
-                           g.linear(gather(reshape(y, {6, 4}), g.tape.constant(random_ids({2, 2}, 6, 1))), "head3", 2),
-                           g.linear(scale(y, 3), "head4", 2)};
-      },
-      {"head.weight", "head2.weight", "head3.weight", "head4.weight"});
+  expect_folded({"head.weight", "head2.weight", "head3.weight", "head4.weight"}, [](GraphBuilder& g) {
+    const Var y = g.norm(g.input({2, 3, 4}));
+    return std::vector{g.linear(reshape(slice(y, 1, 0, 1), {2, 4}), "head", 5), g.linear(mean_pool(y), "head2", 5),
+                       g.linear(gather(reshape(y, {6, 4}), g.tape.constant(random_ids({2, 2}, 6, 1))), "head3", 2),
+                       g.linear(scale(y, 3), "head4", 2)};
+  });
 }
 
 TEST(FoldGraph, ThroughConcatOfChannels) {
@@ -114,34 +108,28 @@ TEST(FoldGraph, ThroughConcatOfChannels) {
 
 TEST(FoldGraph, IntoPatchesWithoutPadding) {
   for (const char* kind : {"affine", "centernorm"})
-    expect_folded(
-        [&](GraphBuilder& g) {
-          const Var places = unfold(g.norm(g.input({2, 5, 5, 3}), "norm", kind), 2, 2, {.stride = 2});
-          const Var W = reshape(g.parameter("conv.weight", {4, 3, 2, 2}), {4, 12});
-          if (g.has("conv.bias")) return std::vector{linear(places, W, g.parameter("conv.bias", {4}))};
-          return std::vector{linear(places, W)};
-        },
-        {"conv.weight"});
+    expect_folded({"conv.weight"}, [&](GraphBuilder& g) {
+      const Var places = unfold(g.norm(g.input({2, 5, 5, 3}), "norm", kind), 2, 2, {.stride = 2});
+      const Var W = reshape(g.parameter("conv.weight", {4, 3, 2, 2}), {4, 12});
+      if (g.has("conv.bias")) return std::vector{linear(places, W, g.parameter("conv.bias", {4}))};
+      return std::vector{linear(places, W)};
+    });
 }
 
 TEST(FoldGraph, IntoAFlattenedHead) {
-  expect_folded(
-      [](GraphBuilder& g) {
-        const Var y = permute(g.norm(g.input({2, 3, 4})), {0, 2, 1});
-        return std::vector{g.linear(reshape(y, {2, 12}), "head", 5)};
-      },
-      {"head.weight"});
+  expect_folded({"head.weight"}, [](GraphBuilder& g) {
+    const Var y = permute(g.norm(g.input({2, 3, 4})), {0, 2, 1});
+    return std::vector{g.linear(reshape(y, {2, 12}), "head", 5)};
+  });
 }
 
 // Zeros stay zeros under A alone.
 TEST(FoldGraph, ThroughPaddingWithZerosWhereBIsZero) {
-  expect_folded(
-      [](GraphBuilder& g) {
-        const Var y = g.norm(g.input({2, 3, 4}), "norm", "affine", /*zero_bias=*/true);
-        const Var padded = mul(y, g.tape.constant(randn({2, 3, 4}, 3)));
-        return std::vector{g.linear(padded, "fc", 5)};
-      },
-      {"fc.weight"});
+  expect_folded({"fc.weight"}, [](GraphBuilder& g) {
+    const Var y = g.norm(g.input({2, 3, 4}), "norm", "affine", /*zero_bias=*/true);
+    const Var padded = mul(y, g.tape.constant(randn({2, 3, 4}, 3)));
+    return std::vector{g.linear(padded, "fc", 5)};
+  });
 }
 
 TEST(FoldGraph, FOLD_4_IntoTheNormalizerBehind) {
@@ -170,17 +158,16 @@ TEST(FoldGraph, PostNormKeepsTheMapOnTheStream) {
 }
 
 TEST(FoldGraph, FOLD_5_PostNormWithARescaledStream) {
-  expect_folded(post_norm, {"fc1.weight", "fc2.weight", "next"}, {.rescale_stream = true});
+  expect_folded({"fc1.weight", "fc2.weight", "next"}, {.rescale_stream = true}, post_norm);
 }
 
 TEST(FoldGraph, FOLD_5_OfAPlainSum) {
-  expect_folded(
-      [](GraphBuilder& g) {
-        const Var y = g.norm(g.input({2, 3, 4}));
-        const Var h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4);
-        return std::vector{g.linear(add(h, y), "head", 5), g.linear(y, "head2", 3)};
-      },
-      {"fc1.weight", "head.weight", "head2.weight", "fc2.weight"}, {.rescale_stream = true});
+  expect_folded({"fc1.weight", "head.weight", "head2.weight", "fc2.weight"}, {.rescale_stream = true},
+                [](GraphBuilder& g) {
+                  const Var y = g.norm(g.input({2, 3, 4}));
+                  const Var h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4);
+                  return std::vector{g.linear(add(h, y), "head", 5), g.linear(y, "head2", 3)};
+                });
 }
 
 std::vector<Var> tied(GraphBuilder& g) {
@@ -203,28 +190,22 @@ TEST(FoldGraph, TiedTablesAreCopiedOrKeepAGain) {
 TEST(FoldGraph, FOLD_3_IntoTheProjectionOfQueriesPerHead) {
   for (const char* kind : {"affine", "centernorm"})
     for (bool bias : {true, false})
-      expect_folded(
-          [&](GraphBuilder& g) {
-            const Var q = g.linear(g.input({2, 3, 4}), "q", 6, bias);
-            return std::vector{relu(g.norm(permute(reshape(q, {2, 3, 2, 3}), {0, 2, 1, 3}), "norm", kind))};
-          },
-          {"q.weight"});
+      expect_folded({"q.weight"}, [&](GraphBuilder& g) {
+        const Var q = g.linear(g.input({2, 3, 4}), "q", 6, bias);
+        return std::vector{relu(g.norm(permute(reshape(q, {2, 3, 2, 3}), {0, 2, 1, 3}), "norm", kind))};
+      });
 }
 
 TEST(FoldGraph, FOLD_3_IntoEmbeddings) {
-  expect_folded(
-      [](GraphBuilder& g) {
-        const Var ids = g.tape.constant(random_ids({2, 3}, 7, 1));
-        return std::vector{relu(g.norm(embedding(g.parameter("table", {7, 4}), ids, 2)))};
-      },
-      {"table"});
-  expect_folded(
-      [](GraphBuilder& g) {
-        const Var ids = g.tape.constant(random_ids({2, 3}, 7, 1));
-        const Var x = embedding(g.parameter("table", {7, 4}), ids, 2);
-        return std::vector{relu(g.norm(learned_positions(x, g.parameter("positions", {3, 4}))))};
-      },
-      {"table", "positions"});
+  expect_folded({"table"}, [](GraphBuilder& g) {
+    const Var ids = g.tape.constant(random_ids({2, 3}, 7, 1));
+    return std::vector{relu(g.norm(embedding(g.parameter("table", {7, 4}), ids, 2)))};
+  });
+  expect_folded({"table", "positions"}, [](GraphBuilder& g) {
+    const Var ids = g.tape.constant(random_ids({2, 3}, 7, 1));
+    const Var x = embedding(g.parameter("table", {7, 4}), ids, 2);
+    return std::vector{relu(g.norm(learned_positions(x, g.parameter("positions", {3, 4}))))};
+  });
 }
 
 TEST(FoldGraph, Messages) {
