@@ -8,8 +8,7 @@ namespace foldgrad::testing {
 namespace {
 
 OpCase center_norm_case(std::int64_t rows, std::int64_t columns) {
-  return {.label = fmt::format("{} rows of {}", rows, columns),
-          .operands = {randn({rows, columns}, 1, 1, 2), randn({columns}, 2), randn({columns}, 3)},
+  return {.operands = {randn({rows, columns}, 1, 1, 2), randn({columns}, 2), randn({columns}, 3)},
           .f = [](auto& v) { return center_norm(v[0], v[1], v[2]); }};
 }
 

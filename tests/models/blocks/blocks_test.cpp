@@ -1,6 +1,5 @@
 // Layers and blocks that families share: initial values, stochastic depth, weight standardization.
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <stdexcept>
 
@@ -8,6 +7,7 @@
 #include "models/blocks/random_fill.h"
 #include "models/model.h"
 #include "ops/linear/stacked.h"
+#include "ops/weight_standardize/weight_standardize.h"
 #include "tests/harness/op_spec.h"
 #include "tests/models/spread.h"
 #include "tests/models/vit/tiny_vit.h"
@@ -159,18 +159,9 @@ VitConfig standardized(const std::string& normalizer = "ln") {
 }
 
 // Returns the weight with rows of mean 0, divided by the root of N var, var unbiased, times the gain.
-Tensor by_hand(const Tensor& weight, const Tensor& gain) {
-  const std::int64_t out = weight.shape()[0], in = weight.shape()[1];
-  Tensor result = weight.clone();
-  for (std::int64_t o = 0; o < out; ++o) {
-    double* row = result.data<double>() + o * in;
-    double mean = 0, squares = 0;
-    for (std::int64_t i = 0; i < in; ++i) mean += row[i] / double(in);
-    for (std::int64_t i = 0; i < in; ++i) squares += (row[i] - mean) * (row[i] - mean);
-    const double scale = gain.data<double>()[o] / std::sqrt(double(in) * squares / double(in - 1));
-    for (std::int64_t i = 0; i < in; ++i) row[i] = (row[i] - mean) * scale;
-  }
-  return result;
+Tensor standardized(const Tensor& weight, const Tensor& gain) {
+  Tape tape(/*recording=*/false);
+  return weight_standardize(tape.constant(weight), tape.constant(gain), {.unbiased = true}).value();
 }
 
 void expect_standardized(const std::string& scope, std::int64_t rows_of_a_block) {
@@ -187,7 +178,7 @@ void expect_standardized(const std::string& scope, std::int64_t rows_of_a_block)
   for (auto&& [name, to] : plain.values()) {
     const auto gain = values.find(name.substr(0, name.rfind('.')) + ".gain");
     const bool is_matrix = gain != values.end() && name.ends_with(".weight");
-    to.copy_from(is_matrix ? by_hand(values.at(name), gain->second) : values.at(name));
+    to.copy_from(is_matrix ? standardized(values.at(name), gain->second) : values.at(name));
     if (is_matrix) rows += gain->second.size();
   }
   EXPECT_EQ(rows, 2 * rows_of_a_block);

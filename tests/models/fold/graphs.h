@@ -66,16 +66,14 @@ class GraphBuilder {
     return foldgrad::linear(x, W);
   }
 
-  const NamedTensors& values() const { return values_; }
-  std::vector<FoldSite> sites() const {
-    std::vector<FoldSite> all;
-    for (const auto& norm : norms_) all.push_back(fold_site(*norm, DType::f64, Device::cpu));
-    return all;
-  }
-  std::vector<std::string> site_names() const {
+  FoldedGraph folded(const std::vector<Var>& results, const FoldOptions& options = {}) const {
     std::vector<std::string> names;
-    for (const auto& norm : norms_) names.push_back(norm->site());
-    return names;
+    std::vector<FoldSite> sites;
+    for (const auto& norm : norms_) {
+      names.push_back(norm->site());
+      sites.push_back(fold_site(*norm, DType::f64, Device::cpu));
+    }
+    return fold(graph_of(tape, results, names), sites, values_, options);
   }
 
  private:
@@ -100,8 +98,7 @@ using BuildGraph = std::function<std::vector<Var>(GraphBuilder&)>;
 inline FoldedGraph fold_and_compare(const BuildGraph& build, const FoldOptions& options = {}) {
   GraphBuilder before;
   const std::vector<Var> want = build(before);
-  const FoldedGraph folded =
-      fold(graph_of(before.tape, want, before.site_names()), before.sites(), before.values(), options);
+  const FoldedGraph folded = before.folded(want, options);
   GraphBuilder after(&folded);
   const std::vector<Var> got = build(after);
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(close(got[i].value(), want[i].value(), 1e-12));

@@ -230,7 +230,7 @@ TEST(FoldRefused, StatisticsInTraining) {
   GraphBuilder g;
   g.training = true;
   const Var y = g.linear(g.norm(x3(g), "norm", "bn"), "fc", 5);
-  const FoldedGraph folded = fold(graph_of(g.tape, {y}, {"norm"}), g.sites(), g.values());
+  const FoldedGraph folded = g.folded({y});
   EXPECT_EQ(folded.reports[0].kept[0].reason, "it was recorded in training, where it has statistics");
 }
 
@@ -239,14 +239,14 @@ TEST(FoldRefused, ANormalizerWhoseGainIsReadElsewhere) {
   const Var y = g.linear(g.norm(x3(g)), "fc", 5);
   Parameter& gain = const_cast<Parameter&>(*g.tape.parameter_of(g.tape.nodes()[0]->inputs()[1]));
   const Var penalty = sum(g.tape.parameter(gain));
-  const FoldedGraph folded = fold(graph_of(g.tape, {y, penalty}, {"norm"}), g.sites(), g.values());
+  const FoldedGraph folded = g.folded({y, penalty});
   EXPECT_EQ(folded.reports[0].kept[0].reason, "its parameter norm.weight is also read by sum");
 }
 
 TEST(FoldRefused, AnOnlineNormalizerBehindIt) {
   GraphBuilder g;
   const Var y = g.linear(g.norm(g.norm(x3(g), "first"), "second", "ln"), "fc", 5);
-  const FoldedGraph folded = fold(graph_of(g.tape, {y}, g.site_names()), g.sites(), g.values());
+  const FoldedGraph folded = g.folded({y});
   EXPECT_EQ(folded.reports[0].kept[0].edge, "first -> second");
   EXPECT_EQ(folded.reports[0].kept[0].reason, "it has statistics, or is not an affine map");
   EXPECT_EQ(folded.reports[1].outcome, SiteReport::Outcome::folded);

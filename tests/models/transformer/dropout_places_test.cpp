@@ -1,9 +1,8 @@
 // Effects of single keys of a Transformer: dropout in its places, rows of the table divided by their length.
 
-#include <cmath>
-
 #include "models/fold/model.h"
 #include "models/transformer/transformer.h"
+#include "ops/scale_norm/scale_norm.h"
 #include "tests/models/spread.h"
 #include "tests/models/transformer/tiny_translation.h"
 
@@ -117,11 +116,8 @@ std::unique_ptr<Transformer> divided(Transformer& model) {
   plain->copy_from(model);
   for (Parameter* p : plain->parameters()) {
     if (p->name.find("embed_tokens") == std::string::npos && p->name != "decoder.output_projection.weight") continue;
-    for (std::int64_t r = 0; r < p->value.shape()[0]; ++r) {
-      double *row = p->value.data<double>() + r * 8, squares = 0;
-      for (int c = 0; c < 8; ++c) squares += row[c] * row[c];
-      for (int c = 0; c < 8; ++c) row[c] /= std::sqrt(squares);
-    }
+    Tape tape(/*recording=*/false);
+    p->value.copy_from(unit_rows(tape.constant(p->value)).value());
   }
   return plain;
 }
