@@ -14,33 +14,13 @@ const std::vector<std::string> kNumbers{"0",     "-1",     "1",          "2",   
                                         "1e400", "-1e400", "2147483648", "1000000007", "9223372036854775807",
                                         "1.5",   "-0.0",   "1e-320",     "nan",        "18446744073709551616",
                                         "inf",   "007",    "0x10",       "1e",         "9223372036854775808"};
-const std::vector<std::string> kWords{"\"\"",
-                                      "\"\\u0000\"",
-                                      "\"\\ud800\"",
-                                      "null",
-                                      "true",
-                                      "false",
-                                      "{}",
-                                      "[]",
-                                      "[1,2]",
-                                      "\"un\"",
-                                      "\xff",
-                                      "\xc3",
-                                      "\xed\xa0\x80",
-                                      "\u200b",
-                                      "\ufeff",
-                                      "\x1b[31m",
-                                      ",",
-                                      ":",
-                                      "}",
-                                      "]",
-                                      "{",
-                                      "[",
-                                      "=",
-                                      "#",
-                                      "\"",
-                                      "'",
-                                      " "};
+const std::vector<std::string> kWords{
+    // JSON
+    "\"\"", "\"\\u0000\"", "\"\\ud800\"", "null", "true", "false", "{}", "[]", "[1,2]", "\"un\"",
+    // no UTF-8, or characters that nobody sees
+    "\xff", "\xc3", "\xed\xa0\x80", "\u200b", "\ufeff", "\x1b[31m",
+    // signs of JSON and TOML
+    ",", ":", "}", "]", "{", "[", "=", "#", "\"", "'", " "};
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '+' || c == '_';
