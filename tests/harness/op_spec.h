@@ -30,11 +30,14 @@ struct OpCase {
   }
 };
 
-// Makes a case of f and random operands of these shapes.
-inline OpCase random_case(const std::vector<Shape>& shapes, OpFunction f, std::string label = {}) {
+// Make a case of f and random operands of these shapes, by which it is named where no label is given.
+inline OpCase random_case(const std::vector<Shape>& shapes, std::string label, OpFunction f) {
   OpCase c{.label = std::move(label), .operands = {}, .f = std::move(f)};
   for (const Shape& shape : shapes) c.operands.push_back(randn(shape, unsigned(c.operands.size() + 1)));
   return c;
+}
+inline OpCase random_case(const std::vector<Shape>& shapes, OpFunction f) {
+  return random_case(shapes, std::string(), std::move(f));
 }
 
 struct OpError {

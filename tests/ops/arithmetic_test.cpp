@@ -32,8 +32,7 @@ const RegisterOp kSub(binary_spec("sub", sub));
 const RegisterOp kMul(binary_spec("mul", mul));
 
 OpCase scale_case(const Shape& shape, double s) {
-  return random_case(
-      {shape}, [s](auto& v) { return scale(v[0], s); }, fmt::format("{} times {}", shape, s));
+  return random_case({shape}, fmt::format("{} times {}", shape, s), [s](auto& v) { return scale(v[0], s); });
 }
 const RegisterOp kScale({.name = "scale",
                          .cases = {scale_case({2, 3}, -0.75), scale_case({}, 0), scale_case({3, 257}, 3)},

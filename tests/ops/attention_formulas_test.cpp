@@ -14,13 +14,13 @@ namespace foldgrad::testing {
 namespace {
 
 // Returns y and the gradients of q, k and v for one dy.
-std::vector<Tensor> results(const OpFunction& f, const std::vector<Tensor>& in, DType dtype, Device device) {
+std::vector<Tensor> results(const std::vector<Tensor>& in, DType dtype, Device device, const OpFunction& f) {
   const OpResult all = results_of(f, in, cotangent(in[0].shape()), dtype, device);
   return {all.y, all.grads[0], all.grads[1], all.grads[2]};
 }
 std::vector<Tensor> run(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, DType dtype,
                         Device device = Device::cpu) {
-  return results([&](auto& v) { return attend(v, options, rows); }, in, dtype, device);
+  return results(in, dtype, device, [&](auto& v) { return attend(v, options, rows); });
 }
 
 // With q . k = (ln 3 / 2, 0) and scale 2: p = (3/4, 1/4), y = 7, and with dy = 1: delta = 7, ds = (3/4 1, 1/4 (-3)).
@@ -142,16 +142,12 @@ TEST(Attention, PackedOperandsGiveTheSame) {
       const Rows there = rows.on(device);
       const AttentionOptions options = with(2, /*causal=*/true, 0.3);
       const auto want = run(in, options, rows, dtype, device);
-      const auto keys_and_values = results(
-          [&](auto& v) {
-            return attention_packed(v[0], concat({v[1], v[2]}, 1), options, there.queries, there.keys);
-          },
-          in, dtype, device);
-      const auto all = results(
-          [&](auto& v) {
-            return attention_packed(concat({v[0], v[1], v[2]}, 1), options, there.keys);
-          },
-          in, dtype, device);
+      const auto keys_and_values = results(in, dtype, device, [&](auto& v) {
+        return attention_packed(v[0], concat({v[1], v[2]}, 1), options, there.queries, there.keys);
+      });
+      const auto all = results(in, dtype, device, [&](auto& v) {
+        return attention_packed(concat({v[0], v[1], v[2]}, 1), options, there.keys);
+      });
       for (std::size_t i = 0; i < want.size(); ++i) {
         EXPECT_TRUE(identical(keys_and_values[i], want[i])) << i << " on " << name(device) << ", " << name(dtype);
         EXPECT_TRUE(identical(all[i], want[i])) << i << " on " << name(device) << ", " << name(dtype);

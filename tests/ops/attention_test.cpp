@@ -13,22 +13,19 @@ OpCase attention_case(const Sizes& s, const AttentionOptions& options, Lengths l
 
 OpCase packed_case(const Sizes& s, const AttentionOptions& options, Lengths lengths) {
   const Segments rows = Rows(s, lengths).keys;
-  return random_case(
-      {{rows.rows(), 3 * s.heads * s.width}},
-      [=](auto& v) { return attention_packed(v[0], options, rows.to(v[0].device())); }, label_of(s, options, lengths));
+  return random_case({{rows.rows(), 3 * s.heads * s.width}}, label_of(s, options, lengths),
+                     [=](auto& v) { return attention_packed(v[0], options, rows.to(v[0].device())); });
 }
 
 // From one tensor of keys and values, [Nk, 2 H D].
 OpCase keys_and_values_case(const Sizes& s, const AttentionOptions& options, Lengths lengths) {
   const Rows rows(s, lengths);
   const std::int64_t columns = s.heads * s.width;
-  return random_case(
-      {{rows.queries.rows(), columns}, {rows.keys.rows(), 2 * columns}},
-      [=](auto& v) {
-        const Rows there = rows.on(v[0].device());
-        return attention_packed(v[0], v[1], options, there.queries, there.keys);
-      },
-      "keys and values packed, " + label_of(s, options, lengths));
+  return random_case({{rows.queries.rows(), columns}, {rows.keys.rows(), 2 * columns}},
+                     "keys and values packed, " + label_of(s, options, lengths), [=](auto& v) {
+                       const Rows there = rows.on(v[0].device());
+                       return attention_packed(v[0], v[1], options, there.queries, there.keys);
+                     });
 }
 
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = Lengths::padded;

@@ -7,14 +7,12 @@ namespace foldgrad::testing {
 namespace {
 
 OpCase concat_case(const std::vector<Shape>& shapes, int axis) {
-  return random_case(
-      shapes, [axis](auto& v) { return concat(v, axis); },
-      fmt::format("{} operands like {} along {}", shapes.size(), shapes[0], axis));
+  return random_case(shapes, fmt::format("{} operands like {} along {}", shapes.size(), shapes[0], axis),
+                     [axis](auto& v) { return concat(v, axis); });
 }
 OpCase slice_case(const Shape& x, int axis, std::int64_t begin, std::int64_t end) {
-  return random_case(
-      {x}, [=](auto& v) { return slice(v[0], axis, begin, end); },
-      fmt::format("[{}, {}) of axis {} of {}", begin, end, axis, x));
+  return random_case({x}, fmt::format("[{}, {}) of axis {} of {}", begin, end, axis, x),
+                     [=](auto& v) { return slice(v[0], axis, begin, end); });
 }
 
 OpError concat_error(const char* message, const std::vector<Shape>& shapes, int axis) {

@@ -15,8 +15,8 @@ OpFunction unfold_of(std::int64_t height, std::int64_t width, Conv2dOptions o) {
   return [=](auto& v) { return unfold(v[0], height, width, o); };
 }
 OpCase unfold_case(const Shape& x, std::int64_t height, std::int64_t width, Conv2dOptions o = {}) {
-  return random_case({x}, unfold_of(height, width, o),
-                     fmt::format("{}, {} x {}, stride {}, padding {}", x, height, width, o.stride, o.padding));
+  return random_case({x}, fmt::format("{}, {} x {}, stride {}, padding {}", x, height, width, o.stride, o.padding),
+                     unfold_of(height, width, o));
 }
 OpError unfold_error(const char* message, const Shape& x, std::int64_t height, std::int64_t width,
                      Conv2dOptions o = {}) {
@@ -35,9 +35,10 @@ OpFunction conv_of(Options o) {
   };
 }
 OpCase conv_case(const Shape& x, const Shape& weight, Options o = {}, bool bias = true) {
-  OpCase c = random_case({x, weight}, conv_of(o),
+  OpCase c = random_case({x, weight},
                          fmt::format("{} by {}, stride {}, padding {}, {}, bias {}", x, weight, o.stride, o.padding,
-                                     o.activation ? name(*o.activation) : "no activation", bias));
+                                     o.activation ? name(*o.activation) : "no activation", bias),
+                         conv_of(o));
   if (bias) c.operands.push_back(randn({weight[0]}, 3));
   return c;
 }

@@ -15,7 +15,7 @@ OpFunction dropout_of(double p) {
   return [p](auto& v) { return dropout(v[0], p, kRandom); };
 }
 OpCase dropout_case(const Shape& shape, double p) {
-  return random_case({shape}, dropout_of(p), fmt::format("{}, p = {}", shape, p));
+  return random_case({shape}, fmt::format("{}, p = {}", shape, p), dropout_of(p));
 }
 
 // Sizes around the 8 elements of a Philox block, the 256 of a vectorised call and a CUDA block's 8 * 256.
@@ -35,8 +35,8 @@ OpFunction fused_of(double p, const DropPath& path = {}) {
   return [=](auto& v) { return bias_dropout_residual(v[0], v[1], v[2], p, kRandom, path); };
 }
 OpCase fused_case(std::int64_t rows, std::int64_t columns, double p) {
-  return random_case({{rows, columns}, {columns}, {rows, columns}}, fused_of(p),
-                     fmt::format("{} rows of {}, p = {}", rows, columns, p));
+  return random_case({{rows, columns}, {columns}, {rows, columns}},
+                     fmt::format("{} rows of {}, p = {}", rows, columns, p), fused_of(p));
 }
 OpError fused_error(const char* message, const Shape& bias, const Shape& residual, double p) {
   return error_of_zeros(message, {{2, 8}, bias, residual}, fused_of(p));
@@ -44,8 +44,8 @@ OpError fused_error(const char* message, const Shape& bias, const Shape& residua
 // Makes a case that drops half of the samples, of as many rows as the middle axis has, and elements besides.
 OpCase path_case(const Shape& shape, double p) {
   const std::int64_t rows = shape.rank() > 2 ? shape[1] : 1;
-  return random_case({shape, {shape[-1]}, shape}, fused_of(p, {.p = 0.5, .random = {7, 8, 9}, .rows = rows}),
-                     fmt::format("{}, p = {}, drop path", shape, p));
+  return random_case({shape, {shape[-1]}, shape}, fmt::format("{}, p = {}, drop path", shape, p),
+                     fused_of(p, {.p = 0.5, .random = {7, 8, 9}, .rows = rows}));
 }
 OpError path_error(const char* message, std::int64_t rows, double p) {
   return error_of_zeros(message, {{2, 8}, {8}, {2, 8}}, fused_of(0, {.p = p, .rows = rows}));

@@ -6,8 +6,7 @@ namespace foldgrad::testing {
 namespace {
 
 OpCase flip_case(const Shape& x, int axis) {
-  return random_case(
-      {x}, [axis](auto& v) { return flip(v[0], axis); }, fmt::format("axis {} of {}", axis, x));
+  return random_case({x}, fmt::format("axis {} of {}", axis, x), [axis](auto& v) { return flip(v[0], axis); });
 }
 
 // First, middle and last axis, odd and even, one and none; more than a block of 256 threads.

@@ -9,8 +9,8 @@ OpFunction matmul_of(bool transpose_a = false, bool transpose_b = false) {
   return [=](auto& v) { return matmul(v[0], v[1], transpose_a, transpose_b); };
 }
 OpCase matmul_case(const Shape& a, const Shape& b, bool transpose_a = false, bool transpose_b = false) {
-  return random_case({a, b}, matmul_of(transpose_a, transpose_b),
-                     fmt::format("{}{} times {}{}", a, transpose_a ? "^T" : "", b, transpose_b ? "^T" : ""));
+  return random_case({a, b}, fmt::format("{}{} times {}{}", a, transpose_a ? "^T" : "", b, transpose_b ? "^T" : ""),
+                     matmul_of(transpose_a, transpose_b));
 }
 OpError matmul_error(const char* message, const Shape& a, const Shape& b, bool transpose_a = false) {
   return error_of_zeros(message, {a, b}, matmul_of(transpose_a));

@@ -12,8 +12,8 @@ OpFunction pool_of(MaxPool2dOptions o) {
   return [o](auto& v) { return max_pool2d(v[0], o); };
 }
 OpCase pool_case(const Shape& x, MaxPool2dOptions o = {}) {
-  return random_case({x}, pool_of(o),
-                     fmt::format("{}, kernel {}, stride {}, padding {}", x, o.kernel, o.stride, o.padding));
+  return random_case({x}, fmt::format("{}, kernel {}, stride {}, padding {}", x, o.kernel, o.stride, o.padding),
+                     pool_of(o));
 }
 OpError pool_error(const char* message, const Shape& x, MaxPool2dOptions o = {}) {
   return error_of_zeros(message, {x}, pool_of(o));

@@ -14,7 +14,7 @@ OpFunction permute_of(std::vector<int> axes) {
   return [axes](auto& v) { return permute(v[0], axes); };
 }
 OpCase permute_case(const Shape& x, const std::vector<int>& axes) {
-  return random_case({x}, permute_of(axes), fmt::format("{}, first axis {}", x, axes.empty() ? -1 : axes[0]));
+  return random_case({x}, fmt::format("{}, first axis {}", x, axes.empty() ? -1 : axes[0]), permute_of(axes));
 }
 OpError permute_error(const char* message, const Shape& x, const std::vector<int>& axes, DType dtype = DType::f32) {
   return error_of_zeros(message, {x}, permute_of(axes), dtype);

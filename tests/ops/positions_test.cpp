@@ -20,7 +20,7 @@ OpCase sinusoidal_case(std::int64_t N, std::int64_t C, bool zero_padding = false
     const Tensor table = sinusoidal_table(N + 2, C, v[0].dtype(), v[0].device());
     return sinusoidal_positions(v[0], places_of(N), table, zero_padding);
   };
-  return random_case({{N, C}}, f, fmt::format("[{}, {}]{}", N, C, zero_padding ? ", zero at padding" : ""));
+  return random_case({{N, C}}, fmt::format("[{}, {}]{}", N, C, zero_padding ? ", zero at padding" : ""), f);
 }
 
 Var with_learned(const std::vector<Var>& v) { return learned_positions(v[0], v[1]); }

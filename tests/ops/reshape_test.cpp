@@ -6,8 +6,8 @@ namespace foldgrad::testing {
 namespace {
 
 OpCase reshape_case(const Shape& x, std::vector<std::int64_t> sizes) {
-  return random_case(
-      {x}, [sizes](auto& v) { return reshape(v[0], sizes); }, fmt::format("{} to {} axes", x, sizes.size()));
+  return random_case({x}, fmt::format("{} to {} axes", x, sizes.size()),
+                     [sizes](auto& v) { return reshape(v[0], sizes); });
 }
 OpError reshape_error(const char* message, const Shape& x, std::vector<std::int64_t> sizes, DType dtype = DType::f32) {
   return error_of_zeros(
