@@ -66,9 +66,9 @@ std::string refusal(Config config, const Change& change) {
   return message_of([&] { M(config, 1); });
 }
 
-inline double loss_of(Model& model, const NamedTensors& inputs, bool training = true, std::uint32_t step = 3) {
+inline double loss_of(Model& model, const NamedTensors& inputs, bool training = true) {
   Tape tape(/*recording=*/false);
-  return model.loss(inputs, {.tape = tape, .dtype = model.dtype(), .training = training, .seed = 5, .step = step}, 0.1)
+  return model.loss(inputs, {.tape = tape, .dtype = model.dtype(), .training = training, .seed = 5, .step = 3}, 0.1)
       .value()
       .item();
 }
@@ -200,7 +200,7 @@ void check_gradients_of(const Config& config) {
 }
 
 // Returns the difference between the logits at inference of a model and of what it folds to.
-inline Difference folding_error(Model& model, const NamedTensors& inputs, const FoldOptions& options = {}) {
+inline Difference folding_error(Model& model, const NamedTensors& inputs, const FoldOptions& options) {
   return difference(inference_logits(*fold(model, options).model, inputs, model.dtype()),
                     inference_logits(model, inputs, model.dtype()));
 }

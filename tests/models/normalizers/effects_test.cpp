@@ -70,18 +70,17 @@ void prepare(Normalizer& norm, const Scene& scene) {
   }
 }
 
-// Returns x with the mean squares that the scene wants, over real tokens.
-Tensor inputs(const Scene& scene, const std::vector<std::uint8_t>& real) {
+// Returns x with the mean squares that the scene wants, over the tokens that count.
+Tensor inputs(const Scene& scene, std::int64_t counted) {
   const Tensor x = randn({2, 5, kChannels}, 21, 1, 0.3);
   double* v = x.data<double>();
   for (std::int64_t c = 0; c < kChannels; ++c) {
-    double want = c == 0 && scene.q0 >= 0 ? scene.q0 : scene.q, squares = 0, n = 0;
+    double want = c == 0 && scene.q0 >= 0 ? scene.q0 : scene.q, squares = 0;
     if (scene.window_by_channel) want = 1.01 * double((c + 1) * (c + 1));
-    for (std::int64_t t = 0; t < kTokens; ++t)
-      if (real[t]) squares += v[t * kChannels + c] * v[t * kChannels + c], ++n;
+    for (std::int64_t t = 0; t < counted; ++t) squares += v[t * kChannels + c] * v[t * kChannels + c];
     if (std::isinf(want)) v[c] = want;  // the first token
     for (std::int64_t t = 0; t < kTokens && !std::isinf(want); ++t)
-      v[t * kChannels + c] *= std::sqrt(want / (squares / n));
+      v[t * kChannels + c] *= std::sqrt(want / (squares / double(counted)));
   }
   return x;
 }
@@ -90,14 +89,12 @@ Tensor inputs(const Scene& scene, const std::vector<std::uint8_t>& real) {
 NamedTensors step(const std::string& name, const Options& options, const Scene& scene) {
   const auto norm = make_normalizer(name, options, "norm", kChannels, DType::f64);
   prepare(*norm, scene);
-  const std::int64_t counted = scene.masked ? 8 : 10;
-  std::vector<std::uint8_t> real(10, 0);
-  std::fill_n(real.begin(), counted, 1);
+  const std::int64_t counted = scene.masked ? 8 : kTokens;
   NamedTensors results{{"residual_scale", Tensor::full({}, norm->residual_scale(), DType::f64)},
                        {"initial_gain", Tensor::full({}, norm->initial_gain(), DType::f64)}};
   Tape tape;
   std::vector<Var> penalties;
-  const Var x = tape.variable(inputs(scene, real));
+  const Var x = tape.variable(inputs(scene, counted));
   const Var y = norm->apply(x, {.training = true, .counted = counted, .penalties = &penalties});
   tape.backward(y, randn(y.shape(), 22, 1, 0.2));
   results["y"] = y.value(), results["dx"] = tape.grad(x);

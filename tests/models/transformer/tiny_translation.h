@@ -20,14 +20,14 @@ inline TransformerConfig tiny_config(const std::string& normalizer = "ln", bool 
   return config;
 }
 
-inline Tensor mask_of(const Tensor& ids, std::int64_t pad = 1) {
+inline Tensor mask_of(const Tensor& ids) {
   std::vector<std::uint8_t> mask;
-  for (std::int64_t id : ids.values<std::int64_t>()) mask.push_back(id != pad);
+  for (std::int64_t id : ids.values<std::int64_t>()) mask.push_back(id != 1);
   return Tensor::of(ids.shape(), mask);
 }
 
 // Returns sources padded on the left and targets on the right, each with `extra` columns more than needed.
-inline TranslationBatch translation_batch(int extra = 0, Device device = Device::cpu) {
+inline TranslationBatch translation_batch(int extra = 0) {
   using Rows = std::vector<std::vector<std::int64_t>>;
   const Rows sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}}, inputs{{2, 5, 4, 6}, {2, 9, 9}, {2, 10}};
   const auto padded = [&](const Rows& rows, std::size_t columns, bool left) {
@@ -45,8 +45,7 @@ inline TranslationBatch translation_batch(int extra = 0, Device device = Device:
     row.push_back(2);
   }
   const Tensor source = padded(sources, 5, true), input = padded(inputs, 4, false), target = padded(targets, 4, false);
-  return {source.to(device), mask_of(source).to(device), input.to(device), mask_of(input).to(device),
-          target.to(device)};
+  return {source, mask_of(source), input, mask_of(input), target};
 }
 
 template <>

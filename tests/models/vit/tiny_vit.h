@@ -16,8 +16,8 @@ inline VitConfig tiny_vit(const std::string& normalizer = "ln", bool pre_norm = 
   return config;
 }
 
-inline NamedTensors images_of(const ImageModelConfig& config, std::int64_t count = 3, DType dtype = DType::f64) {
-  return {{"images", randn({count, config.image_size, config.image_size, 3}, 7).to(dtype)},
+inline NamedTensors images_of(const ImageModelConfig& config, std::int64_t count = 3) {
+  return {{"images", randn({count, config.image_size, config.image_size, 3}, 7)},
           {"target", random_ids({count}, config.classes, 8)}};
 }
 
