@@ -17,10 +17,10 @@ struct Midst {
   ChannelNormState state;
   Tensor x = randn({kRows, kColumns}, 1, 1.3, 0.4), dy = cotangent({kRows, kColumns}),
          gamma = randn({kColumns}, 3, 0.3, 1), beta = randn({kColumns}, 4);
-  std::int64_t counted;  // rows, the first
+  static constexpr std::int64_t counted = kRows - 2;  // rows, the first
 
-  Midst(const Options& o, std::int64_t iterations, bool padded = true)
-      : options(o), state(ChannelNormState::create(o, kColumns, DType::f64)), counted(padded ? kRows - 2 : kRows) {
+  Midst(const Options& o, std::int64_t iterations)
+      : options(o), state(ChannelNormState::create(o, kColumns, DType::f64)) {
     set_iterations(state, iterations);
     unsigned seed = 10;
     for (auto&& [name, buffer] : state.named()) {

@@ -1,7 +1,10 @@
 // Image classifiers worked out by hand, and their dropout.
-#include <algorithm>
 #include <cmath>
 
+#include "ops/activation/activation.h"
+#include "ops/affine/affine.h"
+#include "ops/conv2d/conv2d.h"
+#include "ops/max_pool2d/max_pool2d.h"
 #include "tests/models/images/kinds.h"
 
 namespace foldgrad::testing {
@@ -9,72 +12,29 @@ namespace {
 
 double at(const Tensor& t, std::int64_t i) { return t.data<double>()[i]; }
 
-// [B, H, W, C], by loops.
-struct Maps {
-  std::int64_t batch, side, channels;
-  std::vector<double> values;
-
-  double& operator()(std::int64_t b, std::int64_t i, std::int64_t j, std::int64_t c) {
-    return values[std::size_t(((b * side + i) * side + j) * channels + c)];
-  }
-  bool has(std::int64_t i, std::int64_t j) const { return i >= 0 && i < side && j >= 0 && j < side; }
-};
-
-struct Window {
-  std::int64_t kernel, stride, padding;
-};
-
-// Calls visit(y, x, v, w) for every y of the result and each x that its window has, at v and w of it.
-template <class Visit>
-Maps slid(Maps x, std::int64_t channels, double first, const Window& o, const Visit& visit) {
-  const std::int64_t side = (x.side + 2 * o.padding - o.kernel) / o.stride + 1;
-  Maps y{x.batch, side, channels, std::vector<double>(std::size_t(x.batch * side * side * channels), first)};
-  for (std::int64_t b = 0; b < y.batch; ++b)
-    for (std::int64_t i = 0; i < y.side; ++i)
-      for (std::int64_t j = 0; j < y.side; ++j)
-        for (std::int64_t v = 0; v < o.kernel; ++v)
-          for (std::int64_t w = 0; w < o.kernel; ++w) {
-            const std::int64_t row = o.stride * i + v - o.padding, column = o.stride * j + w - o.padding;
-            if (x.has(row, column)) visit(&y(b, i, j, 0), &x(b, row, column, 0), v, w);
-          }
-  return y;
-}
-Maps convolved(const Maps& x, const Tensor& W, const Window& o) {
-  return slid(x, W.shape()[0], 0, o, [&](double* y, const double* in, std::int64_t v, std::int64_t w) {
-    for (std::int64_t out = 0; out < W.shape()[0]; ++out)
-      for (std::int64_t c = 0; c < x.channels; ++c)
-        y[out] += at(W, ((out * x.channels + c) * o.kernel + v) * o.kernel + w) * in[c];
-  });
-}
-Maps pooled(const Maps& x, const Window& o) {
-  return slid(x, x.channels, -INFINITY, o, [&](double* y, const double* in, std::int64_t, std::int64_t) {
-    for (std::int64_t c = 0; c < x.channels; ++c) y[c] = std::max(y[c], in[c]);
-  });
-}
-
 // Returns the result of an affine normalizer.
 double mapped(Normalizer& norm, double u, std::int64_t c) {
   const std::vector<Parameter*> p = norm.parameters();
   return at(p[0]->value, c) * u + at(p[1]->value, c);
 }
 
-Maps tokens_by_hand(Vit& model, const Maps& image) {
-  const std::int64_t P = model.config().patch;
+// Return [B, H, W, C].
+Var tokens_by_hand(Vit& model, const Var& images) {
   const ConvLayer& conv = model.stem()[0];
-  Maps x = convolved(image, conv.weight.value, {P, P, 0});
-  for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += at(conv.bias.value, std::int64_t(i) % x.channels);
-  return x;
+  const Var W = images.tape().constant(conv.weight.value), b = images.tape().constant(conv.bias.value);
+  return conv2d_channels_last(images, W, b, {.stride = model.config().patch});
 }
-Maps tokens_by_hand(Cct& model, Maps x) {
+Var tokens_by_hand(Cct& model, Var x) {
+  const auto constant = [&](const Parameter& p) { return x.tape().constant(p.value); };
   for (ConvLayer& conv : model.stem()) {
-    x = convolved(x, conv.weight.value, {3, 1, 1});
-    for (std::size_t i = 0; i < x.values.size(); ++i) {
-      double& u = x.values[i];
-      if (conv.norm) u = mapped(*conv.norm, u, std::int64_t(i) % x.channels);
-      u = conv.norm ? u * 0.5 * std::erfc(-u / std::sqrt(2.0)) : std::max(u, 0.0);
+    x = conv2d_channels_last(x, constant(conv.weight), {.padding = 1});
+    if (!conv.norm) {
+      x = max_pool2d(relu(x), {.kernel = 3, .stride = 2, .padding = 1});
+      continue;
     }
-    if (!conv.norm) x = pooled(x, {3, 2, 1});
-    if (conv.norm && &conv != &model.stem()[0]) x = pooled(x, {2, 2, 0});
+    const std::vector<Parameter*> p = conv.norm->parameters();
+    x = gelu(affine(x, constant(*p[0]), constant(*p[1])));
+    if (&conv != &model.stem()[0]) x = max_pool2d(x, {.kernel = 2, .stride = 2});
   }
   return x;
 }
@@ -127,16 +87,17 @@ void expect_worked_by_hand(const typename M::Config& config, bool norm_on_stream
     layer.feed_forward.sublayer.out.weight.value.zero();
   }
   const NamedTensors inputs = images_of(config);
-  const Tensor& images = inputs.at("images");
-  Maps tokens = tokens_by_hand(model, Maps{3, config.image_size, 3, images.values<double>()});
-  ASSERT_EQ(tokens.side * tokens.side + config.has_cls(), config.tokens());
+  Tape tape(/*recording=*/false);
+  const Tensor tokens = tokens_by_hand(model, tape.constant(inputs.at("images"))).value();
+  const std::int64_t T = tokens.shape()[1] * tokens.shape()[2], C = tokens.shape()[3];
+  ASSERT_EQ(T + config.has_cls(), config.tokens());
   const Tensor want = Tensor::empty({3, config.classes}, DType::f64);
   for (std::int64_t b = 0; b < 3; ++b) {
     Tokens x;
     if (model.cls()) x.push_back(model.cls()->value.template values<double>());
-    for (std::int64_t t = 0; t < tokens.side * tokens.side; ++t) {
-      const double* first = &tokens(b, t / tokens.side, t % tokens.side, 0);
-      x.emplace_back(first, first + tokens.channels);
+    for (std::int64_t t = 0; t < T; ++t) {
+      const double* first = tokens.data<double>() + (b * T + t) * C;
+      x.emplace_back(first, first + C);
     }
     const std::vector<double> one = pooled(model, layers_by_hand(model, std::move(x), norm_on_stream));
     for (std::int64_t k = 0; k < config.classes; ++k)

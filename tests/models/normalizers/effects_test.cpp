@@ -39,12 +39,12 @@ struct Row {
   bool channel0_alone = false;  // and in no other channel
 };
 
-Tensor filled(const Tensor& like, unsigned seed, double scale, double mean) {
+Tensor filled(const Tensor& like, unsigned seed, double mean) {
   // Row by row, so that a longer ring begins as a shorter one does.
   const Tensor t = Tensor::empty(like.shape(), DType::f64);
   const std::int64_t rows = like.shape().rank() == 2 ? like.shape()[0] : 1, columns = like.size() / rows;
   for (std::int64_t r = 0; r < rows; ++r)
-    std::copy_n(randn({columns}, seed + unsigned(r), scale, mean).data<double>(), columns,
+    std::copy_n(randn({columns}, seed + unsigned(r), 0.1, mean).data<double>(), columns,
                 t.data<double>() + r * columns);
   return t;
 }
@@ -56,10 +56,10 @@ void prepare(Normalizer& norm, const Scene& scene) {
       p->value.copy_from(randn(p->value.shape(), 5, 0.3, 1));
   for (auto&& [name, tensor] : norm.state()) {
     if (name == "iters" || name == "steps") tensor.copy_from(Tensor::of<std::int64_t>({}, {scene.iterations}));
-    if (name == "run_var" || name == "phi") tensor.copy_from(filled(tensor, 11, 0.1, 1.2));
-    if (name == "run_mean") tensor.copy_from(filled(tensor, 12, 0.1, 0.2));
-    if (name == "psi_ema" || name == "nu_ema") tensor.copy_from(filled(tensor, 13, 0.1, 0.3));
-    if (name == "win_g") tensor.copy_from(filled(tensor, 14, 0.1, 0.3));
+    if (name == "run_var" || name == "phi") tensor.copy_from(filled(tensor, 11, 1.2));
+    if (name == "run_mean") tensor.copy_from(filled(tensor, 12, 0.2));
+    if (name == "psi_ema" || name == "nu_ema") tensor.copy_from(filled(tensor, 13, 0.3));
+    if (name == "win_g") tensor.copy_from(filled(tensor, 14, 0.3));
     if (name != "win_sq") continue;
     for (std::int64_t i = 0; i < tensor.size(); ++i) {
       const std::int64_t c = i % kChannels;
