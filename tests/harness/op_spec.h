@@ -49,12 +49,10 @@ struct OpSpec {
   std::string name;  // of the public function
   std::vector<OpCase> cases;
   std::vector<OpError> errors;
-  double gradient_tolerance = 1e-8;
   double parity_tolerance = 1e-12;  // f64 on both devices, sums in another order
   // Multiples of the unit roundoff of f32 (2^-24) and bf16 (2^-9).
   double f32_roundoffs = 200;
   double bf16_roundoffs = 8;
-  bool has_bf16 = true;
   std::string no_gradient = {};  // why the operation has none, for the rare one without
 };
 

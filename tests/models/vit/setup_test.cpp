@@ -13,14 +13,10 @@ VitConfig vit_s() {
   config.classes = 10;
   return config;
 }
-VitConfig nano() {
+VitConfig with_mean(std::int64_t width, std::int64_t ffn_width, std::int64_t heads, std::int64_t layers) {
   VitConfig config = vit_s();
-  config.width = 128, config.ffn_width = 256, config.heads = 2, config.layers = 4, config.pooling = "mean";
-  return config;
-}
-VitConfig micro() {
-  VitConfig config = vit_s();
-  config.width = 192, config.ffn_width = 384, config.heads = 3, config.layers = 6, config.pooling = "mean";
+  config.width = width, config.ffn_width = ffn_width, config.heads = heads, config.layers = layers;
+  config.pooling = "mean";
   return config;
 }
 
@@ -32,8 +28,8 @@ TEST(VitSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
     std::size_t sites;
   };
   for (const Known& known : {Known{vit_s(), 21328522, 21309322, 1420309248, 25},
-                             {nano(), 544394, 542090, 38143232, 9},
-                             {micro(), 1802698, 1797706, 123275136, 13}}) {
+                             {with_mean(128, 256, 2, 4), 544394, 542090, 38143232, 9},
+                             {with_mean(192, 384, 3, 6), 1802698, 1797706, 123275136, 13}}) {
     VitConfig config = known.config;
     Vit model(config, std::nullopt);
     EXPECT_EQ(model.parameter_count(), known.parameters);
