@@ -7,19 +7,11 @@
 namespace foldgrad::testing {
 namespace {
 
-Tensor random_images(Shape shape) {
-  const Tensor ids = random_ids(shape, 256, 1);
-  Tensor images = Tensor::empty(shape, DType::u8);
-  for (std::int64_t i = 0; i < ids.size(); ++i)
-    images.data<std::uint8_t>()[i] = std::uint8_t(ids.data<std::int64_t>()[i]);
-  return images;
-}
-
 const ImageStatistics kStatistics{.mean = {0.49, 0.48, 0.45}, .std = {0.25, 0.24, 0.26}};
 
 OpCase input_case(Shape shape, DType dtype) {
   return {.label = fmt::format("{} as {}", shape, name(dtype)),
-          .operands = {random_images(shape)},
+          .operands = {random_ids(shape, 256, 1).to(DType::u8)},
           .f = [dtype](const std::vector<Var>& v) { return image_input(v[0], kStatistics, dtype); }};
 }
 OpError input_error(const char* message, Shape shape, DType dtype, ImageStatistics statistics = {},
