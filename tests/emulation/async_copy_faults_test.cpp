@@ -1,5 +1,4 @@
 // Faults of asynchronous copies, planted one by one.
-
 #include "emulation/sanitizers.h"
 #include "engine/cuda/async_copy.h"
 #include "tests/emulation/kernels.h"

@@ -1,5 +1,4 @@
 // Several GPUs, machines on which none can be used, and memory that comes to an end.
-
 #include <algorithm>
 #include <thread>
 

@@ -1,5 +1,4 @@
 // Guarantees that correct kernels rely on, and how launches begin and end.
-
 #include <algorithm>
 #include <thread>
 

@@ -1,5 +1,4 @@
 // Each fault that the emulation promises to report, planted in a kernel of its own.
-
 #include <algorithm>
 #include <cmath>
 

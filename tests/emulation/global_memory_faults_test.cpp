@@ -1,5 +1,4 @@
 // Accesses to global memory that the twin of packs is to show, planted one by one.
-
 #include "emulation/global_memory.h"
 #include "engine/cuda/pack.h"
 #include "tests/emulation/kernels.h"

@@ -1,5 +1,4 @@
 // Faults that the twins of tensor-core instructions and asynchronous copies are to show, planted one by one.
-
 #include <algorithm>
 #include <cmath>
 

@@ -159,7 +159,7 @@ void repeats(const OpSpec& spec) {
     omp_set_num_threads(1);
     const OpResult one = run_case(c, DType::f32, Device::cpu);
     omp_set_num_threads(threads);
-    compare(c, many, one, spec.f32_roundoffs * std::ldexp(1, -24), "one thread against many");
+    compare(c, many, one, tolerance_of(spec, DType::f32), "one thread against many");
   }
 }
 

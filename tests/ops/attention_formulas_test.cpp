@@ -82,8 +82,7 @@ void expect_formulas(const Sizes& s, const AttentionOptions& options, Lengths le
     const std::vector<Tensor> got = run(in, options, rows, dtype);
     for (std::size_t k = 0; k < want.size(); ++k)
       EXPECT_TRUE(close(got[k], want[k], tolerance))
-          << s.batch << " x " << s.queries << " queries, " << s.keys << " keys, " << s.heads << " heads of " << s.width
-          << ", lengths " << int(lengths) << ", " << name(dtype) << ", result " << k;
+          << label_of(s, options, lengths) << ", " << name(dtype) << ", result " << k;
   }
 }
 

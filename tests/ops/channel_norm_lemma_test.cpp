@@ -1,6 +1,5 @@
 // The lemmas of UN's paper about its outlier test, in the form in which they are true
 // (docs/derivations/channel_norm.md), on random windows; and the form that is not true, by counterexample.
-
 #include <cmath>
 #include <random>
 

@@ -1,6 +1,5 @@
 // Where a parameter comes rounded to bf16 (Tape::parameter), its gradient is that of f32: what the operation computes
 // in f32 of the same numbers, up to the order of sums. Rounded to bf16 it would be off by up to 2^-9 of itself.
-
 #include <random>
 
 #include "ops/activation/activation.h"

@@ -1,5 +1,4 @@
 // CIFAR-10 as it is published: what its authors say of it holds for what is read.
-
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"

@@ -1,5 +1,4 @@
 // The configurations of Multi30k and IWSLT14 with their text.
-
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"

@@ -1,6 +1,5 @@
 // A trained model and its folded form translate the test sentences of Multi30k alike. $FOLDGRAD_CHECKPOINT names a
 // model, checkpoint or run that was trained on them; without it a small model is trained here.
-
 #include <set>
 
 #include "models/fold/model.h"

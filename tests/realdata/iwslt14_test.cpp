@@ -1,5 +1,4 @@
 // The translation task IWSLT14 German to English, as fairseq's prepare-iwslt14.sh leaves it before byte pair encoding.
-
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"

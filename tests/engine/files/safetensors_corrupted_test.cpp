@@ -1,5 +1,4 @@
 // A small file changed in every small way: it is refused, or read as what it now says.
-
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>

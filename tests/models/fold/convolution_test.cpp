@@ -1,5 +1,4 @@
 // Maps into convolutions with channels last, from before and from after.
-
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"

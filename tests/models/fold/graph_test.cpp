@@ -1,5 +1,4 @@
 // Graphs that fold, put together by hand, one for each way that a map can go; and the picture of one.
-
 #include "models/fold/graph_dot.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"

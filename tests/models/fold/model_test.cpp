@@ -1,5 +1,4 @@
 // A folded Transformer is the Transformer: random models with every normalizer, and what is left of each site.
-
 #include "tests/harness/properties.h"
 #include "tests/models/transformer/random_transformer.h"
 

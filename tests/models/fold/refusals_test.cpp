@@ -1,5 +1,4 @@
 // Graphs that do not fold: each is left as it is, and the edge at fault is named.
-
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"

@@ -1,5 +1,4 @@
 // Effects of single keys of a Transformer: dropout in its places, rows of the table divided by their length.
-
 #include "models/fold/model.h"
 #include "models/transformer/transformer.h"
 #include "ops/scale_norm/scale_norm.h"
