@@ -4,8 +4,8 @@
 #include <map>
 #include <numeric>
 
-#include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
+#include "tests/ops/channel_norm_fixture.h"
 #include "tests/ops/channel_norm_histories.h"
 
 namespace foldgrad::testing {
@@ -14,8 +14,6 @@ namespace {
 using Options = PowerNormOptions;
 constexpr double kRounding = 1e-14;
 
-void set(Tensor buffer, double value) { buffer.copy_from(Tensor::full(buffer.shape(), value, buffer.dtype())); }
-double item(const Tensor& t, std::int64_t i = 0) { return t.values<double>()[i]; }
 PowerNormState state_at(std::int64_t iterations, std::int64_t C, DType dtype, Device device) {
   PowerNormState state = PowerNormState::create(C, dtype == DType::f64 ? DType::f64 : DType::f32, device);
   state.iters.copy_from(Tensor::of<std::int64_t>({}, {iterations}));
