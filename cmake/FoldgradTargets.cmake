@@ -191,16 +191,17 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/demo_config.cpp.in ${PROJECT_BINARY_D
 target_sources(foldgrad_train PRIVATE ${PROJECT_BINARY_DIR}/demo/demo_config.cpp)
 
 target_precompile_headers(foldgrad_engine PRIVATE <fmt/core.h> <functional> <map> <memory> <string> <vector>)
-foreach(library ops models train)
+foreach(library ops train)
   target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_engine)
 endforeach()
 
-# Code that keeps records, checks and prints gets -O1: more would only take longer to compile, since the work is done in
-# loop/, data/ and scores/ and below.
+# Code that puts operations together, keeps records, checks and prints gets -O1: more would only take longer to compile,
+# since the work is done in operations, loop/, data/ and scores/. Not with precompiled headers of other options: GCC would
+# compile by theirs.
 foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/(commands/|program)")
 foldgrad_compile_apart(foldgrad_train foldgrad_records
                        "/train/(analyses|checkpoints|checks|config|reports|runs|system|tasks)/")
-foreach(part foldgrad_commands foldgrad_records)
+foreach(part foldgrad_models foldgrad_commands foldgrad_records)
   target_compile_options(${part} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 endforeach()
 target_precompile_headers(foldgrad_records PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
@@ -211,7 +212,7 @@ target_precompile_headers(foldgrad_commands REUSE_FROM foldgrad_records)
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
 if(cores LESS 8)
   foreach(library models records commands)
-    set_target_properties(foldgrad_${library} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
+    set_target_properties(foldgrad_${library} PROPERTIES UNITY_BUILD_BATCH_SIZE 32)
   endforeach()
 endif()
 
