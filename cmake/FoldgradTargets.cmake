@@ -190,11 +190,6 @@ file(READ ${PROJECT_SOURCE_DIR}/configs/numbers.toml demo_config)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/demo_config.cpp.in ${PROJECT_BINARY_DIR}/demo/demo_config.cpp @ONLY)
 target_sources(foldgrad_train PRIVATE ${PROJECT_BINARY_DIR}/demo/demo_config.cpp)
 
-target_precompile_headers(foldgrad_engine PRIVATE <fmt/core.h> <functional> <map> <memory> <string> <vector>)
-foreach(library ops train)
-  target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_engine)
-endforeach()
-
 # Code that puts operations together, keeps records, checks and prints gets -O1: more would only take longer to compile,
 # since the work is done in operations, loop/, data/ and scores/. Not with precompiled headers of other options: GCC would
 # compile by theirs.
@@ -203,6 +198,12 @@ foldgrad_compile_apart(foldgrad_train foldgrad_records
                        "/train/(analyses|checkpoints|checks|config|reports|runs|system|tasks)/")
 foreach(part foldgrad_models foldgrad_commands foldgrad_records)
   target_compile_options(${part} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
+endforeach()
+# The rest too, since a library's own sources would wait for all objects of its parts.
+foldgrad_compile_apart(foldgrad_train foldgrad_training "\\.cpp$")
+target_precompile_headers(foldgrad_engine PRIVATE <fmt/core.h> <functional> <map> <memory> <string> <vector>)
+foreach(library ops training)
+  target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_engine)
 endforeach()
 target_precompile_headers(foldgrad_records PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
 target_precompile_headers(foldgrad_commands REUSE_FROM foldgrad_records)
