@@ -74,13 +74,6 @@ void visit_config(KeysOf<ExperimentConfig> auto& c, const auto& visitor) {
   visit_keys(c.record, v);
 }
 
-// Does the same with the defaults of a family.
-void visit_defaults(const std::string& family, const auto& visitor) {
-  ExperimentConfig defaults;
-  defaults.family = family;
-  visit_config(defaults, visitor);
-}
-
 inline BlockConfig& ExperimentConfig::blocks() {
   return visit_family(*this, [](BlockConfig& blocks, auto&) -> BlockConfig& { return blocks; });
 }
@@ -104,6 +97,16 @@ ExperimentConfig read_config(const std::string& path, const std::vector<std::str
 // Reads `text` as the content of a file at the path `name`.
 ExperimentConfig parse_config(const std::string& text, const std::string& name,
                               const std::vector<std::string>& settings = {});
+
+// A key of a configuration with its value, as TOML.
+struct KeyWithValue {
+  ConfigKey key;
+  std::string value;
+};
+// Returns the keys that a configuration's family has, in their order. Throws std::invalid_argument for text that is not
+// UTF-8.
+std::vector<KeyWithValue> keys_of(const ExperimentConfig& config);
+std::vector<KeyWithValue> default_keys(const std::string& family);
 
 // Returns every key with its value, as TOML: parse_config() of it gives `config` again. Options of normalizers that
 // were not given stand there as comments, with their defaults. Throws std::invalid_argument for text that is not UTF-8.

@@ -96,11 +96,9 @@ void take_options(Keys& given, ExperimentConfig& config) {
 
 // Returns a family that has the key which `family` lacks; empty if none has it.
 std::string other_family_of(const std::string& key, const std::string& family) {
-  for (const char* other : kFamiliesWithKeys) {
-    bool has = false;
-    visit_defaults(other, [&](auto&, const ConfigKey& k) { has = has || k.full_name() == key; });
-    if (has && other != family) return other;
-  }
+  for (const char* other : kFamiliesWithKeys)
+    for (const auto& [its_key, value] : default_keys(other))
+      if (its_key.full_name() == key && other != family) return other;
   return "";
 }
 

@@ -74,11 +74,22 @@ std::string text_of(const Sections& sections) {
 
 }  // namespace
 
+std::vector<KeyWithValue> keys_of(const ExperimentConfig& config) {
+  std::vector<KeyWithValue> all;
+  visit_config(config, [&](const auto& member, const ConfigKey& key) { all.push_back({key, toml_of(member)}); });
+  return all;
+}
+
+std::vector<KeyWithValue> default_keys(const std::string& family) {
+  ExperimentConfig defaults;
+  defaults.family = family;
+  return keys_of(defaults);
+}
+
 std::string config_text(const ExperimentConfig& config) {
   Sections sections;
-  visit_config(config, [&](const auto& member, const ConfigKey& key) {
-    add_to(sections, key.section, fmt::format("{} = {}\n", key.name, toml_of(member)));
-  });
+  for (const auto& [key, value] : keys_of(config))
+    add_to(sections, key.section, fmt::format("{} = {}\n", key.name, value));
   add_to(sections, "norm", norm_tables(config));
   return text_of(sections);
 }
@@ -91,14 +102,14 @@ std::string config_help() {
       text += fmt::format("\nWith model.family = \"{}\", these differ from the ones above:\n\n", family);
     Sections sections;
     std::map<std::string, std::string> lines;
-    visit_defaults(family, [&](const auto& member, const ConfigKey& key) {
-      if (key.full_name() == "model.family" && !before.empty()) return;
+    for (const auto& [key, value] : default_keys(family)) {
+      if (key.full_name() == "model.family" && !before.empty()) continue;
       const std::string line = fmt::format("  {:<20}{}: {}{} (default {})\n", key.name, key.help, key.values(),
-                                           key.unit.empty() ? "" : ", " + key.unit, toml_of(member));
+                                           key.unit.empty() ? "" : ", " + key.unit, value);
       lines[key.full_name()] = line;
-      if (const auto same = before.find(key.full_name()); same != before.end() && same->second == line) return;
+      if (const auto same = before.find(key.full_name()); same != before.end() && same->second == line) continue;
       add_to(sections, key.section, line);
-    });
+    }
     text += text_of(sections);
     before = std::move(lines);
   }
@@ -110,13 +121,10 @@ std::string config_help() {
 
 std::string key_named(std::string name) {
   std::ranges::replace(name, '-', '_');
-  std::string found;
-  for (const char* family : kFamiliesWithKeys) {
-    visit_defaults(family, [&](const auto&, const ConfigKey& key) {
-      if (found.empty() && key.name == name) found = key.full_name();
-    });
-  }
-  return found;
+  for (const char* family : kFamiliesWithKeys)
+    for (const auto& [key, value] : default_keys(family))
+      if (key.name == name) return key.full_name();
+  return "";
 }
 
 std::int64_t norm_warmup(const BlockConfig& config) {
@@ -127,13 +135,12 @@ std::int64_t norm_warmup(const BlockConfig& config) {
 
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config) {
   std::map<std::string, std::string> keys, newer_defaults;
-  visit_defaults(config.family, [&](const auto& field, const ConfigKey& key) {
-    if (key.newer) newer_defaults[key.full_name()] = toml_of(field);
-  });
-  visit_config(config, [&](const auto& field, const ConfigKey& key) {
-    const bool is_left_out = key.newer && newer_defaults.at(key.full_name()) == toml_of(field);
-    if (key.trajectory && !is_left_out) keys[key.full_name()] = toml_of(field);
-  });
+  for (const auto& [key, value] : default_keys(config.family))
+    if (key.newer) newer_defaults[key.full_name()] = value;
+  for (const auto& [key, value] : keys_of(config)) {
+    const bool is_left_out = key.newer && newer_defaults.at(key.full_name()) == value;
+    if (key.trajectory && !is_left_out) keys[key.full_name()] = value;
+  }
   const std::string& name = config.blocks().normalizer;
   const NormalizerInfo& info = normalizer_info(name);
   const NormalizerOptions chosen(name, info.options, config.blocks().normalizer_options);

@@ -239,15 +239,15 @@ TEST(TrainingDocs, HaveEveryKeyOfTheConfiguration) {
     ExperimentConfig defaults;
     defaults.family = family;
     const std::map<std::string, std::string> texts = texts_of(defaults);
-    visit_config(defaults, [&](const auto&, const ConfigKey& key) {
-      if (key.full_name() == "model.family" && defaults.family != ExperimentConfig().family) return;
+    for (const auto& [key, value] : keys_of(defaults)) {
+      if (key.full_name() == "model.family" && defaults.family != ExperimentConfig().family) continue;
       const std::string name = key.full_name();
       const bool decides =
           key.trajectory || name == "train.steps" || name == "train.epochs";  // with the cosine schedule
       rows.insert(fmt::format("| `{}` | {}{} | {} | {}{} |", key.full_name(), key.values(),
                               key.unit.empty() ? "" : ", " + key.unit, texts.at(key.full_name()), key.help,
                               decides ? " *" : ""));
-    });
+    }
   }
   const std::set<std::string> documented = documented_rows();
   for (const std::string& row : rows) EXPECT_TRUE(documented.count(row)) << "missing: " << row;
