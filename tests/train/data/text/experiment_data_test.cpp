@@ -42,6 +42,13 @@ TEST_F(ExperimentDataTest, WordsOfTheTrainingFiles) {
   EXPECT_NE(two.vocabulary.encode_target("House").front(), kUnk);
 }
 
+TEST_F(ExperimentDataTest, NamesMayBeAbsolute) {
+  write("elsewhere/valid.de", "ja\n");
+  write("elsewhere/valid.en", "yes\n");
+  const ExperimentData data = read(fmt::format("valid = '{}'\n", files_ / "elsewhere/valid"));
+  EXPECT_EQ(data.valid.text.target, std::vector<std::string>{"yes"});
+}
+
 TEST_F(ExperimentDataTest, SmallLettersInTextAndIds) {
   const ExperimentData data = read("lowercase = true\n");
   EXPECT_EQ(data.valid.text.source[0], "ein haus");
