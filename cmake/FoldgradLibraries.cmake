@@ -13,8 +13,8 @@ macro(foldgrad_require target package)  # what follows: arguments of find_packag
   endif()
 endmacro()
 
-# Looks for a library that has no package file, where FOLDGRAD_NAME allows: sets `found`, `why`, and of it foldgrad_NAME
-# and foldgrad_NAME_include. What follows: arguments of find_library and find_path.
+# Looks for a library that has no package file, where FOLDGRAD_NAME allows: sets `found` and `why`, and the
+# paths foldgrad_NAME and foldgrad_NAME_include. What follows: arguments of find_library and find_path.
 macro(foldgrad_find name library header)
   string(TOLOWER foldgrad_${name} variable)
   set(found OFF)
@@ -51,7 +51,7 @@ macro(foldgrad_find_for_cuda name library header)
   endif()
 endmacro()
 
-# Takes a library of products that was found only if it uses OpenMP: with threads of its own it would start a second
+# Drops a library of products that was found, unless it uses OpenMP: with threads of its own it would start a second
 # pool, and the two would fight for the cores. check_cxx_source_KIND() of the code tells.
 function(foldgrad_check_openmp name kind code)
   if(NOT found)
@@ -116,7 +116,7 @@ foldgrad_check_openmp(onednn compiles "
   int main() {}")
 foldgrad_optional(ONEDNN "oneDNN" libdnnl-dev)
 
-# OpenBLAS comes in three flavours.
+# Of OpenBLAS's three flavours only that with OpenMP is taken.
 foldgrad_find(CBLAS openblas cblas.h PATH_SUFFIXES openblas-openmp)
 foldgrad_check_openmp(cblas runs "
   #include <cblas.h>

@@ -191,15 +191,15 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/demo_config.cpp.in ${PROJECT_BINARY_D
 target_sources(foldgrad_train PRIVATE ${PROJECT_BINARY_DIR}/demo/demo_config.cpp)
 
 # Code that puts operations together, keeps records, checks and prints gets -O1: more would only take longer to compile,
-# since the work is done in operations, loop/, data/ and scores/. Not with precompiled headers of other options: GCC would
-# compile by theirs.
-foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/(commands/|program)")
+# since the work is done in operations, loop/, data/ and scores/. They share no precompiled header with code of other
+# options: GCC would take that header's.
+foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/(commands/|program\\.cpp$)")
 foldgrad_compile_apart(foldgrad_train foldgrad_records
                        "/train/(analyses|checkpoints|checks|config|reports|runs|system|tasks)/")
 foreach(part foldgrad_models foldgrad_commands foldgrad_records)
   target_compile_options(${part} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 endforeach()
-# The rest too, since a library's own sources would wait for all objects of its parts.
+# The rest becomes a part as well: a library's own sources wait for all objects of its parts.
 foldgrad_compile_apart(foldgrad_train foldgrad_training "\\.cpp$")
 target_precompile_headers(foldgrad_engine PRIVATE <fmt/core.h> <functional> <map> <memory> <string> <vector>)
 foreach(library ops training)

@@ -13,8 +13,8 @@ endif()
 # tests of these.
 if(FOLDGRAD_SANITIZE STREQUAL thread)
   list(REMOVE_ITEM folders models train realdata book)
-  foreach(target foldgrad foldgrad_models foldgrad_onnx foldgrad_onnx_objects foldgrad_train foldgrad_records
-                 foldgrad_commands)
+  foreach(target foldgrad foldgrad_models foldgrad_onnx foldgrad_onnx_objects foldgrad_train foldgrad_training
+                 foldgrad_records foldgrad_commands)
     if(TARGET ${target})
       set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
     endif()
