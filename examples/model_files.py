@@ -1,4 +1,5 @@
-"""Reads and writes the files of a model directory, and runs a model as a program. Needs torch and safetensors."""
+"""Reads and writes the files of a model directory, and runs a model as a program. Needs torch, safetensors and
+numpy."""
 import argparse
 import json
 import math
@@ -7,7 +8,7 @@ import pickle
 import sys
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 
@@ -99,7 +100,7 @@ def run_program(description, load_model, results):
         model = load_model(args.model, getattr(torch, args.dtype))
         with torch.no_grad():
             save_tensors(args.output, results(model, load_tensors(args.input)))
-    except (NotImplementedError, OSError, ValueError) as error:
+    except (NotImplementedError, OSError, SafetensorError, ValueError) as error:
         fail(error)
 
 

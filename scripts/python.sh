@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Python packages into a virtual environment outside the tree and prints its interpreter:
-#   FOLDGRAD_PYTHON=$(scripts/python.sh numpy torch) ctest --preset emulate -L python
+#   FOLDGRAD_PYTHON=$(scripts/python.sh numpy torch safetensors) ctest --preset emulate -L python
 # The environment is $FOLDGRAD_VENV, by default ~/.cache/foldgrad/venv.
 set -euo pipefail
 (($# > 0)) || set -- numpy torch safetensors onnx onnxruntime

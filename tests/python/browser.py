@@ -1,6 +1,6 @@
 """A headless Chromium, driven through its DevTools protocol (https://chromedevtools.github.io/devtools-protocol) over a
-pair of pipes: messages are JSON, each ended by a zero byte. Needs nothing but Python's own library. Nothing here limits
-the time of a browser that does not answer, as ctest does."""
+pair of pipes: messages are JSON, each ended by a zero byte. Needs nothing but Python's own library. ctest limits the
+time of a test; nothing here does."""
 import json
 import os
 import shutil

@@ -6,7 +6,7 @@ import tempfile
 
 from setting import PROGRAM, call, expect, expect_near_greatest, expect_refused, logits_of, printed_by, require
 
-require("torch", "safetensors")
+require("numpy", "safetensors", "torch")
 import torch  # noqa: E402
 import fairseq_import  # noqa: E402
 from model_files import sinusoids  # noqa: E402

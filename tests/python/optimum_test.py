@@ -6,7 +6,7 @@ import tempfile
 
 from setting import PROGRAM, call, expect, require
 
-require("torch", "optimum.onnxruntime")
+require("safetensors", "torch", "optimum.onnxruntime")
 import torch  # noqa: E402
 from gpt_test import CONFIG, write_text  # noqa: E402
 from model_files import load_config  # noqa: E402

@@ -8,7 +8,7 @@ import tempfile
 
 from setting import PROGRAM, SOURCES, expect, largest_difference, require
 
-require("torch", "safetensors")
+require("numpy", "safetensors", "torch")
 import torch  # noqa: E402
 from foldgrad_torch import MABN, PNStar, UN  # noqa: E402
 from model_files import load_metadata, load_tensors, save_tensors  # noqa: E402

@@ -4,7 +4,7 @@ import tempfile
 
 from setting import expect_near_greatest, expect_refused, logits_of, printed_by, require
 
-require("torch", "safetensors")
+require("numpy", "safetensors", "torch")
 import torch  # noqa: E402
 import vision_import  # noqa: E402
 from model_files import save_tensors  # noqa: E402
