@@ -27,17 +27,17 @@ void require_phases(const RecordConfig& record) {
     wrong("must be first an update from the begin, above 0, and then one from the end, below 0");
 }
 
-// Returns the phases of a run, "begin" before "end"; require_phases() has passed them.
+// Returns the phases of a run, "begin" before "end"; which require_phases() has accepted.
 std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t updates) {
   std::vector<RecordPhase> phases;
   for (const std::int64_t from : record.from) {
-    const std::int64_t first = from > 0 ? from : updates + from + 1, last = first + record.steps - 1;
-    if (first < 1 || last > updates)
-      throw ConfigError(
-          fmt::format("record.from = {} with record.steps = {} reaches from update {} to {}, but the run "
-                      "ends with update {} (train.steps)",
-                      from, record.steps, first, last, updates));
-    phases.push_back({from > 0 ? "begin" : "end", first, last});
+    const std::int64_t first = from > 0 ? from : updates + from + 1;
+    if (first < 1 || first > updates - record.steps + 1)
+      throw ConfigError(fmt::format(
+          "record.from = {} is update {}, from which record.steps = {} must be within the run's updates 1 to "
+          "{} (train.steps)",
+          from, first, record.steps, updates));
+    phases.push_back({from > 0 ? "begin" : "end", first, first + record.steps - 1});
   }
   return phases;
 }
