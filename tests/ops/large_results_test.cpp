@@ -25,7 +25,8 @@ Tensor values(Shape shape) {
 }
 
 TEST(LargeResults, HaveTheBitsOfSmallOnes) {
-  const Tensor x = values({kMany, kColumns}), &dy = x, gain = values({kColumns}).to(DType::f32), &bias = gain;
+  const Tensor x = values({kMany, kColumns}), gain = values({kColumns}).to(DType::f32);
+  const Tensor &dy = x, &bias = gain;
   const ChannelNormOptions options = ChannelNormOptions::bn();
   const ChannelNormState state = ChannelNormState::create(options, kColumns, DType::f32, Device::cpu);
   const auto constant = [](const Var& v, const Tensor& t) { return v.tape().constant(t); };

@@ -159,7 +159,7 @@ VitConfig standardized(const std::string& normalizer = "ln") {
 }
 
 // Returns the weight with rows of mean 0, divided by the root of N var, var unbiased, times the gain.
-Tensor standardized(const Tensor& weight, const Tensor& gain) {
+Tensor standardized_rows(const Tensor& weight, const Tensor& gain) {
   Tape tape(/*recording=*/false);
   return weight_standardize(tape.constant(weight), tape.constant(gain), {.unbiased = true}).value();
 }
@@ -178,7 +178,7 @@ void expect_standardized(const std::string& scope, std::int64_t rows_of_a_block)
   for (auto&& [name, to] : plain.values()) {
     const auto gain = values.find(name.substr(0, name.rfind('.')) + ".gain");
     const bool is_matrix = gain != values.end() && name.ends_with(".weight");
-    to.copy_from(is_matrix ? standardized(values.at(name), gain->second) : values.at(name));
+    to.copy_from(is_matrix ? standardized_rows(values.at(name), gain->second) : values.at(name));
     if (is_matrix) rows += gain->second.size();
   }
   EXPECT_EQ(rows, 2 * rows_of_a_block);

@@ -134,6 +134,11 @@ TEST_F(RanksRun, MoreRanksThanExamplesAreRefused) {
   EXPECT_FALSE(exists("out"));
 }
 
+TEST_F(RanksRun, AnotherNumberOfShardsIsAnotherTrajectory) {
+  ASSERT_EQ(train("out", "--set train.shards=2").exit_code, 0);
+  expect_failure(train("out", "--resume --set train.shards=4 --set train.steps=8"), 4, "train.shards");
+}
+
 TEST_F(MpiRun, EvaluateTogether) {
   ASSERT_EQ(train("out").exit_code, 0);
   const auto eval = [&](const std::string& model, const std::string& hypotheses) {

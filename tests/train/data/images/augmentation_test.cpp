@@ -153,7 +153,16 @@ TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
   for (const auto& [pixels, count] : expected) EXPECT_NEAR(times[pixels], count, 5 * std::sqrt(count));
 }
 
-// Each operation has random numbers of its own, and cutout comes behind them.
+// Random numbers choose by place: in another order a run that is resumed would go on with other images.
+TEST(Augmentation, RandAugmentsOperationsKeepTheirOrder) {
+  std::string names;
+  for (const PictureOp& op : kPictureOps) names += op.name + std::string(" ");
+  EXPECT_EQ(names,
+            "identity autocontrast equalize invert posterize solarize rotate shear_x shear_y translate_x translate_y "
+            "colour contrast brightness sharpness ");
+}
+
+// Each operation has random numbers of its own, and cutout comes after them.
 TEST(Augmentation, RandAugmentComesBeforeCutout) {
   const ImageSet images = counting_images(1, 8, 8, 1);
   const Augmentation cut{.rand_augment = {.operations = 3, .magnitude = 10}, .cutout = 16, .fill = {1, 2, 3}};
@@ -217,7 +226,7 @@ int largest_difference(const Bytes& a, const Bytes& b) {
   return largest;
 }
 
-// Returns null for a name of none.
+// Returns null where no operation has this name.
 const PictureOp* operation(const std::string& name) {
   const auto found = std::ranges::find(kPictureOps, name, &PictureOp::name);
   return found == kPictureOps.end() ? nullptr : &*found;
