@@ -121,7 +121,7 @@ std::string grid_html(const std::string& title, const GridResults& results, cons
   std::vector<std::vector<std::size_t>> by_cell(results.cells.size());
   ordered_json shown_runs = ordered_json::array();
   for (const GridRun& run : runs) {
-    if (!std::filesystem::exists(RunDirectory(run.path).log())) continue;
+    if (!file_exists(RunDirectory(run.path).log())) continue;
     RunLog log = read_run_log(run.path);
     log.name = fmt::format("{}, {}", results.cells[run.cell].name, std::filesystem::path(run.path).filename().string());
     ordered_json one = summary_json(summary_of(log));
@@ -138,7 +138,7 @@ std::string grid_html(const std::string& title, const GridResults& results, cons
 
 // Returns the outcome in a run's log; empty without a log, or with one that has not ended.
 std::string outcome_of(const std::string& run) {
-  if (!std::filesystem::exists(RunDirectory(run).log())) return "";
+  if (!file_exists(RunDirectory(run).log())) return "";
   const std::string outcome = summary_of(read_run_log(run)).outcome;
   return outcome == "unfinished" ? "" : outcome;
 }

@@ -21,8 +21,8 @@ Download of_toronto(const std::string& file, const std::string& sha256) {
 
 }  // namespace
 
-// Has the mirrors and digests of Multi30k from torchtext 0.18 and its issue 1756, the digests of CIFAR's archives from
-// TensorFlow Datasets and MLDatasets.jl, and those of the files in them from ankane/torchvision-ruby; the test
+// Takes the mirrors and digests of Multi30k from torchtext 0.18 and its issue 1756, the digests of CIFAR's archives
+// from TensorFlow Datasets and MLDatasets.jl, and those of the files in them from ankane/torchvision-ruby; the test
 // `Cifar10` compares these with the files themselves where it finds some.
 const std::vector<DataSet>& data_sets() {
   static const std::vector<DataSet> sets{

@@ -46,11 +46,12 @@ Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& di
   }
   std::optional<Bpe> bpe;
   if (!d.bpe_codes.empty()) bpe.emplace(path_in(directory, d.bpe_codes));
-  const auto dictionary = [&](const std::string& file, Lines lines) {
+  const auto dictionary = [&](const std::string& file, const Lines& lines) {
     if (!file.empty()) return Dictionary::read(path_in(directory, file));
-    for (std::string& line : lines)
-      if (bpe) line = bpe->apply(line);
-    return Dictionary::of_lines(lines);  // in fairseq's order
+    if (!bpe) return Dictionary::of_lines(lines);  // in fairseq's order
+    Lines pieces;
+    for (const std::string& line : lines) pieces.push_back(bpe->apply(line));
+    return Dictionary::of_lines(pieces);
   };
   Dictionary source = dictionary(d.source_dictionary, train.source),
              target = dictionary(d.target_dictionary, train.target);
