@@ -105,7 +105,7 @@ void Tensor::zero() { memory::zero(device_, raw(), bytes()); }
 
 double Tensor::item() const {
   FOLDGRAD_CHECK(defined_ && size() == 1, "tensor: item() needs exactly one element, got {}", describe(*this));
-  return to(DType::f64).values<double>()[0];
+  return to(Device::cpu).to(DType::f64).values<double>()[0];
 }
 
 }  // namespace foldgrad
