@@ -53,7 +53,7 @@ class Svg {
         "font-size=\"12\">\n<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n",
         width, height, width, height);
   }
-  ~Svg() { put("</svg>\n"); }
+  ~Svg() { file_ << "</svg>\n"; }
 
   void text(double x, double y, const std::string& what, const char* fill = "#333", const char* anchor = "start") {
     put("<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\" text-anchor=\"%s\">%s</text>\n", x, y, fill, anchor, what.c_str());
@@ -65,7 +65,7 @@ class Svg {
   void line(const std::vector<std::pair<double, double>>& points, const char* stroke, double width) {
     put("<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" points=\"", stroke, width);
     for (const auto& [x, y] : points) put("%.1f,%.1f ", x, y);
-    put("\"/>\n");
+    file_ << "\"/>\n";
   }
   void dot(double x, double y, const char* fill) {
     put("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", x, y, fill);

@@ -54,7 +54,7 @@ class Sublayer {
            NormPlace place);
 
   // Returns the sublayer of x [N, width], whose sequences are `rows`, with branch(in) for what stands between the
-  // normalizer, if it comes first, and `out`. Adds to x in place at inference if nothing else has it.
+  // normalizer, if it comes first, and `out`. At inference the sum takes x's memory if nothing else has it.
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass, const std::function<Var(Var in)>& branch);
   void list(ModelParts& parts);
 

@@ -32,9 +32,12 @@ bool valid(const Option& option, const std::string& text) {
       return text == "0" || text == "1" || text == "true" || text == "false";
     case Option::Kind::choice:
       return option.has_choice(text);
-    default:  // text; lists are of configurations alone
-      return true;
+    case Option::Kind::text:
+    case Option::Kind::texts:     // of configurations alone
+    case Option::Kind::integers:  // likewise
+      break;
   }
+  return true;
 }
 
 }  // namespace

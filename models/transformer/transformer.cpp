@@ -124,12 +124,12 @@ Sentences Transformer::sentences(const char* stack, const Tensor& ids, const Ten
 
 Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, "decoder.output_projection");
-  Parameter& rows = output_table();  // [TRF-2]
+  Parameter& table = output_table();  // [TRF-2]
   if (pass.packed)
     return pass.packed->exact_product(
-        rows, [&] { return rows_of(rows); }, output_bias_.value, hidden);
-  const Var table = config_.fixnorm ? unit_rows(pass.use(rows)) : pass.use(rows);
-  return config_.output_bias ? linear(hidden, table, pass.use(output_bias_)) : linear(hidden, table);
+        table, [&] { return rows_of(table); }, output_bias_.value, hidden);
+  const Var O = config_.fixnorm ? unit_rows(pass.use(table)) : pass.use(table);
+  return config_.output_bias ? linear(hidden, O, pass.use(output_bias_)) : linear(hidden, O);
 }
 
 Var Transformer::forward(const NamedTensors& inputs, const ForwardPass& pass) {

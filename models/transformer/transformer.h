@@ -68,7 +68,7 @@ class Transformer final : public Model {
   // generation_config.json, as Hugging Face's Optimum loads them.
   std::vector<std::string> write_onnx(const std::string& directory) override;
 
-  // The parts, for initial values and for decoding step by step. Shared tables are one parameter.
+  // The parts, for decoding step by step and for tests. Shared tables are one parameter.
   Parameter& source_table() { return encoder_table_; }
   Parameter& target_table() { return config_.one_input_table() ? encoder_table_ : decoder_table_; }
   Parameter& output_table() { return config_.own_output_table() ? output_ : target_table(); }

@@ -176,7 +176,7 @@ constexpr const char* kActivationNames[] = {FOLDGRAD_ACTIVATIONS(FOLDGRAD_TEXT)}
 
 inline const char* name(Activation activation) { return kActivationNames[int(activation)]; }
 
-// Returns body(f), of the same type for each, with the struct of an activation.
+// Calls body(f) with the struct of an activation, and returns what it returns, one type for all.
 template <class Body>
 auto with_activation(Activation activation, const Body& body) {
   switch (activation) {

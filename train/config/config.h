@@ -103,8 +103,8 @@ struct KeyWithValue {
   ConfigKey key;
   std::string value;
 };
-// Returns the keys that a configuration's family has, in their order. Throws std::invalid_argument for text that is not
-// UTF-8.
+// Returns the keys that a configuration's family has, in their order, with their values or with their defaults. Throws
+// std::invalid_argument for text that is not UTF-8.
 std::vector<KeyWithValue> keys_of(const ExperimentConfig& config);
 std::vector<KeyWithValue> default_keys(const std::string& family);
 
