@@ -18,15 +18,19 @@ def fail(message):
 
 def load_metadata(path):
     """Returns texts by name."""
-    with safe_open(path, "pt") as file:
-        return file.metadata() or {}
+    try:
+        with safe_open(path, "pt") as file:
+            return file.metadata() or {}
+    except SafetensorError as error:
+        raise ValueError(f"{path}: is no safetensors file: {error}") from None
 
 
 def load_tensors(path):
     """Returns all tensors of a safetensors file, by name."""
+    metadata = load_metadata(path)
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}
-    for key, other in load_metadata(path).items():  # tensors that share their storage are written once
+    for key, other in metadata.items():  # tensors that share their storage are written once
         if key.startswith("alias."):
             tensors[key[len("alias."):]] = tensors[other]
     return tensors
@@ -100,7 +104,7 @@ def run_program(description, load_model, results):
         model = load_model(args.model, getattr(torch, args.dtype))
         with torch.no_grad():
             save_tensors(args.output, results(model, load_tensors(args.input)))
-    except (NotImplementedError, OSError, SafetensorError, ValueError) as error:
+    except (NotImplementedError, OSError, ValueError) as error:
         fail(error)
 
 

@@ -4,5 +4,5 @@
 #include "train/runs/directory.h"
 
 int main(int argc, char** argv) {
-  return foldgrad::run_program(argc, argv, {FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS});
+  return foldgrad::run_command_line(argc, argv, {FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS});
 }

@@ -145,7 +145,7 @@ int run(int argc, char** argv, const BuildInfo& build) {
 
 }  // namespace
 
-int run_program(int argc, char** argv, const BuildInfo& build) {
+int run_command_line(int argc, char** argv, const BuildInfo& build) {
   open_standard_streams();
   return finish_stdout(guarded([&]() -> int { return run(argc, argv, build); }));
 }

@@ -5,7 +5,7 @@ namespace foldgrad {
 
 struct BuildInfo;
 
-// Runs what main() was given. Returns the exit code (train/system/exit_code.h).
-int run_program(int argc, char** argv, const BuildInfo& build);
+// Runs the command line that main() was given. Returns the exit code (train/system/exit_code.h).
+int run_command_line(int argc, char** argv, const BuildInfo& build);
 
 }  // namespace foldgrad

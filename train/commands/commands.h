@@ -56,7 +56,7 @@ Action add_verify(CLI::App& command);
 Action add_verify_traces(CLI::App& command);
 
 // Runs a command. What it throws becomes "error: MESSAGE" on stderr and the exit code that the kind of exception has;
-// commands need no handlers of their own, since run_program() calls them through this.
+// commands need no handlers of their own, since run_command_line() calls them through this.
 int guarded(const std::function<int()>& command);
 
 // Returns a message about the first option or command that `program` did not understand when it parsed a command line,

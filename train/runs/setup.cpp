@@ -33,10 +33,10 @@ std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t 
   for (const std::int64_t from : record.from) {
     const std::int64_t first = from > 0 ? from : updates + from + 1;
     if (first < 1 || first > updates - record.steps + 1)
-      throw ConfigError(fmt::format(
-          "record.from = {} is update {}, from which record.steps = {} must be within the run's updates 1 to "
-          "{} (train.steps)",
-          from, first, record.steps, updates));
+      throw ConfigError(
+          fmt::format("record.from = {} with record.steps = {} begins with update {} and does not fit into updates 1 "
+                      "to {} of the run (train.steps)",
+                      from, record.steps, first, updates));
     phases.push_back({from > 0 ? "begin" : "end", first, first + record.steps - 1});
   }
   return phases;

@@ -106,14 +106,14 @@ TEST_F(RecordingRuns, PhasesThatCannotBeAreRefused) {
   expect_refused("--set record.from=[1,-3,-2]",
                  "record.from must be at most two updates, one of the begin and one of the end, got [1, -3, -2]");
   expect_refused("--set record.from=[-2] --set record.steps=3",
-                 "record.from = -2 is update 4, from which record.steps = 3 must be within the run's updates 1 to 5 "
-                 "(train.steps)");
+                 "record.from = -2 with record.steps = 3 begins with update 4 and does not fit into updates 1 to 5 of "
+                 "the run (train.steps)");
   expect_refused("--set record.from=[9223372036854775807] --set record.steps=2",
-                 "record.from = 9223372036854775807 is update 9223372036854775807, from which record.steps = 2 must be "
-                 "within the run's updates 1 to 5 (train.steps)");
+                 "record.from = 9223372036854775807 with record.steps = 2 begins with update 9223372036854775807 and "
+                 "does not fit into updates 1 to 5 of the run (train.steps)");
   expect_refused("--set record.from=[-6] --set record.steps=1",
-                 "record.from = -6 is update 0, from which record.steps = 1 must be within the run's updates 1 to 5 "
-                 "(train.steps)");
+                 "record.from = -6 with record.steps = 1 begins with update 0 and does not fit into updates 1 to 5 of "
+                 "the run (train.steps)");
   expect_refused("--set record.from=3", "--set record.from: record.from must be a list of integers, got \"3\"");
   expect_refused("--set 'record.from=[1,true]'", "--set record.from: record.from must be a list of integers, got true");
 }
