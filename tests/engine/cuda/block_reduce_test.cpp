@@ -20,7 +20,7 @@ Tensor whole_numbers(Shape shape) {
 }
 
 Tensor moments_on(Device device, const Tensor& x) {
-  const Tensor on_device = x.to(device), out = Tensor::empty({2, x.shape()[1]}, DType::f64, device);
+  const Tensor on_device = x.to(device), out = Tensor::full({2, x.shape()[1]}, NAN, DType::f64, device);
   const Moments p{on_device.data<double>(), out.data<double>(), x.shape()[0], x.shape()[1]};
   const auto moments_cpu = [](const Moments& m) { column_sums_cpu(m); };
   FOLDGRAD_RUN(device, moments, p);
