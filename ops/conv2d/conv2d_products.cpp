@@ -4,45 +4,8 @@
 
 #include "engine/dispatch.h"
 #include "engine/gemm/gemm.h"
-#include "ops/permute/permute_kernels.h"
 
 namespace foldgrad {
-namespace {
-
-#ifdef FOLDGRAD_HAVE_CUDNN
-// Transposes O matrices: cuDNN wants the weights as [O, Kh Kw, C] beside such images.
-void transpose(DType dtype, std::int64_t out, std::int64_t rows, std::int64_t columns, void* to, const void* from) {
-  dispatch_floating("conv2d_channels_last", dtype, [&]<class T>(Type<T>) {
-    const std::int64_t size = rows * columns;
-    permute_cuda(Permute<T>{.y = {static_cast<T*>(to), GradMode::set},
-                            .x = static_cast<const T*>(from),
-                            .outer_axes = 1,
-                            .outer_size = {out},
-                            .outer_x = {size},
-                            .outer_y = {size},
-                            .matrices = out,
-                            .rows = rows,
-                            .columns = columns,
-                            .row_x = 1,
-                            .row_y = columns,
-                            .column_x = rows});
-  });
-}
-
-bool cudnn_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
-  // cuDNN writes bf16 results only from bf16 operands.
-  if (p.dtype == DType::f64 || p.f32_dweight) return false;
-  const std::int64_t kernel = p.s.kernel_height * p.s.kernel_width;
-  const Tensor weight = Tensor::empty({p.out, kernel, p.s.channels}, p.dtype, Device::cuda);
-  if (p.pass != Conv2dPass::dweight) transpose(p.dtype, p.out, kernel, p.s.channels, weight.raw(), at.weight);
-  if (!cudnn_conv2d_product(p, {.x = at.x, .weight = weight.raw(), .y = at.y, .bias = at.bias})) return false;
-  if (p.pass == Conv2dPass::dweight) transpose(p.dtype, p.out, p.s.channels, kernel, at.weight, weight.raw());
-  return true;
-}
-#endif
-
-}  // namespace
-
 void plain_conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at) {
   const Conv2dSizes& s = p.s;
   const std::int64_t rows = s.batch * s.places(), values = s.values();
@@ -69,7 +32,7 @@ void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& 
   const Conv2dSizes& s = p.s;
   [[maybe_unused]] const bool libraries = s.batch * s.height * s.width * s.values() * p.out > 0;
 #ifdef FOLDGRAD_HAVE_CUDNN
-  if (device == Device::cuda && libraries && cudnn_product(p, at)) return;
+  if (device == Device::cuda && libraries && cudnn_conv2d_product(p, at)) return;
 #endif
 #ifdef FOLDGRAD_HAVE_ONEDNN
   const bool onednn = device == Device::cpu && std::string_view(gemm_backend(device, p.dtype)).starts_with("oneDNN");

@@ -36,8 +36,7 @@ struct Conv2dBuffers {
 void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
 // Covers every dtype, all sizes and both devices: what the others are compared with.
 void plain_conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
-// Return false for a case that the library does not cover; nothing is written then. cuDNN wants the weight as
-// [out, kernel_height, kernel_width, channels].
+// Return false for a case that the library does not cover; nothing is written then.
 bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at);
 bool cudnn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at);
 

@@ -75,7 +75,7 @@ OPS = {
     "ops/concat": ["ops/permute"],
     "ops/group_norm": ["ops/segments"],
     "ops/linear": ["ops/activation", "ops/total"],
-    "ops/conv2d": ["ops/activation", "ops/linear", "ops/permute", "ops/reshape", "ops/total"],
+    "ops/conv2d": ["ops/activation", "ops/linear", "ops/reshape", "ops/total"],
     "ops/dyt": ["ops/total"],
     "ops/positions": ["ops/total"],
     "ops/power_norm": ["ops/channel_norm", "ops/channel_sums", "ops/reshape", "ops/rms_norm"],

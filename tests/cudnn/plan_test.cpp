@@ -1,0 +1,90 @@
+// The engines that cuDNN proposes for the convolutions of our models. It needs a device's properties for that, no
+// device.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string_view>
+
+#include "ops/conv2d/cudnn_plan.h"
+
+namespace foldgrad {
+namespace {
+
+// Written in the way in which cuDNN writes the properties of a device that is there.
+constexpr std::string_view kH100 = R"({
+  "deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "pciDeviceId": 0,
+  "multiProcessorCount": 132, "warpSize": 32, "maxGridSize": [2147483647, 65535, 65535],
+  "maxBlockSize": [1024, 1024, 64], "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "maxCtasPerSM": 32,
+  "regsPerBlock": 65536, "maxRegistersPerSM": 65536, "maxSharedMemoryPerBlock": 49152,
+  "maxSharedMemoryPerBlockOptin": 232448, "reservedSharedMemoryPerBlock": 1024, "totalGlobalMem": 85029158912,
+  "l2CacheSize": 52428800, "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, "isTccDriver": 0,
+  "supportCoopLaunch": 1})";
+
+cudnnBackendDescriptor_t h100(CudnnDescriptors& to) {
+  const cudnnBackendDescriptor_t d = to.make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  check_cudnn(cudnnBackendSetAttribute(d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                                       std::int64_t(kH100.size()), kH100.data()),
+              "cudnnBackendSetAttribute");
+  check_cudnn(cudnnBackendFinalize(d), "cudnnBackendFinalize");
+  return d;
+}
+
+// A kernel of 3 x 3 with padding 1, or of 7 x 7 with stride 4 and padding 2, over images of 32 x 32.
+Conv2dSizes sizes(std::int64_t kernel, std::int64_t channels) {
+  const bool small = kernel == 3;
+  return {.batch = 64,
+          .channels = channels,
+          .height = 32,
+          .width = 32,
+          .kernel_height = kernel,
+          .kernel_width = kernel,
+          .out_height = small ? 32 : 8,
+          .out_width = small ? 32 : 8,
+          .stride = small ? 1 : 4,
+          .padding = small ? 1 : 2};
+}
+
+// Engines with notes on non-determinism, rounded sums or Winograd's and Fourier's transforms are not taken, nor tensor
+// cores for f32, whose operands they would round.
+TEST(CudnnPlan, EveryProductHasAnEngineThatRoundsNoFurtherThanItsType) {
+  CudnnDescriptors descriptors;
+  const cudnnBackendDescriptor_t device = h100(descriptors);
+  for (const auto& [pass, adds_bias] :
+       {std::pair(Conv2dPass::y, false), {Conv2dPass::y, true}, {Conv2dPass::dx, false}, {Conv2dPass::dweight, false}})
+    for (const std::int64_t kernel : {3, 7})
+      for (const std::int64_t channels : {3, 64})
+        for (const auto& [dtype, tf32] : {std::pair(DType::f32, false), {DType::f32, true}, {DType::bf16, false}}) {
+          SCOPED_TRACE(fmt::format("pass {}, kernel {}, {} channels, {}{}{}", int(pass), kernel, channels, name(dtype),
+                                   adds_bias ? ", bias" : "", tf32 ? ", TensorFloat-32" : ""));
+          const CudnnPlan plan({.pass = pass, .dtype = dtype, .s = sizes(kernel, channels), .out = 128}, adds_bias,
+                               tf32, device);
+          ASSERT_TRUE(plan.covered());
+          EXPECT_LT(plan.workspace(), std::size_t(1) << 27);
+          const bool may_use_tensor_cores = dtype == DType::bf16 || tf32;
+          const auto tensor_cores = std::ranges::count(plan.notes(), CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+          const auto nans = std::ranges::count(plan.notes(), CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP);
+          EXPECT_EQ(tensor_cores + nans, std::ssize(plan.notes()));
+          EXPECT_LE(tensor_cores, may_use_tensor_cores);
+          if (kernel == 3 && channels == 64) {
+            EXPECT_EQ(tensor_cores, may_use_tensor_cores);
+          }
+        }
+}
+
+TEST(CudnnPlan, NeedsADeviceOnlyToRun) {
+  CudnnDescriptors descriptors;
+  const Conv2dProduct product{.pass = Conv2dPass::y, .dtype = DType::f32, .s = sizes(3, 64), .out = 128};
+  const CudnnPlan plan(product, /*adds_bias=*/true, /*tf32=*/false, h100(descriptors));
+  alignas(kCudnnAlignment) static char buffer[kCudnnAlignment];
+  try {
+    plan.run(nullptr, {.x = buffer, .weight = buffer, .y = buffer, .bias = buffer}, buffer);
+    ADD_FAILURE();
+  } catch (const std::runtime_error& e) {
+    EXPECT_EQ(std::string(e.what()).substr(0, 34), "conv2d: cudnnBackendExecute failed");
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad
