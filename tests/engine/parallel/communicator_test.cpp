@@ -95,6 +95,20 @@ TEST(Communicator, FindsTheFirstText) {
   });
 }
 
+TEST(Communicator, TextsThatDifferAreShownByTheirFirstDifferentLine) {
+  const auto refusal = [](const std::string& of_rank_1) {
+    return message<std::invalid_argument>([&] {
+      Team({.ranks = 2}).run([&](Communicator& c) {
+        require_alike(c, {{"lines", c.rank() == 1 ? of_rank_1 : "one\ntwo\nthree"}});
+      });
+    });
+  };
+  EXPECT_EQ(refusal("0ne\ntwo\nthree"),
+            "parallel: all ranks must have the same lines: rank 1 has \"0ne\", rank 0 \"one\"");
+  EXPECT_EQ(refusal("one\ntoo\nthree"),
+            "parallel: all ranks must have the same lines: rank 1 has \"too\", rank 0 \"two\"");
+}
+
 TEST(Communicator, AnyIsTrueIfOneRankSaysSo) {
   Team({.ranks = 4}).run([](Communicator& c) {
     EXPECT_FALSE(c.any(false));

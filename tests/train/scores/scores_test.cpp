@@ -75,7 +75,7 @@ TEST(Scores, CHRF_1_CHRF_2_CHRF_3_WorkedByHand) {
 TEST(Scores, ExactMatchCountsEqualLines) { EXPECT_EQ(exact_match({"a", "b ", "", "c"}, {"a", "b", "", "d"}), 50); }
 
 TEST(Scores, ErrorsNameBothNumbersOfLinesOrTheLine) {
-  const Lines two{"a", "b"}, three{"a", "b", "c"}, bad{"a", "b\xFF"};
+  const Lines two{"a", "b"}, three{"a", "b", "c"}, bad{"a", "b\xFF"}, worse{"\xFF", "b"};
   EXPECT_EQ(message<std::invalid_argument>([&] { multi_bleu(two, three); }),
             "multi_bleu: hypotheses and references must have the same number of lines, got 2 and 3");
   EXPECT_EQ(message<std::invalid_argument>([&] { sacre_bleu(three, two); }),
@@ -84,6 +84,7 @@ TEST(Scores, ErrorsNameBothNumbersOfLinesOrTheLine) {
   EXPECT_EQ(message<std::invalid_argument>([&] { chrf(bad, two); }), "chrf: line 2 of the hypotheses is not UTF-8");
   EXPECT_EQ(message<std::invalid_argument>([&] { exact_match(two, bad); }),
             "exact_match: line 2 of the references is not UTF-8");
+  EXPECT_EQ(message<std::invalid_argument>([&] { chrf(two, worse); }), "chrf: line 1 of the references is not UTF-8");
 }
 
 TEST(Unicode, EveryCodePointSurvivesUtf8) {

@@ -260,6 +260,17 @@ TEST(Pillow, RND_2_EqualizesWithoutTheLastLevel) {
   EXPECT_EQ(pixels.back(), (2 / 2 + 2 * 255) / 2);
 }
 
+// One level has nothing to be spread over, and 254 pixels below the last are fewer than 255 levels.
+TEST(Pillow, RND_1_RND_2_LeaveWhatHasTooFewLevels) {
+  Bytes pixels(255 * 3, 7);
+  operation("autocontrast")->apply({1, 255, {0, 0, 0}, pixels.data()}, 0);
+  EXPECT_EQ(pixels, Bytes(255 * 3, 7));
+  std::fill_n(pixels.end() - 3, 3, 9);
+  const Bytes before = pixels;
+  operation("equalize")->apply({1, 255, {0, 0, 0}, pixels.data()}, 0);
+  EXPECT_EQ(pixels, before);
+}
+
 // Pillow rounds between rows and columns, and we do not.
 TEST(Pillow, PIC_1_ScalesTheSame) {
   for (const std::int64_t size : {1, 7, 32, 41, 50}) {
