@@ -137,8 +137,14 @@ Grid read_grid(const std::string& path) {
       refuse(node, fmt::format("a grid has no key {}{} It has config, seeds, set, lists and cells", key.str(),
                                did_you_mean(std::string(key.str()), kGridKeys, "\"", ".")));
   Grid grid{seeds_in(all), {}};
-  const auto combinations = combinations_of(table_in(all, "lists"));
-  for (const GridCell& cell : cells_in(all))
+  const toml::table& lists = table_in(all, "lists");
+  const std::vector<GridCell> cells = cells_in(all);
+  for (const auto& [key, list] : values_below(lists))
+    for (const GridCell& cell : cells)
+      if (std::ranges::any_of(cell.settings, [&](const auto& setting) { return setting.starts_with(key + "="); }))
+        refuse(*list, fmt::format("{} has a list here and a value in set or cells; remove one of them", key));
+  const auto combinations = combinations_of(lists);
+  for (const GridCell& cell : cells)
     for (const auto& settings : combinations) grid.cells.push_back(combined(cell, settings));
   check(grid, path);
   return grid;

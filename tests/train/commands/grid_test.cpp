@@ -142,6 +142,8 @@ TEST_F(GridRuns, SayWhatIsWrong) {
             "@grid.toml: the cells \"a b\" and \"a-b\" would have one folder, a-b");
   EXPECT_EQ(refusal("[set]\ntrain.lrr = 1\n"), "--set train.lrr: there is no key train.lrr; did you mean train.lr?");
   EXPECT_EQ(refusal("[cells.a]\nconfig = 1\n"), "@grid.toml:3: config must be text");
+  EXPECT_EQ(refusal("[lists]\ntrain.lr = [1, 2]\n[cells]\na.train.lr = 3\n"),
+            "@grid.toml:3: train.lr has a list here and a value in set or cells; remove one of them");
   EXPECT_TRUE(contains(refusal("[set]\nconfig = \"config.toml\"\n"), "config"));
   EXPECT_EQ(refusal("[set]\n[\n").substr(0, 13), "@grid.toml:3:");
   write_bytes(files_ / "grid.toml", "seeds = [1]\n");
