@@ -66,6 +66,9 @@ std::vector<OpCase> cases() {
   add("bn evaluated", {Options::bn(), 5, 0.7, true, false}, 4, 3);
   add("un evaluated", {Options::un(), 5, 0.7, true, false}, 4, 3);
   add("un_released with M = 1", {single_window(Options::un_released()), 9, 0.5}, 5, 3);
+  all.push_back({.label = "bn of sequences",
+                 .operands = {randn({4, 2, 3}, 1, 1, 0.3), randn({3}, 2), randn({3}, 3)},
+                 .f = from_state({Options::bn()}, 8)});
   add("bn, more rows than the blocks of a grid take at once", {Options::bn()}, 65700, 2, true);
   add("one column", {Options::bn()}, 65, 1, true);
   add("un_released", {with_warmup(Options::un_released(), 0), 2000, 0.5}, 70, 40, true);

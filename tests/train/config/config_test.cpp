@@ -246,6 +246,8 @@ TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   EXPECT_NE(cct.find("  attention_dropout   Dropout of attention probabilities: a number in [0, 1) (default 0.1)"),
             std::string::npos);  // as a translation's, but not as a ViT's
   EXPECT_EQ(cct.find("  batch "), std::string::npos);
+  EXPECT_EQ(help.find("  family "), help.rfind("  family "));  // of the headers, which have its values
+  EXPECT_LT(help.find("  family "), at);
 }
 
 // So runs that began without them go on.
