@@ -49,14 +49,18 @@ Texts split_off_valid(const std::string& text) {
 
 Texts read_texts(const LanguageConfig& config, const std::string& directory,
                  std::map<std::string, std::string>& digests) {
-  const auto read = [&](const std::string& path) {
-    digests[fs::path(path).filename()] = sha256_of_file(path);
+  const auto read = [&](const std::string& path, const std::string& name) {
+    digests[name] = sha256_of_file(path);
     return read_whole_text(path);
   };
+  const std::string valid = fs::path(config.valid).filename();
   std::string train;
-  for (const std::string& path : training_files(config, directory)) train += read(path);
+  for (const std::string& path : training_files(config, directory)) {
+    const std::string name = fs::path(path).filename();
+    train += read(path, name == valid ? "train/" + name : name);  // files of one name may lie in two directories
+  }
   if (config.valid.empty()) return split_off_valid(train);
-  return {train, read(fs::path(directory) / config.valid)};
+  return {train, read(fs::path(directory) / config.valid, valid)};
 }
 
 }  // namespace

@@ -174,6 +174,14 @@ TEST_F(LanguageText, ValidationAndTestMayHaveFilesOfTheirOwnWhichAreNotTrainedOn
   EXPECT_EQ(split("train"), "w\n");
 }
 
+// A resumed run compares digests by name: it would not notice that the other file has changed.
+TEST_F(LanguageText, FilesOfOneNameHaveADigestEach) {
+  for (const std::string part : {"a", "b"}) write(part + "/text.txt", part + " text\n");
+  config_.train = "a/text.txt", config_.valid = "b/text.txt";
+  EXPECT_EQ(read().digests, (std::map<std::string, std::string>{{"text.txt", sha256("b text\n")},
+                                                                {"train/text.txt", sha256("a text\n")}}));
+}
+
 TEST_F(LanguageText, MissingAndEmptyFilesAreNamed) {
   const std::string must =
       files_.path() + ": must have text, in files NAME.txt or NAME.md; or data.train must name a file";
