@@ -80,7 +80,8 @@ std::string fetch(const std::string& url, const std::string& part, const Downloa
 // Unpacks *.tar.gz into a directory, which is made.
 void unpack(const std::string& archive, const std::string& directory) {
   make_directories(directory);
-  const ChildResult tar = run_child({"tar", "-xzf", archive, "-C", directory}, /*quiet=*/false);
+  // Absolute, since GNU tar takes what stands before a colon, in "a:b/c.tar.gz", for the name of a host.
+  const ChildResult tar = run_child({"tar", "-xzf", fs::absolute(archive), "-C", directory}, /*quiet=*/false);
   if (tar.error != 0) throw FileError(archive, "cannot be unpacked, since tar cannot be started", tar.error);
   if (!tar.succeeded()) throw FileError(archive, "cannot be unpacked by tar");
 }

@@ -173,6 +173,14 @@ TEST_F(FetchImages, AnArchiveThatTarRefusesLeavesNothing) {
   EXPECT_FALSE(there("unpacked"));
 }
 
+TEST_F(FetchImages, TheDirectoryMayHaveAColon) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(files_.path());
+  EXPECT_EQ(message<FileError>([&] { fetch_images(set_, {archive_}, "a:b"); }), "no error");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(bytes("a:b/train.bin"), "twelve");
+}
+
 TEST_F(FetchImages, AnotherFileInTheirPlaceStays) {
   fetch_images(set_, {archive_}, root_);
   write_bytes(root_ + "/test.bin", "mine");
