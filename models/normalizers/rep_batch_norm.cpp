@@ -85,8 +85,8 @@ class PRepBn final : public RepBn {
  private:
   Var forward(const Var& x, const NormContext& context) override {
     if (!context.training) return RepBn::forward(x, context);
-    const std::int64_t step = steps_.data<std::int64_t>()[0]++,
-                       left = std::max(total_ + warmup_ - step, std::int64_t(0));
+    const std::int64_t step = steps_.data<std::int64_t>()[0]++, past = std::max(step - warmup_, std::int64_t(0)),
+                       left = std::max(total_ - past, std::int64_t(0));
     if (left == 0) {
       rest({&ln_gamma_, &ln_beta_});
       return RepBn::forward(x, context);

@@ -177,6 +177,18 @@ TEST(Normalizer, PrepbnTurnsFromLayerNormIntoRepbn) {
   EXPECT_TRUE(close(infer(*norm, x), infer(*repbn, x), 1e-14));
 }
 
+TEST(Normalizer, PrepbnMayStayALayerNorm) {
+  const auto norm =
+      make_normalizer("prepbn", {{"warmup", "1"}, {"total", "9223372036854775807"}}, "n", kChannels, DType::f64);
+  const auto ln = make_normalizer("ln", {}, "n", kChannels, DType::f64);
+  const Tensor x = randn({5, kChannels}, 1);
+  for (int t = 0; t < 3; ++t) {
+    Tape tape(/*recording=*/false);
+    const Var in = tape.constant(x), y = norm->apply(in, {.training = true});
+    EXPECT_TRUE(close(y.value(), ln->apply(in, {}).value(), 1e-14)) << "step " << t;
+  }
+}
+
 // Only rbn has one, only in training. For x = (1, 3): m = 2 and v = 1, while the running estimates have moved by a
 // twentieth, to 0.1 and 1: the penalty is 2 (2 - 0.1)^2.
 TEST(Normalizer, RbnLeavesAPenalty) {
