@@ -39,7 +39,8 @@ std::string note(const SafetensorsFile& file, const std::string& path, const cha
 
 SiteRecording take_site(SafetensorsFile& file, const std::string& path, const std::string& site, std::int64_t rows) {
   const Shape q = needed_tensor(file, path, site + ".q").shape();
-  if (q.rank() != 2) throw FileError(path, fmt::format("{}.q must have two axes", site));
+  if (q.rank() != 2 || q[1] < 1)
+    throw FileError(path, fmt::format("{}.q must have two axes and at least one channel, got {}", site, q));
   SiteRecording s{.site = site, .channels = q[1]};
   SiteRecording::visit(s, [&]<class T>(const char* name, std::vector<T>& values, std::int64_t width) {
     values = take<T>(file, path, site + "." + name, {rows, width});
@@ -74,6 +75,7 @@ Recording read_recording(const std::string& path) {
   if (!std::ranges::is_sorted(recording.updates)) throw FileError(path, "update must not fall");
   std::istringstream sites(note(file, path, "sites"));
   for (std::string site; sites >> site;) recording.sites.push_back(take_site(file, path, site, rows));
+  if (recording.sites.empty()) throw FileError(path, "a recording must have at least one site, got none");
   if (!file.tensors.empty())
     throw FileError(path, fmt::format("has a tensor {} of no site that it names", file.tensors.begin()->first));
   return recording;

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "engine/device.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
 #include "tests/harness/file_test.h"
 
 namespace foldgrad::testing {
@@ -107,6 +109,18 @@ TEST_F(RecorderTest, HasWhatIsDefinedForEveryNormalizer) {
     expect_near(read.sites[2].G, gradient_statistics(by_layer), "ln.G");
     EXPECT_TRUE(read.sites[3].G.empty());  // its y is x itself
   }
+}
+
+TEST_F(RecorderTest, ARecordingWithoutSitesOrChannelsIsRefused) {
+  const auto error_with = [&](const std::string& sites, const NamedTensors& q) {
+    NamedTensors tensors = q;
+    tensors["update"] = Tensor::of<std::int64_t>({1}, {1});
+    write_safetensors(files_ / "file", tensors, {{"normalizer", "un"}, {"sites", sites}});
+    return error_of<FileError>([&] { read_recording(files_ / "file"); });
+  };
+  EXPECT_EQ(error_with("", {}), "@file: a recording must have at least one site, got none");
+  EXPECT_EQ(error_with("s", {{"s.q", Tensor::zeros({1, 0}, DType::f32)}}),
+            "@file: s.q must have two axes and at least one channel, got [1, 0]");
 }
 
 TEST_F(RecorderTest, UpdatesThatAreMadeAgainTakeThePlaceOfTheFirstAttempt) {
