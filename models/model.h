@@ -66,8 +66,9 @@ class Model {
 
   // Writes the model as ONNX, as docs/onnx.md says, and returns the names of the graphs' files. Creates `directory`;
   // files that are there are replaced, once all could be written. Throws std::invalid_argument unless the model is f32
-  // on the CPU, for a normalizer with statistics over tokens, for weights of 2 GiB or more, and where the files would
-  // replace a model of ours; FileError; std::runtime_error where onnx_available() is false.
+  // on the CPU, for a normalizer with statistics over tokens, for weights of 2 GiB or more, for padding that has the id
+  // of a sentence's end, and where the files would replace a model of ours; FileError; std::runtime_error where
+  // onnx_available() is false.
   virtual std::vector<std::string> write_onnx(const std::string& directory) = 0;
 
   // Returns the parameters by name.

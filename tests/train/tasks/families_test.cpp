@@ -9,6 +9,7 @@
 #include "tests/harness/file_test.h"
 #include "tests/models/gpt/tiny_gpt.h"
 #include "tests/models/images/kinds.h"
+#include "tests/models/transformer/tiny_translation.h"
 #include "train/config/config_json.h"
 #include "train/tasks/classification.h"
 
@@ -160,6 +161,16 @@ TEST_F(OnnxRefusals, OfAVitWithoutNodes) {
             "nodes");
   EXPECT_EQ(message_of([&] { exact.write_onnx(files_ / "out"); }),
             "onnx: the model must be f32 on cpu, got f64 on cpu");
+  EXPECT_FALSE(exists("out"));
+}
+
+// Its decoder would take the end, with which translations begin, for padding.
+TEST_F(OnnxRefusals, OfATransformerWhosePaddingIsTheEnd) {
+  TransformerConfig config = tiny_config("un");
+  config.pad = kEos;
+  Transformer model(config, 1);
+  EXPECT_EQ(message_of([&] { model.write_onnx(files_ / "out"); }),
+            "onnx: pad must be another id than 2, with which translations begin: decoders know padding by its id");
   EXPECT_FALSE(exists("out"));
 }
 
