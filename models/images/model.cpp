@@ -81,7 +81,8 @@ Tensor ImageModel::input(const NamedTensors& inputs, const char* name) const {
 }
 
 const Segments& ImageModel::rows_of(std::int64_t images) {
-  if (rows_.count() != images) rows_ = Segments::equal(images, positions_.value.shape()[1]).to(device());
+  if (rows_.count() != images || rows_.device() != device())
+    rows_ = Segments::equal(images, positions_.value.shape()[1]).to(device());
   return rows_;
 }
 

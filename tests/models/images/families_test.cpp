@@ -1,5 +1,6 @@
 // Properties of image classifiers of every family: gradients; a folded model is the one that was trained, and what is
 // left of each site.
+#include "engine/device.h"
 #include "tests/models/fold/frozen_statistics.h"
 #include "tests/models/images/kinds.h"
 
@@ -30,6 +31,26 @@ TEST(CctGradients, WithAHybridStemAndUnInItsWarmUp) {
   CctConfig config = tiny_cct("un", "hybrid");
   config.normalizer_options = {{"warmup", "100"}};
   check_gradients_of<Cct>(config);
+}
+
+template <class M>
+class ImagesOnADevice : public ::testing::Test {};
+TYPED_TEST_SUITE(ImagesOnADevice, ImageFamilies);
+
+// As a rank may have none of a batch.
+TYPED_TEST(ImagesOnADevice, MayBeNone) {
+  for (const Device device : {Device::cpu, Device::cuda}) {
+    if (device == Device::cuda && !cuda_available()) continue;
+    TypeParam model(Kinds<TypeParam>::few("un")[0], 1, DType::f32, device);
+    const std::int64_t side = model.config().image_size;
+    Tape tape;
+    const Var loss = model.loss(
+        {{"images", Tensor::zeros({0, side, side, 3}, DType::u8)}, {"target", Tensor::zeros({0}, DType::i64)}},
+        {.tape = tape, .dtype = DType::f32, .training = true}, 0.1);
+    tape.backward(loss);
+    EXPECT_EQ(loss.value().item(), 0) << name(device);
+    for (const Parameter* p : model.parameters()) EXPECT_TRUE(p->has_grad) << p->name << ", " << name(device);
+  }
 }
 
 using Outcome = SiteReport::Outcome;
