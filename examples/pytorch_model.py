@@ -117,7 +117,7 @@ def load_model(path, dtype=torch.float32):
     if model.config.get("fixnorm"):  # rows of the tables count divided by their lengths
         for name in tensors:
             if name.endswith(("embed_tokens.weight", "output_projection.weight")):
-                tensors[name] = nn.functional.normalize(tensors[name], dim=1, eps=1e-12)
+                tensors[name] = nn.functional.normalize(tensors[name].to(dtype), dim=1, eps=1e-12)
     missing, unexpected = model.load_state_dict(tensors, strict=False)
     shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"}  # under the encoder's name
     if set(missing) - shared or unexpected:

@@ -55,13 +55,13 @@ def printed_by(main, *arguments):
     return printed.getvalue()
 
 
-def logits_of(model, **inputs):
-    """Returns the logits that `foldgrad run` computes from tensors of PyTorch."""
+def logits_of(model, *options, **inputs):
+    """Returns the logits that `foldgrad run` computes, with these options, from tensors of PyTorch."""
     from model_files import load_tensors, save_tensors
     with tempfile.TemporaryDirectory() as files:
         given, out = os.path.join(files, "in"), os.path.join(files, "out")
         save_tensors(given, inputs)
-        call(PROGRAM, "run", model, "--input", given, "--output", out)
+        call(PROGRAM, "run", model, "--input", given, "--output", out, *options)
         return load_tensors(out)["logits"]
 
 

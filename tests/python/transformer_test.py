@@ -8,7 +8,7 @@ import sys
 from family_models import NORMALIZERS, Models, check_all, require_same
 from onnxruntime_test import checked_translator, onnx_logits
 from pytorch_model import load_model
-from setting import PROGRAM, SOURCES, call, expect, largest_difference
+from setting import PROGRAM, SOURCES, call, expect, largest_difference, logits_of
 
 import torch
 
@@ -96,6 +96,10 @@ def written_by_pytorch(models):
     with open(path, "w") as f:
         json.dump(config, f)
     expect(largest_difference(models.compare("ln, with fixnorm", written)[0], logits) > 0.1, "fixnorm changes nothing")
+    with torch.no_grad():
+        off = largest_difference(models.real(load_model(written, torch.float64)(*models.given.values())),
+                                 models.real(logits_of(written, "--dtype", "f64", **models.given)))
+    expect(off <= 1e-12, f"ln, with fixnorm, in float64: differs by {off:.2e}")
 
     done = subprocess.run([sys.executable, example("pytorch_model.py"), models.files, "in", "out"], capture_output=True,
                           text=True)
