@@ -67,6 +67,8 @@ def is_norm(module: nn.Module) -> bool:
 def channel_axis(norm: nn.Module) -> int:
     """Returns the axis of the channels, -1 or 1. Raises Refusal."""
     parameters = dict(norm.named_parameters(recurse=False))
+    if any(nn.parameter.is_lazy(p) for p in parameters.values()):
+        raise Refusal("is lazy: its width is not known before the first pass of the model")
     if parameters.keys() - {"bias"} != {"weight"} or any(p.dim() != 1 for p in parameters.values()):
         shapes = ", ".join(f"{name} {list(p.shape)}" for name, p in parameters.items()) or "none"
         raise Refusal(f"needs a weight of one axis, optionally a bias, and no other parameters; it has {shapes}")

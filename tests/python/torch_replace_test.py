@@ -112,7 +112,8 @@ def by_what_they_compute():
         "axis_1": LayerNorm2d(4), "first": FirstNorm(3), "squared": SquaredNorm(4), "gemma": RmsNorm(4, 1),
         "two_axes": nn.LayerNorm((3, 4)),
         "plain": nn.LayerNorm(4, elementwise_affine=False), "group": nn.GroupNorm(2, 4),
-        "instance": nn.InstanceNorm2d(4, affine=True), "a": shared, "b": shared, "un": UN(4)})
+        "instance": nn.InstanceNorm2d(4, affine=True), "lazy": nn.LazyBatchNorm1d(), "a": shared, "b": shared,
+        "un": UN(4)})
     random = torch.get_rng_state()
     report = replace_norms(model, MABN, warmup=7, alpha=0.5)
     expect(torch.equal(random, torch.get_rng_state()), "the probe used the random numbers of the user")
@@ -124,6 +125,7 @@ def by_what_they_compute():
                "squared": "SquaredNorm: computes neither", "gemma": "RmsNorm: computes neither LayerNorm nor",
                "two_axes": "it has weight [3, 4], bias [3, 4]", "plain": "it has none",
                "group": "GroupNorm: fails on", "instance": "InstanceNorm2d: ",
+               "lazy": "LazyBatchNorm1d: is lazy: its width is not known before the first pass",
                "a": "is the same module as b: their statistics would mix"}
     expect(report.refused.keys() == refused.keys(), f"refused:\n{report}")
     for name, reason in refused.items():
