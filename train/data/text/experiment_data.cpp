@@ -66,21 +66,22 @@ bool is_left_out(const DataConfig& d, const Ids& source, const Ids& target) {
   return (d.max_length != 0 && longer > double(d.max_length)) || (d.max_ratio != 0 && longer > d.max_ratio * shorter);
 }
 
-// Throws FileError for a sentence that training would come to and that does not fit into a batch or into the model.
+// Throws FileError for a sentence that does not fit into a batch or into the model; `cleaned`: unless clean() leaves it
+// out.
 void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, const std::string& directory,
-                  const std::string& name) {
+                  const std::string& name, bool cleaned) {
   const DataConfig& d = config.data;
   const std::int64_t most = std::min(config.data.max_tokens, config.model.max_positions);
   for (const auto& [language, side] : {std::pair(d.source, &pairs.source), std::pair(d.target, &pairs.target)})
     for (std::size_t i = 0; i < side->size(); ++i) {
       if (std::int64_t((*side)[i].size()) <= most) continue;
-      if (name == d.train && is_left_out(d, pairs.source[i], pairs.target[i])) continue;
+      if (cleaned && is_left_out(d, pairs.source[i], pairs.target[i])) continue;
       throw FileError(path_in(directory, name + "." + language),
                       fmt::format("line {} has {} tokens, its end included, but {} = {}; raise that, or leave the "
                                   "pair out{}",
                                   i + 1, (*side)[i].size(),
                                   most == config.data.max_tokens ? "train.max_tokens" : "model.max_positions", most,
-                                  name == d.train ? " with data.max_length" : ""));
+                                  cleaned ? " with data.max_length" : ""));
     }
 }
 
@@ -174,8 +175,8 @@ ExperimentData read_data(const ExperimentConfig& config, const std::string& dire
   ExperimentData data{std::move(*vocabulary), {std::move(train), {}}, {}, std::move(digests)};
   data.valid.text = read_text(config.data, directory, config.data.valid);
   for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
-  require_room(data.train.pairs, config, directory, config.data.train);
-  require_room(data.valid.pairs, config, directory, config.data.valid);
+  require_room(data.train.pairs, config, directory, config.data.train, /*cleaned=*/true);
+  require_room(data.valid.pairs, config, directory, config.data.valid, /*cleaned=*/false);
   clean(data.train, config.data, directory);
   return data;
 }

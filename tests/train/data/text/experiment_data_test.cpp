@@ -107,6 +107,9 @@ TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine
   EXPECT_EQ(refusal<FileError>("max_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
             "@valid.en: line 2 has 5 tokens, its end included, but train.max_tokens = 4; raise that, or leave the pair "
             "out");
+  EXPECT_EQ(refusal<FileError>("valid = 'train'\nmax_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
+            "@train.en: line 2 has 5 tokens, its end included, but train.max_tokens = 4; raise that, or leave the pair "
+            "out");  // nor is the text of training when it is that of validation too
   EXPECT_EQ(refusal<FileError>("max_ratio = 1.5\n[model]\nmax_positions = 2\n"),
             "@train.de: line 1 has 3 tokens, its end included, but model.max_positions = 2; raise that, or leave the "
             "pair out with data.max_length");
