@@ -19,13 +19,34 @@ namespace fs = std::filesystem;
 // toml++ handles dotted keys by recursion: a key of 100,000 parts would overflow the stack. A key ends with its line.
 constexpr std::int64_t kMostDotsOfALine = 100;
 
+// Returns the quotes that begin a string here; empty where none begins.
+std::string_view opening_quotes(std::string_view toml) {
+  for (const std::string_view quotes : {R"(""")", "'''", "\"", "'"})
+    if (toml.starts_with(quotes)) return quotes;
+  return "";
+}
+
+// Returns 0 where no line has too many dots. Those in strings and comments do not count.
 std::int64_t line_of_deep_key(const std::string& toml) {
   std::int64_t line = 1, dots = 0;
-  for (const char c : toml)
-    if (c == '\n')
+  std::string_view end;  // of the string or comment at hand
+  for (std::size_t at = 0; at < toml.size(); ++at) {
+    const std::string_view rest = std::string_view(toml).substr(at);
+    if (rest[0] == '\n') {
       ++line, dots = 0;
-    else if (c == '.' && ++dots > kMostDotsOfALine)
-      return line;
+      if (end.size() == 1) end = "";
+    } else if (end.empty()) {
+      end = rest[0] == '#' ? "\n" : opening_quotes(rest);
+      if (!end.empty()) at += end.size() - 1;
+      if (rest[0] == '.' && ++dots > kMostDotsOfALine) return line;
+    } else if (end[0] == '"' && rest[0] == '\\') {
+      at += !rest.substr(1).starts_with('\n');
+    } else if (rest.starts_with(end)) {
+      const std::size_t most = end.size() == 3 ? 5 : 1;  // the content of a long string may end with two quotes
+      at += std::min({rest.find_first_not_of(end[0]), rest.size(), most}) - 1;
+      end = "";
+    }
+  }
   return 0;
 }
 

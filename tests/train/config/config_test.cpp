@@ -1,5 +1,7 @@
 #include "train/config/config.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <tuple>
 
@@ -107,10 +109,22 @@ TEST(Config, AKeyOfAHundredThousandPartsIsAnErrorNotACrash) {
     EXPECT_EQ(refusal("\n" + text), "a.toml:2: a line must have at most 100 dots");
   EXPECT_EQ(refusal("", {"train.lr={" + key + "=1}"}).substr(0, 52),
             "--set train.lr: train.lr must be a number above 0, g");
-  EXPECT_NO_THROW(parse_config("# " + std::string(100, '.') + "\n#.\n", "a.toml"));
-  EXPECT_EQ(refusal("# " + std::string(101, '.')), "a.toml:1: a line must have at most 100 dots");
+  // After strings and comments that might hide it.
+  for (const std::string before :
+       {R"('"')", R"("\"'\\")", R"(''''''')", R"("""\""""")", "'''\n'''''", "1, #'\n2", "''"})
+    EXPECT_TRUE(refusal("[[x]]\ny = [" + before + ", {" + key + " = 1}]\n").ends_with("must have at most 100 dots"))
+        << before;
   const std::string path = "../../../../../../../../../../../a";
   EXPECT_EQ(parse_config("", "a.toml", {"data.directory=" + path}).data.directory, path);
+}
+
+TEST(Config, DotsInStringsAndCommentsAreNotCounted) {
+  ExperimentConfig c;
+  c.train.freeze.assign(40, "encoder.layers.0.self_attn.q_proj.weight");
+  EXPECT_EQ(parse_config(config_text(c), "config.toml"), c);
+  const std::string list = fmt::format("['{}']", fmt::join(c.train.freeze, "', '"));
+  EXPECT_EQ(parse_config("", "a.toml", {"train.freeze=" + list}).train.freeze, c.train.freeze);
+  EXPECT_NO_THROW(parse_config("# " + std::string(101, '.') + "\n", "a.toml"));
 }
 
 // Both ends of a range belong to it; what lies beyond is refused.
