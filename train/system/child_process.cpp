@@ -44,6 +44,8 @@ Started start(std::vector<std::string>& arguments, bool quiet, bool leads_group)
   words.push_back(nullptr);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {errno, 0};
+  // A parent may have had it ignored. Then nothing would be left of a child to wait for.
+  signal(SIGCHLD, SIG_DFL);
   const pid_t parent = getpid(), child = fork();
   if (child == 0) become(words.data(), quiet, leads_group, parent, ends[1]);
   int error = child < 0 ? errno : 0;
