@@ -93,9 +93,13 @@ std::map<std::string, std::string> model_digests(const std::string& directory) {
 }
 
 std::string find_run_config(const std::string& path) {
-  for (const std::string& run : {path, path + "/..", path + "/../.."})
-    if (file_exists(run + "/config.toml") && file_exists(run + "/checkpoints"))
-      return std::filesystem::path(run + "/config.toml").lexically_normal();
+  namespace fs = std::filesystem;
+  for (const std::string& run : {path, path + "/..", path + "/../.."}) {
+    const fs::path config = run + "/config.toml", normal = config.lexically_normal();
+    if (!file_exists(config) || !file_exists(run + "/checkpoints")) continue;
+    std::error_code ignored;  // another file, or none, where `path` is a symbolic link
+    return fs::equivalent(config, normal, ignored) ? normal : config;
+  }
   return "";
 }
 

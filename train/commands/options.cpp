@@ -120,8 +120,10 @@ ModelData located(ModelData data, const std::string& path) {
   data.directory = find_model_directory(path);
   if (!data.config.empty()) return data;
   data.config = find_run_config(path);
-  if (data.data_directory.empty() && data.source.empty() && !data.config.empty())
-    data.data_directory = RunDirectory(std::filesystem::path(data.config).parent_path()).data_root();
+  if (data.data_directory.empty() && data.source.empty() && !data.config.empty()) {
+    const std::string run = std::filesystem::path(data.config).parent_path();
+    data.data_directory = RunDirectory(run.empty() ? "." : run).data_root();
+  }
   return data;
 }
 

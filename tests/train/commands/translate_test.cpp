@@ -145,6 +145,9 @@ TEST_F(EvalCommand, FindsTheDataWhereTheRunHadThem) {
   }
   write("run/env.json", here);
   EXPECT_EQ(run("eval @run --data-dir @run").exit_code, 3);
+  EXPECT_EQ(run_after("cd '" + files_ / "run" + "' && ", "eval .").exit_code, 0);
+  std::filesystem::create_directory_symlink(files_ / "run/checkpoints/step-00000000", files_ / "link");
+  EXPECT_EQ(run_after("cd '" + files_.path() + "' && ", "eval link").exit_code, 0);
 }
 
 TEST_F(EvalCommand, Errors) {
