@@ -39,7 +39,8 @@ Answer run_fold(const FoldCommand& o) {
   for (const auto& [key, path] : {std::pair("model", directory), {"folded", o.out}})
     proof[key] = {{"path", path}, {"sha256", model_digests(path)}};
   try {
-    write_file_atomically(o.out + "/certificate.json", proof.dump(2) + "\n");
+    const auto replace = nlohmann::ordered_json::error_handler_t::replace;  // of paths that are not UTF-8
+    write_file_atomically(o.out + "/certificate.json", proof.dump(2, ' ', false, replace) + "\n");
   } catch (const FileError&) {
     std::filesystem::remove(o.out + "/config.json");  // it is no model then, and fold can be called again
     throw;

@@ -53,6 +53,12 @@ TEST_F(FoldCommand, WritesAModelAndItsCertificate) {
   EXPECT_TRUE(begins(output("fold @folded -o @again"), "the model has no normalizer: nothing is folded\n"));
 }
 
+TEST_F(FoldCommand, TakesADirectoryWhoseNameIsNotUtf8) {
+  const std::string out = files_ / "folded\xff";
+  EXPECT_EQ(run("fold @model -o '" + out + "'").exit_code, 0);
+  EXPECT_EQ(json::parse(read_bytes(out + "/certificate.json"))["folded"]["path"], files_ / "folded\ufffd");
+}
+
 TEST_F(FoldCommand, NamesWhatItRefuses) {
   const json last = parsed("fold @model -o @folded --json").at("sites").back();
   EXPECT_EQ(last.at("site"), "decoder.layer_norm");
