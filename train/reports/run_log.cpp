@@ -12,6 +12,7 @@
 #include "engine/check.h"
 #include "engine/contains.h"
 #include "engine/files/file.h"
+#include "train/config/config.h"
 #include "train/config/given.h"
 #include "train/runs/directory.h"
 
@@ -187,11 +188,11 @@ nlohmann::ordered_json settings_of(const std::string& run) {
   const std::string path = RunDirectory(run).config();
   try {
     nlohmann::ordered_json settings = nlohmann::ordered_json::object();
-    const toml::table table = toml::parse(text_or_nothing(path));
+    const toml::table table = parse_toml(text_or_nothing(path), path);
     for (const auto& [key, value] : values_below(table)) settings[key] = text_of(*value);
     return settings;
-  } catch (const toml::parse_error& e) {
-    throw FileError(path, std::string("is no TOML: ") + std::string(e.description()));
+  } catch (const ConfigError& e) {
+    throw FileError(path, std::string("is no TOML: ") + e.what());
   }
 }
 

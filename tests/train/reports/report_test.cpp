@@ -77,6 +77,10 @@ TEST_F(Report, SettingsThatDifferHaveALineEach) {
                        differences_table(read_run_logs({b, c}));
                      }),
                      "@c/config.toml: is no TOML"));
+  std::string key = "a";
+  for (int i = 0; i < 100'000; ++i) key += ".a";
+  write_bytes(c + "/config.toml", key + " = 1\n");
+  EXPECT_THROW(differences_table(read_run_logs({b, c})), FileError);
 }
 
 TEST_F(Report, ShowsWhatATaskLeavesForIt) {
