@@ -151,10 +151,17 @@ void RunLogger::log(nlohmann::ordered_json event) {
   const bool refused_before = !unlogged_.empty();
   unlogged_.push_back(std::move(event));
   try {
-    for (; !unlogged_.empty(); unlogged_.erase(unlogged_.begin())) log_.write(unlogged_.front());
+    write_unlogged();
   } catch (const FileError& e) {
     if (!refused_before) terminal_.warn(e.what());
   }
+}
+
+void RunLogger::write_unlogged() {
+  for (; !unlogged_.empty(); unlogged_.erase(unlogged_.begin())) log_.write(unlogged_.front());
+}
+
+void RunLogger::retry() try { write_unlogged(); } catch (const FileError&) {  // log() has warned
 }
 
 }  // namespace foldgrad

@@ -57,12 +57,15 @@ class RunLogger {
   void diverged(std::int64_t step, const std::string& message);
   void ended(std::int64_t step, const std::string& outcome);
 
+  // Writes what the disk has refused, if it accepts that now.
+  void retry();
   ProgressLine& terminal() { return terminal_; }
   std::uint64_t offset() const { return log_.offset(); }  // as EventLog has them
   void sync() { log_.sync(); }
 
  private:
   void log(nlohmann::ordered_json event);
+  void write_unlogged();
 
   std::int64_t steps_;
   EventLog log_;

@@ -182,6 +182,7 @@ bool TrainingRun::validate() {
 // Saves a checkpoint. When the disk refuses, that is lost, not the training.
 void TrainingRun::save() try {
   const std::int64_t n = updates();
+  logger_->retry();  // before, so that the log up to the checkpoint's offset has all that it is to have
   selection_.forget_unsaved(n);
   const RunState state{training_.trainer.snapshot(), selection_.best(), selection_.without_better()};
   const CheckpointContents contents = to_checkpoint(state, n, config_hash(config_), logger_->offset());

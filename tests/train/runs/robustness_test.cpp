@@ -88,6 +88,9 @@ TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
   EXPECT_EQ(child.exit_code(), 0) << errors();
   expect_same_numbers("whole", "part", "step-00000005");
   EXPECT_EQ(events("part", "layers").size(), 2u);  // the log, too, was full
+  ASSERT_EQ(train("part", "--resume").exit_code, 0);
+  for (const char* kind : {"train", "validate", "layers", "end"})
+    EXPECT_EQ(timeless_events("whole", kind), timeless_events("part", kind)) << kind;
 }
 
 TEST_F(TrainRobustness, AFullDiskToTheEndIsAnError) {
