@@ -52,14 +52,15 @@ void take_model(const CheckpointContents& c, TrainingState& t) {
   t.average.merge(averages);
 }
 
-void require_usable(const CheckpointContents& c, const std::string& path) {
+}  // namespace
+
+std::string reason_to_refuse(const CheckpointContents& c) {
   for (const auto* part : {&c.model, &c.optimizer, &c.norm_state})
     for (const auto& [name, tensor] : *part)
       if (const std::string reason = reason_to_refuse(tensor); !reason.empty())
-        throw CheckpointError(fmt::format("{}: tensor {} {}", path, name, reason));
+        return fmt::format("tensor {} {}", name, reason);
+  return "";
 }
-
-}  // namespace
 
 CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const std::string& config_hash,
                                  std::uint64_t log_offset) {
@@ -79,7 +80,7 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
 }
 
 RunState from_checkpoint(const CheckpointContents& c, const std::string& path) try {
-  require_usable(c, path);
+  if (const std::string reason = reason_to_refuse(c); !reason.empty()) throw CheckpointError(path + ": " + reason);
   RunState state;
   TrainingState& t = state.training;
   take_model(c, t);

@@ -22,6 +22,9 @@ struct RunState {
 // Returns contents on the host. The state's tensors may be on any device.
 CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const std::string& config_hash,
                                  std::uint64_t log_offset);
+// Returns "tensor fc1.weight must be finite, got inf at [2, 5]" for contents that from_checkpoint() refuses, otherwise
+// an empty text.
+std::string reason_to_refuse(const CheckpointContents& contents);
 // Restores a state; `path` is for messages. Throws CheckpointError for a checkpoint that another program wrote.
 RunState from_checkpoint(const CheckpointContents& contents, const std::string& path);
 

@@ -63,6 +63,14 @@ TEST_F(TrainCommand, Divergence) {
   EXPECT_TRUE(contains(skip.err, "; this is failure 10 since the last report\n"));
 }
 
+TEST_F(TrainCommand, DivergesWhereAFiniteGradientLeavesWeightsThatAreNot) {
+  const ProgramResult r = train("run", "--set train.lr=1e39 --set train.initial_lr=1e39 --set train.steps=1");
+  EXPECT_EQ(r.exit_code, 5) << r.err;
+  EXPECT_TRUE(contains(r.err, "error: diverged: at step 1 tensor decoder."));
+  EXPECT_TRUE(contains(r.err, events("run", "diverged").at(0).at("message")));
+  EXPECT_FALSE(exists("run/checkpoints/LATEST"));
+}
+
 TEST_F(TrainCommand, Errors) {
   const auto refused = [&](const std::string& out, const std::string& more) {
     const ProgramResult r = train(out, more);
