@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <optional>
 
 #include "engine/files/atomic_file.h"
@@ -22,8 +21,6 @@
 
 namespace foldgrad {
 namespace {
-
-namespace fs = std::filesystem;
 
 // One process's part of a run; on several ranks, that of rank 0.
 class TrainingRun {
@@ -215,7 +212,7 @@ TrainingEnd train_experiment(const TrainOptions& options) {
   // A directory that is not there yet is made only when nothing is wrong with the configuration and the data.
   std::optional<RunLock> lock;
   const bool first = !options.processes || options.processes->rank() == 0;
-  if (first && fs::exists(options.out)) lock.emplace(options.out);
+  if (first && file_exists(options.out)) lock.emplace(options.out);
   RunStart start = find_start(options);
   require_trainable(start.config);
   const auto train = [&](RunStart own, Communicator* communicator) {

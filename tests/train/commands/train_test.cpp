@@ -87,6 +87,7 @@ TEST_F(TrainCommand, Errors) {
       "2 error: norm.name: instancenorm needs all tokens of a sentence at once, but a translation is made token by "
       "token; groupnorm can do with norm.groupnorm.axes = \"token\"");
   EXPECT_FALSE(exists("run"));
+  EXPECT_EQ(train(std::string(300, 'a')).exit_code, 3);
   ASSERT_EQ(train("run", "--set train.steps=1").exit_code, 0);
   EXPECT_EQ(refused("run", ""), "3 error: " + run + ": there is a run already; continue it with --resume");
   EXPECT_TRUE(contains(refused("run", "--resume --set train.lr=1"), "train.lr was 0.01, is now 1. Pass --allow-"));
