@@ -141,8 +141,9 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
 // after it the one that was made.
 void TrainingRun::warn_of_warmup(std::int64_t last) const {
   if (!config_.train.from.empty() && !config_.train.reset_iterations) return;  // it counts on from those before
-  const std::int64_t warmup = norm_warmup(config_.blocks()), passes = last * training_.config.accumulate;
-  if (passes < warmup)
+  const std::int64_t warmup = norm_warmup(config_.blocks()), accumulate = training_.config.accumulate;
+  std::int64_t passes = 0;
+  if (!__builtin_mul_overflow(last, accumulate, &passes) && passes < warmup)
     say("warning: {0} never leaves its warm-up and uses no averages: norm.{0}.warmup = {1}, and the run ends after {2} "
         "iterations; half of them is a good value\n",
         config_.blocks().normalizer, warmup, passes);
