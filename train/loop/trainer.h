@@ -96,6 +96,9 @@ class Trainer {
   std::vector<std::string> check();
 
   std::int64_t updates() const { return optimizer_.steps(); }
+  // The model's parameters but the frozen ones, which the optimizer does not have. With a communicator only theirs are
+  // gradients of the whole batch.
+  const std::vector<Parameter*>& trained() const { return trained_; }
   WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
 
   // Returns the state; the sums of the next report are in it as far as check() or report() has seen them.

@@ -126,10 +126,10 @@ void RunLogger::validated(std::int64_t step, const Validation& v, double seconds
   log(std::move(event));
 }
 
-void RunLogger::layers(std::int64_t step, Model& model) {
+void RunLogger::layers(std::int64_t step, const std::vector<Parameter*>& trained, Model& model) {
   log({{"event", "layers"},
        {"step", step},
-       {"gradient_norms", gradient_norms(model.parameters())},
+       {"gradient_norms", gradient_norms(trained)},
        {"normalizers", normalizer_statistics(model.normalizers())}});
 }
 

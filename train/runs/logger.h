@@ -52,7 +52,7 @@ class RunLogger {
                const std::map<std::string, std::string>& notes);
   void trained(const TrainingReport& report, const std::string& unit_of_work);
   void validated(std::int64_t step, const Validation& validation, double seconds);
-  void layers(std::int64_t step, Model& model);
+  void layers(std::int64_t step, const std::vector<Parameter*>& trained, Model& model);
   void not_finite(std::int64_t step, const std::string& action, const std::string& failure);
   void diverged(std::int64_t step, const std::string& message);
   void ended(std::int64_t step, const std::string& outcome);

@@ -78,7 +78,7 @@ TrainingEnd TrainingRun::train() {
     const bool report = n % config_.output.log_every == 0 || validate || save;
     if (report || stop) this->report(report);
     const bool retry = report && unsaved_;
-    if (validate) logger_->layers(n, task().model());
+    if (validate) logger_->layers(n, training_.trainer.trained(), task().model());
     const bool better = validate && this->validate();
     if (save || stop || better || selection_.out_of_patience() || retry) this->save();
   }

@@ -102,6 +102,18 @@ TEST_F(MpiRun, AnErrorOfOneProcessEndsAll) {
   EXPECT_FALSE(exists("out"));
 }
 
+TEST_F(RanksRun, NormsOfLayersAreOfTheWholeBatchAndOfWhatIsTrained) {
+  const std::string frozen = "--set train.steps=1 --set 'train.freeze=[\"encoder.*\"]' --set norm.name=ln ";
+  ASSERT_EQ(train("alone", frozen).exit_code, 0);
+  ASSERT_EQ(train("ranks", frozen + "--set train.shards=2").exit_code, 0);
+  const nlohmann::json want = events("alone", "layers").at(0).at("gradient_norms"),
+                       got = events("ranks", "layers").at(0).at("gradient_norms");
+  EXPECT_EQ(want.size(), 2u) << want;
+  ASSERT_EQ(got.size(), want.size()) << got;
+  for (const auto& [layer, norm] : want.items())
+    EXPECT_NEAR(got.at(layer).get<double>(), norm.get<double>(), 1e-5 * norm.get<double>()) << layer;
+}
+
 // In the first update the weights are the same, and sums are only added in another order.
 TEST_F(RanksRun, RecordsAreOfAllRanks) {
   for (const std::string norm : {"un", "rmsnorm"}) {
