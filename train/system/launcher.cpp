@@ -46,6 +46,7 @@ Launch find_launch(const std::function<const char*(const char*)>& variable) {
     Launch launch{v.by, number(v.rank, 0), number(v.count, 1), number(v.local_rank, 0), number(v.local_count, 1)};
     FOLDGRAD_CHECK(launch.rank < launch.count, "${} must be below ${} = {}, got {}", v.rank, v.count, launch.count,
                    launch.rank);
+    FOLDGRAD_CHECK(launch.local_count >= 1, "${} must be at least 1, got 0", v.local_count);
     if (launch.by != std::string("torchrun")) return launch.count > 1 ? launch : Launch();
     const char* host = variable("MASTER_ADDR");
     launch.host = host ? host : "127.0.0.1";

@@ -53,6 +53,8 @@ TEST(Launcher, Errors) {
     return message<std::invalid_argument>([&] { launch(variables); });
   };
   EXPECT_EQ(error({{"PMI_SIZE", "many"}}), "$PMI_SIZE must be a number, got \"many\"");
+  EXPECT_EQ(error({{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}, {"MPI_LOCALNRANKS", "0"}}),
+            "$MPI_LOCALNRANKS must be at least 1, got 0");
   EXPECT_EQ(error({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}}), "$PMI_RANK must be below $PMI_SIZE = 2, got 2");
 }
 
