@@ -8,6 +8,7 @@
 #include "train/runs/directory.h"
 #include "train/runs/training_run.h"
 #include "train/system/printable.h"
+#include "train/system/signals.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {
@@ -49,6 +50,7 @@ Answer train(const TrainOptions& options) {
   const TrainingEnd end = train_experiment(options);
   const bool first = !options.processes || options.processes->rank() == 0;
   if (end.exit_code == kExitOk && first) write_report(RunDirectory(options.out));
+  end_when_interrupted();  // the demo goes on with other commands
   return {.text = end.text, .exit_code = end.exit_code};
 }
 

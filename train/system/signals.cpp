@@ -56,6 +56,8 @@ void leave_when_interrupted() { set_handlers(leave); }
 
 void note_interrupts() { set_handlers(note); }
 
+void end_when_interrupted() { set_handlers(SIG_DFL); }
+
 bool interrupted() { return caught; }
 
 }  // namespace foldgrad

@@ -91,6 +91,14 @@ TEST_F(Signals, OneEndsACommandThatDoesNotTrain) {
   }
 }
 
+TEST_F(Signals, OneEndsTheDemoAfterItHasTrained) {
+  SpawnedProgram program(quiet("demo --norm ln --steps 1 --out " + files_ / "demo"));
+  wait_until(
+      [&] { return program.ended() || (exists("out") && bytes("out").find("$ foldgrad eval") != std::string::npos); });
+  program.send(SIGINT);
+  EXPECT_EQ(program.end_signal(), SIGINT);
+}
+
 TEST_F(Signals, StoppedJobsGoOn) {
   SpawnedProgram program(quiet(arguments("run", kEndless)));
   wait_for_file("run/checkpoints/LATEST");
@@ -116,6 +124,12 @@ TEST_F(Signals, ChildrenBlockNone) {
   EXPECT_EQ(run_child({"no-such-program"}, true).error, ENOENT);
   EXPECT_EQ(run_child({"sh", "-c", "exit 7"}, true).status, 7);
   EXPECT_EQ(run_child({"sh", "-c", "kill -KILL $$"}, true).status, -1);
+}
+
+TEST_F(Signals, ChildrenAreWaitedForWhereTheirSignalIsIgnored) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(run_child({"sh", "-c", "exit 7"}, true).status, 7);
+  std::signal(SIGCHLD, before);
 }
 
 }  // namespace
