@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/files/atomic_file.h"
+#include "train/checkpoints/checkpoint.h"
 #include "train/commands/command.h"
 #include "train/reports/report.h"
 #include "train/runs/directory.h"
@@ -29,8 +30,10 @@ void complete(TrainOptions& o) {
       const auto or_here = [](const fs::path& path) { return path.empty() ? fs::path(".") : path; };
       fs::path path = or_here(fs::path(o.resume + "/").lexically_normal().parent_path());
       if (path.filename() == "checkpoints") path = or_here(path.parent_path());
-      const bool checkpoint = path.parent_path().filename() == "checkpoints";
-      if (o.out.empty()) o.out = checkpoint ? or_here(path.parent_path().parent_path()) : path;
+      // Seen from the directory of checkpoints.
+      const bool here = checkpoint_files::step_of(path) >= 0 && !fs::exists(path / "config.toml", ignored);
+      const bool checkpoint = here || path.parent_path().filename() == "checkpoints";
+      if (o.out.empty()) o.out = here ? ".." : checkpoint ? or_here(path.parent_path().parent_path()) : path;
       if (!checkpoint && fs::equivalent(path, o.out, ignored)) o.resume = "latest";
     }
   }

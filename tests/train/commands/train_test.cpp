@@ -95,7 +95,10 @@ TEST_F(TrainCommand, Errors) {
   EXPECT_EQ(refused("run", "--resume " + files_.path()),
             "4 error: " + files_.path() + ": must be a directory in " + run + "/checkpoints");
   EXPECT_EQ(train("run", "--resume --allow-config-change --set train.lr=2e-2").exit_code, 0);
-  for (const auto& [folder, named] : {std::pair(run, "."), {run, "checkpoints"}, {files_.path(), "run/checkpoints"}}) {
+  for (const auto& [folder, named] : {std::pair(run, "."),
+                                      {run, "checkpoints"},
+                                      {files_.path(), "run/checkpoints"},
+                                      {run + "/checkpoints", "step-00000005"}}) {
     const ProgramResult resumed =
         run_after("cd '" + folder + "' && CUDA_VISIBLE_DEVICES= ", std::string("train --resume ") + named);
     EXPECT_EQ(resumed.exit_code, 0) << folder << ", " << named << ": " << resumed.err;
