@@ -136,6 +136,15 @@ TEST_F(LanguageRun, GoesOnWithItsVocabularyWhateverBecomesOfTheText) {
             bytes("run/checkpoints/step-00000003/vocabulary/vocabulary.json"));
 }
 
+TEST_F(LanguageRun, DoesNotGoOnWithFilesThatWereNotThere) {
+  ASSERT_EQ(train("run"), 0);
+  write("text/b.txt", few_words());
+  EXPECT_TRUE(contains(error_of<CheckpointError>([&] { train("run", "train.steps=5", "latest"); }),
+                       "the data differ from those of the run: training text. Pass"));
+  std::filesystem::remove(files_ / "text/b.txt");
+  EXPECT_EQ(train("run", "train.steps=5", "latest"), 0);
+}
+
 TEST_F(LanguageRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
   write_bytes(files_ / "text/0.txt", "das haus in\n\u00e9\n");
   write_bytes(files_ / "text/v", "haus in das\n");

@@ -59,6 +59,7 @@ Texts read_texts(const LanguageConfig& config, const std::string& directory,
     const std::string name = fs::path(path).filename();
     train += read(path, name == valid ? "train/" + name : name);  // files of one name may lie in two directories
   }
+  if (config.train.empty()) digests["training text"] = sha256(train);  // files come and go
   if (config.valid.empty()) return split_off_valid(train);
   return {train, read(fs::path(directory) / config.valid, valid)};
 }

@@ -138,7 +138,8 @@ TEST_F(LanguageText, IsThatOfAllFilesInTheOrderOfTheirNames) {
   EXPECT_EQ(data.train + data.valid, "eins\nzwei\n\n  drei\n");
   EXPECT_EQ(data.vocabulary.size(), TextVocabulary::characters(data.train).size());
   EXPECT_EQ(data.digests, (std::map<std::string, std::string>{{"a.txt", sha256_of_file(files_ / "a.txt")},
-                                                              {"b.md", sha256_of_file(files_ / "b.md")}}));
+                                                              {"b.md", sha256_of_file(files_ / "b.md")},
+                                                              {"training text", sha256(data.train + data.valid)}}));
   EXPECT_EQ(split("train"), data.train);
   for (const char* name : {"valid", "test"}) EXPECT_EQ(split(name), data.valid) << name;
   EXPECT_EQ(split("c.csv"), "vier\n");
