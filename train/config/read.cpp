@@ -74,6 +74,16 @@ std::string option_text(const std::string& key, const Given& given) {
   return given.text(key + " must be a number, true, false or text");
 }
 
+// Returns a value that the normalizer accepts as TOML has it, which does not take .9 or 02 for numbers.
+std::string text_in_toml(const NormalizerOptions& options, const Option& option, const Given& given) {
+  const std::string& name = option.name;
+  const bool is_number = given.node && given.node->is_number();
+  if (option.kind == Option::Kind::flag) return options.flag(name) ? "true" : "false";
+  if (option.kind == Option::Kind::integer) return fmt::format("{}", options.integer(name));
+  if (option.kind == Option::Kind::number && !is_number) return fmt::format("{}", options.number(name) + 0.0);
+  return options.text(name);
+}
+
 // Takes norm.NAME.OPTION out of `given`.
 void take_options(Keys& given, ExperimentConfig& config) {
   std::erase_if(given, [&config](const auto& one) {
@@ -85,8 +95,8 @@ void take_options(Keys& given, ExperimentConfig& config) {
       const NormalizerInfo& info = normalizer_info(name);
       const std::string text = option_text(key, value);
       const NormalizerOptions given_one(name, info.options, {{option, text}});
-      const bool is_flag = std::ranges::find(info.options, option, &Option::name)->kind == Option::Kind::flag;
-      config.norm_options[name][option] = !is_flag ? text : given_one.flag(option) ? "true" : "false";
+      config.norm_options[name][option] =
+          text_in_toml(given_one, *std::ranges::find(info.options, option, &Option::name), value);
     } catch (const std::invalid_argument& e) {
       value.refuse(e.what());
     }

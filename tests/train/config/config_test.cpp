@@ -1,7 +1,5 @@
 #include "train/config/config.h"
 
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <tuple>
 
@@ -116,15 +114,6 @@ TEST(Config, AKeyOfAHundredThousandPartsIsAnErrorNotACrash) {
         << before;
   const std::string path = "../../../../../../../../../../../a";
   EXPECT_EQ(parse_config("", "a.toml", {"data.directory=" + path}).data.directory, path);
-}
-
-TEST(Config, DotsInStringsAndCommentsAreNotCounted) {
-  ExperimentConfig c;
-  c.train.freeze.assign(40, "encoder.layers.0.self_attn.q_proj.weight");
-  EXPECT_EQ(parse_config(config_text(c), "config.toml"), c);
-  const std::string list = fmt::format("['{}']", fmt::join(c.train.freeze, "', '"));
-  EXPECT_EQ(parse_config("", "a.toml", {"train.freeze=" + list}).train.freeze, c.train.freeze);
-  EXPECT_NO_THROW(parse_config("# " + std::string(101, '.') + "\n", "a.toml"));
 }
 
 // Both ends of a range belong to it; what lies beyond is refused.

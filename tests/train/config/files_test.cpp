@@ -1,5 +1,5 @@
 // Configurations in files: those that begin with another, those of the repository, and what the documents say of keys.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -24,6 +24,23 @@ struct ConfigFiles : FileTest {
     return error_of<ConfigError>([&] { read(name); });
   }
 };
+
+TEST(ConfigText, OptionsGivenAsTextAreNumbersOfToml) {
+  const ExperimentConfig c =
+      parse_config("norm.name = 'un'\nnorm.un.eps = '1.e-5'\n", "a.toml", {"norm.un.alpha=.9", "norm.un.window=02"});
+  EXPECT_EQ(c.norm_options.at("un").at("alpha"), "0.9");
+  EXPECT_EQ(c.norm_options.at("un").at("window"), "2");
+  EXPECT_EQ(parse_config(config_text(c), "config.toml"), c);
+}
+
+TEST(ConfigText, DotsInStringsAndCommentsAreNotCounted) {
+  ExperimentConfig c;
+  c.train.freeze.assign(40, "encoder.layers.0.self_attn.q_proj.weight");
+  EXPECT_EQ(parse_config(config_text(c), "config.toml"), c);
+  const std::string list = fmt::format("['{}']", fmt::join(c.train.freeze, "', '"));
+  EXPECT_EQ(parse_config("", "a.toml", {"train.freeze=" + list}).train.freeze, c.train.freeze);
+  EXPECT_NO_THROW(parse_config("# " + std::string(101, '.') + "\n", "a.toml"));
+}
 
 TEST_F(ConfigFiles, GiveWhatDiffersFromTheirBase) {
   write("base.toml", "[train]\nlr = 1\nseed = 7\n[norm.un]\nwindow = 2\nwarmup = 3\n");
