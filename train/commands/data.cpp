@@ -239,7 +239,7 @@ Answer run_synth(const DataOptions& options) {
   FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to draw; known: shapes", in_quotes(options.name));
   for (const ImagePart part : {ImagePart::train, ImagePart::test})
     for (const std::string& path : cifar_files(options.to, cifar10_layout(), part))
-      if (fs::exists(path)) throw FileError(path, "is there already; name another directory, or remove it");
+      if (file_exists(path)) throw FileError(path, "is there already; name another directory, or remove it");
   const ImageSet train = shapes::sample(ImagePart::train, options.train_images, options.seed);
   const ImageSet test = shapes::sample(ImagePart::test, options.test_images, options.seed);
   write_cifar10(options.to, train, test);

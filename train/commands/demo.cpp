@@ -1,5 +1,4 @@
 // foldgrad demo: the commands train, eval, fold, verify and report, one after the other, on a task that needs no files.
-#include <filesystem>
 #include <utility>
 
 #include "engine/files/atomic_file.h"
@@ -40,7 +39,7 @@ class Demo {
  public:
   Demo(const DemoOptions& options, const BuildInfo& build) : o_(options), build_(build), config_(demo_config(o_)) {
     (void)require_device(o_.device);  // before a directory is made
-    if (std::filesystem::exists(o_.out))
+    if (file_exists(o_.out))
       throw FileError(o_.out, "is there already; remove it, or name another directory with --out");
   }
 

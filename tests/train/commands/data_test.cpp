@@ -131,6 +131,7 @@ TEST_F(DataCommand, WritesTheTaskShapesAsCifar10) {
   EXPECT_EQ(bytes("new/made/data_batch_5.bin").size(), 3u * 3073);
   expect_error("data synth digits @made", 2, "there is no task \"digits\" to draw; known: shapes");
   EXPECT_EQ(run("data synth shapes @train.de/x --count 5 --test-count 1").exit_code, 3);
+  EXPECT_EQ(run("data synth shapes @" + std::string(300, 'a') + " --count 5 --test-count 1").exit_code, 3);
 }
 
 TEST_F(DataCommand, DrawnImagesReplaceNoFile) {

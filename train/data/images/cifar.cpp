@@ -119,8 +119,7 @@ std::int64_t cifar_label_bytes(const std::string& path) {
 
 std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part) {
   std::vector<std::string> paths = record_files(directory, layout, part);
-  if (const std::string names = directory + "/" + layout.classes; std::filesystem::exists(names))
-    paths.push_back(names);
+  if (const std::string names = directory + "/" + layout.classes; file_exists(names)) paths.push_back(names);
   return paths;
 }
 
