@@ -45,7 +45,8 @@ OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias) {
   OnednnPrimitive product;
   try {
     const auto wanted = with_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-    const dnnl::matmul::primitive_desc chosen(wanted, attributes, onednn_engine(), true);
+    dnnl::matmul::primitive_desc chosen(wanted, attributes, onednn_engine(), true);
+    avoid_faulty_amx(chosen, g.k);
     if (onednn_covers(chosen)) product.set<dnnl::matmul>(chosen);
   } catch (const dnnl::error&) {  // no matmul to oneDNN, such as a whole batch of one matrix times one matrix
   }

@@ -29,6 +29,13 @@ bool onednn_covers(const Chosen& chosen) {
   return chosen && std::string(chosen.impl_info_str()).rfind("ref", 0) != 0;
 }
 
+// Replaces a product of 63 terms by AMX by the next implementation, if there is one: for bf16 oneDNN 2.6 uses tiles
+// there that it has not configured, which ends the process by SIGILL or gives any numbers.
+inline void avoid_faulty_amx(dnnl::matmul::primitive_desc& chosen, std::int64_t terms) {
+  while (terms == 63 && chosen && std::string(chosen.impl_info_str()).find("amx") != std::string::npos)
+    if (!chosen.next_impl()) chosen = {};
+}
+
 // A primitive with the arguments it is executed on, whose addresses change from call to call.
 struct OnednnPrimitive {
   dnnl::primitive primitive;  // empty: oneDNN does not cover the case

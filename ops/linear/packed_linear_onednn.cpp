@@ -58,7 +58,9 @@ dnnl::matmul::primitive_desc describe(const Sizes& s, std::int64_t rows, const M
   const Memory::desc x = dense(rows, s.k, s.options.in), y = dense(rows, s.n, s.options.out);
   const auto wanted =
       s.bias ? dnnl::matmul::desc(x, weights, dense(1, s.n, DType::f32), y) : dnnl::matmul::desc(x, weights, y);
-  return {wanted, attributes_of(s.options), onednn_engine(), true};
+  dnnl::matmul::primitive_desc chosen(wanted, attributes_of(s.options), onednn_engine(), true);
+  avoid_faulty_amx(chosen, s.k);
+  return chosen;
 }
 
 // Returns the order of weights. It depends on n, k and the dtype only, so that one is good for any number of rows.
