@@ -103,11 +103,29 @@ void make(Convolution& c, Conv2dPass pass, const Descriptions& d, const Chosen& 
   c.set<Primitive>(chosen);
 }
 
+// Returns true if each column of the kernel has a place at which it is on the image.
+bool all_columns_hit(const Conv2dSizes& s) {
+  for (std::int64_t w = 0; w < s.kernel_width; ++w) {
+    bool hits = false;
+    for (std::int64_t g = w - s.padding, j = 0; j < s.out_width; ++j, g += s.stride) hits |= 0 <= g && g < s.width;
+    if (!hits) return false;
+  }
+  return true;
+}
+
+// Returns true for convolutions in bf16 that oneDNN 2.6 gets wrong: y where rows of the image are left out between
+// those that kernels see; dweight where a column of the kernel sees padding only, of which it then writes anything.
+bool is_faulty(const Conv2dProduct& p) {
+  if (p.dtype != DType::bf16) return false;
+  return p.pass == Conv2dPass::y ? p.s.stride > p.s.kernel_height
+                                 : p.pass == Conv2dPass::dweight && p.s.stride > 1 && !all_columns_hit(p.s);
+}
+
 Convolution make_convolution(const Conv2dProduct& p, bool with_bias) {
   using dnnl::convolution_forward, dnnl::convolution_backward_data, dnnl::convolution_backward_weights;
   Convolution c;
   // Kernels that see nothing but padding are more than oneDNN's were made for.
-  if (p.s.padding >= std::min(p.s.kernel_height, p.s.kernel_width)) return c;
+  if (p.s.padding >= std::min(p.s.kernel_height, p.s.kernel_width) || is_faulty(p)) return c;
   try {
     const Descriptions d(p);
     if (p.pass == Conv2dPass::y) {
