@@ -204,8 +204,7 @@ TEST(PackedLinear, IsTheProductAndWhatFollows) {
   for (const auto& [in, out, tolerance] :
        {Case{DType::f32, DType::f32, 1e-5}, {DType::bf16, DType::f32, 1e-5}, {DType::bf16, DType::bf16, 4e-3}})
     for (std::int64_t rows : {1, 5, 17, 65})
-      for (std::int64_t n : {1, 67}) {
-        const std::int64_t k = 130;
+      for (const auto& [n, k] : {std::pair<std::int64_t, std::int64_t>{1, 130}, {67, 130}, {144, 63}}) {
         const Tensor w = randn({n, k}, 1, 0.1).to(in), b = randn({n}, 2).to(in), x = randn({rows, k}, 3).to(in);
         for (const auto& [activation, add] : all_that_follows) {
           if (add != 0 && out == DType::bf16) continue;
