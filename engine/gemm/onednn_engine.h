@@ -29,10 +29,10 @@ bool onednn_covers(const Chosen& chosen) {
   return chosen && std::string(chosen.impl_info_str()).rfind("ref", 0) != 0;
 }
 
-// Replaces a product of 63 terms by AMX by the next implementation, if there is one: for bf16 oneDNN 2.6 uses tiles
-// there that it has not configured, which ends the process by SIGILL or gives any numbers.
+// Replaces AMX by the next implementation, if there is one, where 63 terms are left after blocks of 64: for bf16 oneDNN
+// 2.6 may use tiles then that it has not configured, which ends the process by SIGILL or gives any numbers.
 inline void avoid_faulty_amx(dnnl::matmul::primitive_desc& chosen, std::int64_t terms) {
-  while (terms == 63 && chosen && std::string(chosen.impl_info_str()).find("amx") != std::string::npos)
+  while (terms % 64 == 63 && chosen && std::string(chosen.impl_info_str()).find("amx") != std::string::npos)
     if (!chosen.next_impl()) chosen = {};
 }
 
