@@ -103,11 +103,11 @@ cublasLtEpilogue_t epilogue_of(const GemmPointers& p) {
   return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// Sets the bias that the epilogue adds, or the sums that it writes, of the type of C. The addresses may differ from
-// call to call.
+// Returns the bias that the epilogue adds, or the sums that it writes, of the type of C.
+const void* vector_of(const GemmPointers& p) { return p.row_sums ? p.row_sums : p.bias; }
+// Sets its address, which may differ from call to call.
 void set_vector(Plan& plan, const GemmPointers& p) {
-  const void* vector = p.row_sums ? p.row_sums : p.bias;
-  if (vector) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+  if (const void* vector = vector_of(p)) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
 }
 
 Plan make_plan(cublasLtHandle_t handle, DType dtype, const Gemm& g, const GemmPointers& p) {
@@ -171,6 +171,8 @@ struct Library {
 
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   if (g.batch > INT32_MAX || rounds_twice(dtype, g, p)) return false;
+  // The library is told the alignment of the matrices alone, and moves this in packs of 16 bytes, or fails to.
+  if (alignment(vector_of(p)) < 16) return false;
   const float alpha_f32 = float(g.alpha), beta_f32 = float(g.beta);
   const bool f64 = dtype == DType::f64;
   const void* alpha = f64 ? static_cast<const void*>(&g.alpha) : &alpha_f32;

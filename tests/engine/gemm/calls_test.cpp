@@ -76,6 +76,20 @@ TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
   EXPECT_EQ(c.values<float>(), want);
 }
 
+// A bias of a layer whose parameters lie together with others' begins anywhere, and cuBLASLt does not ask where.
+TEST(Gemm, ABiasMayBeginBesideAMultipleOf16Bytes) {
+  if (!cuda_available()) GTEST_SKIP() << "no device";
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+    const Tensor a = Tensor::full({32, 64}, 1, dtype, Device::cuda),
+                 b = Tensor::full({64, 128}, 1, dtype, Device::cuda), c = Tensor::zeros({32, 128}, dtype, Device::cuda),
+                 biases = Tensor::full({130}, 7, dtype, Device::cuda);
+    for (const std::int64_t first : {0, 1, 2})  // equal products, so that they have one plan
+      gemm(Device::cuda, dtype, product(false, false, 32, 128, 64), c.raw(), a.raw(), b.raw(),
+           biases.slice(first, first + 128).raw());
+    EXPECT_EQ(c.to(DType::f32).values<float>(), std::vector<float>(32 * 128, 71.0f)) << name(dtype);
+  }
+}
+
 // Only cuBLASLt does both at once; everywhere else C is left as it was, for the two steps that follow.
 TEST(Gemm, SumsRowsBesideTheProductOrDoesNothing) {
   const std::int64_t m = 24, n = 16, k = 200;
@@ -89,14 +103,15 @@ TEST(Gemm, SumsRowsBesideTheProductOrDoesNothing) {
       for (std::int64_t j = 0; j < n; ++j)
         product[i * n + j] += a.data<float>()[p * m + i] * b.data<float>()[p * n + j];
     }
-  for (const Device device : {Device::cpu, Device::cuda})
+  for (const auto& [device, first] : {std::pair(Device::cpu, 0), {Device::cuda, 0}, {Device::cuda, 1}})
     for (const DType dtype : {DType::f32, DType::bf16}) {
       if (device == Device::cuda && !cuda_available()) continue;
-      const Tensor c = Tensor::full({m, n}, 9, DType::f32, device), s = Tensor::full({m}, 9, DType::f32, device);
+      const Tensor c = Tensor::full({m, n}, 9, DType::f32, device),
+                   s = Tensor::full({m + 1}, 9, DType::f32, device).slice(first, first + m);
       const Gemm g{.transpose_a = true, .m = m, .n = n, .k = k, .f32_c = dtype == DType::bf16};
       const bool done = gemm_with_row_sums(device, dtype, g, c.raw(), a.to(dtype).to(device).raw(),
                                            b.to(dtype).to(device).raw(), s.raw());
-      EXPECT_EQ(done, std::string_view(gemm_backend(device, dtype)) == "cuBLAS");
+      EXPECT_EQ(done, std::string_view(gemm_backend(device, dtype)) == "cuBLAS" && first == 0);
       EXPECT_EQ(c.values<float>(), done ? product : std::vector<float>(std::size_t(m * n), 9));
       EXPECT_EQ(s.values<float>(), done ? sums : std::vector<float>(m, 9));
     }
