@@ -9,10 +9,10 @@
 #
 # The kit brings its libraries except those of the driver, of C and C++, and cuBLAS, which is looked for in the CUDA
 # toolkit and among Python's packages (LD_LIBRARY_PATH adds others).
-cd "$(dirname "$0")/.." || exit 6
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 6
 python=$(command -v python3) || { echo "gpu_check: python3 is not on PATH" >&2; exit 6; }
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 packages=$("$python" -c 'import glob, nvidia; print(":".join(glob.glob(list(nvidia.__path__)[0] + "/*/lib")))' 2>/dev/null)
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${CUDA_HOME:-/usr/local/cuda}/lib64${packages:+:$packages}
 export PATH LD_LIBRARY_PATH
-exec "$python" scripts/gpu/check.py "$@"
+exec "$python" "$root/scripts/gpu/check.py" "$@"

@@ -221,7 +221,9 @@ def main():
         print("gpu_check: nvidia-smi lists no GPU", file=sys.stderr)
         return 6
     os.environ["FOLDGRAD_PROGRAM"] = str(BUILD / "foldgrad")
-    check = Check(options.out.resolve(), options.seconds)
+    out = options.out.resolve()  # from where the caller stands; programs run in the kit
+    os.chdir(ROOT)
+    check = Check(out, options.seconds)
     for name in options.stages or STAGES:
         check.stage(name, STAGES[name])
     return 1 if any(s["result"] != "passed" for s in check.stages) else 0

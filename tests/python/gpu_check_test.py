@@ -95,6 +95,14 @@ class GpuCheck(unittest.TestCase):
         with tarfile.open(self.tree / "out/gpu-check-logs.tar.gz") as logs:
             self.assertIn("logs/ops_test-0.log", logs.getnames())
 
+    def test_results_are_where_the_caller_stands(self):
+        caller = self.tree / "caller"
+        caller.mkdir()
+        subprocess.run([self.tree / "scripts/gpu_check.sh", "--out", "results", "machine"], cwd=caller, check=True,
+                       capture_output=True, env={**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}"})
+        self.assertEqual([path.name for path in caller.iterdir()], ["results"])
+        self.assertTrue((caller / "results/gpu-check.md").exists())
+
     # A test is not blamed for the faults of others in its process.
     def test_failed_tests_run_again_alone(self):
         status, results, page, printed = self.check("operations", "steps", TESTS="good ill bad crash late")
