@@ -44,7 +44,7 @@ class CudnnPlan {
   void run(cudnnHandle_t handle, const Conv2dBuffers& at, void* workspace) const;
 
  private:
-  CudnnDescriptors descriptors_;
+  CudnnDescriptors descriptors_;  // of plans
   cudnnBackendDescriptor_t plan_ = nullptr;
   std::vector<cudnnBackendNumericalNote_t> notes_;
 };

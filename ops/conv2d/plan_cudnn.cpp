@@ -183,13 +183,14 @@ Descriptor CudnnDescriptors::make(cudnnBackendDescriptorType_t type) {
 }
 
 CudnnPlan::CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, Descriptor device) {
-  const Descriptor graph = ConvolutionGraph(descriptors_, p).of(adds_bias);
+  CudnnDescriptors for_search;  // take a MiB; a plan has copies of what it was made from
+  const Descriptor graph = ConvolutionGraph(for_search, p).of(adds_bias);
   const auto allowed = [tensor_cores = p.dtype == DType::bf16 || tf32](cudnnBackendNumericalNote_t note) {
     return note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP || (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && tensor_cores);
   };
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-    for (const Descriptor proposal : proposals(descriptors_, graph, mode, device)) {
-      notes_ = notes_of(descriptors_, proposal);
+    for (const Descriptor proposal : proposals(for_search, graph, mode, device)) {
+      notes_ = notes_of(for_search, proposal);
       if (!std::ranges::all_of(notes_, allowed)) continue;
       const Descriptor plan = descriptors_.make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       set(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, proposal);

@@ -2,10 +2,12 @@
 // device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 #include "ops/conv2d/cudnn_plan.h"
 
@@ -84,6 +86,23 @@ TEST(CudnnPlan, NeedsADeviceOnlyToRun) {
   } catch (const std::runtime_error& e) {
     EXPECT_EQ(std::string(e.what()).substr(0, 34), "conv2d: cudnnBackendExecute failed");
   }
+}
+
+// One is kept for each product of each layer and size of batch.
+TEST(CudnnPlan, KeepsNoneOfTheProposals) {
+  CudnnDescriptors descriptors;
+  const cudnnBackendDescriptor_t device = h100(descriptors);
+  std::vector<std::unique_ptr<CudnnPlan>> plans;
+  const auto make = [&](std::int64_t batch) {
+    Conv2dProduct product{.pass = Conv2dPass::y, .dtype = DType::bf16, .s = sizes(3, 64), .out = 128};
+    product.s.batch = batch;
+    plans.push_back(std::make_unique<CudnnPlan>(product, /*adds_bias=*/true, /*tf32=*/false, device));
+  };
+  make(1);  // the library's own memory
+  const std::size_t before = mallinfo2().uordblks;
+  for (std::int64_t batch = 2; batch < 34; ++batch) make(batch);
+  EXPECT_LT((mallinfo2().uordblks - before) / 32, std::size_t(1) << 18);
+  for (const auto& plan : plans) EXPECT_LT(plan->workspace(), std::size_t(1) << 27);
 }
 
 }  // namespace
