@@ -9,6 +9,7 @@
 namespace foldgrad {
 
 void activation_forward(const char* op, Activation activation, const Tensor& y, const Tensor& x, const Tensor& bias) {
+  FOLDGRAD_CHECK(x.device() == Device::cpu || !y.shares_storage_with(x), "{}: on CUDA y must not be x", op);
   dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
     with_activation(activation, [&](auto f) {
       if (bias.defined()) {

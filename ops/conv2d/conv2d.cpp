@@ -148,9 +148,12 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
   conv2d_product(
       x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0]},
       {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
-  const Tensor y = keeps_z ? Tensor::empty(z.shape(), z.dtype(), z.device()) : z;
+  // Over z, but not on CUDA, which loads z as data that nobody writes meanwhile.
+  const bool over_z = !activates || (!keeps_z && x.device() == Device::cpu);
+  const Tensor y = over_z ? z : Tensor::empty(z.shape(), z.dtype(), z.device());
   if (activates) activation_forward(kName, *o.activation, y, z, bias ? *bias : Tensor());
 
+  const Tensor& saved = keeps_z ? z : y;
   std::vector<Var> operands{xv, weightv};
   if (biasv) operands.push_back(*biasv);
   return xv.tape().record(y, operands,
@@ -159,7 +162,7 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
                                                  .has_bias = bias != nullptr,
                                                  .x = x,
                                                  .weight = weight,
-                                                 .saved = activates ? z : Tensor(),
+                                                 .saved = activates ? saved : Tensor(),
                                                  .bias = keeps_z && bias ? *bias : Tensor()});
 }
 
