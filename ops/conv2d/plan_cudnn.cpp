@@ -14,7 +14,7 @@ using AttributeType = cudnnBackendAttributeType_t;
 using Sizes = std::array<std::int64_t, 4>;
 using Pair = std::array<std::int64_t, 2>;
 
-enum Id : std::int64_t { kX = 1, kWeight, kY, kBias, kProduct };  // of the tensors of a graph
+enum class Id : std::int64_t { x = 1, weight, y, bias, product };  // of the tensors of a graph
 
 void set(Descriptor d, Attribute name, AttributeType type, const void* values, std::int64_t count) {
   check_cudnn(cudnnBackendSetAttribute(d, name, type, count, values), "cudnnBackendSetAttribute");
@@ -55,10 +55,10 @@ class ConvolutionGraph {
 
   Descriptor of(bool adds_bias) {
     const Sizes sizes{p_.s.batch, p_.out, p_.s.out_height, p_.s.out_width};
-    const Descriptor y = tensor(kY, type_, sizes, channels_last(sizes));
+    const Descriptor y = tensor(Id::y, type_, sizes, channels_last(sizes));
     std::vector<Descriptor> operations;
     if (adds_bias) {
-      const Descriptor sum = tensor(kProduct, CUDNN_DATA_FLOAT, sizes, channels_last(sizes));
+      const Descriptor sum = tensor(Id::product, CUDNN_DATA_FLOAT, sizes, channels_last(sizes));
       operations = {product(sum), addition(sum, y)};
     } else {
       operations = {product(y)};
@@ -79,7 +79,7 @@ class ConvolutionGraph {
     set(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes);
     set(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
     set(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t(kCudnnAlignment));
-    set(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, id == kProduct);
+    set(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, id == Id::product);
     return finished(d);
   }
 
@@ -101,8 +101,8 @@ class ConvolutionGraph {
     const Conv2dSizes& s = p_.s;
     const Sizes image{s.batch, s.channels, s.height, s.width};
     const Sizes weight{p_.out, s.channels, s.kernel_height, s.kernel_width};
-    const Descriptor x = tensor(kX, type_, image, channels_last(image));
-    const Descriptor w = tensor(kWeight, type_, weight, {s.values(), weight[2] * weight[3], weight[3], 1});
+    const Descriptor x = tensor(Id::x, type_, image, channels_last(image));
+    const Descriptor w = tensor(Id::weight, type_, weight, {s.values(), weight[2] * weight[3], weight[3], 1});
     const bool forward = p_.pass == Conv2dPass::y, data = p_.pass == Conv2dPass::dx;
     const Descriptor d = to_.make(forward ? CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
                                   : data  ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
@@ -132,7 +132,7 @@ class ConvolutionGraph {
     set(d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, product);
     const Sizes bias{1, p_.out, 1, 1};
     set(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-        tensor(kBias, type_, bias, channels_last(bias)));
+        tensor(Id::bias, type_, bias, channels_last(bias)));
     set(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, y);
     return finished(d);
   }
@@ -210,7 +210,7 @@ std::size_t CudnnPlan::workspace() const {
 void CudnnPlan::run(cudnnHandle_t handle, const Conv2dBuffers& at, void* workspace) const {
   CudnnDescriptors own;
   const Descriptor pack = own.make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  const std::array<std::int64_t, 4> ids{kX, kWeight, kY, kBias};
+  const std::array<Id, 4> ids{Id::x, Id::weight, Id::y, Id::bias};
   const std::array<void*, 4> buffers{at.x, at.weight, at.y, const_cast<void*>(at.bias)};
   const std::int64_t count = at.bias ? 4 : 3;
   set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids.data(), count);
