@@ -7,6 +7,7 @@
 
 #include "engine/device.h"
 #include "models/normalizers/normalizer.h"
+#include "tests/train/spawned_program.h"
 #include "train/commands/commands.h"
 
 namespace foldgrad::testing {
@@ -172,6 +173,14 @@ TEST_F(DemoCommand, LeavesWhatIsThereAlone) {
   expect_error("demo --device cpu --out " + files_.path(), 3,
                files_.path() + ": is there already; remove it, or name another directory with --out");
   EXPECT_EQ(files_.entries(), 0);
+}
+
+TEST_F(DemoCommand, EndsAtASignalWhenItHasTrained) {
+  SpawnedProgram program("demo --norm ln --steps 1 --out " + files_ / "demo" + " >" + files_ / "out" + " 2>" +
+                         files_ / "err");
+  wait_until([&] { return program.ended() || (exists("out") && contains(bytes("out"), "$ foldgrad eval")); });
+  program.send(SIGINT);
+  EXPECT_EQ(program.end_signal(), SIGINT);
 }
 
 TEST_F(DemoCommand, HasTheConfigurationOfTheTree) {

@@ -91,14 +91,6 @@ TEST_F(Signals, OneEndsACommandThatDoesNotTrain) {
   }
 }
 
-TEST_F(Signals, OneEndsTheDemoAfterItHasTrained) {
-  SpawnedProgram program(quiet("demo --norm ln --steps 1 --out " + files_ / "demo"));
-  wait_until(
-      [&] { return program.ended() || (exists("out") && bytes("out").find("$ foldgrad eval") != std::string::npos); });
-  program.send(SIGINT);
-  EXPECT_EQ(program.end_signal(), SIGINT);
-}
-
 TEST_F(Signals, StoppedJobsGoOn) {
   SpawnedProgram program(quiet(arguments("run", kEndless)));
   wait_for_file("run/checkpoints/LATEST");
