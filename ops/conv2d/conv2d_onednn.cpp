@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "engine/gemm/onednn_engine.h"
 #include "ops/conv2d/conv2d_products.h"
@@ -75,7 +76,13 @@ struct Descriptions {
     const auto wanted =
         with_bias ? convolution_forward::desc(training, kAlgorithm, x, any_weight, bias, y, strides, padding, padding)
                   : convolution_forward::desc(training, kAlgorithm, x, any_weight, y, strides, padding, padding);
-    return {wanted, attributes, onednn_engine(), true};
+    convolution_forward::primitive_desc chosen(wanted, attributes, onednn_engine(), true);
+    // Where channels are no whole blocks, making a primitive of this one reads beyond an array, which can end the
+    // process.
+    while (chosen && x.dims()[1] % 16 != 0 &&
+           std::string_view(chosen.impl_info_str()).starts_with("brgconv:avx512_core_amx"))
+      if (!chosen.next_impl()) return {};
+    return chosen;
   }
   dnnl::convolution_backward_data::primitive_desc backward_x() const {
     const dnnl::convolution_backward_data::desc wanted(kAlgorithm, x, any_weight, y, strides, padding, padding);
