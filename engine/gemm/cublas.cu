@@ -171,7 +171,7 @@ struct Library {
 
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   if (g.batch > INT32_MAX || rounds_twice(dtype, g, p)) return false;
-  // The library is told the alignment of the matrices alone, and moves this in packs of 16 bytes, or fails to.
+  // The library is told how the matrices are aligned, but not this vector, which it may load 16 bytes at a time.
   if (alignment(vector_of(p)) < 16) return false;
   const float alpha_f32 = float(g.alpha), beta_f32 = float(g.beta);
   const bool f64 = dtype == DType::f64;

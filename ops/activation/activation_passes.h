@@ -7,7 +7,7 @@
 namespace foldgrad {
 
 // y = activation(x + bias), or activation(x) where the bias is not defined. `op` is for messages. y may be x on the
-// CPU; on CUDA, where x is loaded as data that nobody writes meanwhile (engine/cuda/pack.h), throws
+// CPU. On CUDA, where x is loaded by instructions for read-only data (engine/cuda/pack.h), that throws
 // std::invalid_argument.
 void activation_forward(const char* op, Activation activation, const Tensor& y, const Tensor& x, const Tensor& bias);
 

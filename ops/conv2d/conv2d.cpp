@@ -148,7 +148,7 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
   conv2d_product(
       x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0]},
       {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
-  // Over z, but not on CUDA, which loads z as data that nobody writes meanwhile.
+  // In z's place where it can be; on CUDA z is loaded by instructions for read-only data.
   const bool over_z = !activates || (!keeps_z && x.device() == Device::cpu);
   const Tensor y = over_z ? z : Tensor::empty(z.shape(), z.dtype(), z.device());
   if (activates) activation_forward(kName, *o.activation, y, z, bias ? *bias : Tensor());

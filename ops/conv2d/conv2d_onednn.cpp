@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "engine/gemm/onednn_engine.h"
 #include "ops/conv2d/conv2d_products.h"
@@ -77,11 +76,8 @@ struct Descriptions {
         with_bias ? convolution_forward::desc(training, kAlgorithm, x, any_weight, bias, y, strides, padding, padding)
                   : convolution_forward::desc(training, kAlgorithm, x, any_weight, y, strides, padding, padding);
     convolution_forward::primitive_desc chosen(wanted, attributes, onednn_engine(), true);
-    // Where channels are no whole blocks, making a primitive of this one reads beyond an array, which can end the
-    // process.
-    while (chosen && x.dims()[1] % 16 != 0 &&
-           std::string_view(chosen.impl_info_str()).starts_with("brgconv:avx512_core_amx"))
-      if (!chosen.next_impl()) return {};
+    // When its channels are no multiple of 16, making this primitive reads beyond an array, which can end the process.
+    if (x.dims()[1] % 16 != 0) skip_implementations(chosen, "brgconv:avx512_core_amx");
     return chosen;
   }
   dnnl::convolution_backward_data::primitive_desc backward_x() const {
@@ -110,7 +106,7 @@ void make(Convolution& c, Conv2dPass pass, const Descriptions& d, const Chosen& 
   c.set<Primitive>(chosen);
 }
 
-// Returns true if each column of the kernel has a place at which it is on the image.
+// Returns true if each column of the kernel lies on the image at some place.
 bool all_columns_hit(const Conv2dSizes& s) {
   for (std::int64_t w = 0; w < s.kernel_width; ++w) {
     bool hits = false;
@@ -120,8 +116,8 @@ bool all_columns_hit(const Conv2dSizes& s) {
   return true;
 }
 
-// Returns true for convolutions in bf16 that oneDNN 2.6 gets wrong: y where rows of the image are left out between
-// those that kernels see; dweight where a column of the kernel sees padding only, of which it then writes anything.
+// Returns true for convolutions in bf16 that oneDNN 2.6 gets wrong: y where the stride skips rows of the image; dweight
+// where a column of the kernel sees nothing but padding, whose gradient is then left as whatever was in memory.
 bool is_faulty(const Conv2dProduct& p) {
   if (p.dtype != DType::bf16) return false;
   return p.pass == Conv2dPass::y ? p.s.stride > p.s.kernel_height

@@ -20,7 +20,7 @@ constexpr std::size_t kCudnnAlignment = 16;  // bytes, of all buffers
 // Throws std::runtime_error, with the library's reason, unless the call has succeeded.
 void check_cudnn(cudnnStatus_t status, const char* call);
 
-// Descriptors that are made one from another, and live as long as the last of them.
+// The owner of descriptors that are made one from another.
 class CudnnDescriptors {
  public:
   cudnnBackendDescriptor_t make(cudnnBackendDescriptorType_t type);
@@ -33,18 +33,18 @@ class CudnnPlan {
  public:
   // Takes the engine that cuDNN's heuristics rank first among those that give equal bits on every run and round
   // operands and sums no further than their types do; with `tf32`, f32 may be multiplied as TensorFloat-32. There may
-  // be none. p: of f32 or bf16, not f32_dweight; device: see below. Throws std::runtime_error.
+  // be none. p: of f32 or bf16, not f32_dweight; device: from cudnn_device(). Throws std::runtime_error.
   CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, cudnnBackendDescriptor_t device);
 
   bool covered() const { return plan_ != nullptr; }
   std::size_t workspace() const;  // bytes
-  // What cuDNN notes of the engine's numbers.
+  // Returns what cuDNN says of the engine's numbers.
   const std::vector<cudnnBackendNumericalNote_t>& notes() const { return notes_; }
   // Launches it on the handle's stream. Throws std::runtime_error.
   void run(cudnnHandle_t handle, const Conv2dBuffers& at, void* workspace) const;
 
  private:
-  CudnnDescriptors descriptors_;  // of plans
+  CudnnDescriptors descriptors_;  // the plan, and those that were refused before it
   cudnnBackendDescriptor_t plan_ = nullptr;
   std::vector<cudnnBackendNumericalNote_t> notes_;
 };

@@ -96,7 +96,7 @@ class ConvolutionGraph {
     return finished(d);
   }
 
-  // The product, one of x, weight and y from the two others, as cuDNN's operation of that name.
+  // Describes the product that computes one of x, weight and y from the two others.
   Descriptor product(Descriptor y) {
     const Conv2dSizes& s = p_.s;
     const Sizes image{s.batch, s.channels, s.height, s.width};
@@ -183,7 +183,7 @@ Descriptor CudnnDescriptors::make(cudnnBackendDescriptorType_t type) {
 }
 
 CudnnPlan::CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, Descriptor device) {
-  CudnnDescriptors for_search;  // take a MiB; a plan has copies of what it was made from
+  CudnnDescriptors for_search;  // over a MiB, not kept: a plan copies what it is made from
   const Descriptor graph = ConvolutionGraph(for_search, p).of(adds_bias);
   const auto allowed = [tensor_cores = p.dtype == DType::bf16 || tf32](cudnnBackendNumericalNote_t note) {
     return note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP || (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && tensor_cores);
