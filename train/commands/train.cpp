@@ -27,13 +27,16 @@ void complete(TrainOptions& o) {
     if (o.config.empty() && !fs::is_directory(o.resume, ignored)) {
       o.config = std::exchange(o.resume, "latest");
     } else {
-      const auto or_here = [](const fs::path& path) { return path.empty() ? fs::path(".") : path; };
-      fs::path path = or_here(fs::path(o.resume + "/").lexically_normal().parent_path());
-      if (path.filename() == "checkpoints") path = or_here(path.parent_path());
-      // Seen from the directory of checkpoints.
-      const bool here = checkpoint_files::step_of(path) >= 0 && !fs::exists(path / "config.toml", ignored);
-      const bool checkpoint = here || path.parent_path().filename() == "checkpoints";
-      if (o.out.empty()) o.out = here ? ".." : checkpoint ? or_here(path.parent_path().parent_path()) : path;
+      const auto normal = [](const fs::path& path) {
+        const fs::path shorter = path.lexically_normal();
+        return shorter.has_filename() ? shorter : shorter.parent_path();  // without a slash at its end
+      };
+      fs::path path = normal(o.resume);
+      if (path.filename() == "checkpoints") path = normal(path / "..");
+      // From within the directory of checkpoints, one has a name of one word.
+      const bool checkpoint = path.parent_path().filename() == "checkpoints" ||
+                              (checkpoint_files::step_of(path) >= 0 && !fs::exists(path / "config.toml", ignored));
+      if (o.out.empty()) o.out = checkpoint ? normal(path / "../..") : path;
       if (!checkpoint && fs::equivalent(path, o.out, ignored)) o.resume = "latest";
     }
   }
