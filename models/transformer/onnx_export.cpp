@@ -190,9 +190,11 @@ std::string runtime_generation_config(const TransformerConfig& config) {
 
 std::vector<std::string> Transformer::write_onnx(const std::string& directory) {
   require_exportable(*this, "a sentence, which a decoder of one token after the other does not know");
-  FOLDGRAD_CHECK(config_.pad != kEos,
-                 "onnx: pad must be another id than {}, with which translations begin: decoders know padding by its id",
-                 kEos);
+  FOLDGRAD_CHECK(
+      config_.pad != kEos,
+      "onnx: pad must not be {}, the end of a sentence: a translation begins with it, and the exported decoder "
+      "would take that for padding",
+      kEos);
   FOLDGRAD_CHECK(!std::filesystem::exists(directory + "/model.safetensors"),
                  "onnx: {} holds a model, whose config.json would be replaced; name another directory", directory);
   std::deque<AtomicFile> files;

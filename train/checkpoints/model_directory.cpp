@@ -97,7 +97,8 @@ std::string find_run_config(const std::string& path) {
   for (const std::string& run : {path, path + "/..", path + "/../.."}) {
     const fs::path config = run + "/config.toml", normal = config.lexically_normal();
     if (!file_exists(config) || !file_exists(run + "/checkpoints")) continue;
-    std::error_code ignored;  // another file, or none, where `path` is a symbolic link
+    std::error_code ignored;
+    // Where `path` is a symbolic link, the shorter name may be that of another file, or of none.
     return fs::equivalent(config, normal, ignored) ? normal : config;
   }
   return "";

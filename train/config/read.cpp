@@ -74,7 +74,8 @@ std::string option_text(const std::string& key, const Given& given) {
   return given.text(key + " must be a number, true, false or text");
 }
 
-// Returns a value that the normalizer accepts as TOML has it, which does not take .9 or 02 for numbers.
+// Returns a value that the normalizer accepts in the form that TOML wants: to TOML, .9 and 02 are no numbers, and -0 is
+// an integer.
 std::string text_in_toml(const NormalizerOptions& options, const Option& option, const Given& given) {
   const std::string& name = option.name;
   const bool is_number = given.node && given.node->is_number();

@@ -161,7 +161,11 @@ void RunLogger::write_unlogged() {
   for (; !unlogged_.empty(); unlogged_.erase(unlogged_.begin())) log_.write(unlogged_.front());
 }
 
-void RunLogger::retry() try { write_unlogged(); } catch (const FileError&) {  // log() has warned
+void RunLogger::retry() {
+  try {
+    write_unlogged();
+  } catch (const FileError&) {  // log() has warned of it
+  }
 }
 
 }  // namespace foldgrad

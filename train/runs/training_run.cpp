@@ -177,8 +177,8 @@ bool TrainingRun::validate() {
   return selection_.take(step, v);
 }
 
-// Saves a checkpoint. When the disk refuses, that is lost, not the training. Throws Diverged for one that could not be
-// loaded: an update whose loss and gradients are finite can leave weights or moments that are not.
+// Saves a checkpoint. When the disk refuses, that is lost, not the training. Throws Diverged instead of saving one that
+// could not be loaded: an update with a finite loss and finite gradients can leave weights or moments that are not.
 void TrainingRun::save() try {
   const std::int64_t n = updates();
   logger_->retry();  // before, so that the log up to the checkpoint's offset has all that it is to have
@@ -186,8 +186,9 @@ void TrainingRun::save() try {
   const RunState state{training_.trainer.snapshot(), selection_.best(), selection_.without_better()};
   const CheckpointContents contents = to_checkpoint(state, n, config_hash(config_), logger_->offset());
   if (const std::string reason = reason_to_refuse(contents); !reason.empty()) {
-    logger_->diverged(n, fmt::format("at step {} {}", n, reason));
-    throw Diverged(fmt::format("at step {} {}", n, reason));
+    const std::string message = fmt::format("at step {} {}", n, reason);
+    logger_->diverged(n, message);
+    throw Diverged(message);
   }
   training_.recorder.save();  // before, so that no checkpoint is ahead of what is recorded
   logger_->sync();

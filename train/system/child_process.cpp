@@ -44,7 +44,7 @@ Started start(std::vector<std::string>& arguments, bool quiet, bool leads_group)
   words.push_back(nullptr);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {errno, 0};
-  // A parent may have had it ignored. Then nothing would be left of a child to wait for.
+  // Where it is ignored, as a parent may have left it, nobody can wait for a child.
   signal(SIGCHLD, SIG_DFL);
   const pid_t parent = getpid(), child = fork();
   if (child == 0) become(words.data(), quiet, leads_group, parent, ends[1]);

@@ -16,7 +16,7 @@ void confine_signals();
 void leave_when_interrupted();
 // Makes the first of them from now on only set interrupted() and say so on stderr; any second one ends the program.
 void note_interrupts();
-// Lets each of them end the program again, as where neither was called: there is nothing more to save.
+// Lets each of them end the program again, once there is nothing left to save.
 void end_when_interrupted();
 bool interrupted();
 

@@ -164,13 +164,13 @@ TEST_F(OnnxRefusals, OfAVitWithoutNodes) {
   EXPECT_FALSE(exists("out"));
 }
 
-// Its decoder would take the end, with which translations begin, for padding.
 TEST_F(OnnxRefusals, OfATransformerWhosePaddingIsTheEnd) {
   TransformerConfig config = tiny_config("un");
   config.pad = kEos;
   Transformer model(config, 1);
   EXPECT_EQ(message_of([&] { model.write_onnx(files_ / "out"); }),
-            "onnx: pad must be another id than 2, with which translations begin: decoders know padding by its id");
+            "onnx: pad must not be 2, the end of a sentence: a translation begins with it, and the exported decoder "
+            "would take that for padding");
   EXPECT_FALSE(exists("out"));
 }
 
