@@ -226,6 +226,7 @@ if(FOLDGRAD_SANITIZE STREQUAL thread)
 endif()
 # Choosing an engine of cuDNN takes the library and the properties of a GPU, but no GPU.
 foldgrad_find(CUDNN cudnn cudnn.h HINTS /usr/local/cuda PATH_SUFFIXES include lib64)
+foldgrad_check_cudnn()
 if(found AND NOT FOLDGRAD_SANITIZE)
   foldgrad_add_test(cudnn_plan_test foldgrad_ops tests/cudnn/plan_test.cpp ops/conv2d/plan_cudnn.cpp)
   target_include_directories(cudnn_plan_test SYSTEM PRIVATE ${foldgrad_cudnn_include})

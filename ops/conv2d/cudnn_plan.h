@@ -9,10 +9,6 @@
 
 #include "ops/conv2d/conv2d_products.h"
 
-#if CUDNN_VERSION < 90800
-#error "foldgrad needs cuDNN 9.8 or newer; with -DFOLDGRAD_CUDNN=OFF it does without"
-#endif
-
 namespace foldgrad {
 
 constexpr std::size_t kCudnnAlignment = 16;  // bytes, of all buffers
