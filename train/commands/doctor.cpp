@@ -13,6 +13,7 @@
 #include "train/data/text/sentence_piece.h"
 #include "train/runs/directory.h"
 #include "train/system/launcher.h"
+#include "train/system/waiting.h"
 
 namespace foldgrad {
 namespace {
@@ -29,6 +30,7 @@ ordered_json examine(const BuildInfo& build) {
   ordered_json all = describe_environment(build, 0, {});
   for (const char* of_a_run : {"seed", "data"}) all.erase(of_a_run);
   all["processors"] = std::thread::hardware_concurrency();
+  all["waiting"] = waiting_policy();
   all["memory_mib"] = sysconf(_SC_PHYS_PAGES) / 1024 * sysconf(_SC_PAGESIZE) / 1024;
   all["cuda_usable"] = cuda_available() && !cuda_is_emulated();
   const auto usable = [](const std::string& trouble) { return trouble.empty() ? "usable" : trouble; };
