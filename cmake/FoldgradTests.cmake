@@ -213,6 +213,8 @@ foreach(folder ${folders})
     foldgrad_add_test(${program} ${library} ${${program}_sources})
     if(folder STREQUAL emulation)  # whose tests have the same kernels with different faults
       set_target_properties(${program} PROPERTIES UNITY_BUILD OFF)
+    elseif(folder STREQUAL book)  # both files include the program book/tiny.cpp
+      set_target_properties(${program} PROPERTIES UNITY_BUILD ON)
     endif()
     foldgrad_discover(${program} "${${program}_label}")
   endforeach()
