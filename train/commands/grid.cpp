@@ -1,11 +1,8 @@
 // foldgrad grid: runs that differ in chosen keys, and tables of them.
-#include "train/config/grid.h"
-
 #include <omp.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <filesystem>
 #include <mutex>
 #include <thread>
@@ -13,7 +10,7 @@
 #include "engine/files/atomic_file.h"
 #include "train/commands/command.h"
 #include "train/config/config.h"
-#include "train/reports/report.h"
+#include "train/reports/grid_tables.h"
 #include "train/runs/directory.h"
 #include "train/system/child_process.h"
 #include "train/system/signals.h"
@@ -22,126 +19,10 @@
 namespace foldgrad {
 namespace {
 
-using nlohmann::ordered_json;
-
 struct GridOptions {
   std::string grid, out, data_directory, device = "auto";
   int jobs = 1;
 };
-
-struct GridRun {
-  std::size_t cell;
-  std::string path;
-  std::string outcome;  // "finished", "diverged", "exit code 3", ...; empty while it has not ended
-};
-
-struct GridResults {
-  struct Cell {
-    std::string name;
-    std::vector<double> score, loss;  // best validations of the runs that ended well
-    std::int64_t skips = 0;           // in these runs
-    std::vector<std::string> others;  // outcomes of the rest
-  };
-  std::string score = "score";  // the one that decides
-  std::vector<Cell> cells;
-};
-
-// Returns the mean, with the standard deviation if there are several values.
-std::string shown(const std::vector<double>& values, int decimals) {
-  if (values.empty()) return "-";
-  double mean = 0, variance = 0;
-  for (const double v : values) mean += v / double(values.size());
-  if (values.size() == 1) return fmt::format("{:.{}f}", mean, decimals);
-  for (const double v : values) variance += (v - mean) * (v - mean) / double(values.size() - 1);
-  return fmt::format("{:.{}f} ± {:.{}f}", mean, decimals, std::sqrt(variance), decimals);
-}
-
-Rows table_of(const GridResults& results) {
-  Rows rows{{"cell", "runs", results.score, "loss", "skips", "others"}};
-  for (const GridResults::Cell& c : results.cells)
-    rows.push_back({c.name, fmt::format("{}", c.score.size()), shown(c.score, 2), shown(c.loss, 4),
-                    fmt::format("{}", c.skips), fmt::format("{}", fmt::join(c.others, ", "))});
-  return rows;
-}
-
-// Returns the events that curves are drawn from: at most kMostEvents of training, evenly chosen.
-ordered_json events_of(const RunLog& log) {
-  constexpr std::size_t kMostEvents = 400;
-  const std::size_t every = (log.of_kind("train").size() + kMostEvents - 1) / kMostEvents;
-  std::size_t trained = 0;
-  ordered_json events = ordered_json::array();
-  for (const ordered_json& event : log.events) {
-    const std::string kind = event.at("event");
-    if (kind == "validate" || (kind == "train" && trained++ % every == 0)) events.push_back(event);
-  }
-  return events;
-}
-
-// Throws FileError when the log of a run that ended well cannot be read.
-GridResults grid_results(const std::vector<GridCell>& cells, const std::vector<GridRun>& runs) {
-  GridResults results;
-  for (const GridCell& cell : cells) results.cells.push_back({cell.name, {}, {}, 0, {}});
-  for (const GridRun& run : runs) {
-    GridResults::Cell& cell = results.cells[run.cell];
-    if (run.outcome != "finished" && run.outcome != "out of patience") {
-      cell.others.push_back(run.outcome.empty() ? "not ended" : run.outcome);
-      continue;
-    }
-    const RunSummary summary = summary_of(read_run_log(run.path));
-    cell.skips += summary.skips;
-    if (!summary.best) continue;
-    results.score = summary.score;
-    cell.score.push_back(summary.best->at(summary.score));
-    cell.loss.push_back(summary.best->at("loss"));
-  }
-  return results;
-}
-
-// Returns means with standard deviations over the runs of a cell, as a table.
-std::string grid_markdown(const GridResults& results) {
-  const Rows rows = table_of(results);
-  std::string text;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    text += fmt::format("| {} |\n", fmt::join(rows[i], " | "));
-    if (i == 0) text += "|---|---|---|---|---|---|\n";
-  }
-  return text;
-}
-
-ordered_json grid_json(const GridResults& results) {
-  ordered_json all = ordered_json::array();
-  for (const GridResults::Cell& c : results.cells)
-    all.push_back(
-        {{"cell", c.name}, {results.score, c.score}, {"loss", c.loss}, {"skips", c.skips}, {"others", c.others}});
-  return all;
-}
-
-// Returns one HTML file that needs no other: the table, and the curves of all runs that have a log.
-std::string grid_html(const std::string& title, const GridResults& results, const std::vector<GridRun>& runs) {
-  std::vector<std::vector<std::size_t>> by_cell(results.cells.size());
-  ordered_json shown_runs = ordered_json::array();
-  for (const GridRun& run : runs) {
-    if (!file_exists(RunDirectory(run.path).log())) continue;
-    RunLog log = read_run_log(run.path);
-    log.name = fmt::format("{}, {}", results.cells[run.cell].name, std::filesystem::path(run.path).filename().string());
-    ordered_json one = summary_json(summary_of(log));
-    one["events"] = events_of(log);
-    one["cell"] = run.cell;
-    by_cell[run.cell].push_back(shown_runs.size());
-    shown_runs.push_back(std::move(one));
-  }
-  ordered_json data{{"runs", shown_runs}, {"groups", ordered_json::array()}, {"grid", table_of(results)}};
-  for (const std::vector<std::size_t>& group : by_cell)
-    if (group.size() > 1) data["groups"].push_back(group);
-  return report_page(title, data);
-}
-
-// Returns the outcome in a run's log; empty without a log, or with one that has not ended.
-std::string outcome_of(const std::string& run) {
-  if (!file_exists(RunDirectory(run).log())) return "";
-  const std::string outcome = summary_of(read_run_log(run)).outcome;
-  return outcome == "unfinished" ? "" : outcome;
-}
 
 // The training of a grid's runs, some at a time. Its tables are written anew whenever one has ended.
 class GridTraining {

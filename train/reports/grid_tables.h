@@ -1,0 +1,40 @@
+// The tables of a grid's runs: grid.md, grid.html and JSON.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "train/config/grid.h"
+
+namespace foldgrad {
+
+struct GridRun {
+  std::size_t cell;
+  std::string path;
+  std::string outcome;  // "finished", "diverged", "exit code 3", ...; empty while it has not ended
+};
+
+struct GridResults {
+  struct Cell {
+    std::string name;
+    std::vector<double> score, loss;  // best validations of the runs that ended well
+    std::int64_t skips = 0;           // in these runs
+    std::vector<std::string> others;  // outcomes of the rest
+  };
+  std::string score = "score";  // the one that decides
+  std::vector<Cell> cells;
+};
+
+// Throws FileError when the log of a run that ended well cannot be read.
+GridResults grid_results(const std::vector<GridCell>& cells, const std::vector<GridRun>& runs);
+
+// Returns means with standard deviations over the runs of a cell, as a table.
+std::string grid_markdown(const GridResults& results);
+nlohmann::ordered_json grid_json(const GridResults& results);
+// Returns one HTML file that needs no other: the table, and the curves of all runs that have a log.
+std::string grid_html(const std::string& title, const GridResults& results, const std::vector<GridRun>& runs);
+
+// Returns the outcome in a run's log; empty without a log, or with one that has not ended.
+std::string outcome_of(const std::string& run);
+
+}  // namespace foldgrad
