@@ -18,6 +18,7 @@ struct Column {
 
 // Scores with a customary name and number of decimals.
 const std::vector<Column> kKnown{{"perplexity", "perplexity", 3},
+                                 {"bits_per_character", "bits per character", 4},
                                  {"bleu", "BLEU", 2},
                                  {"tokenized_bleu", "tokenized BLEU", 2},
                                  {"chrf", "chrF2", 2},

@@ -126,6 +126,9 @@ TEST_F(Report, EveryScoreHasAColumnWithItsDecimals) {
   const std::string of_images = comparison_table({images});
   EXPECT_TRUE(contains(of_images, "    loss  top-1 %  top-5 %  skips"));
   EXPECT_TRUE(contains(of_images, "  1.0000     2.00    34.57  "));
+  RunSummary text;
+  text.best = {1, {{"loss", 1}, {"perplexity", 2}, {"bits_per_character", 1.5}}, ""};
+  EXPECT_TRUE(contains(comparison_table({text}), "best step  perplexity  bits per character  skips"));
 }
 
 TEST_F(Report, LogsOfRunsThatGoOn) {

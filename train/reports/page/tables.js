@@ -1,10 +1,11 @@
 // Tables: what the runs came to, in which settings they differ, the validations of one, and PNAC of what was recorded.
 
-// Scores of a validation, for tables and, with a unit and perhaps a title of their own, for curves.
+// Known scores of a validation, for tables and curves. A curve may have another title and has a unit.
 const kScores = [
   {key: 'loss', title: 'Loss', curve: 'Validation loss', unit: 'nats per token', decimals: 4, best: Math.min},
   {key: 'perplexity', title: 'Perplexity', curve: 'Validation perplexity', unit: '', decimals: 3, best: Math.min},
-  {key: 'bleu', title: 'BLEU', unit: 'on the validation text, 13a', decimals: 2, best: Math.max},
+  {key: 'bits_per_character', title: 'Bits per character', unit: 'on the validation text', decimals: 4, best: Math.min},
+  {key: 'bleu', title: 'BLEU', unit: 'on the validation text', decimals: 2, best: Math.max},
   {key: 'tokenized_bleu', title: 'Tokenized BLEU', unit: 'on the validation text', decimals: 2, best: Math.max},
   {key: 'chrf', title: 'chrF2', unit: 'on the validation text', decimals: 2, best: Math.max},
   {key: 'exact', title: 'Exact %', curve: 'Exact match', unit: '% of lines', decimals: 1, best: Math.max},
@@ -12,12 +13,23 @@ const kScores = [
   {key: 'top5', title: 'Top-5 %', curve: 'Top-5', unit: '% of images', decimals: 2, best: Math.max},
 ];
 
-// Text without punctuation has the same BLEU over words as over tokens, to the digits that are shown.
-const repeatsBleu = events =>
-    events.every(({bleu, tokenized_bleu}) => tokenized_bleu === bleu || Math.abs(tokenized_bleu - bleu) < 0.005);
+// True if tokenized BLEU repeats BLEU to the digits shown, as for text without punctuation. Only BLEU is smoothed, so
+// the first validations may have 0.58 where tokenized BLEU is 0.
+function repeatsBleu(events) {
+  const equal = ({bleu, tokenized_bleu}) => tokenized_bleu === bleu || Math.abs(tokenized_bleu - bleu) < 0.005;
+  return events.every(event => equal(event) || event.tokenized_bleu === 0) &&
+      events.some(event => isNumber(event.tokenized_bleu) && equal(event));
+}
 
 const eventsOf = (run, kind) => run.events.filter(event => event.event === kind);
-// Those above that the validations have, then others by their own names.
+
+// Returns the better one of values of a score that is not in kScores, or NaN for a score that decides in no run.
+function bestOf(key) {
+  const start = data.runs.flatMap(run => eventsOf(run, 'start')).find(({score}) => score === key);
+  return start ? (start.smaller_is_better ? Math.min : Math.max) : () => NaN;
+}
+
+// Returns the known scores that the validations have, then the others, which have their keys as titles.
 function scoresIn(events) {
   const has = key => events.some(event => isNumber(event[key])), known = new Set(kScores.map(score => score.key));
   const others = new Set(events.flatMap(Object.keys).filter(key => has(key) && !known.has(key)));
@@ -25,7 +37,7 @@ function scoresIn(events) {
   others.delete('seconds');
   return [
     ...kScores.filter(score => has(score.key) && !(score.key === 'tokenized_bleu' && repeatsBleu(events))),
-    ...[...others].map(key => ({key, title: key, decimals: 4, best: () => NaN}))
+    ...[...others].map(key => ({key, title: key, decimals: 4, best: bestOf(key)}))
   ];
 }
 const bestValidation = run =>
@@ -56,7 +68,8 @@ function meanScore(score, events) {
   return values.length ? `${fixed(m, score.decimals)} ± ${fixed(s, score.decimals)}` : '–';
 }
 
-// Columns of the summary: the cell of a run, and of a group of runs.
+// Returns the columns of the summary, {title, cell of a run, cell of a group}. Scores come first: a phone shows few
+// columns.
 function summaryColumns() {
   const best = data.runs.map(bestValidation),
         scores = scoresIn(best.filter(Boolean)).filter(({key}) => key !== 'loss');  // perplexity says the same
@@ -67,6 +80,7 @@ function summaryColumns() {
   });
   return [
     {title: 'Run', run: (run, i) => html`<span>${swatch(colourIndex(i))}${run.name}</span>`, group: groupName},
+    ...scoreColumns,
     {
       title: 'Normalizer',
       run: run => run.norm + (run.in_warmup ? ' (never left its warm-up)' : ''),
@@ -75,7 +89,6 @@ function summaryColumns() {
     {title: 'Outcome', run: run => run.outcome, group: group => `${group.length} seeds`},
     {title: 'Steps', run: run => String(run.steps)},
     {title: 'Best step', run: run => (run.best ? String(run.best.step) : '–')},
-    ...scoreColumns,
     ...counted('skips') ? [{title: 'Skips', run: run => String(run.skips)}] : [],
     ...counted('failures') ? [{title: 'Not finite', run: run => String(run.failures)}] : [],
     {title: 'Parameters', run: run => String(run.parameters)},
@@ -125,7 +138,7 @@ function differencesSection() {
   const keys = [...new Set(data.runs.flatMap(run => Object.keys(run.settings)))];
   const differing = keys.filter(key => new Set(data.runs.map(run => run.settings[key])).size > 1);
   if (!differing.length) return [note('The configurations are equal.')];
-  const head = ['Setting', ...data.runs.map((run, i) => html`<span>${swatch(i)}${run.name}</span>`)];
+  const head = () => ['Setting', ...data.runs.map((run, i) => html`<span>${swatch(i)}${run.name}</span>`)];
   const shown = value => value === undefined ? '–' : value === '' ? '""' : value;
   const row = key => ({cells: [html`<code>${key}</code>`, ...data.runs.map(run => shown(run.settings[key]))]});
   // Families have keys of their own, which tell nothing that the family does not.
@@ -133,9 +146,9 @@ function differencesSection() {
   const ofAll = differing.filter(key => !families || data.runs.every(run => key in run.settings)),
         ofSome = differing.filter(key => !ofAll.includes(key));
   const rest = () => html`<details><summary>${ofSome.length} keys that not every run has</summary>
-    ${table(head, ofSome.map(row))}</details>`;
+    ${table(head(), ofSome.map(row))}</details>`;
   return [
-    html`<div class="card">${ofAll.length ? table(head, ofAll.map(row)) : null}${ofSome.length ? rest() : null}</div>`
+    html`<div class="card">${ofAll.length ? table(head(), ofAll.map(row)) : null}${ofSome.length ? rest() : null}</div>`
   ];
 }
 
