@@ -27,7 +27,10 @@ constexpr double kNormalityLevel = 0.05;
 // Throws std::invalid_argument for a window below 8 or above `rows`.
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window);
 
-// Returns pnac() of independent standard normal values; it is always the same for the same sizes.
+// Returns independent standard normal values, always the same.
+std::vector<double> standard_normal(std::int64_t count);
+
+// Returns pnac() of standard_normal() values.
 std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std::int64_t window);
 
 double mean_of(const std::vector<double>& values);

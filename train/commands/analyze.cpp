@@ -27,7 +27,10 @@ Action add_analyze(CLI::App& command) {
   trace->add_option("--channel", o.channel, "Channel (default: those of the least and the greatest AM/GM)")
       ->check(CLI::Range(std::int64_t(0), std::int64_t(1) << 40));
   trace->add_option("--window", o.window, "Iterations of the moving means (default: 4)")->check(positive);
-  add("skips", "How many iterations were skipped as outliers, by normalizer and time", analyze_skips);
+  add("skips",
+      "How many iterations were skipped as outliers, by normalizer and time, and how many of noise like the recording "
+      "would be",
+      analyze_skips);
   add("gradient", "How near the gradients that normalizers pass back are to the exact ones", analyze_gradient);
   CLI::App* cka =
       add("cka", "How much alike the layers of two models are on validation examples, by linear CKA", analyze_cka);

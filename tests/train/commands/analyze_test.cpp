@@ -3,6 +3,7 @@
 
 #include "engine/files/safetensors.h"
 #include "tests/train/tiny_run.h"
+#include "train/analyses/outliers.h"
 #include "train/analyses/pnac.h"
 
 namespace foldgrad::testing {
@@ -91,7 +92,12 @@ class Analyze : public TinyRun {
     }
     EXPECT_EQ(skips["sites"].size(), 7u);
     EXPECT_GT(all, 0);
+    EXPECT_EQ(skips["sites"][6]["outliers"]["recorded end"],
+              percent_of_outliers({{"window", "2"}}, recorded("decoder.layer_norm.q"), 16));
     const std::string table = run("analyze skips @run").out;
+    for (const char* phase : {"begin", "end"})
+      for (const char* values : {"recorded", "shuffled", "normal"})
+        EXPECT_TRUE(contains(table.substr(0, table.find("\nencoder")), fmt::format("% {} {}", values, phase)));
     std::istringstream last(table.substr(table.rfind("all ") + 4));
     std::int64_t totals[3] = {};
     last >> totals[0] >> totals[1] >> totals[2];
