@@ -22,8 +22,10 @@
 //   [CN-4]   y_i = A x_i + B,   A = gamma / sqrt(run_var + eps),   B = beta
 //
 // Where an iteration is skipped, the windows record the old run_var and psi_ema in place of q_t and G_t. A layer skips
-// as a whole, when the test holds in any channel, with a threshold from all of them; see Granularity. The test compares
-// with the window before q_t, since for one and the same window it never holds:
+// as a whole, when the test holds in any channel, with a threshold from all of them; see Granularity. That threshold is
+// the variance over all channels, so the spread of their levels decides which noise is an outlier: with equal levels, 5 %
+// of noise and M <= 4 every iteration is skipped, for ever, and nothing is averaged (docs/normalizers.md). The test
+// compares with the window before q_t, since for one and the same window it never holds:
 //   [UN-18]  AM(A) - GM(A) <= M V(sqrt(A))
 // Until iteration `warmup`, until the window is full (t <= M), and where M = 1, var_hat = q_t and psi = G_t: dx is then
 // the exact gradient. Afterwards psi is an estimate by design. dgamma and dbeta are always exact. Several iterations of

@@ -17,7 +17,8 @@ enum class Granularity : std::uint8_t {
   channel,    // each channel about itself
   layer_any,  // any channel about all
   layer_sum,  // the sums over the channels about all; after a lasting change it may skip for ever
-  pooled      // any channel about all, with one threshold from the entries of all channels, as released
+  pooled      // any channel about all, with one threshold from the entries of all channels, as released; where the
+              // channels have equal levels it may skip for ever
 };
 // The value of psi_ema after a skip: the average with the skipped G in it, that G alone, the old value.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kIterations = 800, kChangeAt = 300, kLast = 200;
 // Standard deviations of log q: in time, and between the channels' levels.
-constexpr double kNoise = 0.05, kSpread = 0.7;
+constexpr double kNoise = 0.05, kFarApart = 0.7;
 constexpr std::int64_t kWidth = 64;
 
 struct Ending {
@@ -21,12 +21,13 @@ struct Ending {
   bool ever_skipped;
 };
 
-// Runs the operation on rows whose squares are q = level (1 or, later, `factor`) exp(noise).
-Ending end_of(const ChannelNormOptions& o, double factor, unsigned seed) {
+// Runs the operation on rows whose squares are q = level (1 or, later, `factor`) exp(noise). `spread` is that of the
+// log of the levels.
+Ending end_of(const ChannelNormOptions& o, double spread, double factor, unsigned seed) {
   std::mt19937_64 rng(seed);
   std::normal_distribution<double> normal;
   std::vector<double> levels;
-  for (std::int64_t c = 0; c < kWidth; ++c) levels.push_back(std::exp(kSpread * normal(rng)));
+  for (std::int64_t c = 0; c < kWidth; ++c) levels.push_back(std::exp(spread * normal(rng)));
   const Layer layer(o, kWidth, Device::cpu);
   const ChannelNormState& state = layer.state;
   double skips_before = 0;
@@ -57,7 +58,7 @@ void for_all(Granularity granularity, bool hold, const Check& check) {
   for (std::int64_t M : {2, 3, 4, 8})
     for (double factor : {1., 1.5, 2., 5., 20., 1 / 1.5, 1 / 2., 1 / 5., 1 / 20.})
       for (unsigned seed : {1u, 2u}) {
-        const Ending ending = end_of(windowed(granularity, M, hold), factor, seed);
+        const Ending ending = end_of(windowed(granularity, M, hold), kFarApart, factor, seed);
         SCOPED_TRACE(fmt::format("M = {}, {:.2f} times, hold_on_skip = {}, seed {}", M, factor, hold, seed));
         check(M, factor, ending);
       }
@@ -72,6 +73,24 @@ TEST(ChannelNormFiltration, UN_19_LearnsALastingChange) {
       runs_with_skips += ending.ever_skipped;
     });
   EXPECT_GT(runs_with_skips, 144 / 3) << "else nothing was to be learned";
+}
+
+// With `pooled` it is the spread of the levels, not the data, that decides how much noise is skipped: the variance over
+// all channels is the threshold. Where levels are equal, windows of up to 4 never leave the state in which they are
+// skipped; run_var is right all the same.
+TEST(ChannelNormFiltration, UN_19_PooledSkipsNoiseWhereLevelsAreEqual) {
+  for (const unsigned seed : {1u, 2u, 3u, 4u})
+    for (const std::int64_t M : {2, 3, 4, 8})
+      for (const double spread : {0., .1, .3, .7}) {
+        const Ending ending = end_of(windowed(Granularity::pooled, M, /*hold=*/false), spread, /*factor=*/1, seed);
+        SCOPED_TRACE(fmt::format("M = {}, spread {}, seed {}: {}", M, spread, seed, ending.skipped));
+        if (spread == 0) {
+          if (M <= 4) EXPECT_EQ(ending.skipped, 1);
+        } else {
+          EXPECT_LE(ending.skipped, spread >= .3 ? 0 : M == 2 ? .25 : .05);
+        }
+        EXPECT_LT(ending.farthest, 0.1);
+      }
 }
 
 // Why layer_sum is not the default: a skip writes the slow run_var into the windows, whose variance falls until every q
