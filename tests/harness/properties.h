@@ -12,3 +12,11 @@ extern template class rc::Gen<std::uint64_t>;
 extern template class rc::Gen<std::uint32_t>;
 extern template rc::Gen<std::int64_t> rc::gen::inRange(std::int64_t, std::int64_t);
 extern template rc::Gen<std::uint32_t> rc::gen::inRange(std::uint32_t, std::uint32_t);
+
+namespace foldgrad::testing {
+
+// Checks a property on `cases` cases; RC_GTEST_PROP makes 100. RC_PARAMS="max_success=1000" makes ten times as many of
+// either.
+void check_property(int cases, void (*property)());
+
+}  // namespace foldgrad::testing

@@ -1,0 +1,115 @@
+// Generators of values that RapidCheck shrinks until they can be read: to few numbers of few digits.
+#pragma once
+#include <random>
+
+#include "engine/tensor.h"
+#include "tests/harness/properties.h"
+
+namespace foldgrad::testing {
+
+// Seeded for each case, for which a Mersenne twister takes longer than most properties.
+using Rng = std::minstd_rand;
+
+// One way to make a value simpler. Returns false if that would not make it simpler.
+template <class T>
+using Edit = std::function<bool(T&)>;
+
+// Returns a generator of what `draw(rng)` returns. RapidCheck shrinks a value that fails by the first of `edits(value)`
+// that leaves one that fails too, again and again; so the edits that remove most come first.
+template <class T>
+rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits);
+
+// Edits of numbers: to 0, 1, a positive number, an integer, 1 to 3 digits, all by one power of ten.
+inline constexpr int kEditsOfNumber = 8;
+// Applies edit `k` to the numbers that it makes simpler, which then have fewer digits and a smaller exponent. Makes no
+// number 0 unless `zeros`. Returns false if it changed none.
+bool simplify(std::vector<double*> numbers, int k, bool zeros = true);
+
+// Adds the edits of the numbers in a value: all at once, then each by itself.
+template <class T>
+void add_edits_of_numbers(std::vector<Edit<T>>& edits, std::size_t count,
+                          const std::function<std::vector<double*>(T&)>& numbers_of, bool zeros = true) {
+  for (int k = 0; k < kEditsOfNumber; ++k)
+    edits.push_back([=](T& value) { return simplify(numbers_of(value), k, zeros); });
+  for (std::size_t i = 0; i < count; ++i)
+    for (int k = 0; k < kEditsOfNumber; ++k)
+      edits.push_back([=](T& value) { return simplify({numbers_of(value)[i]}, k, zeros); });
+}
+// Adds edits that remove parts of `length` things: each half, each quarter, and so on to each one. `remove` removes the
+// things [begin, end), and returns false where the value needs them.
+template <class T>
+void add_edits_of_length(std::vector<Edit<T>>& edits, std::size_t length,
+                         const std::function<bool(T&, std::size_t begin, std::size_t end)>& remove) {
+  for (std::size_t part = length / 2; part > 0; part /= 2)
+    for (std::size_t begin = 0; begin + part <= length; begin += part)
+      edits.push_back([=](T& value) { return remove(value, begin, begin + part); });
+}
+
+// The window of UN's outlier test, the last mean squares of a channel, and other lists of numbers.
+struct Entries : std::vector<double> {
+  using std::vector<double>::vector;
+};
+void showValue(const Entries& entries, std::ostream& out);  // [1, 0.5], as RapidCheck prints it
+
+// Returns windows of several families over many orders of magnitude: equal entries, uniform and log-normal ones, one
+// entry far from the others; with `zeros` also one entry of 0, and all but one.
+rc::Gen<Entries> any_window(int shortest = 1, bool zeros = true);
+
+// A new mean square q, and the window before it, whose entry `slot` it replaces. No entry is 0.
+struct Arrival {
+  Entries before;
+  std::int64_t slot;
+  double q;
+
+  double replaced() const { return before[std::size_t(slot)]; }
+  Entries after() const {
+    Entries entries = before;
+    entries[std::size_t(slot)] = q;
+    return entries;
+  }
+};
+void showValue(const Arrival& arrival, std::ostream& out);
+rc::Gen<Arrival> any_arrival();  // to windows of two entries or more; q is 1/1000 to 1000 times what it replaces
+
+// Returns f64 tensors of scale * N(0, 1) on the CPU.
+rc::Gen<Tensor> any_tensor(const Shape& shape, double scale = 1);
+// Returns shapes of `rank` axes with sizes in [1, largest].
+rc::Gen<Shape> any_shape(int rank, std::int64_t largest);
+
+template <class T>
+class Simpler {  // the sequence of values that the edits make
+ public:
+  Simpler(T value, std::vector<Edit<T>> edits) : value_(std::move(value)), edits_(std::move(edits)) {}
+  rc::Maybe<T> operator()() {
+    while (next_ < edits_.size()) {
+      T simpler = value_;
+      if (edits_[next_++](simpler)) return simpler;
+    }
+    return rc::Nothing;
+  }
+
+ private:
+  T value_;
+  std::vector<Edit<T>> edits_;
+  std::size_t next_ = 0;
+};
+template <class T>
+rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits) {
+  return [=](rc::Random random, int) {
+    Rng rng(std::uint32_t(random.next()));
+    return rc::shrinkable::shrinkRecur(draw(rng),
+                                       [=](const T& value) { return rc::makeSeq<Simpler<T>>(value, edits(value)); });
+  };
+}
+
+}  // namespace foldgrad::testing
+
+namespace foldgrad {
+void showValue(const Tensor& tensor, std::ostream& out);  // [2, 1] of 1, 0.5
+void showValue(const Shape& shape, std::ostream& out);
+}  // namespace foldgrad
+
+extern template class rc::Gen<foldgrad::testing::Entries>;
+extern template class rc::Gen<foldgrad::testing::Arrival>;
+extern template class rc::Gen<foldgrad::Tensor>;
+extern template class rc::Gen<foldgrad::Shape>;
