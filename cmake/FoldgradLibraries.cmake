@@ -51,22 +51,27 @@ macro(foldgrad_find_for_cuda name library header)
   endif()
 endmacro()
 
-# Drops a library of products that was found, unless it uses OpenMP: with threads of its own it would start a second
-# pool, and the two would fight for the cores. check_cxx_source_KIND() of the code tells.
-function(foldgrad_check_openmp name kind code)
+# Drops a library of products that was found unless check_cxx_source_KIND() accepts the code; `otherwise` says what is
+# wrong with the library then. PROPERTY names the result in the cache.
+function(foldgrad_check name property kind otherwise code)
   if(NOT found)
-    set(why "not found; own kernel instead, slow" PARENT_SCOPE)
+    if(why STREQUAL "not found")
+      set(why "not found; own kernel instead, slow" PARENT_SCOPE)
+    endif()
     return()
   endif()
-  set(CMAKE_REQUIRED_INCLUDES ${foldgrad_${name}_include})
+  set(CMAKE_REQUIRED_INCLUDES ${foldgrad_${name}_include} ${PROJECT_SOURCE_DIR})
   set(CMAKE_REQUIRED_LIBRARIES ${foldgrad_${name}})
   set(CMAKE_REQUIRED_QUIET ON)
-  cmake_language(CALL check_cxx_source_${kind} "${code}" foldgrad_${name}_uses_openmp)
-  if(NOT foldgrad_${name}_uses_openmp)
+  cmake_language(CALL check_cxx_source_${kind} "${code}" foldgrad_${name}_${property})
+  if(NOT foldgrad_${name}_${property})
     set(found OFF PARENT_SCOPE)
-    set(why "${why} does not use OpenMP, its threads would compete with ours" PARENT_SCOPE)
+    set(why "${why} ${otherwise}" PARENT_SCOPE)
   endif()
 endfunction()
+
+# With threads of its own a library would start a second pool, and the two would fight for the cores.
+set(not_openmp "does not use OpenMP, its threads would compete with ours")
 
 # Drops a cuDNN that was found if it is older than 9.8, which makes no plans from the properties of a device.
 function(foldgrad_check_cudnn)
@@ -125,15 +130,25 @@ endif()
 
 # Not through oneDNN's own package file: Debian's demands OpenCL, which only its GPU part needs.
 foldgrad_find(ONEDNN dnnl oneapi/dnnl/dnnl.hpp)
-foldgrad_check_openmp(onednn compiles "
+foldgrad_check(onednn uses_openmp compiles "${not_openmp}" "
   #include <oneapi/dnnl/dnnl_config.h>
   static_assert(DNNL_CPU_RUNTIME == DNNL_RUNTIME_OMP);
   int main() {}")
+foldgrad_check(onednn is_known compiles "has neither the interface of oneDNN 2.6 nor that of 3" "
+  #include \"engine/gemm/onednn_versions.h\"
+  dnnl::engine& foldgrad::onednn_engine() {
+    static dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+    return cpu;
+  }
+  int main() {
+    const dnnl::memory::desc square({2, 2}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ab);
+    return !foldgrad::choose_implementation<dnnl::matmul>({}, {}, std::tie(square, square, square));
+  }")
 foldgrad_optional(ONEDNN "oneDNN" libdnnl-dev)
 
 # Of OpenBLAS's three flavours only that with OpenMP is taken.
 foldgrad_find(CBLAS openblas cblas.h PATH_SUFFIXES openblas-openmp)
-foldgrad_check_openmp(cblas runs "
+foldgrad_check(cblas uses_openmp runs "${not_openmp}" "
   #include <cblas.h>
   int main() { return openblas_get_parallel() == OPENBLAS_OPENMP ? 0 : 1; }")
 foldgrad_optional(CBLAS "OpenBLAS" libopenblas-openmp-dev)

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/gemm/backends.h"
-#include "engine/gemm/onednn_engine.h"
+#include "engine/gemm/onednn_versions.h"
 
 namespace foldgrad {
 namespace {
@@ -37,16 +37,17 @@ OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias) {
   const auto bias = matrices(dtype, g, 1, g.n, 0, g.n, 1);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (g.alpha != 1) attributes.set_output_scales(0, {float(g.alpha)});
   dnnl::post_ops after;
+  if (g.alpha != 1) scale_product(attributes, after, float(g.alpha));
   if (g.beta != 0) after.append_sum(float(g.beta));
   attributes.set_post_ops(after);
 
   OnednnPrimitive product;
   try {
-    const auto wanted = with_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-    dnnl::matmul::primitive_desc chosen(wanted, attributes, onednn_engine(), true);
-    avoid_faulty_amx(chosen, g.k);
+    const bool plain = g.batch == 1 && g.row_stride_a == (g.transpose_a ? g.m : g.k);
+    const auto faulty = faulty_implementations(g.k, plain);
+    const auto chosen = with_bias ? choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(a, b, bias, c))
+                                  : choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(a, b, c));
     if (onednn_covers(chosen)) product.set<dnnl::matmul>(chosen);
   } catch (const dnnl::error&) {  // no matmul to oneDNN, such as a whole batch of one matrix times one matrix
   }

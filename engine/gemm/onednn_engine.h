@@ -1,4 +1,4 @@
-// The common part of the files that use oneDNN (2.6): its engine, and primitives, which are compiled for one shape and
+// The common part of the files that use oneDNN: its engine, and primitives, which are compiled for one shape and
 // so are kept.
 #pragma once
 #include <omp.h>
@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -28,20 +27,6 @@ inline dnnl::stream& onednn_stream() {
 template <class Chosen>
 bool onednn_covers(const Chosen& chosen) {
   return chosen && std::string(chosen.impl_info_str()).rfind("ref", 0) != 0;
-}
-
-// Goes on to the next implementation while this one's name contains `part`; `chosen` is empty if there is none. The
-// description that it was made from must still exist, since oneDNN reads it again.
-template <class Chosen>
-void skip_implementations(Chosen& chosen, std::string_view part) {
-  while (chosen && std::string_view(chosen.impl_info_str()).find(part) != part.npos)
-    if (!chosen.next_impl()) chosen = {};
-}
-
-// Avoids AMX for products with 63 terms left after blocks of 64: oneDNN 2.6 may then use tiles that it has not
-// configured, which ends the process with SIGILL or gives wrong numbers.
-inline void avoid_faulty_amx(dnnl::matmul::primitive_desc& chosen, std::int64_t terms) {
-  if (terms % 64 == 63) skip_implementations(chosen, "amx");
 }
 
 // A primitive with the arguments it is executed on, whose addresses change from call to call.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/gemm/onednn_engine.h"
+#include "engine/gemm/onednn_versions.h"
 #include "ops/conv2d/conv2d_products.h"
 
 namespace foldgrad {
@@ -50,14 +50,15 @@ struct Ids {
 
 // Memory descriptions for oneDNN, which counts the axes of images as [B, C, H, W] whatever their order in memory is.
 struct Descriptions {
+  DataType type;
   Memory::desc x, y, bias, any_weight, weight;
-  Memory::dims strides, padding;
+  Memory::dims kernels, strides, padding;
   dnnl::primitive_attr attributes;
 
   explicit Descriptions(const Conv2dProduct& p) {
     const Conv2dSizes& s = p.s;
-    const DataType type = p.dtype == DType::bf16 ? DataType::bf16 : DataType::f32;
-    const Memory::dims kernels{p.out, s.channels, s.kernel_height, s.kernel_width};
+    type = p.dtype == DType::bf16 ? DataType::bf16 : DataType::f32;
+    kernels = {p.out, s.channels, s.kernel_height, s.kernel_width};
     x = {{s.batch, s.channels, s.height, s.width}, type, Format::nhwc};
     y = {{s.batch, p.out, s.out_height, s.out_width}, type, Format::nhwc};
     bias = {{p.out}, type, Format::x};
@@ -72,23 +73,24 @@ struct Descriptions {
   dnnl::convolution_forward::primitive_desc forward(bool with_bias) const {
     using dnnl::convolution_forward;
     const auto training = dnnl::prop_kind::forward_training;
-    const auto wanted =
-        with_bias ? convolution_forward::desc(training, kAlgorithm, x, any_weight, bias, y, strides, padding, padding)
-                  : convolution_forward::desc(training, kAlgorithm, x, any_weight, y, strides, padding, padding);
-    convolution_forward::primitive_desc chosen(wanted, attributes, onednn_engine(), true);
     // When its channels are no multiple of 16, making this primitive reads beyond an array, which can end the process.
-    if (x.dims()[1] % 16 != 0) skip_implementations(chosen, "brgconv:avx512_core_amx");
-    return chosen;
+    const auto faulty = kernels[1] % 16 != 0 ? "brgconv:avx512_core_amx" : "";
+    return with_bias
+               ? choose_implementation<convolution_forward>(
+                     attributes, faulty,
+                     std::tie(training, kAlgorithm, x, any_weight, bias, y, strides, padding, padding))
+               : choose_implementation<convolution_forward>(
+                     attributes, faulty, std::tie(training, kAlgorithm, x, any_weight, y, strides, padding, padding));
   }
   dnnl::convolution_backward_data::primitive_desc backward_x() const {
-    const dnnl::convolution_backward_data::desc wanted(kAlgorithm, x, any_weight, y, strides, padding, padding);
-    return {wanted, attributes, onednn_engine(), forward(false), true};
+    return choose_implementation<dnnl::convolution_backward_data>(
+        attributes, "", std::tie(kAlgorithm, x, any_weight, y, strides, padding, padding), forward(false));
   }
   dnnl::convolution_backward_weights::primitive_desc backward_weight() const {
-    const dnnl::convolution_backward_weights::desc wanted(kAlgorithm, x, any_weight, y, strides, padding, padding);
     Descriptions ahead = *this;
-    ahead.any_weight = {weight.dims(), x.data_type(), Format::any};
-    return {wanted, attributes, onednn_engine(), ahead.forward(false), true};
+    ahead.any_weight = {kernels, type, Format::any};
+    return choose_implementation<dnnl::convolution_backward_weights>(
+        attributes, "", std::tie(kAlgorithm, x, any_weight, y, strides, padding, padding), ahead.forward(false));
   }
 };
 

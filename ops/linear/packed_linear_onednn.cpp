@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "engine/gemm/onednn_engine.h"
+#include "engine/gemm/onednn_versions.h"
 #include "ops/linear/packed_linear.h"
 
 namespace foldgrad {
@@ -45,7 +45,7 @@ dnnl::primitive_attr attributes_of(const PackedLinearOptions& options) {
   dnnl::post_ops after;
   if (options.activation) {
     const PostOp& f = *post_op_of(*options.activation);
-    after.append_eltwise(1, f.algorithm, f.alpha, 0);
+    append_eltwise(after, f.algorithm, f.alpha, 0);
   }
   if (options.add != 0) after.append_sum(float(options.add));
   dnnl::primitive_attr attributes;
@@ -56,11 +56,11 @@ dnnl::primitive_attr attributes_of(const PackedLinearOptions& options) {
 
 dnnl::matmul::primitive_desc describe(const Sizes& s, std::int64_t rows, const Memory::desc& weights) {
   const Memory::desc x = dense(rows, s.k, s.options.in), y = dense(rows, s.n, s.options.out);
-  const auto wanted =
-      s.bias ? dnnl::matmul::desc(x, weights, dense(1, s.n, DType::f32), y) : dnnl::matmul::desc(x, weights, y);
-  dnnl::matmul::primitive_desc chosen(wanted, attributes_of(s.options), onednn_engine(), true);
-  avoid_faulty_amx(chosen, s.k);
-  return chosen;
+  const Memory::desc bias = dense(1, s.n, DType::f32);
+  const auto attributes = attributes_of(s.options);
+  const auto faulty = faulty_implementations(s.k, /*plain=*/true);
+  return s.bias ? choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(x, weights, bias, y))
+                : choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(x, weights, y));
 }
 
 // Returns the order of weights. It depends on n, k and the dtype only, so that one is good for any number of rows.

@@ -274,7 +274,7 @@ TEST(Gemm, NamesItsBackEnds) {
     EXPECT_STRNE(gemm_backend(Device::cpu, dtype), "");
   }
 #if defined(FOLDGRAD_HAVE_ONEDNN) && !defined(__SANITIZE_THREAD__)
-  EXPECT_EQ(std::string(gemm_backend(Device::cpu, DType::bf16)).substr(0, 9), "oneDNN 2.");
+  EXPECT_EQ(std::string(gemm_backend(Device::cpu, DType::bf16)).substr(0, 7), "oneDNN ");
 #endif
 #ifdef FOLDGRAD_EMULATE
   EXPECT_STREQ(gemm_backend(Device::cuda, DType::f32), "tiled");

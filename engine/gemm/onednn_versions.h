@@ -1,0 +1,65 @@
+// The differences between oneDNN 2 and oneDNN 3. Other files use either through this one.
+#pragma once
+#include <string_view>
+#include <tuple>
+
+#include "engine/gemm/onednn_engine.h"
+
+namespace foldgrad {
+
+// Returns oneDNN's first implementation of an operation that does not have `avoided` in its name; empty if there is
+// none. `operation`: the description of the operation, the same arguments in both versions. `forward`: for backward
+// operations, the choice that was made for the forward one.
+template <class Primitive, class... Operation, class... Forward>
+typename Primitive::primitive_desc choose_implementation(const dnnl::primitive_attr& attributes,
+                                                         std::string_view avoided,
+                                                         const std::tuple<Operation...>& operation,
+                                                         const Forward&... forward) {
+  using Chosen = typename Primitive::primitive_desc;
+#if DNNL_VERSION_MAJOR < 3
+  const auto description = std::make_from_tuple<typename Primitive::desc>(operation);  // read again by next_impl()
+  Chosen chosen(description, attributes, onednn_engine(), forward..., /*allow_empty=*/true);
+#else
+  auto chosen = std::apply(
+      [&](const auto&... described) { return Chosen(onednn_engine(), described..., forward..., attributes, true); },
+      operation);
+#endif
+  while (!avoided.empty() && chosen && std::string_view(chosen.impl_info_str()).find(avoided) != avoided.npos)
+    if (!chosen.next_impl()) chosen = {};
+  return chosen;
+}
+
+// Appends y = f(y) to the operations that follow a product.
+inline void append_eltwise(dnnl::post_ops& after, dnnl::algorithm f, float alpha, float beta) {
+#if DNNL_VERSION_MAJOR < 3
+  after.append_eltwise(/*scale=*/1, f, alpha, beta);
+#else
+  after.append_eltwise(f, alpha, beta);
+#endif
+}
+
+// Multiplies a product by alpha before all other operations that follow it. Where one of those adds something, oneDNN 3
+// then has only its generic loops.
+inline void scale_product(dnnl::primitive_attr& attributes, dnnl::post_ops& after, float alpha) {
+#if DNNL_VERSION_MAJOR < 3
+  static_cast<void>(after);
+  attributes.set_output_scales(0, {alpha});
+#else
+  static_cast<void>(attributes);
+  after.append_eltwise(dnnl::algorithm::eltwise_linear, alpha, 0);
+#endif
+}
+
+// Returns the part of the name of the implementations that give wrong products of bf16, "" if none does. `plain`: there
+// is no batch, and the rows of A are next to each other.
+//   2.x: with 63 terms left after blocks of 64, AMX uses tiles that it has not configured, which ends the process with
+//        SIGILL or gives wrong numbers (uxlfoundation/oneDNN#1661).
+//   3.x: unless the number of terms is a multiple of 32, AMX multiplies elements after a row of A by zeros, so that a
+//        NaN there spreads to other rows of C (#5717, up to 3.14); until 3.7.3 it also misreads rows with gaps (#3060).
+//        Batches were wrong until 3.9.2, gaps in another way until 3.13.1.
+inline std::string_view faulty_implementations(std::int64_t terms, bool plain) {
+  const bool faulty = DNNL_VERSION_MAJOR < 3 ? terms % 64 == 63 : terms % 32 != 0 || !plain;
+  return faulty ? "amx" : "";
+}
+
+}  // namespace foldgrad
