@@ -14,13 +14,18 @@ COPY . .
 RUN scripts/build.sh
 
 FROM debian:12-slim
-# The libraries of the program, curl and certificates for `data fetch`, and graphviz for `graph --svg`.
+# The libraries of the program and of its modules, Open MPI for mpirun, curl and certificates for `data fetch`, and
+# graphviz for `graph --svg`.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \
-      libdnnl2 libfmt9 libgomp1 libopenblas0-openmp libpng16-16 libsentencepiece0 libssl3 libstdc++6 \
-      libtomlplusplus3 libturbojpeg0 ca-certificates curl graphviz \
+      libdnnl2 libfmt9 libgomp1 libopenblas0-openmp libopenmpi3 libpng16-16 libsentencepiece0 libssl3 libstdc++6 \
+      libtomlplusplus3 libturbojpeg0 libzmq5 ca-certificates curl graphviz openmpi-bin \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /foldgrad
 COPY configs configs
-COPY --from=build /foldgrad/build/release/foldgrad /usr/local/bin/
+# What the language model of configs/docs-gpt-un.toml learns.
+COPY docs docs
+COPY --from=build /foldgrad/build/release/foldgrad /foldgrad/build/release/foldgrad_*.so /usr/local/bin/
+# The image has no other user. Open MPI asks for both.
+ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ENTRYPOINT ["foldgrad"]

@@ -28,5 +28,7 @@ trap '"$builder" rmi "$image" >/dev/null' EXIT
     --set data.valid_pairs=5
   foldgrad fold runs/a -o folded --untie
   foldgrad graph runs/a --untie --svg graph.svg
-  test -s folded/certificate.json -a -s graph.svg'
+  test -s folded/certificate.json -a -s graph.svg
+  mpirun -n 2 foldgrad train configs/docs-gpt-un.toml --data-dir . --out runs/b --set train.steps=2 \
+    --set train.warmup=1 --set train.batch=2 --set validate.every=2'
 echo "image: built and tried with $builder"

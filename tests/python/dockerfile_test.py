@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The image of the Dockerfile has the packages of all libraries that the program is linked with. Needs no builder of
-images, but the Debian that the image is made of; .ci/run image builds it."""
+"""The image of the Dockerfile has the packages of all libraries that the program and its modules are linked with, and
+these modules. Needs no builder of images, but the Debian that the image is made of; .ci/run image builds it."""
 import os
 import platform
 import re
@@ -32,13 +32,21 @@ def main():
     if (here.get("ID"), here.get("VERSION_ID")) != ("debian", release):
         print(f"skipped: this is not Debian {release}")
         sys.exit(77)
-    direct = set(re.findall(r"NEEDED +(\S+)", call("objdump", "-p", PROGRAM)))
-    paths = dict(re.findall(r"^\s*(\S+) => (\S+) ", call("ldd", PROGRAM), re.M))
-    linked = {package_of(path) for name, path in paths.items() if name in direct} - IN_EVERY_IMAGE
+    linked = set()
+    modules = sorted(Path(PROGRAM).parent.glob("foldgrad_*.so"))
+    for program in [PROGRAM, *modules]:
+        direct = set(re.findall(r"NEEDED +(\S+)", call("objdump", "-p", program)))
+        paths = dict(re.findall(r"^\s*(\S+) => (\S+) ", call("ldd", program), re.M))
+        linked |= {package_of(path) for name, path in paths.items() if name in direct} - IN_EVERY_IMAGE
+    copied = re.findall(r"^COPY --from=build (.*) /usr/local/bin/$", dockerfile, re.M)
+    if not copied or not all(any(module.match(Path(pattern).name) for pattern in copied[0].split())
+                             for module in [Path(PROGRAM), *modules]):
+        sys.exit(f"the Dockerfile copies {copied}; the program needs {[module.name for module in modules]} beside it")
     installed = set(re.search(r"--no-install-recommends \\\n(.*?) \\\n &&", dockerfile, re.S)[1].split())
     if len(linked) < 3 or not linked <= installed:
-        sys.exit(f"{PROGRAM} is linked with {sorted(linked)}; the Dockerfile lacks {sorted(linked - installed)}")
-    print(f"{len(linked)} packages of libraries")
+        sys.exit(f"{PROGRAM} and its modules are linked with {sorted(linked)}; "
+                 f"the Dockerfile lacks {sorted(linked - installed)}")
+    print(f"{len(linked)} packages of libraries, {len(modules)} modules")
 
 
 if __name__ == "__main__":
