@@ -2,14 +2,18 @@
 them of earlier iterations. At inference each is one affine map per channel, which fold() puts into the next layer."""
 from __future__ import annotations
 
+import copy
 import warnings
+from functools import partial
 from numbers import Integral
+from typing import Mapping
 
 import torch
+import torch.distributed
 from torch import Tensor, nn
 
-from .keep import keep, refuse_repetition
-from .normalize import Iteration, Normalize, mean_square
+from .keep import keep, refuse_repetition, store
+from .normalize import Iteration, Normalize, column_sums, not_finite, real_elements, rows_of
 
 
 class WarmUpWarning(UserWarning):
@@ -28,7 +32,7 @@ class ChannelNorm(nn.Module):
     """
 
     def __init__(self, width: int, warmup: int, alpha: float, eps: float, bias: bool, dim: int,
-                 buffers: dict[str, tuple[int, ...]], device, dtype):
+                 buffers: dict[str, tuple[int, ...]], device, dtype, process_group):
         super().__init__()
         for name, value in (("width", width), ("warmup", warmup)):
             if not isinstance(value, Integral):
@@ -38,6 +42,9 @@ class ChannelNorm(nn.Module):
                              f"alpha {alpha} in [0, 1], eps {eps} above 0")
         self.warmup, self.alpha, self.eps, self.dim = warmup, alpha, eps, dim
         self.mask: Tensor | None = None  # of real_tokens()
+        self.calibrating = False  # calibrate() has statistics without gradients
+        self.iterations_at_eval = 0  # `iters`, as of the last eval(), load_state_dict() or calibrate()
+        self.process_group = process_group
         self.weight = nn.Parameter(torch.ones(width, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.zeros(width, device=device, dtype=dtype)) if bias else None
         state = torch.promote_types(self.weight.dtype, torch.float32)
@@ -61,15 +68,18 @@ class ChannelNorm(nn.Module):
         """Returns bool [], True if iteration t normalizes with an average."""
         return t >= self.first_average
 
-    def forward_statistic(self, q: Tensor, t: Tensor, held: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """Returns var_hat [C], the channels to be skipped, bool [C], and new values of buffers."""
+    def forward_statistic(self, q: Tensor, t: Tensor, active: Tensor, held: Tensor,
+                          state: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """Returns var_hat [C], the channels to be skipped, bool [C], the held ones among them, and new values of
+        buffers."""
         raise NotImplementedError
 
-    def backward_statistic(self, G: Tensor, past: Iteration) -> tuple[Tensor, dict[str, Tensor]]:
+    def backward_statistic(self, G: Tensor, past: Iteration,
+                           state: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Returns psi [C] and new values of buffers, from the gradient statistic G [C]."""
         raise NotImplementedError
 
-    def psi_when_held(self) -> Tensor | float:
+    def psi_when_held(self, state: Mapping[str, Tensor]) -> Tensor | float:
         return 0.0
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -82,9 +92,10 @@ class ChannelNorm(nn.Module):
         if self.training:
             y = self.training_pass(x, mask)
         else:
+            self.warn_of_warm_up()
             A, B = self.affine()
-            y = (x * A + B).to(x.dtype)  # [CN-4]
-        return y.movedim(-1, self.dim)
+            y = torch.addcmul(B, x.to(A.dtype), A).to(x.dtype)  # [CN-4]
+        return y if self.dim == -1 else y.movedim(-1, self.dim)
 
     def channels_last(self, x: Tensor, mask: Tensor | None) -> Tensor:
         width, axis = len(self.weight), "last axis" if self.dim == -1 else f"axis {self.dim}"
@@ -95,7 +106,7 @@ class ChannelNorm(nn.Module):
             raise ValueError(f"{self.kind}: x must have {width} channels in its {axis}, got {list(x.shape)}")
         if not x.is_floating_point():
             raise ValueError(f"{self.kind}: x must have floating-point numbers, got {x.dtype}")
-        x = x.movedim(self.dim, -1)
+        x = x if self.dim == -1 else x.movedim(self.dim, -1)
         if mask is not None and mask.shape != x.shape[:-1]:
             raise ValueError(f"{self.kind}: mask must be {list(x.shape[:-1])}, got {list(mask.shape)}")
         return x
@@ -106,55 +117,86 @@ class ChannelNorm(nn.Module):
         return A, torch.zeros_like(A) if self.bias is None else self.bias.to(A.dtype)
 
     def training_pass(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        compiling, counted = torch.compiler.is_compiling(), torch.is_grad_enabled()
+        compiling, counted = torch.compiler.is_compiling(), torch.is_grad_enabled() or self.calibrating
         if not compiling:
             refuse_repetition()
             if not counted:
                 warnings.warn(f"{self.kind}: a pass in training mode without gradients is not an iteration: it "
                               "computes what the next one would and leaves the statistics unchanged. For inference "
                               "call eval().")
-        rows = x.reshape(-1, x.shape[-1])
-        real = rows.new_ones((len(rows), 1), dtype=torch.bool) if mask is None else mask.reshape(-1, 1).bool()
+        mask = None if mask is None else mask.reshape(-1, 1).bool()
+        state = dict(self._buffers)  # torch.func.functional_call takes its own away before the backward pass
         with torch.no_grad():
-            iteration = self.statistics(rows, real, counted)
+            iteration = self.statistics(x.detach(), mask, state, counted)
             if compiling:
                 iteration = Iteration(*keep(list(iteration)))
-        return Normalize.apply(rows, self.weight, self.bias, real, self.gradient_statistic, *iteration).reshape(x.shape)
+        rule = partial(self.gradient_statistic, state)
+        return Normalize.apply(x, self.weight, self.bias, mask, rule, *iteration)
 
-    def statistics(self, rows: Tensor, real: Tensor, counted: bool) -> Iteration:
+    def statistics(self, x: Tensor, mask: Tensor | None, state: Mapping[str, Tensor], counted: bool) -> Iteration:
         """Takes the forward step per channel, [CN-1] to [CN-6]. Writes the state if `counted`."""
-        t, n = self.iters + 1, real.sum()
-        q = mean_square(rows.to(self.run_var.dtype), real, n)
-        held = (n == 0) | ~q.isfinite()
-        var_hat, skip, new = self.forward_statistic(q, t, held)
-        root = (torch.where(held, self.run_var, var_hat) + self.eps).sqrt()
+        t, run_var = state["iters"] + 1, state["run_var"]
+        real, active = real_elements(rows_of(x, run_var.dtype), mask), self.active(t)
+        n = run_var.new_full((1,), len(real)) if mask is None else mask.sum(0, dtype=run_var.dtype)
+        squares, n = self.over_ranks(column_sums(real, real)[0], n)
+        q = squares / n  # [CN-1]
+        held = not_finite(q)  # also without tokens
+        var_hat, skip, new = self.forward_statistic(q, t, active, held, state)
+        root = (torch.where(held, run_var, var_hat) + self.eps).sqrt()
         if counted:
-            self.write(new, held)
-            self.iters.copy_(t)
-            self.skips.add_((held | skip).any())
-        return Iteration(t, n, root, held, skip)
+            self.write(new, held, state)
+            store(state["iters"], t)
+            store(state["skips"], state["skips"] + skip.any())
+        return Iteration(t, n, root, active, held, skip)
 
-    def gradient_statistic(self, G: Tensor, past: Iteration) -> Tensor:
-        """Takes the backward step per channel: returns psi [C] and writes the state."""
-        held = past.held | ~G.isfinite()
-        psi, new = self.backward_statistic(G, past)
-        psi = torch.where(held, self.psi_when_held(), psi)
-        self.write(new, held)
+    def over_ranks(self, *values: Tensor) -> list[Tensor]:
+        """Returns the sums of the values over the processes of the group."""
+        if self.process_group is None:
+            return list(values)
+        together = torch.cat(values)
+        torch.distributed.all_reduce(together, group=self.process_group)
+        return list(together.split([len(value) for value in values]))
+
+    def gradient_statistic(self, state: Mapping[str, Tensor], sums: Tensor, past: Iteration) -> Tensor:
+        """Takes the backward step per channel, from sums [C] of dz z: returns psi [C] and writes the state."""
+        G = self.over_ranks(sums)[0] / past.n  # over all tokens, of which n are real
+        held = past.held | not_finite(G)
+        psi, new = self.backward_statistic(G, past, state)
+        psi = torch.where(held, self.psi_when_held(state), psi)
+        self.write(new, held, state)
         return psi
 
-    def write(self, new: dict[str, Tensor], held: Tensor) -> None:
+    def write(self, new: Mapping[str, Tensor], held: Tensor, state: Mapping[str, Tensor]) -> None:
         for name, value in new.items():
-            buffer = getattr(self, name)
-            buffer.copy_(torch.where(held, buffer, value))
+            store(state[name], torch.where(held, state[name], value))
 
     def train(self, mode: bool = True):
-        if self.training and not mode and not self.iters.is_meta and 0 < int(self.iters) < self.first_average:
-            # Always the same text, so that Python shows it once.
-            warnings.warn(f"{self.kind}: eval() before iteration {self.first_average}, the first that averages: so far "
-                          "each batch was normalized by its own statistic. That is right for a validation early in "
-                          "training. At the end of training the warm-up was too long: docs/pytorch.md says how to choose "
-                          "it. warm_up_report(model) shows the counters.", WarmUpWarning)
+        if not mode:
+            begun = self.training and self.note_iterations() > 0
+            if begun:
+                self.warn_of_warm_up()
         return super().train(mode)
+
+    def note_iterations(self) -> int:
+        """Reads the counter, for warnings. A forward pass at inference doesn't, so that a GPU need not wait."""
+        self.iterations_at_eval = 0 if self.iters.is_meta else int(self.iters)
+        return self.iterations_at_eval
+
+    def warn_of_warm_up(self) -> None:
+        """Warns if inference has no averages yet. The text has no counter, so that Python shows it once."""
+        if self.iterations_at_eval >= self.first_average or torch.compiler.is_dynamo_compiling():
+            return
+        why = (f"inference before iteration {self.first_average}, the first that averages: so far each batch was "
+               "normalized by its own statistic. That is right for a validation early in training. At the end of training the "
+               "warm-up was too long: docs/pytorch.md says how to choose it. warm_up_report(model) shows the counters."
+               if self.iterations_at_eval else
+               "inference without statistics, at iteration 0: train the model, or give it statistics by "
+               "calibrate(model, batches)")
+        warnings.warn(f"{self.kind}: {why}", WarmUpWarning)
+
+    def _load_from_state_dict(self, *arguments, **options):
+        super()._load_from_state_dict(*arguments, **options)
+        self.note_iterations()
 
     def _apply(self, fn, recurse=True):
         # bfloat16() and half() are for parameters. An average of weight 0.9 in the 8 bits of bf16 would stand still.
@@ -169,6 +211,13 @@ class ChannelNorm(nn.Module):
     def reset_iterations(self) -> None:
         """Begins the warm-up again, for fine-tuning; the rest stays."""
         self.iters.zero_()
+        self.iterations_at_eval = 0
+
+    def __deepcopy__(self, memo):
+        new = type(self).__new__(type(self))
+        memo[id(self)], memo[id(self.process_group)] = new, self.process_group  # a copy is of the same group
+        new.__setstate__(copy.deepcopy(self.__dict__, memo))
+        return new
 
     def extra_repr(self) -> str:
         return f"{len(self.weight)}, warmup={self.warmup}, alpha={self.alpha}, eps={self.eps}"

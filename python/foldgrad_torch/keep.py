@@ -1,9 +1,11 @@
-"""A forward pass's decisions must not be made again in the backward pass, from a state that has moved on. Activation
-checkpointing would do that, and so would torch.compile."""
+"""Writes of a normalizer's state. A forward pass's decisions must not be made again in the backward pass, from a state
+that has moved on. Activation checkpointing would do that, and so would torch.compile."""
 from typing import List
 
 import torch
 from torch import Tensor
+from torch._C._functorch import get_unwrapped, is_batchedtensor, is_functorch_wrapped_tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 
 def refuse_repetition() -> None:
@@ -26,3 +28,17 @@ def keep(values: List[Tensor]) -> List[Tensor]:
 @keep.register_fake
 def _(values):
     return [torch.empty_like(value) for value in values]
+
+
+def store(buffer: Tensor, value: Tensor) -> None:
+    """Writes the value into the buffer. Under torch.func.grad PyTorch itself writes only into what grad was given."""
+    if torch.compiler.is_compiling() or is_functorch_wrapped_tensor(buffer) or not is_functorch_wrapped_tensor(value):
+        buffer.copy_(value)
+        return
+    while is_functorch_wrapped_tensor(value):
+        if is_batchedtensor(value):
+            raise RuntimeError("UN, MABN, PNStar: torch.vmap would give a normalizer statistics for each example: call "
+                               "eval() first, or map over the buffers too")
+        value = get_unwrapped(value)
+    with temporarily_clear_interpreter_stack():
+        buffer.copy_(value)

@@ -1,53 +1,117 @@
-"""The part of the family's arithmetic that touches every element of x; what is per channel is in channel_norm.py."""
+"""The part of the family's arithmetic that touches every element of x; channel_norm.py has what is per channel."""
 from __future__ import annotations
 
+import inspect
 from typing import Callable, NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
+
+BLOCK = 2048  # rows
 
 
 class Iteration(NamedTuple):
-    """The decisions of a forward pass, by which its backward pass goes: other passes may come between them."""
+    """The decisions of a forward pass. Its backward pass uses them even if other passes came between the two."""
     t: Tensor  # int64 []: the iteration, 1 being the first
-    n: Tensor  # int64 []: real tokens
+    n: Tensor  # []: the number of real tokens
     root: Tensor  # [C]: sqrt(var_hat + eps)
+    active: Tensor  # bool []: the iteration normalizes with an average
     held: Tensor  # bool [C]: normalized by the running estimate, since the batch has no usable statistic
-    skip: Tensor  # bool [C]: an outlier, normalized by its own statistic
+    skip: Tensor  # bool [C]: held, or an outlier, normalized by its own statistic
 
 
-def mean_square(x: Tensor, mask: Tensor, n: Tensor) -> Tensor:
-    """Returns q = mean_S x^2 [CN-1] of x [P, C], in the dtype of statistics; mask [P, 1]: True at the n tokens of S."""
-    return torch.where(mask, x, 0).square().sum(0) / n
+def rows_of(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Returns x [..., C] as contiguous rows [P, C] of the dtype."""
+    return x.reshape(-1, x.shape[-1]).to(dtype).contiguous()
+
+
+def not_finite(values: Tensor) -> Tensor:
+    """Returns true where a value is infinite or NaN, by two operations; isfinite() takes five."""
+    return values - values != 0
+
+
+def real_elements(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns x [P, C] with 0 at padding. mask: bool [P, 1], True at real tokens; None: all are real."""
+    return x if mask is None else torch.where(mask, x, 0)
+
+
+def column_sums(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the sums over the rows of a b and of a, both [P, C], as [C]."""
+    if a.device.type != "cpu" or torch.compiler.is_compiling() or any(map(is_functorch_wrapped_tensor, (a, b))):
+        return (a * b).sum(0), a.sum(0)
+    # PyTorch takes several passes over the memory for this. The gradients that a batch normalization at inference has
+    # for its weight and bias are the same sums, in one pass, if its mean is 0 and its deviation 1. They are added one
+    # after the other; blocks of rows keep the rounding small.
+    zero, one = a.new_zeros(a.shape[1]), a.new_ones(a.shape[1])
+    sums = torch.ops.aten.native_batch_norm_backward
+    blocks = [sums(as_image(of_a), as_image(of_b), None, zero, one, None, None, False, 0.0, (False, True, True))[1:]
+              for of_a, of_b in (zip(a.split(BLOCK), b.split(BLOCK)) if len(a) > BLOCK else [(a, b)])]
+    return blocks[0] if len(blocks) == 1 else tuple(torch.stack(parts).sum(0) for parts in zip(*blocks))
+
+
+def as_image(rows: Tensor) -> Tensor:
+    """Views contiguous rows [P, C] as one image of P x 1 pixels with its channels last."""
+    length, width = rows.shape
+    return rows.as_strided((1, width, length, 1), (length * width, 1, width, 1))
 
 
 class Normalize(torch.autograd.Function):
-    """y = weight z + bias, z = x / root, in the dtype of x; inside it all is in that of root.
+    """y = weight z + bias, z = x / root, in the dtype of x; computed in the dtype of root.
 
-    Shapes: x [P, C]; weight and bias [C], bias or None; mask bool [P, 1]. In place of the gradient through root the
-    backward pass has psi = gradient_statistic(G, iteration), which writes the normalizer's state. No value is read on
-    the host, so a GPU need not wait.
+    Shapes: x [..., C]; weight and bias [C], bias or None; mask bool [P, 1] or None. In place of the gradient through
+    root the backward pass uses psi = gradient_statistic(sums of dz z, iteration), which writes the normalizer's state. No
+    value is read on the host, so a GPU need not wait.
     """
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor,
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None,
                 gradient_statistic: Callable[[Tensor, Iteration], Tensor], *iteration: Tensor) -> Tensor:
+        root = Iteration(*iteration).root
+        A, wide = weight / root, x.to(root.dtype)
+        return (wide * A if bias is None else torch.addcmul(bias.to(root.dtype), wide, A)).to(x.dtype)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        x, weight, bias, mask, ctx.gradient_statistic, *iteration = inputs
         ctx.save_for_backward(x, weight, mask, *iteration)
-        ctx.gradient_statistic, ctx.has_bias = gradient_statistic, bias is not None
-        y = x / Iteration(*iteration).root * weight
-        return (y if bias is None else y + bias).to(x.dtype)
+        ctx.has_bias = bias is not None
 
     @staticmethod
     def backward(ctx, dy: Tensor):
-        if torch.is_grad_enabled():
-            raise RuntimeError("second derivatives: psi is an estimate that has none; do not use create_graph=True")
         x, weight, mask, *iteration = ctx.saved_tensors
         past = Iteration(*iteration)
-        dy = dy.to(past.root.dtype)
-        z, h = x / past.root, dy * weight
-        G = (h * z).sum(0) / past.n  # over all tokens, of which n are real
-        psi = ctx.gradient_statistic(G, past)
-        dx = (h - torch.where(mask, z * psi, 0)) / past.root  # [CN-2]
-        dweight, dbias = (dy * z).sum(0), dy.sum(0) if ctx.has_bias else None  # [CN-3]
-        return (dx.to(x.dtype), dweight.to(weight.dtype), dbias if dbias is None else dbias.to(weight.dtype),
-                *[None] * (2 + len(iteration)))
+        with torch.no_grad():
+            rows, dy_rows = (rows_of(values, past.root.dtype) for values in (x, dy))
+            dy_x, dbias = column_sums(dy_rows, rows)
+            A = weight / past.root
+            psi = ctx.gradient_statistic(A * dy_x, past)
+            dx = (dy_rows * A).addcmul_(real_elements(rows, mask), psi / -past.root.square())  # [CN-2]
+            given = [dx.view_as(x).to(x.dtype), (dy_x / past.root).to(weight.dtype)]  # [CN-3]
+            if ctx.has_bias:
+                given.append(dbias.to(weight.dtype))
+        if torch.is_grad_enabled():
+            given = FirstOnly.apply(len(given), *given, dy, x, weight)
+        return (*given, *[None] * (5 + len(iteration) - len(given)))
+
+
+# PyTorch asks for it at each call, and making it takes as long as ten operations.
+Normalize.forward.__signature__ = inspect.signature(Normalize.forward)
+
+
+class FirstOnly(torch.autograd.Function):
+    """Returns the gradients as functions of the other tensors, of which there is no derivative: psi is an estimate."""
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(count: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(gradient.view_as(gradient) for gradient in tensors[:count])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx, *unused: Tensor):
+        raise RuntimeError("UN, MABN, PNStar: there are no second derivatives in training, since psi is an estimate")

@@ -1,6 +1,8 @@
 """Relatives of UN with plain exponential averages in the forward pass, as the UN paper describes them."""
 from __future__ import annotations
 
+from typing import Mapping
+
 import torch
 from torch import Tensor
 
@@ -12,9 +14,9 @@ class Exponential(ChannelNorm):
     """y = weight x / sqrt(var_hat + eps) + bias, var_hat = alpha run_var + (1 - alpha) mean square [UN-14]; before
     iteration `warmup` the batch's own mean square."""
 
-    def forward_statistic(self, q: Tensor, t: Tensor, held: Tensor):
-        average = self.alpha * self.run_var + (1 - self.alpha) * q
-        return torch.where(self.active(t), average, q), torch.zeros_like(held), {"run_var": average}  # [UN-14]
+    def forward_statistic(self, q: Tensor, t: Tensor, active: Tensor, held: Tensor, state: Mapping[str, Tensor]):
+        average = torch.lerp(q, state["run_var"], self.alpha)
+        return torch.where(active, average, q), held, {"run_var": average}  # [UN-14]
 
 
 class MABN(Exponential):
@@ -25,15 +27,15 @@ class MABN(Exponential):
     """
 
     def __init__(self, width: int, window: int = 4, warmup: int = 100, alpha: float = 0.98, eps: float = 1e-5,
-                 bias: bool = True, dim: int = -1, device=None, dtype=None):
+                 bias: bool = True, dim: int = -1, device=None, dtype=None, process_group=None):
         if window < 1:
             raise ValueError(f"MABN: window must be at least 1, got {window}")
-        super().__init__(width, warmup, alpha, eps, bias, dim, {"win_g": (window,)}, device, dtype)
+        super().__init__(width, warmup, alpha, eps, bias, dim, {"win_g": (window,)}, device, dtype, process_group)
         self.window = window
 
-    def backward_statistic(self, G: Tensor, past: Iteration):
-        win_g = self.win_g.index_copy(0, (past.t % self.window)[None], G[None])
-        return torch.where((past.t > self.window) & self.active(past.t), win_g.mean(0), G), {"win_g": win_g}
+    def backward_statistic(self, G: Tensor, past: Iteration, state: Mapping[str, Tensor]):
+        win_g = state["win_g"].index_copy(0, (past.t % self.window)[None], G[None])
+        return torch.where((past.t > self.window) & past.active, win_g.mean(0), G), {"win_g": win_g}
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, window={self.window}"
@@ -47,12 +49,12 @@ class PNStar(Exponential):
     """
 
     def __init__(self, width: int, warmup: int = 10000, alpha: float = 0.9, eps: float = 1e-5, bias: bool = True,
-                 dim: int = -1, device=None, dtype=None):
-        super().__init__(width, warmup, alpha, eps, bias, dim, {"psi_ema": ()}, device, dtype)
+                 dim: int = -1, device=None, dtype=None, process_group=None):
+        super().__init__(width, warmup, alpha, eps, bias, dim, {"psi_ema": ()}, device, dtype, process_group)
 
-    def backward_statistic(self, G: Tensor, past: Iteration):
-        psi_ema = self.alpha * self.psi_ema + (1 - self.alpha) * G  # [UN-17] with a window of 1
-        return torch.where(self.active(past.t), psi_ema, G), {"psi_ema": psi_ema}
+    def backward_statistic(self, G: Tensor, past: Iteration, state: Mapping[str, Tensor]):
+        psi_ema = torch.lerp(G, state["psi_ema"], self.alpha)  # [UN-17] with a window of 1
+        return torch.where(past.active, psi_ema, G), {"psi_ema": psi_ema}
 
-    def psi_when_held(self) -> Tensor:
-        return self.psi_ema
+    def psi_when_held(self, state: Mapping[str, Tensor]) -> Tensor:
+        return state["psi_ema"]

@@ -1,6 +1,8 @@
 """Unified Normalization (Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers", 2022)."""
 from __future__ import annotations
 
+from typing import Mapping
+
 import torch
 from torch import Tensor
 
@@ -21,7 +23,8 @@ class UN(ChannelNorm):
     in running averages. filtration: look for outliers [UN-19] and skip their iterations, in the channels that
     `granularity` says: pooled, layer_any, channel or layer_sum. ddof: of the variance in that test. flag_low: falls are
     outliers too. hold_on_skip: outliers, 32 of them in a row at most, stay out of run_var as well. bias: as in
-    nn.LayerNorm. dim: the axis of the channels.
+    nn.LayerNorm. dim: the axis of the channels. process_group: statistics go over all its processes, such as
+    torch.distributed.group.WORLD; None: each process has its own.
 
     It is foldgrad's `un` of mode paper; docs/normalizers.md has all options and what the released code does otherwise.
     """
@@ -29,13 +32,14 @@ class UN(ChannelNorm):
 
     def __init__(self, width: int, window: int = 4, warmup: int = 4000, alpha: float = 0.9, eps: float = 1e-5,
                  filtration: bool = False, granularity: str = "pooled", ddof: int = 1, flag_low: bool = True,
-                 hold_on_skip: bool = False, bias: bool = True, dim: int = -1, device=None, dtype=None):
+                 hold_on_skip: bool = False, bias: bool = True, dim: int = -1, device=None, dtype=None,
+                 process_group=None):
         if window < 1 or ddof not in (0, 1):
             raise ValueError(f"UN: window {window} must be at least 1, ddof {ddof} 0 or 1")
         if granularity not in self.granularities:
             raise ValueError(f"UN: granularity must be one of {', '.join(self.granularities)}, got {granularity}")
         super().__init__(width, warmup, alpha, eps, bias, dim,
-                         {"psi_ema": (), "win_sq": (window,), "win_g": (window,)}, device, dtype)
+                         {"psi_ema": (), "win_sq": (window,), "win_g": (window,)}, device, dtype, process_group)
         if hold_on_skip:
             self.register_buffer("skips_in_a_row", torch.zeros(width, dtype=torch.int64, device=device))
         self.window, self.filtration, self.granularity = window, filtration, granularity
@@ -48,45 +52,47 @@ class UN(ChannelNorm):
     def active(self, t: Tensor) -> Tensor:
         return super().active(t) & (self.window > 1)
 
-    def forward_statistic(self, q: Tensor, t: Tensor, held: Tensor):
-        row, active = (t % self.window)[None], self.active(t)
-        filters = self.filtration and self.window > 1
-        skip = active & self.outliers(row, q, held) if filters else torch.zeros_like(held)
-        average = geometric_mean(self.win_sq.index_copy(0, row, q[None]))
-        var_hat = torch.where(active & ~skip, average, q)  # [UN-16]
-        recorded = torch.where(skip, self.run_var, q)  # [CN-5]
-        run_var = self.alpha * self.run_var + (1 - self.alpha) * var_hat  # [CN-6]
-        new = {"win_sq": self.win_sq.index_copy(0, row, recorded[None]), "run_var": run_var}
+    def forward_statistic(self, q: Tensor, t: Tensor, active: Tensor, held: Tensor, state: Mapping[str, Tensor]):
+        row, window, run_var = (t % self.window)[None], state["win_sq"], state["run_var"]
+        with_q = recorded = window.index_copy(0, row, q[None])
+        average, skip, averages = geometric_mean(with_q), held, active
+        if self.filtration and self.window > 1:
+            outliers = active & self.outliers(window, with_q, average, q, row, held)
+            recorded = window.index_copy(0, row, torch.where(outliers, run_var, q)[None])  # [CN-5]
+            skip, averages = held | outliers, active & ~outliers
+        var_hat = torch.where(averages, average, q)  # [UN-16]
+        new = {"win_sq": recorded, "run_var": torch.lerp(var_hat, run_var, self.alpha)}  # [CN-6]
         if self.hold_on_skip:
-            in_a_row = torch.where(skip, self.skips_in_a_row + 1, 0)
+            in_a_row = torch.where(skip, state["skips_in_a_row"] + 1, 0)
             held_back = skip & (in_a_row <= LONGEST_HOLD)
-            new |= {"run_var": torch.where(held_back, self.run_var, run_var), "skips_in_a_row": in_a_row}
+            new |= {"run_var": torch.where(held_back, run_var, new["run_var"]), "skips_in_a_row": in_a_row}
         return var_hat, skip, new
 
-    def backward_statistic(self, G: Tensor, past: Iteration):
-        row = (past.t % self.window)[None]
-        average = self.win_g.index_copy(0, row, G[None]).mean(0)
-        m = torch.where((past.t >= self.first_average) & ~past.skip, average, G)
-        psi_ema = self.alpha * self.psi_ema + (1 - self.alpha) * m  # [UN-17]
-        psi = torch.where(self.active(past.t) & ~past.skip, psi_ema, G)
-        recorded = torch.where(past.skip, self.psi_ema, G)  # [CN-5]
-        return psi, {"win_g": self.win_g.index_copy(0, row, recorded[None]), "psi_ema": psi_ema}
+    def backward_statistic(self, G: Tensor, past: Iteration, state: Mapping[str, Tensor]):
+        row, window, psi_ema = (past.t % self.window)[None], state["win_g"], state["psi_ema"]
+        with_G = recorded = window.index_copy(0, row, G[None])
+        averages = past.t >= self.first_average
+        if self.filtration:
+            averages = averages & ~past.skip
+            recorded = window.index_copy(0, row, torch.where(past.skip, psi_ema, G)[None])  # [CN-5]
+        new_ema = torch.lerp(torch.where(averages, with_G.mean(0), G), psi_ema, self.alpha)  # [UN-17]
+        psi = torch.where(averages, new_ema, G) if self.window > 1 else G
+        return psi, {"win_g": recorded, "psi_ema": new_ema}
 
-    def psi_when_held(self) -> Tensor:
-        return self.psi_ema
+    def psi_when_held(self, state: Mapping[str, Tensor]) -> Tensor:
+        return state["psi_ema"]
 
-    def outliers(self, row: Tensor, q: Tensor, held: Tensor) -> Tensor:
-        """Returns bool [C], where AM - GM of the window with q exceeds M V(sqrt) of the window before [UN-19].
+    def outliers(self, window: Tensor, with_q: Tensor, average: Tensor, q: Tensor, row: Tensor,
+                 held: Tensor) -> Tensor:
+        """Returns bool [C]: true where the arithmetic mean of the window with q exceeds the geometric one, `average`, by
+        more than M times the variance of the roots of the window before [UN-19].
 
-        The tolerance is for rounding, which alone gives AM > GM where all entries are equal and V is 0."""
-        window, M = self.win_sq, self.window
+        The tolerance is for rounding, which alone separates the means of equal entries, whose variance is 0."""
         tolerance = 1e-9 if window.dtype == torch.float64 else 4e-6
-        with_q = window.index_copy(0, row, q[None])
         mean = with_q.mean(0)
-        distance = mean - geometric_mean(with_q)
-        roots = window.sqrt()
-        threshold = M * (torch.var(roots, correction=self.ddof) if self.granularity == "pooled"
-                         else torch.var(roots, 0, correction=self.ddof))
+        distance, roots = mean - average, window.sqrt()
+        threshold = self.window * (torch.var(roots, correction=self.ddof) if self.granularity == "pooled"
+                                   else torch.var(roots, 0, correction=self.ddof))
         takes_part = ~held
         if not self.flag_low:
             takes_part = takes_part & (q > window.index_select(0, row)[0])

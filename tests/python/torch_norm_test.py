@@ -208,9 +208,24 @@ def warm_up():
     rows = warm_up_report(model)
     expect(rows == [("0", 5, 5), ("2", 5, 20)] and [row.over for row in rows] == [True, False], f"report: {rows}")
     told = warnings_of(lambda: [model.eval(), model.train(), model(torch.randn(4, 3)), model.eval()])
-    expect(len(told) == 1 and told[0].startswith("MABN: eval() before iteration 20"), f"told once: {told}")
+    expect(len(told) == 1 and told[0].startswith("MABN: inference before iteration 20"), f"told once: {told}")
+    told = warnings_of(lambda: model(torch.randn(4, 3)))
+    expect(len(told) == 1 and told[0].startswith("MABN: inference before iteration 20"), f"by use: {told}")
     expect(issubclass(WarmUpWarning, UserWarning), "a category of its own, to be filtered")
     expect(not warnings_of(lambda: model.eval()), "it was in eval() already")
+
+
+def inference_without_statistics():
+    """Checks that inference at iteration 0 warns, also when it is exported or traced, but not with a loaded state."""
+    model, x = torch.nn.Sequential(UN(3, warmup=4), torch.nn.ReLU()).eval(), torch.randn(4, 3)
+    for use in (lambda: model(x), lambda: torch.export.export(model, (x,)), lambda: torch.jit.trace(model, x)):
+        told = [text for text in warnings_of(use) if text.startswith("UN: ")]
+        expect(len(told) == 1 and "without statistics, at iteration 0" in told[0], f"no warning: {told}")
+    trained_state = torch.nn.Sequential(trained(UN(3, warmup=4))).state_dict()
+    model.load_state_dict(trained_state)
+    expect(not warnings_of(lambda: model(x)), "the loaded state is trained")
+    model[0].reset_iterations()
+    expect("at iteration 0" in warnings_of(lambda: model(x))[0], "after reset_iterations")
 
 
 def errors():
@@ -230,14 +245,14 @@ def errors():
                           ("UN: warmup must be an integer, got 0.04", lambda: UN(4, warmup=0.04))]:
         expect_error(TypeError, message, call)
     x = torch.zeros(2, 4, requires_grad=True)
-    expect_error(RuntimeError, "do not use create_graph=True",
-                 lambda: torch.autograd.grad(UN(4)(x).sum(), x, create_graph=True))
+    first = torch.autograd.grad(UN(4)(x).square().sum(), x, create_graph=True)[0]
+    expect_error(RuntimeError, "there are no second derivatives in training", first.sum().backward)
 
 
 def main():
     torch.set_num_threads(1)
     for test in (warm_up_is_exact, gradients, state, longest_hold, held_channels, channels_at_axis_1,
-                 precision, passes_that_do_not_count, warm_up, errors):
+                 precision, passes_that_do_not_count, warm_up, inference_without_statistics, errors):
         test()
     print("the normalizers of foldgrad_torch behave")
 

@@ -1,0 +1,93 @@
+"""foldgrad_torch under torch.func: gradients and state are those of backward(), within torch.func.grad too."""
+import copy
+
+from setting import expect, expect_error, largest_difference, require
+
+require("torch")
+import torch  # noqa: E402
+from foldgrad_torch import MABN, PNStar, UN  # noqa: E402
+from foldgrad_torch.normalize import column_sums  # noqa: E402
+from torch.func import functional_call, grad, stack_module_state, vmap  # noqa: E402
+
+DOUBLE = {"dtype": torch.float64}
+
+
+def inputs(seed, *shape):
+    return torch.randn(*shape, **DOUBLE, generator=torch.Generator().manual_seed(seed))
+
+
+def backward_steps(model, steps):
+    """Returns the gradients of each step, by backward()."""
+    results = []
+    for step in range(steps):
+        model.zero_grad()
+        (model(inputs(step, 6, 4)) * inputs(-step, 6, 4)).sum().backward()
+        results.append({name: p.grad.clone() for name, p in model.named_parameters()})
+    return results
+
+
+def in_grad():
+    """Checks torch.func.grad in training: buffers of the module, or given as an argument, are written."""
+    for kind in (UN, MABN, PNStar):
+        for given in (False, True):
+            model = torch.nn.Sequential(kind(4, warmup=3, **DOUBLE), torch.nn.Linear(4, 4, **DOUBLE))
+            other = copy.deepcopy(model)
+            wanted = backward_steps(model, 8)
+            parameters, buffers = dict(other.named_parameters()), dict(other.named_buffers())
+            if given:
+                buffers = {name: value.clone() for name, value in buffers.items()}
+            for step in range(8):
+                def loss(parameters, buffers):
+                    y = functional_call(other, parameters | (buffers if given else {}), (inputs(step, 6, 4),))
+                    return (y * inputs(-step, 6, 4)).sum()
+
+                got = grad(loss)(parameters, buffers)
+                off = max(largest_difference(got[name], wanted[step][name]) for name in got)
+                expect(off <= 1e-14, f"{kind.__name__}, step {step}: gradients differ by {off:.1e}")
+            for name, value in model.named_buffers():
+                expect(largest_difference(buffers[name].double(), value.double()) <= 1e-14, f"{kind.__name__}: {name}")
+
+
+def mapped():
+    """Checks vmap: models of an ensemble train at once; a normalizer cannot have statistics for each example."""
+    models = [torch.nn.Sequential(UN(4, warmup=3, **DOUBLE), torch.nn.Linear(4, 4, **DOUBLE)) for _ in range(3)]
+    copies = copy.deepcopy(models)
+    wanted = [backward_steps(model, 8)[-1] for model in models]
+    parameters, buffers = stack_module_state(copies)
+
+    for step in range(8):
+        x, dy = inputs(step, 6, 4), inputs(-step, 6, 4)
+
+        def loss(parameters, buffers):
+            return (functional_call(copies[0], (parameters, buffers), (x,)) * dy).sum()
+
+        got = vmap(grad(loss))(parameters, buffers)
+    for i, model in enumerate(models):
+        for name in got:
+            expect(largest_difference(got[name][i], wanted[i][name]) <= 1e-13, f"model {i}: {name}")
+        for name, value in model.named_buffers():
+            expect(largest_difference(buffers[name][i].double(), value.double()) <= 1e-13, f"model {i}: {name}")
+    norm = UN(4, **DOUBLE)
+    expect_error(RuntimeError, "torch.vmap would give a normalizer statistics for each example",
+                 lambda: vmap(norm)(inputs(1, 5, 6, 4)))
+    norm.eval()
+    expect(torch.equal(vmap(norm)(inputs(1, 5, 6, 4)), norm(inputs(1, 5, 6, 4))), "vmap at inference")
+
+
+def sums():
+    """Checks the sums of many rows in f32 against f64: rounding is that of 2,048 additions."""
+    for rows in (1, 2048, 2049, 50000):
+        a, b = (inputs(seed, rows, 3).square().float() for seed in (1, 2))
+        for got, want in zip(column_sums(a, b), ((a.double() * b.double()).sum(0), a.double().sum(0))):
+            expect(((got - want).abs() / want).max() <= 4e-6, f"sums of {rows} rows")
+
+
+def main():
+    torch.set_num_threads(1)
+    for test in (in_grad, mapped, sums):
+        test()
+    print("foldgrad_torch works under torch.func")
+
+
+if __name__ == "__main__":
+    main()
