@@ -13,6 +13,8 @@
 #include "engine/cpu/support.h"
 #include "engine/device.h"
 #include "train/commands/commands.h"
+#include "train/complete.h"
+#include "train/manual.h"
 #include "train/runs/directory.h"
 #include "train/system/printable.h"
 #include "train/system/signals.h"
@@ -126,6 +128,12 @@ int run(int argc, char** argv, const BuildInfo& build) {
     CLI::App& command = *program.add_subcommand(c.name, c.help);
     command.callback([action = c.add(command), &answer] { answer = action(); });
   }
+  // For shells and for the installation: the words after `complete` are a command line that is being typed.
+  if (argc > 1 && argv[1] == std::string("complete")) {
+    for (const std::string& word : completions(program, {argv + 2, argv + argc})) fmt::print("{}\n", word);
+    return kExitOk;
+  }
+  if (argc == 2 && argv[1] == std::string("manual")) return print({manual(program, build.version)}, false);
   std::vector<std::string> given(std::reverse_iterator(argv + argc), std::reverse_iterator(argv + 1));  // CLI11's order
   if (!given.empty() && given.back() == "help") {  // `help COMMAND` is `COMMAND --help`
     given.pop_back();

@@ -27,7 +27,7 @@ void add_device_option(CLI::App& command, std::string& device) {
       .add_option("--device", device,
                   "Device: cpu; cuda or cuda:N (GPU number N); auto (a GPU if one can be used, else the CPU); or "
                   "emulated (CUDA kernels on the host, for tests)")
-      ->check(CLI::Validator(known, "NAME"))
+      ->check(CLI::Validator(known, "{auto,cpu,cuda,emulated}"))
       ->capture_default_str();
   command.add_flag_callback(
       "--tf32", [] { allow_tf32(true); },

@@ -123,6 +123,55 @@ TEST(Program, HelpOfACommandIsItsOptionHelp) {
   expect_usage_error("help tarin", "there is no command \"tarin\"; did you mean \"train\"?");
 }
 
+TEST(Program, CompletesWhatIsTyped) {
+  for (const auto& [typed, words] : {
+           std::pair("tra", "train\ntranslate\n"),
+           std::pair("help tra", "train\ntranslate\n"),
+           std::pair("data f", "fetch\n"),
+           std::pair("--threads 2 norms u", "un\n"),
+           std::pair("train --da", "--data-dir\n"),
+           std::pair("train --th", "--threads\n"),
+           std::pair("data fetch --fr", "--from-file\n"),
+           std::pair("verify-traces --dtype f", "f32\nf64\n"),
+           std::pair("verify-traces --dtype=f6", "--dtype=f64\n"),
+           std::pair("eval --device cu", "cuda\n"),
+           std::pair("demo --norm pn_", "pn_star\n"),
+           std::pair("train --set model.fam", "model.family=\n"),
+           std::pair("train --set data.tokenizer=s", "data.tokenizer=sentencepiece\n"),
+           std::pair("train --set data.lowercase=", "data.lowercase=false\ndata.lowercase=true\n"),
+           std::pair("train --set norm.name=cen", "norm.name=centernorm\n"),
+           std::pair("train --set norm.un.wa", "norm.un.warmup=\n"),
+           std::pair("fold --out tra", ""),  // a file
+           std::pair("train --out tra", ""),
+           std::pair("train --out x --tf", "--tf32\n"),
+           std::pair("train --tf32 con", ""),
+       }) {
+    const ProgramResult r = run_program(std::string("complete ") + typed);
+    EXPECT_EQ(r.exit_code, 0) << typed;
+    EXPECT_EQ(r.out, words) << typed;
+  }
+  EXPECT_EQ(lines_of(run_program("complete ''").out).size(), commands_of_the_program().size());
+  EXPECT_EQ(run_program("complete").out, run_program("complete ''").out);
+}
+
+TEST(Program, ManualHasEveryCommandAndOption) {
+  std::string manual = run_program("manual").out;
+  std::erase(manual, '\\');
+  std::size_t options = 0;
+  for (const std::string& command : commands_of_the_program()) {
+    const std::size_t at = manual.find(".SS \"foldgrad " + command);
+    ASSERT_NE(at, manual.npos) << command;
+    const std::string section = manual.substr(at, manual.find(".SS", at + 1) - at);
+    for (const std::string& line : lines_of(run_program(command + " --help").out)) {
+      const std::string option = line.substr(0, line.find_first_of(" ,", 2));
+      if (!option.starts_with("  -") || option == "  -h") continue;
+      EXPECT_TRUE(contains(section, "fB" + option.substr(2))) << command << option;
+      ++options;
+    }
+  }
+  EXPECT_GE(options, 100u);
+}
+
 TEST(Program, OutputsHaveTheSameNamesInEveryCommand) {
   for (const char* command : {"average", "export", "fold", "recalibrate", "report", "run"})
     EXPECT_TRUE(contains(run_program(std::string(command) + " --help").out, "  -o,--out,--output TEXT")) << command;

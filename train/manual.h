@@ -1,0 +1,15 @@
+// The manual page of the program.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace foldgrad {
+
+// Returns the page, for man, with the help of the program and of every command.
+std::string manual(const CLI::App& program, const std::string& version);
+
+}  // namespace foldgrad
