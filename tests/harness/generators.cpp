@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-double rounded(double v, int digits) { return std::stod(fmt::format("{:.{}g}", v, digits)); }
+double rounded(double v, int digits) { return std::strtod(fmt::format("{:.{}g}", v, digits).c_str(), nullptr); }
 int exponent(double v) { return v == 0 ? 0 : int(std::floor(std::log10(std::fabs(v)))); }
 
 // Returns edit `k` of a number, for those that edit a number by itself.
@@ -55,19 +55,18 @@ bool scale(const std::vector<double*>& numbers) {
 
 double uniform(Rng& rng) { return std::uniform_real_distribution<double>()(rng); }
 double normal(Rng& rng) { return std::normal_distribution<double>()(rng); }
-std::size_t below(Rng& rng, std::size_t n) { return rng() % n; }
 
 Entries draw_window(Rng& rng, int shortest, bool zeros) {
   const int sizes[] = {1, 2, 3, 4, 6, 8, 10, 16};
-  const std::size_t M = std::size_t(std::max(sizes[below(rng, 8)], shortest)), family = below(rng, 16);
+  const int M = std::max(sizes[below(rng, 8)], shortest), family = below(rng, 16);
   const double scale = std::pow(10., 12 * uniform(rng) - 6), spread = std::pow(10., 4 * uniform(rng) - 3);
-  Entries a(M, scale);
+  Entries a(std::size_t(M), scale);
   for (double& v : a) {
     if (family == 0) continue;
     v *= family < 5 ? uniform(rng) : std::exp(spread * normal(rng));
   }
-  if (family >= 12) a[below(rng, M)] *= std::pow(10., 8 * uniform(rng) - 4);
-  if (zeros && family % 4 == 3) a[below(rng, M)] = 0;
+  if (family >= 12) a[std::size_t(below(rng, M))] *= std::pow(10., 8 * uniform(rng) - 4);
+  if (zeros && family % 4 == 3) a[std::size_t(below(rng, M))] = 0;
   if (zeros && family == 11) std::fill(a.begin() + 1, a.end(), 0);
   return a;
 }
@@ -119,7 +118,7 @@ rc::Gen<Entries> any_window(int shortest, bool zeros) {
 rc::Gen<Arrival> any_arrival() {
   const auto draw = [](Rng& rng) {
     Arrival a{draw_window(rng, 2, /*zeros=*/false), 0, 0};
-    a.slot = std::int64_t(below(rng, a.before.size()));
+    a.slot = below(rng, int(a.before.size()));
     a.q = a.replaced() * std::pow(10., 6 * uniform(rng) - 3);
     return a;
   };
@@ -176,7 +175,7 @@ rc::Gen<Tensor> any_tensor(const Shape& shape, double scale) {
 rc::Gen<Shape> any_shape(int rank, std::int64_t largest) {
   const auto draw = [=](Rng& rng) {
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(rank));
-    for (std::int64_t& size : sizes) size = 1 + std::int64_t(below(rng, std::size_t(largest)));
+    for (std::int64_t& size : sizes) size = 1 + below(rng, int(largest));
     return Shape(sizes);
   };
   const auto edits_of = [](const Shape& shape) {

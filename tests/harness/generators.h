@@ -7,8 +7,10 @@
 
 namespace foldgrad::testing {
 
-// Seeded for each case, for which a Mersenne twister takes longer than most properties.
-using Rng = std::minstd_rand;
+// Knuth's 64-bit generator. Each case seeds one; to seed a Mersenne twister takes longer than most properties.
+using Rng = std::linear_congruential_engine<std::uint64_t, 6364136223846793005u, 1442695040888963407u, 0>;
+// Returns an integer in [0, n), from the upper bits, which are the random ones.
+inline int below(Rng& rng, int n) { return int((rng() >> 32) % unsigned(n)); }
 
 // One way to make a value simpler. Returns false if that would not make it simpler.
 template <class T>
@@ -96,7 +98,7 @@ class Simpler {  // the sequence of values that the edits make
 template <class T>
 rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits) {
   return [=](rc::Random random, int) {
-    Rng rng(std::uint32_t(random.next()));
+    Rng rng(random.next());
     return rc::shrinkable::shrinkRecur(draw(rng),
                                        [=](const T& value) { return rc::makeSeq<Simpler<T>>(value, edits(value)); });
   };

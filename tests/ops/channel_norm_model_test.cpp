@@ -5,7 +5,7 @@
 
 #include "ops/channel_norm/channel_norm.h"
 #include "tests/harness/op_spec.h"
-#include "tests/harness/properties.h"
+#include "tests/ops/channel_norm_fixture.h"
 #include "tests/ops/channel_norm_histories.h"
 
 namespace foldgrad::testing {
@@ -15,59 +15,136 @@ bool has_window(const ChannelNormOptions& o) {
   return o.forward == ForwardAverage::geometric || o.forward == ForwardAverage::arithmetic;
 }
 
-class Generator : public Histories {
- public:
-  using Histories::Histories;
+// The options of channel_norm in a history.
+struct ChannelNormKind {
+  using Options = ChannelNormOptions;
 
-  ChannelNormOptions options() {
-    using O = ChannelNormOptions;
-    const O methods[] = {O::un(),          O::un(),          O::un(),   O::un(),
-                         O::un_released(), O::un_released(), O::mabn(), O::mabn_released(),
-                         O::bn(),          O::rbn(),         O::qmbn(), O::pn_star()};
-    O o = methods[below(12)];
-    const double alphas[] = {0, 0.5, 0.9, 1}, epss[] = {1e-5, 1e-3, 1};
-    o.window_forward = below(5) ? 1 + below(10) : 1;
-    o.window_backward = coin() ? o.window_forward : 1 + below(10);
+  static Options draw(Draws& random) {
+    using O = Options;
+    Options o = random.one_of({O::un(), O::un(), O::un(), O::un(), O::un_released(), O::un_released(), O::mabn(),
+                               O::mabn_released(), O::bn(), O::rbn(), O::qmbn(), O::pn_star()});
+    o.window_forward = random.below(5) ? 1 + random.below(10) : 1;
+    o.window_backward = random.coin() ? o.window_forward : 1 + random.below(10);
     if (o.forward == ForwardAverage::arithmetic && o.window_forward == 1) o.window_backward = 1;
-    o.warmup = below(8) ? below(12) : 995 + below(20);  // r begins after both of 1000 and this
-    o.alpha_forward = alphas[below(4)];
-    o.alpha_backward = coin() ? o.alpha_forward : 0.7;
-    o.eps = epss[below(3)];
+    o.warmup = random.below(8) ? random.below(12) : 995 + random.below(20);  // r begins after both of 1000 and this
+    o.alpha_forward = random.one_of({0., 0.5, 0.9, 1.});
+    o.alpha_backward = random.coin() ? o.alpha_forward : 0.7;
+    o.eps = random.one_of({1e-5, 1e-3, 1.});
     // With one entry AM = GM; UN alone knows, for others rounding would decide.
-    o.filtration = coin() && has_window(o) && (o.window_forward > 1 || o.forward == ForwardAverage::geometric);
-    o.granularity = Granularity(below(4));
-    o.ddof = below(2);
-    o.flag_low = below(4) != 0;
-    o.hold_on_skip = coin();
-    o.psi_after_skip = PsiAfterSkip(below(3));
+    o.filtration = random.coin() && has_window(o) && (o.window_forward > 1 || o.forward == ForwardAverage::geometric);
+    o.granularity = Granularity(random.below(4));
+    o.ddof = random.below(2);
+    o.flag_low = random.below(4) != 0;
+    o.hold_on_skip = random.coin();
+    o.psi_after_skip = PsiAfterSkip(random.below(3));
     if (o.form != ChannelForm::paper) return o;
-    o.hold_non_finite = coin();
-    if (o.statistic == ChannelStatistic::mean_square && below(4) == 0)
-      o.rescale = coin() ? Rescale::backward : Rescale::both;
-    if (o.forward == ForwardAverage::geometric && below(3) == 0) {  // the family, of which the methods are members
-      o.forward = ForwardAverage(o.window_forward == 1 ? 2 * below(2) : below(4));
-      o.backward = BackwardAverage(below(4));
+    o.hold_non_finite = random.coin();
+    if (o.statistic == ChannelStatistic::mean_square && random.below(4) == 0)
+      o.rescale = random.coin() ? Rescale::backward : Rescale::both;
+    if (o.forward == ForwardAverage::geometric && random.below(3) == 0) {  // the family that has the methods
+      o.forward = ForwardAverage(o.window_forward == 1 ? 2 * random.below(2) : random.below(4));
+      o.backward = BackwardAverage(random.below(4));
       o.filtration = o.filtration && has_window(o);
     }
     return o;
   }
-};
+  static long late_start(Draws& random) { return 990 + random.below(20); }
+  // Windows with NaN decide about outliers by chance; they are kept free of it, or the filter is off.
+  static bool allows_non_finite(const Options& o) {
+    return o.form == ChannelForm::paper && (o.hold_non_finite || !o.filtration);
+  }
 
-std::vector<Real> joined(const std::vector<Column>& ring) {
-  std::vector<Real> all;
+  // Returns edits to the options of UN, shorter windows and less warm-up.
+  static std::vector<Edit<Options>> edits(const Options& options) {
+    std::vector<Edit<Options>> all{[](Options& o) {
+      const Options before = std::exchange(o, Options::un());
+      for (auto member : {&Options::window_forward, &Options::window_backward, &Options::warmup})
+        o.*member = before.*member;
+      for (auto member : {&Options::filtration, &Options::flag_low, &Options::hold_on_skip}) o.*member = before.*member;
+      for (auto member : {&Options::alpha_forward, &Options::alpha_backward, &Options::eps}) o.*member = before.*member;
+      o.granularity = before.granularity;
+      o.ddof = before.ddof;
+      o.psi_after_skip = before.psi_after_skip;
+      return text(o) != text(before);
+    }};
+    const auto to_default = [&](auto member) {
+      all.push_back([=](Options& o) {
+        const auto usual = Options::un().*member;
+        return std::exchange(o.*member, usual) != usual;
+      });
+    };
+    if (options.form == ChannelForm::paper) {
+      if (options.statistic == ChannelStatistic::mean_square) to_default(&Options::forward);
+      to_default(&Options::backward);
+      to_default(&Options::rescale);
+      to_default(&Options::hold_non_finite);
+    }
+    to_default(&Options::filtration);
+    to_default(&Options::granularity);
+    to_default(&Options::ddof);
+    to_default(&Options::flag_low);
+    to_default(&Options::hold_on_skip);
+    to_default(&Options::psi_after_skip);
+    for (auto member : {&Options::alpha_forward, &Options::alpha_backward, &Options::eps}) to_default(member);
+    for (auto member : {&Options::warmup, &Options::window_forward, &Options::window_backward})
+      for (std::int64_t less : {std::int64_t(0), std::int64_t(1), options.*member / 2, options.*member - 1})
+        all.push_back([=](Options& o) { return std::exchange(o.*member, less) > less; });
+    return all;
+  }
+  static bool allows(const Options& o) {
+    const bool geometric = o.forward == ForwardAverage::geometric;
+    return o.window_backward > 0 && o.window_forward > (geometric ? 0 : 1);
+  }
+
+  // Returns the options that are not those of UN.
+  static std::string text(const Options& o) {
+    const Options un;
+    std::string all = "UN";
+    const auto add = [&](const char* name, auto member, std::vector<const char*> names = {}) {
+      if (o.*member == un.*member) return;
+      const auto index = std::size_t(o.*member);
+      all +=
+          names.empty() ? fmt::format(", {} {}", name, double(o.*member)) : fmt::format(", {} {}", name, names[index]);
+    };
+    add("statistic", &Options::statistic, {"variance", "mean_square"});
+    add("forward", &Options::forward, {"none", "arithmetic", "geometric", "exponential"});
+    add("backward", &Options::backward, {"none", "arithmetic", "exponential", "arithmetic_exponential"});
+    add("form", &Options::form, {"paper", "released"});
+    add("window_forward", &Options::window_forward);
+    add("window_backward", &Options::window_backward);
+    add("warmup", &Options::warmup);
+    add("alpha_forward", &Options::alpha_forward);
+    add("alpha_backward", &Options::alpha_backward);
+    add("eps", &Options::eps);
+    add("filtration", &Options::filtration, {"false", "true"});
+    add("granularity", &Options::granularity, {"channel", "layer_any", "layer_sum", "pooled"});
+    add("ddof", &Options::ddof);
+    add("flag_low", &Options::flag_low, {"false", "true"});
+    add("hold_on_skip", &Options::hold_on_skip, {"false", "true"});
+    add("hold_non_finite", &Options::hold_non_finite, {"false", "true"});
+    add("psi_after_skip", &Options::psi_after_skip, {"ema", "literal", "freeze"});
+    add("rescale", &Options::rescale, {"none", "backward", "both"});
+    add("clamped_variance", &Options::clamped_variance, {"false", "true"});
+    return all;
+  }
+};
+using ChannelNormHistory = History<ChannelNormKind>;
+
+Column joined(const Columns& ring) {
+  Column all;
   for (const Column& row : ring) all.insert(all.end(), row.begin(), row.end());
   return all;
 }
 
-void compare_state(const std::string& at, const ChannelNormState& state, const ChannelNormModel& model) {
+void compare_state(const ChannelNormState& state, const ChannelNormModel& model) {
   const std::map<std::string, std::vector<Real>> want{{"run_mean", model.run_mean},
                                                       {"run_var", model.run_var},
                                                       {"psi_ema", model.psi_ema},
                                                       {"win_sq", joined(model.win_sq)},
                                                       {"win_g", joined(model.win_g)}};
   for (const auto& [name, buffer] : state.named())
-    if (want.count(name)) compare(at + name, buffer, want.at(name));
-  if (state.skips.item() != model.skips) throw std::runtime_error(at + "skips");
+    if (want.count(name)) compare(name, buffer, want.at(name));
+  if (state.skips.item() != model.skips) throw std::runtime_error("skips");
 }
 
 // The number of times that histories came to each thing that they promise.
@@ -92,54 +169,45 @@ void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step,
 }
 
 // Compares steps up to the first close call.
-Reached follow(unsigned seed, Device device) {
-  Generator random(seed);
-  const ChannelNormOptions options = random.options();
-  const int P = random.below(20) ? 1 + random.below(6) : 60 + random.below(90), C = 1 + random.below(4),
-            steps = 4 + random.below(24);
-  // Windows with NaN decide about outliers by chance; they are kept free of it, or the filter is off.
-  const bool defined = options.form == ChannelForm::paper && (options.hold_non_finite || !options.filtration);
-  const bool padded = random.coin(), non_finite = defined && random.below(3) == 0;
-  const long start = random.coin() ? 0 : 990 + random.below(20);
-  ChannelNormModel model(options, C, kTolerance, start);
-  ChannelNormState state = ChannelNormState::create(options, C, DType::f64, device);
-  state.iters.copy_from(Tensor::of<std::int64_t>({}, {start}));
-  Column levels(C);
-  for (Real& level : levels) level = std::exp(random.normal());
-  const Column gamma = random.gradients(C, 1)[0], beta = random.gradients(C, 1)[0];
+Reached follow(const ChannelNormHistory& h, Device device) {
+  const int C = int(h.channels());
+  ChannelNormModel model(h.options, C, kTolerance, h.start);
+  ChannelNormState state = ChannelNormState::create(h.options, C, DType::f64, device);
+  set_iterations(state, h.start);
   Reached reached;
-  for (int s = 0; s < steps; ++s) {
-    const Columns x = random.activations(P, levels, non_finite), dy = random.gradients(P, C);
-    const std::vector<int> real = random.counted(P, padded);
-    const ModelStep want = model.step(x, dy, real, gamma, beta);
+  for (std::size_t s = 0; s < h.steps.size(); ++s) {
+    const auto& [x, dy, counted] = h.steps[s];
+    const Columns window = model.win_sq;
+    const ModelStep want =
+        model.step(columns(x), columns(dy), real_rows(h.rows(), counted), column(h.gamma), column(h.beta));
     if (want.close_call) break;
-    const std::int64_t counted = std::count(real.begin(), real.end(), 1);
-    const OpResult got =
-        results_of([&](auto& v) { return channel_norm(v[0], v[1], v[2], state, options, /*training=*/true, counted); },
-                   {matrix(x), vector(gamma), vector(beta)}, matrix(dy), DType::f64, device);
-    const std::string at = fmt::format("history {}, step {}: ", seed, s + 1);
-    compare(at + "y", got.y, rows_of(want.y));
-    compare(at + "dx", got.grads[0], rows_of(want.dx));
-    compare(at + "dgamma", got.grads[1], want.dgamma);
-    compare(at + "dbeta", got.grads[2], want.dbeta);
-    compare_state(at, state, model);
-    count(reached, options, want, padded);
+    const auto op = [&](auto& v) {
+      return channel_norm(v[0], v[1], v[2], state, h.options, /*training=*/true, std::int64_t(counted));
+    };
+    const OpResult got = results_of(op, {matrix(x), vector(h.gamma), vector(h.beta)}, matrix(dy), DType::f64, device);
+    try {
+      compare("y", got.y, rows_of(want.y));
+      compare("dx", got.grads[0], rows_of(want.dx));
+      compare("dgamma", got.grads[1], want.dgamma);
+      compare("dbeta", got.grads[2], want.dbeta);
+      compare_state(state, model);
+    } catch (const std::runtime_error& difference) {
+      throw std::runtime_error(fmt::format("step {}, {}; window before it {}, outlier {}", s + 1, difference.what(),
+                                           joined(window), want.outlier));
+    }
+    count(reached, h.options, want, counted < h.rows());
   }
   return reached;
 }
 
-// 100 runs of RapidCheck make 10,000 histories.
-RC_GTEST_PROP(ChannelNormModel, TenThousandHistories, (unsigned seed)) {
-  int compared = 0;
-  for (unsigned i = 0; i < 100; ++i)
-    for (const auto& [what, times] : follow(seed + i * 7919, Device::cpu))
-      if (what.find("step") != std::string::npos) compared += times;
-  RC_ASSERT(compared > 1000);  // of about 1500
+TEST(ChannelNormModel, TenThousandHistories) {
+  check_property(10000, [] { follow(*any_history<ChannelNormKind>(), Device::cpu); });
 }
 TEST(ChannelNormModel, HistoriesReachWhatTheyPromise) {
   Reached all;
-  for (unsigned seed = 1; seed <= 1000; ++seed)
-    for (const auto& [what, times] : follow(seed, Device::cpu)) all[what] += times;
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed)
+    for (const auto& [what, times] : follow(any_history<ChannelNormKind>()(rc::Random(seed)).value(), Device::cpu))
+      all[what] += times;
   for (const std::string name : {"paper", "released un", "released mabn"})
     for (const char* what : {"step", "step, padded", "step, M = 1", "step, M = 1, padded"})
       EXPECT_GE(all[name + ", " + what], 20) << name << ", " << what;
@@ -151,7 +219,7 @@ TEST(ChannelNormModel, HistoriesReachWhatTheyPromise) {
 }
 TEST(ChannelNormModel, HistoriesOnCuda) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
-  for (unsigned seed = 1; seed <= 60; ++seed) EXPECT_NO_THROW(follow(seed, Device::cuda));
+  check_property(60, [] { follow(*any_history<ChannelNormKind>(), Device::cuda); });
 }
 
 }  // namespace
