@@ -2,9 +2,7 @@
 
 #include <cmath>
 #include <map>
-#include <numeric>
 
-#include "tests/harness/properties.h"
 #include "tests/ops/channel_norm_fixture.h"
 #include "tests/ops/channel_norm_histories.h"
 
@@ -187,27 +185,47 @@ class PowerNormModel {
 // The number of steps of each kind that histories have had.
 using Reached = std::map<std::string, int>;
 
+// The options of power_norm in a history.
+struct PowerNormKind {
+  using Options = PowerNormOptions;
+
+  static Options draw(Draws& random) {
+    return {.warmup = random.below(12),
+            .alpha_forward = random.one_of({0., 0.5, 0.9, 1.}),
+            .alpha_backward = random.one_of({0., 0.5, 0.9, 1.}),
+            .eps = random.one_of({1e-5, 1e-3, 1.})};
+  }
+  static long late_start(Draws&) { return 0; }
+  static bool allows_non_finite(const Options&) { return false; }
+  static bool allows(const Options&) { return true; }
+
+  static std::vector<Edit<Options>> edits(const Options& options) {
+    std::vector<Edit<Options>> all;
+    for (std::int64_t less : {std::int64_t(0), options.warmup / 2, options.warmup - 1})
+      all.push_back([=](Options& o) { return std::exchange(o.warmup, less) > less && less >= 0; });
+    for (auto member : {&Options::alpha_forward, &Options::alpha_backward, &Options::eps})
+      all.push_back([=](Options& o) { return std::exchange(o.*member, Options().*member) != Options().*member; });
+    return all;
+  }
+  static std::string text(const Options& o) {
+    return fmt::format("PowerNorm, warmup {}, alpha_forward {}, alpha_backward {}, eps {}", o.warmup, o.alpha_forward,
+                       o.alpha_backward, o.eps);
+  }
+};
+using PowerNormHistory = History<PowerNormKind>;
+
 // Counts the steps that were compared; throws at a difference.
-void follow(unsigned seed, Device device, Reached& reached) {
-  Histories random(seed);
-  const double alphas[] = {0, 0.5, 0.9, 1}, epss[] = {1e-5, 1e-3, 1};
-  const Options o{.warmup = random.below(12),
-                  .alpha_forward = alphas[random.below(4)],
-                  .alpha_backward = alphas[random.below(4)],
-                  .eps = epss[random.below(3)]};
-  const int P = random.below(20) ? 1 + random.below(6) : 60 + random.below(90), C = 1 + random.below(4),
-            steps = 4 + random.below(24);
-  const bool padded = random.coin();
-  PowerNormModel model(o, C);
+void follow(const PowerNormHistory& h, Device device, Reached& reached) {
+  const std::int64_t C = std::int64_t(h.channels());
+  PowerNormModel model(h.options, int(C));
   const PowerNormState state = state_at(0, C, DType::f64, device);
-  const Column levels = random.gradients(C, 1)[0], gamma = random.gradients(C, 1)[0], beta = random.gradients(C, 1)[0];
-  for (int s = 0; s < steps; ++s) {
-    const Columns x = random.activations(P, levels, /*non_finite=*/false), dy = random.gradients(P, C);
-    const std::vector<int> real = random.counted(P, padded);
-    const ModelStep want = model.step(x, dy, real, gamma, beta);
+  for (std::size_t s = 0; s < h.steps.size(); ++s) {
+    const auto& [x, dy, counted] = h.steps[s];
+    const ModelStep want =
+        model.step(columns(x), columns(dy), real_rows(h.rows(), counted), column(h.gamma), column(h.beta));
     const Result got =
-        step(o, state, matrix(x), matrix(dy), vector(gamma), vector(beta), std::count(real.begin(), real.end(), 1));
-    const std::string at = fmt::format("history {}, step {}: ", seed, s + 1);
+        step(h.options, state, matrix(x), matrix(dy), vector(h.gamma), vector(h.beta), std::int64_t(counted));
+    const std::string at = fmt::format("step {}, ", s + 1);
     compare(at + "y", got.y, rows_of(want.y));
     compare(at + "dx", got.dx, rows_of(want.dx));
     compare(at + "dgamma", got.dgamma, want.dgamma);
@@ -215,31 +233,34 @@ void follow(unsigned seed, Device device, Reached& reached) {
     compare(at + "phi", state.phi, model.phi);
     compare(at + "nu_ema", state.nu_ema, model.nu_ema);
     if (state.skips.item() != model.skips) throw std::runtime_error(at + "skips");
-    const int padding = P - std::accumulate(real.begin(), real.end(), 0);
-    reached["all"] += 1;
-    reached[s + 1 < o.warmup ? "before the end of warm-up" : s + 1 == o.warmup ? "its last" : "after it"] += 1;
-    reached["some padding"] += padding > 0 && padding < P;
-    reached["padding alone"] += padding == P;
-    reached["more rows than a block"] += P > 64;
+    const std::int64_t t = std::int64_t(s) + 1;
+    reached[t < h.options.warmup ? "before the end of warm-up" : t == h.options.warmup ? "its last" : "after it"] += 1;
+    reached["some padding"] += counted > 0 && counted < h.rows();
+    reached["only padding"] += counted == 0;
+    reached["more rows than a block"] += h.rows() > 64;
   }
 }
 
-RC_GTEST_PROP(PowerNormModel, PN_1_PN_2_PN_3_Histories, (unsigned seed)) {
-  Reached reached;
-  for (unsigned i = 0; i < 10; ++i) follow(seed + i * 7919, Device::cpu, reached);
-  RC_ASSERT(reached["all"] >= 40);
+TEST(PowerNormModel, PN_1_PN_2_PN_3_Histories) {
+  check_property(1000, [] {
+    Reached reached;
+    follow(*any_history<PowerNormKind>(), Device::cpu, reached);
+  });
 }
 TEST(PowerNormModel, HistoriesReachWhatTheyPromise) {
   Reached reached;
-  for (unsigned seed = 1; seed <= 300; ++seed) follow(seed, Device::cpu, reached);
+  for (std::uint64_t seed = 1; seed <= 300; ++seed)
+    follow(any_history<PowerNormKind>()(rc::Random(seed)).value(), Device::cpu, reached);
   for (const char* kind :
-       {"before the end of warm-up", "its last", "after it", "some padding", "padding alone", "more rows than a block"})
+       {"before the end of warm-up", "its last", "after it", "some padding", "only padding", "more rows than a block"})
     EXPECT_GE(reached[kind], 20) << kind;
 }
 TEST(PowerNormModel, HistoriesOnCuda) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
-  Reached reached;
-  for (unsigned seed = 1; seed <= 20; ++seed) EXPECT_NO_THROW(follow(seed, Device::cuda, reached));
+  check_property(20, [] {
+    Reached reached;
+    follow(*any_history<PowerNormKind>(), Device::cuda, reached);
+  });
 }
 
 const RegisterOp kGroupRms({
