@@ -6,7 +6,7 @@
 #include "ops/linear/packed_linear.h"
 #include "ops/linear/stacked.h"
 #include "tests/harness/by_hand.h"
-#include "tests/harness/properties.h"
+#include "tests/harness/generators.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -171,9 +171,9 @@ TEST(Linear, LIN_1_LIN_2_LIN_3_LIN_4_WorkedByHand) {
 RC_GTEST_PROP(Linear, LIN_1_ScaleAndShiftOfTheInputMoveIntoTheLayer, ()) {
   const int rows = *rc::gen::inRange(1, 6), in = *rc::gen::inRange(1, 9), out = *rc::gen::inRange(1, 9);
   Tape tape;
-  const auto random = [&](Shape shape, unsigned seed) { return tape.constant(randn(std::move(shape), seed)); };
-  const Var x = random({rows, in}, 1), w = random({out, in}, 2), b = random({out}, 3), s = random({in}, 4),
-            t = random({in}, 5), zero = tape.constant(Tensor::zeros({in}, DType::f64));
+  const auto any = [&](const char* name, const Shape& shape) { return tape.constant(*any_tensor(shape).as(name)); };
+  const Var x = any("x", {rows, in}), w = any("w", {out, in}), b = any("b", {out}), s = any("scale", {in}),
+            t = any("shift", {in}), zero = tape.constant(Tensor::zeros({in}, DType::f64));
   const Var mapped = affine(x, s, t), folded = affine(w, s, zero), shifted = linear(t, w, b);
   RC_ASSERT(bool(close(linear(x, folded, shifted).value(), linear(mapped, w, b).value(), 1e-13)));
 }

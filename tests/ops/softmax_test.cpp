@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tests/harness/by_hand.h"
-#include "tests/harness/properties.h"
+#include "tests/harness/generators.h"
 #include "tests/harness/row_cases.h"
 
 namespace foldgrad::testing {
@@ -67,7 +67,7 @@ TEST(Softmax, SM_2_RowsOfMinusInfinityGiveZerosAndNaNIsSeen) {
 RC_GTEST_PROP(Softmax, SM_2_SM_3_EntriesOfMinusInfinityHaveNoShare, ()) {
   const auto C = *rc::gen::inRange<std::int64_t>(1, 150);
   const auto finite = *rc::gen::container<std::vector<bool>>(std::size_t(C), rc::gen::arbitrary<bool>());
-  const Tensor x = randn({C}, *rc::gen::inRange(0u, 1000u), 3);
+  const Tensor x = *any_tensor({C}, 3);
   std::vector<double> few;
   for (std::int64_t c = 0; c < C; ++c) {
     if (finite[c])
