@@ -218,5 +218,30 @@ TEST(PackedLinear, IsTheProductAndWhatFollows) {
       }
 }
 
+// Rows of x that are NaN leave the others alone, also where the library reads beyond a row (nan_rows_test.cpp).
+TEST(PackedLinear, NaNStaysInItsRow) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr std::int64_t n = 48;
+  for (const DType in : {DType::f32, DType::bf16})
+    for (const std::int64_t rows : {2, 17, 65})
+      for (const std::int64_t k : {31, 33, 36, 63, 64, 100, 130}) {
+        const PackedLinear layer = packed_linear(randn({n, k}, 1), Tensor(), {.in = in, .out = DType::f32});
+        std::vector<double> some = randn({rows, k}, 2).values<double>();
+        const auto run = [&] {
+          const Tensor y = Tensor::zeros({rows, n}, DType::f32);
+          layer(rows, Tensor::of<double>({rows, k}, some).to(in).raw(), y.raw());
+          return y.values<float>();
+        };
+        const std::vector<float> want = run();
+        for (std::int64_t e = 0; e < rows * k; ++e)
+          if (e / k % 2) some[e] = kNaN;
+        const std::vector<float> got = run();
+        for (std::int64_t e = 0; e < rows * n; ++e)
+          ASSERT_TRUE(e / n % 2 ? std::isnan(got[e]) : got[e] == want[e])
+              << name(in) << ", k " << k << ", y[" << e / n << ", " << e % n << "] of " << rows << " rows: " << got[e]
+              << ", without NaN " << want[e];
+      }
+}
+
 }  // namespace
 }  // namespace foldgrad::testing
