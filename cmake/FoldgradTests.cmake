@@ -278,4 +278,6 @@ if(NOT FOLDGRAD_SANITIZE)
   add_test(NAME install COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DBUILD=${PROJECT_BINARY_DIR}
            -DWORK=${PROJECT_BINARY_DIR}/install_test -P ${PROJECT_SOURCE_DIR}/tests/install/install_test.cmake)
   set_tests_properties(install PROPERTIES TIMEOUT ${foldgrad_test_timeout})
+  add_test(NAME debian13 COMMAND ${PROJECT_SOURCE_DIR}/tests/install/debian13_test.sh)
+  set_tests_properties(debian13 PROPERTIES LABELS install SKIP_RETURN_CODE 77 TIMEOUT 7200)
 endif()
