@@ -193,7 +193,7 @@ target_sources(foldgrad_train PRIVATE ${PROJECT_BINARY_DIR}/demo/demo_config.cpp
 # Code that puts operations together, keeps records, checks and prints gets -O1: more would only take longer to compile,
 # since the work is done in operations, loop/, data/ and scores/. They share no precompiled header with code of other
 # options: GCC would take that header's.
-foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/(commands/|program\\.cpp$)")
+foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/(commands/|(complete|manual|program)\\.cpp$)")
 foldgrad_compile_apart(foldgrad_train foldgrad_records
                        "/train/(analyses|checkpoints|checks|config|reports|runs|system|tasks)/")
 foreach(part foldgrad_models foldgrad_commands foldgrad_records)

@@ -1,5 +1,5 @@
 # Installs a build, and builds the examples against it: examples/translate, which must translate with a folded model as
-# the program does, and examples/mlp, which links single libraries.
+# the program does, and examples/mlp, which links single libraries. Looks at what else is installed, and uninstalls it.
 #   cmake -DSOURCE=... -DBUILD=... -DWORK=... -P install_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
@@ -14,6 +14,8 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 file(WRITE ${WORK}/source.txt "dreihundertzwölf\neins\n")
+file(MAKE_DIRECTORY ${WORK}/prefix/lib ${WORK}/prefix/bin)  # which were there before
+file(WRITE ${WORK}/prefix/bin/other "")
 run(none ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 run(none ${CMAKE_COMMAND} -S ${SOURCE}/examples/translate -B ${WORK}/example -G Ninja -DCMAKE_BUILD_TYPE=Debug
     -DCMAKE_PREFIX_PATH=${WORK}/prefix)
@@ -44,4 +46,51 @@ endif()
 run(learned ${WORK}/mlp/mlp)
 if(NOT learned MATCHES "\n(19[0-9]|200) of 200 points are on their spiral\n$")
   message(FATAL_ERROR "examples/mlp/mlp learns too little:\n${learned}")
+endif()
+
+# What bash completes for a line that has been typed up to its end.
+function(expect_completed line expected)
+  run(got bash -c "source '${WORK}/prefix/share/bash-completion/completions/foldgrad'
+    complete -p foldgrad >/dev/null
+    COMP_LINE=\$2 COMP_POINT=\${#2}
+    _foldgrad \"\$1\"
+    echo \"\${COMPREPLY[*]}\"" bash ${program} "${line}")
+  if(NOT got STREQUAL "${expected}\n")
+    message(FATAL_ERROR "bash completes \"${line}\" with ${got}instead of ${expected}")
+  endif()
+endfunction()
+expect_completed("foldgrad tra" "train translate")
+expect_completed("foldgrad data " "fetch info prepare synth verify")
+expect_completed("foldgrad train --set data.tokenizer=s" "sentencepiece")
+expect_completed("foldgrad train --set norm.un.wa" "norm.un.warmup=")
+expect_completed("foldgrad verify-traces --dtype=f6" "f64")
+expect_completed("foldgrad fold --out tra" "")
+
+find_program(man man)
+if(man)
+  set(ENV{LC_ALL} C.UTF-8)
+  set(ENV{MANWIDTH} 200)
+  run(page ${man} --warnings=all -l ${WORK}/prefix/share/man/man1/foldgrad.1)
+  foreach(part "foldgrad - Trains Transformers" "foldgrad data fetch\n" "-o,--out,--output TEXT\n" "\\$OMP_NUM_THREADS")
+    if(NOT page MATCHES "${part}")
+      message(FATAL_ERROR "the manual page lacks ${part}:\n${page}")
+    endif()
+  endforeach()
+endif()
+foreach(file doc/foldgrad/LICENSE doc/foldgrad/docs/language.md foldgrad/configs/docs-gpt-un.toml
+             foldgrad/configs/docs-gpt.toml zsh/site-functions/_foldgrad fish/vendor_completions.d/foldgrad.fish)
+  if(NOT EXISTS ${WORK}/prefix/share/${file})
+    message(FATAL_ERROR "share/${file} is not installed")
+  endif()
+endforeach()
+
+run(none ${CMAKE_COMMAND} --build ${BUILD} --target uninstall)
+file(GLOB_RECURSE left LIST_DIRECTORIES true RELATIVE ${WORK}/prefix ${WORK}/prefix/*)
+if(NOT left STREQUAL "bin;bin/other;lib")
+  message(FATAL_ERROR "uninstall leaves ${left}")
+endif()
+execute_process(COMMAND ${CMAKE_COMMAND} --build ${BUILD} --target uninstall RESULT_VARIABLE rc OUTPUT_VARIABLE out
+                ERROR_VARIABLE err)
+if(rc EQUAL 0 OR NOT "${out}${err}" MATCHES "nothing is installed")
+  message(FATAL_ERROR "uninstall, the second time: exit code ${rc}\n${out}${err}")
 endif()
