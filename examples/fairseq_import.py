@@ -16,7 +16,7 @@ import shutil
 
 import torch
 
-from model_files import fail, load_pickled, save_model
+from model_files import fail, load_pickled, make_new_directory, save_model
 from pytorch_model import Transformer
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh",
@@ -126,7 +126,7 @@ def main(arguments=None):
     rename_old(weights)
     config = config_of(options, weights)
     weights = weights_for(config, weights)
-    os.makedirs(args.directory)
+    make_new_directory(args.directory)
     if args.source_dictionary:
         write_vocabulary(os.path.join(args.directory, "vocabulary"), args.source_dictionary, args.target_dictionary,
                          args.bpe_codes)

@@ -52,6 +52,14 @@ def load_pickled(path, trust):
              "it says.")
 
 
+def make_new_directory(path):
+    """Makes a directory, which must not exist yet."""
+    try:
+        os.makedirs(path)
+    except OSError as e:
+        fail(f"{path}: cannot be created: {e.strerror}")
+
+
 def save_model(directory, family, config, weights):
     """Writes a directory whose config.json has `config`, and is written last: with it, the directory is a model."""
     save_tensors(os.path.join(directory, "model.safetensors"), weights)

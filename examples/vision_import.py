@@ -13,12 +13,11 @@ token, or the mean of tokens after its last normalizer, and square patches; what
 file with the name of a class on each line.
 """
 import argparse
-import os
 import re
 
 import torch
 
-from model_files import fail, load_pickled, load_tensors, save_model
+from model_files import fail, load_pickled, load_tensors, make_new_directory, save_model
 from pytorch_cct import Cct
 from pytorch_vit import Vit
 
@@ -122,7 +121,7 @@ def main(arguments=None):
         with open(args.classes, encoding="utf-8") as file:
             model["class_names"] = file.read().split("\n")[:model["classes"]]
     eps = args.eps or {"vit": 1e-6, "cct": 1e-5}[family]
-    os.makedirs(args.directory)
+    make_new_directory(args.directory)
     save_model(args.directory, family, {"model": model, "norm": {"name": "ln", "options": {"eps": eps}}},
                {name: t.float() for name, t in weights.items()})
     print(f"{args.directory}: {family}, {model['layers']} layers of width {model['width']}, "
