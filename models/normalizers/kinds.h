@@ -81,7 +81,7 @@ std::vector<NormalizerKind> stateless_normalizers();  // dyt, derf, affine, none
 
 // Return options that several have.
 inline NormalizerOption eps_option(const char* default_value) {
-  return number_option("eps", default_value, "added where something is divided",
+  return number_option("eps", default_value, "added to the variance or mean square before the root",
                        {.low = 0, .high = 1, .low_excluded = true});
 }
 inline NormalizerOption alpha_option(const char* default_value) {

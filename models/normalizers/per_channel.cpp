@@ -194,7 +194,7 @@ std::vector<NormalizerOption> un_options() {
           eps_option("1e-5"),
           flag_option("filtration", "0", "skip iterations with outliers"),
           enum_option("granularity", Granularity::pooled,
-                      "which windows decide which channels skip an iteration with outliers"),
+                      "whose windows decide which channels skip an iteration with outliers"),
           integer_option("ddof", "1", "1: unbiased variance in the outlier threshold", within(0, 1)),
           flag_option("flag_low", "1", "treat drops of the statistic as outliers as well"),
           flag_option("hold_on_skip", "0", "skipped iterations, 32 in a row at most, stay out of the running variance"),
