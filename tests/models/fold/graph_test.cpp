@@ -207,6 +207,14 @@ TEST(FoldGraph, FOLD_3_IntoEmbeddings) {
   });
 }
 
+// B goes into a new bias of the layer: in the one that is added later it would not reach the first result.
+TEST(FoldGraph, FOLD_1_OfALayerThatIsReturnedBeforeItsBias) {
+  expect_folded({"fc.weight"}, [](GraphBuilder& g) {
+    const Var y = g.linear(g.norm(x3(g)), "fc", 5, /*bias=*/false);
+    return Vars{y, add_bias(y, g.parameter("b", {5}))};
+  });
+}
+
 TEST(FoldGraph, Messages) {
   Tape tape;
   Parameter W{"fc.weight", randn({2, 3}, 1)};

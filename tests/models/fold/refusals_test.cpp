@@ -149,6 +149,12 @@ const Refusal kRefusals[] = {
        return Vars{relu(g.norm(x)), x};
      },
      "norm -> relu: relu is not linear"},
+    {"EmbeddingsThatAreCutIntoHeads",
+     [](GraphBuilder& g) {
+       const Var x = embedding(g.parameter("table", {7, 8}), g.tape.constant(random_ids({2, 3}, 7, 1)));
+       return Vars{relu(g.norm(reshape(x, {2, 3, 2, 4})))};
+     },
+     "norm -> relu: relu is not linear"},
     {"PositionsThatAreNoParameter",
      [](GraphBuilder& g) {
        const Var x = embedding(g.parameter("table", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
@@ -234,12 +240,18 @@ TEST(FoldRefused, StatisticsInTraining) {
 }
 
 TEST(FoldRefused, ANormalizerWhoseGainIsReadElsewhere) {
-  GraphBuilder g;
-  const Var y = g.linear(g.norm(x3(g)), "fc", 5);
-  Parameter& gain = const_cast<Parameter&>(*g.tape.parameter_of(g.tape.nodes()[0]->inputs()[1]));
-  const Var penalty = sum(g.tape.parameter(gain));
-  const FoldedGraph folded = g.folded({y, penalty});
-  EXPECT_EQ(folded.reports[0].kept[0].reason, "its parameter norm.weight is also read by sum");
+  for (const bool first : {false, true}) {
+    Tape tape;
+    Parameter W{"fc.weight", randn({5, 4}, 1)};
+    const auto norm = make_normalizer("affine", {}, "norm", 4, DType::f64);
+    const auto penalty = [&] { return sum(tape.parameter(*norm->parameters()[0])); };
+    if (first) penalty();
+    const Var y = linear(norm->apply(tape.variable(randn({3, 4}, 2)), {}), tape.parameter(W));
+    if (!first) penalty();
+    const FoldedGraph folded = fold_by_hand(y, *norm, {"norm", true, {{2, 2, 2, 2}, {1, 1, 1, 1}}, "affine"}, {&W});
+    ASSERT_FALSE(folded.reports[0].kept.empty()) << first;
+    EXPECT_EQ(folded.reports[0].kept[0].reason, "its parameter norm.weight is also read by sum") << first;
+  }
 }
 
 TEST(FoldRefused, AnOnlineNormalizerBehindIt) {

@@ -133,6 +133,18 @@ TEST(GradientClipping, AGC_1_AGC_2_WorkedByHand) {
     }
 }
 
+// The limit is 1e-4 1e-3 for weights of 0. A gradient of norm 5e-6 is multiplied by 1e-7 / 5e-6, but one of 5e-7 by
+// 1e-7 / 1e-6.
+TEST(GradientClipping, AGC_2_DividesByAMillionthAtLeast) {
+  for (Device device : devices()) {
+    Parameter w{"w", Tensor::zeros({2, 2}, DType::f64, device),
+                Tensor::of<double>({2, 2}, {3e-6, 4e-6, 3e-7, 4e-7}, device), true};
+    clip_adaptively({&w}, 1e-4);
+    const std::vector<double> got = w.grad.values<double>(), want{6e-8, 8e-8, 3e-8, 4e-8};
+    for (int i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(got[i], want[i]) << name(device);
+  }
+}
+
 // Rows longer than a block, and more units than threads would need to share: the sums again in long double.
 TEST(GradientClipping, AGC_1_AGC_2_LongRows) {
   for (Device device : devices()) {

@@ -160,6 +160,7 @@ TEST(Optimizer, EqualsScalarModels) {
       expect_model(AdamW{0.8, 0.99, 1e-2}, ScalarAdam{false, 0.8L, 0.99L, 1e-2L}, device, dtype);
       expect_model(Sgd{}, ScalarSgd{0, false}, device, dtype);
       expect_model(Sgd{0.9}, ScalarSgd{0.9L, false}, device, dtype);
+      expect_model(Sgd{0.1}, ScalarSgd{0.1L, false}, device, dtype);
       expect_model(Sgd{0.9, true}, ScalarSgd{0.9L, true}, device, dtype);
     }
 }
