@@ -233,7 +233,11 @@ TraceReport replay_trace(const std::string& path, DType dtype, Device device, do
   check_arrays(trace, *norm);
   preset(trace, *norm, device);
   Comparison compare{trace, tolerance};
-  for (std::int64_t step = 0; step < trace.steps; ++step) replay_step(trace, *norm, step, dtype, device, compare);
+  try {
+    for (std::int64_t step = 0; step < trace.steps; ++step) replay_step(trace, *norm, step, dtype, device, compare);
+  } catch (const std::invalid_argument& e) {  // such as options that contradict each other
+    trace.refuse(fmt::format("cannot be replayed: {}", e.what()));
+  }
   return {trace.layer, trace.steps, trace.shape, std::move(compare.differences)};
 }
 

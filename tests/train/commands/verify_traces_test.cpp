@@ -209,6 +209,18 @@ TEST(VerifyTraces, PrintsEachArrayAndNamesFilesThatAreNoTraces) {
   EXPECT_EQ(r.err.substr(0, r.err.find('\n')),
             "error: missing.safetensors: cannot be opened: No such file or directory");
   EXPECT_TRUE(contains(r.err, "error: README.md: "));
+  // Nor do options that contradict each other, which only the operation finds.
+  const Changed contradicting("un_paper_0", [](SafetensorsFile& f) {
+    f.metadata["filtration"] = "1";
+    f.metadata["forward_average"] = "none";
+    f.tensors.erase("state.win_sq");
+  });
+  const ProgramResult json = contradicting.run("tests/golden/bn_0.safetensors --json");
+  EXPECT_EQ(json.exit_code, 3);
+  const nlohmann::json both = nlohmann::json::parse(json.out);
+  EXPECT_EQ(both["traces"][0]["error"].get<std::string>().substr(contradicting.path().size()),
+            ": cannot be replayed: channel_norm: filtration needs a forward average over a window");
+  EXPECT_EQ(both["traces"][1]["agrees"], true);
   const nlohmann::json all = nlohmann::json::parse(run_program("verify-traces missing.safetensors --json").out);
   EXPECT_EQ(all["traces"][0]["error"], "missing.safetensors: cannot be opened: No such file or directory");
 }
