@@ -53,7 +53,7 @@ class GridTraining {
     return go_on;
   }
 
-  GridResults results() const { return grid_results(grid_.cells, runs_); }
+  GridResults results() const { return grid_results(grid_, runs_); }
   bool any_failed() const {
     return std::ranges::any_of(runs_, [](const GridRun& r) { return r.outcome.starts_with("exit code"); });
   }

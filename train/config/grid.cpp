@@ -17,7 +17,7 @@
 namespace foldgrad {
 namespace {
 
-const std::vector<std::string> kGridKeys = {"config", "seeds", "set", "lists", "cells"};
+const std::vector<std::string> kGridKeys = {"config", "seeds", "set", "lists", "cells", "baseline"};
 
 [[noreturn]] void refuse(const toml::node& node, const std::string& what) {
   throw ConfigError(fmt::format("{}: {}", place_of(node), what));
@@ -109,6 +109,19 @@ GridCell combined(GridCell cell, const std::vector<std::string>& settings) {
   return cell;
 }
 
+std::optional<std::size_t> baseline_in(const toml::table& all, const std::vector<GridCell>& cells) {
+  const toml::node* node = all.get("baseline");
+  if (!node) return std::nullopt;
+  if (!node->is_string()) refuse(*node, "baseline must be text");
+  std::vector<std::string> names;
+  for (const GridCell& cell : cells) names.push_back(cell.name);
+  const std::string name = node->as_string()->get();
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    refuse(*node, fmt::format("there is no cell \"{}\" for the baseline{}", name, did_you_mean(name, names, "\"")));
+  return found - names.begin();
+}
+
 void check(const Grid& grid, const std::string& path) {
   std::map<std::string, std::string> names;  // of folders
   for (const GridCell& cell : grid.cells) {
@@ -134,8 +147,8 @@ Grid read_grid(const std::string& path) {
   const toml::table all = parse_toml(read_file(path), path);
   for (const auto& [key, node] : all)
     if (!contains(kGridKeys, key.str()))
-      refuse(node, fmt::format("a grid has no key {}{} It has config, seeds, set, lists and cells", key.str(),
-                               did_you_mean(std::string(key.str()), kGridKeys, "\"", ".")));
+      refuse(node, fmt::format("a grid has no key {}{} It has {}", key.str(),
+                               did_you_mean(std::string(key.str()), kGridKeys, "\"", "."), fmt::join(kGridKeys, ", ")));
   Grid grid{seeds_in(all), {}};
   const toml::table& lists = table_in(all, "lists");
   const std::vector<GridCell> cells = cells_in(all);
@@ -147,6 +160,7 @@ Grid read_grid(const std::string& path) {
   for (const GridCell& cell : cells)
     for (const auto& settings : combinations) grid.cells.push_back(combined(cell, settings));
   check(grid, path);
+  grid.baseline = baseline_in(all, grid.cells);
   return grid;
 }
 

@@ -7,8 +7,10 @@
 //   [cells."Exp 2, no GM"]                        cells by name; with lists, each of them for each combination
 //   config = "../iwslt14-bn.toml"                 its own configuration
 //   "norm.un.forward_average" = "none"
+//   baseline = "Exp 1"                 the cell that the table compares the others with, seed by seed
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +24,11 @@ struct GridCell {
 struct Grid {
   std::vector<std::int64_t> seeds;
   std::vector<GridCell> cells;
+  std::optional<std::size_t> baseline = {};  // of the cells
 };
 
 // Throws FileError when the file cannot be read, and ConfigError for what is no TOML, keys that a grid or its
-// configuration does not have, and cells that would have one folder.
+// configuration does not have, cells that would have one folder, and a baseline that is no cell.
 Grid read_grid(const std::string& path);
 
 }  // namespace foldgrad

@@ -1,6 +1,8 @@
 // The tables of a grid's runs: grid.md, grid.html and JSON.
 #pragma once
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,18 +19,20 @@ struct GridRun {
 struct GridResults {
   struct Cell {
     std::string name;
-    std::vector<double> score, loss;  // best validations of the runs that ended well
-    std::int64_t skips = 0;           // in these runs
-    std::vector<std::string> others;  // outcomes of the rest
+    std::map<std::string, double> score, loss = {};  // best validations of the runs that ended well, by "seed-1", ...
+    std::int64_t skips = 0;                          // in these runs
+    std::vector<std::string> others = {};            // outcomes of the rest
   };
   std::string score = "score";  // the one that decides
   std::vector<Cell> cells;
+  std::optional<std::size_t> baseline = {};  // the cell that others are compared with
 };
 
 // Throws FileError when the log of a run that ended well cannot be read.
-GridResults grid_results(const std::vector<GridCell>& cells, const std::vector<GridRun>& runs);
+GridResults grid_results(const Grid& grid, const std::vector<GridRun>& runs);
 
-// Returns means with standard deviations over the runs of a cell, as a table.
+// Returns means with standard deviations over the runs of a cell, as a table; with a baseline also those of the
+// differences from it, seed by seed, with p of the paired t-test.
 std::string grid_markdown(const GridResults& results);
 nlohmann::ordered_json grid_json(const GridResults& results);
 // Returns one HTML file that needs no other: the table, and the curves of all runs that have a log.

@@ -129,13 +129,17 @@ TEST_F(GridRuns, CellsAreCombinedWithListsAndMayBeginWithAnotherFile) {
 
 TEST_F(GridRuns, SayWhatIsWrong) {
   EXPECT_EQ(refusal("seed = 1\n"),
-            "@grid.toml:2: a grid has no key seed; did you mean \"seeds\"? It has config, seeds, set, lists and cells");
+            "@grid.toml:2: a grid has no key seed; did you mean \"seeds\"? It has config, seeds, set, lists, cells, "
+            "baseline");
   EXPECT_EQ(refusal("seeds = [1, 1.5]\n"), "@grid.toml:2: seeds must be a list of integers");
   for (const char* seeds : {"1, 1", "-1"})
     EXPECT_EQ(refusal(fmt::format("seeds = [{}]\n", seeds)),
               fmt::format("@grid.toml:2: seeds must be at least 0 and all different, got {}", seeds));
   EXPECT_EQ(refusal("[lists]\ntrain.seed = [1, 2]\n"), "@grid.toml: train.seed must not be set: list them in seeds");
   EXPECT_EQ(refusal("[cells.\"..\"]\n"), "@grid.toml: the cell \"..\" needs another name: it cannot be a folder's");
+  EXPECT_EQ(refusal("baseline = \"one\"\n[cells.ones]\n"),
+            "@grid.toml:2: there is no cell \"one\" for the baseline; did you mean \"ones\"?");
+  EXPECT_EQ(refusal("baseline = 1\n"), "@grid.toml:2: baseline must be text");
   EXPECT_EQ(refusal("set = 1\n"), "@grid.toml:2: set must be a table");
   EXPECT_EQ(refusal("[lists]\ntrain.lr = 1\n"), "@grid.toml:3: train.lr must be a list");
   EXPECT_EQ(refusal("[cells.\"a b\"]\n[cells.\"a-b\"]\n"),
