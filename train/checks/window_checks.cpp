@@ -157,7 +157,7 @@ OwnedNormalizers outlier_tests(Model& model, const std::string& granularity) {
 }
 
 CheckResult check_replays(const OwnedNormalizers& sites) {
-  constexpr const char* kName = "replayed statistics are no outliers (Eq. 18)";
+  constexpr const char* kName = "replayed statistics are no outliers of their channel (Eq. 18)";
   std::int64_t iterations = 0, fired = 0;
   for (const auto& norm : sites) {
     const std::int64_t before = item(*norm, "skips");
@@ -175,7 +175,7 @@ CheckResult check_replays(const OwnedNormalizers& sites) {
 }
 
 CheckResult check_outliers(const OwnedNormalizers& sites) {
-  constexpr const char* kName = "outliers are those of Eq. 19, and Lemma 3.1 holds for them";
+  constexpr const char* kName = "outliers per channel are those of Eq. 19, and Lemma 3.1 holds for them";
   constexpr int kIterations = 8;
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> decades(-3, 3);
