@@ -119,7 +119,8 @@ void Normalizer::reset_iterations() {
 
 NormDiagnostics Normalizer::diagnostics() const {
   const auto buffers = state();
-  NormDiagnostics d{.iterations = item_or_zero(buffers, "iters"), .skips = item_or_zero(buffers, "skips")};
+  const char* counter = buffers.contains("steps") ? "steps" : "iters";  // prepbn's "iters" are those of its RepBN
+  NormDiagnostics d{.iterations = item_or_zero(buffers, counter), .skips = item_or_zero(buffers, "skips")};
   if (const auto window = buffers.find("win_sq"); window != buffers.end()) d.window = means_of(window->second);
   auto variance = buffers.find("run_var");
   if (variance == buffers.end()) variance = buffers.find("phi");

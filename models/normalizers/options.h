@@ -23,13 +23,23 @@ enum class Inference {
 };
 constexpr auto names_of(Inference) { return std::array{"affine", "linear", "elementwise", "online"}; }
 
+class NormalizerOptions;
+
+// The first training iterations of a normalizer, in which it computes otherwise than later on and at inference.
+struct NormalizerWarmup {
+  std::int64_t iterations = 0;
+  std::vector<std::string> options = {};  // names of the options that set this number
+  std::string meanwhile = {};             // for warnings: "uses no averages"
+};
+
 struct NormalizerInfo {
   std::string name;
   Inference inference;
   std::string summary;
   std::vector<NormalizerOption> options;
-  bool post_norm_only = false;  // it scales the sums of post-norm
-  bool outlier_test = false;    // [UN-19], with the options and the state of `un`
+  bool post_norm_only = false;                                     // it scales the sums of post-norm
+  bool outlier_test = false;                                       // [UN-19], with the options and the state of `un`
+  NormalizerWarmup (*warmup)(const NormalizerOptions&) = nullptr;  // null if all iterations are alike
 
   bool offline() const { return inference == Inference::affine || inference == Inference::linear; }
 };

@@ -183,6 +183,20 @@ NormalizerOption warmup_option(const char* default_value) {
   return integer_option("warmup", default_value, "first iteration that uses averages, counting from 1", at_least(0));
 }
 
+// Returns the iterations before channel_norm_math::active() is true. One whose options never let it average has none.
+NormalizerWarmup before_averages(const NormalizerOptions& o) {
+  constexpr const char* kMeanwhile = "uses no averages";
+  const std::int64_t warmup = o.integer("warmup");
+  if (o.all().count("forward_average") == 0) return {warmup, {"warmup"}, kMeanwhile};
+  const std::string &forward = o.text("forward_average"), &backward = o.text("backward_average");
+  if (forward == name(ForwardAverage::none) && backward == name(BackwardAverage::none)) return {};
+  const bool windowed = forward == name(ForwardAverage::arithmetic) || forward == name(ForwardAverage::geometric);
+  const std::int64_t window = o.integer("window");
+  if (windowed && window == 1) return {};
+  if (windowed && window >= warmup) return {window + 1, {"window"}, kMeanwhile};
+  return {warmup, {"warmup"}, kMeanwhile};
+}
+
 std::vector<NormalizerOption> un_options() {
   return {mode_option(),
           window_option("4"),
@@ -216,7 +230,8 @@ std::vector<NormalizerKind> channel_normalizers() {
         .inference = Inference::affine,
         .summary = "Unified Normalization: averages of the last statistics, outliers skipped",
         .options = un_options(),
-        .outlier_test = true},
+        .outlier_test = true,
+        .warmup = before_averages},
        make<ChannelNormalizer, ChannelNormOptions::un, ChannelNormOptions::un_released>},
       {{"bn", Inference::affine, "batch normalization over real tokens", {alpha_option("0.9"), eps_option("1e-5")}},
        make<ChannelNormalizer, ChannelNormOptions::bn>},
@@ -232,21 +247,24 @@ std::vector<NormalizerKind> channel_normalizers() {
          number_option("mean_weight", "0.1", "loss weight of the distance between means", at_least(0)),
          number_option("variance_weight", "0.01", "loss weight of the distance between variances", at_least(0))}},
        make<RegularizedNormalizer>},
-      {{"mabn",
-        Inference::affine,
-        "Moving Average Batch Normalization",
-        {mode_option(), window_option("4"), warmup_option("100"), alpha_option("0.98"), eps_option("1e-5")}},
+      {{.name = "mabn",
+        .inference = Inference::affine,
+        .summary = "Moving Average Batch Normalization",
+        .options = {mode_option(), window_option("4"), warmup_option("100"), alpha_option("0.98"), eps_option("1e-5")},
+        .warmup = before_averages},
        make<ChannelNormalizer, ChannelNormOptions::mabn, ChannelNormOptions::mabn_released>},
-      {{"pn_star",
-        Inference::affine,
-        "PowerNorm without its scaling of groups",
-        {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5")}},
+      {{.name = "pn_star",
+        .inference = Inference::affine,
+        .summary = "PowerNorm without its scaling of groups",
+        .options = {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5")},
+        .warmup = before_averages},
        make_power},
-      {{"pn",
-        Inference::online,
-        "PowerNorm: groups of channels divided by their root mean square, then pn_star",
-        {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5"),
-         integer_option("groups", "1", "groups of channels that share a scale; heads", at_least(1))}},
+      {{.name = "pn",
+        .inference = Inference::online,
+        .summary = "PowerNorm: groups of channels divided by their root mean square, then pn_star",
+        .options = {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5"),
+                    integer_option("groups", "1", "groups of channels that share a scale; heads", at_least(1))},
+        .warmup = before_averages},
        make_power},
   };
 }

@@ -110,6 +110,17 @@ class PRepBn final : public RepBn {
   Tensor steps_;  // i64 [], on the host: which operations run depends on it, so the host must know it anyway
 };
 
+// Returns the iterations with a layer normalization.
+NormalizerWarmup before_rep_bn(const NormalizerOptions& o) {
+  constexpr const char* kMeanwhile = "computes a layer normalization that inference leaves out";
+  const std::int64_t warmup = o.integer("warmup");
+  if (o.number("start") == 0) return {warmup, {"warmup"}, kMeanwhile};
+  std::int64_t iterations;
+  if (__builtin_add_overflow(warmup, o.integer("total"), &iterations)) iterations = INT64_MAX;
+  if (warmup == 0) return {iterations, {"total"}, kMeanwhile};
+  return {iterations, {"warmup", "total"}, kMeanwhile};
+}
+
 }  // namespace
 
 std::vector<NormalizerKind> mixed_normalizers() {
@@ -121,13 +132,14 @@ std::vector<NormalizerKind> mixed_normalizers() {
         "batch normalization plus a learned multiple of x",
         {alpha_option("0.9"), eps_option("1e-5"), eta}},
        make<RepBn>},
-      {{"prepbn",
-        Inference::affine,
-        "layer normalization that turns into RepBN during training",
-        {alpha_option("0.9"), eps_option("1e-5"), eta, ln_eps,
-         number_option("start", "1", "weight of the layer normalization at the beginning", within(0, 1)),
-         integer_option("total", "300000", "training steps in which that weight falls to 0", at_least(1)),
-         integer_option("warmup", "0", "steps with the layer normalization alone, before", at_least(0))}},
+      {{.name = "prepbn",
+        .inference = Inference::affine,
+        .summary = "layer normalization that turns into RepBN during training",
+        .options = {alpha_option("0.9"), eps_option("1e-5"), eta, ln_eps,
+                    number_option("start", "1", "weight of the layer normalization at the beginning", within(0, 1)),
+                    integer_option("total", "300000", "training steps in which that weight falls to 0", at_least(1)),
+                    integer_option("warmup", "0", "steps with the layer normalization alone, before", at_least(0))},
+        .warmup = before_rep_bn},
        make<PRepBn>},
   };
 }

@@ -55,7 +55,7 @@ ordered_json skips_of(const RunLog& log) {
   const std::vector<const ordered_json*> chosen = thirds_of(layers);
   // The first iteration that can be skipped, as far as the configuration says.
   const ExperimentConfig config = read_config(RunDirectory(log.path).config());
-  const std::int64_t first = std::max<std::int64_t>(1, norm_warmup(config.blocks()));
+  const std::int64_t first = std::max<std::int64_t>(1, norm_warmup(config.blocks()).iterations);
   ordered_json all{{"run", log.path}, {"steps", ordered_json::array()}, {"first_filtered", first}};
   for (const ordered_json* e : chosen) all["steps"].push_back(e->at("step"));
   for (const auto& [name, site] : chosen.back()->at("normalizers").items()) {

@@ -22,7 +22,7 @@ struct DemoOptions {
   bool json = false;
 };
 
-// Returns configs/numbers.toml, changed by the options. Normalizers' own warm-ups are meant for 100,000 updates.
+// Returns configs/numbers.toml, changed by the options. The default warm-ups of normalizers are for 100,000 updates.
 ExperimentConfig demo_config(const DemoOptions& o) {
   const std::int64_t warmup = o.steps / 10;
   Words settings{"norm.name=" + o.norm, fmt::format("train.steps={}", o.steps), fmt::format("train.warmup={}", warmup),
@@ -30,8 +30,10 @@ ExperimentConfig demo_config(const DemoOptions& o) {
                  // Often enough for full curves in the report.
                  fmt::format("validate.every={}", std::max<std::int64_t>(1, o.steps / 15)),
                  fmt::format("output.log_every={}", std::max<std::int64_t>(1, o.steps / 50))};
-  for (const NormalizerOption& option : normalizer_info(o.norm).options)
-    if (option.name == "warmup") settings.push_back(fmt::format("norm.{}.warmup={}", o.norm, warmup));
+  const NormalizerInfo& info = normalizer_info(o.norm);
+  if (info.warmup)
+    for (const std::string& option : info.warmup({info.name, info.options, {}}).options)
+      settings.push_back(fmt::format("norm.{}.{}={}", o.norm, option, std::max<std::int64_t>(1, warmup)));
   return parse_config(kDemoConfig, "configs/numbers.toml", settings);
 }
 

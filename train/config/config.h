@@ -117,8 +117,13 @@ std::string config_help();
 // Returns the first SECTION.KEY whose KEY is `name`, with - for _; empty if there is none.
 std::string key_named(std::string name);
 
-// Returns how many training passes the normalizer makes before it uses its averages; 0 for one without a warm-up.
-std::int64_t norm_warmup(const BlockConfig& config);
+// The warm-up of the chosen normalizer: its iterations, the keys that set this number, as "norm.un.warmup = 4000", and
+// what the normalizer does meanwhile, for warnings.
+struct NormWarmup {
+  std::int64_t iterations = 0;
+  std::string keys = {}, meanwhile = {};
+};
+NormWarmup norm_warmup(const BlockConfig& config);
 
 // Returns the keys that decide the trained numbers, with their values. Those of when to validate, log and save, and of
 // how far to train, are not among them; `train.steps` is with the cosine schedule.

@@ -127,10 +127,15 @@ std::string key_named(std::string name) {
   return "";
 }
 
-std::int64_t norm_warmup(const BlockConfig& config) {
+NormWarmup norm_warmup(const BlockConfig& config) {
   const NormalizerInfo& info = normalizer_info(config.normalizer);
-  if (std::ranges::find(info.options, "warmup", &NormalizerOption::name) == info.options.end()) return 0;
-  return NormalizerOptions(info.name, info.options, config.normalizer_options).integer("warmup");
+  if (!info.warmup) return {};
+  const NormalizerOptions chosen(info.name, info.options, config.normalizer_options);
+  const NormalizerWarmup warmup = info.warmup(chosen);
+  std::vector<std::string> keys;
+  for (const std::string& option : warmup.options)
+    keys.push_back(fmt::format("norm.{}.{} = {}", info.name, option, chosen.text(option)));
+  return {warmup.iterations, fmt::format("{}", fmt::join(keys, ", ")), warmup.meanwhile};
 }
 
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config) {

@@ -80,7 +80,7 @@ void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& c
                                {"step", step},
                                {"steps", steps_},
                                {"norm", config.blocks().normalizer},
-                               {"norm_warmup", norm_warmup(config.blocks())},
+                               {"norm_warmup", norm_warmup(config.blocks()).iterations},
                                {"parameters", task.model().parameter_count()},
                                {"score", task.deciding_score()},
                                {"device", name_of_chosen(task.model().device())},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -137,16 +138,19 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   warn_of_warmup(training_.config.steps);
 }
 
-// Warns where training ends within the normalizer's warm-up. Before training the last update is the one that is wanted,
-// after it the one that was made.
+// Warns if training ends within the normalizer's warm-up. `last` is the last update: before training the wanted one,
+// after it the one that was made. Normalizers know their earlier iterations, also those before train.from.
 void TrainingRun::warn_of_warmup(std::int64_t last) const {
-  if (!config_.train.from.empty() && !config_.train.reset_iterations) return;  // it counts on from those before
-  const std::int64_t warmup = norm_warmup(config_.blocks()), accumulate = training_.config.accumulate;
-  std::int64_t passes = 0;
-  if (!__builtin_mul_overflow(last, accumulate, &passes) && passes < warmup)
-    say("warning: {0} never leaves its warm-up and uses no averages: norm.{0}.warmup = {1}, and the run ends after {2} "
-        "iterations; half of them is a good value\n",
-        config_.blocks().normalizer, warmup, passes);
+  const NormWarmup warmup = norm_warmup(config_.blocks());
+  if (warmup.iterations == 0) return;
+  std::int64_t before = 0, passes = 0;
+  for (const Normalizer* norm : task().model().normalizers()) before = std::max(before, norm->diagnostics().iterations);
+  if (__builtin_mul_overflow(last - updates(), training_.config.accumulate, &passes) ||
+      __builtin_add_overflow(before, passes, &passes) || passes >= warmup.iterations)
+    return;
+  say("warning: {} never leaves its warm-up and {}: {}, and the run ends after {} iterations; half of them is a good "
+      "value\n",
+      config_.blocks().normalizer, warmup.meanwhile, warmup.keys, passes);
 }
 
 // Checks that all is finite: nothing else is saved. When it is not time to report, because a signal wants to save, that

@@ -104,18 +104,44 @@ TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
 
 // Before the training and after it; one whose last update leaves the warm-up is not warned of.
 TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
-  const auto warnings = [this](const std::string& run, const std::string& settings) {
-    const ProgramResult r = train(run, "--set norm.name=un --set train.steps=3 " + settings);
+  int number = 0;
+  // Returns how often a training of three updates says it of these keys, and true if a comparison marks the run.
+  const auto warnings = [&](const std::string& norm, const std::string& meanwhile, const std::string& keys,
+                            const std::string& settings) {
+    const std::string run = fmt::format("warmup{}", ++number);
+    const ProgramResult r = train(run, "--set norm.name=" + norm + " --set train.steps=3 " + settings);
     EXPECT_EQ(r.exit_code, 0) << r.err;
-    const std::string warning = "warning: un never leaves its warm-up and uses no averages: norm.un.warmup = ";
-    const std::size_t first = r.err.find(warning);
-    if (first == std::string::npos) return 0;
-    return r.err.find(warning, first + 1) == std::string::npos ? 1 : 2;
+    const std::string warning = fmt::format(
+        "warning: {} never leaves its warm-up and {}: {}, and the run ends after 3 iterations; half of them is a good "
+        "value\n",
+        norm, meanwhile, keys);
+    int count = 0;
+    for (std::size_t at = 0; (at = r.err.find(warning, at)) != std::string::npos; ++at) ++count;
+    EXPECT_EQ(count > 0, r.err.find("warm-up") != std::string::npos);
+    return std::pair(count, output("compare @" + run).find("(never left its warm-up)") != std::string::npos);
   };
-  EXPECT_EQ(warnings("short", "--set norm.un.warmup=4"), 2);
-  EXPECT_EQ(warnings("long", "--set norm.un.warmup=3"), 0);
-  EXPECT_EQ(warnings("accumulated", "--set norm.un.warmup=4 --set train.accumulate=2"), 0);
-  EXPECT_EQ(events("short", "start")[0].at("norm_warmup"), 4);
+  const std::pair never(0, false), twice(2, true);
+  const std::string window = "--set norm.un.window=2 ";
+  const auto un = [&](const std::string& keys, const std::string& settings) {
+    return warnings("un", "uses no averages", keys, settings);
+  };
+  EXPECT_EQ(un("norm.un.warmup = 4", window + "--set norm.un.warmup=4"), twice);
+  EXPECT_EQ(events("warmup1", "start")[0].at("norm_warmup"), 4);
+  EXPECT_EQ(un("", window + "--set norm.un.warmup=3"), never);
+  EXPECT_EQ(un("", window + "--set norm.un.warmup=4 --set train.accumulate=2"), never);
+  // Averages begin when the window is full.
+  EXPECT_EQ(un("norm.un.window = 3", "--set norm.un.window=3 --set norm.un.warmup=0"), twice);
+  EXPECT_EQ(un("", "--set norm.un.window=3 --set norm.un.warmup=0 --set norm.un.forward_average=exponential"), never);
+  EXPECT_EQ(un("", "--set norm.un.window=1 --set norm.un.warmup=0"), never);  // it takes no averages
+  const auto prepbn = [&](const std::string& keys, const std::string& settings) {
+    return warnings("prepbn", "computes a layer normalization that inference leaves out", keys, settings);
+  };
+  EXPECT_EQ(prepbn("norm.prepbn.total = 300000", ""), twice);
+  EXPECT_EQ(
+      prepbn("norm.prepbn.warmup = 2, norm.prepbn.total = 2", "--set norm.prepbn.warmup=2 --set norm.prepbn.total=2"),
+      twice);
+  EXPECT_EQ(prepbn("", "--set norm.prepbn.total=3"), never);
+  EXPECT_EQ(prepbn("", "--set norm.prepbn.start=0"), never);  // no layer normalization from the beginning
 }
 
 TEST_F(RunLife, NotesOptionsOfNormalizersThatItDoesNotHave) {
