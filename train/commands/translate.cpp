@@ -42,7 +42,7 @@ class Translator {
         flush();
         throw;
       }
-      if (!more || std::int64_t(empty_.size()) >= lines_at_once) flush();
+      if (!more || std::int64_t(sources_.size()) >= lines_at_once) flush();
     }
   }
 
@@ -59,28 +59,19 @@ class Translator {
     if (read_ == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark, as in read_lines()
     if (const std::size_t bad = first_bad_utf8(line); bad != std::string::npos)
       throw FileError(place, fmt::format("is not UTF-8 at byte {}", bad + 1));
-    if (split_words(line).empty()) {
-      empty_.push_back(true);
-      return;
-    }
     Ids ids = vocabulary_.encode_source(line);
     if (std::int64_t(ids.size()) > most_)
       throw FileError(place, fmt::format("must have at most {} tokens with the end, got {}", most_, ids.size()));
     sources_.push_back(std::move(ids));
-    empty_.push_back(false);
   }
 
   void flush() {
-    std::vector<Hypothesis> best;
-    if (!sources_.empty()) best = best_hypotheses(inference_, sources_, options_.decoding, options_.max_tokens);
-    auto next = best.begin();
-    for (const bool empty : empty_) {
+    for (const Hypothesis& best : best_hypotheses(inference_, sources_, options_.decoding, options_.max_tokens)) {
       ++printed_;
-      fmt::print("{}\n", empty ? "" : translated(*next++));
+      fmt::print("{}\n", translated(best));
     }
     flush_stdout();
     sources_.clear();
-    empty_.clear();
   }
 
   const TranslateOptions& options_;
@@ -89,7 +80,6 @@ class Translator {
   InferenceTransformer inference_;
   std::int64_t most_, read_ = 0, printed_ = 0;  // lines
   std::vector<Ids> sources_;                    // of lines that were read and not yet printed
-  std::vector<bool> empty_;                     // of each such line
 };
 
 Answer translate(const TranslateOptions& o) {

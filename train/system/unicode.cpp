@@ -3,6 +3,7 @@
 #include <locale.h>
 #include <wctype.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "engine/check.h"
@@ -96,6 +97,19 @@ std::string encode_utf8(std::u32string_view text) {
 bool is_space(char32_t c) {
   constexpr char32_t kOthers[] = {0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
   return (c >= 0x9 && c <= 0xD) || (c >= 0x1C && c <= 0x1F) || (c >= 0x2000 && c <= 0x200A) || contains(kOthers, c);
+}
+
+bool is_blank(std::string_view text) {
+  // The controls and Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt): first and last of each range.
+  constexpr char32_t kInvisible[][2] = {{0, 0x1F},          {0x7F, 0x9F},       {0xAD, 0xAD},      {0x34F, 0x34F},
+                                        {0x61C, 0x61C},     {0x115F, 0x1160},   {0x17B4, 0x17B5},  {0x180B, 0x180F},
+                                        {0x200B, 0x200F},   {0x202A, 0x202E},   {0x2060, 0x206F},  {0x3164, 0x3164},
+                                        {0xFE00, 0xFE0F},   {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0},  {0xFFF0, 0xFFF8},
+                                        {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF}};
+  return std::ranges::all_of(decode_utf8(text), [&](char32_t c) {
+    return is_space(c) ||
+           std::ranges::any_of(kInvisible, [c](const auto& range) { return range[0] <= c && c <= range[1]; });
+  });
 }
 
 std::vector<std::string> split_words(std::string_view text) {

@@ -24,6 +24,9 @@ std::u32string decode_utf8(std::string_view text);
 std::string encode_utf8(std::u32string_view text);
 
 bool is_space(char32_t c);  // as str.isspace
+// True if nothing is drawn for any character: white space, controls, and what Unicode ignores by default, such as
+// U+200B and U+FEFF.
+bool is_blank(std::string_view text);
 // Splits as str.split(): words between white space of any kind.
 std::vector<std::string> split_words(std::string_view text);
 

@@ -30,24 +30,32 @@ ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicato
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
                                         const DecodingOptions& options, std::int64_t max_tokens,
                                         Communicator* communicator) {
+  std::vector<Hypothesis> best(sources.size());
+  std::vector<std::size_t> places;  // of the sources that have something to translate
+  std::vector<Ids> translated;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i] == Ids{kEos}) continue;
+    places.push_back(i);
+    translated.push_back(sources[i]);
+  }
+  if (places.empty()) return best;
   // Batches are of pairs; as their own targets, sources are grouped by length.
-  Batches batches({sources, sources}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
+  Batches batches({translated, translated}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
   // For each sentence its number, its score, how many ids it has, and these; f64 holds all of them exactly.
   const auto of_batch = [&](std::int64_t i) {
     const Batch batch = batches.at(i);
     const auto results = beam_search(model, batch.sentences.source, batch.sentences.source_mask, options);
     std::vector<double> all;
     for (std::size_t row = 0; row < results.size(); ++row) {
-      const Hypothesis& best = results[row].at(0);
-      all.insert(all.end(), {double(batch.pairs[row]), best.score, double(best.ids.size())});
-      all.insert(all.end(), best.ids.begin(), best.ids.end());
+      const Hypothesis& first = results[row].at(0);
+      all.insert(all.end(), {double(batch.pairs[row]), first.score, double(first.ids.size())});
+      all.insert(all.end(), first.ids.begin(), first.ids.end());
     }
     return all;
   };
-  std::vector<Hypothesis> best(sources.size());
   for (const std::vector<double>& batch : in_turns<double>(communicator, batches.per_epoch(), of_batch))
     for (auto at = batch.begin(); at != batch.end();) {
-      Hypothesis& of_pair = best[std::size_t(at[0])];
+      Hypothesis& of_pair = best[places[std::size_t(at[0])]];
       of_pair.score = at[1];
       const auto ids = at + 3;
       at = ids + std::ptrdiff_t(at[2]);

@@ -20,9 +20,10 @@ struct ValidationLoss {
 // Computes the loss over one epoch of `batches`. Ranks, if there are several, take its batches in turns; so below.
 ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator = nullptr);
 
-// Returns the best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos;
-// max_tokens bounds sources times the longest of a batch. Where logits were not finite it is empty and scores minus
-// infinity. Throws std::invalid_argument for what Batches and beam_search refuse.
+// Returns the best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos; one
+// that has nothing else is not translated: its hypothesis is empty and scores 0. max_tokens bounds sources times the
+// longest of a batch. Where logits were not finite the hypothesis is empty and scores minus infinity. Throws
+// std::invalid_argument for what Batches and beam_search refuse.
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
                                         const DecodingOptions& options, std::int64_t max_tokens = 4096,
                                         Communicator* communicator = nullptr);

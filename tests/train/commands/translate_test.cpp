@@ -32,6 +32,9 @@ TEST_F(TranslateCommand, KeepsOrderAndEmptyLinesInWhateverBatches) {
   const std::vector<std::string> lines = lines_of(all);
   EXPECT_EQ(translated("\ufeffein zwei"), lines[0] + "\n");
   EXPECT_EQ(translated("\nein zwei\n \t\n\nzwei\r\n\n"), "\n" + lines[0] + "\n\n\n" + lines[2] + "\n\n");
+  // Nothing of these is visible; the last two alone are words to str.split().
+  for (const char* blank : {"\u00a0", "\u3000", "\u200b", "\ufeff \u200e", "\x01"})
+    EXPECT_EQ(translated(std::string("ein zwei\n") + blank + "\n"), lines[0] + "\n\n") << blank;
 }
 
 TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
@@ -61,6 +64,20 @@ class EvalCommand : public TranslateCommand {
     write("text/in.en", translated(kSource));
   }
 };
+
+TEST_F(EvalCommand, LeavesUntranslatedWhatTranslateLeavesUntranslated) {
+  const std::string source = "\nein zwei\n \u200b\nzwei\n\u00a0\n";
+  write("blank.de", source);
+  write("blank.en", "one\none\none\none\none\n");
+  for (const std::string beam : {"--beam 1", "--beam 5"}) {
+    parsed("eval @m --source @blank.de --reference @blank.en --json --hypotheses @hypotheses " + beam);
+    EXPECT_EQ(bytes("hypotheses"), translated(source, beam)) << beam;
+  }
+  write("blank.de", "\n\n");  // nothing at all
+  write("blank.en", "one\none\n");
+  EXPECT_EQ(parsed("eval @m --source @blank.de --reference @blank.en --json --hypotheses @hypotheses")["sentences"], 2);
+  EXPECT_EQ(bytes("hypotheses"), "\n\n");
+}
 
 TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   write_bytes(files_ / "own.en", translated(kSource));

@@ -26,6 +26,13 @@ TEST(SplitWords, WhiteSpaceIsThatOfUnicode) {
     EXPECT_EQ(split_words("a" + std::string(letter) + "b").size(), 1u) << letter;
 }
 
+TEST(IsBlank, NothingIsDrawn) {
+  for (const char* blank :
+       {"", " \t", "\u00a0\u3000", "\u200b", "\ufeff \u200e", "\x01", "\x7f", "\u00ad", "\U000e0041"})
+    EXPECT_TRUE(is_blank(blank)) << blank;
+  for (const char* text : {"a", "\u200b.", "\ufffd", "\u00a1", "\U0001f600"}) EXPECT_FALSE(is_blank(text)) << text;
+}
+
 TEST(InQuotes, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(in_quotes(""), "\"\"");
   EXPECT_EQ(in_quotes("plain, \u00e9\U0001f600"), "\"plain, \u00e9\U0001f600\"");

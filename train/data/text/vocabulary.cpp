@@ -58,7 +58,10 @@ Ids Vocabulary::encode(const std::string& line, const std::optional<Dictionary>&
   return dictionary->encode(kind_ == "numbers" ? numbers::cut(text) : text);
 }
 
-Ids Vocabulary::encode_source(const std::string& line) const { return encode(line, source_); }
+Ids Vocabulary::encode_source(const std::string& line) const {
+  Ids ids = encode(line, source_);  // which refuses what is not UTF-8
+  return is_blank(line) ? Ids{kEos} : ids;
+}
 Ids Vocabulary::encode_target(const std::string& line) const { return encode(line, target_); }
 
 std::string Vocabulary::decode_target(const Ids& ids) const {

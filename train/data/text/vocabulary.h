@@ -28,7 +28,8 @@ class Vocabulary {
   void save(const std::string& directory) const;
 
   // Return ids and kEos; what is unknown becomes kUnk. Throw std::invalid_argument for text that is not UTF-8. Words
-  // seen before are remembered: one object is not for several threads.
+  // seen before are remembered: one object is not for several threads. A source that is_blank() has only kEos, and so
+  // has one that the tokenizer drops: best_hypotheses() (train/tasks/translation.h) leaves it untranslated.
   Ids encode_source(const std::string& line) const;
   Ids encode_target(const std::string& line) const;
   // Returns text as a reader wants it, pieces joined, up to the first kEos.
