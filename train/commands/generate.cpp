@@ -25,8 +25,7 @@ Ids prompt_of(const GenerateOptions& o, const TextVocabulary& vocabulary) {
                  first_bad_utf8(o.prompt) + 1);
   for (std::size_t at = 0; at < o.prompt.size(); at += code_point_at(o.prompt, at).bytes) {
     const std::string character = o.prompt.substr(at, code_point_at(o.prompt, at).bytes);
-    FOLDGRAD_CHECK(vocabulary.decode(vocabulary.encode(character)) == character,
-                   "--prompt: \"{}\" is no character of the text that the model has learned", character);
+    FOLDGRAD_CHECK(vocabulary.has(character), "--prompt: the vocabulary has no character \"{}\"", character);
   }
   return vocabulary.encode(o.prompt);
 }

@@ -65,8 +65,9 @@ TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
 
 TEST_F(GenerateCommand, Errors) {
   expect_error("generate @g --prompt ''", 2, "--prompt must have at least one character, got 0");
-  expect_error("generate @g --prompt 'ab\u00e8'", 2,
-               "--prompt: \"\u00e8\" is no character of the text that the model has learned");
+  expect_error("generate @g --prompt 'ab\u00e8'", 2, "--prompt: the vocabulary has no character \"\u00e8\"");
+  // Unknown characters decode to this one, which must not make it known.
+  expect_error("generate @g --prompt '\ufffd'", 2, "--prompt: the vocabulary has no character \"\ufffd\"");
   expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt must be UTF-8, is not at byte 2");
   for (const char* option : {"--temperature -1", "--top-k -1", "--length 0", "--samples 0", "--dtype f64"})
     EXPECT_EQ(run(std::string("generate @g ") + option).exit_code, 2) << option;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/check.h"
+#include "engine/contains.h"
 #include "engine/files/atomic_file.h"
 #include "train/system/json_file.h"
 #include "train/system/unicode.h"
@@ -92,6 +93,11 @@ Ids TextVocabulary::encode(const std::string& text) const {
     ids.push_back(found == characters_.end() || *found != c ? kUnknown : 1 + (found - characters_.begin()));
   }
   return ids;
+}
+
+bool TextVocabulary::has(const std::string& character) const {
+  const Ids ids = encode(character);
+  return !contains(ids, pieces_ ? kUnk : kUnknown) && decode(ids) == character;
 }
 
 std::string TextVocabulary::decode(const Ids& ids) const {

@@ -26,6 +26,8 @@ class TextVocabulary {
 
   // Throws std::invalid_argument for text that is not UTF-8.
   Ids encode(const std::string& text) const;
+  // True if `character` has ids of its own, with which decode() gives it back. U+FFFD too must be in the vocabulary.
+  bool has(const std::string& character) const;
   // Decodes unknown characters to U+FFFD. Throws std::invalid_argument for ids outside [0, size()).
   std::string decode(const Ids& ids) const;
 
