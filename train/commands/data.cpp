@@ -3,7 +3,6 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <unordered_set>
 
 #include "engine/contains.h"
@@ -11,8 +10,10 @@
 #include "train/commands/command.h"
 #include "train/data/fetch.h"
 #include "train/data/images/cifar.h"
+#include "train/data/images/info.h"
 #include "train/data/images/shapes.h"
 #include "train/data/lines.h"
+#include "train/data/pair_names.h"
 #include "train/data/text/sentence_piece.h"
 #include "train/system/digest.h"
 #include "train/system/printable.h"
@@ -37,28 +38,22 @@ struct DataOptions {
   Answer (*run)(const DataOptions&) = nullptr;  // of the command that was given
 };
 
-// Returns the names of the directory's files with this ending, without it.
-std::set<std::string> stems(const std::string& directory, const std::string& ending) {
-  std::set<std::string> names;
-  for (const fs::path& path : paths_in(directory))
-    if (path.extension() == "." + ending) names.insert(path.stem());
-  return names;
-}
-
-// Returns the NAMEs with files NAME.SOURCE and NAME.TARGET, in order. Throws FileError for no directory and no NAME.
-std::vector<std::string> pair_names(const std::string& directory, const DataOptions& o) {
-  const std::set<std::string> source = stems(directory, o.source), target = stems(directory, o.target);
-  std::vector<std::string> names;
-  std::ranges::set_intersection(source, target, std::back_inserter(names));
-  if (names.empty()) throw FileError(directory, fmt::format("has no files NAME.{} and NAME.{}", o.source, o.target));
-  return names;
+Answer images_info(const std::vector<std::pair<std::string, FolderCounts>>& parts) {
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& [name, counts] : parts) {
+    nlohmann::ordered_json classes;
+    for (std::size_t k = 0; k < counts.classes.size(); ++k) classes[counts.classes[k]] = counts.images[k];
+    all.push_back({{"name", name}, {"classes", classes}, {"left_out", counts.left_out}});
+  }
+  return {table_of(parts), all};
 }
 
 Answer run_info(const DataOptions& o) {
+  if (const auto parts = count_images(o.directory); !parts.empty()) return images_info(parts);
   constexpr const char* kLine = "{:<20} {:>9} {:>4} {:>11} {:>9} {:>8} {:>6}\n";
   auto all = nlohmann::ordered_json::array();
   std::string text = fmt::format(fmt::runtime(kLine), "name", "pairs", "", "words", "distinct", "longest", "empty");
-  for (const std::string& name : pair_names(o.directory, o)) {
+  for (const std::string& name : pair_names(o.directory, o.source, o.target)) {
     const ParallelText both = read_parallel_text(o.directory, name, o.source, o.target);
     nlohmann::ordered_json& pair =
         all.emplace_back(nlohmann::ordered_json{{"name", name}, {"pairs", both.source.size()}});
@@ -100,7 +95,7 @@ void check_digests(const std::string& directory, const std::string& digests, std
 // that is absent or differs.
 Answer run_verify(const DataOptions& o) {
   std::vector<std::string> found;
-  const std::vector<std::string> names = pair_names(o.directory, o);
+  const std::vector<std::string> names = pair_names(o.directory, o.source, o.target);
   for (const std::string& name : names) try {
       read_parallel_text(o.directory, name, o.source, o.target);
     } catch (const FileError& e) {
@@ -124,7 +119,7 @@ std::vector<std::pair<std::string, std::string>> new_names(const std::string& fr
                                                            const DataOptions& o) {
   std::error_code ignored;
   const bool in_place = fs::equivalent(from, to, ignored);
-  const std::vector<std::string> there = pair_names(from, o);
+  const std::vector<std::string> there = pair_names(from, o.source, o.target);
   std::vector<std::pair<std::string, std::string>> all;
   for (const std::string& old : o.only.empty() ? there : o.only) {
     const auto found = renamed.find(old);
@@ -174,7 +169,7 @@ Answer run_prepare(const DataOptions& o) {
     if (name.empty() || contains(name, '/')) throw std::invalid_argument("--rename must be OLD=NEW, got " + pair);
     renamed[pair.substr(0, equal)] = name;
   }
-  const std::vector<std::string> there = pair_names(o.directory, o);
+  const std::vector<std::string> there = pair_names(o.directory, o.source, o.target);
   for (const auto& [old, name] : renamed)
     if (!contains(there, old)) throw FileError(o.directory, fmt::format("--rename: there is no pair {}", old));
   return prepare(o.directory, o.to, renamed, o);
@@ -259,7 +254,7 @@ Action add_data(CLI::App& data) {
     command->callback([o, run] { o->run = run; });
     return command;
   };
-  CLI::App* info = add("info", "Pairs, words and lengths of all files in a directory", run_info);
+  CLI::App* info = add("info", "Pairs, words and lengths of all files in a directory; or images by class", run_info);
   info->add_option("DIR", o->directory)->required();
   add_json_option(*info);
   CLI::App* verify = add("verify", "Check numbers of lines, UTF-8, and digests against SHA256SUMS", run_verify);

@@ -30,6 +30,16 @@ TEST_F(DataCommand, InfoCounts) {
   EXPECT_EQ(all[0]["target"], (nlohmann::json{{"words", 4}, {"distinct", 4}, {"longest", 2}, {"empty", 1}}));
 }
 
+TEST_F(DataCommand, InfoCountsImagesInFolders) {
+  for (const char* name : {"cat/a.png", "cat/b.jpg", "eel/c.png", "eel/c.webp"})
+    write(std::string("images/train/") + name, "not decoded");
+  write("images/test/eel/d.png", "not decoded");
+  EXPECT_EQ(output("data info @images"),
+            "part      images  classes  fewest    most\ntrain          3        2       1       2\n"
+            "test           1        1       1       1\ntrain: files left out: 1 not PNG or JPEG (eel/c.webp)\n");
+  EXPECT_EQ(parsed("data info @images --json")[0]["classes"], (nlohmann::json{{"cat", 2}, {"eel", 1}}));
+}
+
 TEST_F(DataCommand, PreparesAndVerifies) {
   EXPECT_EQ(output("data prepare @ @made --lowercase --rename train=first"), filled("@made: first, valid\n"));
   EXPECT_EQ(bytes("made/first.de"), "ein haus\ndas haus dort\n\n");
@@ -129,6 +139,10 @@ TEST_F(DataCommand, WritesTheTaskShapesAsCifar10) {
   }
   EXPECT_EQ(bytes("new/made/data_batch_1.bin").size(), 2u * 3073);
   EXPECT_EQ(bytes("new/made/data_batch_5.bin").size(), 3u * 3073);
+  EXPECT_EQ(output("data info @new/made"),
+            "part      images  classes  fewest    most\ntrain         12       10       1       2\n"
+            "test           3       10       0       1\n");
+  EXPECT_EQ(parsed("data info @new/made --json")[1]["classes"].size(), 10u);
   expect_error("data synth digits @made", 2, "there is no task \"digits\" to draw; known: shapes");
   EXPECT_EQ(run("data synth shapes @train.de/x --count 5 --test-count 1").exit_code, 3);
   EXPECT_EQ(run("data synth shapes @" + std::string(300, 'a') + " --count 5 --test-count 1").exit_code, 3);

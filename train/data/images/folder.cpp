@@ -6,6 +6,8 @@
 #include <atomic>
 #include <exception>
 #include <filesystem>
+#include <mutex>
+#include <set>
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
@@ -23,11 +25,54 @@ namespace fs = std::filesystem;
 // Keys in the metadata of a cache: the digests of what it was made of, and of what it holds.
 constexpr const char *kSource = "source", *kContent = "content";
 
+// The files of a part that are not images of its classes.
+class LeftOut {
+ public:
+  void hidden(const fs::path& path) { hidden_.add(path); }
+  void foreign(const fs::path& path) { foreign_.add(path); }
+  void nested(const fs::path& path) { nested_.add(path); }
+
+  // Returns "2 hidden files, such as .DS_Store", and the like; empty if there are none. Paths are relative to `part`.
+  std::string text(const fs::path& part) const {
+    std::vector<std::string> texts;
+    for (const auto& [files, what] :
+         {std::pair(&foreign_, "not PNG or JPEG"), {&nested_, "in folders within a class"}, {&hidden_, "hidden"}})
+      if (files->count > 0)
+        texts.push_back(fmt::format("{} {} ({}{})", files->count, what,
+                                    printable(files->first.lexically_relative(part).string()),
+                                    files->count > 1 ? ", ..." : ""));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+
+ private:
+  struct Files {
+    std::int64_t count = 0;
+    fs::path first = {};
+
+    // Adds a file, or all files below a directory.
+    void add(const fs::path& path) {
+      std::error_code ignored;
+      std::vector<fs::path> all;
+      if (fs::is_directory(path, ignored)) {
+        constexpr auto kSkip = fs::directory_options::skip_permission_denied;
+        for (fs::recursive_directory_iterator at(path, kSkip, ignored), end; at != end; at.increment(ignored))
+          if (!at->is_directory(ignored)) all.push_back(at->path());
+      } else {
+        all.push_back(path);
+      }
+      if (count == 0 && !all.empty()) first = *std::ranges::min_element(all);
+      count += std::int64_t(all.size());
+    }
+  };
+  Files foreign_, nested_, hidden_;
+};
+
 struct Listing {
   std::vector<std::string> paths = {};
   std::vector<std::int64_t> labels = {};
   std::vector<std::string> classes;
   std::string digest = {};  // of all that a cache depends on
+  LeftOut left_out = {};
 };
 
 bool is_picture(const fs::path& path) {
@@ -37,18 +82,29 @@ bool is_picture(const fs::path& path) {
 }
 
 // Returns those that do not begin with a dot, by name.
-std::vector<fs::path> entries(const std::string& directory) {
+std::vector<fs::path> entries(const std::string& directory, LeftOut& left_out) {
   std::vector<fs::path> paths = paths_in(directory);
-  std::erase_if(paths, [](const fs::path& path) { return path.filename().string().starts_with("."); });
+  std::erase_if(paths, [&](const fs::path& path) {
+    const bool hidden = path.filename().string().starts_with(".");
+    if (hidden) left_out.hidden(path);
+    return hidden;
+  });
   return paths;
 }
 
 // Appends the images of a class, and to `source` what of them a cache depends on.
 void list_class(const std::string& directory, std::int64_t label, Listing& all, std::string& source) {
   const std::size_t before = all.paths.size();
-  for (const fs::path& path : entries(directory)) {
-    if (!is_picture(path)) continue;
+  for (const fs::path& path : entries(directory, all.left_out)) {
     std::error_code error;
+    if (fs::is_directory(path, error)) {
+      all.left_out.nested(path);
+      continue;
+    }
+    if (!is_picture(path)) {
+      all.left_out.foreign(path);
+      continue;
+    }
     const std::uintmax_t bytes = fs::file_size(path, error);
     const fs::file_time_type changed = error ? fs::file_time_type() : fs::last_write_time(path, error);
     if (error) throw FileError(path, "cannot be read", error.value());
@@ -62,10 +118,15 @@ void list_class(const std::string& directory, std::int64_t label, Listing& all, 
 
 Listing list(const std::string& directory, std::int64_t size, const std::vector<std::string>& classes) {
   std::vector<std::string> own;
-  for (const fs::path& path : entries(directory))
-    if (fs::is_directory(path)) own.push_back(path.filename().string());
+  LeftOut left_out;
+  for (const fs::path& path : entries(directory, left_out)) {
+    if (fs::is_directory(path))
+      own.push_back(path.filename().string());
+    else
+      left_out.foreign(path);
+  }
   if (own.empty()) throw FileError(directory, "has no folder of a class");
-  Listing all{.classes = classes.empty() ? own : classes};
+  Listing all{.classes = classes.empty() ? own : classes, .left_out = left_out};
   std::string source = fmt::format("{}\n{}\n", size, fmt::join(all.classes, "\n"));
   for (const std::string& name : own) {
     if (first_bad_utf8(name) != name.npos) throw FileError(directory + "/" + name, "must have a name of UTF-8");
@@ -117,7 +178,26 @@ ImageSet read_cache(const std::string& path, const Listing& listing, std::int64_
   return {};
 }
 
+// Says it once, however many ranks read the part.
+void note_left_out(const std::string& directory, const Listing& listing) {
+  static std::mutex one_at_a_time;
+  static std::set<std::string> said;
+  const std::string text = listing.left_out.text(directory);
+  const std::lock_guard lock(one_at_a_time);
+  if (!text.empty() && said.insert(directory + text).second) say("note: {}: files left out: {}\n", directory, text);
+}
+
+const char* name_of(ImagePart part) { return part == ImagePart::train ? "train" : "test"; }
+
 }  // namespace
+
+FolderCounts count_folder(const std::string& directory, ImagePart part) {
+  const std::string path = directory + "/" + name_of(part);
+  const Listing listing = list(path, /*size=*/0, {});
+  FolderCounts counts{listing.classes, std::vector<std::int64_t>(listing.classes.size()), listing.left_out.text(path)};
+  for (const std::int64_t label : listing.labels) ++counts.images[std::size_t(label)];
+  return counts;
+}
 
 std::string digest_of(const ImageSet& images) {
   const auto bytes = [](const auto* data, std::int64_t count) {
@@ -130,8 +210,9 @@ std::string digest_of(const ImageSet& images) {
 
 ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
                      const std::vector<std::string>& classes) {
-  const std::string name = part == ImagePart::train ? "train" : "test";
-  const Listing listing = list(directory + "/" + name, size, classes);
+  const std::string name = name_of(part), path = directory + "/" + name;
+  const Listing listing = list(path, size, classes);
+  note_left_out(path, listing);
   const std::string cache = fmt::format("{}/{}-{}.images", directory, name, size);
   if (ImageSet set = read_cache(cache, listing, size); set.labels.defined()) return set;
   ImageSet set = decoded(listing, size);

@@ -53,6 +53,27 @@ TEST_F(FolderTest, ClassesAndImagesComeInTheOrderOfTheirNames) {
   EXPECT_EQ(read_folder(files_.path(), ImagePart::train, 5).pixels.shape(), Shape({3, 5, 5, 3}));
 }
 
+TEST_F(FolderTest, SaysOnceHowManyFilesAreLeftOut) {
+  write("train/eel/c.webp", "no picture");
+  write("train/eel/inner/d.png", gray(12));
+  write("train/eel/inner/deeper/e.png", gray(13));
+  const std::string left_out =
+      "3 not PNG or JPEG (readme, ...), 2 in folders within a class (eel/inner/d.png, "
+      "...), 1 hidden (cat/.hidden.png)";
+  const auto said = [&](ImagePart part) {
+    ::testing::internal::CaptureStderr();
+    read(part);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(ImagePart::train), "note: " + files_ / "train" + ": files left out: " + left_out + "\n");
+  EXPECT_EQ(said(ImagePart::train), "");
+  EXPECT_EQ(said(ImagePart::test), "");
+  const FolderCounts counts = count_folder(files_.path(), ImagePart::train);
+  EXPECT_EQ(counts.classes, (std::vector<std::string>{"cat", "eel"}));
+  EXPECT_EQ(counts.images, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(counts.left_out, left_out);
+}
+
 TEST_F(FolderTest, ImagesAreDecodedAgainOnlyWhenTheyChange) {
   const ImageSet first = read();
   ASSERT_TRUE(fs::exists(cache()));
