@@ -109,7 +109,12 @@ std::string Bpe::apply(const std::string& line) {
 std::string remove_bpe(const std::string& line) {
   std::string result = line + ' ';
   for (std::size_t at = result.find("@@ "); at != result.npos; at = result.find("@@ ", at)) result.erase(at, 3);
-  result.erase(result.find_last_not_of(" \t\n\v\f\r") + 1);
+  const auto last = [&result] {  // the first byte of the last character
+    std::size_t at = result.size() - 1;
+    while (at > 0 && (result[at] & 0xC0) == 0x80) --at;
+    return at;
+  };
+  while (!result.empty() && is_space(code_point_at(result, last()).code)) result.resize(last());  // as str.rstrip()
   return result;
 }
 

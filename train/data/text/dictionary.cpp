@@ -10,6 +10,11 @@
 #include "train/system/unicode.h"
 
 namespace foldgrad {
+namespace {
+
+constexpr const char* kFilling = "madeupword";
+
+}  // namespace
 
 Dictionary::Dictionary() {
   for (const char* special : {"<s>", "<pad>", "</s>", "<unk>"}) add(special, 1);
@@ -22,7 +27,7 @@ bool Dictionary::add(const std::string& word, std::int64_t count) {
 }
 
 void Dictionary::fill_up() {
-  for (int i = 0; size() % 8 != 0; ++i) add(fmt::format("madeupword{:04}", i), 0);
+  for (int i = 0; size() % 8 != 0; ++i) add(fmt::format("{}{:04}", kFilling, i), 0);
 }
 
 Dictionary Dictionary::read(const std::string& path) {
@@ -31,10 +36,12 @@ Dictionary Dictionary::read(const std::string& path) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string& line = lines[i];
     const std::size_t space = line.rfind(' ');
-    std::int64_t count = -1;
-    const char* end = line.data() + line.size();
-    if (space == line.npos || space == 0 || std::from_chars(line.data() + space + 1, end, count).ptr != end ||
-        count < 0)
+    std::int64_t count = 0;  // fairseq takes negative ones, too
+    const auto is_count = [&count, end = line.data() + line.size()](const char* begin) {
+      const auto read = std::from_chars(begin, end, count);
+      return read.ec == std::errc() && read.ptr == end;
+    };
+    if (space == line.npos || space == 0 || !is_count(line.data() + space + 1))
       throw FileError(path,
                       fmt::format("line {} must be a word, a space and its count, got {}", i + 1, in_quotes(line)));
     if (!dictionary.add(line.substr(0, space), count))
@@ -56,7 +63,7 @@ Dictionary Dictionary::joined(const Dictionary& a, const Dictionary& b) {
   std::map<std::string, std::int64_t> counts;
   for (const Dictionary* side : {&a, &b})
     for (std::size_t i = kUnk + 1; i < side->words_.size(); ++i)
-      if (const auto& [word, count] = side->words_[i]; count > 0) counts[word] += count;  // no filling words
+      if (const auto& [word, count] = side->words_[i]; count != 0 || !word.starts_with(kFilling)) counts[word] += count;
   return sorted(counts);
 }
 

@@ -49,6 +49,8 @@ TEST_F(BpeCodes, RemoveJoinsPieces) {
   EXPECT_EQ(remove_bpe("lo@@ w@@ low w  "), "lowlow w");
   EXPECT_EQ(remove_bpe("cut off@@"), "cut off");
   EXPECT_EQ(remove_bpe("@@@@ @@ x"), "@@x");
+  EXPECT_EQ(remove_bpe("low \u00a0 lo@@\u3000\x1f\t"), "low \u00a0 lo@@");  // as str.rstrip()
+  EXPECT_EQ(remove_bpe("\u3000@@"), "");
 }
 
 TEST_F(BpeCodes, ErrorsNameFileAndLine) {
@@ -74,6 +76,15 @@ TEST_F(DictionaryFiles, NumbersAsFairseqGivesThem) {
   EXPECT_EQ(Dictionary::read(files_ / "again.txt").text(), dictionary.text());
 }
 
+// Scores of SentencePiece stand for counts in some files; fairseq reads each as an integer.
+TEST_F(DictionaryFiles, CountsMayBeNegative) {
+  write("dict.txt", "ie -0\np -1\nw -2\n");
+  const Dictionary dictionary = Dictionary::read(files_ / "dict.txt");
+  EXPECT_EQ(dictionary.encode("ie p w"), (Ids{4, 5, 6, kEos}));
+  EXPECT_EQ(dictionary.text(), "ie 0\np -1\nw -2\nmadeupword0000 0\n");
+  EXPECT_EQ(Dictionary::joined(dictionary, dictionary).text(), "ie 0\np -2\nw -4\nmadeupword0000 0\n");
+}
+
 TEST(Dictionary, OfLinesOrdersByCountThenWord) {
   const Dictionary dictionary = Dictionary::of_lines({"b a c", "c b", "b z", ""});
   EXPECT_EQ(dictionary.text(), "b 3\nc 2\na 1\nz 1\n");
@@ -86,7 +97,7 @@ TEST_F(DictionaryFiles, ErrorsNameFileAndLine) {
     return error_of<FileError>([&] { Dictionary::read(files_ / "dict.txt"); });
   };
   EXPECT_EQ(error("a 1\nb\n"), "@dict.txt: line 2 must be a word, a space and its count, got \"b\"");
-  for (const std::string line : {"a 1x", "a -1", "a 99999999999999999999"})
+  for (const std::string line : {"a 1x", "a -", "a 99999999999999999999"})
     EXPECT_EQ(error(line + "\n"), "@dict.txt: line 1 must be a word, a space and its count, got \"" + line + "\"");
   EXPECT_EQ(error("a 1\na 2\n"), "@dict.txt: line 2: the word \"a\" is there already");
   EXPECT_EQ(error("<pad> 1\n"), "@dict.txt: line 1: the word \"<pad>\" is there already");
