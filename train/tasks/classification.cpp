@@ -16,6 +16,7 @@
 #include "train/data/images/shapes.h"
 #include "train/data/permutation.h"
 #include "train/system/digest.h"
+#include "train/system/printable.h"
 
 namespace foldgrad {
 namespace {
@@ -98,6 +99,9 @@ ClassificationData read_images(const ImageConfig& config, const std::string& dir
   if (data.valid_is_test || config.task == ImageTask::shapes) {
     data.valid = read(data.valid_is_test ? ImagePart::test : ImagePart::valid);
   } else {
+    if (config.valid_images >= data.train.images.size())
+      throw ConfigError(fmt::format("data.valid_images = {} must leave images to train on: {} has {}",
+                                    config.valid_images, directory, data.train.images.size()));
     HoldOut parts = hold_out(data.train.images.size(), config.valid_images, kHoldOutSeed);
     data.valid = {data.train.images, std::move(parts.valid)};
     data.train.rows = std::move(parts.train);
@@ -234,11 +238,33 @@ void check_images(const ExperimentConfig& experiment) {
   if (config.mix_off_epoch > 0 && config.mixup == 0 && config.cutmix == 0)
     throw ConfigError(
         "train.mix_off_epoch goes with train.mixup or train.cutmix: one must be above 0 with it, got 0 for both");
+  if (config.task != ImageTask::shapes) return;
+  for (const auto& [key, images] :
+       {std::pair("data.train_images", config.train_images), {"data.valid_images", config.valid_images}})
+    if (images > shapes::kMostImages)
+      throw ConfigError(
+          fmt::format("{} must be at most {} with data.task = \"shapes\", got {}", key, shapes::kMostImages, images));
+}
+
+// Throws ConfigError unless the images that are left to train on make a batch, and the classes a smoothed loss.
+void require_trainable(const ClassificationData& data, const ExperimentConfig& config, const std::string& directory) {
+  const auto images = std::int64_t(data.train.rows.size());
+  const std::string from = config.images.task == ImageTask::shapes ? "data.task = \"shapes\"" : directory;
+  if (images < config.images.batch)
+    throw ConfigError(
+        fmt::format("{}: train.batch = {} must be at most the number of images to train on, which is {} with "
+                    "data.train_images = {} and data.valid_images = {}",
+                    from, config.images.batch, images, config.images.train_images, config.images.valid_images));
+  const std::vector<std::string>& classes = data.train.images.classes;
+  if (classes.size() == 1 && config.train.label_smoothing > 0)
+    throw ConfigError(fmt::format("{}: has only one class, {}; train.label_smoothing must be 0 with it, got {}", from,
+                                  in_quotes(classes[0]), config.train.label_smoothing));
 }
 
 std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
                                           const std::string&, const NewModel& new_model) {
   const ClassificationData data = read_images(config.images, data_directory);
+  require_trainable(data, config, data_directory);
   const ImageSet& images = data.train.images;
   return std::make_unique<Classification>(
       new_model({.image_size = images.height(), .classes = images.classes, .pixels = statistics_of(images)}), data,

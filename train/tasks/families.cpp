@@ -14,6 +14,7 @@
 #include "models/options/nearest_name.h"
 #include "models/vit/vit.h"
 #include "train/config/config_json.h"
+#include "train/config/messages.h"
 #include "train/data/data_sets.h"
 #include "train/system/json_file.h"
 #include "train/tasks/classification.h"
@@ -137,6 +138,14 @@ std::deque<Family>& families() {
   return all;
 }
 
+// Returns make(), whose messages get the keys of the configuration.
+template <class Make>
+auto of_configuration(const ExperimentConfig& config, const Make& make) try {
+  return make();
+} catch (const std::invalid_argument& e) {
+  throw ConfigError(with_keys(config, e.what()));
+}
+
 std::vector<std::string> names() {
   std::vector<std::string> all;
   for (const Family& f : families()) all.push_back(f.name);
@@ -155,8 +164,9 @@ const Family& family(const std::string& name) {
 std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::string& data_directory,
                                 const std::string& earlier, Device device) {
   const Family& row = family(config.family);
-  return row.task->make(config, data_directory, earlier,
-                        [&](const DataSizes& sizes) { return row.new_model(config, sizes, device); });
+  return row.task->make(config, data_directory, earlier, [&](const DataSizes& sizes) {
+    return of_configuration(config, [&] { return row.new_model(config, sizes, device); });
+  });
 }
 
 ExperimentConfig ModelData::read_config(const Model& model) const {
@@ -213,7 +223,7 @@ Tensor checked_ids(const std::string& path, const std::string& name, const Tenso
 std::unique_ptr<Model> smallest_model(const ExperimentConfig& config) {
   const Family& row = family(config.family);
   row.task->check(config);
-  return row.smallest_model(config);
+  return of_configuration(config, [&] { return row.smallest_model(config); });
 }
 
 nlohmann::ordered_json model_json(const Model& model) {

@@ -85,7 +85,9 @@ class Language final : public Task {
                                                         .size = batch_,
                                                         .seed = std::uint64_t(config.train.seed),
                                                         .prefetch = true}) {
-    FOLDGRAD_CHECK(valid_.size() >= 2, "to validate on, a text must have at least 2 tokens, got {}", valid_.size());
+    if (valid_.size() < 2)
+      throw ConfigError(fmt::format("data.valid = \"{}\": to validate on, a text must have at least 2 tokens, got {}",
+                                    config.language.valid, valid_.size()));
   }
 
   Gpt& model() override { return static_cast<Gpt&>(*model_); }
@@ -120,14 +122,22 @@ class Language final : public Task {
 // Casts unchecked, since the row is asked about models of its own family alone.
 const GptConfig& gpt_config_of(const Model& model) { return static_cast<const Gpt&>(model).config(); }
 
-std::string read_evaluated_text(const Model& model, const ModelData& data) {
+// A text and its name.
+struct EvaluatedText {
+  std::string name, text;
+  bool stands_in = false;  // it is the validation text, as the run has no test text
+};
+
+EvaluatedText read_evaluated_text(const Model& model, const ModelData& data) {
   FOLDGRAD_CHECK(data.reference.empty(), "--reference is of models that translate, got one of model.family \"{}\"",
                  model.family());
   if (!data.source.empty())
-    return read_whole_text(std::filesystem::path(data.data_directory) / data.source);  // an absolute name stays
+    return {data.source, read_whole_text(std::filesystem::path(data.data_directory) / data.source)};
   FOLDGRAD_CHECK(!data.config.empty(), "{} belongs to no run: --source must name text", data.model);
   const ExperimentConfig config = data.read_config(model);
-  return read_language_text(config.language, data.data_root(config), data.split);
+  const bool stands_in = data.split == "test" && config.language.test.empty();
+  return {stands_in ? "valid" : data.split, read_language_text(config.language, data.data_root(config), data.split),
+          stands_in};
 }
 
 NamedTensors read_ids(const Model& model, const std::string& path) {
@@ -145,16 +155,16 @@ Evaluation evaluate_language(Model& model, const ModelData& data, const Evaluati
                  model.family());
   const TextVocabulary vocabulary = load_text_vocabulary(data.directory, gpt_config_of(model));
   const std::int64_t batch = std::max<std::int64_t>(1, options.max_tokens / gpt_config_of(model).context);
-  const std::string text = read_evaluated_text(model, data);
+  const auto [of, text, stands_in] = read_evaluated_text(model, data);
   if (options.communicator) require_alike(*options.communicator, {{"text", text}});
   const LanguageScores s = score_text(model, vocabulary, text, batch, options.communicator);
   if (options.non_finite == NonFinite::refuse && !std::isfinite(s.perplexity))
     throw NonFiniteError(fmt::format("eval: the perplexity of a loss of {:.6g} is not finite", s.loss));
-  const std::string& of = data.source.empty() ? data.split : data.source;
-  return {fmt::format("data             {}\ncharacters       {}\ntokens           {}\n"
+  return {fmt::format("data             {}{}\ncharacters       {}\ntokens           {}\n"
                       "loss             {:.4f} nats per token\nperplexity       {:.4f}\nbits             {:.4f} per "
                       "character\n",
-                      of, s.characters, s.tokens, s.loss, s.perplexity, s.bits_per_character),
+                      of, stands_in ? " (data.test is empty)" : "", s.characters, s.tokens, s.loss, s.perplexity,
+                      s.bits_per_character),
           {{"model", data.directory},
            {"data", of},
            {"characters", s.characters},
@@ -167,7 +177,7 @@ Evaluation evaluate_language(Model& model, const ModelData& data, const Evaluati
 ExampleSet window_examples(const Model& model, const ModelData& data) {
   const std::int64_t T = gpt_config_of(model).context;
   const auto text = std::make_shared<const Ids>(
-      load_text_vocabulary(data.directory, gpt_config_of(model)).encode(read_evaluated_text(model, data)));
+      load_text_vocabulary(data.directory, gpt_config_of(model)).encode(read_evaluated_text(model, data).text));
   return {.size = (std::int64_t(text->size()) - 1) / T,
           .inputs = [text, T](const auto& examples) { return windows_of(*text, T, examples).named(); }};
 }
@@ -236,7 +246,13 @@ std::unique_ptr<Task> make_language(const ExperimentConfig& config, const std::s
   if (!earlier.empty()) vocabulary = TextVocabulary::load(earlier + "/vocabulary");
   LanguageData data = read_language_data(config.language, data_directory, std::move(vocabulary));
   std::unique_ptr<Model> model = new_model({.target_vocabulary = data.vocabulary.size()});
-  return std::make_unique<Language>(std::move(model), std::move(data), config);
+  try {
+    return std::make_unique<Language>(std::move(model), std::move(data), config);
+  } catch (const std::invalid_argument& e) {
+    throw ConfigError(fmt::format("{}: with train.batch = {} and model.context = {}: {}",
+                                  (std::filesystem::path(data_directory) / config.language.train).string(),
+                                  config.language.batch, config.gpt.context, e.what()));
+  }
 }
 
 }  // namespace

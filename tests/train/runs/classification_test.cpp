@@ -71,6 +71,26 @@ TEST_F(ClassificationRun, RefusesWhatCannotBe) {
       refusal("data.augment=flop"),
       "data.augment: augmentation: must be of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
       "to 8 operations of magnitude 0 to 10), cutout8, got \"flop\"");
+  EXPECT_TRUE(refusal("train.batch=49")
+                  .ends_with(": train.batch = 49 must be at most the number of images to train on, which is 48 with "
+                             "data.train_images = 0 and data.valid_images = 0"));
+  EXPECT_TRUE(begins(refusal("data.valid_images=48"), "data.valid_images = 48 must leave images to train on: "));
+  EXPECT_EQ(refusal("data.task=shapes;data.train_images=10000001"),
+            "data.train_images must be at most 10000000 with data.task = \"shapes\", got 10000001");
+  EXPECT_EQ(refusal("model.heads=3"), "model.heads must divide model.width = 8, got 3");
+  EXPECT_EQ(refusal("norm.name=groupnorm;norm.groupnorm.groups=3"),
+            "norm.groupnorm.groups must divide 8 channels, got 3");
+}
+
+TEST_F(ClassificationRun, OneClassTakesNoLabelSmoothing) {
+  if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
+  for (const char* part : {"train", "test"})
+    for (int i = 0; i < 4; ++i)
+      write(fmt::format("one/{}/ant/{}.png", part, i), png_file(2, 2, 8, PngColour::gray, std::string(4, char(i))));
+  const std::string settings = "data.task=folder;data.directory=one;data.image_size=16;train.batch=4;train.steps=1";
+  EXPECT_EQ(refusal(settings + ";train.label_smoothing=0.1"),
+            "@one: has only one class, \"ant\"; train.label_smoothing must be 0 with it, got 0.1");
+  EXPECT_EQ(train("one", settings + ";train.label_smoothing=0"), 0);
 }
 
 // The same squares as PNG files of 32 x 32, of which the run takes the scaled ones.

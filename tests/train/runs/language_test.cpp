@@ -90,6 +90,10 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
                         "bits             {:.4f} per character\n",
                         other.at("loss").get<double>(), other.at("perplexity").get<double>(),
                         other.at("bits_per_character").get<double>()));
+  // Without a test text the split "test" is that of validation, and is called so.
+  ASSERT_EQ(train("without", "train.steps=8"), 0);
+  EXPECT_TRUE(begins(output("eval @without --data-dir @"), "data             valid (data.test is empty)\n"));
+  EXPECT_EQ(parsed("eval @without --json --data-dir @").at("data"), "valid");
   expect_error("eval @run --data-dir @ --source a --reference b", 2,
                "--reference is of models that translate, got one of model.family \"gpt\"");
   expect_error("eval @run --data-dir @ --hypotheses @h", 2,
@@ -173,7 +177,8 @@ TEST_F(LanguageRun, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal("model.patch=7"),
             "--set model.patch: model.patch is a key of model.family = \"vit\", not of \"gpt\"");
   write_bytes(files_ / "text/short", "\n");
-  EXPECT_EQ(refusal("data.valid=short"), "to validate on, a text must have at least 2 tokens, got 1");
+  EXPECT_EQ(refusal("data.valid=short"),
+            "data.valid = \"short\": to validate on, a text must have at least 2 tokens, got 1");
   EXPECT_FALSE(exists(fmt::format("run{}", runs_ - 1))) << "before it is trained";
 }
 

@@ -61,7 +61,7 @@ TEST_F(Usage, ConfigRefusesWhatTrainRefuses) {
   };
   refused(" --set train.schedule=cosine --set train.steps=60 --set train.warmup=150",
           "--set train.warmup: train.steps = 60 (--set train.steps) must be above the warm-up, train.warmup = 150");
-  refused(" --set model.width=10", "transformer: heads must divide width = 10, got 4");
+  refused(" --set model.width=10", "model.heads must divide model.width = 10, got 4");
   refused(" --set data.tokenizer=bpe", "data.bpe_codes must name a file with data.tokenizer = \"bpe\"");
   refused(" --set model.max_positions=1000001",
           "--set model.max_positions: model.max_positions must be an integer in [1, 1000000], got \"1000001\"");

@@ -80,7 +80,9 @@ LanguageData read_language_data(const LanguageConfig& config, const std::string&
       vocabulary = config.tokenizer == TextTokenizer::bpe ? TextVocabulary::bpe(texts.train, config.vocabulary)
                                                           : TextVocabulary::characters(texts.train);
     } catch (const std::invalid_argument& e) {
-      throw FileError(fs::path(directory) / config.train, e.what());
+      throw FileError(fs::path(directory) / config.train,
+                      fmt::format("data.tokenizer = \"{}\" with data.vocabulary = {}: {}", name(config.tokenizer),
+                                  config.vocabulary, e.what()));
     }
   return {std::move(*vocabulary), std::move(texts.train), std::move(texts.valid), std::move(digests)};
 }

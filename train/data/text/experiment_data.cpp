@@ -33,7 +33,9 @@ SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, 
   both.insert(both.end(), train.target.begin(), train.target.end());
   return SentencePiece::train(both, d.vocabulary);
 } catch (const std::invalid_argument& e) {
-  throw FileError(path_in(directory, d.train), e.what());
+  throw FileError(
+      path_in(directory, d.train),
+      fmt::format("data.tokenizer = \"sentencepiece\" with data.vocabulary = {}: {}", d.vocabulary, e.what()));
 }
 
 Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& directory, const ParallelText& train) {
@@ -131,6 +133,10 @@ void require_usable(const DataConfig& d) {
   if (d.task == TextTask::numbers) {
     if (d.tokenizer != Tokenizer::words || files || d.lowercase)
       refuse("data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
+    for (const auto& [key, pairs] : {std::pair("data.train_pairs", d.train_pairs), {"data.valid_pairs", d.valid_pairs}})
+      if (pairs > numbers::kMostPairs)
+        refuse(
+            fmt::format("{} must be at most {} with data.task = \"numbers\", got {}", key, numbers::kMostPairs, pairs));
     return;
   }
   if (bpe == d.bpe_codes.empty())

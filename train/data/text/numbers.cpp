@@ -210,7 +210,8 @@ Split split_of(const Pair& pair) {
 }  // namespace
 
 ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed) {
-  FOLDGRAD_CHECK(pairs >= 1 && pairs <= 1'000'000, "numbers: a sample must have 1 to 1000000 pairs, got {}", pairs);
+  FOLDGRAD_CHECK(pairs >= 1 && pairs <= kMostPairs, "numbers: a sample must have 1 to {} pairs, got {}", kMostPairs,
+                 pairs);
   Draws draws({.seed = seed, .stream = std::uint32_t(hash("numbers")) + std::uint32_t(split), .step = 0});
   std::unordered_set<std::string> taken;
   ParallelText text;

@@ -40,6 +40,7 @@ enum class Split { train, valid, test };
 ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed = 1);
 // Numbers of pairs to train on, and to validate or test on, unless a configuration says otherwise.
 constexpr std::int64_t kTrainPairs = 200000, kTestPairs = 1000;
+constexpr std::int64_t kMostPairs = 1'000'000;  // of a sample
 
 // Cuts words into parts that carry meaning, with "@@" as in byte pair encoding: "ein@@ und@@ zwan@@ zig@@ ste",
 // "twenty-@@ first"; remove_bpe joins them again. A model has to reorder and recombine these parts, but need not learn

@@ -2,6 +2,8 @@
 #include <sentencepiece_trainer.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <unordered_map>
 
 #include "engine/check.h"
@@ -40,8 +42,17 @@ bool load(Model& model) try {
   return false;
 }
 
-// Cuts off the place in the library: "Internal: trainer_interface.cc(591) [(a) == (b)] Vocabulary size too high".
+// Cuts off the place in the library, "Internal: trainer_interface.cc(591) [(a) == (b)] ", and says in our words what is
+// wrong with a size.
 std::string reason(const std::string& text) {
+  long size, limit;
+  const char *high = std::strstr(text.c_str(), "Vocabulary size too high"),
+             *low = std::strstr(text.c_str(), "required_chars. ");
+  if (high && std::sscanf(high, "Vocabulary size too high (%ld). Please set it to a value <= %ld", &size, &limit) == 2)
+    return fmt::format("the vocabulary must have at most {} pieces for this text, got {}", limit, size);
+  if (low && std::sscanf(low, "required_chars. %ld vs %ld", &size, &limit) == 2)
+    return fmt::format("the vocabulary must have at least {} pieces for the characters of this text, got {}", limit,
+                       size);
   const std::size_t place = text.find(".cc("), condition = text.rfind("] ");
   if (place == text.npos) return text;
   return condition == text.npos ? "the library cannot learn from this text" : text.substr(condition + 2);

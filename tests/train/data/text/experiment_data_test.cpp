@@ -82,7 +82,8 @@ TEST_F(ExperimentDataTest, TextWithoutWordsIsNoTextForPieces) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   for (const char* name : {"train.de", "train.en"}) write(name, " \n\u200b\n");
   EXPECT_EQ(refusal<FileError>("tokenizer = 'sentencepiece'\nvocabulary = 20\n"),
-            "@train: sentence_piece: the text must have words in lines of at most 4192 bytes, got 4 lines without any");
+            "@train: data.tokenizer = \"sentencepiece\" with data.vocabulary = 20: sentence_piece: the text must have "
+            "words in lines of at most 4192 bytes, got 4 lines without any");
 }
 
 TEST_F(ExperimentDataTest, TheVocabularyOfARunStays) {

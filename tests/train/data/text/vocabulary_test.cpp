@@ -165,8 +165,13 @@ TEST_F(SentencePieceTest, ErrorsNameTheReason) {
   for (const char* line :
        {"\u200b", "\u200d\u2581", "\x1f", "\x7f", "\u3000", "\u2581", "\ufeff", "\ufffd", longest.c_str()})
     EXPECT_EQ(error({line, " "}), must + "2 lines without any");
-  EXPECT_TRUE(begins(message<std::invalid_argument>([&] { SentencePiece::train(lines_, 100'000); }),
-                     "sentence_piece: Vocabulary size too high (100000)"));
+  const auto refusal = [&](std::int64_t pieces) {
+    return message<std::invalid_argument>([&] { SentencePiece::train(lines_, pieces); });
+  };
+  EXPECT_TRUE(begins(refusal(100'000), "sentence_piece: the vocabulary must have at most "));
+  EXPECT_TRUE(refusal(100'000).ends_with(" pieces for this text, got 100000"));
+  EXPECT_TRUE(begins(refusal(5), "sentence_piece: the vocabulary must have at least "));
+  EXPECT_TRUE(refusal(5).ends_with(" pieces for the characters of this text, got 5"));
 }
 
 }  // namespace
