@@ -46,7 +46,7 @@
 //
 // Held channels: one without a real position (a variance: with fewer than two), or with hold_non_finite one whose
 // statistic is not finite, is normalized with its running estimates and writes no state. (Its entry of the window stays
-// what it was, 0 in the first M iterations.)
+// what it was, 0 in the first M iterations.) No state takes a value that is not finite.
 //
 // Released forms, as the authors' code computes:
 //   un_released    psi_ema is used in warm-up too; one threshold pooled over all channels; the factor r multiplies h;

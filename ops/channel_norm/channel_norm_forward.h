@@ -73,7 +73,7 @@ struct ChannelForward {
         var_hat = channel_norm_math::ema(options.alpha_forward, run_var, q);  // [UN-14]
     }
     normalize(c, mean, var_hat, rescale(skip, var_hat, run_var), flags(skip, var_hat));
-    if (windowed()) state.win_sq[slot() * columns + c] = S(skip ? run_var : q);  // [CN-5]
+    if (windowed()) channel_norm_math::store(state.win_sq[slot() * columns + c], skip ? run_var : q);  // [CN-5]
     if (!holds(c, skip)) update_running(c, run_mean, run_var, q, var_hat);
     return skip;
   }
@@ -99,8 +99,11 @@ struct ChannelForward {
     return options.form == ChannelForm::released && windowed() && options.window_forward == 1;
   }
 
-  // Returns q, rounded as it is stored, so that a value that comes again equals the stored one.
-  FOLDGRAD_HD double statistic(std::int64_t c) const { return double(S(batch_square[c])); }
+  // Returns q, rounded as it is stored, so that a value that comes again equals the stored one. Without hold_non_finite
+  // a q that is too large to be stored still normalizes its own batch.
+  FOLDGRAD_HD double statistic(std::int64_t c) const {
+    return options.hold_non_finite ? double(S(batch_square[c])) : channel_norm_math::as_stored<S>(batch_square[c]);
+  }
 
   // Returns true if there are too few rows for statistics (a variance needs two), or if they are not finite.
   FOLDGRAD_HD bool held(std::int64_t c) const {
@@ -138,12 +141,12 @@ struct ChannelForward {
   FOLDGRAD_HD void update_running(std::int64_t c, double run_mean, double run_var, double q, double var_hat) const {
     const double alpha = options.alpha_forward, n = double(context.counted);
     double value = var_hat;
-    if (has_mean()) {
-      state.run_mean[c] = S(channel_norm_math::ema(alpha, run_mean, batch_mean[c]));
-      if (!options.clamped_variance) value = var_hat * (n / (n - 1));  // [BN-1]
-    }
-    if (options.forward == ForwardAverage::exponential) value = q;        // run_var is that average itself
-    state.run_var[c] = S(channel_norm_math::ema(alpha, run_var, value));  // [CN-6]
+    if (has_mean() && !options.clamped_variance) value = var_hat * (n / (n - 1));  // [BN-1]
+    if (options.forward == ForwardAverage::exponential) value = q;                 // run_var is that average itself
+    const double variance = channel_norm_math::ema(alpha, run_var, value);         // [CN-6]
+    if (!channel_norm_math::finite(double(S(variance)))) return;                   // run_mean must not move without it
+    state.run_var[c] = S(variance);
+    if (has_mean()) state.run_mean[c] = S(channel_norm_math::ema(alpha, run_mean, batch_mean[c]));
   }
 };
 

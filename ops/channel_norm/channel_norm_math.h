@@ -16,6 +16,16 @@ FOLDGRAD_HD inline double ema(double alpha, double old_value, double new_value) 
 }
 // Returns false for NaN too.
 FOLDGRAD_HD inline bool finite(double v) { return std::fabs(v) <= 1.7976931348623157e308; }
+// Returns q rounded as the state stores it, or q itself where that would be infinite.
+template <class S>
+FOLDGRAD_HD double as_stored(double q) {
+  return finite(double(S(q))) ? double(S(q)) : q;
+}
+// Stores a value of the state, if it is finite as it is stored: otherwise all later iterations would have it.
+template <class S>
+FOLDGRAD_HD void store(S& state, double value) {
+  if (finite(double(S(value)))) state = S(value);
+}
 
 FOLDGRAD_HD inline bool has_window(ForwardAverage a) {
   return a == ForwardAverage::arithmetic || a == ForwardAverage::geometric;

@@ -39,11 +39,19 @@ void sum_block(P p, std::int64_t block) {
 #pragma omp simd
     for (std::int64_t j = 0; j < K * columns; ++j) own[j] += double(chunk[j]);
   }
-#pragma omp simd
+  double overflow = 0;  // NaN once a sum is infinite or NaN
+#pragma omp simd reduction(+ : overflow)
   for (std::int64_t c = 0; c < columns; ++c) {
     double sums[K];
     for (int k = 0; k < K; ++k) sums[k] = own[k * columns + c];
     p.finish_block(block, c, sums);
+    for (int k = 0; k < K; ++k) own[k * columns + c] = sums[k];
+    overflow += 0 * sums[K - 1];
+  }
+  for (std::int64_t c = 0; c < columns && overflow != 0; ++c) {
+    double sums[K];
+    if (finite_sum(own[(K - 1) * columns + c])) continue;
+    sum_again(p, block, c, sums);
     for (int k = 0; k < K; ++k) own[k * columns + c] = sums[k];
   }
 }

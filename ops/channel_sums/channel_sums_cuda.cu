@@ -47,6 +47,7 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) block_sums_kernel(P p) {
       FOLDGRAD_UNROLL
       for (int k = 0; k < K; ++k) sums[k] = totals.total(k, j);
       p.finish_block(block, column, sums);
+      if (!finite_sum(sums[K - 1])) sum_again(p, block, column, sums);
       FOLDGRAD_UNROLL
       for (int k = 0; k < K; ++k) p.partials[(K * block + k) * p.columns + column] = sums[k];
     }

@@ -6,11 +6,13 @@
 //   std::int64_t rows, columns;
 //   double* partials;                        // [blocks, kSums, columns]: the sums of each block
 //   void start(block)                        // called on a copy, before it adds the rows of a block
-//   void add(r, c, Value (&sums)[kSums])     // adds the terms of one element
+//   void add(r, c, S (&sums)[kSums])         // adds the terms of one element, computed in S: Value, or double
 //   void finish_block(block, c, double (&sums)[kSums])  // changes the sums of a block before they are stored
 //   double share(k, block, c)                // a block's share of total k, from its partials and earlier totals
 //   void put(k, c, double sum)               // stores total k
 #pragma once
+#include <cmath>
+
 #include "engine/kernels.h"
 
 namespace foldgrad {
@@ -34,6 +36,19 @@ FOLDGRAD_HD inline ChannelBlock channel_block(std::int64_t block, std::int64_t r
   return {begin, end < rows ? end : rows};
 }
 
+// Returns false for NaN too.
+FOLDGRAD_HD inline bool finite_sum(double sum) { return std::fabs(sum) <= 1.7976931348623157e308; }
+
+// Computes the sums of a block again, in f64: where squares overflowed in the element's arithmetic.
+template <class P>
+FOLDGRAD_HD void sum_again(P p, std::int64_t block, std::int64_t c, double (&sums)[P::kSums]) {
+  const ChannelBlock rows = channel_block(block, p.rows);
+  p.start(block);
+  for (double& sum : sums) sum = 0;
+  for (std::int64_t r = rows.begin; r < rows.end; ++r) p.add(r, c, sums);
+  p.finish_block(block, c, sums);
+}
+
 template <class T>
 struct ChannelGradientPass {
   using Value = compute_t<T>;
@@ -46,10 +61,11 @@ struct ChannelGradientPass {
   double *sum_dy, *sum_dy_x;  // see ChannelGradientSums
 
   FOLDGRAD_HD void start(std::int64_t) {}
-  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+  template <class S>
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, S (&sums)[kSums]) const {
     const std::int64_t i = r * columns + c;
-    sums[0] += Value(dy[i]);
-    sums[1] += Value(dy[i]) * (Value(x[i]) - mean[c]);
+    sums[0] += S(dy[i]);
+    sums[1] += S(dy[i]) * (S(x[i]) - S(mean[c]));
   }
   FOLDGRAD_HD void finish_block(std::int64_t, std::int64_t, double (&)[kSums]) const {}
   FOLDGRAD_HD double share(int k, std::int64_t block, std::int64_t c) const {
@@ -72,8 +88,9 @@ struct ChannelVariancePass {
   double *mean, *square;  // see ChannelMoments
 
   FOLDGRAD_HD void start(std::int64_t block) { shift = x + channel_block(block, rows).begin * columns; }
-  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    const Value d = Value(x[r * columns + c]) - Value(shift[c]);
+  template <class S>
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, S (&sums)[kSums]) const {
+    const S d = S(x[r * columns + c]) - S(shift[c]);
     sums[0] += d;
     sums[1] += d * d;
   }
@@ -107,8 +124,9 @@ struct ChannelSquaresPass {
   double *mean, *square;  // see ChannelMoments
 
   FOLDGRAD_HD void start(std::int64_t) {}
-  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    const Value x_i = x[r * columns + c];
+  template <class S>
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, S (&sums)[kSums]) const {
+    const S x_i = S(x[r * columns + c]);
     sums[0] += x_i * x_i;
   }
   FOLDGRAD_HD void finish_block(std::int64_t, std::int64_t, double (&)[kSums]) const {}

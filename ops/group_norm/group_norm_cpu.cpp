@@ -49,8 +49,10 @@ void forward_sample(const GroupNormForward<T>& p, std::int64_t s) {
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c) rstd[c] += math::squared_deviation(Value(x[c]), mu[c]);
   }
-  over_groups(rstd, columns, groups,
-              [&](Value sum, std::int64_t g) { return p.rstd[s * groups + g] = math::rstd(sum, w, p.eps); });
+  over_groups(rstd, columns, groups, [&](Value sum, std::int64_t g) {
+    const std::int64_t at = s * groups + g;
+    return p.rstd[at] = p.rstd_of(sum, s, g, p.mu[at]);
+  });
   for (std::int64_t r = shape.begin(s); r < shape.end(s); ++r) {
     const T* x = p.x + r * columns;
     T* y = p.y + r * columns;

@@ -55,7 +55,7 @@ __global__ void forward_kernel(GroupNormForward<T> p) {
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e) squares += math::squared_deviation(Value(x.v[e]), mu);
   });
-  const Value rstd = math::rstd(block_sum(squares, scratch), weight, p.eps);
+  const Value rstd = p.rstd_of(block_sum(squares, scratch), block.s, block.g, mu);
   block.packs([&](std::int64_t i, std::int64_t c) {
     const Pack<T, N> x = load_pack<N>(p.x + i), gamma = load_cached_pack<N>(p.gamma + c),
                      beta = load_cached_pack<N>(p.beta + c);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 
+#include "engine/cpu/root_of_squares.h"
 #include "engine/kernels.h"
 
 namespace foldgrad {
@@ -57,6 +58,19 @@ struct GroupNormForward {
   const T *x, *gamma, *beta;  // [rows, columns], [columns], [columns]
   GroupNormShape shape;
   compute_t<T> eps;
+
+  // Returns rstd of group g of sample s from the sum of its squared deviations from mu.
+  FOLDGRAD_HD compute_t<T> rstd_of(compute_t<T> squares, std::int64_t s, std::int64_t g, compute_t<T> mu) const {
+    const compute_t<T> weight = shape.template weight<compute_t<T>>(s),
+                       plain = group_norm_math::rstd(squares, weight, eps);
+    if (plain != 0 || weight == 0) return plain;
+    // The squares overflowed, and eps is nothing next to them.
+    const std::int64_t width = shape.columns / shape.groups, first = shape.begin(s) * shape.columns + g * width,
+                       n = (shape.end(s) - shape.begin(s)) * width;
+    return compute_t<T>(std::sqrt(double(n)) / root_of_squares(n, [&](std::int64_t i) {
+                          return double(x[first + i / width * shape.columns + i % width]) - double(mu);
+                        }));
+  }
 };
 
 template <class T>

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 
+#include "engine/cpu/root_of_squares.h"
 #include "engine/kernels.h"
 
 namespace foldgrad {
@@ -12,6 +13,7 @@ struct LayerNormForward {
   using Value = compute_t<T>;
   static constexpr int kSteps = 2, kTerms = 1;
   struct Row {
+    std::int64_t first;  // element
     Value mu, rstd;
   };
 
@@ -21,7 +23,7 @@ struct LayerNormForward {
   std::int64_t rows, columns;
   Value eps;
 
-  FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
+  FOLDGRAD_HD Row row(std::int64_t r) const { return {r * columns, 0, 0}; }
   FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
     sums[0] += Value(x[i]);
   }
@@ -35,6 +37,10 @@ struct LayerNormForward {
   }
   FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[1]) const {
     row.rstd = Value(1) / std::sqrt(sums[0] / Value(columns) + eps);  // [LN-2]
+    if (row.rstd == 0)  // the squares overflowed, and eps is nothing next to them
+      row.rstd = Value(std::sqrt(double(columns)) / root_of_squares(columns, [&](std::int64_t c) {
+                         return double(x[row.first + c]) - double(row.mu);
+                       }));
   }
   FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const {
     mu[r] = row.mu;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 
+#include "engine/cpu/root_of_squares.h"
 #include "engine/kernels.h"
 
 namespace foldgrad {
@@ -13,6 +14,7 @@ struct RmsNormForward {
   using Value = compute_t<T>;
   static constexpr int kSteps = 1, kTerms = 1;
   struct Row {
+    std::int64_t first;  // element
     Value rrms, weight;
   };
 
@@ -23,13 +25,15 @@ struct RmsNormForward {
   Value eps;
   bool eps_outside;
 
-  FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
+  FOLDGRAD_HD Row row(std::int64_t r) const { return {r * columns, 0, 0}; }
   FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t c, Value (&sums)[1]) const {
     sums[0] += kPartial && c >= k ? Value(0) : Value(x[i]) * Value(x[i]);
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const {
     const Value mean = sums[0] / Value(k), R = std::sqrt(mean);
     row.rrms = Value(1) / (eps_outside ? R + eps : std::sqrt(mean + eps));  // [RMS-1] [RMS-5]
+    if (row.rrms == 0)  // the squares overflowed, and eps is nothing next to them
+      row.rrms = Value(std::sqrt(double(k)) / root_of_squares(k, [&](std::int64_t c) { return x[row.first + c]; }));
     row.weight = Value(1) / Value(k);
     if (eps_outside) row.weight = R == Value(0) ? Value(0) : (Value(1) + eps / R) / Value(k);  // [RMS-6]
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 
+#include "engine/cpu/root_of_squares.h"
 #include "engine/kernels.h"
 
 namespace foldgrad {
@@ -12,6 +13,7 @@ struct ScaleNormForward {
   using Value = compute_t<T>;
   static constexpr int kSteps = 1, kTerms = 1;
   struct Row {
+    std::int64_t first;  // element
     Value rnorm, g_rnorm;
   };
 
@@ -21,13 +23,15 @@ struct ScaleNormForward {
   std::int64_t rows, columns;
   Value eps;
 
-  FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
+  FOLDGRAD_HD Row row(std::int64_t r) const { return {r * columns, 0, 0}; }
   FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
     sums[0] += Value(x[i]) * Value(x[i]);
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const {
     const Value norm = std::sqrt(sums[0]);
     row.rnorm = Value(1) / (norm < eps ? eps : norm);  // [SN-1]; NaN stays NaN
+    if (row.rnorm == 0)                                // the squares overflowed
+      row.rnorm = Value(1 / root_of_squares(columns, [&](std::int64_t c) { return x[row.first + c]; }));
     row.g_rnorm = (g ? Value(g[0]) : Value(1)) * row.rnorm;
   }
   FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const { rnorm[r] = row.rnorm; }

@@ -184,15 +184,19 @@ class ChannelNormModel {
     }
     const bool flag = out.outlier[c];
     in_a_row[c] = flag ? in_a_row[c] + 1 : 0;
-    win_sq[t % o.window_forward][c] = q[c];
+    Real& slot = win_sq[t % o.window_forward][c];
+    const Real replaced = slot;
+    slot = q[c];
     const Real var_hat = active() && !flag ? average(c) : q[c];
     root = root_of(var_hat);
     out.r[c] = ratio(c, root / root_of(old));
-    if (flag) win_sq[t % o.window_forward][c] = old;
+    slot = flag ? old : std::isfinite(q[c]) ? q[c] : replaced;  // the state takes finite values only
     if (flag && o.hold_on_skip && in_a_row[c] <= 32) return;
     const Real alpha = o.alpha_forward;
+    const Real variance = alpha * old + (1 - alpha) * recorded(c, var_hat);
+    if (!std::isfinite(variance)) return;
+    run_var[c] = variance;
     run_mean[c] = alpha * run_mean[c] + (1 - alpha) * mean[c];
-    run_var[c] = alpha * old + (1 - alpha) * recorded(c, var_hat);
   }
   Real average(int c) const {
     const Real alpha = o.alpha_forward;
@@ -254,22 +258,25 @@ class ChannelNormModel {
     if (o.clamped_variance && q[c] < Real(o.eps)) return 0;  // the root is a constant there
     const bool flag = out.outlier[c], skip = flag || (single() && released());
     const Real before = psi_ema[c], alpha = o.alpha_backward;
-    Real m = G;
+    Real m = G, next = before;
     if (has_window()) {
       // For an outlier the running psi is recorded; without one, nothing.
       Real& slot = win_g[t % o.window_backward][c];
+      const Real replaced = slot;
       if (!skip) slot = G;
       if (skip && has_ema()) slot = before;
       if (averages(o.window_backward) && !skip) m = arithmetic_mean(window(win_g, c));
+      if (!std::isfinite(slot)) slot = replaced;
     }
     if (has_ema()) {
-      psi_ema[c] = alpha * before + (1 - alpha) * m;
-      if (skip && o.psi_after_skip == PsiAfterSkip::literal) psi_ema[c] = G;
-      if (skip && o.psi_after_skip == PsiAfterSkip::freeze) psi_ema[c] = before;
+      next = alpha * before + (1 - alpha) * m;
+      if (skip && o.psi_after_skip == PsiAfterSkip::literal) next = G;
+      if (skip && o.psi_after_skip == PsiAfterSkip::freeze) next = before;
+      if (std::isfinite(next)) psi_ema[c] = next;
     }
     // The gradient itself: the paper's form has it in warm-up and at outliers, the released UN at outliers only.
     if (released() ? skip : flag || !active()) return G;
-    return has_ema() ? psi_ema[c] : m;
+    return has_ema() ? next : m;
   }
 };
 
