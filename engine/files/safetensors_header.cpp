@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <vector>
 
 #include "engine/files/file.h"
+#include "engine/files/json_text.h"
 
 namespace foldgrad::safetensors {
 namespace {
@@ -23,6 +23,10 @@ constexpr struct StoredType {
 } kTypes[] = {{"F64", DType::f64}, {"F32", DType::f32}, {"BF16", DType::bf16},
               {"I64", DType::i64}, {"I32", DType::i32}, {"U8", DType::u8}};
 
+std::string subject_of(const std::string& key) {
+  return key == kMetadata ? std::string(kMetadata) : "tensor " + quote(key);
+}
+
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
@@ -33,6 +37,14 @@ class Reader {
   [[noreturn]] void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
     throw FileError(path_, fmt::format(format, std::forward<Arguments>(arguments)...));
   }
+  // The key of an entry, and which of its values: only a message needs them quoted.
+  struct Place {
+    const std::string& key;
+    const char* value = "";
+  };
+  [[noreturn]] void refuse(const Place& place, const char* expected, const Json& found) const {
+    refuse(subject_of(place.key) + place.value, expected, found);
+  }
   [[noreturn]] void refuse(const std::string& subject, const char* expected, const Json& found) const {
     fail("{} must be {}, got {}", subject, expected,
          found.is_object()   ? "an object"
@@ -40,31 +52,21 @@ class Reader {
          : found.is_string() ? quote(found.get_ref<const std::string&>())
                              : found.dump());
   }
-  bool watch(int depth, Json::parse_event_t event, const Json& value);
-  std::vector<std::int64_t> integers(const std::string& subject, const Json& array) const;
-  Entry entry(const std::string& tensor, const Json& fields) const;
+  void watch(std::size_t depth, Json::parse_event_t event, const std::string& key);
+  std::vector<std::int64_t> integers(const Place& place, const Json& array) const;
+  Entry entry(const std::string& name, const Json& fields) const;
 
   const std::string& path_;
-  std::string top_, field_;        // the latest keys of the first and the second level
-  std::set<std::string> keys_[2];  // of the header, and of its latest value
-  std::size_t elements_ = 0;       // of the latest array
+  std::string top_, field_;   // the latest keys of the first and the second level
+  std::size_t elements_ = 0;  // of the latest array
 };
 
-std::string subject_of(const std::string& key) {
-  return key == kMetadata ? std::string(kMetadata) : "tensor " + quote(key);
-}
-
-// Sees what the parser reads before it is kept: a finished object has only the last of duplicate keys, and a hostile
-// header could nest as deep as it is long.
-bool Reader::watch(int depth, Json::parse_event_t event, const Json& value) {
+// Sees what the parser reads before it is kept: a hostile header could nest as deep as it is long.
+void Reader::watch(std::size_t depth, Json::parse_event_t event, const std::string& key) {
   using Event = Json::parse_event_t;
   if (event == Event::key) {
-    const std::string key = value.get<std::string>();
     if (depth > 2) fail("{} must not be nested deeper", subject_of(top_));
     (depth == 1 ? top_ : field_) = key;
-    if (depth == 1) keys_[1].clear();
-    if (!keys_[depth - 1].insert(key).second)
-      fail("{} must have each key once, got {} twice", depth == 1 ? "the header" : subject_of(top_), quote(key));
   }
   const bool array = event == Event::array_start;
   const bool begins = array || event == Event::object_start || event == Event::value;
@@ -75,31 +77,29 @@ bool Reader::watch(int depth, Json::parse_event_t event, const Json& value) {
   if (depth == 2 && array) elements_ = 0;
   if (depth == 3 && begins && ++elements_ > kMaxAxes)
     fail("{}: shape must have at most {} axes, got more", subject_of(top_), kMaxAxes);
-  return true;
 }
 
-std::vector<std::int64_t> Reader::integers(const std::string& subject, const Json& array) const {
-  if (!array.is_array()) refuse(subject, "an array", array);
+std::vector<std::int64_t> Reader::integers(const Place& place, const Json& array) const {
+  if (!array.is_array()) refuse(place, "an array", array);
   for (const Json& one : array)
-    if (!one.is_number_unsigned() || one.get<std::uint64_t>() > std::uint64_t(INT64_MAX))
-      refuse(subject, kIntegers, one);
+    if (!one.is_number_unsigned() || one.get<std::uint64_t>() > std::uint64_t(INT64_MAX)) refuse(place, kIntegers, one);
   return array.get<std::vector<std::int64_t>>();
 }
 
-Entry Reader::entry(const std::string& tensor, const Json& fields) const {
-  if (!fields.is_object()) refuse(tensor, "an object", fields);
+Entry Reader::entry(const std::string& name, const Json& fields) const {
+  if (!fields.is_object()) refuse(Place{name}, "an object", fields);
   for (const char* key : {"dtype", "shape", "data_offsets"})
-    if (!fields.contains(key)) fail("{} must have dtype, shape and data_offsets, got no {}", tensor, key);
+    if (!fields.contains(key)) fail("{} must have dtype, shape and data_offsets, got no {}", subject_of(name), key);
   for (const auto& [key, value] : fields.items())
     if (key != "dtype" && key != "shape" && key != "data_offsets")
-      fail("{} must have dtype, shape and data_offsets only, got {}", tensor, quote(key));
+      fail("{} must have dtype, shape and data_offsets only, got {}", subject_of(name), quote(key));
   const Json& type = fields["dtype"];
-  if (!type.is_string()) refuse(tensor + ": dtype", "a string", type);
+  if (!type.is_string()) refuse(Place{name, ": dtype"}, "a string", type);
   const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return type == t.name; });
-  if (known == std::end(kTypes)) refuse(tensor + ": dtype", "F64, F32, BF16, I64, I32 or U8", type);
-  const std::vector<std::int64_t> sizes = integers(tensor + ": shape", fields["shape"]),
-                                  offsets = integers(tensor + ": data_offsets", fields["data_offsets"]);
-  if (offsets.size() != 2) fail("{}: data_offsets must have two entries, got {}", tensor, offsets.size());
+  if (known == std::end(kTypes)) refuse(Place{name, ": dtype"}, "F64, F32, BF16, I64, I32 or U8", type);
+  const std::vector<std::int64_t> sizes = integers({name, ": shape"}, fields["shape"]),
+                                  offsets = integers({name, ": data_offsets"}, fields["data_offsets"]);
+  if (offsets.size() != 2) fail("{}: data_offsets must have two entries, got {}", subject_of(name), offsets.size());
 
   // Sizes of zero are left out: a shape must be countable without them, so that its strides are.
   std::int64_t bytes = std::int64_t(size_of(known->dtype));
@@ -109,11 +109,12 @@ Entry Reader::entry(const std::string& tensor, const Json& fields) const {
       empty = true;
     else
       counted = counted && !__builtin_mul_overflow(bytes, size, &bytes);
-  const std::string stored = fmt::format("{} [{}]", known->name, fmt::join(sizes, ", "));
-  if (!counted) fail("{}: {} must have fewer than 2^63 bytes", tensor, stored);
+  const auto stored = [&] { return fmt::format("{} [{}]", known->name, fmt::join(sizes, ", ")); };
+  if (!counted) fail("{}: {} must have fewer than 2^63 bytes", subject_of(name), stored());
   if (empty) bytes = 0;
   if (offsets[1] - offsets[0] != bytes)
-    fail("{}: data_offsets must span the {} bytes of {}, got [{}]", tensor, bytes, stored, fmt::join(offsets, ", "));
+    fail("{}: data_offsets must span the {} bytes of {}, got [{}]", subject_of(name), bytes, stored(),
+         fmt::join(offsets, ", "));
   return {known->dtype, Shape(sizes), std::uint64_t(offsets[0]), std::uint64_t(offsets[1])};
 }
 
@@ -127,24 +128,25 @@ Header Reader::read(const std::string& text) {
     fail("byte {}: the header must not have zero bytes", kLengthBytes + zero);
   Json json;
   try {
-    json = Json::parse(text, [this](int depth, auto event, const Json& value) { return watch(depth, event, value); });
-  } catch (const Json::parse_error& e) {
+    json = parse_json<Json>(
+        text, [this](std::size_t depth, auto event, const std::string& key) { watch(depth, event, key); });
+  } catch (const JsonError& e) {
+    if (e.kind == JsonError::duplicate_key)
+      fail("{} must have each key once, got {} twice", e.depth == 1 ? "the header" : subject_of(top_), quote(e.key));
+    if (e.kind == JsonError::too_large_number) fail("the header must not have a number that is too large for f64");
     const std::size_t at = e.byte == 0 ? 0 : e.byte - 1;  // `byte` counts what the parser has taken
     fail("byte {}: the header must be one JSON object in UTF-8, got {}", kLengthBytes + at, found(at));
-  } catch (const Json::out_of_range&) {
-    fail("the header must not have a number that is too large for f64");
   }
   Header header;
   for (const auto& [key, value] : json.items()) {
-    const std::string subject = subject_of(key);
     if (key.empty()) fail("the name of a tensor must not be empty");
     if (key != kMetadata) {
-      header.entries.emplace(key, entry(subject, value));
+      header.entries.emplace_hint(header.entries.end(), key, entry(key, value));
       continue;
     }
-    if (!value.is_object()) refuse(subject, "an object", value);
+    if (!value.is_object()) refuse(Place{key}, "an object", value);
     for (const auto& [name, datum] : value.items()) {
-      if (!datum.is_string()) refuse(subject + " " + quote(name), "a string", datum);
+      if (!datum.is_string()) refuse(fmt::format("{} {}", kMetadata, quote(name)), "a string", datum);
       header.metadata[name] = datum.get<std::string>();
     }
   }

@@ -51,17 +51,18 @@ Plan make_plan(const NamedTensors& tensors, const Metadata& metadata) {
 std::string header_of(const Plan& plan) {
   for (const auto& [key, value] : plan.metadata)
     for (const std::string* text : {&key, &value}) require_utf8(*text, "metadata");
-  nlohmann::ordered_json header{{std::string(kMetadata), plan.metadata}};
+  nlohmann::ordered_json::object_t header{{std::string(kMetadata), plan.metadata}};
   std::size_t offset = 0;
   for (const auto* item : plan.order) {
     const auto& [name, tensor] = *item;
     require_utf8(name, "a name");
-    header[name] = {{"dtype", format_name(tensor.dtype())},
-                    {"shape", tensor.shape().sizes()},
-                    {"data_offsets", {offset, offset + tensor.bytes()}}};
+    // Names are unique: header[name] would compare each with all before it.
+    header.emplace_back(name, nlohmann::ordered_json{{"dtype", format_name(tensor.dtype())},
+                                                     {"shape", tensor.shape().sizes()},
+                                                     {"data_offsets", {offset, offset + tensor.bytes()}}});
     offset += tensor.bytes();
   }
-  std::string text = header.dump();
+  std::string text = nlohmann::ordered_json(std::move(header)).dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   FOLDGRAD_CHECK(text.size() <= kMaxHeaderBytes, "safetensors: the header must have at most {} bytes, got {}",
                  kMaxHeaderBytes, text.size());

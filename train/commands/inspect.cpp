@@ -26,13 +26,11 @@ ordered_json describe_file(const std::string& path) {
   const SafetensorsFile file = read_safetensors(path);
   ordered_json list = ordered_json::array();
   std::int64_t elements = 0;
-  std::vector<Tensor> seen;
+  std::set<const void*> seen;
   for (const auto& [name, tensor] : file.tensors) {
     list.push_back({{"name", name}, {"dtype", foldgrad::name(tensor.dtype())}, {"shape", tensor.shape().sizes()}});
     if (const std::string bad = first_non_finite(tensor); !bad.empty()) list.back()["not_finite"] = bad;
-    const auto same = [&](const Tensor& other) { return other.shares_storage_with(tensor); };
-    if (std::ranges::none_of(seen, same)) elements += tensor.size();
-    seen.push_back(tensor);
+    if (seen.insert(tensor.raw()).second) elements += tensor.size();
   }
   return {{"path", path},         {"bytes", InputFile(path).size()}, {"tensors", file.tensors.size()},
           {"elements", elements}, {"metadata", file.metadata},       {"list", std::move(list)}};

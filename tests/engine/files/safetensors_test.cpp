@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
+#include <ctime>
 
 #include "engine/files/file.h"
 #include "tests/engine/files/temporary_directory.h"
@@ -161,6 +163,20 @@ TEST_F(SafetensorsTest, RefusedArgumentsLeaveTheOldFile) {
               refusal);
   EXPECT_EQ(read_bytes(path), "old");
   EXPECT_EQ(directory.entries(), 1);
+}
+
+// With four times the tensors, reading and writing took 16 times as long.
+TEST_F(SafetensorsTest, TimeGrowsWithTheNumberOfTensors) {
+  const auto seconds = [&](int count) {
+    NamedTensors tensors;
+    for (int i = 0; i < count; ++i) tensors.emplace(std::to_string(i), Tensor::empty({0}, DType::u8));
+    const std::clock_t begin = std::clock();
+    write_safetensors(path, tensors);
+    EXPECT_EQ(read_safetensors(path).tensors.size(), std::size_t(count));
+    return double(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  const double few = std::min(seconds(10'000), seconds(10'000));
+  EXPECT_LT(std::min(seconds(40'000), seconds(40'000)) / few, 10);
 }
 
 TEST_F(SafetensorsTest, FilesThatCannotBeOpened) {
