@@ -53,7 +53,11 @@ void InputFile::read(std::uint64_t offset, void* target, std::size_t bytes) cons
 }
 
 std::string read_file(const std::string& path) {
+  // 256 MiB: more than all that is read whole, and less than a file of holes or a wrong path may claim.
+  constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;
   const InputFile file(path);
+  if (file.size() > kMostBytes)
+    throw FileError(path, fmt::format("must have at most {} bytes, got {}", kMostBytes, file.size()));
   std::string content(file.size(), '\0');
   file.read(0, content.data(), content.size());
   return content;

@@ -140,30 +140,23 @@ void remove_old(const std::string& checkpoints, std::int64_t newest, std::int64_
   }
 }
 
-template <class T>
-T field(const json& object, const char* key, const std::string& path) try {
-  return object.at(key).get<T>();
-} catch (const json::exception&) {
-  throw FileError(path, fmt::format("\"{}\" is missing or of another type", key));
-}
-
 void verify_file(const std::string& file, const json& entry, const std::string& manifest_path) {
-  const auto want_bytes = field<std::uint64_t>(entry, "bytes", manifest_path), bytes = InputFile(file).size();
+  const auto want_bytes = member<std::uint64_t>(entry, "bytes", manifest_path), bytes = InputFile(file).size();
   if (bytes != want_bytes)
     throw FileError(file, fmt::format("must have {} bytes by the manifest, got {}", want_bytes, bytes));
-  const auto want = field<std::string>(entry, "sha256", manifest_path), digest = sha256_of_file(file);
+  const auto want = member<std::string>(entry, "sha256", manifest_path), digest = sha256_of_file(file);
   if (digest != want) throw FileError(file, fmt::format("must have SHA-256 {} by the manifest, got {}", want, digest));
 }
 
 void verify(const std::string& path, const std::vector<std::string>& without) {
   const std::string manifest_path = path + "/" + kManifest;
   const json manifest = read_json(manifest_path);
-  const int version = field<int>(manifest, "format_version", manifest_path);
+  const int version = member<int>(manifest, "format_version", manifest_path);
   if (version != kFormatVersion)
     throw FileError(manifest_path, fmt::format("format_version must be {}, got {}", kFormatVersion, version));
-  const json files = field<json>(manifest, "files", manifest_path);
-  for (const auto& [file, tensors] : kTensors) (void)field<json>(files, file, manifest_path);
-  (void)field<json>(files, kState, manifest_path);
+  const json files = member<json>(manifest, "files", manifest_path);
+  for (const auto& [file, tensors] : kTensors) (void)member<json>(files, file, manifest_path);
+  (void)member<json>(files, kState, manifest_path);
   for (const auto& [name, entry] : files.items())
     if (!contains(without, name)) verify_file(path + "/" + name, entry, manifest_path);
 }
@@ -220,10 +213,10 @@ CheckpointContents load_checkpoint(const std::string& path) try {
   CheckpointContents c;
   for (const auto& [file, tensors] : kTensors) c.*tensors = read_safetensors(base + file).tensors;
   const json state = read_json(state_path);
-  c.step = field<std::int64_t>(state, "step", state_path);
-  c.config_hash = field<std::string>(state, "config_hash", state_path);
-  c.log_offset = field<std::uint64_t>(state, "log_offset", state_path);
-  c.state = field<json>(state, "state", state_path);
+  c.step = member<std::int64_t>(state, "step", state_path);
+  c.config_hash = member<std::string>(state, "config_hash", state_path);
+  c.log_offset = member<std::uint64_t>(state, "log_offset", state_path);
+  c.state = member<json>(state, "state", state_path);
   return c;
 } catch (const FileError& e) {
   throw CheckpointError(e.what());

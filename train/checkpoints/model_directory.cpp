@@ -48,6 +48,16 @@ void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors
       throw FileError(file, fmt::format("has a tensor {}, which config.json does not mention", name));
 }
 
+// Throws FileError for a file that cannot be one of a vocabulary, such as one of holes, which would be copied for
+// hours.
+void require_vocabulary(const std::string& directory) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;
+  for (const auto& path : paths_in(directory, /*optional=*/true))
+    if (const std::uint64_t bytes = InputFile(path).size(); bytes > kMostBytes)
+      throw FileError(path,
+                      fmt::format("must have at most {} bytes, as a file of a vocabulary, got {}", kMostBytes, bytes));
+}
+
 }  // namespace
 
 std::string find_model_directory(const std::string& path) {
@@ -119,6 +129,7 @@ void write_model_directory(const std::string& directory, const Model& model, con
   write_safetensors(directory + kModel, model.values());
   write_safetensors(directory + kNormState, model.state());
   if (!vocabulary.empty() && file_exists(vocabulary)) {
+    require_vocabulary(vocabulary);
     std::error_code error;
     using std::filesystem::copy_options;  // overwriting what an attempt on a full disk left
     std::filesystem::copy(vocabulary, directory + "/vocabulary",

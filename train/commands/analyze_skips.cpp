@@ -62,8 +62,8 @@ ordered_json skips_of(const RunLog& log) {
     if (!site.contains("skips")) continue;
     std::vector<std::int64_t> skips;
     for (const ordered_json* e : chosen)
-      skips.push_back(std::int64_t(number(e->at("normalizers").value(name, ordered_json()), "skips")));
-    const std::int64_t iterations = std::int64_t(number(site, "iterations")), filtered = iterations - first + 1;
+      skips.push_back(whole_number(e->at("normalizers").value(name, ordered_json()), "skips"));
+    const std::int64_t iterations = whole_number(site, "iterations"), filtered = iterations - first + 1;
     all["sites"].push_back({{"site", name},
                             {"skips", skips},
                             {"iterations", iterations},

@@ -2,26 +2,26 @@
 
 #include <fmt/core.h>
 
-#include <sstream>
 #include <string_view>
 
 #include "engine/files/file.h"
+#include "engine/files/text_lines.h"
 #include "train/system/unicode.h"
 
 namespace foldgrad {
 
 std::vector<std::string> read_lines(const std::string& path) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // it would become part of the first word
-  std::istringstream text(read_file(path));
-  if (text.view().starts_with(kByteOrderMark)) text.ignore(kByteOrderMark.size());
   std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);) {
+  read_lines_of(path, [&](std::string& line, bool ended) {
+    if (lines.empty() && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+    if (line.empty() && !ended) return;
     if (line.ends_with('\r')) line.pop_back();
     if (const std::size_t bad = first_bad_utf8(line); bad != line.npos)
       throw FileError(path, fmt::format("line {} must be UTF-8, got byte {:#04x} as its byte {}", lines.size() + 1,
                                         unsigned(static_cast<unsigned char>(line[bad])), bad + 1));
     lines.push_back(std::move(line));
-  }
+  });
   return lines;
 }
 

@@ -10,6 +10,7 @@
 #include "engine/files/file.h"
 #include "train/reports/recordings.h"
 #include "train/runs/directory.h"
+#include "train/system/json_file.h"
 #include "train/system/printable.h"
 
 namespace foldgrad {
@@ -37,22 +38,61 @@ ordered_json files_of(const RunLog& run) {
   return files;
 }
 
-bool is_array(const ordered_json& object, const char* key) { return object.contains(key) && object[key].is_array(); }
-bool is_text(const ordered_json& object, const char* key) { return object.contains(key) && object[key].is_string(); }
+// Exhibits of a file, with errors that name the one and its member.
+class Exhibits {
+ public:
+  // Returns null without the file.
+  static ordered_json read(const std::string& path) {
+    const std::string text = text_or_nothing(path);
+    if (text.empty()) return nullptr;
+    ordered_json all = parse_ordered_json(text, path);
+    const Exhibits check(path);
+    check.require(all, "the exhibits", Type::array);
+    for (std::size_t i = 0; i < all.size(); ++i) check.exhibit(all[i], fmt::format("exhibit {}", i + 1));
+    return all;
+  }
 
-// Returns null without the file.
-ordered_json exhibits_of(const std::string& path) {
-  const std::string text = text_or_nothing(path);
-  if (text.empty()) return nullptr;
-  const auto is_exhibit = [](const ordered_json& e) {
-    if (!e.is_object() || !is_text(e, "title") || !is_text(e, "note")) return false;
-    if (is_array(e, "pictures")) return true;
-    return e.contains("matrix") && is_array(e["matrix"], "names") && is_array(e["matrix"], "counts");
-  };
-  ordered_json all = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!all.is_array() || !std::ranges::all_of(all, is_exhibit)) throw FileError(path, "is no list of exhibits");
-  return all;
-}
+ private:
+  using Type = ordered_json::value_t;
+
+  explicit Exhibits(const std::string& path) : path_(path) {}
+
+  void require(const ordered_json& value, const std::string& what, Type type) const {
+    const bool is = type == Type::number_float ? value.is_number() : value.type() == type;
+    if (!is)
+      throw FileError(path_, fmt::format("{} must be {}, got {}", what,
+                                         type == Type::string   ? "text"
+                                         : type == Type::array  ? "an array"
+                                         : type == Type::object ? "an object"
+                                                                : "a number",
+                                         shown(value)));
+  }
+  const ordered_json& member(const ordered_json& of, const std::string& what, const char* key, Type type) const {
+    const auto found = of.find(key);
+    if (found == of.end()) throw FileError(path_, fmt::format("{} must have {}", what, in_quotes(key)));
+    require(*found, what + ": " + in_quotes(key), type);
+    return *found;
+  }
+  void exhibit(const ordered_json& e, const std::string& what) const {
+    require(e, what, Type::object);
+    for (const char* key : {"title", "note"}) member(e, what, key, Type::string);
+    if (e.contains("pictures"))
+      for (const ordered_json& picture : member(e, what, "pictures", Type::array)) {
+        require(picture, what + ": a picture", Type::object);
+        for (const char* key : {"caption", "png"}) member(picture, what + ": a picture", key, Type::string);
+      }
+    if (!e.contains("matrix") && e.contains("pictures")) return;
+    const ordered_json& matrix = member(e, what, "matrix", Type::object);
+    for (const ordered_json& name : member(matrix, what + ": the matrix", "names", Type::array))
+      require(name, what + ": a name", Type::string);
+    for (const ordered_json& row : member(matrix, what + ": the matrix", "counts", Type::array)) {
+      require(row, what + ": a row of counts", Type::array);
+      for (const ordered_json& count : row) require(count, what + ": a count", Type::number_float);
+    }
+  }
+
+  const std::string& path_;
+};
 
 // Returns groups of at least two runs. Runs without settings belong to none.
 ordered_json groups_of(const ordered_json& runs) {
@@ -75,7 +115,7 @@ ordered_json groups_of(const ordered_json& runs) {
 std::string for_script(const nlohmann::ordered_json& data) {
   std::string safe;
   for (const char c : data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))
-    safe += c == '<' ? "\\u003c" : std::string(1, c);
+    c == '<' ? safe.append("\\u003c") : safe.append(1, c);
   return safe;
 }
 
@@ -103,13 +143,15 @@ ordered_json report_data(const std::vector<RunLog>& logs) {
     run["settings"] = settings_of(log.path);
     run["events"] = log.events;
     run["files"] = files_of(log);
-    ordered_json exhibits = exhibits_of(RunDirectory(log.path).exhibits());
+    ordered_json exhibits = Exhibits::read(RunDirectory(log.path).exhibits());
     if (!exhibits.is_null()) run["exhibits"] = std::move(exhibits);
     ordered_json recordings = recordings_json(log.path);
     if (!recordings.is_null()) run["recordings"] = std::move(recordings);
     runs.push_back(std::move(run));
   }
-  return {{"runs", runs}, {"groups", groups_of(runs)}};
+  ordered_json all{{"runs", nullptr}, {"groups", groups_of(runs)}};
+  all["runs"] = std::move(runs);  // a list of members would copy them
+  return all;
 }
 
 std::string report_page(const std::string& title, const nlohmann::ordered_json& data) {

@@ -7,14 +7,16 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <sstream>
 
 #include "engine/check.h"
 #include "engine/contains.h"
 #include "engine/files/file.h"
+#include "engine/files/text_lines.h"
 #include "train/config/config.h"
 #include "train/config/given.h"
 #include "train/runs/directory.h"
+#include "train/system/json_file.h"
+#include "train/system/printable.h"
 
 namespace foldgrad {
 
@@ -29,16 +31,73 @@ std::vector<const ordered_json*> RunLog::of_kind(const std::string& event) const
 
 namespace {
 
-bool is_object(const ordered_json& object, const char* key) { return object.contains(key) && object[key].is_object(); }
+constexpr std::int64_t kMostSteps = std::int64_t(1) << 53;
 
-// Returns true for an event with the fields that all readers of a log rely on; others may be missing, or null.
-bool is_event(const ordered_json& e) {
-  if (!e.is_object() || !e.contains("event") || !e["event"].is_string()) return false;
-  if (!e.contains("step") || !e["step"].is_number_integer()) return false;
-  if (e["event"] != "layers") return true;
-  if (!is_object(e, "gradient_norms") || !is_object(e, "normalizers")) return false;
-  return std::ranges::all_of(e["normalizers"], [](const auto& site) { return site.is_object(); });
-}
+// A field that readers of a log rely on, where it is there and is not null.
+struct Field {
+  const char *name, *type;
+  bool (ordered_json::*is)() const noexcept;
+};
+constexpr Field kFields[] = {{"norm", "text", &ordered_json::is_string},
+                             {"score", "text", &ordered_json::is_string},
+                             {"validated_on", "text", &ordered_json::is_string},
+                             {"outcome", "text", &ordered_json::is_string},
+                             {"action", "text", &ordered_json::is_string},
+                             {"message", "text", &ordered_json::is_string},
+                             {"smaller_is_better", "true or false", &ordered_json::is_boolean},
+                             {"tf32", "true or false", &ordered_json::is_boolean},
+                             {"seconds", "a number", &ordered_json::is_number},
+                             {"loss", "a number", &ordered_json::is_number},
+                             {"gradient_norm", "a number", &ordered_json::is_number},
+                             {"lr", "a number", &ordered_json::is_number},
+                             {"parameters", "a number", &ordered_json::is_number},
+                             {"norm_warmup", "a number", &ordered_json::is_number},
+                             {"steps", "a number", &ordered_json::is_number},
+                             {"skips", "a number", &ordered_json::is_number},
+                             {"iterations", "a number", &ordered_json::is_number}};
+
+// The checks of one line of a log. Throws FileError that names line and field.
+class EventCheck {
+ public:
+  EventCheck(const std::string& path, const std::string& where) : path_(path), where_(where) {}
+
+  void operator()(const ordered_json& e) const {
+    if (!e.is_object()) refuse("", "an object", &e);
+    require(e, "event", "text", [](const ordered_json& v) { return v.is_string(); });
+    require(e, "step", "an integer from 0 to 2^53",
+            [](const ordered_json& v) { return v.is_number_integer() && v <= kMostSteps && v >= 0; });
+    check_fields(e, "");
+    if (e["event"] != "layers") return;
+    const auto is_object = [](const ordered_json& v) { return v.is_object(); };
+    require(e, "gradient_norms", "an object", is_object);
+    require(e, "normalizers", "an object", is_object);
+    for (const auto& [site, values] : e["normalizers"].items()) {
+      if (!values.is_object()) refuse("normalizers." + site, "an object", &values);
+      check_fields(values, "normalizers." + site + ".");
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& name, const char* type, const ordered_json* got) const {
+    throw FileError(path_, fmt::format("{}{}must be {}, got {}", where_, name.empty() ? "" : in_quotes(name) + " ",
+                                       type, got ? shown(*got) : "nothing"));
+  }
+  template <class Is>
+  void require(const ordered_json& e, const char* name, const char* type, const Is& is) const {
+    const auto found = e.find(name);
+    if (found == e.end()) refuse(name, type, nullptr);
+    if (!is(*found)) refuse(name, type, &*found);
+  }
+  void check_fields(const ordered_json& object, const std::string& prefix) const {
+    for (const auto& [name, value] : object.items()) {
+      if (value.is_null()) continue;
+      const auto* field = std::ranges::find_if(kFields, [&](const Field& f) { return name == f.name; });
+      if (field != std::end(kFields) && !(value.*field->is)()) refuse(prefix + name, field->type, &value);
+    }
+  }
+
+  const std::string &path_, &where_;
+};
 
 std::string runs_below(const std::string& directory) {
   std::vector<std::string> runs;
@@ -68,15 +127,15 @@ bool better(const RunSummary::Best& a, const RunSummary::Best& b, const RunSumma
 
 void add_event(RunSummary& s, const ordered_json& e) {
   const std::string kind = e.at("event");
-  s.steps = std::max(s.steps, std::int64_t(number(e, "step")));
+  s.steps = std::max(s.steps, whole_number(e, "step"));
   s.seconds += number(e, "seconds");
   if (kind == "start") {
     s.norm = word(e, "norm");
-    s.norm_warmup = std::int64_t(number(e, "norm_warmup"));
+    s.norm_warmup = whole_number(e, "norm_warmup");
     if (e.contains("score")) s.score = word(e, "score");
-    s.smaller_is_better = e.value("smaller_is_better", false);
+    s.smaller_is_better = e.contains("smaller_is_better") && e["smaller_is_better"] == true;
     s.validated_on_test = word(e, "validated_on") == "test";
-    s.parameters = std::int64_t(number(e, "parameters"));
+    s.parameters = whole_number(e, "parameters");
     s.outcome = "unfinished";
   } else if (kind == "end") {
     s.outcome = word(e, "outcome");
@@ -87,8 +146,8 @@ void add_event(RunSummary& s, const ordered_json& e) {
   } else if (kind == "layers") {
     s.skips = 0;
     for (const auto& [site, values] : e.at("normalizers").items()) {
-      s.skips += std::int64_t(number(values, "skips"));
-      s.norm_passes = std::max(s.norm_passes, std::int64_t(number(values, "iterations")));
+      s.skips += whole_number(values, "skips");
+      s.norm_passes = std::max(s.norm_passes, whole_number(values, "iterations"));
     }
   } else if (kind == "validate") {
     const RunSummary::Best now = scores_of(e, s.score);
@@ -116,13 +175,13 @@ std::string shortest_name(const std::vector<std::string>& paths, const std::stri
 RunLog read_run_log(const std::string& run) {
   const std::string path = RunDirectory(run).log();
   if (!file_exists(path)) throw FileError(run, "is no run: it has no log.jsonl" + runs_below(run));
-  std::istringstream text(read_file(path));
   RunLog log{run, distinct_names({run})[0], {}};
-  for (std::string line; std::getline(text, line) && !text.eof();) {
-    ordered_json event = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!is_event(event)) throw FileError(path, fmt::format("line {} is no event", log.events.size() + 1));
-    log.events.push_back(std::move(event));
-  }
+  read_lines_of(path, [&](const std::string& line, bool ended) {
+    if (!ended) return;
+    const std::string where = fmt::format("line {} ", log.events.size() + 1);
+    log.events.push_back(parse_ordered_json(line, path, where));
+    EventCheck(path, where)(log.events.back());
+  });
   return log;
 }
 
@@ -139,6 +198,10 @@ std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs) {
 double number(const ordered_json& event, const char* key) {
   const auto found = event.find(key);
   return found != event.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+std::int64_t whole_number(const ordered_json& event, const char* key) {
+  return std::int64_t(std::clamp(number(event, key), -double(kMostSteps), double(kMostSteps)));
 }
 
 double RunSummary::Best::at(const std::string& name) const {

@@ -14,8 +14,8 @@ struct RunLog {
   std::vector<const nlohmann::ordered_json*> of_kind(const std::string& event) const;
 };
 
-// Throws FileError when there is no log, and for a line that is no event. A last line without its end is left out: it
-// is being written.
+// Throws FileError when there is no log, and for a line that is not an event; it names the line, the field, the type
+// that it must have, and what it has. A last line without its end is left out: it is being written.
 RunLog read_run_log(const std::string& run);
 // Reads several, with names that distinguish them.
 std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
@@ -25,6 +25,8 @@ std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
 // Returns a field of an event; 0 for one that is absent, or null because it was not finite.
 double number(const nlohmann::ordered_json& event, const char* key);
+// Returns the same as an integer, at most 2^53 and at least -2^53.
+std::int64_t whole_number(const nlohmann::ordered_json& event, const char* key);
 
 // Returns the text of a file of a run; "" without it, as when the run was copied in part or is just beginning.
 std::string text_or_nothing(const std::string& path);

@@ -23,6 +23,7 @@
 #include "engine/device.h"
 #include "engine/files/atomic_file.h"
 #include "train/checkpoints/checkpoint.h"
+#include "train/system/json_file.h"
 #include "train/system/launcher.h"
 
 namespace foldgrad {
@@ -57,14 +58,17 @@ std::string RunDirectory::sample(std::int64_t step) const {
 
 nlohmann::json RunDirectory::described() const {
   if (!file_exists(environment())) return nlohmann::json::object();
-  auto all = nlohmann::json::parse(read_file(environment()), nullptr, /*allow_exceptions=*/false);
-  return all.is_object() ? all : nlohmann::json::object();
+  nlohmann::json all = read_json(environment());
+  if (!all.is_object()) throw FileError(environment(), "must be an object, got " + shown(all));
+  return all;
 }
 
 std::string RunDirectory::data_root() const {
   const nlohmann::json root = described()["data_root"];
+  if (root.is_null()) return "";
+  if (!root.is_string()) throw FileError(environment(), "\"data_root\" must be text, got " + shown(root));
   std::error_code ignored;
-  return root.is_string() && std::filesystem::is_directory(std::string(root), ignored) ? std::string(root) : "";
+  return std::filesystem::is_directory(std::string(root), ignored) ? std::string(root) : "";
 }
 
 bool RunDirectory::has_run() const {

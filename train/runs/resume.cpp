@@ -4,15 +4,16 @@
 
 #include <utility>
 
+#include "engine/files/file.h"
 #include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
+#include "train/system/json_file.h"
 
 namespace foldgrad {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BestValidation, step, score, loss, text)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReportSums, loss, seconds, weight, work)
-
 namespace {
+
+using nlohmann::json;
 
 constexpr std::string_view kWeight = "weight.", kStatistic = "statistic.";
 
@@ -71,11 +72,14 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
   c.log_offset = log_offset;
   c.optimizer = to(t.optimizer, Device::cpu);
   put_model(t, c);
-  c.state = {{"epoch", t.cursor.epoch},
-             {"batch", t.cursor.batch},
-             {"best", state.best},
-             {"without_better", state.without_better},
-             {"since_report", t.since_report}};
+  const BestValidation& best = state.best;
+  const ReportSums& sums = t.since_report;
+  c.state = {
+      {"epoch", t.cursor.epoch},
+      {"batch", t.cursor.batch},
+      {"best", {{"step", best.step}, {"score", best.score}, {"loss", best.loss}, {"text", best.text}}},
+      {"without_better", state.without_better},
+      {"since_report", {{"loss", sums.loss}, {"seconds", sums.seconds}, {"weight", sums.weight}, {"work", sums.work}}}};
   return c;
 }
 
@@ -84,16 +88,20 @@ RunState from_checkpoint(const CheckpointContents& c, const std::string& path) t
   RunState state;
   TrainingState& t = state.training;
   take_model(c, t);
-  c.state.at("epoch").get_to(t.cursor.epoch);
-  c.state.at("batch").get_to(t.cursor.batch);
-  c.state.at("best").get_to(state.best);
-  c.state.at("without_better").get_to(state.without_better);
+  const std::string file = path + "/state.json";
+  t.cursor.epoch = member<std::int64_t>(c.state, "epoch", file);
+  t.cursor.batch = member<std::int64_t>(c.state, "batch", file);
+  const json best = member<json>(c.state, "best", file);
+  state.best = {member<std::int64_t>(best, "step", file), member<double>(best, "score", file),
+                member<double>(best, "loss", file), member<std::string>(best, "text", file)};
+  state.without_better = member<std::int64_t>(c.state, "without_better", file);
   // Checkpoints of version 0.1 have none, those of 0.2.0 others: then the next report is of the updates since.
   if (const auto sums = c.state.find("since_report"); sums != c.state.end() && sums->contains("weight"))
-    sums->get_to(t.since_report);
+    t.since_report = {member<double>(*sums, "loss", file), member<double>(*sums, "seconds", file),
+                      member<std::int64_t>(*sums, "weight", file), member<std::int64_t>(*sums, "work", file)};
   return state;
-} catch (const nlohmann::json::exception& e) {
-  throw CheckpointError(fmt::format("{}: state.json is not that of a training run: {}", path, e.what()));
+} catch (const FileError& e) {
+  throw CheckpointError(e.what());
 }
 
 void require_same_trajectory(const NewestCheckpoint& checkpoint, const ExperimentConfig& config,

@@ -1,6 +1,7 @@
 // Text in other forms: base64, JSON, words, what a terminal may show.
 #include "engine/files/file.h"
 #include "tests/harness/file_test.h"
+#include "train/data/lines.h"
 #include "train/system/digest.h"
 #include "train/system/json_file.h"
 #include "train/system/printable.h"
@@ -95,6 +96,38 @@ TEST_F(JsonFile, NamesTheFileAndWhatIsWrong) {
   EXPECT_EQ(error("\xef\xbb\xbf{}"), "@a.json: must not begin with a byte order mark");
   EXPECT_EQ(error_of<FileError>([&] { read_json(files_ / "absent"); }),
             "@absent: cannot be opened: No such file or directory");
+}
+
+TEST_F(JsonFile, HasEachKeyOnceAndNoZeroBytes) {
+  EXPECT_EQ(error("{\"a\": {\"b\": 1, \"b\": 2}}"), "@a.json: must have each key of an object once, got \"b\" twice");
+  EXPECT_EQ(error(std::string("{}\0", 3)), "@a.json: is not JSON at byte 3");
+}
+
+// A file of holes that claims a terabyte.
+TEST_F(JsonFile, IsNotLargerThanWhatIsReadWhole) {
+  write("a.json", "{}");
+  std::filesystem::resize_file(files_ / "a.json", std::uintmax_t(1) << 40);
+  EXPECT_EQ(error_of<FileError>([&] { read_json(files_ / "a.json"); }),
+            "@a.json: must have at most 268435456 bytes, got 1099511627776");
+  EXPECT_EQ(error_of<FileError>([&] { read_lines(files_ / "a.json"); }),
+            "@a.json: line 1 must be text, got a zero byte as its byte 3");
+}
+
+TEST_F(JsonFile, MembersHaveTheirTypes) {
+  const nlohmann::json object{{"a", 1}, {"b", "x"}, {"c", 1.5}, {"d", -1}, {"e", {{"f", 1}}}};
+  EXPECT_EQ(member<std::int64_t>(object, "a", "p"), 1);
+  EXPECT_EQ(member<double>(object, "a", "p"), 1.0);
+  EXPECT_EQ(member<std::string>(object, "b", "p"), "x");
+  EXPECT_EQ(member<nlohmann::json>(object, "e", "p"), object["e"]);
+  const auto error = [&]<class T>(T, const char* key) {
+    return message<FileError>([&] { member<T>(object, key, "p"); });
+  };
+  EXPECT_EQ(error(std::int64_t(), "z"), "p: \"z\" must be an integer, got nothing");
+  EXPECT_EQ(error(std::int64_t(), "c"), "p: \"c\" must be an integer, got 1.5");
+  EXPECT_EQ(error(std::uint64_t(), "d"), "p: \"d\" must be an integer, got -1");
+  EXPECT_EQ(error(double(), "b"), "p: \"b\" must be a number, got \"x\"");
+  EXPECT_EQ(error(std::string(), "e"), "p: \"e\" must be text, got an object");
+  EXPECT_EQ(error(nlohmann::json(), "a"), "p: \"a\" must be an object, got 1");
 }
 
 TEST_F(JsonFile, IsNotNestedDeep) {
