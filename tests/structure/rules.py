@@ -106,13 +106,14 @@ LIBRARIES = {
     "zmq.h": ["engine/parallel/zmq"],
     "nccl.h": ["engine/parallel/nccl"],
     "dlfcn.h": ["engine/parallel"],
+    "netdb.h": ["engine/parallel/zmq"],
     "omp.h": ["engine/gemm", "engine/parallel", "ops/attention", "train", "train/commands", "train/loop", "train/runs", "train/system"],
     "immintrin.h": ["engine/cpu"],
     "cpuid.h": ["engine/gemm"],
     "sanitizer/": ["emulation"],
 }
 # The operating system's. Operations and models know nothing of it.
-POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|fnmatch|locale|pthread|setjmp|signal|std\w+|string|time|ucontext|"
+POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|fnmatch|locale|poll|pthread|setjmp|signal|std\w+|string|time|ucontext|"
                    r"unistd|wctype)\.h$")
 POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
 

@@ -1,4 +1,7 @@
 // foldgrad graph: the recorded forward pass as a picture, before and after folding.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
 
@@ -24,20 +27,37 @@ std::map<std::string, std::string> normalizer_names(const Model& model) {
   return names;
 }
 
-// Draws through graphviz, by way of a file beside the picture, which is removed.
+// A file in memory that a child can open by its name.
+class MemoryFile {
+ public:
+  explicit MemoryFile(const std::string& text = "") : descriptor_(memfd_create("graph", 0)) {
+    const bool written = descriptor_ >= 0 && write(descriptor_, text.data(), text.size()) == ssize_t(text.size());
+    if (!written) throw FileError("graph", "cannot be kept in memory for dot", errno);
+  }
+  ~MemoryFile() { close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+  std::string content() const {
+    std::string text(std::size_t(lseek(descriptor_, 0, SEEK_END)), '\0');
+    text.resize(std::size_t(pread(descriptor_, text.data(), text.size(), 0)));
+    return text;
+  }
+
+ private:
+  int descriptor_;
+};
+
+// Draws through graphviz.
 void draw(const std::string& text, const std::string& svg) {
-  const std::string from = svg + ".dot", to = svg + ".part";
-  write_file_atomically(from, text);
-  const ChildResult dot = run_child({"dot", "-Tsvg", "-o", to, from}, /*quiet=*/false);
-  std::error_code error, ignored;
-  std::filesystem::remove(from, ignored);
+  const MemoryFile from(text), to;
+  const ChildResult dot = run_child({"dot", "-Tsvg", "-o", to.path(), from.path()}, /*quiet=*/false);
   if (dot.error == ENOENT)
     throw std::runtime_error(
         "--svg needs the program dot of graphviz (apt-get install graphviz); --dot FILE writes the text it takes");
-  if (dot.error != 0) throw FileError(svg, "cannot be drawn, since dot cannot be started", dot.error);
-  if (dot.succeeded()) std::filesystem::rename(to, svg, error);
-  std::filesystem::remove(to, ignored);  // what a failure has left
-  if (!dot.succeeded() || error) throw FileError(svg, "cannot be drawn by dot");
+  if (!dot.succeeded()) throw FileError(svg, "cannot be drawn: dot " + dot.how());
+  write_file_atomically(svg, to.content());
 }
 
 // Returns runs/a.svg for runs/a and runs/a/.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "engine/files/atomic_file.h"
@@ -35,7 +36,8 @@ class GridTraining {
       }
   }
 
-  // Returns false if it was interrupted.
+  // Trains the runs that have not ended, up to the first whose data or files cannot be used: the others would fail
+  // alike. Returns false if it was interrupted.
   bool train_all() {
     make_directories(options_.out);
     note_interrupts();
@@ -43,20 +45,23 @@ class GridTraining {
     std::atomic<std::size_t> next = 0;
     std::atomic<bool> go_on = true;
     std::vector<std::thread> workers;
-    for (int j = 0; j < options_.jobs; ++j)
-      workers.emplace_back([&] {
-        for (std::size_t n; go_on && (n = next++) < runs_.size();)
-          if (!train(by_seed(n)) || interrupted()) go_on = false;
-      });
+    const auto work = [&] {
+      for (std::size_t n; go_on && (n = next++) < runs_.size();)
+        if (!train(by_seed(n)) || interrupted()) go_on = false;
+    };
+    try {
+      for (int j = 0; j < options_.jobs; ++j) workers.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads: fewer runs at a time
+      if (workers.empty()) throw;
+    }
     for (std::thread& worker : workers) worker.join();
     if (go_on) write();
-    return go_on;
+    return go_on || lacks_data_;
   }
 
   GridResults results() const { return grid_results(grid_, runs_); }
-  bool any_failed() const {
-    return std::ranges::any_of(runs_, [](const GridRun& r) { return r.outcome.starts_with("exit code"); });
-  }
+  bool any_failed() const { return any_failed_; }
+  bool lacks_data() const { return lacks_data_; }
 
  private:
   std::vector<std::string> command(const GridCell& cell, std::int64_t seed, const std::string& path) const {
@@ -79,19 +84,25 @@ class GridTraining {
   bool train(std::size_t i) {
     if (!runs_[i].outcome.empty()) return true;
     say("{}\n", runs_[i].path);
-    const ChildResult r = run_child(commands_[i], /*quiet=*/true, interrupted);
-    if (r.status == kExitInterrupted) return false;
+    const ChildResult r = run_child_until(commands_[i], interrupted);
+    if (r.status == kExitInterrupted || (!r.succeeded() && interrupted())) return false;
     const bool has_ended = r.status == kExitOk || r.status == kExitDiverged;
     if (!has_ended)
-      say("warning: {}: ended with {}; see what it says: {}\n", runs_[i].path, r.status, command_line(commands_[i]));
+      say("warning: {}: {}{}\nto see all that it says, run: {}\n", runs_[i].path, r.how(),
+          r.said.empty() ? "" : ": " + r.said, command_line(commands_[i]));
     const std::lock_guard lock(mutex_);
     try {
-      runs_[i].outcome = has_ended ? outcome_of(runs_[i].path) : fmt::format("exit code {}", r.status);
+      runs_[i].outcome = has_ended       ? outcome_of(runs_[i].path)
+                         : r.status >= 0 ? fmt::format("exit code {}", r.status)
+                         : r.signal > 0  ? fmt::format("signal {}", r.signal)
+                                         : "not started";
       write();
     } catch (const FileError& e) {  // it is written again when the next one has ended, and at the end
       say("warning: {}\n", e.what());
     }
-    return true;
+    any_failed_ = any_failed_ || !has_ended;
+    if (r.status == kExitData) lacks_data_ = true;
+    return !lacks_data_;
   }
 
   void write() const {
@@ -105,12 +116,17 @@ class GridTraining {
   const Grid grid_;
   std::vector<GridRun> runs_;
   std::vector<std::vector<std::string>> commands_;  // of each run: foldgrad train ...
-  std::mutex mutex_;                                // of outcomes and tables
+  bool any_failed_ = false, lacks_data_ = false;
+  std::mutex mutex_;  // of outcomes and tables
 };
 
 Answer run_grid(const GridOptions& o) {
   GridTraining training(o);
   if (!training.train_all()) return {.exit_code = kExitInterrupted};
+  if (training.lacks_data()) {
+    say("error: the files of a run cannot be used (see above): no other run was started\n");
+    return {.exit_code = kExitData};
+  }
   const GridResults results = training.results();
   return {grid_markdown(results), grid_json(results), training.any_failed() ? kExitCheckFailed : kExitOk};
 }

@@ -91,16 +91,51 @@ TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
 }
 
 TEST_F(GridRuns, CellsThatCannotRunAreSaidAndEachIsTriedBeforeAnotherSeed) {
-  write_grid("seeds = [2, 1]\n[set]\ndata.directory = \"nowhere\"\n[cells.a]\n[cells.b]\n[cells.c]\n");
+  write_grid("seeds = [2, 1]\n[set]\ntrain.shards = 64\n[cells.a]\n[cells.b]\n[cells.c]\n");
   const ProgramResult r = grid();
   EXPECT_EQ(r.exit_code, 1);
-  EXPECT_TRUE(contains(r.out, "| a | 0 | - | - | 0 | exit code 3, exit code 3 |\n"));
-  EXPECT_TRUE(contains(r.err, "out/a/seed-2: ended with 3; see what it says: "));
+  EXPECT_TRUE(contains(r.out, "| a | 0 | - | - | 0 | exit code 2, exit code 2 |\n"));
+  EXPECT_TRUE(contains(r.err, "out/a/seed-2: exited with code 2: the first batch has "));
+  EXPECT_TRUE(contains(r.err, "\nto see all that it says, run: "));
   std::size_t at = 0;
   for (const char* run : {"a/seed-2", "b/seed-2", "c/seed-2", "a/seed-1", "b/seed-1", "c/seed-1"}) {
     at = r.err.find(std::string("/out/") + run + "\n", at);
     ASSERT_NE(at, std::string::npos) << run << " in " << r.err;
   }
+}
+
+// The other cells read the same data.
+TEST_F(GridRuns, EndAtTheFirstWhoseDataAreMissing) {
+  write_grid("[set]\ndata.directory = \"nowhere\"\n[cells.a]\n[cells.b]\n");
+  const ProgramResult r = grid();
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_TRUE(contains(r.err, "out/a/seed-1: exited with code 3: " + files_ / "nowhere" + ": "));
+  EXPECT_FALSE(contains(r.err, "out/b/seed-1"));
+  EXPECT_TRUE(
+      contains(bytes("out/grid.md"), "| a | 0 | - | - | 0 | exit code 3 |\n| b | 0 | - | - | 0 | not ended |\n"));
+}
+
+TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
+  write_grid("[set]\ntrain.steps = 20000\n");
+  const ProgramResult none = run_after("ulimit -n 4 && ", words("none"));
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_TRUE(contains(none.err, "none/all/seed-1: could not be started: Too many open files")) << none.err;
+  SpawnedProgram program(words("out >/dev/null 2>@err"));
+  wait_until([&] { return contains(bytes("out/all/seed-1/lock"), " on ") || program.ended(); });
+  kill(pid_t(std::stol(bytes("out/all/seed-1/lock").substr(8))), SIGKILL);  // "process 17 on host"
+  EXPECT_EQ(program.exit_code(), 1);
+  EXPECT_TRUE(contains(bytes("err"), "out/all/seed-1: was ended by signal 9 (Killed)")) << bytes("err");
+}
+
+// A training that stands still is continued, so that it can save and end.
+TEST_F(GridRuns, EndWhereATrainingStandsStill) {
+  write_grid("[set]\ntrain.steps = 100000000\n");
+  SpawnedProgram program(words("out >/dev/null 2>&1"));
+  wait_until([&] { return exists("out/all/seed-1/checkpoints/LATEST") || program.ended(); });
+  const pid_t child = pid_t(std::stol(bytes("out/all/seed-1/lock").substr(8)));  // "process 17 on host"
+  kill(child, SIGSTOP);
+  program.send(SIGTERM);
+  EXPECT_EQ(program.exit_code(), 130);
 }
 
 TEST_F(GridRuns, ListsAreCombined) {
