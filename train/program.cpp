@@ -18,6 +18,7 @@
 #include "train/runs/directory.h"
 #include "train/system/printable.h"
 #include "train/system/signals.h"
+#include "train/system/stack.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {
@@ -155,7 +156,7 @@ int run(int argc, char** argv, const BuildInfo& build) {
 
 int run_command_line(int argc, char** argv, const BuildInfo& build) {
   open_standard_streams();
-  return finish_stdout(guarded([&]() -> int { return run(argc, argv, build); }));
+  return with_enough_stack([&] { return finish_stdout(guarded([&]() -> int { return run(argc, argv, build); })); });
 }
 
 }  // namespace foldgrad
