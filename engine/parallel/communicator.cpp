@@ -1,12 +1,12 @@
 #include "engine/parallel/communicator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "engine/check.h"
 #include "engine/dispatch.h"
 #include "engine/parallel/device_link.h"
+#include "engine/parallel/elapsed.h"
 #include "engine/tensor_kernels.h"
 
 namespace foldgrad {
@@ -34,14 +34,14 @@ std::string different_line(const std::string& text, const std::string& other) {
 }  // namespace
 
 void Communicator::swap(Device device, int partner, std::span<const std::byte> out, std::span<std::byte> in) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Clock::time_point begin = Clock::now();
   if (device == Device::cpu) {
     exchange(partner, out, in);
   } else {
     exchange(partner, {}, {});  // notices, within the limit of time, a partner that does not come
     device_link()->exchange(partner, out, in);
   }
-  traffic_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  traffic_.seconds += seconds_since(begin);
   traffic_.bytes += std::int64_t(out.size());
   ++traffic_.exchanges;
 }

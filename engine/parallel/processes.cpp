@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "engine/parallel/communicator.h"
 #include "engine/parallel/module.h"
 
 namespace foldgrad {
@@ -23,7 +24,11 @@ std::unique_ptr<Processes> join_by_mpi() {
 std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting) {
   const auto [join, trouble] = find_zmq();
   if (!join) throw std::runtime_error(fmt::format("parallel: ZeroMQ is needed, but {}", trouble));
-  return std::unique_ptr<Processes>(join(meeting));
+  try {
+    return std::unique_ptr<Processes>(join(meeting));
+  } catch (const std::runtime_error& e) {
+    throw CommunicationError(e.what());
+  }
 }
 
 std::string mpi_trouble() { return find_mpi().second; }

@@ -12,6 +12,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "engine/check.h"
@@ -172,7 +173,11 @@ void Team::run(const std::function<void(Communicator&)>& body) {
     }
   };
   std::vector<std::thread> others;
-  for (int i = 1; i < local_; ++i) others.emplace_back(work, i);
+  try {
+    for (int i = 1; i < local_; ++i) others.emplace_back(work, i);
+  } catch (const std::system_error&) {  // no more threads; those that have begun must end
+    team.fail(std::current_exception());
+  }
   work(0);
   for (std::thread& other : others) other.join();
   omp_set_num_threads(options_.threads);

@@ -23,11 +23,17 @@ enum class NonFinite;
 void add_model_option(CLI::App& command, std::string& model, const std::string& note = "");
 // Adds --json, which makes the program print the answer's JSON.
 void add_json_option(CLI::App& command, const std::string& help = "Print JSON");
+// Refuses what is not a number in [least, most]. Unlike CLI::Range it also refuses NaN.
+CLI::Validator number_in(double least, double most);
 // Adds a number in [least, most], whose default the help shows.
 template <class Number>
 void add_number(CLI::App& command, const std::string& name, Number& value, std::type_identity_t<Number> least,
                 std::type_identity_t<Number> most, const std::string& help) {
-  command.add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
+  CLI::Option* option = command.add_option(name, value, help)->capture_default_str();
+  if constexpr (std::is_floating_point_v<Number>)
+    option->check(number_in(least, most));
+  else
+    option->check(CLI::Range(least, most));
 }
 // Adds --device, for require_device(), and --tf32.
 void add_device_option(CLI::App& command, std::string& device);
@@ -53,7 +59,8 @@ void add_data_options(CLI::App& command, ModelData& data, const std::string& spl
 
 // Calls `action` with the processes that a launcher has started with this one; null: it is alone. Gives each its own
 // `device` (train/system/launcher.h). An error ends them all.
-Answer launched(std::string& device, const std::function<Answer(Processes*)>& action);
+// `timeout`: seconds that they wait for each other to come.
+Answer launched(std::string& device, double timeout, const std::function<Answer(Processes*)>& action);
 
 // Returns the data of add_data_options() for the model at `path`: with its directory, and what is not given as its run
 // had it, the configuration and for its splits the data root.

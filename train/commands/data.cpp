@@ -25,6 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kDigits = 64;                // of a SHA-256
 constexpr const char* kDigestFile = "SHA256SUMS";  // as sha256sum writes it, and checks
 
 struct DataOptions {
@@ -75,16 +76,20 @@ Answer run_info(const DataOptions& o) {
   return {text, all};
 }
 
+// Adds the files that a file of digests names but that are absent or differ, and the first of its lines that is wrong.
 void check_digests(const std::string& directory, const std::string& digests, std::vector<std::string>& found) {
-  for (const std::string& line : read_lines(digests)) {
-    const std::size_t space = line.find_first_of(" ");
-    const std::size_t name = line.find_first_not_of(" *", space);
-    if (space != 64 || name == line.npos) {
-      found.push_back(fmt::format("{}: must have lines \"SHA-256  NAME\", got {}", digests, in_quotes(line)));
+  for (std::size_t number = 0, wrong = 0; const std::string& line : read_lines(digests)) {
+    ++number;
+    const std::size_t name = line.find_first_not_of(" *", kDigits);
+    if (line.find(' ') != kDigits || name == line.npos) {
+      if (++wrong == 1)
+        found.push_back(fmt::format("{}: line {} must be \"SHA-256  NAME\", got {}", digests, number, in_quotes(line)));
       continue;
     }
+    const std::string path = directory + "/" + line.substr(name);
+    if (std::ranges::any_of(found, [&](const auto& problem) { return problem.starts_with(path + ": "); })) continue;
     try {
-      require_digest(directory + "/" + line.substr(name), line.substr(0, 64));
+      require_digest(path, line.substr(0, kDigits));
     } catch (const FileError& e) {
       found.push_back(e.what());
     }
@@ -106,7 +111,7 @@ Answer run_verify(const DataOptions& o) {
       if (!std::ranges::binary_search(names, name))
         found.push_back(fmt::format("{}/{}.{}: there is no {}.{} beside it", o.directory, name, ending, name, other));
   const std::string own = o.directory + "/" + kDigestFile;
-  if (!o.digests.empty() || fs::exists(own)) check_digests(o.directory, o.digests.empty() ? own : o.digests, found);
+  if (!o.digests.empty() || file_exists(own)) check_digests(o.directory, o.digests.empty() ? own : o.digests, found);
   for (const std::string& problem : found) say("error: {}\n", problem);
   if (!found.empty()) return {.exit_code = kExitData};
   return {fmt::format("{}: {} pairs of files are sound\n", o.directory, names.size())};
@@ -197,7 +202,7 @@ std::string known_sets() {
 std::string checked_digest(const std::string& text) {
   std::string digest = text;
   for (char& c : digest) c = char(std::tolower(static_cast<unsigned char>(c)));
-  FOLDGRAD_CHECK(digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == digest.npos,
+  FOLDGRAD_CHECK(digest.size() == kDigits && digest.find_first_not_of("0123456789abcdef") == digest.npos,
                  "--sha256 must have 64 hexadecimal digits, got {}", in_quotes(digest));
   return digest;
 }
@@ -220,6 +225,7 @@ Answer fetch_file(const DataOptions& options) {
 }
 
 Answer run_fetch(const DataOptions& options) {
+  if (options.name.empty()) throw CLI::ValidationError("NAME", "is missing; known data sets: " + known_sets());
   if (!options.sha256.empty()) return fetch_file(options);
   if (!options.urls.empty()) throw std::invalid_argument("--url needs --sha256");
   for (const DataSet& set : data_sets())
@@ -269,7 +275,7 @@ Action add_data(CLI::App& data) {
   prepare->add_option("--sentencepiece", o->sentence_piece,
                       "Learn sentencepiece.model with this many pieces from train");
   CLI::App* fetch = add("fetch", "Fetch and prepare a data set: " + known_sets(), run_fetch);
-  fetch->add_option("NAME", o->name, "The data set; with --url, the directory below --data-dir")->required();
+  fetch->add_option("NAME", o->name, "The data set; with --url, the directory below --data-dir");
   fetch->add_option("--data-dir", o->data_directory,
                     "Data root; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
   add_repeated_option(*fetch, "--from-file", o->files, "FILE", "An archive that you have already");

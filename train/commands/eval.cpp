@@ -28,7 +28,7 @@ Action add_eval(CLI::App& command, const BuildInfo& build) {
   command.footer(
       "Exit codes: 0, 2 usage, 3 text or images, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
   return [o, build] {
-    return launched(o->device, [&](Processes* processes) {
+    return launched(o->device, Meeting().timeout, [&](Processes* processes) {
       const Device device = require_device(o->device);
       Evaluation e;
       const auto evaluate_here = [&](Communicator* communicator) {

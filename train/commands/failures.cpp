@@ -1,6 +1,7 @@
 // Errors of commands, in one process or several, and of command lines, as messages and exit codes.
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -17,12 +18,17 @@
 #include "train/loop/trainer.h"
 #include "train/system/device.h"
 #include "train/system/launcher.h"
+#include "train/system/signals.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {
 namespace {
 
+// Called before an error is printed.
+std::function<void()> before_error;
+
 int refuse(const std::string& what, ExitCode code) {
+  if (before_error) before_error();
   say("error: {}\n", what);
   return code;
 }
@@ -49,19 +55,29 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
   return refuse(e.what(), kExitDevice);
 } catch (const std::bad_alloc&) {
   return refuse("memory is used up", kExitDevice);
+} catch (const std::filesystem::filesystem_error& e) {
+  const std::string path = e.path1().empty() ? "the current directory" : e.path1().string();
+  return refuse(FileError(path, "cannot be used", e.code().value()).what(), kExitData);
 } catch (const std::system_error& e) {
-  if (!std::ferror(stdout)) return refuse(e.what(), kExitCheckFailed);
-  return report_stdout_error(e.code().value());  // from fmt::print
+  if (std::ferror(stdout)) return report_stdout_error(e.code().value());  // from fmt::print
+  return refuse(fmt::format("the system refuses a thread or a lock: {}", e.code().message()), kExitDevice);
 } catch (const std::exception& e) {
   return refuse(e.what(), kExitCheckFailed);
 }
 
-Answer launched(std::string& device, const std::function<Answer(Processes*)>& action) {
+Answer launched(std::string& device, double timeout, const std::function<Answer(Processes*)>& action) {
   const Launch launch = find_launch();
-  const std::unique_ptr<Processes> processes = join(launch);
+  const std::unique_ptr<Processes> processes = join(launch, timeout);
   if (!processes) return action(nullptr);
   device = device_of(launch, device);
-  if (launch.rank > 0) begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
+  if (launch.rank > 0) {
+    begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
+    // Process 0 may have the same error: it prints that once for all and ends them. It can also log another one's.
+    before_error = [] {
+      end_when_interrupted();
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+    };
+  }
   // An error here ends the others, which may wait for this process.
   Answer answer;
   const int code = guarded([&] {
@@ -69,7 +85,7 @@ Answer launched(std::string& device, const std::function<Answer(Processes*)>& ac
     return answer.exit_code;
   });
   if (code != kExitOk && code != kExitInterrupted) {
-    if (launch.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));  // so that process 0 can log it
+    end_when_interrupted();  // MPI ends this process, too
     processes->abort(code);
   }
   return launch.rank == 0 ? answer : Answer{.exit_code = code};

@@ -7,6 +7,7 @@
 #include "train/commands/command.h"
 #include "train/runs/directory.h"
 #include "train/system/device.h"
+#include "train/system/printable.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
@@ -16,6 +17,15 @@ void add_model_option(CLI::App& command, std::string& model, const std::string& 
 }
 
 void add_json_option(CLI::App& command, const std::string& help) { command.add_flag("--json", help); }
+
+CLI::Validator number_in(double least, double most) {
+  const auto wrong = [=](const std::string& text) {
+    double value = 0;
+    const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+    return fits ? "" : fmt::format("must be a number from {} to {}, got {}", least, most, in_quotes(text));
+  };
+  return CLI::Validator(wrong, fmt::format("FLOAT in [{} - {}]", least, most));
+}
 
 void add_device_option(CLI::App& command, std::string& device) {
   const auto known = [](const std::string& text) {

@@ -82,15 +82,14 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
                    "Resume with another configuration or other data");
   command.add_flag("--profile-communication", options->profile_communication,
                    "Print how long ranks have waited for each other (docs/parallel.md)");
-  command
-      .add_option("--communication-timeout", options->timeout, "Seconds that a rank waits for another, 600 by default")
-      ->check(CLI::PositiveNumber);
+  add_number(command, "--communication-timeout", options->timeout, 1e-3, 1e6,
+             "Seconds that a rank waits for another, at the beginning for its process to come");
   command.footer(
       "Exit codes: 0, 2 configuration, 3 data or disk, 4 checkpoint, 5 diverged, 6 device, 130 interrupted after "
       "saving.");
   return [options] {
     complete(*options);
-    return launched(options->device, [&](Processes* processes) {
+    return launched(options->device, options->timeout, [&](Processes* processes) {
       options->processes = processes;
       return train(*options);
     });

@@ -1,4 +1,5 @@
 // foldgrad verify-traces: replays of recorded traces, their largest differences, and where these begin.
+#include <limits>
 #include <optional>
 
 #include "engine/files/file.h"
@@ -84,7 +85,7 @@ Action add_verify_traces(CLI::App& command) {
   command
       .add_option("--tolerance", o->tolerance,
                   "Largest |got - want| / (1 + |want|) that passes [1e-12 in f64, 1e-4 in f32]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_in(0, std::numeric_limits<double>::max()).description("NONNEGATIVE"));
   add_json_option(command);
   command.footer(
       "Exit codes: 0 all agree, 1 a difference is above the tolerance, 2 usage, 3 a file is no trace, 6 device");

@@ -2,15 +2,12 @@
 
 #include <omp.h>
 
-#include <chrono>
-
 #include "engine/contains.h"
+#include "engine/parallel/elapsed.h"
 #include "ops/linear/stacked.h"
 
 namespace foldgrad {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Sums the tensors, all of one type, as one array.
 void sum_bucket(Communicator& communicator, const std::vector<Tensor>& tensors) {
@@ -75,7 +72,7 @@ void GradientSum::finish(std::vector<Tensor>& losses) {
   send();
   const Clock::time_point begin = Clock::now();
   if (sending_.valid()) sending_.get();
-  communicator_.take_traffic(*background_, std::chrono::duration<double>(Clock::now() - begin).count());
+  communicator_.take_traffic(*background_, seconds_since(begin));
   watched_ = nullptr;
   first_uses_.clear(), complete_.clear(), sent_.clear();
   std::vector<double> sums;

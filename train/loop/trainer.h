@@ -15,10 +15,10 @@
 // with every value checked. The same random numbers and batches come again, so that this finds the first operation
 // that failed. Then the copy also serves to go on as TrainerOptions::on_nan says.
 #pragma once
-#include <chrono>
 #include <optional>
 #include <stdexcept>
 
+#include "engine/parallel/elapsed.h"
 #include "train/loop/gradient_sum.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
@@ -56,7 +56,7 @@ struct TrainingReport {
   double seconds = 0;                 // of updates: not from a report to the next update
   std::vector<std::string> failures;  // skipped or rolled back: what Diverged would have said
 
-  double work_per_second() const { return double(work) / seconds; }
+  double work_per_second() const { return seconds > 0 ? double(work) / seconds : 0; }
 };
 
 // The error for a loss or a gradient that is not finite. Its message names layer, operation and update.
@@ -108,7 +108,6 @@ class Trainer {
   void restore(const TrainingState& state);
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Record {
     std::vector<Tensor> losses;  // of each batch, a sum
     Tensor gradient_norm;

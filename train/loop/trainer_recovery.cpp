@@ -36,7 +36,7 @@ std::vector<std::string> Trainer::check() {
     sums_.weight += r.weight;
     sums_.work += r.work;
   }
-  sums_.seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  sums_.seconds += seconds_since(begin);
   if (!records_.empty()) gradient_norm_ = records_.back().gradient_norm.item();
   begin_records();
   return failures;

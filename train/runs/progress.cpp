@@ -34,7 +34,7 @@ constexpr std::size_t kBar = 20;
 }  // namespace
 
 std::string duration_text(double seconds) {
-  const auto s = std::int64_t(seconds + 0.5);
+  const auto s = std::int64_t(std::clamp(seconds + 0.5, 0.0, 1e15));
   return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60)
                   : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
@@ -68,11 +68,11 @@ void ProgressLine::erase() {
 
 void ProgressLine::at(std::int64_t step) {
   const auto now = Clock::now();
-  if (!on_terminal_ || now - last_ < std::chrono::milliseconds(200)) return;
+  if (!on_terminal_ || std::chrono::abs(now - last_) < std::chrono::milliseconds(200)) return;
   last_ = now;
-  const double seconds = std::chrono::duration<double>(now - begin_).count();
   // One column less: a full line would make some terminals begin the next.
-  say("\r\x1b[K" + progress_line(step, steps_, double(step - first_) / seconds, status_, terminal_width() - 1));
+  say("\r\x1b[K" + progress_line(step, steps_, double(step - first_) / std::max(seconds_since(begin_), 1e-9), status_,
+                                 terminal_width() - 1));
   drawn_ = true;
 }
 

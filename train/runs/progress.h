@@ -1,9 +1,10 @@
 // The progress of training, on stderr: one line that is redrawn on a terminal, plain lines elsewhere.
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+
+#include "engine/parallel/elapsed.h"
 
 namespace foldgrad {
 
@@ -30,8 +31,6 @@ class ProgressLine {
   void erase();  // what was drawn, before others print
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   std::int64_t first_, steps_;
   bool on_terminal_, colours_, drawn_ = false;
   std::string status_;

@@ -91,13 +91,17 @@ void require_common_start(Communicator& communicator, const BuildInfo& build, co
   std::string data;
   for (const auto& [name, digest] : task.data_digests()) data += fmt::format("{} {}\n", name, digest);
   require_alike(communicator, {{"commit", build.commit}, {"configuration", config_text(config)}, {"data", data}});
+  require_examples(task, communicator.size());
+}
+
+void require_examples(Task& task, std::int64_t ranks) {
   const DataCursor begin = task.cursor();
   const std::int64_t examples = task.next().inputs.begin()->second.shape()[0];
   task.seek(begin);
-  if (examples < communicator.size())
+  if (examples < ranks)
     throw ConfigError(fmt::format(
         "the first batch has {} examples for {} ranks; larger batches or fewer ranks (train.shards) are needed",
-        examples, communicator.size()));
+        examples, ranks));
 }
 
 std::string ranks_text(const Communicator* communicator, const Processes* processes) {
@@ -112,7 +116,8 @@ std::string traffic_text(const Communicator& communicator, double seconds, std::
   return fmt::format(
       "communication: {:.2f} of {:.2f} s of {} updates, {:.1f} %; in an update rank 0 sends {:.3f} MiB in {:.1f} "
       "messages\n",
-      t.seconds, seconds, updates, 100 * t.seconds / seconds, double(t.bytes) / n / (1 << 20), double(t.exchanges) / n);
+      t.seconds, seconds, updates, seconds > 0 ? 100 * t.seconds / seconds : 0, double(t.bytes) / n / (1 << 20),
+      double(t.exchanges) / n);
 }
 
 }  // namespace foldgrad

@@ -39,6 +39,9 @@ std::int64_t shards_of(const TrainConfig& config, int processes);
 void require_common_start(Communicator& communicator, const BuildInfo& build, const ExperimentConfig& config,
                           Task& task);
 
+// Throws ConfigError if the first batch has fewer examples than there are ranks.
+void require_examples(Task& task, std::int64_t ranks);
+
 // Returns "4 ranks in 2 processes"; empty for one alone.
 std::string ranks_text(const Communicator* communicator, const Processes* processes);
 // Returns, as text, the share of communication in the updates, and what rank 0 sends in one.

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
 #include "engine/files/atomic_file.h"
+#include "engine/parallel/elapsed.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/runs/logger.h"
@@ -67,11 +67,11 @@ class TrainingRun {
 TrainingEnd TrainingRun::train() {
   bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
   while (!is_last(updates()) && !stop && !selection_.out_of_patience()) {
-    const auto begin = std::chrono::steady_clock::now();
+    const Clock::time_point begin = Clock::now();
     give_order(communicator_, Order::step);
     training_.trainer.step();
     stop = interrupted_anywhere(communicator_);
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    seconds_ += seconds_since(begin);
     const std::int64_t n = updates();
     logger_->terminal().at(n);
     const bool validate = n % config_.validate.every == 0 || is_last(n);
@@ -168,10 +168,10 @@ void TrainingRun::report(bool due) try {
 // Returns true if the state at hand is the best so far.
 bool TrainingRun::validate() {
   const std::int64_t step = updates();
-  const auto begin = std::chrono::steady_clock::now();
+  const Clock::time_point begin = Clock::now();
   give_order(communicator_, Order::validate);
   const Validation v = foldgrad::validate(training_, communicator_);
-  logger_->validated(step, v, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  logger_->validated(step, v, seconds_since(begin));
   try {
     if (!v.samples.empty()) write_file_atomically(run_.sample(step), v.samples);
     if (!v.exhibits.empty()) write_file_atomically(run_.exhibits(), v.exhibits);
@@ -214,10 +214,10 @@ void TrainingRun::save() try {
 
 TrainingEnd train_experiment(const TrainOptions& options) {
   const Device device = require_device(options.device);
-  leave_when_interrupted();
+  const bool first = !options.processes || options.processes->rank() == 0;
+  leave_when_interrupted(/*quietly=*/!first);
   // A directory that is not there yet is made only when nothing is wrong with the configuration and the data.
   std::optional<RunLock> lock;
-  const bool first = !options.processes || options.processes->rank() == 0;
   if (first && file_exists(options.out)) lock.emplace(options.out);
   RunStart start = find_start(options);
   require_trainable(start.config);
@@ -235,6 +235,9 @@ TrainingEnd train_experiment(const TrainOptions& options) {
     return run.train();
   };
   if (start.config.train.shards <= 1) return train(std::move(start), nullptr);
+  // Each rank prepares the data before all compare theirs: with too many, that alone takes minutes.
+  constexpr std::int64_t kMany = 16;
+  if (start.config.train.shards > kMany) require_examples(*begin_task(start, device), start.config.train.shards);
   return on_ranks(options, device, std::move(start), train);
 }
 

@@ -19,6 +19,7 @@ struct Variables {
   const char *by, *marks, *rank, *count, *local_rank, *local_count;
 };
 // The launchers in the order of trial: srun sets its variables for what mpirun starts below it, too.
+constexpr int kMostPort = 65535;
 constexpr Variables kLaunchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -44,14 +45,23 @@ Launch find_launch(const std::function<const char*(const char*)>& variable) {
       return value;
     };
     Launch launch{v.by, number(v.rank, 0), number(v.count, 1), number(v.local_rank, 0), number(v.local_count, 1)};
+    FOLDGRAD_CHECK(launch.count >= 1, "${} must be at least 1, got 0", v.count);
     FOLDGRAD_CHECK(launch.rank < launch.count, "${} must be below ${} = {}, got {}", v.rank, v.count, launch.count,
                    launch.rank);
     FOLDGRAD_CHECK(launch.local_count >= 1, "${} must be at least 1, got 0", v.local_count);
     if (launch.by != std::string("torchrun")) return launch.count > 1 ? launch : Launch();
+    if (launch.count == 1) return {};
     const char* host = variable("MASTER_ADDR");
-    launch.host = host ? host : "127.0.0.1";
-    launch.port = number("MASTER_PORT", 29500) + 1;
-    return launch.count > 1 ? launch : Launch();
+    FOLDGRAD_CHECK(host && *host, "$MASTER_ADDR must be the address of the machine of process 0, got {}",
+                   host ? "\"\"" : "nothing");
+    launch.host = host;
+    const int port = number("MASTER_PORT", 29500);
+    FOLDGRAD_CHECK(port >= 1 && port < kMostPort,
+                   "$MASTER_PORT must be from 1 to {}, since the processes take the port "
+                   "after it, got {}",
+                   kMostPort - 1, port);
+    launch.port = port + 1;
+    return launch;
   }
   return {};
 }
@@ -65,13 +75,14 @@ std::string describe(const Launch& launch) {
   return fmt::format("{} processes of {}, this is {}", launch.count, launch.by, launch.rank);
 }
 
-std::unique_ptr<Processes> join(const Launch& launch) {
+std::unique_ptr<Processes> join(const Launch& launch, double timeout) {
   if (launch.count == 1) return nullptr;
   const int all = int(std::thread::hardware_concurrency());
   if (!std::getenv("OMP_NUM_THREADS") && omp_get_max_threads() == all)
     omp_set_num_threads(std::max(1, all / launch.local_count));
   if (launch.by != "torchrun") return join_by_mpi();
-  return join_by_zmq({.rank = launch.rank, .count = launch.count, .host = launch.host, .port = launch.port});
+  return join_by_zmq(
+      {.rank = launch.rank, .count = launch.count, .host = launch.host, .port = launch.port, .timeout = timeout});
 }
 
 std::string device_of(const Launch& launch, const std::string& device) {

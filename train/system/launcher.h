@@ -19,16 +19,18 @@ struct Launch {
 
 // Reads the variables of OpenMPI (OMPI_COMM_WORLD_SIZE), of others with PMI (PMI_SIZE), of srun (SLURM_STEP_NUM_TASKS)
 // and of torchrun (TORCHELASTIC_RUN_ID), which listens on MASTER_PORT itself: the processes take the one after it.
-// `variable` returns an environment variable, or null. Throws std::invalid_argument for values that are not numbers.
+// `variable` returns an environment variable, or null. Throws std::invalid_argument for values that are not numbers,
+// and for an address or a port that cannot be one.
 Launch find_launch(const std::function<const char*(const char*)>& variable);
 Launch find_launch();  // in this process's environment
 // Returns "4 processes of mpirun, this is 2", or "one process".
 std::string describe(const Launch& launch);
 
-// Joins the processes that the launcher has started with this one; null where there are none. Gives each its part of
+// Joins the processes that the launcher has started with this one, which must come within so many seconds; null where
+// there are none. Gives each its part of
 // the machine's threads, unless the launcher has bound it to a part, or their number was given. Throws
-// std::runtime_error where MPI or, for torchrun, ZeroMQ is missing.
-std::unique_ptr<Processes> join(const Launch& launch);
+// CommunicationError where they do not come, and std::runtime_error where MPI or, for torchrun, ZeroMQ is missing.
+std::unique_ptr<Processes> join(const Launch& launch, double timeout);
 
 // Returns the device for a process that was asked for `device`: its own of several GPUs on a machine, for auto and
 // cuda.

@@ -34,6 +34,8 @@ void leave(int) {
   _exit(kExitInterrupted);
 }
 
+void leave_quietly(int) { _exit(kExitInterrupted); }
+
 void note(int) {
   caught = true;
   set_handlers(SIG_DFL);
@@ -52,7 +54,7 @@ void confine_signals() {
   pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
 }
 
-void leave_when_interrupted() { set_handlers(leave); }
+void leave_when_interrupted(bool quietly) { set_handlers(quietly ? leave_quietly : leave); }
 
 void note_interrupts() { set_handlers(note); }
 

@@ -12,8 +12,8 @@ namespace foldgrad {
 void confine_signals();
 
 // Makes SIGINT, SIGTERM, and SIGHUP unless it is ignored, end the program with kExitInterrupted from now on: before
-// training there is nothing to save.
-void leave_when_interrupted();
+// training there is nothing to save. It says so on stderr, unless `quietly`, as one process of several is enough.
+void leave_when_interrupted(bool quietly);
 // Makes the first of them from now on only set interrupted() and say so on stderr; any second one ends the program.
 void note_interrupts();
 // Lets each of them end the program again, once there is nothing left to save.

@@ -234,7 +234,7 @@ std::vector<CheckResult> check_language(Model& model, Model& folded, const Named
 }
 
 nlohmann::ordered_json text_vocabulary_json(const Model& model, const std::string& directory) {
-  if (!std::filesystem::exists(directory + "/vocabulary")) return nullptr;
+  if (!file_exists(directory + "/vocabulary")) return nullptr;
   const TextVocabulary v = load_text_vocabulary(directory, gpt_config_of(model));
   return {{"kind", v.kind()}, {"size", v.size()}};
 }
@@ -259,7 +259,7 @@ std::unique_ptr<Task> make_language(const ExperimentConfig& config, const std::s
 
 TextVocabulary load_text_vocabulary(const std::string& directory, const GptConfig& config) try {
   const std::string path = directory + "/vocabulary";
-  if (!std::filesystem::exists(path)) throw FileError(path, "is missing: this model takes and gives ids, no text");
+  if (!file_exists(path)) throw FileError(path, "is missing: this model takes and gives ids, no text");
   TextVocabulary vocabulary = TextVocabulary::load(path);
   if (vocabulary.size() != config.vocabulary)
     throw FileError(path,

@@ -1,7 +1,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -10,6 +9,7 @@
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "engine/parallel/communicator.h"
+#include "engine/parallel/elapsed.h"
 #include "models/transformer/batch.h"
 #include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
@@ -89,7 +89,7 @@ Evaluation evaluation_of(const TranslationScores& s, std::size_t sentences, doub
 }
 
 nlohmann::ordered_json vocabulary_json(const Model& model, const std::string& directory) {
-  if (!std::filesystem::exists(directory + "/vocabulary")) return nullptr;
+  if (!file_exists(directory + "/vocabulary")) return nullptr;
   const Vocabulary v = load_vocabulary(directory, config_of(model));
   return {{"kind", v.kind()}, {"source", v.source_size()}, {"target", v.target_size()}};
 }
@@ -155,7 +155,7 @@ Evaluation evaluate_translation(Model& any, const ModelData& data, const Evaluat
   const ValidationLoss loss = validation_loss(model, batches, o.communicator);
   const bool refuses = o.non_finite == NonFinite::refuse;
   if (refuses) require_finite(loss, model, batches);
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   Lines hypotheses;
   const InferenceTransformer inference(model);
   for (const Hypothesis& best : best_hypotheses(inference, pairs.source, o.decoding, o.max_tokens, o.communicator)) {
@@ -164,7 +164,7 @@ Evaluation evaluate_translation(Model& any, const ModelData& data, const Evaluat
           fmt::format("eval: source:{}: the logits of its translation are not finite", hypotheses.size() + 1));
     hypotheses.push_back(vocabulary.decode_target(best.ids));
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_since(start);
   const bool first = !o.communicator || o.communicator->rank() == 0;
   if (first && !o.hypotheses.empty())
     write_file_atomically(o.hypotheses, fmt::format("{}\n", fmt::join(hypotheses, "\n")));
@@ -217,7 +217,7 @@ ExampleSet examples(const Model& model, const ModelData& data) {
 
 Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config) try {
   const std::string path = directory + "/vocabulary";
-  if (!std::filesystem::exists(path)) throw FileError(path, "is missing: this model takes and gives ids, no text");
+  if (!file_exists(path)) throw FileError(path, "is missing: this model takes and gives ids, no text");
   Vocabulary vocabulary = Vocabulary::load(path);
   if (vocabulary.source_size() != config.source_vocabulary || vocabulary.target_size() != config.target_vocabulary)
     throw FileError(path,

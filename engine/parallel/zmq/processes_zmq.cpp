@@ -1,7 +1,9 @@
 // Processes that know no more of each other than the address of the first, as torchrun gives it; in a library of its
 // own (engine/parallel/processes.h). Each has an inbox, a port of its machine, to which all others send by ZeroMQ.
+#include <netdb.h>
 #include <zmq.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -9,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -22,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kPresence = -1;   // the tag of missing()'s messages, which must not meet others
 constexpr int kLinger = 10000;  // milliseconds that the end waits for what has been sent
 constexpr int kUnlimited = 0;   // messages in a queue
+constexpr const char* kGreeting = "foldgrad";
 
 void check(bool good, const std::string& call) {
   if (good) return;
@@ -40,7 +44,12 @@ class Message {
   std::size_t size() const { return zmq_msg_size(&message_); }
   const void* data() const { return zmq_msg_data(const_cast<zmq_msg_t*>(&message_)); }
   std::string text() const { return {static_cast<const char*>(data()), size()}; }
-  std::string sender_address() const { return zmq_msg_gets(&message_, "Peer-Address"); }
+  bool has_more() const { return zmq_msg_more(&message_) != 0; }
+  // Returns "" for a sender that does not speak ZeroMQ as of today.
+  std::string sender_address() const {
+    const char* address = zmq_msg_gets(const_cast<zmq_msg_t*>(&message_), "Peer-Address");
+    return address ? address : "";
+  }
 
  private:
   zmq_msg_t message_;
@@ -94,6 +103,7 @@ class ZmqProcesses final : public Processes {
  private:
   struct Header {
     int from, tag;
+    std::uint64_t training;  // the number that process 0 has drawn: messages of others are strangers'
     auto operator<=>(const Header&) const = default;
   };
 
@@ -112,60 +122,123 @@ class ZmqProcesses final : public Processes {
     return std::strrchr(endpoint, ':') + 1;
   }
 
-  // Returns a socket for the meeting, which waits so long for a message.
-  void* meeting_socket(int type, double timeout) {
-    void* s = socket(type);
-    const int milliseconds = int(1000 * timeout);
-    zmq_setsockopt(s, ZMQ_RCVTIMEO, &milliseconds, sizeof milliseconds);
-    return s;
+  // Receives a message of one or more parts within the time that is left; false: none came. Drops what does not have
+  // so many parts.
+  bool receive(void* socket, Clock::time_point until, std::vector<Message>& parts, std::size_t wanted) {
+    while (Clock::now() < until) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      const int milliseconds = int(std::min<std::int64_t>(left + 1, 1000));
+      zmq_setsockopt(socket, ZMQ_RCVTIMEO, &milliseconds, sizeof milliseconds);
+      parts.clear();
+      Message part;
+      bool more = part.receive(socket, 0);
+      if (!more) continue;
+      while (more) {
+        more = part.has_more();
+        parts.push_back(std::move(part));
+        if (more) part.receive(socket, 0);
+      }
+      if (parts.size() == wanted) return true;
+    }
+    return false;
+  }
+
+  // Returns the rank of another process that has come, and where its inbox is; -1 for anything else.
+  int caller_rank(const Message& said, const Meeting& meeting, std::string& inbox) const {
+    std::string greeting, address = said.sender_address();
+    int rank = 0, count = 0, port = 0;
+    if (address.empty() || !(std::istringstream(said.text()) >> greeting >> rank >> count >> port)) return -1;
+    if (greeting != kGreeting) return -1;
+    if (count != count_ || rank < 1 || rank >= count_)
+      throw std::runtime_error("parallel: process " + std::to_string(rank) + " of " + std::to_string(count) + " on " +
+                               address + " came to process 0, which has $WORLD_SIZE = " + std::to_string(count_));
+    if (address.starts_with("127.")) address = meeting.host;  // of this machine, as others know it
+    inbox = "tcp://" + address + ":" + std::to_string(port);
+    return rank;
   }
 
   // Receives the rank and the port of the inbox of every other process, and sends to each where all inboxes are.
   std::vector<std::string> meet_others(const Meeting& meeting) {
-    void* door = meeting_socket(ZMQ_ROUTER, meeting.timeout);
+    const Clock::time_point until = Clock::now() + std::chrono::milliseconds(std::int64_t(1000 * meeting.timeout));
+    require_known(meeting.host);  // the others are told that it is this machine
+    training_ = (std::uint64_t(std::random_device()()) << 32) | std::random_device()();
+    void* door = socket(ZMQ_ROUTER);
     const std::string here = "tcp://*:" + std::to_string(meeting.port);
-    check(zmq_bind(door, here.c_str()) == 0, here);
-    std::vector<std::string> inboxes(static_cast<std::size_t>(count_)), callers;
+    check(zmq_bind(door, here.c_str()) == 0, "process 0 waits for the others at " + here + ", $MASTER_PORT + 1");
+    std::vector<std::string> inboxes(static_cast<std::size_t>(count_));
+    std::vector<std::pair<std::string, int>> callers;
     inboxes[0] = "tcp://" + meeting.host + ":" + inbox_port();
+    int strangers = 0;
     while (callers.size() + 1 < inboxes.size()) {
-      Message caller, said;
-      const std::string others =
-          std::to_string(callers.size()) + " of " + std::to_string(count_ - 1) + " other processes came to " + here;
-      check(caller.receive(door, 0) && said.receive(door, 0), others);
-      std::string address = said.sender_address();
-      if (address.starts_with("127.")) address = meeting.host;  // of this machine, as others know it
-      int rank = 0, port = 0;
-      if (!(std::istringstream(said.text()) >> rank >> port) || rank < 1 || rank >= count_)
-        throw std::runtime_error("parallel: " + address + " came to " + here + " and is none of the processes");
-      inboxes[std::size_t(rank)] = "tcp://" + address + ":" + std::to_string(port);
-      callers.push_back(caller.text());
+      std::vector<Message> parts;
+      if (!receive(door, until, parts, 2)) throw std::runtime_error(absent(inboxes, meeting, strangers));
+      std::string inbox;
+      const int rank = caller_rank(parts[1], meeting, inbox);
+      if (rank < 0) {
+        ++strangers;
+        continue;
+      }
+      if (!inboxes[std::size_t(rank)].empty())
+        throw std::runtime_error("parallel: two processes have $RANK = " + std::to_string(rank));
+      inboxes[std::size_t(rank)] = inbox;
+      callers.emplace_back(parts[0].text(), rank);
     }
-    std::string all;
+    std::string all = std::to_string(training_) + "\n";
     for (const std::string& inbox : inboxes) all += inbox + "\n";
-    for (const std::string& caller : callers) {
+    for (const auto& [caller, rank] : callers) {
       zmq_send(door, caller.data(), caller.size(), ZMQ_SNDMORE);
       zmq_send(door, all.data(), all.size(), 0);
     }
     zmq_close(door);
     return inboxes;
   }
+  std::string absent(const std::vector<std::string>& inboxes, const Meeting& meeting, int strangers) const {
+    std::string ranks;
+    for (std::size_t r = 0; r < inboxes.size(); ++r)
+      if (inboxes[r].empty()) ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
+    std::ostringstream text;
+    text << "parallel: process " << ranks << " of " << count_ << " did not come within " << meeting.timeout
+         << " s to port " << meeting.port << ", $MASTER_PORT + 1, of process 0";
+    if (strangers > 0) text << "; " << strangers << " messages of other programs came";
+    return text.str();
+  }
+
   std::vector<std::string> meet_first(const Meeting& meeting) {
-    void* door = meeting_socket(ZMQ_DEALER, meeting.timeout);
+    const Clock::time_point until = Clock::now() + std::chrono::milliseconds(std::int64_t(1000 * meeting.timeout));
+    require_known(meeting.host);
+    void* door = socket(ZMQ_DEALER);
     const std::string there = "tcp://" + meeting.host + ":" + std::to_string(meeting.port);
     check(zmq_connect(door, there.c_str()) == 0, there);
-    const std::string said = std::to_string(rank_) + " " + inbox_port();
+    const std::string said =
+        std::string(kGreeting) + " " + std::to_string(rank_) + " " + std::to_string(count_) + " " + inbox_port();
     zmq_send(door, said.data(), said.size(), 0);
-    Message told;
-    check(told.receive(door, 0), there);
-    zmq_close(door);
+    std::vector<Message> told;
     std::vector<std::string> inboxes;
-    std::istringstream lines(told.text());
-    for (std::string inbox; lines >> inbox;) inboxes.push_back(inbox);
+    while (inboxes.size() != std::size_t(count_)) {
+      if (!receive(door, until, told, 1)) {
+        std::ostringstream text;
+        text << "parallel: process " << rank_ << " waited " << meeting.timeout << " s for process 0 at " << there
+             << ", $MASTER_ADDR and $MASTER_PORT + 1";
+        throw std::runtime_error(text.str());
+      }
+      inboxes.clear();
+      std::istringstream lines(told[0].text());
+      lines >> training_;
+      for (std::string inbox; lines >> inbox;) inboxes.push_back(inbox);
+    }
+    zmq_close(door);
     return inboxes;
+  }
+  // Throws where a name stands for no machine: ZeroMQ would look it up again and again.
+  static void require_known(const std::string& host) {
+    addrinfo* found = nullptr;
+    if (const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &found); error != 0)
+      throw std::runtime_error("parallel: $MASTER_ADDR: \"" + host + "\": " + gai_strerror(error));
+    freeaddrinfo(found);
   }
 
   void send(int process, int tag, std::span<const std::byte> bytes) {
-    const Header header{rank_, tag};
+    const Header header{rank_, tag, training_};
     const std::lock_guard lock(mutex_);
     check(zmq_send(outboxes_[std::size_t(process)], &header, sizeof header, ZMQ_SNDMORE) >= 0 &&
               zmq_send(outboxes_[std::size_t(process)], bytes.data(), bytes.size(), 0) >= 0,
@@ -174,12 +247,15 @@ class ZmqProcesses final : public Processes {
   // Empties the inbox; returns true if it has had a message of this kind.
   bool take(int process, int tag, std::span<std::byte> bytes) {
     const std::lock_guard lock(mutex_);
-    for (Message header, body; header.receive(inbox_, ZMQ_DONTWAIT) && body.receive(inbox_, 0);) {
-      Header h;
-      std::memcpy(&h, header.data(), sizeof h);
-      there_[h].push_back(std::move(body));
+    for (Message part; part.receive(inbox_, ZMQ_DONTWAIT);) {
+      Header h{};
+      const bool known = part.size() == sizeof h && part.has_more();
+      if (known) std::memcpy(&h, part.data(), sizeof h);
+      int parts = 1;
+      while (part.has_more()) part.receive(inbox_, 0), ++parts;
+      if (known && parts == 2 && h.training == training_) there_[h].push_back(std::move(part));
     }
-    std::deque<Message>& messages = there_[{process, tag}];
+    std::deque<Message>& messages = there_[{process, tag, training_}];
     if (messages.empty()) return false;
     if (messages.front().size() != bytes.size()) throw std::runtime_error("parallel: a message has another length");
     if (!bytes.empty()) std::memcpy(bytes.data(), messages.front().data(), bytes.size());
@@ -189,6 +265,7 @@ class ZmqProcesses final : public Processes {
 
   const int rank_, count_;
   void *const context_, *const inbox_;
+  std::uint64_t training_ = 0;
   std::vector<void*> outboxes_;  // by process
   std::mutex mutex_;             // a socket is for one thread at a time
   std::map<Header, std::deque<Message>> there_;

@@ -69,12 +69,12 @@ TEST_F(DataCommand, VerifyNamesAllThatIsWrong) {
   write_bytes(files_ / "train.en", "a\n");
   write_bytes(files_ / "val.de", "a\n\xff\n");
   write_bytes(files_ / "test.en", "a\n");
-  write_bytes(files_ / "digests", "short  train.de\n" + std::string(64, 'a') + "  gone\n");
+  write_bytes(files_ / "digests", "short  train.de\n" + std::string(64, 'a') + "  gone\nno digest\n");
   expect_error("data verify " + files_.path() + " --digests @digests", 3,
                "@train.en: must have as many lines as @train.de, which has 3, got 1\n"
                "error: @val.de: line 2 must be UTF-8, got byte 0xff as its byte 1\n"
                "error: @test.en: there is no test.de beside it\n"
-               "error: @digests: must have lines \"SHA-256  NAME\", got \"short  train.de\"\n"
+               "error: @digests: line 1 must be \"SHA-256  NAME\", got \"short  train.de\"\n"
                "error: @gone: cannot be opened: No such file or directory");
 }
 
@@ -95,6 +95,7 @@ TEST_F(DataCommand, BadDirectoriesAndOptions) {
                "foldgrad data prepare");
   EXPECT_EQ(run("data fetch x --url http://localhost/").exit_code, 2);
   EXPECT_EQ(run("data").exit_code, 2);
+  EXPECT_TRUE(begins(run("data fetch").err, "error: NAME: is missing; known data sets: multi30k, cifar10, cifar100\n"));
   expect_error("data fetch multi30k --data-dir @ --from-file @train.de", 3,
                "@train.de: has SHA-256 " + sha256(kText) + ", which no archive of multi30k has");
 }

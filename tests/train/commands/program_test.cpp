@@ -79,7 +79,34 @@ TEST(Program, UsageErrorsNameTheNearest) {
   expect_usage_error("norms lnn", "there is no normalizer \"lnn\"; did you mean \"ln\"? There are: affine, bn, ");
   expect_usage_error("", "A subcommand is required");
   expect_usage_error("verify-traces", "FILE is required");
+  for (const char* number : {"nan", "-nan", "-1"}) {
+    expect_usage_error(
+        fmt::format("verify-traces --tolerance={} x", number),
+        fmt::format("--tolerance: must be a number from 0 to 1.7976931348623157e+308, got \"{}\"", number));
+    expect_usage_error(fmt::format("translate m --length-penalty={}", number),
+                       fmt::format("--length-penalty: must be a number from 0 to 1000000000, got \"{}\"", number));
+    expect_usage_error(
+        fmt::format("train a.toml --communication-timeout={}", number),
+        fmt::format("--communication-timeout: must be a number from 0.001 to 1000000, got \"{}\"", number));
+  }
   expect_usage_error("verify-traces --dtype f16 x", "--dtype: f16 not in {f64,f32}");
+}
+
+// As libraries that are loaded, the program itself would end without a word on a stack that is too small.
+TEST(Program, RunsOnASmallStack) {
+  for (const char* stack : {"64", "128"}) {
+    const ProgramResult r =
+        run_after(std::string("ulimit -s ") + stack + " && ", "eval --help && '" + program() + "' norms --json");
+    EXPECT_EQ(r.exit_code, 0) << stack << " KiB: " << r.err;
+  }
+}
+
+TEST(Program, ErrorsOfFileSystemsNamePathAndReason) {
+  const std::string name(300, 'x');
+  expect_failure(run_program("data info " + name), 3, "error: " + name + ": cannot be read: File name too long");
+  expect_failure(run_program("report " + name), 3, "error: ");
+  const ProgramResult r = run_program("classify nowhere " + name);
+  EXPECT_FALSE(contains(r.err, "filesystem error")) << r.err;
 }
 
 TEST(Program, UsageErrorsNameTheHelpOfTheCommand) {

@@ -136,6 +136,55 @@ TEST_F(RanksRun, RecordsAreOfAllRanks) {
   }
 }
 
+class Meeting : public RanksRun {
+ protected:
+  void SetUp() override { needs("torchrun"); }
+  // Runs one process of several by torchrun's variables; they wait for each other for two seconds.
+  ProgramResult one(int rank, int port, const std::string& variables = "", const std::string& first = "") {
+    return run_after(fmt::format("{}export TORCHELASTIC_RUN_ID=none MASTER_ADDR=localhost MASTER_PORT={} WORLD_SIZE=2 "
+                                 "RANK={} {}; ",
+                                 first, port, rank, variables),
+                     arguments("out", "--communication-timeout 2 --device cpu"));
+  }
+};
+
+TEST_F(Meeting, ProcessesThatDoNotComeAreNamedInTime) {
+  const int port = free_port() - 1;
+  expect_failure(one(0, port), 6,
+                 fmt::format("error: parallel: process 1 of 2 did not come within 2 s to port {}, $MASTER_PORT + 1, of "
+                             "process 0\n",
+                             port + 1));
+  expect_failure(one(1, port), 6,
+                 fmt::format("error: parallel: process 1 waited 2 s for process 0 at tcp://localhost:{}, $MASTER_ADDR "
+                             "and $MASTER_PORT + 1\n",
+                             port + 1));
+  expect_failure(one(1, port, "MASTER_ADDR=none.invalid"), 6, "error: parallel: $MASTER_ADDR: \"none.invalid\": ");
+}
+
+// Strangers' bytes are neither an address nor a reason to give up.
+TEST_F(Meeting, StrangersAreNotTakenForProcesses) {
+  const int port = free_port() - 1;
+  const std::string garbage = fmt::format(
+      "(for i in 1 2 3; do sleep 0.3; (printf 'GET / HTTP/1.0\\r\\n\\r\\n'; printf '\\001\\000\\005\\000abcdefgh') "
+      ">/dev/tcp/localhost/{}; done) 2>/dev/null & ",
+      port + 1);
+  const ProgramResult r = run_after(
+      fmt::format("bash -c \"{}\" ; export TORCHELASTIC_RUN_ID=none MASTER_ADDR=localhost MASTER_PORT={} WORLD_SIZE=2 "
+                  "RANK=0; ",
+                  garbage + "true", port),
+      arguments("out", "--communication-timeout 2 --device cpu"));
+  expect_failure(r, 6, "error: parallel: process 1 of 2 did not come within 2 s");
+}
+
+TEST_F(MpiRun, AnErrorOfAllIsPrintedOnce) {
+  const ProgramResult r = mpirun(3, arguments("out", "--set train.shards=2"));
+  EXPECT_EQ(r.exit_code, 2);
+  const std::string said = "train.shards must be a multiple of the number of processes, 3, got 2";
+  EXPECT_TRUE(contains(r.err, "error: " + said)) << r.err;
+  EXPECT_EQ(r.err.find(said), r.err.rfind(said)) << r.err;
+  EXPECT_FALSE(contains(r.err, "interrupted before")) << r.err;
+}
+
 TEST_F(RanksRun, NumbersOfShardsThatAreRefused) {
   expect_error(arguments("out", "--set train.shards=3"), 2, "train.shards must be a power of two, got 3");
 }
@@ -144,6 +193,9 @@ TEST_F(RanksRun, MoreRanksThanExamplesAreRefused) {
   expect_error(arguments("out", "--set train.shards=4 --set train.max_tokens=8"), 2,
                "the first batch has 2 examples for 4 ranks; larger batches or fewer ranks (train.shards) are needed");
   EXPECT_FALSE(exists("out"));
+  expect_error(
+      arguments("out", "--set train.shards=1024"), 2,
+      "the first batch has 9 examples for 1024 ranks; larger batches or fewer ranks (train.shards) are needed");
 }
 
 TEST_F(RanksRun, AnotherNumberOfShardsIsAnotherTrajectory) {

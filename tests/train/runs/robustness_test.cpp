@@ -78,6 +78,19 @@ TEST_F(TrainRobustness, SignalsAnywhereLeaveTheBitsAndTheEventsOfTheUndisturbedR
   EXPECT_GT(saves, signals / 4);
 }
 
+TEST_F(TrainRobustness, NoTimeIsNegativeWhereClocksGoBack) {
+  SpawnedProgram program(
+      arguments("out", "--set output.log_every=1") + " >/dev/null 2>&1", [] {}, preloading("clock"));
+  ASSERT_EQ(program.exit_code(), 0);
+  for (const char* kind : {"train", "validate"}) {
+    ASSERT_FALSE(events("out", kind).empty());
+    for (const nlohmann::json& event : events("out", kind)) {
+      EXPECT_GE(event.at("seconds"), 0) << event;
+      if (kind == std::string("train")) EXPECT_GE(event.at("tokens_per_second"), 0) << event;
+    }
+  }
+}
+
 TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
   ASSERT_EQ(train("whole").exit_code, 0);
   SpawnedProgram child = spawn(arguments("part"), 6000);  // config.toml has room, weights have not

@@ -24,7 +24,8 @@ TEST(Launcher, KnowsWhoHasStartedIt) {
   EXPECT_EQ(describe(launch({{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}})), "2 processes of mpirun, this is 1");
   EXPECT_EQ(describe(launch({{"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_PROCID", "5"}})), "8 processes of srun, this is 5");
   EXPECT_EQ(describe(launch({{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}})), "one process");  // of a batch script
-  EXPECT_EQ(describe(launch({{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "2"}, {"RANK", "0"}})),
+  EXPECT_EQ(describe(launch(
+                {{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_ADDR", "localhost"}})),
             "2 processes of torchrun, this is 0");
   EXPECT_EQ(describe(launch({{"WORLD_SIZE", "2"}, {"RANK", "0"}})), "one process");  // which anybody may have set
 }
@@ -55,6 +56,20 @@ TEST(Launcher, Errors) {
   EXPECT_EQ(error({{"PMI_SIZE", "many"}}), "$PMI_SIZE must be a number, got \"many\"");
   EXPECT_EQ(error({{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}, {"MPI_LOCALNRANKS", "0"}}),
             "$MPI_LOCALNRANKS must be at least 1, got 0");
+  std::map<std::string, std::string> torchrun{{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "2"}, {"RANK", "0"}};
+  const std::string address = "$MASTER_ADDR must be the address of the machine of process 0, got ";
+  EXPECT_EQ(error(torchrun), address + "nothing");
+  torchrun["MASTER_ADDR"] = "";
+  EXPECT_EQ(error(torchrun), address + "\"\"");
+  torchrun["MASTER_ADDR"] = "localhost";
+  for (const char* port : {"0", "65535", "99999"}) {
+    torchrun["MASTER_PORT"] = port;
+    EXPECT_EQ(error(torchrun), std::string("$MASTER_PORT must be from 1 to 65534, since the processes take the port "
+                                           "after it, got ") +
+                                   port);
+  }
+  torchrun["WORLD_SIZE"] = "0";
+  EXPECT_EQ(error(torchrun), "$WORLD_SIZE must be at least 1, got 0");
   EXPECT_EQ(error({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}}), "$PMI_RANK must be below $PMI_SIZE = 2, got 2");
 }
 

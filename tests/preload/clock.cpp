@@ -1,0 +1,13 @@
+// A library for LD_PRELOAD whose clocks go back: each look at one is a second before the last.
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  static std::atomic<long> looks = 0;
+  const long result = syscall(SYS_clock_gettime, clock, time);
+  if (result == 0) time->tv_sec -= ++looks;
+  return int(result);
+}
