@@ -4,7 +4,7 @@
 const kScores = [
   {key: 'loss', title: 'Loss', curve: 'Validation loss', unit: 'nats per token', decimals: 4, best: Math.min},
   {key: 'perplexity', title: 'Perplexity', curve: 'Validation perplexity', unit: '', decimals: 3, best: Math.min},
-  {key: 'bits_per_character', title: 'Bits per character', unit: 'on the validation text', decimals: 4, best: Math.min},
+  {key: 'bits_per_character', title: 'Bits per character', unit: 'validation text', decimals: 4, best: Math.min},
   {key: 'bleu', title: 'BLEU', unit: 'on the validation text', decimals: 2, best: Math.max},
   {key: 'tokenized_bleu', title: 'Tokenized BLEU', unit: 'on the validation text', decimals: 2, best: Math.max},
   {key: 'chrf', title: 'chrF2', unit: 'on the validation text', decimals: 2, best: Math.max},
