@@ -114,13 +114,25 @@ std::string find_run_config(const std::string& path) {
   return "";
 }
 
+bool copy_vocabulary(const std::string& vocabulary, const std::string& directory) {
+  if (vocabulary.empty() || !file_exists(vocabulary)) return false;
+  require_vocabulary(vocabulary);
+  std::error_code error;
+  using std::filesystem::copy_options;  // overwriting what an attempt on a full disk left
+  std::filesystem::copy(vocabulary, directory + "/vocabulary",
+                        copy_options::recursive | copy_options::overwrite_existing, error);
+  if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());
+  return true;
+}
+
 void write_model_config(const std::string& directory, const Model& model) {
   make_directories(directory);
   write_file_atomically(directory + kConfig, model_json(model).dump(2) + "\n");
 }
 
 void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary) {
-  if (file_exists(directory + kConfig)) throw FileError(directory, "there is a model already");
+  if (file_exists(directory + kConfig))
+    throw FileError(directory, "already holds a model; remove it, or choose another directory with -o");
   if (file_exists(directory + "/config.toml") || file_exists(directory + "/checkpoints"))
     throw FileError(directory, "is a run, which has its own models; name another directory");
   if (const auto bad = non_finite_tensors(model); !bad.empty())
@@ -128,14 +140,7 @@ void write_model_directory(const std::string& directory, const Model& model, con
   make_directories(directory);
   write_safetensors(directory + kModel, model.values());
   write_safetensors(directory + kNormState, model.state());
-  if (!vocabulary.empty() && file_exists(vocabulary)) {
-    require_vocabulary(vocabulary);
-    std::error_code error;
-    using std::filesystem::copy_options;  // overwriting what an attempt on a full disk left
-    std::filesystem::copy(vocabulary, directory + "/vocabulary",
-                          copy_options::recursive | copy_options::overwrite_existing, error);
-    if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());
-  }
+  (void)copy_vocabulary(vocabulary, directory);
   write_model_config(directory, model);
 }
 

@@ -39,6 +39,10 @@ std::string find_run_config(const std::string& path);
 // NonFiniteError, before anything is written, for a model with numbers that are not finite.
 void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary = "");
 
+// Copies the vocabulary of a model to DIRECTORY/vocabulary and replaces one that an earlier attempt left there. Returns
+// false if `vocabulary` is empty or not there. Throws FileError.
+bool copy_vocabulary(const std::string& vocabulary, const std::string& directory);
+
 // Writes config.json alone, and replaces one that is there. Creates `directory`. Throws FileError.
 void write_model_config(const std::string& directory, const Model& model);
 

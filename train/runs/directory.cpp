@@ -76,7 +76,8 @@ bool RunDirectory::has_run() const {
 }
 
 void RunDirectory::require_no_run() const {
-  if (has_run()) throw FileError(path_, "there is a run already; continue it with --resume");
+  if (has_run())
+    throw FileError(path_, "already holds a run; continue it with --resume, or choose another directory with --out");
 }
 
 void RunDirectory::begin(const std::string& config_text, const std::vector<std::string>& arguments,

@@ -49,7 +49,8 @@ TEST_F(FoldCommand, WritesAModelAndItsCertificate) {
                        inference_logits(*original, translation_batch().named(), DType::f32))
                 .relative,
             5e-6);
-  EXPECT_EQ(run("fold @model -o @folded").exit_code, 3) << "there is a model already";
+  expect_error("fold @model -o @folded", 3,
+               "@folded: already holds a model; remove it, or choose another directory with -o");
   EXPECT_TRUE(begins(output("fold @folded -o @again"), "the model has no normalizer: nothing is folded\n"));
 }
 

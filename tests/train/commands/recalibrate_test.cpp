@@ -58,7 +58,8 @@ TEST_F(RecalibrateCommand, AveragesTheStatisticsOfTheTextAndLeavesAllElse) {
   EXPECT_EQ(read_bytes(files_ / "r/vocabulary/dict.source.txt"), read_bytes(files_ / "m/vocabulary/dict.source.txt"));
   EXPECT_NE(statistic(files_ / "r", "decoder.layer_norm.run_var"),
             statistic(files_ / "m", "decoder.layer_norm.run_var"));
-  expect_error(std::string("recalibrate @m -o @r") + kText, 3, "@r: there is a model already");
+  expect_error(std::string("recalibrate @m -o @r") + kText, 3,
+               "@r: already holds a model; remove it, or choose another directory with -o");
 }
 
 TEST_F(RecalibrateCommand, RefusesModelsThatRememberNothing) {

@@ -89,7 +89,9 @@ TEST_F(TrainCommand, Errors) {
   EXPECT_FALSE(exists("run"));
   EXPECT_EQ(train(std::string(300, 'a')).exit_code, 3);
   ASSERT_EQ(train("run", "--set train.steps=1").exit_code, 0);
-  EXPECT_EQ(refused("run", ""), "3 error: " + run + ": there is a run already; continue it with --resume");
+  EXPECT_EQ(
+      refused("run", ""),
+      "3 error: " + run + ": already holds a run; continue it with --resume, or choose another directory with --out");
   EXPECT_TRUE(contains(refused("run", "--resume --set train.lr=1"), "train.lr was 0.01, is now 1. Pass --allow-"));
   EXPECT_EQ(refused("run", "--resume --allow-config-change --set model.ffn_width=8").substr(0, 2), "4 ");
   EXPECT_EQ(refused("run", "--resume " + files_.path()),

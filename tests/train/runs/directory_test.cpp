@@ -103,7 +103,8 @@ TEST_F(RunDirectoryTest, HoldsConfigurationCommandsAndEnvironment) {
   std::filesystem::remove(run.command());
   run.begin("", {"foldgrad"}, {});
   EXPECT_EQ(read_bytes(run.command()), "foldgrad\n");
-  const std::string there = "@runs/a: there is a run already; continue it with --resume";
+  const std::string there =
+      "@runs/a: already holds a run; continue it with --resume, or choose another directory with --out";
   EXPECT_EQ(error_of<FileError>([&] { run.require_no_run(); }), there);
   std::filesystem::remove(run.config());
   EXPECT_FALSE(run.has_run());
