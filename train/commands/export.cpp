@@ -27,15 +27,16 @@ Action add_export(CLI::App& command) {
   command.add_option("--to", o->format, "Format")->check(CLI::IsMember({"onnx"}))->capture_default_str();
   command
       .add_option("-o,--out,--output", o->out,
-                  "Directory of encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx, config.json and "
-                  "generation_config.json, replaced if they are there")
+                  "Directory of encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx or model.onnx, of "
+                  "config.json, generation_config.json and the vocabulary, replaced if they are there")
       ->required();
   command.footer(
       "Exit codes: 0, 1 built without ONNX, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
   return [o] {
     const auto model = load_model(o->model);
     require_finite_maps(*model);
-    const std::vector<std::string> files = model->write_onnx(o->out);
+    std::vector<std::string> files = model->write_onnx(o->out);
+    if (copy_vocabulary(find_model_directory(o->model) + "/vocabulary", o->out)) files.push_back("vocabulary");
     return Answer{fmt::format("{}: {}\n", o->out, fmt::join(files, ", "))};
   };
 }

@@ -1,5 +1,6 @@
 // The command export: what ONNX's own library says of the files (tests/onnx/onnx_check.cpp). Their results are compared
 // by tests/python/onnxruntime_test.py.
+#include <filesystem>
 #include <set>
 
 #include "models/fold/model.h"
@@ -55,8 +56,12 @@ class ExportCommand : public ProgramFiles {
 TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
   Transformer model(tiny_config("un"), 3);
   write_model_directory(files_ / "m", model);
-  EXPECT_EQ(output("export @m --to onnx -o @onnx"),
-            files_ / "onnx: encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx\n");
+  const std::string written = files_ / "onnx: encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx";
+  EXPECT_EQ(output("export @m --to onnx -o @onnx"), written + "\n");
+  std::filesystem::create_directory(files_ / "m/vocabulary");
+  write_bytes(files_ / "m/vocabulary/vocabulary.json", "any");
+  EXPECT_EQ(output("export @m --to onnx -o @onnx"), written + ", vocabulary\n");
+  EXPECT_EQ(bytes("onnx/vocabulary/vocabulary.json"), "any");
   const auto expect_begins = [&](const char* name, const std::string& text) {
     EXPECT_EQ(checked(file(name)).substr(0, text.size()), text);
   };
