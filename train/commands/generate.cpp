@@ -1,8 +1,10 @@
 // foldgrad generate: text that a language model writes, as it comes.
+#include "engine/files/file.h"
 #include "models/gpt/sampling.h"
 #include "train/checks/finite.h"
 #include "train/commands/command.h"
 #include "train/commands/load_model_as.h"
+#include "train/data/lines.h"
 #include "train/system/device.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
@@ -12,15 +14,36 @@ namespace foldgrad {
 namespace {
 
 struct GenerateOptions {
-  std::string model, prompt = "\n", device = "auto";
+  std::string model, prompt, prompt_file, device = "auto";
   DType dtype = DType::f32;
   SamplingOptions sampling;
   std::int64_t length = 500, samples = 1, seed = 1;
   NonFinite non_finite = NonFinite::refuse;
 };
 
+// Returns the lines of standard input, as read_lines() returns those of a file.
+std::vector<std::string> lines_of_stdin() {
+  std::vector<std::string> lines;
+  for (std::string line; read_line_of_stdin(line); lines.push_back(line)) {
+    if (lines.empty() && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark
+    if (line.ends_with('\r')) line.pop_back();
+    if (const std::size_t bad = first_bad_utf8(line); bad != line.npos)
+      throw FileError(fmt::format("stdin:{}", lines.size() + 1), fmt::format("is not UTF-8 at byte {}", bad + 1));
+  }
+  return lines;
+}
+
+// Returns the prompt, without the newline at the end of a file or of standard input, or a newline in place of no text.
+std::string prompt_text(const GenerateOptions& o) {
+  std::string text = o.prompt;
+  if (!o.prompt_file.empty())
+    text = fmt::format("{}", fmt::join(read_lines(o.prompt_file), "\n"));
+  else if (o.prompt == "-")
+    text = fmt::format("{}", fmt::join(lines_of_stdin(), "\n"));
+  return text.empty() ? "\n" : text;
+}
+
 Ids prompt_of(const GenerateOptions& o, const TextVocabulary& vocabulary) {
-  FOLDGRAD_CHECK(!o.prompt.empty(), "--prompt must have at least one character, got 0");
   FOLDGRAD_CHECK(first_bad_utf8(o.prompt) == o.prompt.npos, "--prompt must be UTF-8, is not at byte {}",
                  first_bad_utf8(o.prompt) + 1);
   for (std::size_t at = 0; at < o.prompt.size(); at += code_point_at(o.prompt, at).bytes) {
@@ -52,7 +75,8 @@ class Printer {
   Ids ids_;
 };
 
-Answer generate_text(const GenerateOptions& o) {
+Answer generate_text(GenerateOptions o) {
+  o.prompt = prompt_text(o);
   const auto gpt =
       load_model_as<Gpt>("a language model (gpt)", o.model, DType::f32, require_device(o.device), o.non_finite);
   const TextVocabulary vocabulary = load_text_vocabulary(find_model_directory(o.model), gpt->config());
@@ -81,10 +105,15 @@ Answer generate_text(const GenerateOptions& o) {
 Action add_generate(CLI::App& command) {
   const auto o = std::make_shared<GenerateOptions>();
   add_model_option(command, o->model, ", one that predicts text, with its vocabulary");
-  command.add_option("--prompt", o->prompt, "Text to go on from; default: the end of a line");
+  CLI::Option* prompt =
+      command.add_option("--prompt", o->prompt, "Prompt to continue; -: standard input; default: a newline");
+  command.add_option("--prompt-file", o->prompt_file, "File of the prompt, without the newline at its end")
+      ->excludes(prompt);
   add_number(command, "--temperature", o->sampling.temperature, 0, 100,
              "Divides the logits: below 1 the text is more likely, at 0 the most likely token is taken");
   add_number(command, "--top-k", o->sampling.top_k, 0, 100000000, "Draw from the K most likely tokens; 0: from all");
+  add_number(command, "--top-p", o->sampling.top_p, 0, 1,
+             "Draw from the fewest most likely tokens whose probabilities come to P; 1: from all");
   add_number(command, "--seed", o->seed, 0, 1000000000, "Seed of the draws: the same seed writes the same text");
   add_number(command, "--length", o->length, 1, 100000000, "Tokens to write");
   add_number(command, "--samples", o->samples, 1, 10000, "Texts to write at once; several are printed at the end");

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/philox.h"
+#include "tests/harness/properties.h"
 #include "tests/models/gpt/tiny_gpt.h"
 
 namespace foldgrad::testing {
@@ -52,13 +53,18 @@ TEST(Sampling, SMP_1_TokensComeAsOftenAsTheSoftmaxSays) {
   }
 }
 
+// Returns all tokens that 400 draws give.
+std::set<std::int64_t> drawn_of(const std::vector<double>& logits, const SamplingOptions& options) {
+  std::set<std::int64_t> all;
+  for (std::int64_t n = 0; n < 400; ++n) all.insert(sample(row(logits), 0, n, options));
+  return all;
+}
+
 // Each has one of seventeen chances at least: that 400 draws miss it, one of 10^10.
 TEST(Sampling, SMP_1_OfEqualLogitsThoseOfSmallerIdsAreAmongTheTopK) {
   using Ids = std::set<std::int64_t>;
   const auto drawn = [](const std::vector<double>& logits, std::int64_t top_k) {
-    Ids all;
-    for (std::int64_t n = 0; n < 400; ++n) all.insert(sample(row(logits), 0, n, {.temperature = 2, .top_k = top_k}));
-    return all;
+    return drawn_of(logits, {.temperature = 2, .top_k = top_k});
   };
   const std::vector<double> few{1, 3, 2, 3, 2, 2};
   EXPECT_EQ(drawn(few, 1), (Ids{1}));
@@ -72,6 +78,75 @@ TEST(Sampling, SMP_1_OfEqualLogitsThoseOfSmallerIdsAreAmongTheTopK) {
   for (std::int64_t k = 1; k <= 12; ++k) {
     largest.insert((1000 - k) * 973 % 1000);  // 37 973 = 36001
     EXPECT_EQ(drawn(many, k), largest) << k;
+  }
+}
+
+// Probabilities 1/8, 1/2, 1/8 and 1/4 at temperature 1. At temperature 2 they are as 1 : 2 : 1 : sqrt(2), the largest
+// 0.37; of the two largest alone the larger is 2/3 at temperature 1.
+TEST(Sampling, SMP_3_NucleusWorkedByHand) {
+  using Ids = std::set<std::int64_t>;
+  const std::vector<double> logits{std::log(1), std::log(4), std::log(1), std::log(2)};
+  const auto nucleus = [&](double top_p, std::int64_t top_k, double temperature) {
+    return drawn_of(logits, {.temperature = temperature, .top_k = top_k, .top_p = top_p});
+  };
+  for (const double top_p : {0.0, 0.1, 0.49}) EXPECT_EQ(nucleus(top_p, 0, 1), (Ids{1})) << top_p;
+  for (const double top_p : {0.51, 0.74}) EXPECT_EQ(nucleus(top_p, 0, 1), (Ids{1, 3})) << top_p;
+  for (const double top_p : {0.76, 0.87}) EXPECT_EQ(nucleus(top_p, 0, 1), (Ids{0, 1, 3})) << top_p;
+  for (const double top_p : {0.88, 1.0}) EXPECT_EQ(nucleus(top_p, 0, 1), (Ids{0, 1, 2, 3})) << top_p;
+  EXPECT_EQ(nucleus(0.36, 0, 2), (Ids{1}));
+  EXPECT_EQ(nucleus(0.38, 0, 2), (Ids{1, 3}));
+  EXPECT_EQ(nucleus(0.66, 2, 1), (Ids{1}));
+  EXPECT_EQ(nucleus(0.67, 2, 1), (Ids{1, 3}));
+  EXPECT_EQ(nucleus(0.01, 0, 0), (Ids{1}));  // temperature 0: the largest
+  const std::vector<double> equal(4, 0.5);   // sums of quarters are exact: the sum must reach top_p, not exceed it
+  EXPECT_EQ(drawn_of(equal, {.temperature = 1, .top_p = 0.25}), (Ids{0}));
+  EXPECT_EQ(drawn_of(equal, {.temperature = 1, .top_p = 0.5}), (Ids{0, 1}));
+  EXPECT_EQ(drawn_of(equal, {.temperature = 1, .top_p = 0.51}), (Ids{0, 1, 2}));
+}
+
+// The expected token follows from the definitions, in long double: a token is in the nucleus if the tokens before it
+// come to less than top_p. Draws within 1e-9 of a limit are left out, since both sides round.
+RC_GTEST_PROP(Sampling, SMP_2_SMP_3_EveryDrawIsThatOfTheNucleus, ()) {
+  const auto levels = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(-12, 13)));
+  const double top_p = *rc::gen::inRange(0, 100) / 100.0, temperature = *rc::gen::inRange(1, 30) / 10.0;
+  const std::int64_t V = std::int64_t(levels.size()), top_k = *rc::gen::inRange<std::int64_t>(0, V + 2);
+  const auto before = [&](std::int64_t a, std::int64_t b) {
+    return levels[a] > levels[b] || (levels[a] == levels[b] && a < b);
+  };
+  const auto weight = [&](std::int64_t i) { return std::exp((long double)(levels[i]) / 2 / temperature); };
+  const auto ahead = [&](std::int64_t i, auto value) {
+    decltype(value(i)) sum = 0;
+    for (std::int64_t j = 0; j < V; ++j)
+      if (before(j, i)) sum += value(j);
+    return sum;
+  };
+  const auto of_top_k = [&](std::int64_t i) { return top_k == 0 || ahead(i, [](auto) { return 1; }) < top_k; };
+  long double all = 0, nucleus = 0;
+  for (std::int64_t i = 0; i < V; ++i) all += of_top_k(i) ? weight(i) : 0;
+  std::vector<double> logits;
+  std::vector<bool> in;
+  for (std::int64_t i = 0; i < V; ++i) {
+    logits.push_back(levels[i] / 2.0);
+    const long double sum = ahead(i, weight) / all;
+    RC_PRE(std::abs(sum - top_p) > 1e-9L || !of_top_k(i));
+    in.push_back(of_top_k(i) && (sum < top_p || sum == 0));
+    nucleus += in.back() ? weight(i) : 0;
+  }
+  for (std::int64_t token = 0; token < 20; ++token) {
+    const Random random{.seed = 1, .stream = 0, .step = std::uint32_t(token)};
+    const long double u = (random.bits(0) + 0.5L) / 4294967296;
+    std::int64_t want = -1;
+    long double sum = 0;
+    bool near = false;
+    for (std::int64_t i = 0; i < V; ++i) {
+      sum += in[i] ? weight(i) / nucleus : 0;
+      near |= std::abs(sum - u) < 1e-9L;
+      if (want < 0 && sum > u) want = i;
+    }
+    const std::int64_t got =
+        sample(row(logits), 0, token, {.temperature = temperature, .top_k = top_k, .top_p = top_p});
+    RC_ASSERT(in[got]);
+    if (!near) RC_ASSERT(got == want);
   }
 }
 
@@ -153,6 +228,8 @@ TEST(Generate, RefusesWhatCannotBe) {
   EXPECT_EQ(error({.temperature = INFINITY}), rule + "inf");
   EXPECT_EQ(error({.temperature = std::nan("")}), rule + "nan");
   EXPECT_EQ(error({.top_k = -1}), "generation: top_k must be at least 0, got -1");
+  EXPECT_EQ(error({.top_p = -0.5}), "generation: top_p must be between 0 and 1, got -0.5");
+  EXPECT_EQ(error({.top_p = std::nan("")}), "generation: top_p must be between 0 and 1, got nan");
   EXPECT_EQ(message_of([&] { written(*model, {}, 1, {}); }), "generation: there must be a text to begin with, got 0");
   EXPECT_EQ(written(*model, {{1}}, 0, {}).texts[0], TokenIds());
 }

@@ -44,6 +44,28 @@ TEST_F(GenerateCommand, WritesTheTokensThatAreDrawn) {
   EXPECT_EQ(generated("@g --prompt 'ab ab ab ab'"), want("ab ab ab ab", 500, {}));  // longer than the context
 }
 
+TEST_F(GenerateCommand, TakesThePromptFromAFileOrStandardInputWithoutTheNewlineAtItsEnd) {
+  const std::string want = generated("@g --prompt \"$(printf 'a\\n\\nb')\" --length 9");
+  for (const char* text : {"a\n\nb", "a\n\nb\n",
+                           "\xef\xbb\xbf"
+                           "a\r\n\r\nb\r\n"}) {
+    write_bytes(files_ / "p", text);
+    EXPECT_EQ(generated("@g --prompt-file @p --length 9"), want) << text;
+    EXPECT_EQ(generated("@g --prompt - --length 9 <" + files_ / "p"), want) << text;
+  }
+  const std::string start = generated("@g --length 9");
+  write_bytes(files_ / "p", "");
+  for (const char* empty : {"--prompt ''", "--prompt-file @p", "--prompt - </dev/null"})
+    EXPECT_EQ(generated(std::string("@g --length 9 ") + empty), start) << empty;
+}
+
+TEST_F(GenerateCommand, DrawsFromTheNucleusOnly) {
+  EXPECT_EQ(generated("@g --prompt ab --length 40 --temperature 3 --top-p 0"),
+            generated("@g --prompt ab --length 40 --temperature 0"));
+  EXPECT_EQ(generated("@g --prompt ab --length 40 --temperature 3 --top-p 1"),
+            generated("@g --prompt ab --length 40 --temperature 3"));
+}
+
 TEST_F(GenerateCommand, OfSeveralTextsTheFirstIsThatOfOneAlone) {
   const std::string all = generated("@g --prompt ab --length 30 --samples 3 --seed 2"),
                     one = generated("@g --prompt ab --length 30 --seed 2");
@@ -64,12 +86,16 @@ TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
 }
 
 TEST_F(GenerateCommand, Errors) {
-  expect_error("generate @g --prompt ''", 2, "--prompt must have at least one character, got 0");
   expect_error("generate @g --prompt 'ab\u00e8'", 2, "--prompt: the vocabulary has no character \"\u00e8\"");
   // Unknown characters decode to this one, which must not make it known.
   expect_error("generate @g --prompt '\ufffd'", 2, "--prompt: the vocabulary has no character \"\ufffd\"");
   expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt must be UTF-8, is not at byte 2");
-  for (const char* option : {"--temperature -1", "--top-k -1", "--length 0", "--samples 0", "--dtype f64"})
+  write_bytes(files_ / "p", "a\xff");
+  expect_error("generate @g --prompt-file @p", 3, "@p: line 1 must be UTF-8, got byte 0xff as its byte 2");
+  expect_error("generate @g --prompt-file @none", 3, "@none: cannot be opened: No such file or directory");
+  expect_error("generate @g --prompt - <@p", 3, "stdin:1: is not UTF-8 at byte 2");
+  for (const char* option : {"--temperature -1", "--top-k -1", "--top-p 1.1", "--prompt a --prompt-file @p",
+                             "--length 0", "--samples 0", "--dtype f64"})
     EXPECT_EQ(run(std::string("generate @g ") + option).exit_code, 2) << option;
   expect_error("generate @m", 4, "@m: must be a language model (gpt), but this is a transformer");
   expect_error("translate @g", 4, "@g: must be a model that translates (transformer), but this is a gpt");
