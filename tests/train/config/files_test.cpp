@@ -176,7 +176,7 @@ TEST(Configs, OfOneTaskDifferByNormalizer) {
     const auto [found, is_new] = first.emplace(name_of(path).task, config);
     EXPECT_EQ(found->second, config) << path;
   }
-  EXPECT_EQ(first.size(), 12u);
+  EXPECT_EQ(first.size(), 13u);
 }
 
 // The keys in which a recipe of the grid differs from that with layer normalization before each sublayer.

@@ -23,7 +23,7 @@ TEST_F(FuzzConfig, OfAFile) {
     good.push_back(read_bytes(config));
     good.push_back(config_text(read_config(config)));
   }
-  for (const char* base : {"iwslt14.toml", "shapes-cct.toml"})
+  for (const char* base : {"iwslt14.toml", "shapes-cct.toml", "text.toml"})
     write(base, read_bytes(fmt::format("{}/configs/{}", FOLDGRAD_SOURCE_DIR, base)));
   fuzz(
       "c.toml", &Mutator::words, 2000, 20,
