@@ -25,22 +25,30 @@ if [[ "${*:3}" =~ (^| )(-h|--help)( |$) ]]; then
   exec "$program" train --help
 fi
 
+# Runs a command of foldgrad and prints it first, so that you can repeat it by hand.
+foldgrad() {
+  printf '\n$ foldgrad'
+  printf ' %q' "$@"
+  echo
+  "$program" "$@"
+}
+
 out=runs/demo-$2
 if [[ $2 == shapes ]]; then
   # Often enough for full curves in the report, and on few images each time.
-  "$program" train configs/shapes-cct-un.toml --out "$out" --set data.valid_images=1000 --set validate.every=40 \
+  foldgrad train configs/shapes-cct-un.toml --out "$out" --set data.valid_images=1000 --set validate.every=40 \
     --set output.log_every=20 "${@:3}"
-  "$program" eval "$out"
-  "$program" fold "$out" -o "$out/folded"
-  "$program" verify "$out"
+  foldgrad eval "$out"
+  foldgrad fold "$out" -o "$out/folded"
+  foldgrad verify "$out"
   shown="sheets of images"
 else
-  "$program" train configs/docs-gpt-un.toml --data-dir . --out "$out" "${@:3}"
-  "$program" eval "$out" --data-dir .
-  "$program" fold "$out" -o "$out/folded" --untie
-  "$program" verify "$out" --untie
-  "$program" generate "$out/folded" --prompt "The " --length 600
+  foldgrad train configs/docs-gpt-un.toml --data-dir . --out "$out" "${@:3}"
+  foldgrad eval "$out" --data-dir .
+  foldgrad fold "$out" -o "$out/folded" --untie
+  foldgrad verify "$out" --untie
+  foldgrad generate "$out/folded" --prompt "The " --length 600
   shown="text that the model writes"
 fi
-"$program" report "$out"
+foldgrad report "$out"
 echo "Open $out/report.html in a browser: curves, layers and $shown of this run."

@@ -67,7 +67,7 @@ std::vector<Command> commands(const BuildInfo& build, const std::vector<std::str
        add_config},
       {"data", "Describe and check a data set, prepare parallel text, fetch what is public, draw images", add_data},
       {"demo",
-       "Train a Transformer to translate German number words, and eval, fold, verify and report it; about 3 minutes",
+       "Train a Transformer to translate German number words, and eval, fold, verify and report it, in a few minutes",
        [=](CLI::App& command) { return add_demo(command, build); }},
       {"doctor", "Show what this machine can do: processor, threads, libraries, CUDA, directories",
        [=](CLI::App& command) { return add_doctor(command, build); }},

@@ -42,9 +42,9 @@ SMALL = {
 MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.json", "runs/multi30k-un/report.html",
                       "runs/demo-shapes/report.html", "runs/demo-language/folded/model.safetensors",
                       "averaged/model.safetensors", "folded/certificate.json", "before-and-after.svg"],
-        "docs/tutorial.md": ["report.html", "folded/certificate.json", "ln-folded/certificate.json",
-                             "before-and-after.svg", "class-un/certificate.json", "class-ln/certificate.json",
-                             "class.svg"]}
+        "docs/tutorial.md": ["runs/report.html", "runs/un/folded/certificate.json", "runs/ln/folded/certificate.json",
+                             "runs/un/before-and-after.svg", "runs/un/class/certificate.json",
+                             "runs/ln/class/certificate.json", "runs/un/class.svg"]}
 # Logs of runs whose report must have full curves.
 FULL = {"README.md": ["runs/demo/log.jsonl"], "docs/tutorial.md": []}
 # By document, patterns that must be in the output: the demo's commands, eight translations, how many folding kept.
@@ -54,6 +54,9 @@ PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/dem
                          r"^largest logit difference in f64: \S+ \(\S+ relative to the largest logit\)\n",
                          r"^\d+ of 1000 translations are those of the unfolded model\.\n",
                          r"^passed +folded",
+                         r"^\$ foldgrad train configs/shapes-cct-un\.toml --out runs/demo-shapes ",
+                         r"^\$ foldgrad report runs/demo-shapes$",
+                         r"^\$ foldgrad generate runs/demo-language/folded --prompt The\\  --length 600$",
                          r"^Open runs/demo/report\.html in a browser: "],
            "docs/tutorial.md": []}
 
