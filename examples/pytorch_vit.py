@@ -28,7 +28,8 @@ class StandardizedLinear(nn.Linear):
         return nn.functional.linear(x, (self.weight - mean) * scale, self.bias)
 
 
-STANDARDIZED = {"all": ("qkv", "out", "fc1", "fc2"), "qkv_fc1": ("qkv", "fc1"), "out_ffn": ("out", "fc1", "fc2")}
+STANDARDIZED = {"all": ("qkv", "out", "fc1", "fc2"), "qkv_fc1": ("qkv", "fc1"), "out_ffn": ("out", "fc1", "fc2"),
+                "ffn": ("fc1", "fc2")}
 
 
 def linear_of_blocks(m, matrix):

@@ -48,6 +48,7 @@ void BlockConfig::validate(const char* family) const {
 bool BlockConfig::standardizes(BlockMatrix matrix) const {
   if (standardization_scope == "qkv_fc1" && matrix != BlockMatrix::qkv && matrix != BlockMatrix::fc1) return false;
   if (standardization_scope == "out_ffn" && matrix == BlockMatrix::qkv) return false;
+  if (standardization_scope == "ffn" && matrix != BlockMatrix::fc1 && matrix != BlockMatrix::fc2) return false;
   return weight_standardization;
 }
 

@@ -58,7 +58,7 @@ struct BlockConfig {
 };
 
 // The matrices that weight_standardization is about: all four of a block, or those that the names say.
-inline const std::vector<std::string> kStandardizationScopes{"all", "qkv_fc1", "out_ffn"};
+inline const std::vector<std::string> kStandardizationScopes{"all", "qkv_fc1", "out_ffn", "ffn"};
 // The weights that tfixup scales: "v_out_ffn" as published, or "all", those of queries and keys too.
 inline const std::vector<std::string> kTfixupScopes{"v_out_ffn", "all"};
 

@@ -20,10 +20,9 @@
 //
 //   Sinusoidal positions in the place of random ones tell from the beginning which tokens are neighbours, so that
 //   attention need not learn that first. They go on to be trained:
-//   [VIT-3]  positions_(rS+c) = concat(table_(c+2), table_(r+2))
-//            of the token in row r and column c, S of each; table: [POS-1], with half of the width. cls has zeros, and
-//            so has the last channel of an odd width.
-//   After Chen, Xie, He: "An Empirical Study of Training Self-Supervised Vision Transformers", ICCV 2021 (there fixed).
+//   [VIT-3] is of the token in row r and column c, S of each; table: [POS-1], with half of the width. cls has zeros,
+//   and so has the last channel of an odd width. After Chen, Xie, He: "An Empirical Study of Training Self-Supervised
+//   Vision Transformers", ICCV 2021 (there fixed).
 #include <algorithm>
 #include <cmath>
 

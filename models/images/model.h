@@ -3,6 +3,7 @@
 //
 //   [VIT-1]  x = drop(concat(cls, tokens(images)) + positions); cls with pooling = cls alone
 //   [VIT-2]  logits = head(pool(norm(x))); post-norm has no norm there. pool: x_0 with cls, mean_t x_t with mean
+//   [VIT-3]  with positions = sinusoidal positions_(rS+c) = concat(table_(c+2), table_(r+2)) at first (init.cpp)
 //   [CCT-3]  pool with sequence: sum_t w_t x_t, w = softmax over t of a x_t + a_0
 //
 //   Inputs: "images", [B, S, S, 3], S = image_size, the channels last, bytes or as config().pixels has normalized them;

@@ -191,6 +191,7 @@ TEST(VitWeightStandardization, WS_3_IsOfTheMatricesOfABlockThatItsScopeNames) {
   expect_standardized("all", 3 * 8 + 8 + 12 + 8);
   expect_standardized("qkv_fc1", 3 * 8 + 12);
   expect_standardized("out_ffn", 8 + 12 + 8);
+  expect_standardized("ffn", 12 + 8);
 }
 
 // A row of one weight has no unbiased variance.
@@ -201,7 +202,7 @@ TEST(VitWeightStandardization, NeedsRowsOfTwo) {
             "vit: ffn_width must be at least 2 with weight_standardization, got 1");
   config.ffn_width = 12, config.standardization_scope = "qkv";
   EXPECT_EQ(message_of([&] { config.validate(); }),
-            "vit: standardization_scope must be one of all, qkv_fc1, out_ffn, got \"qkv\"");
+            "vit: standardization_scope must be one of all, qkv_fc1, out_ffn, ffn, got \"qkv\"");
   config.standardization_scope = "all";
   config.weight_standardization = false, config.drop_path = 1;
   EXPECT_EQ(message_of([&] { config.validate(); }), "vit: drop_path must be in [0, 1), got 1");

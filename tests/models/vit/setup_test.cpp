@@ -128,8 +128,8 @@ TEST(VitSetup, TFixupScalesByTheNumberOfLayers) {
   }
 }
 
-// [VIT-3] of 8 x 8 tokens behind cls, with 24 frequencies each for column and row.
-TEST(VitSetup, SinusoidalPositionsTellColumnsAndRows) {
+// 8 x 8 tokens behind cls, with 24 frequencies each for column and row.
+TEST(VitSetup, VIT_3_SinusoidalPositionsTellColumnsAndRows) {
   const Tensor positions = begun("pytorch", "v_out_ffn", "sinusoidal")("pos_embed").to(DType::f64);
   ASSERT_EQ(positions.shape(), (Shape{1, 65, 96}));
   const auto at = [&](int token, int channel) { return positions.data<double>()[token * 96 + channel]; };

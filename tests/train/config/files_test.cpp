@@ -205,7 +205,7 @@ TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
   // rows of each layer 41,472 more, and fewer where the scope leaves matrices out.
   VitConfig config = read_config(grid + "none-ws.toml").vit;
   config.classes = 10;
-  for (const auto& [scope, gains] : {std::pair("all", 41472), {"qkv_fc1", 32256}, {"out_ffn", 27648}}) {
+  for (const auto& [scope, gains] : {std::pair("all", 41472), {"qkv_fc1", 32256}, {"out_ffn", 27648}, {"ffn", 23040}}) {
     config.standardization_scope = scope;
     EXPECT_EQ(Vit(config, std::nullopt).parameter_count(), 21309322 + gains) << scope;
   }
