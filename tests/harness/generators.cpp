@@ -87,7 +87,7 @@ bool simplify(std::vector<double*> numbers, int k, bool zeros) {
   if (k == kEditsOfNumber - 1) return scale(numbers);
   bool changed = false;
   for (double* v : numbers) {
-    const double w = edited(*v, k);
+    const double w = edited(*v, k) + 0.0;  // -0 becomes 0
     if (!simpler(w, *v) || (w == 0 && !zeros)) continue;
     *v = w;
     changed = true;

@@ -1,5 +1,7 @@
 // Generators of values that RapidCheck shrinks until they can be read: to few numbers of few digits.
 #pragma once
+#include <functional>
+#include <memory>
 #include <random>
 
 #include "engine/tensor.h"
@@ -17,7 +19,8 @@ template <class T>
 using Edit = std::function<bool(T&)>;
 
 // Returns a generator of what `draw(rng)` returns. RapidCheck shrinks a value that fails by the first of `edits(value)`
-// that leaves one that fails too, again and again; so the edits that remove most come first.
+// that leaves one that fails too, again and again, kTries times at most. So the edits that remove most come first.
+inline constexpr int kTries = 4000;
 template <class T>
 rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits);
 
@@ -27,15 +30,19 @@ inline constexpr int kEditsOfNumber = 8;
 // number 0 unless `zeros`. Returns false if it changed none.
 bool simplify(std::vector<double*> numbers, int k, bool zeros = true);
 
-// Adds the edits of the numbers in a value: all at once, then each by itself.
+// Adds the edits of `count` numbers in a value: of all at once, of each half, and so on to each number.
 template <class T>
 void add_edits_of_numbers(std::vector<Edit<T>>& edits, std::size_t count,
                           const std::function<std::vector<double*>(T&)>& numbers_of, bool zeros = true) {
-  for (int k = 0; k < kEditsOfNumber; ++k)
-    edits.push_back([=](T& value) { return simplify(numbers_of(value), k, zeros); });
-  for (std::size_t i = 0; i < count; ++i)
-    for (int k = 0; k < kEditsOfNumber; ++k)
-      edits.push_back([=](T& value) { return simplify({numbers_of(value)[i]}, k, zeros); });
+  for (std::size_t part = count; part > 0; part /= 2)
+    for (std::size_t begin = 0; begin < count; begin += part)
+      for (int k = 0; k < kEditsOfNumber; ++k)
+        edits.push_back([=](T& value) {
+          std::vector<double*> numbers = numbers_of(value);
+          numbers.erase(numbers.begin() + std::ptrdiff_t(std::min(begin + part, count)), numbers.end());
+          numbers.erase(numbers.begin(), numbers.begin() + std::ptrdiff_t(begin));
+          return simplify(numbers, k, zeros);
+        });
 }
 // Adds edits that remove parts of `length` things: each half, each quarter, and so on to each one. `remove` removes the
 // things [begin, end), and returns false where the value needs them.
@@ -81,11 +88,14 @@ rc::Gen<Shape> any_shape(int rank, std::int64_t largest);
 template <class T>
 class Simpler {  // the sequence of values that the edits make
  public:
-  Simpler(T value, std::vector<Edit<T>> edits) : value_(std::move(value)), edits_(std::move(edits)) {}
+  Simpler(T value, std::vector<Edit<T>> edits, std::shared_ptr<int> tries)
+      : value_(std::move(value)), edits_(std::move(edits)), tries_(std::move(tries)) {}
   rc::Maybe<T> operator()() {
-    while (next_ < edits_.size()) {
+    while (next_ < edits_.size() && *tries_ < kTries) {
       T simpler = value_;
-      if (edits_[next_++](simpler)) return simpler;
+      if (!edits_[next_++](simpler)) continue;
+      ++*tries_;
+      return simpler;
     }
     return rc::Nothing;
   }
@@ -94,13 +104,15 @@ class Simpler {  // the sequence of values that the edits make
   T value_;
   std::vector<Edit<T>> edits_;
   std::size_t next_ = 0;
+  std::shared_ptr<int> tries_;  // so far, of all values that the first one was shrunk to
 };
 template <class T>
 rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits) {
   return [=](rc::Random random, int) {
     Rng rng(random.next());
-    return rc::shrinkable::shrinkRecur(draw(rng),
-                                       [=](const T& value) { return rc::makeSeq<Simpler<T>>(value, edits(value)); });
+    const auto tries = std::make_shared<int>(0);
+    return rc::shrinkable::shrinkRecur(
+        draw(rng), [=](const T& value) { return rc::makeSeq<Simpler<T>>(value, edits(value), tries); });
   };
 }
 

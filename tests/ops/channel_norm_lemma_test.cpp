@@ -92,10 +92,15 @@ TEST(ChannelNormLemma, UN_19_P2_ReplayNeverFires) {
 // Summed over channels too, and whatever the layer rule, as long as thresholds are per channel.
 TEST(ChannelNormLemma, UN_19_P2_P8_ReplayNeverFiresForALayer) {
   check_property(300, [] {
-    const Granularity g = *rc::gen::element(Granularity::channel, Granularity::layer_any, Granularity::layer_sum);
-    const Tensor rounds = *any_tensor({4, 5, 3});
-    const Layer layer(filtered(g), 3, Device::cpu);
-    for (std::int64_t t = 0; t < 12; ++t) layer.forward(rounds.slice(t % 4, t % 4 + 1).reshape({5, 3}));
+    const std::string name = *rc::gen::element<std::string>("channel", "layer_any", "layer_sum").as("granularity");
+    const Granularity g = name == "channel"     ? Granularity::channel
+                          : name == "layer_any" ? Granularity::layer_any
+                                                : Granularity::layer_sum;
+    const auto rows = *rc::gen::inRange<std::int64_t>(1, 6).as("rows"),
+               channels = *rc::gen::inRange<std::int64_t>(1, 4).as("channels");
+    const Tensor batches = *any_tensor({4, rows, channels}).as("4 batches");
+    const Layer layer(filtered(g), channels, Device::cpu);
+    for (std::int64_t t = 0; t < 12; ++t) layer.forward(batches.slice(t % 4, t % 4 + 1).reshape({rows, channels}));
     RC_ASSERT(layer.state.skips.item() == 0);
   });
 }

@@ -93,7 +93,7 @@ struct ChannelNormKind {
   }
   static bool allows(const Options& o) {
     const bool geometric = o.forward == ForwardAverage::geometric;
-    return o.window_backward > 0 && o.window_forward > (geometric ? 0 : 1);
+    return o.warmup >= 0 && o.window_backward > 0 && o.window_forward > (geometric ? 0 : 1);
   }
 
   // Returns the options that are not those of UN.
@@ -135,6 +135,8 @@ Column joined(const Columns& ring) {
   for (const Column& row : ring) all.insert(all.end(), row.begin(), row.end());
   return all;
 }
+
+std::vector<double> doubles(const Column& a) { return {a.begin(), a.end()}; }
 
 void compare_state(const ChannelNormState& state, const ChannelNormModel& model) {
   const std::map<std::string, std::vector<Real>> want{{"run_mean", model.run_mean},
@@ -193,7 +195,7 @@ Reached follow(const ChannelNormHistory& h, Device device) {
       compare_state(state, model);
     } catch (const std::runtime_error& difference) {
       throw std::runtime_error(fmt::format("step {}, {}; window before it {}, outlier {}", s + 1, difference.what(),
-                                           joined(window), want.outlier));
+                                           doubles(joined(window)), want.outlier));
     }
     count(reached, h.options, want, counted < h.rows());
   }

@@ -20,7 +20,11 @@ Difference folding_error_without_tape(Transformer& model, const FoldOptions& opt
 }
 
 FoldOptions random_options() {
-  return {*rc::gen::element(Tied::refuse, Tied::untie, Tied::keep), *rc::gen::element(false, true)};
+  const std::string tied = *rc::gen::element<std::string>("refuse", "untie", "keep").as("tied");
+  return {tied == "refuse"  ? Tied::refuse
+          : tied == "untie" ? Tied::untie
+                            : Tied::keep,
+          *rc::gen::element(false, true).as("rescale_stream")};
 }
 
 std::vector<std::string> names(bool offline) {
@@ -31,8 +35,9 @@ std::vector<std::string> names(bool offline) {
 }
 
 void check_difference(bool offline, DType dtype, double useful) {
-  const std::string normalizer = *rc::gen::elementOf(names(offline));
-  TransformerConfig config = random_config(normalizer, normalizer != "deepnorm" && *rc::gen::element(false, true));
+  const std::string normalizer = *rc::gen::elementOf(names(offline)).as("normalizer");
+  TransformerConfig config =
+      random_config(normalizer, normalizer != "deepnorm" && *rc::gen::element(false, true).as("pre_norm"));
   if (normalizer == "groupnorm" || normalizer == "pn") config.normalizer_options = {{"groups", "2"}};
   const auto model = random_transformer(config, dtype);
   const FoldOptions options = random_options();

@@ -14,25 +14,25 @@ namespace foldgrad::testing {
 
 inline TransformerConfig random_config(const std::string& normalizer, bool pre_norm) {
   TransformerConfig config = tiny_config(normalizer, pre_norm);
-  config.heads = *rc::gen::element<std::int64_t>(1, 2, 4);
-  config.width = config.heads * *rc::gen::element<std::int64_t>(4, 6);
-  config.ffn_width = *rc::gen::inRange<std::int64_t>(1, 20);
-  config.encoder_layers = *rc::gen::inRange<std::int64_t>(1, 4);
-  config.decoder_layers = *rc::gen::inRange<std::int64_t>(1, 4);
-  config.activation = *rc::gen::element<std::string>("relu", "gelu");
-  config.share_embeddings = *rc::gen::element<std::string>("all", "decoder", "inputs", "none");
-  config.output_bias = *rc::gen::element(false, true);
+  config.heads = *rc::gen::element<std::int64_t>(1, 2, 4).as("heads");
+  config.width = config.heads * *rc::gen::element<std::int64_t>(4, 6).as("width per head");
+  config.ffn_width = *rc::gen::inRange<std::int64_t>(1, 20).as("ffn_width");
+  config.encoder_layers = *rc::gen::inRange<std::int64_t>(1, 4).as("encoder_layers");
+  config.decoder_layers = *rc::gen::inRange<std::int64_t>(1, 4).as("decoder_layers");
+  config.activation = *rc::gen::element<std::string>("relu", "gelu").as("activation");
+  config.share_embeddings = *rc::gen::element<std::string>("all", "decoder", "inputs", "none").as("share_embeddings");
+  config.output_bias = *rc::gen::element(false, true).as("output_bias");
   return config;
 }
 
 // Returns one to five sentences a side, sources with padding on the left.
 inline TranslationBatch random_batch(const TransformerConfig& config) {
-  const auto sentences = *rc::gen::inRange<std::int64_t>(1, 6);
+  const auto sentences = *rc::gen::inRange<std::int64_t>(1, 6).as("sentences");
   const auto side = [&](bool left) {
-    const auto columns = *rc::gen::inRange<std::int64_t>(1, 8);
-    Tensor ids = random_ids({sentences, columns}, 7, *rc::gen::inRange<unsigned>(0, 1000000));
+    const auto columns = *rc::gen::inRange<std::int64_t>(1, 8).as("columns");
+    Tensor ids = random_ids({sentences, columns}, 7, *rc::gen::inRange<unsigned>(0, 1000000).as("seed of tokens"));
     for (std::int64_t s = 0; s < sentences; ++s) {
-      const auto tokens = *rc::gen::inRange<std::int64_t>(1, columns + 1);
+      const auto tokens = *rc::gen::inRange<std::int64_t>(1, columns + 1).as("tokens");
       std::int64_t* row = ids.data<std::int64_t>() + s * columns;
       for (std::int64_t c = 0; c < columns; ++c)
         row[c] = (left ? c >= columns - tokens : c < tokens) ? row[c] + 4 : config.pad;
@@ -108,7 +108,7 @@ inline void randomize_gains(Transformer& model, unsigned seed) {
 
 inline std::unique_ptr<Transformer> random_transformer(const TransformerConfig& config, DType dtype) {
   auto model = std::make_unique<Transformer>(config, 1, dtype);
-  const auto seed = *rc::gen::inRange<unsigned>(0, 1000000);
+  const auto seed = *rc::gen::inRange<unsigned>(0, 1000000).as("seed of weights");
   randomize(*model, seed, 0.15);
   randomize_gains(*model, seed);
   return model;
