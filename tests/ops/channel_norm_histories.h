@@ -155,7 +155,7 @@ void showValue(const History<Kind>& h, std::ostream& out) {
     out << fmt::format("\n  step {}:", s + 1);
     for (std::size_t c = 0; c < h.channels(); ++c)
       out << fmt::format(" x [{}], dy [{}];", fmt::join(step.x[c], ", "), fmt::join(step.dy[c], ", "));
-    if (step.counted < h.rows()) out << fmt::format(" the first {} rows count", step.counted);
+    if (step.counted < h.rows()) out << fmt::format(" rows that count: {}", step.counted);
   }
 }
 

@@ -89,6 +89,11 @@ class Structure(unittest.TestCase):
             for name in re.findall(r"`((?:model|norm|train)\.\w+)", key):
                 self.assertIn(f"| `{name}` |", keys, row)
 
+    def test_the_property_of_the_reader_is_the_one_that_is_tested(self):
+        test = (ROOT / "tests/ops/own_property_test.cpp").read_text()
+        sample = re.search(r"^```cpp\n(.*?)^```", (ROOT / "docs/verify.md").read_text(), re.M | re.S)[1]
+        self.assertIn(sample, test)
+
     def test_nothing_is_left_to_write_of_a_new_operation(self):
         files = [path for top in ("ops", "docs", "tests/ops") for path in (ROOT / top).rglob("*")
                  if path.suffix in (".h", ".cpp", ".cu", ".md")]
