@@ -44,8 +44,7 @@ OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias) {
 
   OnednnPrimitive product;
   try {
-    const bool plain = g.batch == 1 && g.row_stride_a == (g.transpose_a ? g.m : g.k);
-    const auto faulty = faulty_implementations(g.k, plain);
+    const auto faulty = faulty_implementations(g);
     const auto chosen = with_bias ? choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(a, b, bias, c))
                                   : choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(a, b, c));
     if (onednn_covers(chosen)) product.set<dnnl::matmul>(chosen);

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "engine/gemm/backends.h"
 #include "engine/gemm/onednn_engine.h"
 
 namespace foldgrad {
@@ -50,16 +51,22 @@ inline void scale_product(dnnl::primitive_attr& attributes, dnnl::post_ops& afte
 #endif
 }
 
-// Returns the part of the name of the implementations that give wrong products of bf16, "" if none does. `plain`: there
-// is no batch, and the rows of A are next to each other.
+// Returns a part of the names of the implementations that get this product, of bf16 or f32, wrong; "" if none does.
 //   2.x: with 63 terms left after blocks of 64, AMX uses tiles that it has not configured, which ends the process with
 //        SIGILL or gives wrong numbers (uxlfoundation/oneDNN#1661).
 //   3.x: unless the number of terms is a multiple of 32, AMX multiplies elements after a row of A by zeros, so that a
-//        NaN there spreads to other rows of C (#5717, up to 3.14); until 3.7.3 it also misreads rows with gaps (#3060).
-//        Batches were wrong until 3.9.2, gaps in another way until 3.13.1.
-inline std::string_view faulty_implementations(std::int64_t terms, bool plain) {
-  const bool faulty = DNNL_VERSION_MAJOR < 3 ? terms % 64 == 63 : terms % 32 != 0 || !plain;
-  return faulty ? "amx" : "";
+//        NaN there spreads to other rows of C (#5717, up to 3.14). It also misreads rows with gaps (#3060, until 3.7.3)
+//        and batches (until 3.9.2). A matrix with one row or column and with gaps may be taken for its transpose, by
+//        all that is named brg (seen in 3.7.2).
+inline std::string_view faulty_implementations(const Gemm& g) {
+#if DNNL_VERSION_MAJOR < 3
+  return g.k % 64 == 63 ? "amx" : "";
+#else
+  const bool gaps = g.row_stride_a != (g.transpose_a ? g.m : g.k) || g.row_stride_b != (g.transpose_b ? g.k : g.n) ||
+                    g.row_stride_c != g.n;
+  if (gaps && (g.m == 1 || g.n == 1 || g.k == 1)) return "brg";
+  return gaps || g.batch != 1 || g.k % 32 != 0 ? "amx" : "";
+#endif
 }
 
 }  // namespace foldgrad

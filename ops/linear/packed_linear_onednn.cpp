@@ -58,7 +58,7 @@ dnnl::matmul::primitive_desc describe(const Sizes& s, std::int64_t rows, const M
   const Memory::desc x = dense(rows, s.k, s.options.in), y = dense(rows, s.n, s.options.out);
   const Memory::desc bias = dense(1, s.n, DType::f32);
   const auto attributes = attributes_of(s.options);
-  const auto faulty = faulty_implementations(s.k, /*plain=*/true);
+  const auto faulty = faulty_implementations(resolved({.m = rows, .n = s.n, .k = s.k}));
   return s.bias ? choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(x, weights, bias, y))
                 : choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(x, weights, y));
 }
