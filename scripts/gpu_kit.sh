@@ -9,6 +9,7 @@
 # machine has it ($FOLDGRAD_DATA). In the end each program is started in an empty root, without a GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source scripts/packing.sh
 export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 build=build/kit kit=build/gpu_kit packed=build/gpu_kit.tar.xz
 most_bytes=60000000
@@ -31,9 +32,8 @@ g++ -std=c++20 -O2 -shared -fPIC scripts/gpu/launch_times.cpp -I"$(dirname "$(co
   -o "$kit/$build/preload/launch_times.so"
 for program in "${programs[@]}"; do
   strip -o "$kit/$build/$program" "$build/$program"
-  ldd "$build/$program" | awk '$2 == "=>" {print $3}'
-done | sort -u | grep -vE '/(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|cublasLt)|ld-linux[^/]*)\.so[^/]*$' |
-  xargs cp -L -t "$kit/$build/lib"
+done
+libraries_of "${programs[@]/#/$build/}" | grep -v /libcublasLt.so | xargs cp -L -t "$kit/$build/lib"
 strip --strip-unneeded "$kit/$build"/lib/*
 data=${FOLDGRAD_DATA:-}
 if [[ -d ${data:-/nowhere}/multi30k ]]; then
@@ -45,26 +45,20 @@ fi
 tar -c -C build gpu_kit | xz -T0 >"$packed"
 size=$(stat -c %s "$packed")
 echo "gpu_kit: $packed, $size bytes, of $(du -s --block-size=1MB "$kit" | cut -f 1) MB; needs $(
-  objdump -T "$kit/$build"/* "$kit/$build"/lib/* 2>/dev/null | grep -oE 'GLIBC_2\.[0-9]+' | sort -Vu | tail -n 1)"
+  needed_versions "$kit/$build"/* "$kit/$build"/lib/*)"
 ((size <= most_bytes)) || { echo "gpu_kit: more than $most_bytes bytes" >&2; exit 1; }
 
 # An empty root has the C and C++ libraries, and in place of cuBLAS' functions some that do nothing, but no driver.
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 tar -xJf "$packed" -C "$root" --strip-components=1
-mkdir -p "$root"/{tmp,lib,lib64}
-cp -L "$(gcc -print-file-name=ld-linux-x86-64.so.2)" "$root/lib64/"
-for library in c.so.6 m.so.6 dl.so.2 rt.so.1 pthread.so.0 gcc_s.so.1 stdc++.so.6; do
-  cp -L "$(gcc -print-file-name=lib$library)" "$root/lib/"
-done
+fill_root "$root"
 cublas=$(ldd "$build/ops_test" | awk '/libcublasLt/ {print $1}')
 nm -D --undefined-only "$kit/$build/lib/libfoldgrad_engine.so" | awk '$2 ~ /^cublasLt/ {print $2}' | sed 's/@.*//' |
   sed 's/.*/void &(void) {}/' | gcc -shared -x c - -o "$root/lib/$cublas" -Wl,-soname,"$cublas"
-enter=("$(PATH=$PATH:/usr/sbin command -v chroot)")
-((EUID == 0)) || enter=("$(command -v unshare)" --map-root-user "${enter[@]}")
 expect_no_device() {
-  local said  # without /proc a program does not know where it lies, hence the second folder
-  said=$(timeout 60 env -i LD_LIBRARY_PATH="/lib:/$build/lib" "${enter[@]}" "$root" "/$build/$1" "${@:2}" 2>&1 || true)
+  local said
+  said=$(in_root "$root" "/$build/lib" "/$build/$1" "${@:2}" 2>&1 || true)
   [[ $said == *"there is no NVIDIA driver"* ]] || { echo "gpu_kit: $1 in an empty root: $said" >&2; exit 1; }
 }
 expect_no_device foldgrad doctor

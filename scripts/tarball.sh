@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Packs the program for machines without its libraries: build/foldgrad-VERSION-linux-x86_64.tar.xz has the program, all
+# libraries that it loads except the C and C++ libraries, their licences, its manual page, completion, configurations
+# and documentation. Needs Debian and what scripts/setup.sh installs.
+#
+#   scripts/tarball.sh [-DNAME=VALUE...]     the arguments are cmake's
+#
+# The program runs from wherever it is unpacked, on any Linux on x86-64 with AVX2 (-DFOLDGRAD_CPU=x86-64-v2: with
+# SSE 4.2) whose C and C++ libraries are as new as the script says. It has no CUDA kernels. `mpirun` needs the machine's
+# Open MPI.
+# In the end the program is started in an empty root; tests/install/tarball_test.sh does more in another system's.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/packing.sh
+build=build/tarball
+
+# All libraries are looked for beside the program first, also those that they need in turn: by RPATH, not RUNPATH.
+flags=-Wl,--disable-new-dtags
+cmake --preset release -B "$build" -DFOLDGRAD_CUDA=OFF -DFOLDGRAD_CPU=x86-64-v3 -DFOLDGRAD_TESTS=OFF \
+  -DFOLDGRAD_BENCH=OFF -DCMAKE_INSTALL_RPATH="\$ORIGIN/../lib" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
+  -DCMAKE_MODULE_LINKER_FLAGS="$flags" "$@" >/dev/null
+cmake --build "$build" --target foldgrad >"$build/build.log" || { tail -n 60 "$build/build.log" >&2; exit 1; }
+
+name=foldgrad-$("$build/foldgrad" --version | sed -n 's/^foldgrad //p')-linux-x86_64
+folder=build/$name packed=build/$name.tar.xz
+rm -rf "$folder" "$packed"
+cmake --install "$build" --prefix "$PWD/$folder" --component program --strip >/dev/null
+mkdir -p "$folder/lib" "$folder/share/doc/foldgrad/licences"
+programs=("$folder"/bin/foldgrad)
+if [[ -e $folder/bin/foldgrad_zmq.so ]]; then programs+=("$folder"/bin/foldgrad_zmq.so); fi
+mapfile -t libraries < <(libraries_of "${programs[@]}")
+cp -L -t "$folder/lib" "${libraries[@]}"
+packages=(libcli11-dev nlohmann-json3-dev libprotobuf-dev libonnx-dev libjs-chart.js)  # parts of the program itself
+for library in "${libraries[@]}"; do
+  found=$(dpkg-query -S "*/x86_64-linux-gnu/*$(basename "$(realpath "$library")")")
+  packages+=("${found%%:*}")
+done
+for package in "${packages[@]}"; do
+  cp -L "/usr/share/doc/$package/copyright" "$folder/share/doc/foldgrad/licences/$package"
+done
+if libraries_of "${programs[@]}" | grep -v "^$PWD/$folder/"; then
+  echo "tarball: the program still loads these from the system" >&2
+  exit 1
+fi
+tar -c -C build --owner=0 --group=0 --sort=name "$name" | xz -T0 >"$packed"
+echo "tarball: $packed, $(stat -c %s "$packed") bytes, of $(du -s --block-size=1MB "$folder" | cut -f 1) MB; needs $(
+  needed_versions "$folder"/bin/* "$folder"/lib/*)"
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+tar -xJf "$packed" -C "$root" --strip-components=1
+mv "$root/lib" "$root/libraries"
+fill_root "$root"
+for arguments in --version "config /share/foldgrad/configs/numbers-un.toml" \
+  "train /share/foldgrad/configs/numbers-un.toml --out /run --set train.steps=2 --set train.warmup=1
+     --set model.width=16 --set model.ffn_width=16 --set train.max_tokens=512 --set data.valid_pairs=5
+     --set validate.beam=1 --threads 1" \
+  "fold /run --untie -o /folded" "export /folded --to onnx -o /model.onnx"; do
+  read -rd '' -a words <<<"$arguments" || true
+  in_root "$root" /libraries /bin/foldgrad "${words[@]}" >"$root/said" 2>&1 ||
+    { echo "tarball: foldgrad ${words[*]}: exit code $? in an empty root"; cat "$root/said"; exit 1; } >&2
+done
+echo "tarball: the program trains, folds and exports in an empty root"
