@@ -145,7 +145,8 @@ endif()
 foldgrad_add_library(foldgrad_engine ${PROJECT_SOURCE_DIR}/engine ${engine_links} ${CMAKE_DL_LIBS})
 if(foldgrad_cpu_level GREATER 1)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/engine/cpu/support.cpp PROPERTIES
-                              COMPILE_DEFINITIONS "FOLDGRAD_CPU_LEVEL=\"x86-64-v${foldgrad_cpu_level}\"")
+                              COMPILE_DEFINITIONS "FOLDGRAD_CPU_LEVEL=\"x86-64-v${foldgrad_cpu_level}\""
+                              COMPILE_OPTIONS -march=x86-64 SKIP_PRECOMPILE_HEADERS ON)  # runs on CPUs of any level
 endif()
 foldgrad_link_optional(ops_links cudnn)
 if(foldgrad_have_onnx)

@@ -112,7 +112,6 @@ int print(const Answer& answer, bool json) {
 }
 
 int run(int argc, char** argv, const BuildInfo& build) {
-  require_cpu_support();
   check_thread_variable();
   confine_signals();
   CLI::App program("Trains Transformers whose normalizers fold away.", "foldgrad");

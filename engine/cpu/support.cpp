@@ -1,17 +1,22 @@
 #include "engine/cpu/support.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
-#include <stdexcept>
 
 namespace foldgrad {
 
 #ifdef FOLDGRAD_CPU_LEVEL
 const char* cpu_level() { return FOLDGRAD_CPU_LEVEL; }
 
+// Only C: the linker may take functions of C++ templates from files that are compiled for the level.
 void require_cpu_support() {
-  if (!__builtin_cpu_supports(FOLDGRAD_CPU_LEVEL))
-    throw std::runtime_error("this build needs a CPU of level " FOLDGRAD_CPU_LEVEL
-                             "; configure it again on this machine, or with -DFOLDGRAD_CPU=x86-64-v2");
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports(FOLDGRAD_CPU_LEVEL)) return;
+  std::fputs("error: this build needs a CPU of level " FOLDGRAD_CPU_LEVEL
+             "; build it on this machine, or with -DFOLDGRAD_CPU=x86-64-v2 (docs/building.md)\n",
+             stderr);
+  std::_Exit(6);  // kExitDevice
 }
 #else
 const char* cpu_level() { return "this compiler's default"; }

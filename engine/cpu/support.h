@@ -6,9 +6,9 @@ namespace foldgrad {
 
 // Returns a level such as "x86-64-v4", or "this compiler's default".
 const char* cpu_level();
-// Throws std::runtime_error when this CPU lacks instructions that the build uses: a clear message in place of SIGILL.
-// Programs call it first thing.
-void require_cpu_support();
+// Ends the process with a message and exit code 6 if this CPU lacks instructions that the build uses. Runs before all
+// other initializers of a program that links it, since these may use such instructions already.
+[[gnu::constructor(101)]] void require_cpu_support();
 // Returns this CPU's name in /proc/cpuinfo.
 std::string cpu_model();
 
