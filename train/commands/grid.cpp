@@ -127,6 +127,7 @@ Answer run_grid(const GridOptions& o) {
     say("error: the files of a run cannot be used (see above): no other run was started\n");
     return {.exit_code = kExitData};
   }
+  if (training.any_failed()) say("error: {}: runs failed, see the warnings above\n", o.grid);
   const GridResults results = training.results();
   return {grid_markdown(results), grid_json(results), training.any_failed() ? kExitCheckFailed : kExitOk};
 }

@@ -33,12 +33,6 @@ Json parse(std::string_view text, const std::string& path, const std::string& wh
   throw FileError(path, fmt::format("{}is not JSON at byte {}", where, e.byte));
 }
 
-template <class Json>
-std::string as_shown(const Json& value) {
-  if (value.is_string()) return in_quotes(value.template get_ref<const std::string&>());
-  return value.is_object() ? "an object" : value.is_array() ? "an array" : value.dump();
-}
-
 }  // namespace
 
 json read_json(const std::string& path) { return parse<json>(read_file(path), path, ""); }
@@ -80,7 +74,9 @@ template double member(const json&, const std::string&, const std::string&);
 template std::string member(const json&, const std::string&, const std::string&);
 template json member(const json&, const std::string&, const std::string&);
 
-std::string shown(const json& value) { return as_shown(value); }
-std::string shown(const ordered_json& value) { return as_shown(value); }
+std::string shown(const json& value) {
+  if (value.is_string()) return in_quotes(value.get_ref<const std::string&>());
+  return value.is_object() ? "an object" : value.is_array() ? "an array" : value.dump();
+}
 
 }  // namespace foldgrad

@@ -23,6 +23,5 @@ T member(const nlohmann::json& object, const std::string& key, const std::string
 
 // Returns a value as messages may repeat it: text, numbers and the like as JSON, cut; "an object", "an array".
 std::string shown(const nlohmann::json& value);
-std::string shown(const nlohmann::ordered_json& value);
 
 }  // namespace foldgrad

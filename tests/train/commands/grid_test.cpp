@@ -97,6 +97,7 @@ TEST_F(GridRuns, CellsThatCannotRunAreSaidAndEachIsTriedBeforeAnotherSeed) {
   EXPECT_TRUE(contains(r.out, "| a | 0 | - | - | 0 | exit code 2, exit code 2 |\n"));
   EXPECT_TRUE(contains(r.err, "out/a/seed-2: exited with code 2: the first batch has "));
   EXPECT_TRUE(contains(r.err, "\nto see all that it says, run: "));
+  EXPECT_TRUE(contains(r.err, "\nerror: " + files_ / "grid.toml" + ": runs failed, see the warnings above\n"));
   std::size_t at = 0;
   for (const char* run : {"a/seed-2", "b/seed-2", "c/seed-2", "a/seed-1", "b/seed-1", "c/seed-1"}) {
     at = r.err.find(std::string("/out/") + run + "\n", at);
@@ -117,11 +118,14 @@ TEST_F(GridRuns, EndAtTheFirstWhoseDataAreMissing) {
 
 TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
   write_grid("[set]\ntrain.steps = 20000\n");
-  const ProgramResult none = run_after("ulimit -n 4 && ", words("none"));
-  EXPECT_EQ(none.exit_code, 1);
-  EXPECT_TRUE(contains(none.err, "none/all/seed-1: could not be started: Too many open files")) << none.err;
+  SpawnedProgram none(
+      words("none >/dev/null 2>@err"), [] {}, "prlimit --nofile=4:4");
+  EXPECT_EQ(none.exit_code(), 1);
+  EXPECT_TRUE(contains(bytes("err"), "none/all/seed-1: could not be started: Too many open files")) << bytes("err");
   SpawnedProgram program(words("out >/dev/null 2>@err"));
-  wait_until([&] { return contains(bytes("out/all/seed-1/lock"), " on ") || program.ended(); });
+  wait_until([&] {
+    return (exists("out/all/seed-1/lock") && contains(bytes("out/all/seed-1/lock"), " on ")) || program.ended();
+  });
   kill(pid_t(std::stol(bytes("out/all/seed-1/lock").substr(8))), SIGKILL);  // "process 17 on host"
   EXPECT_EQ(program.exit_code(), 1);
   EXPECT_TRUE(contains(bytes("err"), "out/all/seed-1: was ended by signal 9 (Killed)")) << bytes("err");

@@ -254,7 +254,5 @@ TEST_F(Report, Commands) {
   expect_error("compare @b", 3, "@b: is no run: it has no log.jsonl");
 }
 
-using Names = std::vector<std::string>;
-
 }  // namespace
 }  // namespace foldgrad::testing

@@ -1,10 +1,14 @@
 #include "train/reports/run_log.h"
 
+#include <filesystem>
+
 #include "engine/files/file.h"
 #include "tests/train/program.h"
 
 namespace foldgrad::testing {
 namespace {
+
+using Names = std::vector<std::string>;
 
 class RunLogs : public ProgramFiles {
  protected:

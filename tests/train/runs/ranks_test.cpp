@@ -195,7 +195,7 @@ TEST_F(RanksRun, MoreRanksThanExamplesAreRefused) {
   EXPECT_FALSE(exists("out"));
   expect_error(
       arguments("out", "--set train.shards=1024"), 2,
-      "the first batch has 9 examples for 1024 ranks; larger batches or fewer ranks (train.shards) are needed");
+      "the first batch has 8 examples for 1024 ranks; larger batches or fewer ranks (train.shards) are needed");
 }
 
 TEST_F(RanksRun, AnotherNumberOfShardsIsAnotherTrajectory) {

@@ -91,6 +91,15 @@ TEST_F(TrainRobustness, NoTimeIsNegativeWhereClocksGoBack) {
   }
 }
 
+// Below 64 KiB a command ended by SIGSEGV.
+TEST_F(TrainRobustness, ASmallStackIsEnough) {
+  SpawnedProgram program(arguments("out") + " >/dev/null 2>&1", [] {
+    const rlimit small{32 << 10, 32 << 10};
+    setrlimit(RLIMIT_STACK, &small);
+  });
+  EXPECT_EQ(program.exit_code(), 0);
+}
+
 TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
   ASSERT_EQ(train("whole").exit_code, 0);
   SpawnedProgram child = spawn(arguments("part"), 6000);  // config.toml has room, weights have not
