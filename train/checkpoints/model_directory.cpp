@@ -48,14 +48,16 @@ void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors
       throw FileError(file, fmt::format("has a tensor {}, which config.json does not mention", name));
 }
 
-// Throws FileError for a file that cannot be one of a vocabulary, such as one of holes, which would be copied for
-// hours.
-void require_vocabulary(const std::string& directory) {
-  constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;
-  for (const auto& path : paths_in(directory, /*optional=*/true))
+// Throws CheckpointError for a file that cannot be read as one of a vocabulary, such as one of holes, which would be
+// copied for hours.
+void require_vocabulary(const std::string& directory) try {
+  constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;  // as read_file()
+  if (!file_exists(directory)) return;
+  for (const auto& path : paths_in(directory))
     if (const std::uint64_t bytes = InputFile(path).size(); bytes > kMostBytes)
-      throw FileError(path,
-                      fmt::format("must have at most {} bytes, as a file of a vocabulary, got {}", kMostBytes, bytes));
+      throw FileError(path, fmt::format("must have at most {} bytes, got {}", kMostBytes, bytes));
+} catch (const FileError& e) {
+  throw CheckpointError(e.what());
 }
 
 }  // namespace
@@ -137,6 +139,7 @@ void write_model_directory(const std::string& directory, const Model& model, con
     throw FileError(directory, "is a run, which has its own models; name another directory");
   if (const auto bad = non_finite_tensors(model); !bad.empty())
     throw NonFiniteError(fmt::format("{}: is not written, for the model would have {}", directory, bad[0]));
+  require_vocabulary(vocabulary);
   make_directories(directory);
   write_safetensors(directory + kModel, model.values());
   write_safetensors(directory + kNormState, model.state());

@@ -90,6 +90,18 @@ TEST_F(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
   EXPECT_TRUE(same_bits(loaded->values(), tensors));
 }
 
+// A file of holes would be copied for hours.
+TEST_F(ModelDirectory, TakesNoVocabularyThatCannotBeOne) {
+  const std::string vocabulary = files_ / "vocabulary", file = vocabulary + "/vocabulary.json";
+  std::filesystem::create_directory(vocabulary);
+  write_bytes(file, "{}");
+  std::filesystem::resize_file(file, std::uintmax_t(1) << 40);
+  EXPECT_EQ(
+      message<CheckpointError>([&] { write_model_directory(files_ / "out", *used_model(tiny_config()), vocabulary); }),
+      file + ": must have at most 268435456 bytes, got 1099511627776");
+  EXPECT_FALSE(exists("out"));
+}
+
 TEST_F(ModelDirectory, IsFoundInARun) {
   const std::string run = files_ / "run", checkpoints = run + "/checkpoints", words = "/vocabulary/words.txt";
   const auto model = used_model(tiny_config());
