@@ -109,9 +109,9 @@ TEST_F(Checkpoint, NamesWhatIsDamaged) {
   };
   EXPECT_EQ(refusal(), said + ": cannot be opened: No such file or directory");
   EXPECT_EQ(load_with("\"format_version\": 1", "\"format_version\": 2"), said + ": format_version must be 1, got 2");
-  EXPECT_EQ(load_with("\"files\"", "\"filez\""), said + ": \"files\" is missing or of another type");
+  EXPECT_EQ(load_with("\"files\"", "\"filez\""), said + ": \"files\" must be an object, got nothing");
   EXPECT_EQ(load_with("\"model.safetensors\"", "\"other\""),
-            said + ": \"model.safetensors\" is missing or of another type");
+            said + ": \"model.safetensors\" must be an object, got nothing");
   EXPECT_EQ(load_with("{", "?"), said + ": is not JSON at byte 1");
   EXPECT_TRUE(begins(load_with("\"format_version\": 1", "\"format_version\": 1e400"), said + ": "));
   save_checkpoint(files_.path(), contents_of_step(1), {});
