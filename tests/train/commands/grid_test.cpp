@@ -155,11 +155,12 @@ TEST_F(GridRuns, ListsAreCombined) {
 TEST_F(GridRuns, CellsAreCombinedWithListsAndMayBeginWithAnotherFile) {
   write_bytes(files_ / "other.toml", bytes("config.toml"));
   write_grid(
-      "[set]\ntrain.steps = 2\n[lists]\ntrain.lr = [1, 2]\n[cells.a]\n[cells.b]\nconfig = \"other.toml\"\n"
-      "norm.un.window = 2\n");
+      "baseline = \"b, train.lr=1\"\n[set]\ntrain.steps = 2\n[lists]\ntrain.lr = [1, 2]\n[cells.a]\n[cells.b]\n"
+      "config = \"other.toml\"\nnorm.un.window = 2\n");
   const Grid grid = read_grid(files_ / "grid.toml");
   ASSERT_EQ(grid.cells.size(), 4u);
   EXPECT_EQ(grid.cells[1].name, "a, train.lr=2");
+  EXPECT_EQ(grid.baseline, 2u);
   EXPECT_EQ(grid.cells[1].config, files_ / "config.toml");
   EXPECT_EQ(grid.cells[2].name, "b, train.lr=1");
   EXPECT_EQ(grid.cells[2].config, files_ / "other.toml");
