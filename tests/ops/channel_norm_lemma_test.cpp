@@ -81,6 +81,59 @@ TEST(ChannelNormLemma, UN_19_FiresWhereTheInequalityHolds) {
   });
 }
 
+// Returns the arrivals of one to three channels, at the first entries of windows of equal length.
+std::vector<Arrival> any_layer() {
+  std::vector<Arrival> layer(*rc::gen::inRange<std::uint32_t>(1, 4).as("channels"));
+  std::size_t M = 16;
+  for (Arrival& a : layer) {
+    a = *any_arrival();
+    std::swap(a.before[0], a.before[std::size_t(std::exchange(a.slot, 0))]);
+    M = std::min(M, a.before.size());
+  }
+  for (Arrival& a : layer) a.before.resize(M);
+  return layer;
+}
+bool fires(const std::vector<Arrival>& layer, Granularity g, int ddof) {
+  ChannelNormOptions o = filtered(g);
+  o.ddof = ddof;
+  o.window_forward = std::int64_t(layer[0].before.size());
+  math::SkipTerms terms;
+  for (const Arrival& a : layer) terms.add(math::skip_terms(o, window(a.before), a.slot, a.q));
+  return math::fires<double>(o, terms, double(layer.size() * layer[0].before.size()));
+}
+
+// The same for rules of a layer: one threshold of all windows, any channel, or the sums over channels.
+TEST(ChannelNormLemma, UN_19_LayersFireWhereTheirInequalityHolds) {
+  check_property(kCases, [] {
+    const std::vector<Arrival> layer = any_layer();
+    const int ddof = any_ddof();
+    const Real M = Real(layer[0].before.size());
+    Entries all;
+    for (const Arrival& a : layer) all.insert(all.end(), a.before.begin(), a.before.end());
+    Real sum = 0, sum_of_thresholds = 0, level = 0;
+    bool any = false, pooled = false, close = false;
+    const auto above = [&](Real d, Real threshold) {
+      close = close || std::fabs(d - threshold) <= 1e-8L * (level + threshold);
+      return d > threshold;
+    };
+    for (const Arrival& a : layer) {
+      const Real d = distance(a.after()), threshold = M * variance(a.before, ddof);
+      RC_LOG() << "AM - GM " << d << ", M V(sqrt) " << threshold << ", of all windows " << M * variance(all, ddof)
+               << "\n";
+      level += arithmetic(a.after());
+      any = above(d, threshold) || any;
+      pooled = above(d, M * variance(all, ddof)) || pooled;
+      sum += d;
+      sum_of_thresholds += threshold;
+    }
+    const bool of_sums = above(sum, sum_of_thresholds);
+    if (close) return;
+    RC_ASSERT(fires(layer, Granularity::pooled, ddof) == pooled);
+    RC_ASSERT(fires(layer, Granularity::layer_any, ddof) == any);
+    RC_ASSERT(fires(layer, Granularity::layer_sum, ddof) == of_sums);
+  });
+}
+
 TEST(ChannelNormLemma, UN_19_P2_ReplayNeverFires) {
   check_property(kCases, [] {
     const Entries a = *any_window(2);
@@ -187,12 +240,14 @@ TEST(ChannelNormLemma, GeneratorsReachWhatThePropertiesPromise) {
       reached[!fires(a, std::stoi(ddof)) ? "quiet, ddof " + ddof
               : a.q > a.replaced()       ? "fires upwards, ddof " + ddof
                                          : "fires downwards, ddof " + ddof] += 1;
+    const std::vector<Arrival> layer = rc::gen::exec(any_layer)(rc::Random(seed)).value();
+    if (layer.size() > 1) reached[fires(layer, Granularity::pooled, 1) ? "pooled fires" : "pooled is quiet"] += 1;
   }
   for (const char* what :
        {"equal entries", "one zero", "all zero but one", "over two decades", "over four decades", "one entry"})
     EXPECT_GE(reached[what], 50) << what;
   for (const char* what : {"quiet, ddof 0", "quiet, ddof 1", "fires upwards, ddof 0", "fires upwards, ddof 1",
-                           "fires downwards, ddof 0", "fires downwards, ddof 1"})
+                           "fires downwards, ddof 0", "fires downwards, ddof 1", "pooled fires", "pooled is quiet"})
     EXPECT_GE(reached[what], 200) << what;
 }
 
