@@ -178,15 +178,16 @@ Reached follow(const ChannelNormHistory& h, Device device) {
   set_iterations(state, h.start);
   Reached reached;
   for (std::size_t s = 0; s < h.steps.size(); ++s) {
-    const auto& [x, dy, counted] = h.steps[s];
+    const HistoryStep& step = h.steps[s];
     const Columns window = model.win_sq;
-    const ModelStep want =
-        model.step(columns(x), columns(dy), real_rows(h.rows(), counted), column(h.gamma), column(h.beta));
+    const ModelStep want = model.step(columns(step.x), columns(step.dy), real_rows(h.rows(), step.counted),
+                                      column(h.gamma), column(h.beta));
     if (want.close_call) break;
     const auto op = [&](auto& v) {
-      return channel_norm(v[0], v[1], v[2], state, h.options, /*training=*/true, std::int64_t(counted));
+      return channel_norm(v[0], v[1], v[2], state, h.options, /*training=*/true, std::int64_t(step.counted));
     };
-    const OpResult got = results_of(op, {matrix(x), vector(h.gamma), vector(h.beta)}, matrix(dy), DType::f64, device);
+    const OpResult got =
+        results_of(op, {matrix(step.x), vector(h.gamma), vector(h.beta)}, matrix(step.dy), DType::f64, device);
     try {
       compare("y", got.y, rows_of(want.y));
       compare("dx", got.grads[0], rows_of(want.dx));
@@ -197,7 +198,7 @@ Reached follow(const ChannelNormHistory& h, Device device) {
       throw std::runtime_error(fmt::format("step {}, {}; window before it {}, outlier {}", s + 1, difference.what(),
                                            doubles(joined(window)), want.outlier));
     }
-    count(reached, h.options, want, counted < h.rows());
+    count(reached, h.options, want, step.counted < h.rows());
   }
   return reached;
 }
