@@ -18,9 +18,10 @@ inline int below(Rng& rng, int n) { return int((rng() >> 32) % unsigned(n)); }
 template <class T>
 using Edit = std::function<bool(T&)>;
 
-// Returns a generator of what `draw(rng)` returns. RapidCheck shrinks a value that fails by the first of `edits(value)`
-// that leaves one that fails too, again and again, kTries times at most. So the edits that remove most come first.
-inline constexpr int kTries = 4000;
+inline constexpr int kTries = 4000;  // of a value that fails
+// Returns a generator of what `draw(rng)` returns. RapidCheck shrinks a value that fails: it tries `edits(value)` in
+// turn, takes the first result that fails too, and begins again, for kTries results at most. The edits that remove most
+// come first.
 template <class T>
 rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits);
 
