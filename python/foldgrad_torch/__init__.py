@@ -1,4 +1,5 @@
 """Unified Normalization for PyTorch, trained and then folded into the next linear layers: see docs/pytorch.md."""
+from .calibrate import calibrate
 from .channel_norm import WarmUpWarning
 from .fold import fold
 from .relatives import MABN, PNStar
@@ -8,5 +9,5 @@ from .tokens import real_tokens
 from .un import UN
 from .warm_up import WarmUp, warm_up_report
 
-__all__ = ["MABN", "PNStar", "Report", "UN", "WarmUp", "WarmUpWarning", "fold", "real_tokens", "replace_norms",
-           "warm_up_report"]
+__all__ = ["MABN", "PNStar", "Report", "UN", "WarmUp", "WarmUpWarning", "calibrate", "fold", "real_tokens",
+           "replace_norms", "warm_up_report"]

@@ -16,6 +16,10 @@ from .keep import keep, refuse_repetition, store
 from .normalize import Iteration, Normalize, column_sums, not_finite, real_elements, rows_of
 
 
+WITHOUT_STATISTICS = ("inference without statistics, at iteration 0: train the model, or collect statistics by "
+                      "calibrate(model, batches)")
+
+
 class WarmUpWarning(UserWarning):
     """The warning of a normalizer that was put to use before its warm-up was over."""
 
@@ -42,8 +46,7 @@ class ChannelNorm(nn.Module):
                              f"alpha {alpha} in [0, 1], eps {eps} above 0")
         self.warmup, self.alpha, self.eps, self.dim = warmup, alpha, eps, dim
         self.mask: Tensor | None = None  # of real_tokens()
-        self.calibrating = False  # calibrate() has statistics without gradients
-        self.iterations_at_eval = 0  # `iters`, as of the last eval(), load_state_dict() or calibrate()
+        self.calibrating = False  # True within calibrate(), whose passes count although they have no gradients
         self.process_group = process_group
         self.weight = nn.Parameter(torch.ones(width, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.zeros(width, device=device, dtype=dtype)) if bias else None
@@ -53,6 +56,7 @@ class ChannelNorm(nn.Module):
             self.register_buffer(name, torch.zeros(*axes, width, device=device, dtype=state))
         for name in ("iters", "skips"):
             self.register_buffer(name, torch.zeros((), dtype=torch.int64, device=device))
+        self.noted = WITHOUT_STATISTICS
         self.register_forward_pre_hook(no_fast_path)
 
     @property
@@ -92,7 +96,7 @@ class ChannelNorm(nn.Module):
         if self.training:
             y = self.training_pass(x, mask)
         else:
-            self.warn_of_warm_up()
+            self.warn_of_statistics()
             A, B = self.affine()
             y = torch.addcmul(B, x.to(A.dtype), A).to(x.dtype)  # [CN-4]
         return y if self.dim == -1 else y.movedim(-1, self.dim)
@@ -171,32 +175,34 @@ class ChannelNorm(nn.Module):
             store(state[name], torch.where(held, state[name], value))
 
     def train(self, mode: bool = True):
-        if not mode:
-            begun = self.training and self.note_iterations() > 0
-            if begun:
-                self.warn_of_warm_up()
+        if not mode and self.training:
+            self.note_state()
+            if self.iters.is_meta or self.iters > 0:  # a new model may well be put to eval()
+                self.warn_of_statistics()
         return super().train(mode)
 
-    def note_iterations(self) -> int:
-        """Reads the counter, for warnings. A forward pass at inference doesn't, so that a GPU need not wait."""
-        self.iterations_at_eval = 0 if self.iters.is_meta else int(self.iters)
-        return self.iterations_at_eval
+    def lacking(self) -> str:
+        """Returns why the statistics are not those to be used, or "". Reads counters: waits for a GPU."""
+        if self.iters.is_meta or self.iters >= self.first_average:
+            return ""
+        if self.iters > 0:
+            return (f"inference before iteration {self.first_average}, the first that averages: so far each batch was "
+                    "normalized by its own statistic. That is right for a validation early in training. At the end of "
+                    "training the warm-up was too long: docs/pytorch.md says how to choose it. warm_up_report(model) "
+                    "shows the counters.")
+        return WITHOUT_STATISTICS if (self.run_var == 1).all() else ""  # a BatchNorm's, or from calibrate()
 
-    def warn_of_warm_up(self) -> None:
-        """Warns if inference has no averages yet. The text has no counter, so that Python shows it once."""
-        if self.iterations_at_eval >= self.first_average or torch.compiler.is_dynamo_compiling():
-            return
-        why = (f"inference before iteration {self.first_average}, the first that averages: so far each batch was "
-               "normalized by its own statistic. That is right for a validation early in training. At the end of training the "
-               "warm-up was too long: docs/pytorch.md says how to choose it. warm_up_report(model) shows the counters."
-               if self.iterations_at_eval else
-               "inference without statistics, at iteration 0: train the model, or give it statistics by "
-               "calibrate(model, batches)")
-        warnings.warn(f"{self.kind}: {why}", WarmUpWarning)
+    def note_state(self) -> None:
+        """Keeps what lacking() says for forward passes, which do not read counters, so that a GPU need not wait."""
+        self.noted = self.lacking()
+
+    def warn_of_statistics(self) -> None:
+        if self.noted and not torch.compiler.is_dynamo_compiling():
+            warnings.warn(f"{self.kind}: {self.noted}", WarmUpWarning)  # the same text each time: Python shows it once
 
     def _load_from_state_dict(self, *arguments, **options):
         super()._load_from_state_dict(*arguments, **options)
-        self.note_iterations()
+        self.note_state()
 
     def _apply(self, fn, recurse=True):
         # bfloat16() and half() are for parameters. An average of weight 0.9 in the 8 bits of bf16 would stand still.
@@ -211,7 +217,7 @@ class ChannelNorm(nn.Module):
     def reset_iterations(self) -> None:
         """Begins the warm-up again, for fine-tuning; the rest stays."""
         self.iters.zero_()
-        self.iterations_at_eval = 0
+        self.note_state()
 
     def __deepcopy__(self, memo):
         new = type(self).__new__(type(self))

@@ -1,21 +1,22 @@
-"""Folding: y = A x + B of a normalizer at inference goes into the linear layers that read y; nothing is left of it."""
+"""Folding: y = A x + B of a normalizer at inference goes into the linear layers that read y, or into the layer before
+it; nothing is left of the normalizer."""
 from __future__ import annotations
 
-import copy
 import warnings
 from collections import Counter
-from typing import Iterator, Mapping, Sequence
+from typing import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
+from .affine import Affine, affine_map
 from .channel_norm import ChannelNorm, WarmUpWarning, no_fast_path
+from .copies import detached_copy
+from .edges import CONVOLUTIONS, LINEAR, PARTS, Edges, find_edges
 from .replace import is_norm
 from .report import Refusal, Report
 from .warm_up import warm_up_report
-
-CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-TRANSPARENT = (nn.Identity, nn.Dropout)  # at inference
 
 
 class Folded(nn.Module):
@@ -30,38 +31,32 @@ class Folded(nn.Module):
         return x
 
 
-def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = None) -> tuple[nn.Module, Report]:
-    """Returns a copy of the module for inference, with every UN, MABN and PNStar folded that can be, and a report.
+def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = None,
+         writers: Mapping[str, str] | None = None) -> tuple[nn.Module, Report]:
+    """Returns a copy of the module for inference, with every UN, MABN, PNStar and BatchNorm folded that can be, and a
+    report.
 
-    The layers that read a normalizer are known in nn.TransformerEncoderLayer with norm_first=True and in nn.Sequential.
-    In other modules `readers` names them: {"norm1": "attn.qkv", "norm2": ["mlp.fc1"]} are layers of the same block, and
-    nothing else may read that normalizer. They may be nn.Linear, convolutions, and nn.MultiheadAttention where it is
-    self-attention. All products are taken in f64 and rounded once.
+    A normalizer goes into the linear layers that read it: nn.Linear, convolutions, nn.MultiheadAttention. Otherwise it
+    goes into the layer before it, an nn.Linear or a convolution, if nothing else reads that. These layers are known in
+    PyTorch's Transformers and nn.Sequential, and from the graph of module(x) where torch.fx can make it. Otherwise
+    `readers` and `writers` name them: readers={"norm1": "attn.qkv", "norm2": ["mlp.fc1"]} are layers of the same block,
+    writers={"bn1": "conv1"} the layer before. "attention.query", ".key" and ".value" are parts of an attention, and "*"
+    stands for any text, the same on both sides: {"decoder.*.norm2": "decoder.*.multihead_attn.query"}. Nothing else may
+    read that normalizer or that layer. Products are taken in f64 and rounded once for each normalizer.
 
-    Raises ValueError if nothing was folded and for names in `readers` that do not exist. Warns of normalizers that have
-    not left their warm-up. The copy is not to be trained.
+    Raises ValueError if nothing was folded and for names that do not exist. Warns of normalizers that have not left
+    their warm-up. The copy is not to be trained.
     """
-    warm_up = [row for row in warm_up_report(module) if not row.over]
-    if warm_up:
-        warnings.warn(f"fold: {len(warm_up)} normalizers have not reached the first iteration that averages: "
-                      f"{warm_up[0].name} is at {warm_up[0].iterations} of {warm_up[0].first_average}",
-                      WarmUpWarning, stacklevel=2)
-    folded, report = copy.deepcopy(module), Report()
+    warn_of_warm_up(module)
+    folded, report = detached_copy(module), Report()
     for part in folded.modules():
         part.training = False
-    edges = dict(known_edges(folded)) | dict(given_edges(folded, readers or {}))
+    norms = {name: part for name, part in folded.named_modules() if isinstance(part, ChannelNorm) or is_norm(part)}
+    edges = find_edges(folded, norms, readers or {}, writers or {})
     shared = Shared(folded, edges)
-    for name, norm in list(folded.named_modules()):
-        if is_norm(norm):
-            report.refused[name] = f"{type(norm).__name__} is not a UN, MABN or PNStar; replace_norms comes first"
-        if not isinstance(norm, ChannelNorm):
-            continue
+    for name, norm in norms.items():
         try:
-            layers = edges.get(name, "it is unknown which layers read it: name them in `readers`")
-            if isinstance(layers, str):
-                raise Refusal(layers)
-            fold_one(folded, name, norm, layers, shared)
-            report.done[name] = f"into {', '.join(layers)}"
+            report.done[name] = fold_one(folded, name, norm, edges, shared)
         except Refusal as reason:
             report.refused[name] = str(reason)
     if not report.done:
@@ -70,100 +65,145 @@ def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = 
     return folded, report
 
 
-def known_edges(root: nn.Module) -> Iterator[tuple[str, list[str] | str]]:
-    """Yields (normalizer, the layers that read it or why they cannot be given), by their names."""
-    for name, module in root.named_modules():
-        prefix = name + "." if name else ""
-        if isinstance(module, nn.TransformerEncoderLayer):
-            own = type(module) is nn.TransformerEncoderLayer
-            why = ("a subclass of nn.TransformerEncoderLayer may use it differently" if not own else
-                   None if module.norm_first else "post-norm: the residual sum reads it too")
-            yield prefix + "norm1", why or [prefix + "self_attn"]
-            yield prefix + "norm2", why or [prefix + "linear1"]
-        elif type(module).forward is nn.Sequential.forward:
-            norm = None
-            for key, part in module._modules.items():  # named_children() has a module that comes again only once
-                if norm and not isinstance(part, TRANSPARENT):
-                    yield norm, [prefix + key]
-                    norm = None
-                if isinstance(part, ChannelNorm):
-                    norm = prefix + key
-                elif type(part) is nn.TransformerEncoder and isinstance(part.norm, ChannelNorm):
-                    norm = f"{prefix}{key}.norm"
-            if norm:
-                yield norm, "it is the last of an nn.Sequential"
+def warn_of_warm_up(module: nn.Module) -> None:
+    if isinstance(module, AveragedModel) and module.use_buffers:
+        return  # the counters are averages too
+    warm_up = [row for row in warm_up_report(module) if not row.over and module.get_submodule(row.name).lacking()]
+    if warm_up:
+        warnings.warn(f"fold: {len(warm_up)} normalizers have not reached the first iteration that averages: "
+                      f"{warm_up[0].name} is at {warm_up[0].iterations} of {warm_up[0].first_average}",
+                      WarmUpWarning, stacklevel=3)
 
 
-def given_edges(root: nn.Module, readers: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
-    norms = [name for name, module in root.named_modules() if isinstance(module, ChannelNorm)]
-    for key, layers in readers.items():
-        found = [name for name in norms if name == key or name.endswith("." + key)]
-        if not found:
-            raise ValueError(f"fold: readers: no UN, MABN or PNStar is named {key}; there are: {', '.join(norms)}")
-        for name in found:
-            block = name[:len(name) - len(key)]
-            names = [block + layer for layer in ([layers] if isinstance(layers, str) else layers)]
-            for layer in names:
-                try:
-                    root.get_submodule(layer)
-                except AttributeError:
-                    raise ValueError(f"fold: readers: {key} is read by {layer}, which does not exist") from None
-            yield name, names
+def split_part(root: nn.Module, name: str) -> tuple[str, tuple[str, ...]]:
+    """Returns a layer's name, and for an attention the parts that the name means."""
+    parent, _, last = name.rpartition(".")
+    if last in PARTS and isinstance(root.get_submodule(parent), nn.MultiheadAttention):
+        return parent, (last,)
+    return name, PARTS if isinstance(root.get_submodule(name), nn.MultiheadAttention) else ("",)
 
 
 class Shared:
     """The layers in several places of a model or after several normalizers: a fold for one would change others."""
 
-    def __init__(self, root: nn.Module, edges: Mapping[str, list[str] | str]):
+    def __init__(self, root: nn.Module, edges: Edges):
         self.modules = Counter(id(module) for _, module in root.named_modules(remove_duplicate=False))
-        self.readers = Counter(name for names in edges.values() if not isinstance(names, str) for name in names)
         self.parameters = Counter(id(p) for _, p in root.named_parameters(remove_duplicate=False))
+        found = [split_part(root, name) for names in edges.readers.values() if not isinstance(names, str)
+                 for name in names]
+        self.readers = Counter((name, part) for name, parts in found for part in parts)
         self.cross_attention = {f"{name}.multihead_attn".lstrip(".") for name, module in root.named_modules()
                                 if isinstance(module, nn.TransformerDecoderLayer)}
 
+    def refuse(self, name: str, layer: nn.Module, W: Tensor | None, b: Tensor | None) -> None:
+        if W is None:
+            raise Refusal(f"{name}: its weight is computed, or in parts")
+        if any(count > 1 for count in (self.modules[id(layer)], self.parameters[id(W)], self.parameters[id(b)])):
+            raise Refusal(f"{name} shares parameters with another place; give it its own first")
 
-def fold_one(root: nn.Module, name: str, norm: ChannelNorm, names: list[str], shared: Shared) -> None:
-    """Folds all or nothing. Raises Refusal."""
+
+def fold_one(root: nn.Module, name: str, norm: nn.Module, edges: Edges, shared: Shared) -> str:
+    """Folds all or nothing, and returns where to. Raises Refusal."""
     if shared.modules[id(norm)] > 1:
         raise Refusal("it is used in several places")
-    with torch.no_grad():
-        A, B = copy.deepcopy(norm).to("cpu", torch.float64).affine()
-    if not (A.isfinite().all() and B.isfinite().all()):
-        raise Refusal("its state or parameters are not finite")
-    layers = [root.get_submodule(layer) for layer in names]
-    changes = [change(layer, where, norm, A, B, shared) for layer, where in zip(layers, names)]
-    for layer, new in zip(layers, changes):
-        for key, value in new.items():
+    affine, writer = affine_map(norm), edges.writers.get(name)
+    names = edges.readers.get(name, "it is unknown which layers read it: name them in `readers`")
+    try:
+        if isinstance(names, str):
+            raise Refusal(names)
+        parts: dict[str, tuple[str, ...]] = {}
+        for place in names:
+            layer, added = split_part(root, place)
+            parts[layer] = parts.get(layer, ()) + added
+        new = [change(root, layer, added, affine, shared) for layer, added in parts.items()]
+        where = f"into {', '.join(names)}"
+    except Refusal as reason:
+        if writer is None:
+            raise
+        try:
+            new, where = [change_before(root, writer, affine, shared)], f"back into {writer}"
+        except Refusal as second:
+            raise Refusal(f"{reason}; {second}") from None
+    for layer, parameters in new:
+        for key, value in parameters.items():
             setattr(layer, key, value)
     parent, _, last = name.rpartition(".")
-    setattr(root.get_submodule(parent), last, Folded())
+    setattr(root.get_submodule(parent), last, nn.Sequential(*affine.rest) if affine.rest else Folded())
+    return where
 
 
-def change(layer: nn.Module, name: str, norm: ChannelNorm, A: Tensor, B: Tensor, shared: Shared) -> dict[str, Tensor]:
-    """Returns the layer's new parameters. Raises Refusal."""
-    if type(layer) not in (nn.Linear, nn.MultiheadAttention, *CONVOLUTIONS):
+def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
+           shared: Shared) -> tuple[nn.Module, dict[str, Tensor]]:
+    """Returns a layer that reads A x + B, in these parts of it, and its new parameters. Raises Refusal."""
+    layer = root.get_submodule(name)
+    if type(layer) not in LINEAR:
         raise Refusal(f"{name} is a {type(layer).__name__}, not a linear layer")
-    prefix = "in_proj_" if type(layer) is nn.MultiheadAttention else ""
-    dim, groups = 1 if type(layer) in CONVOLUTIONS else -1, getattr(layer, "groups", 1)
-    W, b = layer._parameters.get(prefix + "weight"), getattr(layer, prefix + "bias")
-    if W is None:
-        raise Refusal(f"{name}: its weight is computed, or in parts")
-    if name in shared.cross_attention:
-        raise Refusal(f"{name} is cross-attention: its keys and values read something else")
-    if shared.readers[name] > 1:
+    if affine.rest:
+        raise Refusal(f"it ends with a {type(affine.rest[-1]).__name__}, so that {name} does not read A x + B")
+    if parts == PARTS and name in shared.cross_attention:
+        raise Refusal(f"{name} is cross-attention: its keys and values read something else. Name {name}.query")
+    if any(shared.readers[name, part] > 1 for part in parts):
         raise Refusal(f"{name} reads several normalizers")
-    if any(count > 1 for count in (shared.modules[id(layer)], shared.parameters[id(W)], shared.parameters[id(b)])):
-        raise Refusal(f"{name} shares parameters with another place; give it its own first")
-    if norm.dim != dim:
-        raise Refusal(f"{name} reads axis {dim}, the channels are at {norm.dim}")
-    if W.shape[1] * groups != len(A):
-        raise Refusal(f"{name} reads {W.shape[1] * groups} channels, not {len(A)}")
+    A, B, attention = affine.A, affine.B, isinstance(layer, nn.MultiheadAttention)
+    dim, groups = 1 if type(layer) in CONVOLUTIONS else -1, getattr(layer, "groups", 1)
+    if dim not in affine.axes:
+        raise Refusal(f"{name} reads axis {dim}, the channels are at {affine.axes[0]}")
     if B.any() and pads_with_zeros(layer):
         raise Refusal(f"{name} pads with zeros, which B does not reach")
-    if B.any() and b is None and prefix:  # its fast path at inference needs all biases or none
-        raise Refusal(f"{name} has no biases: make the normalizer with bias=False, or the attention with bias=True")
-    new = products(W.detach(), b if b is None else b.detach(), A, B, groups)
-    return {prefix + key: nn.Parameter(value.to(W.device, W.dtype), W.requires_grad) for key, value in new.items()}
+    new: dict[str, Tensor] = {}
+    for part in parts:
+        key, rows = weight_of(layer, part)
+        bias_key = "in_proj_bias" if attention else "bias"
+        W, b = layer._parameters.get(key), getattr(layer, bias_key)
+        shared.refuse(name, layer, W, b)
+        if W.shape[1] * groups != len(A):
+            raise Refusal(f"{name} reads {W.shape[1] * groups} channels, not {len(A)}")
+        if B.any() and b is None and attention:  # its fast path at inference needs all biases or none
+            raise Refusal(f"{name} has no biases: make the normalizer with bias=False, or the attention with bias=True")
+        whole, biases = new.get(key, wide(W)), new.get(bias_key, None if b is None else wide(b))
+        scaled, added = products(whole[rows], A, B, groups)
+        new[key] = whole.clone() if key not in new else whole
+        new[key][rows] = scaled
+        if B.any():
+            start = PARTS.index(part) * len(added) if attention else 0
+            new[bias_key] = torch.zeros_like(added) if biases is None else biases.clone()
+            new[bias_key][start:start + len(added)] += added
+    return layer, rounded(layer, new)
+
+
+def weight_of(layer: nn.Module, part: str) -> tuple[str, slice]:
+    """Returns the name of the weight, and the rows of it that belong to the part of an attention."""
+    if not part:
+        return "weight", slice(None)
+    if layer.in_proj_weight is None:
+        return f"{part[0]}_proj_weight", slice(None)
+    start = PARTS.index(part) * layer.embed_dim
+    return "in_proj_weight", slice(start, start + layer.embed_dim)
+
+
+def change_before(root: nn.Module, name: str, affine: Affine, shared: Shared) -> tuple[nn.Module, dict[str, Tensor]]:
+    """Returns the layer before the normalizer, and the parameters W' = diag(A) W, b' = A b + B. Raises Refusal."""
+    layer = root.get_submodule(name)
+    if type(layer) not in (nn.Linear, *CONVOLUTIONS):
+        raise Refusal(f"{name} before it is a {type(layer).__name__}, not a linear layer")
+    W, b = layer._parameters.get("weight"), layer.bias
+    shared.refuse(name, layer, W, b)
+    if (1 if type(layer) in CONVOLUTIONS else -1) not in affine.axes or W.shape[0] != len(affine.A):
+        raise Refusal(f"{name} before it gives {W.shape[0]} channels at another axis, or in another number")
+    A, B = affine.A, affine.B
+    new = {"weight": wide(W) * A.view(-1, *[1] * (W.dim() - 1))}
+    if b is not None or B.any():
+        new["bias"] = B if b is None else A * wide(b) + B
+    return layer, rounded(layer, new)
+
+
+def wide(parameter: Tensor) -> Tensor:
+    return parameter.detach().to("cpu", torch.float64)
+
+
+def rounded(layer: nn.Module, new: dict[str, Tensor]) -> dict[str, Tensor]:
+    like = next(layer.parameters())
+    return {key: nn.Parameter(value.to(like.device, like.dtype), like.requires_grad) for key, value in new.items()}
 
 
 def pads_with_zeros(layer: nn.Module) -> bool:
@@ -171,12 +211,8 @@ def pads_with_zeros(layer: nn.Module) -> bool:
             and layer.padding not in ("valid", (0,) * len(layer.kernel_size)))
 
 
-def products(W: Tensor, b: Tensor | None, A: Tensor, B: Tensor, groups: int) -> dict[str, Tensor]:
-    """Returns W' = W diag(A), b' = b + W B [FOLD-1], in f64. W: [out, in of a group, kernel...]; A and B: [in]."""
-    grouped = W.to("cpu", torch.float64).unflatten(0, (groups, -1))  # [groups, out of a group, ...]
+def products(W: Tensor, A: Tensor, B: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """Returns W diag(A) and W B [FOLD-1]. W: [out, in of a group, kernel...]; A and B: [in]."""
+    grouped = W.unflatten(0, (groups, -1))  # [groups, out of a group, ...]
     per_input = (groups, 1, -1) + (1,) * (W.dim() - 2)
-    new = {"weight": (grouped * A.view(per_input)).flatten(0, 1)}
-    if B.any():
-        added = (grouped * B.view(per_input)).flatten(2).sum(2).flatten()
-        new["bias"] = added if b is None else added + b.to(added)
-    return new
+    return (grouped * A.view(per_input)).flatten(0, 1), (grouped * B.view(per_input)).flatten(2).sum(2).flatten()

@@ -36,9 +36,24 @@ def real_elements(x: Tensor, mask: Tensor | None) -> Tensor:
     return x if mask is None else torch.where(mask, x, 0)
 
 
+def eager_cpu(*tensors: Tensor) -> bool:
+    return not torch.compiler.is_compiling() and all(
+        tensor.device.type == "cpu" and not is_functorch_wrapped_tensor(tensor) for tensor in tensors)
+
+
+def scaled_sum(a: Tensor, A: Tensor, b: Tensor, B: Tensor) -> Tensor:
+    """Returns A a + B b of rows [P, C] and factors [C]. On a CPU by blocks of rows that its cache can hold."""
+    if not eager_cpu(a, b):
+        return torch.addcmul(a * A, b, B)
+    result = torch.empty_like(a)
+    for part, of_a, of_b in zip(*(rows.split(256) for rows in (result, a, b))):
+        torch.mul(of_a, A, out=part).addcmul_(of_b, B)
+    return result
+
+
 def column_sums(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the sums over the rows of a b and of a, both [P, C], as [C]."""
-    if a.device.type != "cpu" or torch.compiler.is_compiling() or any(map(is_functorch_wrapped_tensor, (a, b))):
+    if not eager_cpu(a, b):
         return (a * b).sum(0), a.sum(0)
     # PyTorch takes several passes over the memory for this. The gradients that a batch normalization at inference has
     # for its weight and bias are the same sums, in one pass, if its mean is 0 and its deviation 1. They are added one
@@ -60,8 +75,8 @@ class Normalize(torch.autograd.Function):
     """y = weight z + bias, z = x / root, in the dtype of x; computed in the dtype of root.
 
     Shapes: x [..., C]; weight and bias [C], bias or None; mask bool [P, 1] or None. In place of the gradient through
-    root the backward pass uses psi = gradient_statistic(sums of dz z, iteration), which writes the normalizer's state. No
-    value is read on the host, so a GPU need not wait.
+    root the backward pass uses psi = gradient_statistic(sums of dz z, iteration), which writes the normalizer's state.
+    No value is read on the host, so a GPU need not wait.
     """
     generate_vmap_rule = True
 
@@ -87,7 +102,7 @@ class Normalize(torch.autograd.Function):
             dy_x, dbias = column_sums(dy_rows, rows)
             A = weight / past.root
             psi = ctx.gradient_statistic(A * dy_x, past)
-            dx = (dy_rows * A).addcmul_(real_elements(rows, mask), psi / -past.root.square())  # [CN-2]
+            dx = scaled_sum(dy_rows, A, real_elements(rows, mask), psi / -past.root.square())  # [CN-2]
             given = [dx.view_as(x).to(x.dtype), (dy_x / past.root).to(weight.dtype)]  # [CN-3]
             if ctx.has_bias:
                 given.append(dbias.to(weight.dtype))

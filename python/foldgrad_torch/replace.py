@@ -1,30 +1,39 @@
-"""Puts UN, or a relative, where a model has other normalizers."""
+"""Replaces the normalizers of a model by UN or a relative."""
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from typing import Callable
 
 import torch
 from torch import Tensor, nn
 
+from .affine import has_running_statistics
 from .channel_norm import ChannelNorm
+from .copies import detached_copy
 from .report import Refusal, Report
 from .un import UN
 
-CHANNELS_AT_AXIS_1 = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+OF_PYTORCH = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.LocalResponseNorm,
+              nn.CrossMapLRN2d)
 
 
 def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
-                  where: Callable[[str, nn.Module], bool] = lambda name, norm: True, **options) -> Report:
-    """Puts a `kind` with these options in the place of every normalizer of the module, in the module itself.
+                  where: Callable[[str, nn.Module], bool] = lambda name, norm: True, dim: int | None = None,
+                  **options) -> Report:
+    """Replaces the normalizers of the module, in the module itself, by a `kind` with these options.
 
-    Replaced are, by what they compute and not by their class: LayerNorm and RMSNorm over the last axis; and PyTorch's
-    BatchNorm1d, 2d and 3d, over axis 1. The parameters `weight` and `bias` stay the same objects, so that an optimizer
-    may hold them already; without a bias there is none afterwards. where(name, normalizer) says which to look at.
+    Replaced are modules that compute LayerNorm or RMSNorm over the last axis or over axis 1, tried on random numbers,
+    and PyTorch's BatchNorm1d, 2d and 3d. `dim` restricts that to one axis. The parameters `weight` and `bias` stay the
+    same objects, so that an optimizer may hold them already; without a bias there is none afterwards. where(name,
+    normalizer) returns true for those to look at.
 
-    The report has what was replaced, and what not, with the reason. Raises ValueError if nothing was, or could be,
-    because `module` is the normalizer itself.
+    A BatchNorm's statistics are taken over: run_var becomes running_var + running_mean^2. Its mean goes into the bias
+    and the quotient of the deviations into the weight, in place, so that the model computes at inference what it did.
+    The iterations, the windows and `alpha` begin anew.
+
+    The report lists what was replaced, and every other normalizer with the reason. Raises ValueError if nothing was, or
+    could be, because `module` is the normalizer itself.
     """
     if is_norm(module):
         raise ValueError(f"replace_norms: this {type(module).__name__} has no parent to replace it in: construct "
@@ -37,13 +46,14 @@ def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
         try:
             if others:
                 raise Refusal(f"is the same module as {', '.join(others)}: their statistics would mix")
-            dim = channel_axis(norm)
+            axis = channel_axis(norm, dim)
+            new = successor(norm, kind, axis, options)
         except Refusal as reason:
             report.refused[name] = f"{type(norm).__name__}: {reason}"
             continue
         parent, _, last = name.rpartition(".")
-        setattr(module.get_submodule(parent), last, successor(norm, kind, dim, options))
-        report.done[name] = f"{type(norm).__name__} -> {kind.__name__}({len(norm.weight)}) over axis {dim}"
+        setattr(module.get_submodule(parent), last, new)
+        report.done[name] = f"{type(norm).__name__} -> {kind.__name__}({len(norm.weight)}) over axis {axis}"
     if not report.done:
         there = sum(isinstance(part, ChannelNorm) for part in module.modules())
         already = f"; it has {there} of this package" if there else ""
@@ -56,60 +66,102 @@ def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Decides by the name of the class, as models have normalizers of their own; looks into those that hold others.
+    """Returns true for normalizers that are not of this package: PyTorch's and their subclasses, modules with running
+    statistics, modules that compute LayerNorm or RMSNorm, and those that are called so.
 
-    A leading underscore is that of PyTorch's _WeightNorm and _SpectralNorm, which are about weights."""
-    name = type(module).__name__
-    return ("norm" in name.lower() and not name.startswith("_") and not isinstance(module, ChannelNorm)
-            and next(module.children(), None) is None)
+    A module that holds others, such as a PreNorm, has no weight. A leading underscore is that of PyTorch's _WeightNorm
+    and _SpectralNorm, which are about weights."""
+    if isinstance(module, ChannelNorm):
+        return False
+    if isinstance(module, OF_PYTORCH) or has_running_statistics(module):
+        return True
+    name, leaf, has_weight = type(module).__name__, not module._modules, weight_of_channels(module)
+    if "norm" in name.lower() and not name.startswith("_"):
+        return leaf or has_weight
+    return leaf and has_weight and axis_by_trial(module, AXES) is not None
 
 
-def channel_axis(norm: nn.Module) -> int:
-    """Returns the axis of the channels, -1 or 1. Raises Refusal."""
-    parameters = dict(norm.named_parameters(recurse=False))
-    if any(nn.parameter.is_lazy(p) for p in parameters.values()):
+def weight_of_channels(module: nn.Module) -> bool:
+    """Returns true if the module itself has a weight [C], maybe a bias [C], and no other parameters."""
+    parameters = module._parameters
+    return (parameters.get("weight") is not None and parameters.keys() <= {"weight", "bias"}
+            and all(p is None or not nn.parameter.is_lazy(p) and p.dim() == 1 for p in parameters.values()))
+
+
+AXES = ((-1, 3), (1, 4), (1, 3))  # the axes to try, each with the number of axes of the input
+
+
+def channel_axis(norm: nn.Module, dim: int | None) -> int:
+    """Returns the axis of the channels: `dim`, or without one -1 or 1. Raises Refusal."""
+    if any(nn.parameter.is_lazy(p) for p in norm.parameters()):
         raise Refusal("is lazy: its width is not known before the first pass of the model")
-    if parameters.keys() - {"bias"} != {"weight"} or any(p.dim() != 1 for p in parameters.values()):
-        shapes = ", ".join(f"{name} {list(p.shape)}" for name, p in parameters.items()) or "none"
+    if not weight_of_channels(norm):
+        shapes = ", ".join(f"{name} {list(p.shape)}" for name, p in norm.named_parameters(recurse=False)) or "none"
         raise Refusal(f"needs a weight of one axis, optionally a bias, and no other parameters; it has {shapes}")
-    if type(norm) in CHANNELS_AT_AXIS_1:
+    if type(norm) in BATCH_NORMS and dim in (None, 1):
         return 1
+    if isinstance(norm, nn.modules.batchnorm._NormBase):
+        raise Refusal("is neither BatchNorm1d, 2d nor 3d itself, over axis 1: what it does besides, such as an "
+                      "activation or statistics of each example, would be lost")
+    axis = axis_by_trial(norm, AXES if dim is None else [(dim, rank) for rank in (4, 3, 5) if dim != rank - 1])
+    if axis is None:
+        raise Refusal("computes neither LayerNorm nor RMSNorm over " +
+                      ("the last axis or axis 1" if dim is None else f"axis {dim}"))
+    return axis
+
+
+def axis_by_trial(norm: nn.Module, axes) -> int | None:
+    """Returns the first axis over which the normalizer computes what LayerNorm or RMSNorm does, on random numbers and
+    parameters."""
     try:
-        same = normalizes_last_axis(norm)
-    except Exception as error:  # it is the code of others, on an input that it may not be made for
-        raise Refusal(f"fails on [2, tokens, {len(norm.weight)}], channels last: {type(error).__name__}; where its "
-                      f"channels are at another axis, construct UN({len(norm.weight)}, dim=...) in its place") from error
-    if not same:
-        raise Refusal("computes neither LayerNorm nor RMSNorm over the last axis")
-    return -1
-
-
-def normalizes_last_axis(norm: nn.Module) -> bool:
-    """Returns True if it computes what LayerNorm or RMSNorm of the last axis does, on random numbers and parameters.
-
-    A LayerNorm over axis 1 gives other numbers, or none."""
-    norm = copy.deepcopy(norm).to("cpu", torch.float64)
+        norm = detached_copy(norm).to("cpu", torch.float64)
+    except Exception:  # here and below it is the code of others
+        return None
     width, generator = len(norm.weight), torch.Generator().manual_seed(1)
 
     def random(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
     with torch.no_grad():
-        for parameter in norm.parameters():
+        for parameter in norm.parameters(recurse=False):
             parameter.copy_(random(width))
-        x = random(2, 3, width)
-        bias = 0 if getattr(norm, "bias", None) is None else norm.bias
-        y = norm(x)
-        for centred in (x - x.mean(-1, keepdim=True), x):
-            expected = centred / centred.square().mean(-1, keepdim=True).sqrt() * norm.weight + bias
-            # Its eps is not known. One of 1e-3, the largest in use, changes y by 5e-4 of itself.
-            if y.shape == x.shape and torch.allclose(y, expected, rtol=1e-2, atol=1e-2):
-                return True
-    return False
+        for axis, rank in axes:
+            if not -rank <= axis < rank:
+                continue
+            x = random(*(2, 3, 5, 4)[:rank - 1], width).movedim(-1, axis)
+            try:
+                y = norm(x).movedim(axis, -1)
+            except Exception:  # not made for such an input
+                continue
+            x = x.movedim(axis, -1)
+            bias = 0 if getattr(norm, "bias", None) is None else norm.bias
+            for centred in (x - x.mean(-1, keepdim=True), x):
+                expected = centred / centred.square().mean(-1, keepdim=True).sqrt() * norm.weight + bias
+                # Its eps is not known. One of 1e-3, the largest in use, changes y by 5e-4 of itself.
+                if y.shape == x.shape and torch.allclose(y, expected, rtol=1e-2, atol=1e-2):
+                    return axis
+    return None
 
 
 def successor(norm: nn.Module, kind: type[ChannelNorm], dim: int, options: dict) -> ChannelNorm:
     weight, bias = norm.weight, getattr(norm, "bias", None)
     new = kind(len(weight), bias=bias is not None, dim=dim, device=weight.device, dtype=weight.dtype, **options)
+    if has_running_statistics(norm) and not weight.is_meta:
+        take_over(norm, new)
     new.weight, new.bias = weight, bias
     return new.train(norm.training)
+
+
+@torch.no_grad()
+def take_over(norm: nn.Module, new: ChannelNorm) -> None:
+    """Takes over a BatchNorm's statistics, so that weight x / sqrt(run_var + eps) + bias is what it computes."""
+    mean, variance = norm.running_mean.double(), norm.running_var.double()
+    if not mean.any() and (variance == 1).all():
+        return  # it has not been trained
+    if norm.bias is None:
+        raise Refusal("has running means, but no bias to take them over")
+    second_moment, root = variance + mean.square(), (variance + norm.eps).sqrt()
+    new.run_var.copy_(second_moment)
+    norm.bias.copy_(norm.bias - norm.weight * mean / root)
+    norm.weight.copy_(norm.weight * (second_moment + new.eps).sqrt() / root)
+    new.note_state()

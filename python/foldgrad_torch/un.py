@@ -84,8 +84,8 @@ class UN(ChannelNorm):
 
     def outliers(self, window: Tensor, with_q: Tensor, average: Tensor, q: Tensor, row: Tensor,
                  held: Tensor) -> Tensor:
-        """Returns bool [C]: true where the arithmetic mean of the window with q exceeds the geometric one, `average`, by
-        more than M times the variance of the roots of the window before [UN-19].
+        """Returns bool [C]: true where the arithmetic mean of the window with q exceeds the geometric one, `average`,
+        by more than M times the variance of the roots of the window before [UN-19].
 
         The tolerance is for rounding, which alone separates the means of equal entries, whose variance is 0."""
         tolerance = 1e-9 if window.dtype == torch.float64 else 4e-6
@@ -108,4 +108,4 @@ class UN(ChannelNorm):
 
 def geometric_mean(window: Tensor) -> Tensor:
     """Returns [C] of [M, C]. Entries are at least 1e-38, so that no logarithm of 0 is taken."""
-    return window.clamp_min(1e-38).log().mean(0).exp()
+    return window.clamp_min(1e-38).log_().mean(0).exp_()

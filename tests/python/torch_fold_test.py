@@ -132,8 +132,9 @@ def refusals():
     parts = {
         "good": (nn.Sequential(UN(8), nn.Linear(8, 8)), {}),
         "activation": (nn.Sequential(UN(8), nn.ReLU()), {"0": "activation.1 is a ReLU, not a linear layer"}),
-        "again": (nn.Sequential(again, UN(8), again, nn.Linear(8, 8)), {"1": "again.2 is a ReLU, not a linear layer"}),
-        "last": (nn.Sequential(nn.Linear(8, 8), UN(8)), {"1": "it is the last of an nn.Sequential"}),
+        "again": (nn.Sequential(again, UN(8), again, nn.Linear(8, 8)),
+                  {"1": "again.0 reads it, which is no linear layer"}),
+        "last": (nn.Sequential(nn.ReLU(), UN(8)), {"1": "it is the last of an nn.Sequential"}),
         "zeros": (nn.Sequential(UN(8, dim=1), nn.Conv2d(8, 8, 3, padding=1)), {"0": "zeros.1 pads with zeros"}),
         "same": (nn.Sequential(UN(8, dim=1), nn.Conv2d(8, 8, 3, padding="same")), {"0": "same.1 pads with zeros"}),
         "axis": (nn.Sequential(UN(8, dim=1), nn.Linear(8, 8)), {"0": "axis.1 reads axis -1, the channels are at 1"}),
@@ -174,10 +175,10 @@ def errors():
             ("Linear has nothing that can be folded\n", nn.Linear(2, 2), {}),
             ("folded: it has been folded before", folded, {}),
             ("LayerNorm is not a UN, MABN or PNStar; replace_norms comes first", nn.Sequential(nn.LayerNorm(2)), {}),
-            ("is cross-attention: its keys", decoder, {"norm2": "multihead_attn"}),
-            ("refused  0  it is the last", nn.Sequential(UN(2)), {}),
-            ("no UN, MABN or PNStar is named norm3; there are: blocks.0.norm1", vit(), {"norm3": "head"}),
-            ("norm1 is read by blocks.0.attention, which does not exist", vit(), {"norm1": ["attention"]})]:
+                        ("refused  0  it is the last", nn.Sequential(UN(2)), {}),
+            ("no normalizer that can be folded is named norm3; there are: blocks.0.norm1", vit(), {"norm3": "head"}),
+            ("readers: blocks.0.norm1 is next to blocks.0.attention, which does not exist", vit(),
+             {"norm1": ["attention"]})]:
         if isinstance(model, Vit):
             replace_norms(model)
         expect_error(ValueError, message, lambda: warnings_of(lambda: fold(model, readers)))

@@ -1,5 +1,5 @@
-"""replace_norms() of foldgrad_torch: models of PyTorch, timm and nanoGPT are converted and train; what is no LayerNorm
-over the last axis is refused, with the reason."""
+"""replace_norms() of foldgrad_torch: models of PyTorch, timm and nanoGPT are converted and train; other normalizers are
+refused, with the reason."""
 from setting import expect, expect_error, largest_difference, require
 
 require("torch", "safetensors")
@@ -94,6 +94,64 @@ class FirstNorm(nn.LayerNorm):
         return super().forward(x.mT).mT
 
 
+class BatchNormAct(nn.BatchNorm2d):
+    """timm's: with an activation as a child."""
+
+    def __init__(self, width):
+        super().__init__(width)
+        self.drop, self.act = nn.Identity(), nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        return self.act(self.drop(super().forward(x)))
+
+
+class LayerNormAct(nn.LayerNorm):
+    def __init__(self, width):
+        super().__init__(width)
+        self.act = nn.GELU()
+
+    def forward(self, x):
+        return self.act(super().forward(x))
+
+
+class BN(nn.BatchNorm2d):
+    def forward(self, x):
+        return super().forward(x).relu()
+
+
+class GN(nn.GroupNorm):
+    pass
+
+
+class LN(nn.LayerNorm):
+    """A LayerNorm by what it is, without the word in its name."""
+
+
+class Scaled(nn.Module):
+    """A LayerNorm by what it computes alone."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return nn.functional.layer_norm(x, self.weight.shape, self.weight)
+
+
+class LayerScale(Scaled):
+    def forward(self, x):
+        return x * self.weight
+
+
+class Frozen(nn.Module):
+    """torchvision's FrozenBatchNorm2d: all are buffers."""
+
+    def __init__(self):
+        super().__init__()
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            self.register_buffer(name, torch.rand(4))
+
+
 class PreNorm(nn.Module):
     """Holds a normalizer."""
 
@@ -113,25 +171,30 @@ def by_what_they_compute():
         "two_axes": nn.LayerNorm((3, 4)),
         "plain": nn.LayerNorm(4, elementwise_affine=False), "group": nn.GroupNorm(2, 4),
         "instance": nn.InstanceNorm2d(4, affine=True), "lazy": nn.LazyBatchNorm1d(), "a": shared, "b": shared,
+        "batch_act": BatchNormAct(4), "layer_act": LayerNormAct(4), "renamed": BN(4), "groups": GN(2, 4), "frozen": Frozen(),
+        "called_ln": LN(4), "called_scale": Scaled(4), "no_norm": nn.PReLU(4), "no_norm_too": LayerScale(4),
         "un": UN(4)})
     random = torch.get_rng_state()
     report = replace_norms(model, MABN, warmup=7, alpha=0.5)
     expect(torch.equal(random, torch.get_rng_state()), "the probe used the random numbers of the user")
-    done = {"layer": -1, "rms": -1, "own_rms": -1, "in.inner": -1, "batch1": 1, "batch2": 1, "three": -1}
+    done = {"layer": -1, "rms": -1, "own_rms": -1, "in.inner": -1, "batch1": 1, "batch2": 1, "three": -1, "axis_1": 1,
+            "first": 1, "called_ln": -1, "called_scale": -1}
     expect({name: model.get_submodule(name).dim for name in report.done} == done, f"replaced:\n{report}")
     expect(type(model["layer"]) is MABN and (model["layer"].warmup, model["layer"].alpha) == (7, 0.5), "options")
     expect(report.done["batch2"] == "BatchNorm2d -> MABN(4) over axis 1", report.done["batch2"])
-    refused = {"axis_1": "LayerNorm2d: fails on [2, tokens, 4]", "first": "FirstNorm: computes neither",
-               "squared": "SquaredNorm: computes neither", "gemma": "RmsNorm: computes neither LayerNorm nor",
+    refused = {"squared": "SquaredNorm: computes neither", "gemma": "RmsNorm: computes neither LayerNorm nor",
                "two_axes": "it has weight [3, 4], bias [3, 4]", "plain": "it has none",
-               "group": "GroupNorm: fails on", "instance": "InstanceNorm2d: ",
+               "group": "GroupNorm: computes neither", "instance": "InstanceNorm2d: ",
+               "batch_act": "BatchNormAct: is neither BatchNorm1d", "layer_act": "LayerNormAct: computes neither",
+               "renamed": "BN: is neither BatchNorm1d", "groups": "GN: computes neither", "frozen": "Frozen: needs a weight of one axis",
                "lazy": "LazyBatchNorm1d: is lazy: its width is not known before the first pass",
                "a": "is the same module as b: their statistics would mix"}
     expect(report.refused.keys() == refused.keys(), f"refused:\n{report}")
     for name, reason in refused.items():
         expect(reason in report.refused[name], f"{name}: must say '{reason}', says '{report.refused[name]}'")
         expect(type(model[name]).__name__ in report.refused[name], f"{name} was replaced all the same")
-    expect("done     batch1    BatchNorm1d -> MABN(4) over axis 1" in str(report).splitlines(), f"as text:\n{report}")
+    expect("done     batch1        BatchNorm1d -> MABN(4) over axis 1" in str(report).splitlines(),
+           f"as text:\n{report}")
 
 
 def nothing_to_replace():
@@ -141,6 +204,8 @@ def nothing_to_replace():
                            ("refused  0  LayerNorm: needs a weight", nn.Sequential(nn.LayerNorm((2, 2))))]:
         expect_error(ValueError, message, lambda: replace_norms(model))
     expect_error(ValueError, "has no normalizer", lambda: replace_norms(gpt(), where=lambda name, norm: "x" in name))
+    expect_error(ValueError, "LayerNorm: computes neither LayerNorm nor RMSNorm over axis 2",
+                 lambda: replace_norms(nn.Sequential(nn.LayerNorm(4)), dim=2))
     report = replace_norms(gpt(), where=lambda name, norm: name.endswith("ln_1"))
     expect(list(report.done) == ["h.0.ln_1", "h.1.ln_1"] and not report.refused, f"where:\n{report}")
 

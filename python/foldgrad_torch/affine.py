@@ -1,0 +1,68 @@
+"""Normalizers that are one affine map per channel at inference: this package's, and those with running statistics."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from .channel_norm import ChannelNorm
+from .copies import detached_copy
+from .report import Refusal
+
+
+class Affine(NamedTuple):
+    """y = rest(A x + B) per channel, in f64 on the CPU."""
+    A: Tensor  # [C]
+    B: Tensor  # [C]
+    axes: tuple[int, ...]  # where the channels may be
+    rest: list[nn.Module]  # what the normalizer does to A x + B, such as an activation
+
+
+def has_running_statistics(norm: nn.Module) -> bool:
+    return all(isinstance(getattr(norm, name, None), Tensor) for name in ("running_mean", "running_var"))
+
+
+@torch.no_grad()
+def affine_map(norm: nn.Module) -> Affine:
+    """Returns what the normalizer computes at inference. Raises Refusal if that is not a finite affine map."""
+    if not isinstance(norm, ChannelNorm) and not has_running_statistics(norm):
+        raise Refusal(f"{type(norm).__name__} is not a UN, MABN or PNStar; replace_norms comes first. It has no "
+                      "running statistics: it is not an affine map at inference")
+    norm = detached_copy(norm).to("cpu", torch.float64).eval()
+    if isinstance(norm, ChannelNorm):
+        A, B = norm.affine()
+    else:
+        weight, bias = (getattr(norm, name, None) for name in ("weight", "bias"))
+        root = (norm.running_var + getattr(norm, "eps", 0.0)).sqrt()
+        A = 1 / root if weight is None else weight / root
+        B = -norm.running_mean * A if bias is None else bias - norm.running_mean * A
+    if not (A.isfinite().all() and B.isfinite().all()):
+        raise Refusal("its state or parameters are not finite")
+    return Affine(A, B, (norm.dim,), []) if isinstance(norm, ChannelNorm) else tried(norm, A, B)
+
+
+def tried(norm: nn.Module, A: Tensor, B: Tensor) -> Affine:
+    """Returns A x + B, followed by the normalizer's children, if the normalizer computes just that of random numbers.
+
+    So a timm BatchNormAct2d is one with its activation as the rest. Raises Refusal otherwise."""
+    rest, ranks, generator = list(norm.children()), [], torch.Generator().manual_seed(1)
+    for rank in (2, 3, 4, 5):
+        # With as many examples as channels, an InstanceNorm would take the first axis for the channels.
+        x = torch.randn(3 if len(A) == 2 else 2, len(A), *[3] * (rank - 2), generator=generator, dtype=torch.float64)
+        shape = (1, -1) + (1,) * (rank - 2)
+        try:
+            y = norm(x)
+            wanted = A.view(shape) * x + B.view(shape)
+            rounding = 1e-9 * (1 + wanted.abs().max())
+            for part in rest:
+                wanted = part(wanted)
+        except Exception:  # it is the code of others, which may be for images only
+            continue
+        if y.shape != x.shape or not torch.allclose(y, wanted, rtol=1e-9, atol=rounding):
+            raise Refusal(f"{type(norm).__name__} does not compute A x + B of its statistics, weight and bias, "
+                          "followed by its children")
+        ranks.append(rank)
+    if not ranks:
+        raise Refusal(f"{type(norm).__name__} takes no input with its {len(A)} channels at axis 1")
+    return Affine(A, B, (1, -1) if 2 in ranks else (1,), rest)

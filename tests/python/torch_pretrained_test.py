@@ -1,0 +1,265 @@
+"""Models with running statistics and trained weights: BatchNorm folds, in timm's models too; replace_norms takes its
+statistics over; calibrate() makes statistics; models are copied after a training pass."""
+import copy
+import importlib.util
+
+from setting import expect, expect_error, largest_difference, require, warnings_of
+
+require("torch", "safetensors")
+import torch  # noqa: E402
+from foldgrad_torch import MABN, UN, calibrate, fold, real_tokens, replace_norms  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn.utils import prune  # noqa: E402
+from torch.optim.swa_utils import AveragedModel  # noqa: E402
+
+DOUBLE = {"dtype": torch.float64}
+
+
+def pretrained(model):
+    """Imitates a pretrained model: random statistics and weights, one variance of 0 in each BatchNorm."""
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(getattr(module, "running_var", None), torch.Tensor):
+                module.running_mean.normal_()
+                module.running_var.uniform_(0.5, 2)[-1] = 0
+                for parameter in module.parameters(recurse=False):
+                    parameter.uniform_(-1, 2)
+    return model.double().eval()
+
+
+def folds(what, model, x, done, refused=(), **options):
+    folded, report = fold(model, **options)
+    expect(list(report.done) == list(done) and list(report.refused) == list(refused), f"{what}:\n{report}")
+    with torch.no_grad():
+        want, got = model(x), folded(x)
+    off = ((got - want).abs().max() / want.abs().max()).item()
+    expect(off <= 1e-10, f"{what}: folded and unfolded differ by {off:.1e}")  # 1/sqrt(eps) = 300 amplifies f64 rounding
+    return report
+
+
+def sequences():
+    """Checks both directions: into the layer after it, and into the one before it where that pads or is nonlinear."""
+    torch.manual_seed(1)
+    x, image = torch.randn(5, 6, **DOUBLE), torch.randn(2, 6, 7, 8, **DOUBLE)
+    conv = {"groups": 2, "bias": False}
+    for what, parts, inputs, done in [
+            ("after", [nn.ReLU(), nn.BatchNorm2d(6), nn.Conv2d(6, 4, 3)], image, {"1": "into 2"}),
+            ("before", [nn.Conv2d(6, 4, 3, padding=1, **conv), nn.BatchNorm2d(4), nn.ReLU()], image,
+             {"1": "back into 0"}),
+            ("between", [nn.Conv2d(6, 4, 1), nn.Dropout(), nn.BatchNorm2d(4), nn.Conv2d(4, 3, 3, padding=1)], image,
+             {"2": "back into 0"}),
+            ("two", [nn.Conv2d(6, 4, 1), nn.BatchNorm2d(4), nn.BatchNorm2d(4), nn.Conv2d(4, 3, 3)], image,
+             {"1": "back into 0", "2": "into 3"}),
+            ("1d", [nn.Linear(6, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3)], x, {"1": "back into 0"}),
+            ("plain", [nn.BatchNorm1d(6, affine=False), nn.Linear(6, 3)], x, {"0": "into 1"}),
+            ("eps", [nn.BatchNorm1d(6, eps=0.001, momentum=0.0), nn.Linear(6, 3)], x, {"0": "into 1"}),
+            ("instance", [nn.InstanceNorm2d(6, affine=True, track_running_stats=True), nn.Conv2d(6, 3, 1)], image,
+             {"0": "into 1"})]:
+        expect(folds(what, pretrained(nn.Sequential(*parts)), inputs, done).done == done, f"{what}: where to")
+    back = nn.Sequential(nn.Conv2d(6, 4, 3), UN(4, dim=1, dtype=torch.float64), nn.ReLU()).double()
+    for _ in range(3):
+        back(image).sum().backward()
+    warnings_of(lambda: folds("UN", back.eval(), image, ["1"]))
+
+
+class Crepe(nn.Module):
+    """The pattern of torchcrepe: activation, BatchNorm, pooling, padding in forward()."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv1_BN = nn.Conv2d(1, 4, (3, 1)), nn.BatchNorm2d(4, eps=0.001, momentum=0.0)
+        self.conv2, self.conv2_BN = nn.Conv2d(4, 4, (3, 1)), nn.BatchNorm2d(4, eps=0.001, momentum=0.0)
+        self.classifier = nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = nn.functional.max_pool2d(self.conv1_BN(nn.functional.relu(self.conv1(x))), (2, 1), (2, 1))
+        x = self.conv2_BN(nn.functional.relu(self.conv2(nn.functional.pad(x, (0, 0, 1, 1)))))
+        return self.classifier(x.permute(0, 2, 3, 1))
+
+
+class Block(nn.Module):
+    """A residual block: one BatchNorm after a convolution that something else reads too."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1, self.conv2, self.bn2 = nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Conv2d(
+            4, 4, 3, padding=1), nn.BatchNorm2d(4)
+
+    def forward(self, x, scale=None):
+        y = self.conv1(x)
+        return y + self.bn2(self.conv2(self.bn1(y).relu())) * (1 if scale is None else scale)
+
+
+def by_graph():
+    """Checks modules with a forward() of their own: what is refused, and what `readers` and `writers` add."""
+    torch.manual_seed(2)
+    x = torch.randn(2, 1, 16, 2, **DOUBLE)
+    model = pretrained(Crepe())
+    expect_error(ValueError, "conv1_BN  max_pool2d reads it, which is no linear layer", lambda: fold(model))
+    x = torch.randn(2, 4, 6, 6, **DOUBLE)
+    report = folds("block", pretrained(Block()), x, ["bn2"], ["bn1"])
+    expect("relu reads it" in report.refused["bn1"] and report.done["bn2"] == "back into conv2", f"{report}")
+
+    class Branching(nn.Module):
+        """Control flow by numbers: there is no graph of it, but there is one of the block within it."""
+
+        def __init__(self):
+            super().__init__()
+            self.conv, self.bn, self.block = nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4), Block()
+
+        def forward(self, x):
+            y = self.bn(self.conv(x)).relu()
+            return self.block(y) if y.sum() > 0 else y
+
+    model = pretrained(Branching())
+    folds("branches", model, x, ["block.bn2"], ["bn", "block.bn1"])
+    folds("named", model, x, ["bn", "block.bn2"], ["block.bn1"], writers={"bn": "conv"})
+    expect_error(ValueError, "writers: bn is next to conv3, which does not exist",
+                 lambda: fold(model, writers={"bn": "conv3"}))
+
+
+def of_timm():
+    """Checks timm's models: every normalizer is folded or named, the activation within stays, outputs are the same."""
+    if not importlib.util.find_spec("timm"):
+        return print("timm's models are left out, there is no timm")
+    import timm
+    torch.manual_seed(3)
+    for name, size, count, refused in [("resnet10t", 32, 14, 0), ("efficientnet_b0", 32, 49, 0),
+                                       ("resnetv2_50", 32, 49, 17), ("regnetx_002", 32, 44, 0)]:
+        model = pretrained(timm.create_model(name, pretrained=False, num_classes=5))
+        with torch.no_grad():
+            want = model(x := torch.randn(1, 3, size, size, **DOUBLE))
+            folded, report = fold(model)
+            off = ((folded(x) - want).abs().max() / want.abs().max()).item()
+        expect(len(report.done) == count - refused and len(report.refused) == refused, f"{name}:\n{report}")
+        expect(off <= 1e-9, f"{name}: folded and unfolded differ by {off:.1e}")
+        if name == "resnet10t":
+            replaced = copy.deepcopy(model)
+            replace_norms(replaced)
+            expect(((replaced(x) - want).abs().max() / want.abs().max()).item() <= 1e-9, f"{name}: replaced")
+        else:
+            expect_error(ValueError, "bn1 " if name[0] == "e" else "", lambda: replace_norms(copy.deepcopy(model)))
+    model = timm.models.convnext.ConvNeXt(depths=(1, 1, 1, 1), dims=(8, 12, 16, 20), num_classes=5)
+    expect(len(replace_norms(model, where=lambda name, norm: "stem" in name).done) == 1, "one by its name")
+    over_axis_1 = {"head.norm", *(f"stages.{i}.downsample.0" for i in (1, 2, 3))}
+    report = replace_norms(copy.deepcopy(model), dim=1)
+    expect(set(report.done) == over_axis_1 and len(report.refused) == 4, f"those over axis 1 alone:\n{report}")
+    report = replace_norms(model)
+    expect(len(report.done) == 8 and not report.refused, f"ConvNeXt:\n{report}")
+    model(torch.randn(1, 3, 32, 32)).sum().backward()
+
+
+def taken_over():
+    """Checks that replace_norms keeps what a BatchNorm computes at inference, and its parameters as objects."""
+    torch.manual_seed(4)
+    image = torch.randn(3, 6, 5, 5, **DOUBLE)
+    for kind in (UN, MABN):
+        model = pretrained(nn.Sequential(nn.Conv2d(6, 4, 3), nn.BatchNorm2d(4, eps=1e-3), nn.ReLU()))
+        norm, want = model[1], model(image)
+        replace_norms(model, kind)
+        expect(model[1].weight is norm.weight and model[1].bias is norm.bias, "the parameters stay the same objects")
+        moment = norm.running_var + norm.running_mean ** 2
+        expect(largest_difference(model[1].run_var, moment) <= 1e-15, "run_var is the second moment")
+        got = []
+        expect(not warnings_of(lambda: got.append(model(image))), "it has statistics")
+        expect(largest_difference(got[0], want) <= 1e-12, f"{kind.__name__}: inference is what it was")
+        warnings_of(lambda: folds("taken over", model, image, ["1"]))
+    fresh = nn.Sequential(nn.BatchNorm2d(4, eps=1e-3))
+    replace_norms(fresh)
+    expect((fresh[0].weight == 1).all() and not fresh[0].bias.any() and (fresh[0].run_var == 1).all(), "untrained")
+    expect("without statistics, at iteration 0" in warnings_of(lambda: fresh.eval()(image[:, :4].float()))[0], "warns")
+
+
+def calibrated():
+    """Checks that run_var is the mean of batches' mean squares, and that everything else stays."""
+    torch.manual_seed(5)
+    model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Dropout(), nn.Linear(4, 3)).double()
+    replace_norms(model, warmup=50)
+    model.eval()
+    batches = [torch.randn(6, 4, **DOUBLE) for _ in range(8)]
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    expect("calibrate(model, batches)" in warnings_of(lambda: model(batches[0]))[0], "before it")
+    for given in (batches, [(x, 1) for x in batches], [{"input": x} for x in batches]):
+        model[1].run_var.fill_(1)
+        expect(calibrate(model, given) == 8, "the number of batches")
+        want = torch.stack([model[0](x).square().mean(0) for x in batches]).mean(0)
+        expect(largest_difference(model[1].run_var, want) <= 1e-14, "run_var")
+    others = [name for name, value in model.state_dict().items() if not torch.equal(value, before[name])]
+    expect(others == ["1.run_var"] and not model.training and not model[1].training, f"changed: {others}")
+    expect(not warnings_of(lambda: [model(batches[0]), fold(model)]), "after it there are statistics")
+    mask = torch.tensor([True] * 4 + [False] * 2)
+
+    def masked(model, x):
+        with real_tokens(model, mask):
+            return model(x)
+
+    calibrate(model, batches[:1], masked)
+    expect(largest_difference(model[1].run_var, model[0](batches[0])[:4].square().mean(0)) <= 1e-14, "a mask")
+    for message, call in [("there is no batch", lambda: calibrate(model, [])),
+                          ("Linear has no UN, MABN or PNStar", lambda: calibrate(model[0], batches))]:
+        expect_error(ValueError, message, call)
+
+
+class Keeps(nn.Linear):
+    """Keeps what it computes wherever a module may."""
+
+    def __init__(self):
+        super().__init__(4, 4)
+        self.register_buffer("last", torch.zeros(4))
+        self.kept = {}
+
+    def forward(self, x):
+        y = super().forward(x)
+        self.last, self.plain, self.kept["list"], self.kept["box"] = y[0], y, [y, (y, x)], Box(y)
+        return y
+
+
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+
+def after_a_training_pass():
+    """Checks that tensors with a history are no obstacle, that what is computed is refused, and the rest folded."""
+    torch.manual_seed(6)
+
+    def pruned(layer):
+        prune.l1_unstructured(layer, "weight", 0.5)
+        return layer
+
+    for what, layer, refused in [("pruning", pruned(nn.Linear(4, 4)), "1: its weight is computed, or in parts"),
+                                 ("weight_norm", nn.utils.weight_norm(nn.Linear(4, 4)), "1: its weight is computed"),
+                                 ("keeps", Keeps(), "linear reads it, which is no linear layer")]:
+        model = nn.Sequential(UN(4, warmup=0), layer, UN(4, warmup=0), nn.Linear(4, 3))
+        for parameter_gradients in (False, True):
+            for _ in range(6):
+                model.train()(torch.randn(8, 4)).sum().backward(retain_graph=parameter_gradients)
+        x = torch.randn(5, 4)
+        folded, report = fold(model.eval())
+        expect(refused in report.refused["0"] and report.done == {"2": "into 3"}, f"{what}:\n{report}")
+        expect(largest_difference(folded(x), model(x)) <= 1e-6, f"{what}: the folded model differs")
+    mine = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4))
+    mine[1].last = mine(torch.randn(2, 4))
+    expect(list(replace_norms(mine).done) == ["1"], "replace_norms copies what it tries")
+
+
+def averaged():
+    """Checks that AveragedModel with use_buffers=True, whose counters are averages, gives no warning."""
+    model = nn.Sequential(UN(4, warmup=3, window=2), nn.Linear(4, 3))
+    mean = AveragedModel(model, use_buffers=True)
+    for _ in range(4):
+        model(torch.randn(8, 4)).sum().backward()
+        mean.update_parameters(model)
+    expect(mean.module[0].iters < 3 <= model[0].iters, "this is about averaged counters")
+    expect(not warnings_of(lambda: fold(mean)), "a warning about an averaged counter")
+
+
+def main():
+    torch.set_num_threads(1)
+    for test in (sequences, by_graph, of_timm, taken_over, calibrated, after_a_training_pass, averaged):
+        test()
+    print("pretrained models fold and go on")
+
+
+if __name__ == "__main__":
+    main()
