@@ -103,7 +103,7 @@ std::string runs_below(const std::string& directory) {
   std::vector<std::string> runs;
   for (const std::filesystem::path& path : paths_in(directory, /*optional=*/true))
     if (file_exists(RunDirectory(path).log())) runs.push_back(path);
-  return runs.empty() ? "" : fmt::format("; runs in it: {}", fmt::join(runs, " "));
+  return runs.empty() ? "" : fmt::format("; it contains: {}", fmt::join(runs, " "));
 }
 
 std::string word(const ordered_json& event, const char* key) {
@@ -174,7 +174,7 @@ std::string shortest_name(const std::vector<std::string>& paths, const std::stri
 
 RunLog read_run_log(const std::string& run) {
   const std::string path = RunDirectory(run).log();
-  if (!file_exists(path)) throw FileError(run, "is no run: it has no log.jsonl" + runs_below(run));
+  if (!file_exists(path)) throw FileError(run, "is not a run (no log.jsonl)" + runs_below(run));
   RunLog log{run, distinct_names({run})[0], {}};
   read_lines_of(path, [&](const std::string& line, bool ended) {
     if (!ended) return;

@@ -251,7 +251,7 @@ TEST_F(Report, Commands) {
   EXPECT_EQ(rows.at(1).at("name"), "y/un");
   EXPECT_EQ(rows.at(0).at("best").at("bleu"), 7.125);
   EXPECT_EQ(ProgramFiles::run("compare @x/un @x/un").exit_code, 2);
-  expect_error("compare @b", 3, "@b: is no run: it has no log.jsonl");
+  expect_error("compare @b", 3, "@b: is not a run (no log.jsonl)");
 }
 
 }  // namespace

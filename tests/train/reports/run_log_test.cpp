@@ -52,8 +52,8 @@ TEST_F(RunLogs, LogsOfRunsThatGoOn) {
            {deep, "must not be nested more than 64 deep"},
        })
     EXPECT_EQ(refusal(run("c", start + wrong + "\n")), "@c/log.jsonl: line 2 " + message) << wrong.substr(0, 100);
-  EXPECT_EQ(refusal(files_ / "d"), "@d: is no run: it has no log.jsonl");
-  EXPECT_EQ(refusal(files_.path()), files_.path() + ": is no run: it has no log.jsonl; runs in it: @a @b @c");
+  EXPECT_EQ(refusal(files_ / "d"), "@d: is not a run (no log.jsonl)");
+  EXPECT_EQ(refusal(files_.path()), files_.path() + ": is not a run (no log.jsonl); it contains: @a @b @c");
 }
 
 TEST(RunNames, AreTheFewestLastPartsThatTellApart) {
