@@ -93,7 +93,8 @@ TEST(Program, UsageErrorsNameTheNearest) {
 }
 
 TEST(Program, ErrorsOfFileSystemsNamePathAndReason) {
-  for (const char* command : {"train configs/multi30k-small.toml --out runs/none --data-dir ", "translate ", "classify m "}) {
+  for (const char* command :
+       {"train configs/multi30k-small.toml --out /proc/none --data-dir ", "translate ", "classify m "}) {
     const ProgramResult r = run_program(command + std::string(300, 'x'));
     EXPECT_TRUE(r.exit_code == 3 || r.exit_code == 4) << r.err;
     EXPECT_FALSE(contains(r.err, "filesystem error")) << r.err;
