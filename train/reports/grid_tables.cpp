@@ -20,7 +20,7 @@ namespace {
 using BySeed = std::map<std::string, double>;
 
 // Returns the mean, with the standard deviation if there are several values.
-std::string shown(const BySeed& values, int decimals) {
+std::string cell_of(const BySeed& values, int decimals) {
   if (values.empty()) return "-";
   double mean = 0, variance = 0;
   for (const auto& [seed, v] : values) mean += v / double(values.size());
@@ -29,7 +29,7 @@ std::string shown(const BySeed& values, int decimals) {
   return fmt::format("{:.{}f} ± {:.{}f}", mean, decimals, std::sqrt(variance), decimals);
 }
 
-std::string shown(const PairedDifference& d, int decimals) {
+std::string cell_of(const PairedDifference& d, int decimals) {
   if (d.values.empty()) return "-";
   std::string text = fmt::format("{:+.{}f}", d.mean, decimals);
   if (d.values.size() > 1) text += fmt::format(" ± {:.{}f}", d.deviation, decimals);
@@ -39,7 +39,7 @@ std::string shown(const PairedDifference& d, int decimals) {
 Rows table_of(const GridResults& results) {
   Rows rows{{"cell", "runs", results.score, "loss", "skips", "others"}};
   for (const GridResults::Cell& c : results.cells)
-    rows.push_back({c.name, fmt::format("{}", c.score.size()), shown(c.score, 2), shown(c.loss, 4),
+    rows.push_back({c.name, fmt::format("{}", c.score.size()), cell_of(c.score, 2), cell_of(c.loss, 4),
                     fmt::format("{}", c.skips), fmt::format("{}", fmt::join(c.others, ", "))});
   if (!results.baseline) return rows;
   const GridResults::Cell& base = results.cells[*results.baseline];
@@ -48,8 +48,8 @@ Rows table_of(const GridResults& results) {
   for (std::size_t c = 0; c < results.cells.size(); ++c) {
     const GridResults::Cell& cell = results.cells[c];
     const bool same = c == *results.baseline;
-    rows[c + 1].push_back(same ? "" : shown(paired_difference(cell.score, base.score), 2));
-    rows[c + 1].push_back(same ? "" : shown(paired_difference(cell.loss, base.loss), 4));
+    rows[c + 1].push_back(same ? "" : cell_of(paired_difference(cell.score, base.score), 2));
+    rows[c + 1].push_back(same ? "" : cell_of(paired_difference(cell.loss, base.loss), 4));
   }
   return rows;
 }

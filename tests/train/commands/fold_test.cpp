@@ -126,7 +126,7 @@ TEST_F(GraphCommand, DrawsBeforeAndAfter) {
   }
   ASSERT_EQ(svg.exit_code, 0) << svg.err;
   EXPECT_TRUE(contains(bytes("g.svg"), "<svg"));
-  EXPECT_EQ(run("graph @model --svg @model").err, "error: " + files_.path() + "/model: cannot be drawn by dot\n");
+  EXPECT_EQ(run("graph @model --svg @model").err, "error: " + files_.path() + "/model: is not a regular file\n");
   for (const char* left : {"model.part", "model.dot"}) EXPECT_FALSE(exists(left));
   EXPECT_EQ(run("graph @model/").out, files_ / "model.svg\n");
   EXPECT_EQ(bytes("model.svg"), bytes("g.svg"));

@@ -118,8 +118,9 @@ TEST_F(GridRuns, EndAtTheFirstWhoseDataAreMissing) {
 
 TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
   write_grid("[set]\ntrain.steps = 20000\n");
+  // Other files than the standard streams, which the test may have inherited, would be too many for the loader.
   SpawnedProgram none(
-      words("none >/dev/null 2>@err"), [] {}, "prlimit --nofile=4:4");
+      words("none >/dev/null 2>@err"), [] { close_range(3, ~0u, 0); }, "prlimit --nofile=4:4");
   EXPECT_EQ(none.exit_code(), 1);
   EXPECT_TRUE(contains(bytes("err"), "none/all/seed-1: could not be started: Too many open files")) << bytes("err");
   SpawnedProgram program(words("out >/dev/null 2>@err"));

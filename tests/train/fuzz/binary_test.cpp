@@ -65,7 +65,7 @@ class FuzzModel : public Fuzz, public ::testing::WithParamInterface<Fuzzed> {
 };
 
 TEST_P(FuzzModel, Configuration) {
-  fuzz("m/config.json", &Mutator::words, 700, 20, [&] { load_model(files_ / "m"); });
+  fuzz("m/config.json", &Mutator::words, 700, 30, [&] { load_model(files_ / "m"); });
 }
 
 TEST_P(FuzzModel, WeightsAndState) {

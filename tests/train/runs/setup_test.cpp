@@ -217,7 +217,7 @@ TEST(Resume, RefusesTheCheckpointOfAnotherProgram) {
   CheckpointContents c = to_checkpoint({}, 4, "hash", 77);
   c.state.erase("batch");
   EXPECT_TRUE(begins(message<CheckpointError>([&] { from_checkpoint(c, "runs/a/checkpoints/step-00000004"); }),
-                     "runs/a/checkpoints/step-00000004: state.json is not that of a training run: "));
+                     "runs/a/checkpoints/step-00000004/state.json: \"batch\" must be an integer, got nothing"));
 }
 
 TEST(Resume, RefusesAnotherConfigurationAndNamesWhatHasChanged) {
