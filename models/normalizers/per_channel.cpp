@@ -53,7 +53,7 @@ ChannelNormOptions options_of(const NormalizerSite& s, Published paper, Publishe
   o.ddof = int(s.options.integer("ddof"));
   o.flag_low = s.options.flag("flag_low");
   o.hold_on_skip = s.options.flag("hold_on_skip");
-  o.hold_non_finite = s.options.flag("hold_non_finite");
+  o.hold_non_finite = o.finite_state = s.options.flag("hold_non_finite");
   choose(o.psi_after_skip, s, "psi_after_skip");
   choose(o.rescale, s, "rescale");
   return o;

@@ -23,8 +23,8 @@
 //
 // Where an iteration is skipped, the windows record the old run_var and psi_ema in place of q_t and G_t. A layer skips
 // as a whole, when the test holds in any channel, with a threshold from all of them; see Granularity. That threshold is
-// the variance over all channels, so the spread of their levels decides which noise is an outlier: with equal levels, 5 %
-// of noise and M <= 4 every iteration is skipped, for ever, and nothing is averaged (docs/normalizers.md). The test
+// the variance over all channels, so the spread of their levels decides which noise is an outlier: with equal levels, 5
+// % of noise and M <= 4 every iteration is skipped, for ever, and nothing is averaged (docs/normalizers.md). The test
 // compares with the window before q_t, since for one and the same window it never holds:
 //   [UN-18]  AM(A) - GM(A) <= M V(sqrt(A))
 // Until iteration `warmup`, until the window is full (t <= M), and where M = 1, var_hat = q_t and psi = G_t: dx is then
@@ -46,7 +46,8 @@
 //
 // Held channels: one without a real position (a variance: with fewer than two), or with hold_non_finite one whose
 // statistic is not finite, is normalized with its running estimates and writes no state. (Its entry of the window stays
-// what it was, 0 in the first M iterations.) No state takes a value that is not finite.
+// what it was, 0 in the first M iterations.) With finite_state no state
+// takes a value that is not finite.
 //
 // Released forms, as the authors' code computes:
 //   un_released    psi_ema is used in warm-up too; one threshold pooled over all channels; the factor r multiplies h;

@@ -57,7 +57,7 @@ struct ChannelBackward {
     const bool skip = context.flag(c, Context::kSkip);
     const double m = window_mean(c, G, skip), next = next_ema(psi_ema, m, skip);
     record(c, G, skip, psi_ema);
-    if (state.psi_ema) channel_norm_math::store(state.psi_ema[c], next);
+    if (state.psi_ema) channel_norm_math::store(options, state.psi_ema[c], next);
     if (skip || !averages()) return G;
     return state.psi_ema ? next : m;
   }
@@ -79,7 +79,7 @@ struct ChannelBackward {
   }
   FOLDGRAD_HD void record(std::int64_t c, double G, bool skip, double psi_ema) const {
     if (!state.win_g || (skip && !state.psi_ema)) return;
-    channel_norm_math::store(state.win_g[slot() * n + c], skip ? psi_ema : G);  // [CN-5]
+    channel_norm_math::store(options, state.win_g[slot() * n + c], skip ? psi_ema : G);  // [CN-5]
   }
   FOLDGRAD_HD bool averages() const {
     if (options.backward == BackwardAverage::none) return false;

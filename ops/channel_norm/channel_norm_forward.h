@@ -73,7 +73,8 @@ struct ChannelForward {
         var_hat = channel_norm_math::ema(options.alpha_forward, run_var, q);  // [UN-14]
     }
     normalize(c, mean, var_hat, rescale(skip, var_hat, run_var), flags(skip, var_hat));
-    if (windowed()) channel_norm_math::store(state.win_sq[slot() * columns + c], skip ? run_var : q);  // [CN-5]
+    if (windowed())
+      channel_norm_math::store(options, state.win_sq[slot() * columns + c], skip ? run_var : q);  // [CN-5]
     if (!holds(c, skip)) update_running(c, run_mean, run_var, q, var_hat);
     return skip;
   }
@@ -144,7 +145,7 @@ struct ChannelForward {
     if (has_mean() && !options.clamped_variance) value = var_hat * (n / (n - 1));  // [BN-1]
     if (options.forward == ForwardAverage::exponential) value = q;                 // run_var is that average itself
     const double variance = channel_norm_math::ema(alpha, run_var, value);         // [CN-6]
-    if (!channel_norm_math::finite(double(S(variance)))) return;                   // run_mean must not move without it
+    if (options.finite_state && !channel_norm_math::finite(double(S(variance)))) return;  // nor does run_mean move
     state.run_var[c] = S(variance);
     if (has_mean()) state.run_mean[c] = S(channel_norm_math::ema(alpha, run_mean, batch_mean[c]));
   }

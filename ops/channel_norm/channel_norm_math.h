@@ -21,10 +21,11 @@ template <class S>
 FOLDGRAD_HD double as_stored(double q) {
   return finite(double(S(q))) ? double(S(q)) : q;
 }
-// Stores a value of the state, if it is finite as it is stored: otherwise all later iterations would have it.
+// Stores a value of the state. With finite_state it is dropped unless it is finite as it is stored: otherwise all later
+// iterations would have it.
 template <class S>
-FOLDGRAD_HD void store(S& state, double value) {
-  if (finite(double(S(value)))) state = S(value);
+FOLDGRAD_HD void store(const ChannelNormOptions& o, S& state, double value) {
+  if (!o.finite_state || finite(double(S(value)))) state = S(value);
 }
 
 FOLDGRAD_HD inline bool has_window(ForwardAverage a) {

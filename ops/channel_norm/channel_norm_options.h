@@ -42,6 +42,7 @@ struct ChannelNormOptions {
   bool flag_low = true;         // treat drops of the statistic as outliers as well
   bool hold_on_skip = false;    // run_var stays as it is at a skip, of kLongestHold in a row at most (ours)
   bool hold_non_finite = true;  // a channel with NaN or infinity uses its running estimates and writes none (ours)
+  bool finite_state = true;     // no state takes NaN or infinity: it keeps the old value (ours)
   PsiAfterSkip psi_after_skip = PsiAfterSkip::ema;
 
   Rescale rescale = Rescale::none;

@@ -32,7 +32,7 @@ ChannelNormOptions ChannelNormOptions::mabn_released() {
   ChannelNormOptions o = mabn();
   o.forward = ForwardAverage::arithmetic;
   o.rescale = Rescale::both;
-  o.hold_non_finite = false;
+  o.hold_non_finite = o.finite_state = false;
   return o;
 }
 ChannelNormOptions ChannelNormOptions::pn_star() {
@@ -40,7 +40,7 @@ ChannelNormOptions ChannelNormOptions::pn_star() {
 }
 ChannelNormOptions ChannelNormOptions::un() { return {}; }
 ChannelNormOptions ChannelNormOptions::un_released() {
-  return {.form = ChannelForm::released, .hold_non_finite = false, .rescale = Rescale::backward};
+  return {.form = ChannelForm::released, .hold_non_finite = false, .finite_state = false, .rescale = Rescale::backward};
 }
 
 ChannelNormState ChannelNormState::create(const ChannelNormOptions& o, std::int64_t channels, DType dtype,

@@ -35,14 +35,14 @@ struct PowerNormForwardStep {
   S *phi, *rstd, *rstd_q, *gain;  // [columns]: state; of z; of q; y = gain x + beta
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
-    const double t = double(*iters), old = phi[c], q = counted > 0 ? channel_norm_math::as_stored<S>(square[c]) : old;
+    const double t = double(*iters), old = phi[c], q = counted > 0 ? double(S(square[c])) : old;
     const double rstd_z = 1 / std::sqrt((t <= warmup ? q : old) + eps);  // [PN-1]
     rstd[c] = S(rstd_z);
     rstd_q[c] = S(1 / std::sqrt(q + eps));
     gain[c] = S(double(gamma[c]) * rstd_z);
     if (counted == 0) return;
     const double cumulative = t < warmup ? old * (t - 1) / t + q / t : old;
-    channel_norm_math::store(phi[c], alpha * cumulative + (1 - alpha) * q);  // [PN-2]
+    phi[c] = S(alpha * cumulative + (1 - alpha) * q);  // [PN-2]
   }
 };
 
@@ -72,8 +72,8 @@ struct PowerNormBackwardStep {
     dx.dy_factor[c] = S(gamma_c * rstd_q[c]);
     dx.x_factor[c] = S(psi * rstd_q[c] * rstd_z);
     if (counted == 0) return;
-    const double G = gamma_c * sum_dy_z / double(rows);                               // mean(h z)
-    channel_norm_math::store(nu_ema[c], nu + G - psi * rstd_z * rstd_z * square[c]);  // [PN-3]
+    const double G = gamma_c * sum_dy_z / double(rows);         // mean(h z)
+    nu_ema[c] = S(nu + G - psi * rstd_z * rstd_z * square[c]);  // [PN-3]
   }
 };
 

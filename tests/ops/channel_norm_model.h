@@ -96,6 +96,7 @@ class ChannelNormModel {
   Real root = 0;          // what x is divided by, of the channel at hand
   ModelStep out;
 
+  bool storable(Real v) const { return !o.finite_state || std::isfinite(v); }
   bool released() const { return o.form == ChannelForm::released; }         // of UN
   bool averages(long window) const { return t > window && t >= o.warmup; }  // t = M is the last without
   // Returns true if UN does without any average: its window has one entry. MABN knows no such case.
@@ -190,11 +191,11 @@ class ChannelNormModel {
     const Real var_hat = active() && !flag ? average(c) : q[c];
     root = root_of(var_hat);
     out.r[c] = ratio(c, root / root_of(old));
-    slot = flag ? old : std::isfinite(q[c]) ? q[c] : replaced;  // the state takes finite values only
+    slot = flag ? old : storable(q[c]) ? q[c] : replaced;
     if (flag && o.hold_on_skip && in_a_row[c] <= 32) return;
     const Real alpha = o.alpha_forward;
     const Real variance = alpha * old + (1 - alpha) * recorded(c, var_hat);
-    if (!std::isfinite(variance)) return;
+    if (!storable(variance)) return;
     run_var[c] = variance;
     run_mean[c] = alpha * run_mean[c] + (1 - alpha) * mean[c];
   }
@@ -266,13 +267,13 @@ class ChannelNormModel {
       if (!skip) slot = G;
       if (skip && has_ema()) slot = before;
       if (averages(o.window_backward) && !skip) m = arithmetic_mean(window(win_g, c));
-      if (!std::isfinite(slot)) slot = replaced;
+      if (!storable(slot)) slot = replaced;
     }
     if (has_ema()) {
       next = alpha * before + (1 - alpha) * m;
       if (skip && o.psi_after_skip == PsiAfterSkip::literal) next = G;
       if (skip && o.psi_after_skip == PsiAfterSkip::freeze) next = before;
-      if (std::isfinite(next)) psi_ema[c] = next;
+      if (storable(next)) psi_ema[c] = next;
     }
     // The gradient itself: the paper's form has it in warm-up and at outliers, the released UN at outliers only.
     if (released() ? skip : flag || !active()) return G;

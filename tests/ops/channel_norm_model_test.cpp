@@ -39,6 +39,7 @@ struct ChannelNormKind {
     o.psi_after_skip = PsiAfterSkip(random.below(3));
     if (o.form != ChannelForm::paper) return o;
     o.hold_non_finite = random.coin();
+    o.finite_state = random.coin();
     if (o.statistic == ChannelStatistic::mean_square && random.below(4) == 0)
       o.rescale = random.coin() ? Rescale::backward : Rescale::both;
     if (o.forward == ForwardAverage::geometric && random.below(3) == 0) {  // the family that has the methods
@@ -78,6 +79,7 @@ struct ChannelNormKind {
       to_default(&Options::backward);
       to_default(&Options::rescale);
       to_default(&Options::hold_non_finite);
+      to_default(&Options::finite_state);
     }
     to_default(&Options::filtration);
     to_default(&Options::granularity);
@@ -122,6 +124,7 @@ struct ChannelNormKind {
     add("flag_low", &Options::flag_low, {"false", "true"});
     add("hold_on_skip", &Options::hold_on_skip, {"false", "true"});
     add("hold_non_finite", &Options::hold_non_finite, {"false", "true"});
+    add("finite_state", &Options::finite_state, {"false", "true"});
     add("psi_after_skip", &Options::psi_after_skip, {"ema", "literal", "freeze"});
     add("rescale", &Options::rescale, {"none", "backward", "both"});
     add("clamped_variance", &Options::clamped_variance, {"false", "true"});
@@ -208,7 +211,7 @@ TEST(ChannelNormModel, TenThousandHistories) {
 }
 TEST(ChannelNormModel, HistoriesReachWhatTheyPromise) {
   Reached all;
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed)
+  for (std::uint64_t seed = 1; seed <= 1200; ++seed)
     for (const auto& [what, times] : follow(any_history<ChannelNormKind>()(rc::Random(seed)).value(), Device::cpu))
       all[what] += times;
   for (const std::string name : {"paper", "released un", "released mabn"})

@@ -153,7 +153,7 @@ std::vector<Row> un_rows() {
       {"un", filter, "flag_low", "0", {}, &kHigh},
       {"un", filter, "hold_on_skip", "1", {"run_var", "skips_in_a_row"}, &kHigh},
       {"un", filter, "hold_on_skip", "1", {"skips_in_a_row"}, &kCalm},  // which is there only then
-      {"un", un, "hold_non_finite", "0", {"y", "dx", "dweight", "skips"}, &kInfinite, true},  // state stays finite
+      {"un", un, "hold_non_finite", "0", outlier, &kInfinite, true},
       {"un", un, "hold_non_finite", "0", {}, &kCalm},
       {"un", filter, "psi_after_skip", "literal", {"psi_ema"}, &kHigh},
       {"un", filter, "psi_after_skip", "freeze", {"psi_ema"}, &kHigh},
