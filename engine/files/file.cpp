@@ -28,7 +28,7 @@ InputFile::InputFile(std::string path)
   const int error = errno;
   // Files of the kernel, such as /proc/version, have content but no size.
   char first;
-  if (known && S_ISREG(status.st_mode) && (status.st_size > 0 || pread(descriptor_, &first, 1, 0) <= 0)) {
+  if (known && S_ISREG(status.st_mode) && (status.st_size > 0 || pread(descriptor_, &first, 1, 0) == 0)) {
     size_ = std::uint64_t(status.st_size);
     return;
   }
@@ -65,7 +65,7 @@ std::string read_file(const std::string& path) {
 
 bool file_exists(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
 }
 
 std::vector<std::filesystem::path> paths_in(const std::string& directory, bool optional) {

@@ -43,7 +43,7 @@ class InputFile {
 // Returns the whole content. Throws FileError.
 std::string read_file(const std::string& path);
 
-// Returns true if there is something of this name; false also where that cannot be found out.
+// Returns true if there is something of this name, also a broken link; false also where that cannot be found out.
 bool file_exists(const std::string& path);
 
 // Returns the paths in a directory, sorted. Throws FileError where it cannot be read, but for an `optional` one that is

@@ -97,11 +97,13 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype, Device d
   }
 }
 
-std::map<std::string, std::string> model_digests(const std::string& directory) {
+std::map<std::string, std::string> model_digests(const std::string& directory) try {
   std::map<std::string, std::string> digests;
   for (const std::string name : {kConfig, kModel, kNormState})
     if (file_exists(directory + name)) digests[name.substr(1)] = sha256_of_file(directory + name);
   return digests;
+} catch (const FileError& e) {
+  throw CheckpointError(e.what());
 }
 
 std::string find_run_config(const std::string& path) {

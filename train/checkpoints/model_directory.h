@@ -29,6 +29,7 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::
                                   NonFinite non_finite = NonFinite::refuse);
 
 // Returns the SHA-256 of config.json and of both files of tensors, by their names, as far as they are in a directory.
+// Throws CheckpointError.
 std::map<std::string, std::string> model_digests(const std::string& directory);
 
 // Returns the config.toml of the run that saved the model of `path` as a checkpoint; empty without one.

@@ -188,6 +188,8 @@ TEST_F(SafetensorsTest, FilesThatCannotBeOpened) {
   EXPECT_EQ(message_of([&] { read_safetensors(""); }), "\"\": cannot be opened: No such file or directory");
   const std::string of_kernel = "/proc/self/status";  // has content, but no size
   EXPECT_EQ(message_of([&] { read_safetensors(of_kernel); }), of_kernel + ": is not a regular file");
+  const std::string memory = "/proc/self/mem";  // has no size, and its first byte cannot be read
+  EXPECT_EQ(message_of([&] { read_safetensors(memory); }), memory + ": is not a regular file");
   EXPECT_THROW(write_safetensors(nowhere, {}), FileError);
 }
 

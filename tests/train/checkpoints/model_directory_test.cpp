@@ -102,6 +102,24 @@ TEST_F(ModelDirectory, TakesNoVocabularyThatCannotBeOne) {
   EXPECT_FALSE(exists("out"));
 }
 
+// Otherwise the files of the model would be taken without a comparison.
+TEST_F(ModelDirectory, RefusesAManifestThatIsABrokenLink) {
+  const std::string at = files_ / "m", manifest = at + "/manifest.json";
+  write_model_directory(at, *used_model(tiny_config()));
+  std::filesystem::create_symlink("manifest.json", manifest);
+  EXPECT_EQ(message<CheckpointError>([&] { load_model(at); }),
+            manifest + ": cannot be opened: Too many levels of symbolic links");
+}
+
+// The files of a model that was loaded may change before their digests are taken.
+TEST_F(ModelDirectory, HasNoDigestsOfAFileThatCannotBeRead) {
+  const std::string at = files_ / "m", model = at + "/model.safetensors";
+  write_model_directory(at, *used_model(tiny_config()));
+  std::filesystem::remove(model);
+  std::filesystem::create_directory(model);
+  EXPECT_EQ(message<CheckpointError>([&] { model_digests(at); }), model + ": is not a regular file");
+}
+
 TEST_F(ModelDirectory, IsFoundInARun) {
   const std::string run = files_ / "run", checkpoints = run + "/checkpoints", words = "/vocabulary/words.txt";
   const auto model = used_model(tiny_config());
