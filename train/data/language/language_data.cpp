@@ -50,8 +50,9 @@ Texts split_off_valid(const std::string& text) {
 Texts read_texts(const LanguageConfig& config, const std::string& directory,
                  std::map<std::string, std::string>& digests) {
   const auto read = [&](const std::string& path, const std::string& name) {
-    digests[name] = sha256_of_file(path);
-    return read_whole_text(path);
+    std::string text = read_whole_text(path);
+    digests[name] = sha256_of_file(path);  // after the text: by now a file of holes, which takes hours, is refused
+    return text;
   };
   const std::string valid = fs::path(config.valid).filename();
   std::string train;

@@ -177,9 +177,9 @@ ExperimentData read_data(const ExperimentConfig& config, const std::string& dire
   require_usable(config.data);
   ParallelText train = read_text(config.data, directory, config.data.train);
   if (!vocabulary) vocabulary = make_vocabulary(config, directory, train);
-  auto digests = digests_of(config.data, directory);  // an exception within the braces would make GCC 12 free twice
-  ExperimentData data{std::move(*vocabulary), {std::move(train), {}}, {}, std::move(digests)};
+  ExperimentData data{std::move(*vocabulary), {std::move(train), {}}, {}, {}};
   data.valid.text = read_text(config.data, directory, config.data.valid);
+  data.digests = digests_of(config.data, directory);  // last: by now a file of holes, which takes hours, is refused
   for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
   require_room(data.train.pairs, config, directory, config.data.train, /*cleaned=*/true);
   require_room(data.valid.pairs, config, directory, config.data.valid, /*cleaned=*/false);

@@ -1,5 +1,6 @@
 // Text as ids and back, and what [data] of a configuration names as text.
 #include <algorithm>
+#include <ctime>
 
 #include "engine/files/file.h"
 #include "tests/harness/file_test.h"
@@ -204,6 +205,15 @@ TEST_F(LanguageText, MissingAndEmptyFilesAreNamed) {
   EXPECT_EQ(error(), "@no: cannot be opened: No such file or directory");
   config_.train = config_.valid = "";
   EXPECT_EQ(message<FileError>([&] { read_language_data(config_, "/absent"); }), "/absent" + absent);
+}
+
+// It is refused at its first byte: its digest would take 5 to 50 seconds.
+TEST_F(LanguageText, AFileOfHolesIsRefusedAtOnce) {
+  write("a.txt", "");
+  std::filesystem::resize_file(files_ / "a.txt", std::uintmax_t(1) << 34);
+  const std::clock_t begin = std::clock();
+  EXPECT_EQ(error(), "@a.txt: line 1 must be text, got a zero byte as its byte 1");
+  EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, 1);
 }
 
 TEST_F(LanguageText, AVocabularyThatCannotBeLearnedNamesTheFile) {

@@ -150,6 +150,13 @@ TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
             "data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
 }
 
+// A digest of a file of holes takes hours; as text, the file is refused at its first byte.
+TEST_F(ExperimentDataTest, TextIsReadBeforeDigestsAreTaken) {
+  write("valid.de", "z\xffwei\n");
+  std::filesystem::remove(files_ / "valid.en");  // has no digest
+  EXPECT_EQ(refusal<FileError>(""), "@valid.de: line 1 must be UTF-8, got byte 0xff as its byte 2");
+}
+
 TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
   EXPECT_EQ(refusal<FileError>("train = 'text'\n"),
             files_.path() +
