@@ -16,19 +16,19 @@ auto find_zmq() { return find_in_module<Processes*(const Meeting&)>("foldgrad_zm
 
 }  // namespace
 
-std::unique_ptr<Processes> join_by_mpi() {
+std::unique_ptr<Processes> join_by_mpi() try {
   const auto [join, trouble] = find_mpi();
   if (!join) throw std::runtime_error(fmt::format("parallel: MPI is needed, but {}", trouble));
   return std::unique_ptr<Processes>(join());
+} catch (const std::runtime_error& e) {
+  throw CommunicationError(e.what());
 }
-std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting) {
+std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting) try {
   const auto [join, trouble] = find_zmq();
   if (!join) throw std::runtime_error(fmt::format("parallel: ZeroMQ is needed, but {}", trouble));
-  try {
-    return std::unique_ptr<Processes>(join(meeting));
-  } catch (const std::runtime_error& e) {
-    throw CommunicationError(e.what());
-  }
+  return std::unique_ptr<Processes>(join(meeting));
+} catch (const std::runtime_error& e) {
+  throw CommunicationError(e.what());
 }
 
 std::string mpi_trouble() { return find_mpi().second; }

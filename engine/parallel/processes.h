@@ -45,8 +45,8 @@ struct Meeting {
 };
 
 // Join the other processes by MPI, or without it by ZeroMQ, in libraries beside the program (engine/parallel/mpi and
-// zmq). To be called once, before there are threads. Throw std::runtime_error where the library is missing or fails;
-// join_by_zmq() CommunicationError where the processes do not come within the time-out.
+// zmq). To be called once, before there are threads. Throw CommunicationError where the library is missing or fails, or
+// the processes do not come within the time-out.
 std::unique_ptr<Processes> join_by_mpi();
 std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting);
 // Return why there is none; empty where there is.

@@ -176,6 +176,18 @@ TEST_F(Meeting, StrangersAreNotTakenForProcesses) {
   expect_failure(r, 6, "error: parallel: process 1 of 2 did not come within 2 s");
 }
 
+// A copy of the program has no libraries beside it.
+TEST_F(RanksRun, ALibraryThatIsMissingIsNamed) {
+  const std::string copy = files_ / "foldgrad";
+  for (const auto& [variables, name, library] :
+       {std::tuple("OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0", "MPI", "mpi"),
+        {"TORCHELASTIC_RUN_ID=none MASTER_ADDR=localhost MASTER_PORT=1024 WORLD_SIZE=2 RANK=0", "ZeroMQ", "zmq"}}) {
+    const std::string start = fmt::format("{} sh -c 'cp \"$0\" \"{}\" && exec \"{}\" \"$@\"' ", variables, copy, copy);
+    expect_failure(run_after(start, arguments("out", "--device cpu")), 6,
+                   fmt::format("error: parallel: {} is needed, but {}_{}.so: cannot open", name, copy, library));
+  }
+}
+
 TEST_F(MpiRun, AnErrorOfAllIsPrintedOnce) {
   const ProgramResult r = mpirun(3, arguments("out", "--set train.shards=2"));
   EXPECT_EQ(r.exit_code, 2);
