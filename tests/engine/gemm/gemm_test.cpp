@@ -44,7 +44,7 @@ TEST(Gemm, SumsBf16InF32) {
         Operands<bf16> o(g, bias, 1);
         o.a = {bf16(1 / alpha), bf16(0x1p-9f)};
         o.b = {bf16(1.0f), bf16(1 / alpha)};
-        (bias ? o.bias : o.c) = {bf16(256.0f)};
+        (bias ? o.bias : o.c).assign(1, bf16(256.0f));
         const auto c = result(back_end, o);
         if (!c) continue;
         EXPECT_EQ(float((*c)[0]), 258) << back_end.name << (bias ? ", bias" : ", beta") << ", alpha " << alpha;

@@ -86,7 +86,9 @@ TEST_F(TrainRobustness, NoTimeIsNegativeWhereClocksGoBack) {
     ASSERT_FALSE(events("out", kind).empty());
     for (const nlohmann::json& event : events("out", kind)) {
       EXPECT_GE(event.at("seconds"), 0) << event;
-      if (kind == std::string("train")) EXPECT_GE(event.at("tokens_per_second"), 0) << event;
+      if (kind == std::string("train")) {
+        EXPECT_GE(event.at("tokens_per_second"), 0) << event;
+      }
     }
   }
 }
