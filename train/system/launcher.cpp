@@ -5,12 +5,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 #include "engine/check.h"
 #include "engine/device.h"
+#include "train/system/exit_code.h"
+#include "train/system/streams.h"
 
 namespace foldgrad {
 namespace {
@@ -28,6 +33,21 @@ constexpr Variables kLaunchers[] = {
      "SLURM_STEP_TASKS_PER_NODE"},
     {"mpirun", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
 };
+
+// Ends this process where the others do not come: MPI waits for them without a time-out.
+std::unique_ptr<Processes> join_by_mpi_within(double timeout, const Launch& launch) {
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  const std::jthread watch([&](std::stop_token joined) {
+    std::unique_lock lock(mutex);
+    wake.wait_for(lock, joined, std::chrono::duration<double>(timeout), [] { return false; });
+    if (joined.stop_requested()) return;
+    say("error: parallel: not all {} processes of {} came within {:g} s; each must start this command\n", launch.count,
+        launch.by, timeout);
+    std::_Exit(kExitDevice);
+  });
+  return join_by_mpi();
+}
 
 }  // namespace
 
@@ -80,7 +100,7 @@ std::unique_ptr<Processes> join(const Launch& launch, double timeout) {
   const int all = int(std::thread::hardware_concurrency());
   if (!std::getenv("OMP_NUM_THREADS") && omp_get_max_threads() == all)
     omp_set_num_threads(std::max(1, all / launch.local_count));
-  if (launch.by != "torchrun") return join_by_mpi();
+  if (launch.by != "torchrun") return join_by_mpi_within(timeout, launch);
   return join_by_zmq(
       {.rank = launch.rank, .count = launch.count, .host = launch.host, .port = launch.port, .timeout = timeout});
 }

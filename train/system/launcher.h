@@ -27,9 +27,9 @@ Launch find_launch();  // in this process's environment
 std::string describe(const Launch& launch);
 
 // Joins the processes that the launcher has started with this one, which must come within so many seconds; null where
-// there are none. Gives each its part of
-// the machine's threads, unless the launcher has bound it to a part, or their number was given. Throws
-// CommunicationError where they do not come, and std::runtime_error where MPI or, for torchrun, ZeroMQ is missing.
+// there are none. Gives each its part of the machine's threads, unless the launcher has bound it to a part, or their
+// number was given. Throws CommunicationError where MPI or, for torchrun, ZeroMQ is missing or the processes do not
+// come; ends this process where MPI still waits for them.
 std::unique_ptr<Processes> join(const Launch& launch, double timeout);
 
 // Returns the device for a process that was asked for `device`: its own of several GPUs on a machine, for auto and
