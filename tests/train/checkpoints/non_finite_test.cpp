@@ -159,5 +159,13 @@ TEST_F(NonFiniteNumbers, AreNotResumedFrom) {
             "r/step-1: tensor w must be finite, got nan at [1, 0]");
 }
 
+// Their roots are not finite.
+TEST_F(NonFiniteNumbers, NegativeMeansOfSquaredGradientsAreNotResumedFrom) {
+  CheckpointContents c;
+  c.optimizer = {{"exp_avg.w", Tensor::of<float>({2}, {0, -1})}, {"exp_avg_sq.w", Tensor::of<float>({2}, {0, -0.5f})}};
+  EXPECT_EQ(message<CheckpointError>([&] { from_checkpoint(c, "r/step-1"); }),
+            "r/step-1: tensor exp_avg_sq.w must be at least 0, got -0.5");
+}
+
 }  // namespace
 }  // namespace foldgrad::testing
