@@ -13,7 +13,7 @@ import torch.distributed
 from torch import Tensor, nn
 
 from .keep import keep, refuse_repetition, store
-from .normalize import Iteration, Normalize, column_sums, not_finite, real_elements, rows_of
+from .normalize import Iteration, Normalize, choose, column_sums, eager_cpu, not_finite, real_elements, rows_of
 
 
 WITHOUT_STATISTICS = ("inference without statistics, at iteration 0: train the model, or collect statistics by "
@@ -68,12 +68,12 @@ class ChannelNorm(nn.Module):
         """Returns the first iteration that averages. Until then dx is the exact gradient."""
         return self.warmup
 
-    def active(self, t: Tensor) -> Tensor:
+    def active(self, t: Tensor | int) -> Tensor | bool:
         """Returns bool [], True if iteration t normalizes with an average."""
         return t >= self.first_average
 
-    def forward_statistic(self, q: Tensor, t: Tensor, active: Tensor, held: Tensor,
-                          state: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    def forward_statistic(self, q: Tensor, t: Tensor | int, active: Tensor | bool, held: Tensor | bool,
+                          state: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | bool, dict[str, Tensor]]:
         """Returns var_hat [C], the channels to be skipped, bool [C], the held ones among them, and new values of
         buffers."""
         raise NotImplementedError
@@ -139,18 +139,20 @@ class ChannelNorm(nn.Module):
 
     def statistics(self, x: Tensor, mask: Tensor | None, state: Mapping[str, Tensor], counted: bool) -> Iteration:
         """Takes the forward step per channel, [CN-1] to [CN-6]. Writes the state if `counted`."""
-        t, run_var = state["iters"] + 1, state["run_var"]
+        iters, run_var = state["iters"] + 1, state["run_var"]
+        t = int(iters) if eager_cpu(iters) else iters
         real, active = real_elements(rows_of(x, run_var.dtype), mask), self.active(t)
         n = run_var.new_full((1,), len(real)) if mask is None else mask.sum(0, dtype=run_var.dtype)
         squares, n = self.over_ranks(column_sums(real, real)[0], n)
         q = squares / n  # [CN-1]
         held = not_finite(q)  # also without tokens
         var_hat, skip, new = self.forward_statistic(q, t, active, held, state)
-        root = (torch.where(held, run_var, var_hat) + self.eps).sqrt()
+        root = (choose(held, run_var, var_hat) + self.eps).sqrt()
         if counted:
             self.write(new, held, state)
-            store(state["iters"], t)
-            store(state["skips"], state["skips"] + skip.any())
+            store(state["iters"], iters)
+            if skip is not False:
+                store(state["skips"], state["skips"] + skip.any())
         return Iteration(t, n, root, active, held, skip)
 
     def over_ranks(self, *values: Tensor) -> list[Tensor]:
@@ -166,13 +168,13 @@ class ChannelNorm(nn.Module):
         G = self.over_ranks(sums)[0] / past.n  # over all tokens, of which n are real
         held = past.held | not_finite(G)
         psi, new = self.backward_statistic(G, past, state)
-        psi = torch.where(held, self.psi_when_held(state), psi)
+        psi = choose(held, self.psi_when_held(state), psi)
         self.write(new, held, state)
         return psi
 
-    def write(self, new: Mapping[str, Tensor], held: Tensor, state: Mapping[str, Tensor]) -> None:
+    def write(self, new: Mapping[str, Tensor], held: Tensor | bool, state: Mapping[str, Tensor]) -> None:
         for name, value in new.items():
-            store(state[name], torch.where(held, state[name], value))
+            store(state[name], choose(held, state[name], value))
 
     def train(self, mode: bool = True):
         if not mode and self.training:

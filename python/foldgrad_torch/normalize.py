@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Callable, NamedTuple
 
 import torch
@@ -12,13 +13,15 @@ BLOCK = 2048  # rows
 
 
 class Iteration(NamedTuple):
-    """The decisions of a forward pass. Its backward pass uses them even if other passes came between the two."""
-    t: Tensor  # int64 []: the iteration, 1 being the first
+    """The decisions of a forward pass. Its backward pass uses them even if other passes came between the two.
+
+    On a CPU, eagerly, t and active are Python numbers, and held and skip are False if they are so in all channels."""
+    t: Tensor | int  # int64 []: the iteration, 1 being the first
     n: Tensor  # []: the number of real tokens
     root: Tensor  # [C]: sqrt(var_hat + eps)
-    active: Tensor  # bool []: the iteration normalizes with an average
-    held: Tensor  # bool [C]: normalized by the running estimate, since the batch has no usable statistic
-    skip: Tensor  # bool [C]: held, or an outlier, normalized by its own statistic
+    active: Tensor | bool  # bool []: the iteration normalizes with an average
+    held: Tensor | bool  # bool [C]: normalized by the running estimate, since the batch has no usable statistic
+    skip: Tensor | bool  # bool [C]: held, or an outlier, normalized by its own statistic
 
 
 def rows_of(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -26,9 +29,23 @@ def rows_of(x: Tensor, dtype: torch.dtype) -> Tensor:
     return x.reshape(-1, x.shape[-1]).to(dtype).contiguous()
 
 
-def not_finite(values: Tensor) -> Tensor:
-    """Returns true where a value is infinite or NaN, by two operations; isfinite() takes five."""
-    return values - values != 0
+def not_finite(values: Tensor) -> Tensor | bool:
+    """Returns true where a value is infinite or NaN. On a CPU it returns False if their sum is neither."""
+    if eager_cpu(values) and math.isfinite(values.sum()):
+        return False
+    return values - values != 0  # two operations; isfinite() takes five
+
+
+def choose(condition: Tensor | bool, a: Tensor | float, b: Tensor | float) -> Tensor | float:
+    """Returns torch.where(condition, a, b); for a Python bool that takes no operation."""
+    return torch.where(condition, a, b) if isinstance(condition, Tensor) else a if condition else b
+
+
+def with_row(window: Tensor, row: Tensor | int, values: Tensor) -> Tensor:
+    """Returns a copy of the window [M, C] whose row has the values [C]."""
+    if isinstance(row, Tensor):
+        return window.index_copy(0, row[None], values[None])
+    return window.select_scatter(values, 0, row)
 
 
 def real_elements(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -38,16 +55,16 @@ def real_elements(x: Tensor, mask: Tensor | None) -> Tensor:
 
 def eager_cpu(*tensors: Tensor) -> bool:
     return not torch.compiler.is_compiling() and all(
-        tensor.device.type == "cpu" and not is_functorch_wrapped_tensor(tensor) for tensor in tensors)
+        type(tensor) is Tensor and tensor.is_cpu and not is_functorch_wrapped_tensor(tensor) for tensor in tensors)
 
 
-def scaled_sum(a: Tensor, A: Tensor, b: Tensor, B: Tensor) -> Tensor:
-    """Returns A a + B b of rows [P, C] and factors [C]. On a CPU by blocks of rows that its cache can hold."""
+def scaled_difference(a: Tensor, A: Tensor, b: Tensor, B: Tensor) -> Tensor:
+    """Returns A a - B b of rows [P, C] and factors [C]. On a CPU by blocks of rows that its cache can hold."""
     if not eager_cpu(a, b):
-        return torch.addcmul(a * A, b, B)
+        return torch.addcmul(a * A, b, B, value=-1)
     result = torch.empty_like(a)
     for part, of_a, of_b in zip(*(rows.split(256) for rows in (result, a, b))):
-        torch.mul(of_a, A, out=part).addcmul_(of_b, B)
+        torch.mul(of_a, A, out=part).addcmul_(of_b, B, value=-1)
     return result
 
 
@@ -56,11 +73,11 @@ def column_sums(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     if not eager_cpu(a, b):
         return (a * b).sum(0), a.sum(0)
     # PyTorch takes several passes over the memory for this. The gradients that a batch normalization at inference has
-    # for its weight and bias are the same sums, in one pass, if its mean is 0 and its deviation 1. They are added one
-    # after the other; blocks of rows keep the rounding small.
-    zero, one = a.new_zeros(a.shape[1]), a.new_ones(a.shape[1])
-    sums = torch.ops.aten.native_batch_norm_backward
-    blocks = [sums(as_image(of_a), as_image(of_b), None, zero, one, None, None, False, 0.0, (False, True, True))[1:]
+    # for its weight and bias are the same sums, in one pass, if its mean and variance are 0 and its eps 1. They are
+    # added one after the other; blocks of rows keep the rounding small.
+    zero = a.new_zeros(a.shape[1])
+    sums = torch.ops.aten.native_batch_norm_backward.default
+    blocks = [sums(as_image(of_a), as_image(of_b), None, zero, zero, None, None, False, 1.0, (False, True, True))[1:]
               for of_a, of_b in (zip(a.split(BLOCK), b.split(BLOCK)) if len(a) > BLOCK else [(a, b)])]
     return blocks[0] if len(blocks) == 1 else tuple(torch.stack(parts).sum(0) for parts in zip(*blocks))
 
@@ -76,7 +93,7 @@ class Normalize(torch.autograd.Function):
 
     Shapes: x [..., C]; weight and bias [C], bias or None; mask bool [P, 1] or None. In place of the gradient through
     root the backward pass uses psi = gradient_statistic(sums of dz z, iteration), which writes the normalizer's state.
-    No value is read on the host, so a GPU need not wait.
+    No value is read on the host but from a CPU, so a GPU need not wait.
     """
     generate_vmap_rule = True
 
@@ -90,19 +107,20 @@ class Normalize(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:
         x, weight, bias, mask, ctx.gradient_statistic, *iteration = inputs
-        ctx.save_for_backward(x, weight, mask, *iteration)
+        ctx.save_for_backward(x, weight, mask, *(v if isinstance(v, Tensor) else None for v in iteration))
+        ctx.decided = [None if isinstance(v, Tensor) else v for v in iteration]
         ctx.has_bias = bias is not None
 
     @staticmethod
     def backward(ctx, dy: Tensor):
         x, weight, mask, *iteration = ctx.saved_tensors
-        past = Iteration(*iteration)
+        past = Iteration(*(decided if v is None else v for v, decided in zip(iteration, ctx.decided)))
         with torch.no_grad():
             rows, dy_rows = (rows_of(values, past.root.dtype) for values in (x, dy))
             dy_x, dbias = column_sums(dy_rows, rows)
             A = weight / past.root
             psi = ctx.gradient_statistic(A * dy_x, past)
-            dx = scaled_sum(dy_rows, A, real_elements(rows, mask), psi / -past.root.square())  # [CN-2]
+            dx = scaled_difference(dy_rows, A, real_elements(rows, mask), psi / past.root.square())  # [CN-2]
             given = [dx.view_as(x).to(x.dtype), (dy_x / past.root).to(weight.dtype)]  # [CN-3]
             if ctx.has_bias:
                 given.append(dbias.to(weight.dtype))

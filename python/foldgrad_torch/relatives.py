@@ -7,16 +7,17 @@ import torch
 from torch import Tensor
 
 from .channel_norm import ChannelNorm
-from .normalize import Iteration
+from .normalize import Iteration, choose, with_row
 
 
 class Exponential(ChannelNorm):
     """y = weight x / sqrt(var_hat + eps) + bias, var_hat = alpha run_var + (1 - alpha) mean square [UN-14]; before
     iteration `warmup` the batch's own mean square."""
 
-    def forward_statistic(self, q: Tensor, t: Tensor, active: Tensor, held: Tensor, state: Mapping[str, Tensor]):
+    def forward_statistic(self, q: Tensor, t: Tensor | int, active: Tensor | bool, held: Tensor | bool,
+                          state: Mapping[str, Tensor]):
         average = torch.lerp(q, state["run_var"], self.alpha)
-        return torch.where(active, average, q), held, {"run_var": average}  # [UN-14]
+        return choose(active, average, q), held, {"run_var": average}  # [UN-14]
 
 
 class MABN(Exponential):
@@ -34,8 +35,8 @@ class MABN(Exponential):
         self.window = window
 
     def backward_statistic(self, G: Tensor, past: Iteration, state: Mapping[str, Tensor]):
-        win_g = state["win_g"].index_copy(0, (past.t % self.window)[None], G[None])
-        return torch.where((past.t > self.window) & past.active, win_g.mean(0), G), {"win_g": win_g}
+        win_g = with_row(state["win_g"], past.t % self.window, G)
+        return choose((past.t > self.window) & past.active, win_g.mean(0), G), {"win_g": win_g}
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, window={self.window}"
@@ -54,7 +55,7 @@ class PNStar(Exponential):
 
     def backward_statistic(self, G: Tensor, past: Iteration, state: Mapping[str, Tensor]):
         psi_ema = torch.lerp(G, state["psi_ema"], self.alpha)  # [UN-17] with a window of 1
-        return torch.where(past.active, psi_ema, G), {"psi_ema": psi_ema}
+        return choose(past.active, psi_ema, G), {"psi_ema": psi_ema}
 
     def psi_when_held(self, state: Mapping[str, Tensor]) -> Tensor:
         return state["psi_ema"]

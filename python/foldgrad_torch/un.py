@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .channel_norm import ChannelNorm
-from .normalize import Iteration
+from .normalize import Iteration, choose, with_row
 
 
 LONGEST_HOLD = 32  # iterations
@@ -49,43 +49,43 @@ class UN(ChannelNorm):
     def first_average(self) -> int:
         return max(self.warmup, self.window + 1)
 
-    def active(self, t: Tensor) -> Tensor:
+    def active(self, t: Tensor | int) -> Tensor | bool:
         return super().active(t) & (self.window > 1)
 
-    def forward_statistic(self, q: Tensor, t: Tensor, active: Tensor, held: Tensor, state: Mapping[str, Tensor]):
-        row, window, run_var = (t % self.window)[None], state["win_sq"], state["run_var"]
-        with_q = recorded = window.index_copy(0, row, q[None])
+    def forward_statistic(self, q: Tensor, t: Tensor | int, active: Tensor | bool, held: Tensor | bool,
+                          state: Mapping[str, Tensor]):
+        row, window, run_var = t % self.window, state["win_sq"], state["run_var"]
+        with_q = recorded = with_row(window, row, q)
         average, skip, averages = geometric_mean(with_q), held, active
         if self.filtration and self.window > 1:
-            outliers = active & self.outliers(window, with_q, average, q, row, held)
-            recorded = window.index_copy(0, row, torch.where(outliers, run_var, q)[None])  # [CN-5]
+            outliers = active & self.outliers(window, with_q, average, held)
+            recorded = with_row(window, row, torch.where(outliers, run_var, q))  # [CN-5]
             skip, averages = held | outliers, active & ~outliers
-        var_hat = torch.where(averages, average, q)  # [UN-16]
+        var_hat = choose(averages, average, q)  # [UN-16]
         new = {"win_sq": recorded, "run_var": torch.lerp(var_hat, run_var, self.alpha)}  # [CN-6]
         if self.hold_on_skip:
-            in_a_row = torch.where(skip, state["skips_in_a_row"] + 1, 0)
+            in_a_row = (state["skips_in_a_row"] + 1) * skip
             held_back = skip & (in_a_row <= LONGEST_HOLD)
             new |= {"run_var": torch.where(held_back, run_var, new["run_var"]), "skips_in_a_row": in_a_row}
         return var_hat, skip, new
 
     def backward_statistic(self, G: Tensor, past: Iteration, state: Mapping[str, Tensor]):
-        row, window, psi_ema = (past.t % self.window)[None], state["win_g"], state["psi_ema"]
-        with_G = recorded = window.index_copy(0, row, G[None])
+        row, window, psi_ema = past.t % self.window, state["win_g"], state["psi_ema"]
+        with_G = recorded = with_row(window, row, G)
         averages = past.t >= self.first_average
         if self.filtration:
-            averages = averages & ~past.skip
-            recorded = window.index_copy(0, row, torch.where(past.skip, psi_ema, G)[None])  # [CN-5]
-        new_ema = torch.lerp(torch.where(averages, with_G.mean(0), G), psi_ema, self.alpha)  # [UN-17]
-        psi = torch.where(averages, new_ema, G) if self.window > 1 else G
+            averages = choose(past.skip, False, averages)
+            recorded = with_row(window, row, choose(past.skip, psi_ema, G))  # [CN-5]
+        new_ema = torch.lerp(choose(averages, with_G.mean(0), G), psi_ema, self.alpha)  # [UN-17]
+        psi = choose(averages, new_ema, G) if self.window > 1 else G
         return psi, {"win_g": recorded, "psi_ema": new_ema}
 
     def psi_when_held(self, state: Mapping[str, Tensor]) -> Tensor:
         return state["psi_ema"]
 
-    def outliers(self, window: Tensor, with_q: Tensor, average: Tensor, q: Tensor, row: Tensor,
-                 held: Tensor) -> Tensor:
-        """Returns bool [C]: true where the arithmetic mean of the window with q exceeds the geometric one, `average`,
-        by more than M times the variance of the roots of the window before [UN-19].
+    def outliers(self, window: Tensor, with_q: Tensor, average: Tensor, held: Tensor | bool) -> Tensor:
+        """Returns bool [C], or [] for all channels: true where the arithmetic mean of the window with q exceeds the
+        geometric one, `average`, by more than M times the variance of the roots of the window before [UN-19].
 
         The tolerance is for rounding, which alone separates the means of equal entries, whose variance is 0."""
         tolerance = 1e-9 if window.dtype == torch.float64 else 4e-6
@@ -93,14 +93,14 @@ class UN(ChannelNorm):
         distance, roots = mean - average, window.sqrt()
         threshold = self.window * (torch.var(roots, correction=self.ddof) if self.granularity == "pooled"
                                    else torch.var(roots, 0, correction=self.ddof))
-        takes_part = ~held
+        takes_part = choose(held, False, True)
         if not self.flag_low:
-            takes_part = takes_part & (q > window.index_select(0, row)[0])
+            takes_part = takes_part & (with_q > window).any(0)  # they differ in one row
         if self.granularity == "layer_sum":
-            distance, threshold, mean = (torch.where(takes_part, v, 0).sum() for v in (distance, threshold, mean))
-            return (distance > (1 + tolerance) * threshold + tolerance * mean) & ~held
+            distance, threshold, mean = (choose(takes_part, v, 0).sum() for v in (distance, threshold, mean))
+            return distance > (1 + tolerance) * threshold + tolerance * mean
         outlier = takes_part & (distance - tolerance * mean > (1 + tolerance) * threshold)
-        return (outlier if self.granularity == "channel" else outlier.any()) & ~held
+        return outlier if self.granularity == "channel" else outlier.any()
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, window={self.window}"

@@ -1,12 +1,16 @@
-"""foldgrad_torch under torch.func: gradients and state are those of backward(), within torch.func.grad too."""
+"""foldgrad_torch under torch.func: gradients and state are those of backward(), within torch.func.grad too. The
+operations of a CPU agree with those of other devices."""
 import copy
+import math
+from functools import partial
+from unittest.mock import patch
 
 from setting import expect, expect_error, largest_difference, require
 
 require("torch")
 import torch  # noqa: E402
-from foldgrad_torch import MABN, PNStar, UN  # noqa: E402
-from foldgrad_torch.normalize import column_sums  # noqa: E402
+from foldgrad_torch import MABN, PNStar, UN, channel_norm, normalize  # noqa: E402
+from foldgrad_torch.normalize import column_sums, eager_cpu  # noqa: E402
 from torch.func import functional_call, grad, stack_module_state, vmap  # noqa: E402
 
 DOUBLE = {"dtype": torch.float64}
@@ -82,9 +86,37 @@ def sums():
             expect(((got - want).abs() / want).max() <= 4e-6, f"sums of {rows} rows")
 
 
+def on_host():
+    """Checks that a CPU, where decisions are read on the host, computes what a GPU does: with outliers, batches of no
+    use and gradients of no use, by passes that take this CPU for another device."""
+    un = [partial(UN, window=3, warmup=4, filtration=True, **options) for options in (
+        {}, {"flag_low": False, "granularity": "layer_any"}, {"granularity": "channel", "hold_on_skip": True},
+        {"flag_low": False, "granularity": "layer_sum"})]
+    for kind in (*un, partial(UN, window=1, warmup=0), partial(UN, window=3, warmup=4, hold_on_skip=True),
+                 partial(MABN, window=3, warmup=4), partial(PNStar, warmup=4)):
+        norms, skips = [kind(4, **DOUBLE) for _ in range(2)], set()
+        for t in range(24):
+            x, dy = inputs(t, 6, 4), inputs(100 + t, 6, 4)
+            x[:, 1] *= 30.0 if t in (9, 10, 15) else 1.0
+            x[:, 2] *= 0.01 if t == 12 else 1.0
+            x[0, 3] *= math.inf if t in (2, 13) else 1.0
+            dy[0, 0] *= math.nan if t in (3, 17) else 1.0
+            results = []
+            for norm, here in zip(norms, (eager_cpu, lambda *tensors: False)):
+                norm.zero_grad()
+                with patch.object(normalize, "eager_cpu", here), patch.object(channel_norm, "eager_cpu", here):
+                    y = norm(x.requires_grad_())
+                    gradients = torch.autograd.grad(y, (x, norm.weight, norm.bias), dy)
+                results.append([y, *gradients, *norm.buffers()])
+            for got, want in zip(*results):
+                expect(torch.allclose(got, want, rtol=1e-12, atol=1e-12, equal_nan=True), f"{norms[0]}: pass {t}")
+            skips.add(int(norms[0].skips))
+        expect(len(skips) >= (5 if kind in un else 3), f"{norms[0]}: only {max(skips)} skips")
+
+
 def main():
     torch.set_num_threads(1)
-    for test in (in_grad, mapped, sums):
+    for test in (in_grad, mapped, sums, on_host):
         test()
     print("foldgrad_torch works under torch.func")
 
