@@ -3,11 +3,15 @@
 
     python bench/pytorch_un.py [--rounds 60]
 
-In each round all take one turn, so that a busy machine slows them alike. Prints CPU milliseconds of a step, the median
+In each round all take one turn, in random order, so that a busy machine slows them alike and each follows each. Freed
+memory stays in the process: otherwise glibc returns it to the system in some steps, and to get it back takes as long as
+a normalizer. Prints CPU milliseconds of a step, the median
 and the quartiles over the rounds, and the median of the rounds' ratios to the first of each group. The warm-up of the
 statistics is over.
 """
 import argparse
+import ctypes
+import random
 import statistics
 import sys
 import time
@@ -21,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 from foldgrad_torch import MABN, UN, PNStar, fold, replace_norms  # noqa: E402
 
 ROWS, WIDTH = 2048, 512
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 LAYERS = {"nn.LayerNorm": nn.LayerNorm, "nn.RMSNorm": nn.RMSNorm, "nn.BatchNorm1d": nn.BatchNorm1d,
           "UN": lambda width: UN(width, warmup=5), "MABN": lambda width: MABN(width, warmup=5),
           "PNStar": lambda width: PNStar(width, warmup=5)}
@@ -75,14 +80,18 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rounds", type=int, default=60, help="(default: 60)")
     rounds = options.parse_args().rounds
+    if sys.platform == "linux":
+        for parameter in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
+            ctypes.CDLL(None).mallopt(parameter, 32 << 20)
     torch.set_num_threads(1)
     torch.manual_seed(1)
+    random.seed(1)
     warnings.simplefilter("ignore")  # RMSNorm's input and such
     print(f"PyTorch {torch.__version__}, {rounds} rounds")
     for group, steps in groups():
         times = {name: [] for name in steps}
         for turn in range(rounds + 8):
-            for name, step in steps.items():
+            for name, step in random.sample(list(steps.items()), len(steps)):
                 start = time.process_time()
                 step()
                 if turn >= 8:
