@@ -3,9 +3,9 @@
 //   [SMP-1]  p = softmax(logits / temperature) over the top_k largest logits, of equal ones those of smaller ids
 //   [SMP-2]  the token is the first whose cumulated probability, in the order of ids, exceeds u; u = (r + 1/2) / 2^32
 //            with r the first word of the sequence {seed, number of the text, number of the token}
-//   [SMP-3]  with top_p below 1 only the nucleus is drawn from, with p scaled to the sum 1: a token is in it if the
-//   tokens
-//            before it, ordered as in SMP-1, have probabilities whose sum is below top_p. The first one always is.
+//   [SMP-3]  with top_p below 1 only the nucleus is drawn from, and p is scaled to the sum 1. A token is in the nucleus
+//            if the tokens before it, ordered as in SMP-1, have probabilities whose sum is below top_p; the first token
+//            always is.
 //
 //   With temperature 0 it is the largest logit, of equal ones the first.
 #pragma once
