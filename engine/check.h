@@ -1,5 +1,5 @@
-// Errors that a caller can cause. The message names the operation, what must hold with its numbers, and what came.
-// Not for .cu files: fmt 9 does not compile under every nvcc, and kernels see only checked arguments.
+// Checks for errors of callers. A message names the operation, the requirement with its numbers, and the value found.
+// Not for .cu files: fmt 9 does not compile under every nvcc, and kernels get only checked arguments.
 #pragma once
 #include <fmt/core.h>
 

@@ -1,6 +1,6 @@
-// The two kinds of memory and the few calls the engine makes to the CUDA runtime. Which file implements them is decided
-// at configure time: device_cudart.cu with nvcc; device_no_cudart.cpp otherwise, where `cuda` is host memory on which
-// kernels run under emulation/ (FOLDGRAD_CUDA=EMULATE) or does not exist (OFF).
+// The two kinds of memory, and the few calls that the engine makes to the CUDA runtime. CMake chooses the file that
+// implements them: device_cudart.cu with nvcc, otherwise device_no_cudart.cpp. There `cuda` is host memory on which
+// kernels run under emulation/ (FOLDGRAD_CUDA=EMULATE), or does not exist (OFF).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,39 +14,39 @@ constexpr const char* name(Device device) { return device == Device::cpu ? "cpu"
 
 // Returns true if tensors can be placed on `cuda` in this process: a GPU with a driver, or the emulation.
 bool cuda_available();
-// Returns true if kernels run on the host, one fiber per thread: for tests, never for speed.
+// Returns true if kernels run on the host, one fiber per thread. This is for tests, never for speed.
 bool cuda_is_emulated();
-// Describes the device: "NVIDIA H200, compute capability 9.0, 139.8 GiB", "emulated on the host", or why there is none.
+// Returns "NVIDIA H200, compute capability 9.0, 139.8 GiB", "emulated on the host", or why there is no device.
 std::string cuda_description();
-// Waits for every kernel launched so far. Errors of those kernels surface here, as std::runtime_error.
+// Waits for all kernels launched so far. Throws their errors as std::runtime_error.
 void cuda_synchronize();
-// Returns how often this process has waited for a device: in cuda_synchronize(), in a copy to the host, and in one to
-// the device that found too much under way. For tests: a training step must not wait, or the device would run dry.
+// Returns how often this process has waited for a device: in cuda_synchronize(), in a copy to the host, and in a copy
+// to the device while 64 MiB were still queued. For tests: a training step must not wait, or the GPU would run out of
+// work.
 std::int64_t host_waits();
 
 constexpr int kMostCudaDevices = 16;
 
-// Returns how many GPUs the driver shows to this process, usable or not: 0 without a driver. Under emulation 2, for
-// tests.
+// Returns the number of GPUs that the driver shows to this process, usable or not: 0 without a driver, 2 under
+// emulation.
 int cuda_devices();
-// Returns why the device of this index cannot be used and what to do about it; empty when it can.
+// Returns why the device `index` cannot be used and what to do about it; empty if it can be used.
 std::string cuda_trouble(int index);
 
-// Chooses the GPU that Device::cuda stands for, for all threads. Memory, stream and library handles are one set per
-// device. Tensors stay where they are, and kernels of another device do not read them: choose before there are any. At
-// first it is 0. Throws std::invalid_argument for a device that is not there.
+// Makes Device::cuda mean GPU `index`, on all threads; the default is 0. Each GPU has its own memory pool, stream and
+// library handles. Tensors do not move, and kernels on one GPU cannot read another's tensors, so choose before you
+// create any. Throws std::invalid_argument if there is no such device.
 void use_cuda_device(int index);
 int cuda_device();
 
 namespace memory {
 
-// Returns memory from the system, not from the cache of memory.h, which is what everyone else should ask. Aligned to at
-// least 64 bytes. Throws std::runtime_error when the device has no more.
+// Returns memory from the system, aligned to at least 64 bytes. All other code should call memory::allocate
+// (memory.h), which caches. Throws std::runtime_error if the device has no more.
 void* system_allocate(Device device, std::size_t bytes);
 void system_release(Device device, void* pointer) noexcept;
-// Copies between any two devices; the source may be changed as soon as this returns. From the device to the host it
-// waits for the kernels before. Otherwise it is queued, and waits only where 64 MiB for the device are under way
-// already.
+// Copies between any two devices; the source may be changed as soon as this returns. A copy from the device to the
+// host waits for the kernels before it. A copy to the device is queued; it waits only if 64 MiB are queued already.
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes);
 void zero(Device device, void* target, std::size_t bytes);
 

@@ -1,4 +1,4 @@
-// From run-time dtypes and devices to templates, and the checks that operations share.
+// Calls templates for run-time dtypes and devices; checks that operations share.
 #pragma once
 #include "engine/fast.h"
 #include "engine/tensor.h"
@@ -8,7 +8,7 @@ namespace foldgrad {
 template <class T>
 struct Type {};
 
-// Calls body(Type<T>{}) for the C++ type of a floating dtype. `op` is for the message.
+// Calls body(Type<T>{}) for the C++ type T of a floating dtype. `op` begins the error message.
 //   dispatch_floating("relu", x.dtype(), [&]<class T>(Type<T>) { ... });
 template <class Body>
 decltype(auto) dispatch_floating(const char* op, DType dtype, const Body& body) {
@@ -38,8 +38,8 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
   }
 }
 
-// Calls NAME_cpu(arguments...) or NAME_cuda(arguments...), whichever device asks for, unless a fast kernel serves
-// (fast.h); those for CUDA do not exist in builds without it, where no tensor can be on `cuda`.
+// Runs a kernel: FOLDGRAD_RUN(x.device(), softmax, p) calls softmax_cpu(p) or softmax_cuda(p), or a fast kernel that
+// takes p (fast.h). Grep for these names. Builds without CUDA need no softmax_cuda: no tensor can be on `cuda`.
 #ifdef FOLDGRAD_HAVE_CUDA
 #define FOLDGRAD_RUN(device, NAME, ...)                                                \
   ((device) == ::foldgrad::Device::cpu ? FOLDGRAD_RUN_ON(cpu, NAME##_cpu, __VA_ARGS__) \
@@ -52,24 +52,24 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
     if (!::foldgrad::run_faster_##DEVICE(arguments...)) PLAIN(arguments...); \
   }(__VA_ARGS__)
 
-// Throws std::invalid_argument unless an operand has this shape, dtype and device; `like` names where they come from.
+// Throws std::invalid_argument unless an operand has the given shape, dtype and device; `like` determines them:
 //   check_operand("layer_norm", "gamma", gamma, {C}, x, "x")
-// says "layer_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu".
+// throws "layer_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu".
 void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape, DType dtype,
                    const Tensor& like, const char* like_name);
 inline void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape,
                           const Tensor& like, const char* like_name) {
   check_operand(op, what, operand, shape, like.dtype(), like, like_name);
 }
-// Throws std::invalid_argument unless x is defined, of a floating dtype and has at least `rank` axes.
+// Throws std::invalid_argument unless x is defined, has a floating dtype and at least `rank` axes.
 void check_floating(const char* op, const char* what, const Tensor& x, int rank = 0);
-// Returns the axis counted from the front, after checking that it exists in the shape.
+// Returns `axis` counted from the front. Throws std::invalid_argument if the shape has no such axis.
 int check_axis(const char* op, int axis, const Shape& shape);
 
-// Returns "f32 [2, 3] on cpu", or "nothing".
+// Returns "f32 [2, 3] on cpu", or "nothing" for an undefined tensor.
 std::string describe(const Tensor& tensor);
 
-// Returns null for an undefined tensor.
+// Returns null if the tensor is undefined.
 template <class T>
 T* data_or_null(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;

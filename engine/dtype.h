@@ -1,4 +1,4 @@
-// Element types. Included by kernels, so it stays C++17 and free of libraries.
+// Element types. Kernels include this file, so it must stay C++17 and use no libraries.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -13,23 +13,23 @@
 
 namespace foldgrad {
 
-// f32, f64 and bf16 are for values and gradients; i32 and i64 for ids and lengths; u8 for masks (0 or 1), pixels and
+// f32, f64 and bf16 are for values and gradients, i32 and i64 for ids and lengths, u8 for masks (0 or 1), pixels and
 // small indices.
 enum class DType : std::uint8_t { f32, f64, bf16, i32, i64, u8 };
 
-// Brain floating point: the upper half of a float. Storage only; arithmetic happens in float.
+// Brain floating point: the upper half of a float. It is only a storage type; arithmetic happens in float.
 struct bf16 {
   std::uint16_t bits = 0;
 
   bf16() = default;
   bf16(const bf16&) = default;
-  // Copies the number: GCC 12 does not vectorise the copy of a struct that it has just computed.
+  // Copies the bits explicitly: GCC 12 does not vectorise the default copy of a freshly computed struct.
   FOLDGRAD_HD bf16& operator=(const bf16& other) {
     bits = other.bits;
     return *this;
   }
   FOLDGRAD_HD bf16(float value) : bits(round(value)) {}
-  // Rounds to odd first, so that the second rounding is the only one; through float the value would be rounded twice.
+  // Rounds to odd first, then to bf16. Rounding to float first would round twice.
   FOLDGRAD_HD bf16(double value) : bits(round(to_odd(value))) {}
   FOLDGRAD_HD operator float() const {
     const std::uint32_t wide = std::uint32_t(bits) << 16;
@@ -39,15 +39,14 @@ struct bf16 {
   }
 
  private:
-  // Rounds to nearest, ties to even; every NaN becomes 0x7fff, the one that a GPU's conversion gives.
+  // Rounds to nearest, ties to even. Every NaN becomes 0x7fff, as in a GPU's conversion.
   FOLDGRAD_HD static std::uint16_t round(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     std::uint16_t rounded;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));  // two that become neighbours are one instruction
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));  // nvcc merges the conversions of two neighbours
     return rounded;
 #else
-    // NaN is recognized by its bits: of `value == value` GCC 12 makes a branch, which keeps loops from being
-    // vectorised.
+    // Recognizes NaN by its bits: GCC 12 turns `value == value` into a branch, and then cannot vectorise the loop.
     std::uint32_t wide;
     std::memcpy(&wide, &value, sizeof wide);
     const std::uint32_t rounded = (wide + 0x7fffu + (wide >> 16 & 1u)) >> 16;
@@ -69,7 +68,7 @@ struct bf16 {
   }
 };
 
-// The type that arithmetic on T uses: float for bf16, otherwise T.
+// The type for arithmetic on T: float for bf16, otherwise T.
 template <class T>
 using compute_t = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
 
@@ -88,12 +87,12 @@ inline constexpr DType dtype_of<std::int64_t> = DType::i64;
 template <>
 inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
 
-// Instantiates void FUNCTION(const PARAMS<T>&), as which kernels are called, for the floating types.
+// Instantiates the kernel void FUNCTION(const PARAMS<T>&) for the floating types.
 #define FOLDGRAD_INSTANTIATE(FUNCTION, PARAMS)   \
   template void FUNCTION(const PARAMS<float>&);  \
   template void FUNCTION(const PARAMS<double>&); \
   template void FUNCTION(const PARAMS<bf16>&)
-// Does the same for PARAMS<T, ARGUMENT>.
+// Instantiates FUNCTION(const PARAMS<T, ARGUMENT>&) in the same way.
 #define FOLDGRAD_INSTANTIATE_OF(FUNCTION, PARAMS, ARGUMENT) \
   template void FUNCTION(const PARAMS<float, ARGUMENT>&);   \
   template void FUNCTION(const PARAMS<double, ARGUMENT>&);  \

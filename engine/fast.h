@@ -1,14 +1,14 @@
-// Fast kernels beside plain ones. The header of an operation's kernels says which parameters a fast kernel takes, as in
-// FOLDGRAD_FASTER(cuda, row_in_registers, LayerNormForward), and a file in fast/ defines bool row_in_registers(const
-// P&), which returns false where it does not serve. FOLDGRAD_RUN (dispatch.h) asks it before it runs the plain kernel,
-// which knows nothing of that. FOLDGRAD_FAST=OFF builds without fast kernels. Included by kernels: C++17, no libraries.
+// Fast kernels that replace plain ones. FOLDGRAD_RUN (dispatch.h) asks the fast kernel first and runs the plain one if
+// it returns false. Example: layer_norm_kernels.h says FOLDGRAD_FASTER(cuda, row_in_registers, LayerNormForward), and a
+// file in fast/ defines bool row_in_registers(const P&), which returns false for rows that are too long.
+// FOLDGRAD_FAST=OFF builds without fast kernels. Kernels include this file: C++17, no libraries.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 namespace foldgrad {
 
-// A fast kernel and how often it has run. All of them are in a list, for tests.
+// A fast kernel with the number of its runs. All fast kernels form a linked list, for tests.
 class FastKernel {
  public:
   explicit FastKernel(const char* name_) : name(name_), next(first) { first = this; }
@@ -23,7 +23,7 @@ class FastKernel {
   FastKernel* const next;
 
   inline static FastKernel* first = nullptr;
-  inline static bool off = false;  // leaves everything to the plain kernels: for tests, while nothing else runs
+  inline static bool off = false;  // true: only plain kernels run. For tests; set it while nothing else runs
 };
 
 template <class... P>
@@ -51,7 +51,7 @@ bool run_faster_cuda(const P&...) {
 #define FOLDGRAD_FASTER(DEVICE, KERNEL, PARAMS) static_assert(true)
 #endif
 
-// In the file of a fast kernel.
+// Instantiates a fast kernel, in its own file.
 #define FOLDGRAD_INSTANTIATE_FASTER(KERNEL, PARAMS) \
   template bool KERNEL(const PARAMS<float>&);       \
   template bool KERNEL(const PARAMS<double>&);      \

@@ -1,14 +1,14 @@
-// The places where backward kernels write gradients. Included by kernels: C++17, no libraries.
+// Where backward kernels write gradients. Kernels include this file: C++17, no libraries.
 #pragma once
 #include "engine/dtype.h"
 
 namespace foldgrad {
 
-// Backward always adds. The first contribution to a gradient is `set`, so that no gradient must be filled with zeros.
+// Backward always adds. The first contribution to a gradient is `set`, so that gradients need no filling with zeros.
 enum class GradMode : std::uint8_t { set, add };
 
-// The place of one operand's gradient. A kernel calls put() exactly once for every element, or skips the operand when
-// the place is null, since nothing upstream wants the gradient.
+// Where a kernel writes the gradient of one operand. It calls put() exactly once for every element. Null if the
+// operand needs no gradient; the kernel then skips it.
 template <class T>
 struct GradOut {
   T* data = nullptr;
@@ -20,7 +20,8 @@ struct GradOut {
   }
 };
 
-// The place of sums over rows, such as the gradients of biases and gains: of the type in which they are summed.
+// Where a kernel writes sums over rows, such as gradients of biases and gains. Its type is the one that they are
+// summed in.
 template <class T>
 using ParameterGradOut = GradOut<compute_t<T>>;
 

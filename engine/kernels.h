@@ -1,15 +1,15 @@
-// Common includes of kernel headers. Included by kernels: C++17, no libraries.
+// Common includes of kernel headers. Kernels include this file: C++17, no libraries.
 #pragma once
 #include "engine/fast.h"
 #include "engine/grad_out.h"
 
 namespace foldgrad {
 
-// Number k of the sums that an operation along rows takes one after another (engine/cpu/row_op.h).
+// The number of a step of a row operation, for overloads of reduce() and finish() (engine/cpu/row_op.h).
 template <int k>
 struct Step {};
 
-// Loops over the elements, in engine/cpu/elementwise.h and engine/cuda/elementwise.h.
+// Call f(i) for each element i < f.n; defined in engine/cpu/elementwise.h and engine/cuda/elementwise.h.
 template <class F>
 void elementwise_cpu(const F& f);
 template <class F>
@@ -17,8 +17,9 @@ void elementwise_cuda(const F& f);
 
 }  // namespace foldgrad
 
-// Names the operands of a parameter struct, for packs (engine/cuda/operands.h):
+// Names the operands of a parameter struct; CUDA loops then load several neighbours at once (engine/cuda/operands.h):
 //   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gamma));
+// says that y[i] is written, x[i] is read, and gamma[c] is read once per column. CPU loops ignore it.
 #define FOLDGRAD_OPERANDS(...)              \
   template <class Visit>                    \
   FOLDGRAD_HD void operands(Visit& visit) { \
@@ -26,8 +27,8 @@ void elementwise_cuda(const F& f);
   }                                         \
   static_assert(true)
 
-// Declares a kernel for both devices, NAME_cpu and NAME_cuda, as FOLDGRAD_RUN (engine/dispatch.h) calls it and
-// FOLDGRAD_INSTANTIATE makes it: void NAME_cpu(const PARAMS<T>&).
+// Declares NAME_cpu(const PARAMS<T>&) and NAME_cuda(const PARAMS<T>&). FOLDGRAD_RUN (engine/dispatch.h) calls them;
+// FOLDGRAD_INSTANTIATE compiles them.
 #define FOLDGRAD_DECLARE(NAME, PARAMS) \
   template <class T>                   \
   void NAME##_cpu(const PARAMS<T>&);   \

@@ -12,7 +12,7 @@
 namespace foldgrad::memory {
 namespace {
 
-// Rounds up to a size class: 256 bytes, then four per power of two, so at most a quarter of a block is unused.
+// Rounds up to a size class: 256 bytes, then four classes per power of two; so at most a quarter of a block is unused.
 std::size_t size_class(std::size_t bytes) {
   constexpr std::size_t kSmallest = 256;
   if (bytes <= kSmallest) return kSmallest;
@@ -20,7 +20,7 @@ std::size_t size_class(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Returns a line for each scope that holds something of these bytes, the largest first.
+// Returns a line for each scope that uses some of this memory, the largest first.
 std::string table_of_holders(const std::map<std::string, std::size_t>& held, std::size_t current) {
   constexpr std::size_t kMost = 12;
   std::vector<std::pair<std::size_t, std::string>> all;
@@ -45,7 +45,7 @@ class Pool {
   struct Taken {
     void* block;
     std::size_t of_class;  // at least the size asked for
-    std::size_t* held;     // bytes of the scope that asked; null on the host, where nobody asks who holds what
+    std::size_t* held;     // bytes of the scope that asked; null on the host, which does not count them
   };
 
   Taken take(std::size_t size) {
@@ -55,7 +55,7 @@ class Pool {
     Blocks& blocks = blocks_[of_class];
     void* block = nullptr;
     if (blocks.free.empty()) {
-      // Room for the day when all are free: giving back must work when nothing is left to allocate.
+      // Reserved up front, so that freeing never allocates.
       if (++blocks.all > blocks.free.capacity()) blocks.free.reserve(2 * blocks.all);
       block = asking_twice(of_class);
     } else {
@@ -74,7 +74,7 @@ class Pool {
     if (taken.held) *taken.held -= taken.of_class;
     statistics_.current -= taken.of_class;
     statistics_.cached += taken.of_class;
-    blocks_.find(taken.of_class)->second.free.push_back(taken.block);  // there is room, see take()
+    blocks_.find(taken.of_class)->second.free.push_back(taken.block);  // never allocates: take() has reserved room
   }
 
   void release_cache() {
@@ -95,11 +95,11 @@ class Pool {
  private:
   struct Blocks {
     std::vector<void*> free;
-    std::size_t all = 0;  // at least: free ones and those handed out
+    std::size_t all = 0;  // free blocks and blocks in use
   };
 
-  // Returns `size`, or a larger class that has a free block: batches differ in their rows, and without this the cache
-  // would come to hold the activations of a batch of each size.
+  // Returns `size`, or a larger class that has a free block. Without this, batches with different numbers of rows would
+  // fill the cache with activations of every size.
   std::size_t class_with_a_free_block(std::size_t size) const {
     constexpr std::size_t kLarge = std::size_t(64) << 10;
     if (size < kLarge) return size;
@@ -123,7 +123,7 @@ class Pool {
   }
 
   void release_all() {
-    if (device_ == Device::cuda) cuda_synchronize();  // queued kernels may still use cached blocks
+    if (device_ == Device::cuda) cuda_synchronize();  // queued kernels may still use the cached blocks
     for (auto& [size, blocks] : blocks_) {
       for (void* block : blocks.free) system_release(device_, block);
       blocks.all -= blocks.free.size();
@@ -135,12 +135,12 @@ class Pool {
   const Device device_;
   std::mutex mutex_;
   std::map<std::size_t, Blocks> blocks_;
-  std::map<std::string, std::size_t> held_;  // by scope of tapes, on a GPU
+  std::map<std::string, std::size_t> held_;  // bytes in use by scope of tapes, on a GPU
   Statistics statistics_;
 };
 
-// Returns the pool of the host or of the GPU in use. Never destroyed: tensors with static lifetime may be released
-// after any static pool.
+// Returns the pool of the host or of the GPU in use. Pools are never destroyed: a tensor with static lifetime may be
+// released after a static pool.
 Pool& pool(Device device) {
   static Pool& host = *new Pool(Device::cpu);
   static auto& gpus = *new std::array<Pool, kMostCudaDevices>;

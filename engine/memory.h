@@ -1,9 +1,9 @@
-// The caching allocator under every tensor. Freed blocks are kept by size class and handed out again, so that in the
-// steady state of training no memory comes from the system: `system_allocations` then stands still. A large block also
-// serves a request of more than half its size.
+// The caching allocator under every tensor. It keeps freed blocks by size class and hands them out again. After the
+// first training steps no memory comes from the system, and `system_allocations` no longer grows. A large block also
+// serves requests for more than half its size.
 //
-// On `cuda` a block may be handed out again while kernels that read it are still queued: all kernels run on one stream,
-// in order, so a kernel that writes it runs after them.
+// On `cuda` a block may be handed out while queued kernels still read it. This is safe because all kernels run in
+// order on one stream: the new owner's kernels run after them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace foldgrad {
 
-// A device has no more memory: "memory: the host has no 1024 bytes left".
+// Thrown when a device has no more memory: "memory: the host has no 1024 bytes left".
 class OutOfMemory : public std::runtime_error {
  public:
   OutOfMemory(const std::string& where, std::size_t bytes)
@@ -24,8 +24,8 @@ class OutOfMemory : public std::runtime_error {
 };
 
 inline const std::string kNoScope;
-// The scope of the tape that this thread records or runs backward, for messages from below the tape. Only the tape sets
-// it.
+// The scope that this thread is recording or running backward, for error messages of code that does not know the tape.
+// Only the tape sets it.
 inline thread_local const std::string* scope_at_hand = &kNoScope;
 class ScopeAtHand {
  public:
@@ -39,13 +39,13 @@ class ScopeAtHand {
 
 namespace memory {
 
-// Returns uninitialised memory, aligned to 64 bytes, which goes back to the cache with the last reference; null for
-// zero bytes. When the device has none left, the cache is emptied and the device asked once more; then throws
-// OutOfMemory, on a GPU with a table of what each scope of tapes holds.
+// Returns uninitialised memory, aligned to 64 bytes; null for zero bytes. The memory returns to the cache with its
+// last reference. If the device has none left, this empties the cache and asks once more. Then it throws OutOfMemory;
+// on a GPU the message has a table of the memory that each scope of tapes uses.
 std::shared_ptr<void> allocate(Device device, std::size_t bytes);
 
 struct Statistics {
-  std::size_t current = 0;  // bytes handed out and not yet returned, rounded up to size classes
+  std::size_t current = 0;  // bytes in use, rounded up to size classes
   std::size_t peak = 0;     // the largest `current` since the start or the last reset_peak()
   std::size_t cached = 0;   // bytes kept for reuse
   std::uint64_t system_allocations = 0;
@@ -53,7 +53,7 @@ struct Statistics {
 Statistics statistics(Device device);
 void reset_peak(Device device);
 
-// Gives every cached block back to the system.
+// Returns every cached block to the system.
 void release_cache(Device device);
 
 }  // namespace memory

@@ -1,4 +1,4 @@
-// Tensors by name: parameters, states of normalizers and optimizers, what files hold, a model's inputs.
+// Tensors by name: parameters, states of normalizers and optimizers, contents of files, inputs of models.
 #pragma once
 #include <map>
 #include <string>
@@ -9,16 +9,16 @@ namespace foldgrad {
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-// Copies each tensor; the copies share nothing with the originals.
+// Copies each tensor; no copy shares memory with its original.
 NamedTensors clone(const NamedTensors& tensors);
 // Moves tensors to `device`; those already there are not copied.
 NamedTensors to(const NamedTensors& tensors, Device device);
 
-// Throws std::invalid_argument unless `from` has the names of `own` and no others, with the same shapes and dtypes.
-// `who` begins the message.
+// Throws std::invalid_argument unless `from` has exactly the names of `own`, with the same shapes and dtypes. `who`
+// begins the message.
 void require_alike(const std::string& who, const NamedTensors& own, const NamedTensors& from);
-// Writes the values of `from` into the tensors of `own`, from whatever device. Throws as require_alike() does, before
-// anything is written.
+// Copies the values of `from`, on any device, into the tensors of `own`. Throws like require_alike(), before it writes
+// anything.
 void copy_into(const std::string& who, NamedTensors own, const NamedTensors& from);
 
 }  // namespace foldgrad

@@ -1,6 +1,6 @@
 // Philox4x32-10, the counter-based random numbers of Salmon, Moraes, Dror and Shaw: "Parallel Random Numbers: As Easy
-// as 1, 2, 3" (SC 2011). A number depends on its key and its counter alone, so every device, thread count and order of
-// computation gives the same one, and backward makes a mask again instead of keeping it.
+// as 1, 2, 3" (SC 2011). A number depends only on its key and its counter. So all devices, thread counts and orders of
+// computation give the same numbers, and backward recomputes a mask instead of storing it.
 #pragma once
 #include <cstdint>
 
@@ -12,7 +12,7 @@ struct PhiloxWords {
   std::uint32_t word[4];
 };
 
-// Makes one block by ten rounds over a counter of 128 bits with a key of 64.
+// Computes one block: ten rounds over a 128-bit counter with a 64-bit key.
 FOLDGRAD_HD inline PhiloxWords philox4x32_10(PhiloxWords counter, std::uint32_t key0, std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = std::uint64_t(0xD2511F53u) * counter.word[0];
@@ -25,21 +25,21 @@ FOLDGRAD_HD inline PhiloxWords philox4x32_10(PhiloxWords counter, std::uint32_t 
   return counter;
 }
 
-// A sequence of random numbers: `seed` of the run, `stream` of the place in the model, `step` of training.
+// A sequence of random numbers. `seed` is the run's; `stream` says where in the model, `step` which training step.
 struct Random {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0, step = 0;
-  std::uint64_t first_block = 0;  // those before it belong to earlier parts of the batch
-  // Returns elements 4 * block ... 4 * block + 3 of the sequence.
+  std::uint64_t first_block = 0;  // earlier blocks belong to earlier parts of the batch
+  // Returns elements 4 * number ... 4 * number + 3 of the sequence.
   FOLDGRAD_HD PhiloxWords block(std::uint64_t number) const {
     const std::uint64_t block = first_block + number;
     return philox4x32_10({{std::uint32_t(block), std::uint32_t(block >> 32), stream, step}}, std::uint32_t(seed),
                          std::uint32_t(seed >> 32));
   }
   FOLDGRAD_HD std::uint32_t bits(std::uint64_t element) const { return block(element / 4).word[element % 4]; }
-  // Returns a number in [0, 2^16), eight to a block: enough for a choice, at half the price.
+  // Returns a number in [0, 2^16). A block has eight of them, so they cost half as much as bits().
   FOLDGRAD_HD std::uint32_t bits16(std::uint64_t element) const { return half(block(element / 8), int(element % 8)); }
-  // Chooses, since a thread of a GPU would keep words that are indexed at run time in memory.
+  // Selects the word by conditions: a GPU would put an array that is indexed at run time into memory.
   FOLDGRAD_HD static std::uint32_t half(const PhiloxWords& words, int k) {
     const std::uint32_t lower = k / 2 % 2 ? words.word[1] : words.word[0];
     const std::uint32_t upper = k / 2 % 2 ? words.word[3] : words.word[2];

@@ -12,8 +12,8 @@ namespace foldgrad {
 class Shape {
  public:
   Shape() = default;
-  // Throws std::invalid_argument for a negative size and for more than 2^63 - 1 elements. Sizes of zero don't count
-  // here, so that strides can be computed for every shape.
+  // Throws std::invalid_argument for a negative size, or if the sizes other than zero have a product above 2^63 - 1;
+  // so strides can be computed for every shape.
   Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::vector<std::int64_t>(sizes)) {}
   explicit Shape(std::vector<std::int64_t> sizes);
 
@@ -25,10 +25,10 @@ class Shape {
   auto begin() const { return sizes_.begin(); }
   auto end() const { return sizes_.end(); }
 
-  // Returns the same shape with one axis resized, or without it. Axes as in operator[].
+  // Return the shape with one axis resized or removed. Axes as in operator[].
   Shape with(int axis, std::int64_t size) const;
   Shape without(int axis) const;
-  // Returns the elements after axis, that is the distance between neighbours along it.
+  // Returns the product of the sizes after `axis`: the distance between neighbours along it.
   std::int64_t stride(int axis) const;
 
   std::string str() const;  // "[2, 3]"

@@ -120,7 +120,7 @@ void Tape::contribute(int id, const Tensor& grad) {
 
 std::pair<Tensor, GradMode> Tape::place_of(Slot& slot) {
   Tensor& grad = slot.grad();
-  // A parameter may have the memory of an earlier value's.
+  // The parameter may hold memory from when its value had another shape, dtype or device.
   const bool fits =
       grad.defined() && grad.shape() == slot.shape && grad.dtype() == slot.grad_dtype() && grad.device() == slot.device;
   const GradMode mode = fits && slot.has_grad() ? GradMode::add : GradMode::set;

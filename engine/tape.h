@@ -1,12 +1,12 @@
-// The tape: the operations that were computed, in order, and how to differentiate them.
+// The tape: records operations in the order in which they are computed, and differentiates them.
 //
 //   Tape tape;
 //   Var y = relu(linear(tape.constant(x), tape.parameter(weight), tape.parameter(bias)));
-//   tape.backward(mean(y));       // weight.grad and bias.grad have been added to
+//   tape.backward(mean(y));       // adds to weight.grad and bias.grad
 //   tape.clear();                 // the tape is ready for the next step
 //
-// An operand is always recorded before its result, so the order of creation is already topological: backward runs the
-// nodes once each, last to first, without sorting and without recursion.
+// An operand is always recorded before its result, so the order of recording is already topological: backward runs
+// each node once, last to first, without sorting and without recursion.
 #pragma once
 #include <functional>
 #include <map>
@@ -22,7 +22,7 @@ namespace foldgrad {
 
 class Tape;
 class NodeGrads;
-struct ChannelMap;  // of engine/graph, like the next five
+struct ChannelMap;  // this and the next five are defined in engine/graph
 struct Description;
 struct Graph;
 struct GraphUse;
@@ -34,17 +34,17 @@ struct Parameter {
   std::string name;
   Tensor value;
   Tensor grad = {};       // shape and dtype of value; undefined before the first backward pass
-  bool has_grad = false;  // false: grad holds nothing yet and the next contribution sets it
-  Tensor rounded = {};    // an f32 value in bf16, for training in bf16 (round_values()); otherwise undefined
+  bool has_grad = false;  // false: the next contribution overwrites grad
+  Tensor rounded = {};    // the f32 value in bf16, for training in bf16 (round_values()); otherwise undefined
 
   void zero_grad() { has_grad = false; }
 };
 
-// Does target += source, or target = source, of the same shape and device. Source is rounded to target's floating
-// dtype, and so is the sum.
+// Computes target += source, or target = source. Both have the same shape and device. Source is rounded to target's
+// floating dtype, and so is the sum.
 void accumulate(const Tensor& target, const Tensor& source, GradMode mode = GradMode::add);
 
-// A value together with its place on a tape. Cheap to copy.
+// A value with its place on a tape. Cheap to copy.
 class Var {
  public:
   Var() = default;
@@ -53,7 +53,7 @@ class Var {
   DType dtype() const { return value_.dtype(); }
   Device device() const { return value_.device(); }
   Tape& tape() const { return *tape_; }
-  int id() const { return id_; }  // position among the tape's values; -1 when it was not recorded
+  int id() const { return id_; }  // index among the tape's values; -1 if it was not recorded
 
  private:
   friend class Tape;
@@ -63,11 +63,11 @@ class Var {
   Tape* tape_ = nullptr;
   Tensor value_;
   int id_ = -1;
-  unsigned generation_ = 0;  // the tape's, which clear() raises: a Var of an earlier recording is an error
+  unsigned generation_ = 0;  // the tape's generation, which clear() raises, so that use of a stale Var is an error
 };
 
-// One recorded operation. An operation gives Tape::record() a struct whose members are the tensors and numbers that its
-// backward needs:
+// One recorded operation. An operation gives Tape::record() a struct with the tensors and numbers that its backward
+// needs:
 //
 //   struct ScaleNode {
 //     double s;
@@ -75,20 +75,20 @@ class Var {
 //     void backward(NodeGrads& grads);
 //   };
 //
-// and, where readers of the recording (engine/graph) have to know more, describe(), passes() or onnx() as below.
+// It may also define describe(), passes() or onnx() as below, for readers of the recording (engine/graph).
 class Node {
  public:
   virtual ~Node() = default;
   virtual const char* name() const = 0;
-  // Adds to the gradient of every operand for which grads.out() returns a place.
+  // Adds to the gradient of every operand whose grads.out() is not null.
   virtual void backward(NodeGrads& grads) = 0;
 
   virtual void describe(Description& description) const = 0;
-  // Moves `map`, which is pending at operand use.operand, to the result: f(map(x)) = map'(f(x)). Returns an empty text,
-  // or the reason why that cannot be done.
+  // Moves `map`, which is pending at operand use.operand, to the result: finds map' with f(map(x)) = map'(f(x)).
+  // Returns an empty text, or the reason why there is no such map'.
   virtual std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const = 0;
-  // Adds the operation to an ONNX graph and returns the name of its result. Throws std::invalid_argument if it has no
-  // nodes there.
+  // Adds the operation to an ONNX graph and returns the name of its result. Throws std::invalid_argument if it cannot
+  // be exported.
   virtual std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const = 0;
 
   const std::vector<int>& inputs() const { return inputs_; }  // ids of the operands
@@ -126,7 +126,7 @@ class NodeOf final : public Node {
 
 class Tape {
  public:
-  // With recording off, operations only compute: values are freed as soon as the last Var is.
+  // If `recording` is false, operations only compute, and a value is freed with its last Var.
   explicit Tape(bool recording = true) : recording_(recording) {}
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
@@ -134,14 +134,14 @@ class Tape {
   bool recording() const { return recording_; }
 
   Var constant(Tensor value);           // gets no gradient
-  Var variable(Tensor value);           // gets a gradient, to be read with grad()
-  Var parameter(Parameter& parameter);  // gradient in parameter.grad; the same Var however often it is asked for
-  // Takes an f32 parameter by its value rounded to bf16. Its gradient is that of the unrounded value: operations sum it
-  // in f32 where they can, and contributions in bf16 are added in f32. Throws std::invalid_argument for other dtypes,
-  // or for a shape or a device that are not the value's.
+  Var variable(Tensor value);           // gets a gradient; read it with grad()
+  Var parameter(Parameter& parameter);  // adds its gradient to parameter.grad; always returns the same Var
+  // Records an f32 parameter by `rounded`, its copy in bf16. The gradient is that of the f32 value: operations sum it
+  // in f32 where they can, and gradients in bf16 are added in f32. Throws std::invalid_argument if `rounded` is not
+  // bf16, or if its shape or device differs from the value's.
   Var parameter(Parameter& parameter, Tensor rounded);
 
-  // Records an operation; y is its result on the operands. Where no operand wants a gradient, y is a constant. Throws
+  // Records an operation with its result y. If no operand needs a gradient, y becomes a constant. Throws
   // std::invalid_argument for operands of another tape or of an earlier recording.
   template <class Op>
   Var record(Tensor y, const std::vector<Var>& operands, Op op) {
@@ -151,18 +151,18 @@ class Tape {
   }
 
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
-  // is 1. Each node is released, with what it saved, as soon as it is done: a recording runs backward once. A dy that
-  // nobody else holds may become a gradient itself; any other is copied. Throws std::invalid_argument for a second run,
-  // a y of another recording, or a dy that does not fit y.
+  // is 1. Each node is released with its saved tensors as soon as it is done, so a recording runs backward only once.
+  // If no one else has a reference to dy, its memory may become a gradient; otherwise it is copied. Throws
+  // std::invalid_argument for a second run, a y of another recording, or a dy that does not fit y.
   void backward(const Var& y, Tensor dy = {});
 
-  // Returns the gradient of a variable or parameter; undefined as long as nothing has been added to it.
+  // Returns the gradient of a variable or parameter; undefined until something has been added to it.
   Tensor grad(const Var& variable) const;
 
-  // Forgets the recording; memory goes back to the cache. Vars of it can no longer be used.
+  // Forgets the recording and returns its memory to the cache. Its Vars can no longer be used.
   void clear();
 
-  // The name of a layer in errors, memory tables and graphs: nested scopes are joined by dots.
+  // Names a layer in errors, memory tables and graphs. Dots join nested scopes: "encoder.layers.0".
   class Scope {
    public:
     Scope(Tape& tape, const std::string& name);
@@ -174,31 +174,31 @@ class Tape {
     const ScopeAtHand at_hand_;
   };
 
-  // Calls `results` with every recorded operation and its result, which the tape itself does not keep, and `gradients`
-  // with it and the gradient of that result.
+  // Calls `results` with every recorded operation and its result, which the tape itself does not keep. Calls
+  // `gradients` with the operation and its result's gradient.
   using Observer = std::function<void(const Node&, const Tensor&)>;
   void observe(Observer results, Observer gradients = nullptr) {
     observe_result_ = std::move(results);
     observe_gradient_ = std::move(gradients);
   }
 
-  // Returns the recorded operations. A Node may be kept; its scope() lives as long as the tape.
+  // Returns the recorded operations. You may keep a Node, but its scope() lives only as long as the tape.
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
-  const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null for other values
+  const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null for values of other kinds
   const Shape& shape_of(int id) const { return slots_[id].shape; }
   int values() const { return int(slots_.size()); }
 
  private:
   friend class NodeGrads;
-  // A recorded value, as backward must know it. The value itself is kept only by Vars and by nodes that saved it.
+  // What backward needs of a recorded value. Only Vars, and nodes that saved the value, keep the value itself.
   struct Slot {
     Shape shape;
     DType dtype;
     Device device;
     bool wants_grad;
-    bool produced;  // by a node; its gradient is released once that node is done
+    bool produced;  // by a node; its gradient is released after that node's backward
     Parameter* parameter = nullptr;
-    Tensor own_grad = {};  // of a value that is no parameter
+    Tensor own_grad = {};  // of a value that is not a parameter
 
     Tensor& grad() { return parameter ? parameter->grad : own_grad; }
     bool has_grad() const { return parameter ? parameter->has_grad : own_grad.defined(); }
@@ -213,7 +213,7 @@ class Tape {
   bool wants_grad(const std::vector<Var>& operands) const;
   void seed_gradient(const Var& y, Tensor dy);
   void contribute(int id, const Tensor& grad);  // adds; keeps the tensor itself if it is the first
-  // Returns the place of its gradient, which counts as written from now on.
+  // Returns where to write the slot's gradient, and marks the gradient as written.
   static std::pair<Tensor, GradMode> place_of(Slot& slot);
 
   bool recording_;
@@ -222,7 +222,7 @@ class Tape {
   std::vector<Slot> slots_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::map<std::pair<const Parameter*, DType>, int> parameters_;
-  std::unordered_set<std::string> scopes_;  // outlive the recording, so that a training step allocates none
+  std::unordered_set<std::string> scopes_;  // kept by clear(), so that training steps allocate none
   const std::string* scope_ = &kNoScope;
   Observer observe_result_, observe_gradient_;
 };
@@ -234,34 +234,35 @@ class NodeGrads {
   const Tensor& dy() const { return dy_; }
   bool wanted(int operand) const { return slot(operand).wants_grad; }
 
-  // Returns the place for operand k's gradient, null when it is not wanted. It may lie in `spent`, a saved tensor like
-  // operand k that nobody else holds: then read an element of that only to put the same one. Ask once per operand, and
-  // write every element. Two operands may be the same value: each has a place of its own, and the engine adds them up.
+  // Returns where to write operand k's gradient; null if it is not needed. Call this once per operand and write every
+  // element. The result may reuse the memory of `spent`, a saved tensor of operand k's shape that no one else uses.
+  // Then read spent[i] only before you write element i. If two operands are the same value, each gets its own memory,
+  // and the engine adds the two.
   template <class T>
   GradOut<T> out(int k, const Tensor& spent = {}) {
     const auto [tensor, mode] = place(k, dtype_of<T>, spent);
     return tensor.defined() ? GradOut<T>{tensor.template data<T>(), mode} : GradOut<T>{};
   }
-  // Does the same for code that is not a template over the element type.
+  // The same for code that is not a template over the element type.
   std::pair<Tensor, GradMode> place(int k) { return place(k, slot(k).dtype); }
 
-  // Returns the place for sums over rows, which may be those of a rounded parameter (Tape::parameter): in f32 where T
-  // is bf16, so that they are rounded once or never.
+  // Like out(), for sums over rows, such as the gradient of a parameter that was recorded in bf16. It is f32 if T is
+  // bf16, so that a sum is rounded at most once.
   template <class T>
   ParameterGradOut<T> exact_out(int k) {
     return out<compute_t<T>>(k);
   }
-  // Does the same for products, which can write the dtype of the gradient whatever that is.
+  // The same for matrix products, which can write any dtype: it has the gradient's own.
   std::pair<Tensor, GradMode> exact_place(int k) { return place(k, slot(k).grad_dtype()); }
 
-  // Adds `grad`, which backward computes in memory of its own, to operand k's gradient after the node. It may become
-  // that gradient, so nothing else may write there later.
+  // Adds `grad`, which backward has computed in new memory, to operand k's gradient after the node. It may become that
+  // gradient, so do not write to it later.
   void give(int k, const Tensor& grad) {
     if (wanted(k)) temporary_.emplace_back(node_.inputs()[k], grad);
   }
 
-  // Makes dy itself operand k's gradient, in the operand's shape: without a kernel, and for one operand without a copy.
-  // Call it last, since dy's memory may then be added to.
+  // Makes dy operand k's gradient, reshaped to the operand's shape: without a kernel and, for one operand, without a
+  // copy. Call it last: later additions may change dy's memory.
   void pass_dy(int k);
 
  private:
@@ -273,9 +274,8 @@ class NodeGrads {
   Tape& tape_;
   const Node& node_;
   Tensor dy_;
-  bool dy_taken_ = false;  // it has become the gradient of an operand
-  // Contributions that are added after the node: given ones, those to operands that it has more than once, and those of
-  // another dtype than the gradient.
+  bool dy_taken_ = false;  // dy has become an operand's gradient
+  // Contributions to add after the node: from give(), to a repeated operand, and in another dtype than the gradient's.
   std::vector<std::pair<int, Tensor>> temporary_;
 };
 

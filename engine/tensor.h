@@ -1,6 +1,6 @@
-// A dense, row-major array on one device. A Tensor is a handle, as a pointer is: copies share its storage, clone()
-// copies the values, and data() of a const one may be written through. zero() and copy_from() are for owners and are
-// not const.
+// A dense, row-major array on one device. A Tensor is a handle, like a pointer: copies share storage, clone() copies
+// the values, and a const Tensor allows writes through data(). zero() and copy_from() are for owners and therefore not
+// const.
 #pragma once
 #include <memory>
 #include <vector>
@@ -15,12 +15,12 @@ class Tensor {
  public:
   Tensor() = default;  // undefined: no storage, not even of size zero
 
-  // Every factory throws std::runtime_error when the device has no memory for it, std::invalid_argument when it would
-  // take 2^63 bytes or more.
-  static Tensor empty(Shape shape, DType dtype, Device device = Device::cpu);  // values are undetermined
+  // Each factory throws std::runtime_error if the device has no memory left, and std::invalid_argument if the tensor
+  // would take 2^63 bytes or more.
+  static Tensor empty(Shape shape, DType dtype, Device device = Device::cpu);  // uninitialised
   static Tensor zeros(Shape shape, DType dtype, Device device = Device::cpu);
   static Tensor full(Shape shape, double value, DType dtype, Device device = Device::cpu);
-  // Takes the values in row-major order, as many as the shape says.
+  // Takes the values in row-major order; their number must be the shape's.
   template <class T>
   static Tensor of(Shape shape, const std::vector<T>& values, Device device = Device::cpu);
 
@@ -31,7 +31,8 @@ class Tensor {
   std::int64_t size() const { return shape_.elements(); }
   std::size_t bytes() const { return defined_ ? std::size_t(size()) * size_of(dtype_) : 0; }
 
-  // Points to the first element, on device(); null without one. Throws std::invalid_argument if T is not dtype().
+  // Returns the first element, on device(); null if there is no storage. Throws std::invalid_argument if T is not
+  // dtype().
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);
@@ -39,26 +40,26 @@ class Tensor {
   }
   void* raw() const { return storage_ ? static_cast<char*>(storage_.get()) + offset_ : nullptr; }
   bool shares_storage_with(const Tensor& other) const { return storage_ && storage_ == other.storage_; }
-  bool owns_storage() const { return storage_.use_count() == 1; }  // shares it with no other tensor
+  bool owns_storage() const { return storage_.use_count() == 1; }  // true if no other tensor shares it
 
-  // Views: same storage. One size may be -1, for "what remains". Slices are along the leading axis.
+  // Views with the same storage. One size of a reshape may be -1: it is computed. slice() cuts along the leading axis.
   Tensor reshape(std::vector<std::int64_t> sizes) const;
   Tensor reshape(const Shape& shape) const { return reshape(shape.sizes()); }
   Tensor reshape(std::initializer_list<std::int64_t> sizes) const { return reshape(std::vector<std::int64_t>(sizes)); }
   Tensor slice(std::int64_t begin, std::int64_t end) const;
 
   Tensor clone() const;
-  Tensor to(Device device) const;  // the same storage when it is already there
-  // Converts element by element, rounded once to nearest, through the host. The operation `cast` is the fast way. (Only
-  // i64 to bf16 rounds twice, beyond 2^53, where it goes through f64.)
+  Tensor to(Device device) const;  // returns the same storage if it is already on `device`
+  // Converts on the host, element by element, rounding once to nearest; `cast` is the fast operation. (i64 to bf16 goes
+  // through f64 and rounds twice beyond 2^53.)
   Tensor to(DType dtype) const;
-  // Copies the values of a tensor of the same shape and dtype, on any device, into this storage.
+  // Copies the values of a tensor of the same shape and dtype, on any device.
   void copy_from(const Tensor& source);
   void zero();
   // Returns the values on the host, in row-major order.
   template <class T>
   std::vector<T> values() const;
-  // Returns the only value of a tensor of one element, whatever its dtype.
+  // Returns the value of a tensor with one element, as double.
   double item() const;
 
  private:

@@ -1,10 +1,10 @@
-// Kernels of tensors and gradients themselves. Included by kernels: C++17, no libraries.
+// Kernels that tensors and gradients use themselves. Kernels include this file: C++17, no libraries.
 #pragma once
 #include "engine/kernels.h"
 
 namespace foldgrad {
 
-// One value everywhere. On the device it is a kernel: values filled on the host would have to be copied there.
+// Sets every element to one value. A kernel on the GPU avoids copying values from the host.
 template <class T>
 struct Fill {
   static constexpr const char* kName = "fill";
@@ -15,7 +15,7 @@ struct Fill {
   FOLDGRAD_HD void operator()(std::int64_t i) const { out[i] = value; }
 };
 
-// accumulate(), which is also the operation `cast`.
+// accumulate() of tape.h; also the operation `cast`.
 template <class From, class To>
 struct Accumulate {
   static constexpr const char* kName = "accumulate";

@@ -1,9 +1,8 @@
-// Copies from global to shared memory that go on while the thread computes, from compute capability 8.0 on. For .cu
-// files.
+// Copies from global to shared memory that run while the thread computes; needs compute capability 8.0. For .cu files.
 //
-// A thread issues copies, commits them as a group, and waits for groups, the oldest first. Its copies are then there
-// for itself; the others of its block see them after a barrier. Until then neither the destination may be touched nor
-// the source be changed.
+// A thread issues copies, commits them as a group, and waits for groups, the oldest first. After the wait the thread
+// sees its copies; other threads of the block see them after a barrier. Until then, do not touch the destination and do
+// not change the source.
 #pragma once
 #include "engine/cuda/launch.h"
 
@@ -11,14 +10,14 @@ namespace foldgrad {
 
 #ifdef __CUDACC__
 
-// Copies 16 bytes, or zeros when not `inside`; both addresses are multiples of 16, `from` is not read outside.
+// Copies 16 bytes, or writes zeros if `inside` is false; `from` is then not read. Both addresses are multiples of 16.
 __device__ __forceinline__ void async_copy16(void* shared, const void* from, bool inside) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(shared))),
                "l"(__cvta_generic_to_global(from)), "r"(inside ? 16 : 0)
                : "memory");
 }
 __device__ __forceinline__ void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits for all groups of this thread but the last kPending.
+// Waits for all groups of this thread except the last kPending.
 template <int kPending>
 __device__ __forceinline__ void async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");

@@ -1,6 +1,6 @@
-// Element-wise kernels over [batch, rows, columns] that have to know where an element is, since they read or write at
-// places of their own; for others matrix_cuda (elementwise.h) is faster. The grid has these three axes, so that no
-// element costs a division: one of 64 bits is a hundred instructions. For .cu files.
+// Element-wise kernels over [batch, rows, columns] that address memory themselves and so need to know all three
+// indices; for others matrix_cuda (elementwise.h) is faster. The grid has these three axes, so that no element costs a
+// division: in 64 bits that is a hundred instructions. For .cu files.
 #pragma once
 #include "engine/cuda/pack.h"
 
@@ -14,7 +14,7 @@ struct Cells {
   std::int64_t batch, rows, columns;
 };
 
-// Leaves loops rolled: nearly always each runs once, and to unroll it the compiler divides for the number of rounds.
+// Loops stay rolled: most run once, and to unroll one the compiler would divide to get the number of rounds.
 template <int N, class F>
 __global__ void __launch_bounds__(kCellThreads, 4) cells_kernel(Cells<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kCellThreads, 4) cells_kernel(Cells<F> p) {
   }
 }
 
-// Calls f(s, r, c) for every pack of N columns, of which c is the first; `columns` is a multiple of N. Neighbouring
+// Calls f(s, r, c) for every pack of N columns that starts at column c; `columns` is a multiple of N. Neighbouring
 // threads take neighbouring packs.
 template <int N = 1, class F>
 void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const F& f) {
@@ -38,12 +38,13 @@ void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::in
   while (across < kCellThreads && across < packs) across *= 2;
   while (across * down < kCellThreads && down < rows) down *= 2;
   const Blocks blocks(blocks_for(packs, across), std::min(blocks_for(rows, down), kMostBlocks),
-                      std::min(batch, kMostBlocks));  // what is beyond is taken in turns
+                      std::min(batch, kMostBlocks));  // the kernel loops over the rest
   const Grid grid{blocks, dim3(unsigned(across), unsigned(down))};
   launch(name, cells_kernel<N, F>, grid, Cells<F>{f, batch, rows, columns});
 }
 
-// Does the same with f = F<T, N>{p}, in packs of 16 bytes if they can begin at all of these addresses and at each row.
+// Calls f = F<T, N>{p} in the same way, in packs of 16 bytes if all these addresses and each row allow it, otherwise
+// with N = 1.
 template <template <class, int> class F, template <class> class P, class T, class... Pointers>
 void cells_in_packs_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const P<T>& p,
                          const Pointers*... at) {

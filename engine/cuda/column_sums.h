@@ -1,6 +1,6 @@
-// The CUDA side of engine/cpu/column_sums.h, for the same parameter structs. Rows are shared out over the grid, so that
-// the whole GPU works where columns are few, and the sums of the parts are added in their order by a second kernel: the
-// same bits on every run and every GPU. For .cu files.
+// The CUDA loops for sums over rows, for the same parameter structs as engine/cpu/column_sums.h. The grid splits the
+// rows into parts, so that few columns still occupy the whole GPU; a second kernel adds the sums of the parts in order.
+// So every run on every GPU gives the same bits. For .cu files.
 #pragma once
 #include "engine/cuda/elementwise.h"
 #include "engine/cuda/reduce.h"
@@ -9,7 +9,7 @@
 namespace foldgrad {
 
 constexpr std::int64_t kMostRowParts = 128;  // not tuned
-constexpr int kFinishGroups = 8;             // threads per column that add up partial sums
+constexpr int kFinishGroups = 8;             // threads per column that add partial sums
 
 template <class F>
 struct ColumnSumParts {
@@ -18,8 +18,8 @@ struct ColumnSumParts {
   std::int64_t parts;
 };
 
-// The sums own[N][K] that the threads of a block hold for N columns each, in shared memory, where it adds up those of a
-// column. Neighbouring threads store neighbours, and neighbouring columns lie in different banks.
+// Adds the sums own[N][K] of a block's threads, each for its N columns, in shared memory. Neighbouring threads store to
+// neighbouring addresses, and neighbouring columns are in different banks.
 template <int N, int K, class Value>
 class SumsOfThreads {
   static constexpr int kPitch = kMatrixThreads + kBanks<Value> / N;
@@ -29,7 +29,7 @@ class SumsOfThreads {
 
   template <class Own>
   __device__ explicit SumsOfThreads(const Own (&own)[N][K]) : shared_(shared_array<Value>()) {
-    __syncthreads();  // sums before may still be read
+    __syncthreads();  // threads may still read earlier sums
     const int thread = int(threadIdx.y * blockDim.x + threadIdx.x);
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e) {
@@ -38,7 +38,7 @@ class SumsOfThreads {
     }
     __syncthreads();
   }
-  // Returns sum k of column `column` of the strip, over the rows of threads in their order.
+  // Returns sum k of column `column` of the strip; adds the rows of threads in order.
   __device__ Value total(int k, int column) const {
     const int first = (k * N + column % N) * kPitch + column / N;
     Value sum = 0;
@@ -50,7 +50,7 @@ class SumsOfThreads {
   SharedArray<Value> shared_;
 };
 
-// Adds the sums that the rows of threads of a block hold, and writes those of part blockIdx.y.
+// Adds the sums of a block's rows of threads, and writes them as part blockIdx.y.
 template <int N, class F>
 __device__ void write_part(const ColumnSumParts<F>& p, const typename F::Value (&own)[N][F::kSums]) {
   const SumsOfThreads<N, F::kSums, typename F::Value> sums(own);
@@ -63,7 +63,7 @@ __device__ void write_part(const ColumnSumParts<F>& p, const typename F::Value (
   }
 }
 
-// Uses one block per strip of columns and part of the rows. kElements: runs f(i, c) for every element, too.
+// Uses one block per strip of columns and part of the rows. With kElements it also runs f(i, c) for every element.
 template <int N, bool kElements, class F>
 __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(ColumnSumParts<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(Col
   write_part<N>(p, own);
 }
 
-// Adds up the parts: a block of [kFinishGroups, 32] threads per 32 columns.
+// Adds the parts: a block of [kFinishGroups, 32] threads per 32 columns.
 template <class F>
 __global__ void finish_column_sums_kernel(ColumnSumParts<F> p) {
   using Value = typename F::Value;
@@ -109,7 +109,7 @@ __global__ void finish_column_sums_kernel(ColumnSumParts<F> p) {
   put_column_sums(p.f, c, sums);
 }
 
-// Adds up the partial sums of so many parts of the rows, which launch_parts(p) fills.
+// Adds the partial sums of `parts` parts of the rows; launch_parts(p) computes them.
 template <class F, class LaunchParts>
 void sums_of_parts(const char* name, const F& f, std::int64_t parts, const LaunchParts& launch_parts) {
   using Value = typename F::Value;
@@ -133,8 +133,8 @@ void launch_column_sums(const char* name, const F& f, void (*parts_kernel)(Colum
   });
 }
 
-// Sums in packs of 16 bytes of the element type. f names its operands (operands.h), and add() is called with row 0 and
-// columns 0 ... N - 1 of a pack. kElements: runs f(i, c) for every element, too, in one pass.
+// Sums in packs of 16 bytes of the element type. f must name its operands (operands.h); its add() is called with row 0
+// and columns 0 ... N - 1 of a pack. With kElements, the same pass also runs f(i, c) for every element.
 template <bool kElements, class F>
 void run_column_sums(const F& f) {
   constexpr int N = kPackOf<F>;
@@ -147,8 +147,8 @@ void column_sums_cuda(const F& f) {
   run_column_sums</*kElements=*/false>(f);
 }
 
-// Computes the elements with the sums in one pass, so that what both read is loaded once, or the sums alone. Sums that
-// nobody wants are computed beside the elements for nothing, which no training does.
+// Computes elements and sums in one pass, so that their common operands are loaded once, or only the sums. If only the
+// elements are wanted, it computes the sums in vain; training never asks for that.
 template <class F>
 void elements_and_column_sums_cuda(const F& f) {
   if (f.target())

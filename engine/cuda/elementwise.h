@@ -1,4 +1,4 @@
-// The CUDA side of element-wise kernels (engine/cpu/elementwise.h). For .cu files.
+// The CUDA loops for element-wise kernels (engine/cpu/elementwise.h). For .cu files.
 #pragma once
 #include "engine/cuda/operands.h"
 
@@ -11,8 +11,9 @@ inline Grid elementwise_grid(std::int64_t threads) {
   return {std::min(blocks_for(threads, kElementwiseThreads), kElementwiseBlocks), dim3(kElementwiseThreads)};
 }
 
-// Runs f(i) for i < f.n, an element at a time: for what is small, or reads at places of its own (cells.h). Grid-stride:
-// any grid covers all n. Not unrolled, or the compiler would divide for the number of rounds, which is mostly 1.
+// Runs f(i) for i < f.n, one element at a time: for small inputs and for structs that address memory themselves
+// (cells.h). Grid-stride, so any grid covers all n. Unrolling is off: the compiler would divide to get the number of
+// rounds, mostly 1.
 template <class F>
 __global__ void elementwise_kernel(F f) {
   const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x;
@@ -21,7 +22,7 @@ __global__ void elementwise_kernel(F f) {
     run_element(f, PackBits<F>(f, i), i);
 }
 
-// Runs f(k) for the N elements from i on.
+// Runs f for elements i ... i + N - 1.
 template <int N, class F>
 __device__ __forceinline__ void run_pack(const F& given, std::int64_t i) {
   OperandPacks<N> packs;
@@ -33,7 +34,7 @@ __device__ __forceinline__ void run_pack(const F& given, std::int64_t i) {
   visited(given, StoreResults<N>{{packs}, i, true});
 }
 
-// Computes the elements after the last whole pack one by one.
+// Runs whole packs of N first, then the remaining elements one by one.
 template <int N, class F>
 __global__ void __launch_bounds__(kElementwiseThreads) elementwise_packs_kernel(F f) {
   const std::int64_t packs = f.n / N, stride = std::int64_t(gridDim.x) * blockDim.x;
@@ -44,7 +45,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) elementwise_packs_kernel(
   for (std::int64_t i = packs * N + first; i < f.n; i += stride) run_pack<1>(f, i);
 }
 
-// Runs f in packs of 16 bytes of the element type, if it names its operands (operands.h).
+// Runs f. If f names its operands (operands.h), uses packs of 16 bytes of the element type.
 template <class F>
 void elementwise_cuda(const F& f) {
   if constexpr (HasOperands<F>::value) {
@@ -58,13 +59,13 @@ void elementwise_cuda(const F& f) {
   }
 }
 
-// Over a matrix [rows, columns] a thread keeps its columns and goes over rows, so that no element costs a division and
+// For a matrix [rows, columns], a thread keeps its columns and walks down the rows. So no element costs a division, and
 // gains and biases are loaded once.
 
 constexpr int kMatrixThreads = 256;         // not tuned
-constexpr std::int64_t kRowsPerThread = 4;  // if there are enough; not tuned
+constexpr std::int64_t kRowsPerThread = 4;  // if the matrix has enough rows; not tuned
 
-// A block of kMatrixThreads: `across` of them beside each other, each with N columns, and the others below.
+// The shape of a block of kMatrixThreads threads: `across` threads per row, N columns for each thread.
 struct MatrixThreads {
   std::int64_t across;
   std::int64_t strips;  // blocks that cover a row
@@ -104,7 +105,7 @@ void launch_matrix(const F& f) {
   launch(F::kName, matrix_kernel<N, F>, Grid{blocks, threads.block()}, f);
 }
 
-// Runs f(i, c) for every element, in packs of 16 bytes of the element type. f names its operands (operands.h).
+// Runs f(i, c) for every element, in packs of 16 bytes of the element type. f must name its operands (operands.h).
 template <class F>
 void matrix_cuda(const F& f) {
   constexpr int N = kPackOf<F>;

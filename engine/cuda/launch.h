@@ -1,9 +1,9 @@
-// The only way to launch a kernel. Without nvcc it runs on the host, one fiber per thread (emulation/).
+// Launches kernels; nothing else does. Without nvcc they run on the host, one fiber per thread (emulation/).
 //
-// Rules for kernels, which the emulation enforces: one parameter struct by value; shared memory only through
+// The emulation enforces these rules for kernels: one parameter struct by value; shared memory only from
 // dynamic_shared<T>(); no return before a barrier that other threads of the block still reach.
 //
-// A kernel that fails while it runs is reported by whoever waits for the device next, who does not know its name. With
+// If a kernel fails while it runs, the next wait for the device throws, without the kernel's name. With
 // FOLDGRAD_CUDA_BLOCKING=1 in the environment every launch waits for its kernel and names it.
 #pragma once
 #include <algorithm>
@@ -16,9 +16,9 @@
 #include "emulation/bank_conflicts.h"
 #endif
 
-// Loops over arrays of a thread are unrolled, or the arrays would lie in memory and not in registers. Only nvcc knows
-// the pragma. Where the body needs no constant, unrolling by a few saves registers, and lets loads of several rounds be
-// on their way at once.
+// Loops over a thread's arrays must be unrolled, or the arrays would be in memory instead of registers. Only nvcc knows
+// the pragma. Where the indices need not be constants, unrolling by 2 or 4 saves registers and still overlaps the loads
+// of several rounds.
 #ifdef __CUDACC__
 #define FOLDGRAD_UNROLL _Pragma("unroll")
 #define FOLDGRAD_UNROLL_BY_2 _Pragma("unroll 2")
@@ -39,7 +39,7 @@ __device__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char raw_shared[];
   return reinterpret_cast<T*>(raw_shared);
 }
-// A pointer to shared memory whose bank conflicts the emulation counts.
+// A pointer to shared memory; the emulation counts its bank conflicts.
 template <class T>
 using SharedArray = T*;
 template <class T>
@@ -58,7 +58,7 @@ SharedArray<T> shared_array() {
 }
 #endif
 
-// Numbers of blocks as they were counted. launch() checks them where they become the 32 bits that a GPU takes.
+// Numbers of blocks in 64 bits. launch() checks that they fit a GPU's 32 bits.
 struct Blocks {
   std::int64_t x, y, z;
   constexpr Blocks(std::int64_t x_ = 1, std::int64_t y_ = 1, std::int64_t z_ = 1) : x(x_), y(y_), z(z_) {}
@@ -71,17 +71,17 @@ struct Grid {
   std::size_t shared_bytes = 0;  // at most 99 KiB
 };
 
-constexpr std::int64_t kMostBlocks = 65535;  // of a grid in y and in z
+constexpr std::int64_t kMostBlocks = 65535;  // in y and in z
 
-// Throws std::runtime_error for more blocks than a GPU takes: 2^31 - 1 in x, kMostBlocks in y and in z.
+// Throws std::runtime_error if there are more blocks than a GPU takes: 2^31 - 1 in x, kMostBlocks in y and in z.
 dim3 checked_blocks(const char* name, const Blocks& blocks);
 
 #ifdef __CUDACC__
-// Throws std::runtime_error, which names the kernel, when it cannot be launched.
+// Throws std::runtime_error with the kernel's name if it cannot be launched.
 void launch_kernel(const char* name, const void* kernel, const Grid& grid, void* params);
 #endif
 
-// Launches a kernel; `name` is for the error message: the operation and the kernel.
+// Launches a kernel. `name` is for error messages: the operation and the kernel.
 template <class Params>
 void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Params& params) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // no elements, nothing to do
@@ -93,7 +93,7 @@ void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Pa
 #endif
 }
 
-// Returns how many blocks cover n elements.
+// Returns the number of blocks that cover n elements.
 inline std::int64_t blocks_for(std::int64_t n, std::int64_t per_block) { return (n + per_block - 1) / per_block; }
 
 }  // namespace foldgrad

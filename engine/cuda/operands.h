@@ -1,4 +1,5 @@
-// Packs for element-wise kernels that are written for one element. A parameter struct names its operands:
+// Lets kernels that are written for one element load packs of N neighbours (pack.h). A parameter struct names its
+// operands:
 //
 //   template <class Visit>
 //   FOLDGRAD_HD void operands(Visit& visit) {
@@ -9,10 +10,11 @@
 //     visit.row(mu);        // read, one per row
 //   }
 //
-// A thread takes N neighbours of a row. It loads a pack of each operand into registers, lets copies of the pointers
-// show there, calls the struct for elements 0 ... N - 1 of row 0, and stores the results. So no load waits for a store
-// that might change what it reads. Operands that are null are neither loaded nor stored. Its start() gets the true
-// numbers of the pack's first element and of its row (engine/cpu/run_element.h). For .cu files.
+// Example: y[i] = gamma[c] x[i] in f32 has N = 4. A thread loads x[8 ... 11] and gamma[8 ... 11] into registers, points
+// x, y and gamma in its copy of the struct to these registers, runs the struct for elements 0 ... 3 of row 0, and
+// stores y[8 ... 11]. So no load waits for a store that might change its source. Operands that are null are neither
+// loaded nor stored. start() gets the real numbers of the pack's first element and row (engine/cpu/run_element.h). For
+// .cu files.
 #pragma once
 #include "engine/cpu/run_element.h"
 #include "engine/cuda/pack.h"
@@ -39,8 +41,7 @@ struct OperandPacks {
   }
 };
 
-// The common part of the visitors below. Each passes over the operands that it has nothing to do with. `index` counts
-// the operands, in the order in which they are named.
+// The base of the visitors below: it skips every operand. `index` counts the operands in the order of their names.
 template <int N>
 struct OperandVisitor {
   OperandPacks<N>& packs;
@@ -68,8 +69,8 @@ struct OperandVisitor {
   }
 };
 
-// A visitor that loads what is read of the N columns from c on. Columns are in the caches after the first row, and not
-// counted as traffic.
+// Loads the columns c ... c + N - 1 of column operands. After the first row they are in the caches and not counted as
+// traffic.
 template <int N>
 struct FetchColumns : OperandVisitor<N> {
   std::int64_t c;
@@ -90,7 +91,7 @@ struct FetchColumns : OperandVisitor<N> {
   }
 };
 
-// A visitor that loads the N elements from i on, of row r, and with kResults also what results are added to.
+// Loads elements i ... i + N - 1, in row r; with kResults also the gradients that results are added to.
 template <int N, bool kResults = true>
 struct FetchElements : OperandVisitor<N> {
   std::int64_t i, r;
@@ -120,7 +121,7 @@ struct FetchElements : OperandVisitor<N> {
   }
 };
 
-// A visitor that lets the operands show what FetchElements has loaded before.
+// Points the operands to elements that FetchElements has loaded before.
 template <int N>
 struct ShowElements : OperandVisitor<N> {
   template <class U>
@@ -156,14 +157,14 @@ struct StoreResults : OperandVisitor<N> {
   }
 };
 
-// Returns a copy of F with the operands as the visitor leaves them.
+// Returns a copy of f whose operands the visitor has redirected.
 template <class F, class Visitor>
 __device__ __forceinline__ F visited(F f, Visitor visitor) {
   f.operands(visitor);
   return f;
 }
 
-// A visitor that finds out if packs of N can begin at element 0 of all operands.
+// Checks that packs of N may begin at element 0 of all operands.
 template <int N>
 struct AlignedOperands {
   bool aligned = true;
@@ -199,13 +200,13 @@ bool aligned_operands(F f) {
   f.operands(visit);
   return takes_packs(visit.aligned);
 }
-// Returns true if packs of N cover the rows of a matrix, too.
+// Returns true if, in addition, packs of N cover each row of the matrix exactly.
 template <int N, class F>
 bool in_packs(const F& f) {
   return f.columns % N == 0 && aligned_operands<N>(f);
 }
 
-// The size of packs for a struct whose first template argument is the type of its elements.
+// The pack size of a struct whose first template argument is its element type.
 template <class F>
 constexpr int kPackOf = 0;
 template <template <class, class...> class F, class T, class... Others>
@@ -217,12 +218,12 @@ template <class F>
 struct HasOperands<F, std::void_t<decltype(std::declval<F&>().operands(std::declval<AlignedOperands<1>&>()))>>
     : std::true_type {};
 
-// The random bits of the elements of a pack, the first of which is element i. A block of Philox has eight halves of
-// words, and a pack lies within a block.
+// The random bits of the elements of a pack that begins with element i. A block of Philox gives eight halves of words,
+// 16 bits each, and a pack never crosses a block.
 template <class F>
 struct PackBits {
   PhiloxWords words = {};
-  int first = 0;  // half
+  int first = 0;  // the half for element 0 of the pack
 
   __device__ PackBits(const F& f, std::int64_t i) {
     if constexpr (IsRandom<F>::value) {

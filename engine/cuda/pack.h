@@ -1,11 +1,11 @@
-// Packs: neighbouring elements that a thread loads or stores at once, up to 16 bytes. A kernel that only moves memory
-// is as fast as many bytes are on the way, and one wide access has more of them than narrow ones do. For .cu files.
+// Packs: neighbouring elements that a thread loads or stores by one access of up to 16 bytes. Memory-bound kernels need
+// many bytes in flight, and one wide access keeps more in flight than several narrow ones. For .cu files.
 //
-// A pack begins at a multiple of its size. Where rows or operands do not, kernels use packs of one element, in the same
-// order of lanes: still whole sectors of memory, but more instructions (pack_size).
+// A pack must begin at a multiple of its size. If rows or operands do not, kernels use packs of one element. The order
+// of lanes is the same, so accesses still cover whole sectors of memory, but by more instructions.
 //
-// All lanes of a warp make the same accesses; a lane that has nothing to load or store passes wanted = false. The
-// emulation checks alignment and counts sectors by that (emulation/global_memory.h).
+// All lanes of a warp make the same accesses; a lane with nothing to load or store passes wanted = false. The emulation
+// then can check alignment and count sectors (emulation/global_memory.h).
 #pragma once
 #include "engine/cuda/launch.h"
 #include "engine/fast.h"
@@ -16,7 +16,7 @@
 
 namespace foldgrad {
 
-// kPackSize is the number of neighbours in a pack. takes_packs() returns true if packs fit and a kernel may take them.
+// kPackSize is the number of elements in a pack. takes_packs() returns true if packs fit and fast kernels are on.
 #ifdef FOLDGRAD_FAST
 inline FastKernel fast_packs("cuda: packs");
 template <class T>
@@ -37,7 +37,7 @@ template <class... Pointers>
 FOLDGRAD_HD bool begin_at_multiples(std::size_t bytes, const Pointers*... at) {
   return ((reinterpret_cast<std::uintptr_t>(at) % bytes == 0) && ...);
 }
-// Returns true if packs of `bytes` can begin at all of these addresses; null is anywhere.
+// Returns true if packs of `bytes` may begin at all of these addresses and fast kernels are on. Null fits.
 template <class... Pointers>
 bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
   return takes_packs(begin_at_multiples(bytes, at...));
@@ -45,7 +45,7 @@ bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
 
 #ifdef __CUDACC__
 
-// An unsigned integer of so many bytes.
+// An unsigned integer of `bytes` bytes.
 template <int bytes>
 using PackWord = std::conditional_t<
     bytes == 16, uint4,
@@ -53,7 +53,7 @@ using PackWord = std::conditional_t<
         bytes == 8, uint2,
         std::conditional_t<bytes == 4, unsigned, std::conditional_t<bytes == 2, unsigned short, unsigned char>>>>;
 
-// Loads data that nobody writes while the kernel runs. Zeros if not wanted.
+// Loads data that no one writes while the kernel runs; returns zeros if not wanted.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = true) {
   using Word = PackWord<int(N * sizeof(T))>;
@@ -63,12 +63,12 @@ __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = tru
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
-// Does the same with what lies in the caches: not counted as traffic by the emulation.
+// The same for data in the caches: the emulation does not count it as traffic.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_cached_pack(const T* from, bool wanted = true) {
   return load_pack<N>(from, wanted);
 }
-// Loads data that this thread is going to overwrite.
+// Loads data that this thread may write later.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted = true) {
   using Word = PackWord<int(N * sizeof(T))>;
@@ -78,7 +78,7 @@ __device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted =
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
-// Stores by __stwb, which is one instruction; nvcc may split a plain assignment into four stores.
+// Stores by __stwb, one instruction; nvcc may split a plain assignment into four stores.
 template <class T, int N>
 __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true) {
   using Word = PackWord<int(N * sizeof(T))>;
@@ -123,7 +123,7 @@ __device__ __forceinline__ Pack<T, N> rounded(const compute_t<T> (&values)[N]) {
   return pack;
 }
 
-// Do what put_result (engine/cpu/run_element.h) does, for a pack that begins with element i.
+// Like put_result (engine/cpu/run_element.h), for a pack that begins with element i.
 template <class T, int N>
 __device__ __forceinline__ void put_pack(T* y, std::int64_t i, const compute_t<T> (&values)[N], bool wanted = true) {
   store_pack(y + i, rounded<T>(values), wanted);

@@ -1,11 +1,11 @@
-// Reductions inside a warp and inside a block, in a fixed order: the same bits on every run. For .cu files.
+// Reductions inside a warp and inside a block, in a fixed order: every run gives the same bits. For .cu files.
 #pragma once
 #include "engine/cuda/launch.h"
 
 namespace foldgrad {
 
 constexpr int kWarp = 32;
-// The count of numbers of a type that shared memory takes or gives at once, each in a bank of its own.
+// How many T shared memory can read or write at once, each in its own bank.
 template <class T>
 constexpr int kBanks = int(128 / sizeof(T));
 
@@ -18,11 +18,11 @@ struct Sum {
 struct Max {
   template <class T>
   __device__ T operator()(T a, T b) const {
-    return a > b || a != a ? a : b;  // NaN wins, so that it is seen
+    return a > b || a != a ? a : b;  // NaN wins, so that it shows
   }
 };
 
-// Returns the value of the lane at that distance. A struct brings an overload of its own, which reductions find.
+// Returns the value of lane (own lane XOR distance). A struct may define its own overload, which reductions find.
 template <class T>
 __device__ T shuffle_xor(T v, int distance) {
   return __shfl_xor_sync(0xffffffffu, v, distance);
@@ -33,8 +33,8 @@ __device__ T warp_reduce(T v, Combine combine) {
   return v;
 }
 
-// Reduces over the block and gives the result to every thread. Call it from all threads of a block of whole warps;
-// `scratch` is shared memory for one T per warp; `identity` is what combine leaves others unchanged with.
+// Reduces over the block and returns the result to every thread. All threads call it; the block consists of whole
+// warps. `scratch` is shared memory for one T per warp. combine(identity, x) must be x.
 template <class T, class Combine>
 __device__ T block_reduce(T v, T* scratch, T identity, Combine combine) {
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, lane = thread % kWarp, warp = thread / kWarp,
@@ -52,7 +52,7 @@ __device__ T block_sum(T v, T* scratch) {
 
 constexpr int kRowThreads = 256;  // not tuned
 
-// Returns a grid with a block for each row and shared memory for block_reduce on Values.
+// Returns a grid with one block per row and shared memory for block_reduce on Values.
 template <class Value>
 Grid one_block_per_row(std::int64_t rows) {
   return {rows, dim3(kRowThreads), kRowThreads / kWarp * sizeof(Value)};

@@ -1,5 +1,5 @@
-// The CUDA side of operations along the rows of a matrix, for the same parameter structs as engine/cpu/row_op.h. For
-// .cu files.
+// The CUDA loops for operations along the rows of a matrix. The parameter structs are those of engine/cpu/row_op.h,
+// which explains them. For .cu files.
 #pragma once
 #include <cmath>
 
@@ -15,7 +15,7 @@ FOLDGRAD_HD constexpr typename F::Value row_identity() {
   return kTakesMaxima<k, F> ? typename F::Value(-HUGE_VAL) : typename F::Value(0);
 }
 
-// Takes the steps from k on over row r of a block.
+// Runs steps k, k + 1, ... of F over row r, which one block reduces.
 template <int k, class F>
 __device__ void reduce_row(const F& f, typename F::Row& row, std::int64_t r) {
   using Value = typename F::Value;
@@ -31,7 +31,7 @@ __device__ void reduce_row(const F& f, typename F::Row& row, std::int64_t r) {
   }
 }
 
-// Uses one block per row, of any length.
+// Uses one block per row of any length.
 template <class F>
 __global__ void row_kernel(F f) {
   const std::int64_t r = blockIdx.x;
@@ -48,7 +48,7 @@ void row_op_cuda(const F& f) {
   launch(F::kName, row_kernel<F>, one_block_per_row<typename F::Value>(f.rows), f);
 }
 
-// The sums over rows of F alone, for engine/cuda/column_sums.h.
+// Presents only the column sums of F, for engine/cuda/column_sums.h.
 template <class F>
 struct ColumnSumsOf {
   static constexpr const char* kName = F::kName;
@@ -68,7 +68,7 @@ struct ColumnSumsOf {
 template <class F>
 constexpr int kPackOf<ColumnSumsOf<F>> = kPackSize<std::remove_cv_t<std::remove_pointer_t<decltype(F::dy)>>>;
 
-// Uses two kernels: the results, and the sums over rows.
+// Runs two kernels: one for the results, one for the sums over rows.
 template <class F>
 void row_op_with_column_sums_cuda(const F& f) {
   if (f.target()) row_op_cuda(f);

@@ -1,14 +1,14 @@
-// Products of small matrices by tensor cores, from compute capability 8.0 on: mma.m16n8k16 of bf16 with sums in float,
-// and ldmatrix, which brings its operands from shared memory. For .cu files.
+// Products of small matrices on tensor cores, from compute capability 8.0: mma.m16n8k16 of bf16 with sums in float, and
+// ldmatrix, which loads its operands from shared memory. For .cu files.
 //
-// All 32 lanes of a warp call each of these together; each holds a share of the matrices, its fragments, in registers.
-// With l the number of a lane, pairs of neighbours share a register, the first in its lower half:
+// All 32 lanes of a warp make each of these calls together. Each lane has a share of the matrices, a fragment, in
+// registers. Neighbours in pairs share a register, the first in its lower half. For lane l:
 //
-//   A [16, 16]: register r is of row l / 4 + 8 (r % 2) and columns l % 4 * 2 + 8 (r / 2), + 1
-//   B [16, 8]:  register r is of rows l % 4 * 2 + 8 r, + 1 and column l / 4
-//   C [16, 8]:  number r is of row l / 4 + 8 (r / 2) and column l % 4 * 2 + r % 2
+//   A [16, 16]: register r has row l / 4 + 8 (r % 2) and columns l % 4 * 2 + 8 (r / 2) and the next
+//   B [16, 8]:  register r has rows l % 4 * 2 + 8 r and the next, and column l / 4
+//   C [16, 8]:  number r has row l / 4 + 8 (r / 2) and column l % 4 * 2 + r % 2
 //
-// So two neighbouring C are, rounded to bf16, one A. Source: PTX ISA 9.0, sections on mma.m16n8k16 and ldmatrix.
+// So two neighbouring C, rounded to bf16, form an A. Source: PTX ISA 9.0, sections on mma.m16n8k16 and ldmatrix.
 #pragma once
 #include "engine/cuda/launch.h"
 #include "engine/dtype.h"
@@ -35,8 +35,9 @@ __device__ __forceinline__ void mma(FragmentC& c, const FragmentA& a, const Frag
       : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
 }
 
-// Loads four 8 x 8 matrices of bf16: lane 8 m + i names row i of matrix m, 16 aligned bytes of shared memory. Register
-// m of lane l is of its row l / 4 and columns l % 4 * 2, + 1; transposed, of rows l % 4 * 2, + 1 and column l / 4.
+// Loads four 8 x 8 matrices of bf16. Lane 8 m + i passes the address of row i of matrix m: 16 aligned bytes of shared
+// memory. Register m of lane l gets row l / 4, columns l % 4 * 2 and the next, of matrix m; transposed, rows l % 4 * 2
+// and the next, column l / 4.
 __device__ __forceinline__ void load_matrices(std::uint32_t (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -50,7 +51,7 @@ __device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&r)[4], 
                : "memory");
 }
 
-// Rounds two numbers to bf16, to nearest, ties to even, and packs them as a fragment holds them.
+// Rounds two numbers to bf16, to nearest, ties to even, and packs them as in a fragment.
 __device__ __forceinline__ std::uint32_t pack_bf16(float lower, float upper) {
   std::uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(upper), "f"(lower));

@@ -1,4 +1,4 @@
-// Files that appear whole or not at all, whenever the process or the machine stops.
+// Files that appear completely or not at all, even if the process or the machine stops.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace foldgrad {
 
-// A new file beside `path`, which commit() brings to the disk and renames to `path`. Until then a file that was there
-// stays as it was. Without commit(), the new file is removed. A symbolic link at `path` is replaced, not followed.
-// Throws FileError.
+// A new file next to `path`. commit() writes it to the disk and renames it to `path`; until then an existing file stays
+// unchanged. Without commit() the new file is removed. A symbolic link at `path` is replaced, not followed. Throws
+// FileError.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -25,15 +25,15 @@ class AtomicFile {
  private:
   std::string path_, temporary_;
   int descriptor_ = -1;
-  bool exists_ = false;  // temporary_, on the disk
+  bool exists_ = false;  // true if temporary_ is on the disk
 };
 
-// Brings a directory to the disk: names that were added, renamed or removed in it. Throws FileError.
+// Syncs a directory to the disk, so that names added, renamed or removed in it are permanent. Throws FileError.
 void sync_directory(const std::string& path);
 
 void write_file_atomically(const std::string& path, std::string_view content);
 
-// Makes a directory, with all that are missing above it. Throws FileError.
+// Creates a directory and its missing parents. Throws FileError.
 void make_directories(const std::string& path);
 
 }  // namespace foldgrad

@@ -19,14 +19,14 @@ FileError::FileError(const std::string& path, const std::string& what, int error
   error_ = error;
 }
 
-// O_NONBLOCK: without it, opening a FIFO would wait for a writer before it can be refused.
+// Without O_NONBLOCK, opening a FIFO would wait for a writer before we could refuse it.
 InputFile::InputFile(std::string path)
     : path_(std::move(path)), descriptor_(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (descriptor_ < 0) throw FileError(path_, "cannot be opened", errno);
   struct stat status;
   const bool known = fstat(descriptor_, &status) == 0;
   const int error = errno;
-  // Files of the kernel, such as /proc/version, have content but no size.
+  // Refuses files of the kernel, such as /proc/version: they have content but no size.
   char first;
   if (known && S_ISREG(status.st_mode) && (status.st_size > 0 || pread(descriptor_, &first, 1, 0) == 0)) {
     size_ = std::uint64_t(status.st_size);
@@ -53,7 +53,7 @@ void InputFile::read(std::uint64_t offset, void* target, std::size_t bytes) cons
 }
 
 std::string read_file(const std::string& path) {
-  // 256 MiB: more than all that is read whole, and less than a file of holes or a wrong path may claim.
+  // 256 MiB: more than any file that we read whole, and less than a sparse file or a wrong path may claim.
   constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;
   const InputFile file(path);
   if (file.size() > kMostBytes)

@@ -1,4 +1,4 @@
-// Reading files whole or in part, with errors that name the file and the machine's reason.
+// Reads files as a whole or in part. Errors name the file and the system's reason.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace foldgrad {
 
-// A file that cannot be read or written, or whose content is not what its format demands: "PATH: what is wrong".
+// A file that cannot be read or written, or whose content violates its format: "PATH: the fault".
 class FileError : public std::runtime_error {
  public:
   FileError(const std::string& path, const std::string& what);
-  // `error` is an errno; its text ends the message: "PATH: cannot be opened: No such file or directory".
+  // `error` is an errno whose text ends the message: "PATH: cannot be opened: No such file or directory".
   FileError(const std::string& path, const std::string& what, int error);
 
-  int error() const { return error_; }  // ENOSPC, EIO, ...; 0 when the content is at fault
+  int error() const { return error_; }  // ENOSPC, EIO, ...; 0 if the content is at fault
 
  private:
   int error_ = 0;
@@ -43,11 +43,10 @@ class InputFile {
 // Returns the whole content. Throws FileError.
 std::string read_file(const std::string& path);
 
-// Returns true if there is something of this name, also a broken link; false also where that cannot be found out.
+// Returns true if this name exists, even as a broken link; false also if that cannot be determined.
 bool file_exists(const std::string& path);
 
-// Returns the paths in a directory, sorted. Throws FileError where it cannot be read, but for an `optional` one that is
-// not there.
+// Returns the paths in a directory, sorted. Throws FileError if it cannot be read, unless it is `optional` and missing.
 std::vector<std::filesystem::path> paths_in(const std::string& directory, bool optional = false);
 
 }  // namespace foldgrad

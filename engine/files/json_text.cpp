@@ -32,7 +32,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(std::size_t byte, const std::string&, const nlohmann::detail::exception& e) override {
-    constexpr int kOutOfRange = 406;  // the library's number of a float above 1.8e308
+    constexpr int kOutOfRange = 406;  // the library's error number for a float above 1.8e308
     throw JsonError{e.id == kOutOfRange ? JsonError::too_large_number : JsonError::syntax, byte, "", open_.size()};
   }
 
@@ -43,7 +43,7 @@ class Builder final : public nlohmann::json_sax<Json> {
 
   struct Open {
     Json* value;
-    std::set<std::string> keys{};  // of an ordered object with more than a few
+    std::set<std::string> keys{};  // filled only for an ordered object with more than a few keys
   };
 
   bool value(Json v) {
@@ -61,7 +61,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // Returns the place of the value. It stays there while the value is open: only the innermost one grows.
+  // Returns where the value is stored. The address stays valid while the value is open: only the innermost one grows.
   Json* put(Json v) {
     if (open_.empty()) return &(root_ = std::move(v));
     Json& parent = *open_.back().value;

@@ -1,4 +1,4 @@
-// JSON from files that may come from anywhere: parsed in time that grows with n log n, whatever the text holds.
+// Parses JSON from untrusted files. The time grows with n log n, for any text.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -10,19 +10,20 @@ namespace foldgrad {
 
 struct JsonError {
   enum Kind { syntax, too_large_number, duplicate_key } kind;
-  std::size_t byte;  // of a syntax error, counted from 1
-  std::string key;   // the one that comes twice, and the number of objects and arrays around it
-  std::size_t depth;
+  std::size_t byte;   // of a syntax error, counted from 1
+  std::string key;    // the duplicate key
+  std::size_t depth;  // the number of objects and arrays around it
 };
 
-// Sees everything before it is kept: the number of objects and arrays around it, what it is, and a key's text ("" for
-// all else). May throw.
+// Is called before each key and value is kept, with the number of objects and arrays around it, its kind, and a key's
+// text ("" for all else). May throw.
 using JsonWatch = std::function<void(std::size_t depth, nlohmann::json::parse_event_t event, const std::string& key)>;
 
-// Parses one JSON value; Json is nlohmann::json or nlohmann::ordered_json. Throws JsonError, and what `watch` throws.
+// Parses one JSON value; Json is nlohmann::json or nlohmann::ordered_json. Throws JsonError, and any exception of
+// `watch`.
 //
-// The library's parser with a callback looks through an object again after each of its members that is an object, and
-// its ordered objects after each member: a header of 100,000 tensors took minutes.
+// We do not use the library's parser with a callback: it searches an object again after each member that is an object,
+// and an ordered object after every member. A header of 100,000 tensors took minutes.
 template <class Json>
 Json parse_json(std::string_view text, const JsonWatch& watch);
 

@@ -17,22 +17,22 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-// Reads strictly: N is at most 100,000,000; names are unique, not empty; entries have these three keys and no others,
-// at most 64 axes, and end - begin bytes by shape and dtype; sorted by offset they begin at 0, leave no gap, don't
-// overlap and end with the file. Anything else throws FileError, which names the file, the place, what was expected and
-// what came. Nothing that a file claims makes the reader ask for more memory at once than the file takes, beyond the
-// few hundred bytes of the smallest block.
+// Reads strictly. N is at most 100,000,000. Names are unique and not empty. An entry has these three keys and no
+// others, at most 64 axes, and end - begin bytes by its shape and dtype. Sorted by offset, entries begin at 0, leave no
+// gap, don't overlap and end with the file. Anything else throws FileError with the file, the place, the requirement
+// and the value found. A false claim in the file cannot make the reader allocate more at once than the file's size plus
+// a few hundred bytes.
 SafetensorsFile read_safetensors(const std::string& path);
 
-// Replaces the file atomically. Larger elements come first, then names in order; the header is padded so that every
-// tensor is aligned to its element size. `format` = `pt` is added to the metadata: Python needs it to load the file.
+// Replaces the file atomically. Tensors with larger elements come first, then names in order. Padding of the header
+// aligns every tensor to its element size. Adds `format` = `pt` to the metadata, which Python needs to load the file.
 //
-// Tensors of one storage, place, shape and dtype are written once; `alias.NAME` = `OTHER` in the metadata stands for
-// the others. The reader makes NAME share OTHER's storage again, and leaves these keys out of what it returns. Other
-// views that overlap are written as tensors of their own.
+// Tensors with the same storage, offset, shape and dtype are written once. For each of the others the metadata has
+// `alias.NAME` = `OTHER`. The reader makes NAME share OTHER's storage again and removes these keys. Other overlapping
+// views are written as separate tensors.
 //
-// Throws std::invalid_argument for an empty name or `__metadata__`, text that is not UTF-8, an undefined tensor, or
-// metadata that would redefine `format` or an alias; FileError when the file cannot be written.
+// Throws std::invalid_argument for an empty name or `__metadata__`, for text that is not UTF-8, for an undefined
+// tensor, and for metadata that would redefine `format` or an alias. Throws FileError if the file cannot be written.
 void write_safetensors(const std::string& path, const NamedTensors& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

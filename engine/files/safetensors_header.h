@@ -18,7 +18,7 @@ constexpr std::string_view kAliasPrefix = "alias.";
 struct Entry {
   DType dtype;
   Shape shape;
-  std::uint64_t begin, end;  // end - begin is what shape and dtype say
+  std::uint64_t begin, end;  // end - begin agrees with shape and dtype
 };
 
 struct Header {
@@ -26,13 +26,13 @@ struct Header {
   std::map<std::string, std::string> metadata;
 };
 
-// Checks each entry by itself, not against its neighbours. `path` is for FileError.
+// Parses a header. Checks each entry, but not whether entries overlap or leave gaps. `path` is for FileError.
 Header parse_header(const std::string& path, const std::string& text);
 
 const char* format_name(DType dtype);  // "F32"
-// Throws std::invalid_argument for text that is not UTF-8, calling it `what`.
+// Throws std::invalid_argument if `text` is not UTF-8. `what` names it in the message.
 void require_utf8(const std::string& text, const char* what);
-// Returns it as a JSON string for messages: long text is cut.
+// Returns `text` as a JSON string for messages; a long one is cut.
 std::string quote(const std::string& text);
 
 }  // namespace foldgrad::safetensors

@@ -16,7 +16,7 @@ using namespace safetensors;
 using Metadata = std::map<std::string, std::string>;
 
 struct Plan {
-  std::vector<const NamedTensors::value_type*> order;  // tensors in the order in which they are written
+  std::vector<const NamedTensors::value_type*> order;  // tensors in the order of writing
   Metadata metadata;
 };
 
@@ -41,7 +41,7 @@ Plan make_plan(const NamedTensors& tensors, const Metadata& metadata) {
     else
       plan.metadata[std::string(kAliasPrefix) + name] = other->second;
   }
-  // The map gave them by name, and the sort is stable.
+  // Tensors come from the map sorted by name, and the sort is stable.
   std::stable_sort(plan.order.begin(), plan.order.end(), [](const auto* a, const auto* b) {
     return size_of(a->second.dtype()) > size_of(b->second.dtype());
   });
@@ -56,7 +56,7 @@ std::string header_of(const Plan& plan) {
   for (const auto* item : plan.order) {
     const auto& [name, tensor] = *item;
     require_utf8(name, "a name");
-    // Names are unique: header[name] would compare each with all before it.
+    // Names are unique, so we append: header[name] would compare each name with all earlier ones.
     header.emplace_back(name, nlohmann::ordered_json{{"dtype", format_name(tensor.dtype())},
                                                      {"shape", tensor.shape().sizes()},
                                                      {"data_offsets", {offset, offset + tensor.bytes()}}});

@@ -1,4 +1,4 @@
-// Affine maps per channel: what a normalizer is at inference, and what folding moves through a recorded forward pass.
+// Affine maps per channel. A normalizer is one at inference, and folding moves it through a recorded forward pass.
 #pragma once
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace foldgrad {
 
-// y = A x + B per channel; centred: y = A (x - mean of x over its channels) + B.
+// y = A x + B per channel; with `centered`, y = A (x - mean of x over its channels) + B.
 struct AffineMap {
   std::vector<double> A, B;
   bool centered = false;
@@ -21,29 +21,30 @@ struct AffineMap {
   }
 
   std::int64_t channels() const { return std::int64_t(A.size()); }
-  bool adds() const {  // some B is not 0
+  bool adds() const {  // true if some B is not 0
     return std::any_of(B.begin(), B.end(), [](double b) { return b != 0; });
   }
-  bool scales() const {  // some A is not 1, or it is centred
+  bool scales() const {  // true if some A is not 1, or the map centres
     return centered || std::any_of(A.begin(), A.end(), [](double a) { return a != 1; });
   }
   bool operator==(const AffineMap&) const = default;
 };
 
-// Index i of axis `axis` belongs to channel (i - offset) / repeat; indices outside of all channels belong to none.
+// Where a value's channels are: index i of axis `axis` belongs to channel (i - offset) / repeat, or to no channel if
+// this is out of range.
 struct ChannelPlace {
   int axis = 0;
   std::int64_t offset = 0, repeat = 1;
   bool operator==(const ChannelPlace&) const = default;
 };
 
-// A map that is pending at a value: it has not been applied to it yet.
+// A map that is pending at a value: the graph must behave as if it were applied there.
 struct ChannelMap {
   ChannelPlace place;
   AffineMap map;
   bool operator==(const ChannelMap&) const = default;
 
-  // Returns true if the last axis of `shape`, all of it, has the channels.
+  // Returns true if the channels are exactly the last axis of `shape`.
   bool whole(const Shape& shape) const {
     return place == ChannelPlace{shape.rank() - 1} && map.channels() == shape[-1];
   }

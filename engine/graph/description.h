@@ -1,6 +1,5 @@
-// The properties of an operation that readers of a recording need: folding, export, drawing, analyses.
-//
-// An operation states them in Node::describe(), in its own folder, so that no reader knows operations by their names.
+// The properties of an operation that readers of a recording need: folding, export, drawing, analyses. An operation
+// states them in Node::describe(), in its own folder, so readers need no list of operations.
 #pragma once
 #include <vector>
 
@@ -9,22 +8,22 @@
 namespace foldgrad {
 
 struct Description {
-  // Operands by their position, -1 where the operation has none.
+  // Operand numbers; -1 if the operation has no such operand.
   int weight = -1;                // [out, channels, ...], multiplies the last axis of operand 0
-  int bias = -1;                  // [out], added to that product or to operand 0, before anything else happens
-  int table = -1;                 // [rows, C], whose rows times `scale` are the result
+  int bias = -1;                  // [out], added to that product or to operand 0 before any other step
+  int table = -1;                 // [rows, C]; rows of the table times `scale` are the result
   int positions = -1;             // [T, C], added to operand 0
-  std::vector<int> streams = {};  // the terms of a sum that may be a residual stream
+  std::vector<int> streams = {};  // terms of a sum that may be a residual stream
 
   double scale = 1;
   double dropout = 0;        // probability that an element is dropped
-  bool pads = false;         // zeros stand around operand 0
-  bool activates = false;    // ends in a function that is not linear
-  bool sums_to_one = false;  // each row of the result does, along the last axis, whatever the operands are
-  bool training = false;     // statistics of the batch were used
+  bool pads = false;         // pads operand 0 with zeros
+  bool activates = false;    // ends in a nonlinear function
+  bool sums_to_one = false;  // each row of the result, along the last axis, sums to one for all operands
+  bool training = false;     // used statistics of the batch
 
-  // The numbers of the result: computed; those of operand 0 in other rows, each row along the last axis as it was; or
-  // those of operand 0 as they lie in memory, in another shape or type.
+  // Where the result's numbers come from. computed: anything else; same_rows: each row along the last axis is a row of
+  // operand 0; same: operand 0's memory with another shape or type.
   enum class Numbers { computed, same_rows, same } numbers = Numbers::computed;
 
   static Description of(const Node& node) {

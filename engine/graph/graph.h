@@ -1,4 +1,4 @@
-// A recorded forward pass that outlives its tape: folding proves its steps on it, and `foldgrad graph` draws it.
+// A recorded forward pass that outlives its tape. Folding proves its steps on it; `foldgrad graph` draws it.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,45 +10,45 @@ namespace foldgrad {
 
 struct GraphValue {
   Shape shape;
-  std::string parameter;  // its name; empty for results of operations and constants
+  std::string parameter;  // the parameter's name; empty for results of operations and for constants
 };
 
 struct GraphNode {
   std::string kind;                                 // Node::name(), or kNormalizer
-  std::string scope;                                // the place in the model
-  std::vector<int> operands;                        // values; of a normalizer x first, its parameters last
+  std::string scope;                                // the layer's name: Tape::Scope
+  std::vector<int> operands;                        // values; a normalizer has x first and its parameters last
   int result;                                       // a value
-  Description description;                          // of a normalizer: nothing but whether it was recorded in training
+  Description description;                          // for a normalizer only `training` is set
   std::shared_ptr<const Node> operation = nullptr;  // null for a normalizer
-  std::string parts = {};  // of a normalizer: the operations it consists of, "channel_norm scale_by add"
+  std::string parts = {};  // for a normalizer: its operations, such as "channel_norm scale_by add"
 };
 
 inline constexpr const char* kNormalizer = "normalizer";
 
-// An edge, seen from its end: operand `operand` of node `node`.
+// An edge, seen from its end: value number `operand` that node `node` reads.
 struct GraphUse {
   int node, operand;
   bool operator==(const GraphUse&) const = default;
 };
 
 struct Graph {
-  std::vector<GraphNode> nodes;  // an operand's node stands before those that use it
+  std::vector<GraphNode> nodes;  // in order: operands come before their uses
   std::vector<GraphValue> values;
-  std::vector<int> results;  // values that the forward pass returns
+  std::vector<int> results;  // values that the forward pass returned
 
   std::vector<GraphUse> uses(int value) const;
   std::vector<GraphUse> uses_of(const std::string& parameter) const;
-  int producer(int value) const;  // a node, -1 for parameters and constants
+  int producer(int value) const;  // the node that computes it; -1 for parameters and constants
   bool returned(int value) const;
   const Shape& shape(const GraphUse& use) const { return values[nodes[use.node].operands[use.operand]].shape; }
   const Shape& result_shape(int node) const { return values[nodes[node].result].shape; }
-  const std::string& parameter(int node, int operand) const;  // its name, empty when it is none
+  const std::string& parameter(int node, int operand) const;  // its name; empty if it is not a parameter
   std::string describe(const GraphUse& use) const;            // "encoder.layers.0.ffn: relu"
 };
 
-// Returns everything that is recorded on the tape. The operations of a scope of `sites` become one node, a normalizer;
-// the same scope again, after other operations, becomes another one. Parameters that were cast or reshaped count as
-// themselves, and parameters that share their storage as one, the first.
+// Returns the whole recording. All consecutive operations of a scope in `sites` become one node, a normalizer; if the
+// scope appears again later, it becomes a second node. A parameter that was cast or reshaped counts as the parameter
+// itself. Parameters that share storage count as the first of them.
 Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vector<std::string>& sites = {});
 
 }  // namespace foldgrad

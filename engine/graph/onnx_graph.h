@@ -1,7 +1,5 @@
-// Nodes of an ONNX graph (https://onnx.ai), operator set 17, as operations export themselves.
-//
-// Values are known by their names. A value has the shape of the recorded one, but for the first axis, which is as long
-// as a run makes it.
+// Nodes of an ONNX graph (https://onnx.ai), operator set 17. Operations export themselves with it. A value is known by
+// its name and has the shape of the recorded value, except that a run determines the size of the first axis.
 #pragma once
 #include <string>
 #include <utility>
@@ -19,19 +17,19 @@ class OnnxGraph {
 
   virtual ~OnnxGraph() = default;
 
-  // Names nodes from now on, and their results, PLACE/OPERATOR, numbered where there are several.
+  // Sets the prefix of later nodes' names and results, PLACE/OPERATOR; repeated names get numbers.
   void at(const std::string& place) { place_ = place; }
-  // Adds a node and returns its result; it has one.
+  // Adds a node and returns the name of its only result.
   virtual std::string node(const std::string& op, const std::vector<std::string>& inputs,
                            const std::vector<Attribute>& attributes = {}) = 0;
   std::string transpose(const std::string& x, const Sizes& axes) { return node("Transpose", {x}, {{"perm", axes}}); }
-  // Reshapes x to these other sizes; the first axis takes what they leave.
+  // Reshapes x to [rest, others...]; the first axis takes all remaining elements.
   std::string reshape(const std::string& x, Sizes others);
 
-  // Adds a copy of a weight on the CPU, f32 or i64. If the name is known already, it is the weight that was given
-  // first. Throws std::invalid_argument when the weights are more than a file of protobuf can hold.
+  // Adds a weight, copied to the CPU, in f32 or i64. If the name is already known, the first weight of this name stays.
+  // Throws std::invalid_argument if the weights no longer fit into a protobuf file.
   virtual std::string initializer(const std::string& name, const Tensor& value) = 0;
-  // These add constants.
+  // Add a constant.
   std::string number(double value);           // f32 []
   std::string integer(std::int64_t value);    // i64 []
   std::string integers(const Sizes& values);  // i64 [size]
@@ -48,20 +46,21 @@ class OnnxOperands {
   virtual std::string operator[](int k) const = 0;
   virtual const Shape& shape(int k) const = 0;  // as recorded
   virtual const Shape& result() const = 0;      // as recorded
-  // Returns operand k, the weight [out, in] that was recorded as `value`, as [in, out].
+  // Returns the weight of operand k, `value` [out, in], transposed to [in, out].
   virtual std::string matrix(int k, const Tensor& value) const = 0;
-  // Returns the integers `value` that operand k was recorded with, the same for all of the first axis.
+  // Returns operand k as a constant: the integers `value` that were recorded, the same for every index of the first
+  // axis.
   virtual std::string constant(int k, const Tensor& value) const = 0;
 
-  // These are for operations on the rows of sequences. `length`: of all sequences, -1 if they differ.
+  // For operations on rows of sequences. `length` is the length of all sequences, or -1 if they differ.
   // Returns the position of each row [POS-2], i64.
   virtual std::string positions() const = 0;
   // Splits rows of `heads` x `width` columns into [batch, heads, length, width], and merges them again.
   virtual std::string split_heads(const std::string& rows, std::int64_t length, std::int64_t heads,
                                   std::int64_t width) const = 0;
   virtual std::string merge_heads(const std::string& y) const = 0;
-  // The keys and values that attention is to see in place of those that were recorded, as split_heads() gives them, and
-  // what is to be added to its scores; an empty text is nothing.
+  // What attention reads instead of the recorded keys and values: k and v in the layout of split_heads(), and a bias to
+  // add to the scores; an empty text means that there is none.
   struct Keys {
     std::string k, v, bias = "";
   };

@@ -18,12 +18,12 @@ std::span<T> values_of(const Tensor& tensor) {
 }
 
 template <class T>
-void add_to(std::span<T> sum, const Tensor& values) {  // on the same device
+void add_to(std::span<T> sum, const Tensor& values) {  // both on values.device()
   const Accumulate<T, T> add{{sum.data(), GradMode::add}, values.data<T>(), std::int64_t(sum.size())};
   FOLDGRAD_RUN(values.device(), elementwise, add);
 }
 
-// Returns the first line of `text` that differs from that of `other`.
+// Returns the first line of `text` that differs from `other`.
 std::string different_line(const std::string& text, const std::string& other) {
   const auto [here, there] = std::ranges::mismatch(text, other);
   const std::size_t at = std::size_t(here - text.begin());
@@ -38,7 +38,7 @@ void Communicator::swap(Device device, int partner, std::span<const std::byte> o
   if (device == Device::cpu) {
     exchange(partner, out, in);
   } else {
-    exchange(partner, {}, {});  // notices, within the limit of time, a partner that does not come
+    exchange(partner, {}, {});  // fails within the time-out if the partner does not come
     device_link()->exchange(partner, out, in);
   }
   traffic_.seconds += seconds_since(begin);
@@ -46,8 +46,8 @@ void Communicator::swap(Device device, int partner, std::span<const std::byte> o
   ++traffic_.exchanges;
 }
 
-// Sums over a binary tree: after the exchange over distance d a rank has the sum of the 2 d ranks of its subtree. Which
-// of two is added to which does not matter: a + b = b + a.
+// Sums over a binary tree. After the exchange over distance d each rank has the sum of its subtree of 2 d ranks. Both
+// partners compute the same bits, since a + b = b + a.
 template <class T>
 void Communicator::sum_small(Device device, std::span<T> values) {
   const Tensor theirs = Tensor::empty({std::int64_t(values.size())}, dtype_of<T>, device);
@@ -57,8 +57,8 @@ void Communicator::sum_small(Device device, std::span<T> values) {
   }
 }
 
-// Sums over the same tree, of which each rank forms the sums of one slice: at each level it keeps one half of its range
-// and gives the other away. Then the ranges grow again, on the way back.
+// Sums over the same tree, but each rank sums only one slice. On the way up it keeps one half of its range and gives
+// the other half away; on the way down the ranges grow again.
 template <class T>
 void Communicator::sum_by_halves(Device device, std::span<T> values) {
   struct Halves {
@@ -96,7 +96,7 @@ void Communicator::all_reduce_sum(const Tensor& tensor) {
   if (near.device() != tensor.device()) there.copy_from(near);
 }
 
-// Fills `all`, size() places of `each` bytes, of which this rank has its own. The ranks of a subtree lie side by side.
+// Fills `all`, `each` bytes per rank; this rank's part is there already. The ranks of a subtree are neighbours.
 void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   operation_ = "all_gather";
   for (int d = 1; d < size_; d *= 2) {
@@ -106,7 +106,8 @@ void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   }
 }
 
-// Passes the bytes from subtree to subtree, the largest first: at level d from multiples of 2 d to the ranks d above.
+// Copies the bytes from subtree to subtree, the largest first: at distance d from each multiple of 2 d to the rank d
+// above.
 void Communicator::broadcast_bytes(Device device, std::span<std::byte> bytes) {
   operation_ = "broadcast";
   for (int d = size_ / 2; d >= 1; d /= 2) {

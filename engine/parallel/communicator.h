@@ -1,8 +1,8 @@
-// Communication between the ranks of a data-parallel computation: each calls the same operations in the same order.
+// Communication between the ranks of a data-parallel computation. All ranks call the same operations in the same order.
 //
-// A rank is a thread of a Team (engine/parallel/team.h), in one process or in several. Code that may also run
-// alone takes a pointer, which is null when it does. Sums are added as a binary tree over the ranks, ((0 + 1) + (2 +
-// 3)) + ..., so that their bits depend on how many ranks there are, and neither on where they run nor on any library.
+// A rank is a thread of a Team (engine/parallel/team.h), in one process or in several. Code that may also run without
+// ranks takes a pointer, null in that case. Sums are added as a binary tree over the ranks, ((0 + 1) + (2 + 3)) + ...,
+// so their bits depend on the number of ranks, but not on where these run or on a library.
 //
 //   [PAR-1]  Sums of n elements on S ranks are formed by recursive halving and doubling (Thakur, Rabenseifner, Gropp:
 //            "Optimization of Collective Communication Operations in MPICH", 2005): a rank sends 2 n (S - 1) / S
@@ -24,7 +24,7 @@ namespace foldgrad {
 
 class DeviceLink;
 
-// Another rank has failed, or does not answer. The message names the operation, the step and the ranks.
+// Another rank has failed or does not answer. The message names the operation, the training step and the ranks.
 class CommunicationError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -44,59 +44,60 @@ class Communicator {
 
   // All operations throw CommunicationError.
   //
-  // Replaces the values, as many on each rank, by their sums over the ranks.
+  // Replaces the values by their sums over the ranks. Each rank has the same number of values.
   template <class T>  // float or double
   void all_reduce_sum(std::span<T> values) {
     sum(Device::cpu, values);
   }
-  // Does the same for a tensor, f32 or f64, which may lie on any device: from GPU to GPU where these are linked
-  // (device_link.h), otherwise through the host's memory, with the same bits.
+  // The same for a tensor, f32 or f64, on any device. Linked GPUs (device_link.h) exchange directly, others through
+  // host memory; the bits are the same.
   void all_reduce_sum(const Tensor& tensor);
-  // Returns the values of all ranks, as many of each, in the order of the ranks.
+  // Returns the values of all ranks in the order of the ranks. Each rank has the same number of values.
   template <class T>
   std::vector<T> all_gather(std::span<const T> own);
-  // Does the same where ranks differ in how many they have.
+  // The same for ranks with different numbers of values.
   template <class T>
   std::vector<std::vector<T>> all_gather_each(std::span<const T> own);
-  // Copies the values of rank 0.
+  // Replaces the values by those of rank 0.
   template <class T>
   void broadcast(std::span<T> values) {
     broadcast_bytes(Device::cpu, std::as_writable_bytes(values));
   }
   void broadcast(const Tensor& tensor);  // of any dtype, on any device
-  // Returns the text of the first rank that has one, or "".
+  // Returns the text of the first rank whose text is not empty, or "".
   std::string first_text(const std::string& own);
   bool any(bool flag);  // returns true if it is true on any rank
   void barrier() { (void)any(false); }
 
-  // Returns a communicator of the same ranks for another thread of each, which must not outlive this one. Collective.
+  // Returns a second communicator of the same ranks, for another thread of each rank. It must not outlive this one. All
+  // ranks call this.
   virtual std::unique_ptr<Communicator> another() = 0;
-  // Ends waiting for other ranks: operations that do so, now or later, throw CommunicationError. Any thread may call
-  // it.
+  // Stops waiting: operations of this communicator that wait now or later throw CommunicationError. Any thread may call
+  // this.
   virtual void interrupt() = 0;
 
-  // Sets the step of training, for messages.
+  // Sets the training step, for messages.
   void at_step(std::int64_t step) { step_ = step; }
   std::int64_t step() const { return step_; }
 
-  // This rank's traffic so far. The seconds include waiting for slower ranks, but not for linked GPUs.
+  // This rank's traffic so far. The seconds include waiting for slower ranks, except with linked GPUs.
   struct Traffic {
-    std::int64_t exchanges = 0, bytes = 0;  // sent, as many are received
+    std::int64_t exchanges = 0, bytes = 0;  // bytes sent; the same number is received
     double seconds = 0;
   };
   const Traffic& traffic() const { return traffic_; }
-  // Takes over the traffic of another communicator of this rank, for which this one has waited so many seconds.
+  // Adds the traffic of another communicator of this rank. `seconds` is the time that this rank has waited for it.
   void take_traffic(Communicator& from, double seconds);
 
  protected:
-  // Sends `out` to another rank and receives `in` from it, which does the same.
+  // Sends `out` to rank `partner` and receives `in` from it, while the partner does the opposite.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
-  // Returns where the values of tensors are exchanged, the same on all ranks; null: in the memory of the hosts.
+  // Returns the link for tensors on GPUs, the same on all ranks; null if they exchange through host memory.
   virtual DeviceLink* device_link() const = 0;
   const char* operation() const { return operation_; }
 
  private:
-  // These take spans of the device's memory.
+  // The spans of these are in the memory of `device`.
   void swap(Device device, int partner, std::span<const std::byte> out, std::span<std::byte> in);
   void broadcast_bytes(Device device, std::span<std::byte> bytes);
   template <class T>
@@ -114,8 +115,8 @@ class Communicator {
   Traffic traffic_;
 };
 
-// Throws std::invalid_argument unless all ranks have the same texts, each with a name such as "commit", so that none
-// computes something else unnoticed. The message has the name and the first line that differs.
+// Throws std::invalid_argument unless all ranks have the same texts; each has a name such as "commit". So no rank
+// computes something different unnoticed. The message has the name and the first line that differs.
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 void require_alike(Communicator& communicator, const NamedTexts& texts);
 

@@ -1,5 +1,5 @@
-// A link between the GPUs of all ranks, over which tensors go without the memory of their hosts. A communicator has one
-// only where each rank is a process with a GPU of its own, which all of them find out together before they begin.
+// A link between the GPUs of all ranks: tensors travel over it without passing through host memory. A communicator has
+// a link only if each rank is a process with its own GPU; all ranks find this out together before they begin.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -16,30 +16,30 @@ class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
 
-  // The GPU's, which no other one has.
+  // Identifies the rank's GPU; unique.
   using Uuid = std::array<std::byte, 16>;
   virtual Uuid uuid() const = 0;
-  // Returns, on one rank, what all join by.
+  // Returns, on one rank, the id that all ranks pass to join().
   virtual std::string make_id() = 0;
   virtual void join(const std::string& id, int rank, int ranks) = 0;
 
-  // Sends `out` to another rank and receives `in` from it, which does the same. Both lie in the GPU's memory, and may
-  // be empty. This is queued as kernels are and need not wait for them. Not for several threads at once. Throws
-  // CommunicationError.
+  // Sends `out` to rank `partner` and receives `in` from it, while the partner does the opposite. Both are in GPU
+  // memory and may be empty. The exchange is queued like a kernel and need not wait. Call from one thread at a time.
+  // Throws CommunicationError.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
 };
 
-// Returns what is to join. Throws std::runtime_error, whose message says why this rank cannot.
+// Returns a link that has not joined yet. Throws std::runtime_error with the reason if this rank cannot open one.
 using OpenDeviceLink = std::function<std::unique_ptr<DeviceLink>()>;
 
-// Joins all ranks, each of which has a process of its own and calls this. Returns null, and why, on all of them when
-// one cannot; `open` is empty on a rank that computes on the CPU. A rank whose library waits in join() for one that
-// failed there waits without a limit.
+// Joins all ranks; each must be its own process and call this. If one rank fails, all ranks return null and put the
+// reason into `trouble`. `open` is empty on ranks that compute on the CPU. Caution: a library that waits in join() for
+// a rank that failed there may wait forever.
 std::unique_ptr<DeviceLink> link_devices(Communicator& communicator, const OpenDeviceLink& open, std::string& trouble);
 
-// Opens NCCL on the GPU in use, by a library beside the program (engine/parallel/nccl).
+// Opens NCCL on the GPU in use, through the library next to the program (engine/parallel/nccl).
 std::unique_ptr<DeviceLink> open_nccl();
-// Returns why there is no NCCL; empty where there is.
+// Returns why NCCL cannot be used; empty if it can.
 std::string nccl_trouble();
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// Independent pieces of work that ranks take in turns, such as the batches of a validation.
+// Shares out independent work among ranks, such as the batches of a validation.
 #pragma once
 #include <functional>
 
@@ -6,14 +6,14 @@
 
 namespace foldgrad {
 
-// Calls `work` for the pieces [0, count), piece i on rank i mod R alone, and returns the results of all in their order
-// on every rank: what is made of them has the bits of one process. Null: alone.
+// Calls `work` for the pieces [0, count), piece i only on rank i mod R. Every rank returns all results in the order of
+// the pieces, so the bits are those of one process. Without a communicator this process does all pieces.
 template <class T>
 std::vector<std::vector<T>> in_turns(Communicator* communicator, std::int64_t count,
                                      const std::function<std::vector<T>(std::int64_t)>& work) {
   const std::int64_t ranks = communicator ? communicator->size() : 1, first = communicator ? communicator->rank() : 0;
   std::vector<std::vector<T>> results(static_cast<std::size_t>(count));
-  std::vector<T> own;  // one after the other
+  std::vector<T> own;  // this rank's results, concatenated
   std::vector<std::size_t> lengths;
   for (std::int64_t i = first; i < count; i += ranks) {
     std::vector<T>& result = results[std::size_t(i)] = work(i);

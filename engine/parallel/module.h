@@ -1,5 +1,5 @@
-// Libraries of ours that lie beside the program and are opened when they are wanted, so that it starts where what they
-// link is missing.
+// Libraries of ours next to the program, opened on demand: the program starts even if the libraries that they link are
+// missing.
 #pragma once
 #include <dlfcn.h>
 
@@ -9,7 +9,7 @@
 
 namespace foldgrad {
 
-// Returns a function of a library, or null and why there is none.
+// Returns a function of a library, or null and the reason.
 template <class Function>
 std::pair<Function*, std::string> find_in_module(const char* library, const char* function) {
   std::error_code ignored;

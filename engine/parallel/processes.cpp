@@ -10,7 +10,7 @@
 namespace foldgrad {
 namespace {
 
-// Each looks for a library that alone links MPI or ZeroMQ, so that only those who start several processes need it.
+// Only these libraries link MPI or ZeroMQ, so the program starts without either.
 auto find_mpi() { return find_in_module<Processes*()>("foldgrad_mpi.so", "foldgrad_join_mpi"); }
 auto find_zmq() { return find_in_module<Processes*(const Meeting&)>("foldgrad_zmq.so", "foldgrad_join_zmq"); }
 

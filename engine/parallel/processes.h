@@ -1,5 +1,5 @@
-// The processes of one training, as their launcher started them. An implementation gives what a Team needs of them:
-// pairs of messages.
+// The processes of one training, as the launcher started them. An implementation exchanges messages between pairs of
+// them.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -14,42 +14,42 @@ namespace foldgrad {
 
 class Processes {
  public:
-  virtual ~Processes() = default;  // collective: each process must come to its end
+  virtual ~Processes() = default;  // collective: every process must reach its end
 
   virtual int rank() const = 0;
   virtual int count() const = 0;
 
-  // Sends `out` to a process and receives `in` from it. Messages to and from a process are told apart by their tags.
-  // `waiting` is called again and again meanwhile, and may throw. Any thread may call this.
+  // Sends `out` to a process and receives `in` from it. Tags tell apart messages between the same two processes. Calls
+  // `waiting`, which may throw, again and again meanwhile. Any thread may call this.
   virtual void exchange(int process, int tag_out, std::span<const std::byte> out, int tag_in, std::span<std::byte> in,
                         const std::function<void()>& waiting) = 0;
-  // Returns the processes that have not called this, too, within so many seconds.
+  // Returns the processes that do not call this, too, within this time.
   virtual std::vector<int> missing(double seconds) = 0;
-  // Ends all processes, this one with the exit code.
+  // Ends all processes, this one with the given exit code.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
 
-// Waits a little before an implementation looks again for a message: first only lets others run, later sleeps, to leave
-// the cores to ranks that compute.
+// Waits a little before an implementation looks for a message again. The first 100 looks only yield; later ones sleep,
+// so that ranks that compute get the cores.
 inline void wait_a_moment(int looks) {
   if (looks < 100) return std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::microseconds(looks < 10000 ? 20 : 200));
 }
 
-// The place where processes meet that were not started by MPI.
+// Where processes meet that MPI did not start.
 struct Meeting {
   int rank = 0, count = 1;
-  std::string host = "127.0.0.1";  // of the first process
-  int port = 0;                    // on which it waits for the others
+  std::string host = "127.0.0.1";  // of process 0
+  int port = 0;                    // on which process 0 waits for the others
   double timeout = 600;            // seconds
 };
 
-// Join the other processes by MPI, or without it by ZeroMQ, in libraries beside the program (engine/parallel/mpi and
-// zmq). To be called once, before there are threads. Throw CommunicationError where the library is missing or fails, or
-// the processes do not come within the time-out.
+// Join the other processes, by MPI or by ZeroMQ, through the libraries next to the program (engine/parallel/mpi and
+// zmq). Call once, before you start threads. Throw CommunicationError if the library is missing or fails, or if the
+// processes do not arrive within the time-out.
 std::unique_ptr<Processes> join_by_mpi();
 std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting);
-// Return why there is none; empty where there is.
+// Return why MPI or ZeroMQ cannot be used; empty if it can.
 std::string mpi_trouble();
 std::string zmq_trouble();
 

@@ -1,4 +1,4 @@
-// Ranks as threads. Those of one process exchange messages in its memory, others through Processes.
+// Ranks as threads. Ranks of one process exchange messages in memory, ranks of different processes through Processes.
 //
 //   Team team({.ranks = 4});
 //   team.run([&](Communicator& c) { ...; c.all_reduce_sum(gradients); ... });
@@ -12,28 +12,27 @@
 namespace foldgrad {
 
 struct TeamOptions {
-  int ranks = 1;                   // of all processes together: a power of two, and a multiple of their number
-  Processes* processes = nullptr;  // which must outlive the team; null: this one alone
+  int ranks = 1;                   // of all processes together: a power of two and a multiple of the processes
+  Processes* processes = nullptr;  // must outlive the team; null if there is only this process
   double timeout = 600;            // seconds that a rank waits for another
-  int threads = 1;                 // of OpenMP, that the ranks of this process share; each has at least one
-  OpenDeviceLink open_link = {};   // of this process's GPU to the others', if it computes on one
+  int threads = 1;                 // of OpenMP, shared by the ranks of this process; each has at least one
+  OpenDeviceLink open_link = {};   // links this process's GPU to the others; empty on the CPU
 };
 
 class Team {
  public:
-  // Throws std::invalid_argument for a number of ranks that is not as above.
+  // Throws std::invalid_argument if the number of ranks breaks the rules above.
   explicit Team(const TeamOptions& options);
 
-  int first() const { return first_; }  // rank of this process
-  int local() const { return local_; }  // ranks of this process
+  int first() const { return first_; }  // the first rank of this process
+  int local() const { return local_; }  // the number of ranks in this process
 
-  // Calls `body` with the communicator of each rank of this process, each on a thread of its own, the first on the
-  // calling one. When it throws on one, the others throw CommunicationError as soon as they wait for that rank, and the
-  // first exception is thrown again here once all have ended. May be called once.
+  // Calls `body` with the communicator of each rank of this process. The first rank runs on the calling thread, each
+  // other one on a new thread. If one throws, the others throw CommunicationError as soon as they wait for it. Once all
+  // have ended, the first exception is thrown again here. May be called once.
   void run(const std::function<void(Communicator&)>& body);
 
-  // Returns, while `body` runs, why tensors go through the host's memory, the same on all ranks; empty: GPUs are
-  // linked.
+  // While `body` runs, returns why tensors go through host memory, the same on all ranks; empty if GPUs are linked.
   const std::string& link_trouble() const { return link_trouble_; }
 
  private:

@@ -1,21 +1,21 @@
-// Operations along rows (engine/cuda/row_op.h) with the row in the registers of a warp or of a block: every number is
-// loaded once, in packs of 16 bytes, and all that follows happens on the chip. For .cu files.
+// Operations along rows (engine/cuda/row_op.h) that keep a row in the registers of a warp or a block: every number is
+// loaded once, in packs of 16 bytes, and all steps work on registers. For .cu files.
 #pragma once
 #include "engine/cuda/row_op.h"
 
 namespace foldgrad {
 
-constexpr int kWarpsPerBlock = 4;  // where each has a row of its own; not tuned
-// Threads of a block that has one row; not tuned. More threads leave fewer registers for each.
+constexpr int kWarpsPerBlock = 4;  // if each warp has its own row; not tuned
+// Threads of a block that has one row; not tuned. With more threads each has fewer registers.
 constexpr int kMiddleRowThreads = 512;
 template <class T>
 constexpr int kLongRowThreads = sizeof(T) == 8 ? 512 : 1024;
-// Numbers of a row that a thread holds, at most: with two such rows it stays below 128 registers.
+// The most numbers of a row per thread: two such rows still need fewer than 128 registers.
 template <class T>
 constexpr int kMostRowNumbers = sizeof(T) == 8 ? 16 : 32;
 
-constexpr int kRowSumWarps = 8;                 // of a block whose warps also sum over the rows; not tuned
-constexpr std::int64_t kMostRowSumParts = 256;  // such blocks; not tuned
+constexpr int kRowSumWarps = 8;                 // per block of row_sums_kernel; not tuned
+constexpr std::int64_t kMostRowSumParts = 256;  // blocks of row_sums_kernel; not tuned
 
 template <class T>
 T element_type(T*);
@@ -24,8 +24,8 @@ T element_type(const GradOut<T>&);
 template <class F>
 using ElementOf = decltype(element_type(std::declval<const F&>().target()));
 
-// The share of a thread in a row that kThreads threads hold, K packs of N elements: pack k of thread t begins at column
-// (k kThreads + t) N.
+// A thread's share of a row that kThreads threads keep: K packs of N elements. Pack k of thread t begins at column (k
+// kThreads + t) N.
 template <int kThreads_, int N_, int K_>
 struct RowShare {
   static constexpr int kThreads = kThreads_, N = N_, K = K_;
@@ -43,7 +43,7 @@ struct RowShare {
   __device__ bool inside(int k) const { return column(k) < columns; }
   __device__ std::int64_t first(int k) const { return row * columns + column(k); }
 
-  // Reduces over the row and gives the result to all its threads. A block needs one_block_per_row's shared memory.
+  // Reduces over the row and returns the result to all its threads. A block needs one_block_per_row's shared memory.
   template <class Value, class Combine>
   __device__ __forceinline__ Value reduce(Value own, Value identity, Combine combine) const {
     if constexpr (kThreads == kWarp)
@@ -59,7 +59,7 @@ Grid row_grid(std::int64_t rows) {
   return {rows, dim3(Share::kThreads), Share::kThreads / kWarp * sizeof(Value)};
 }
 
-// A share of a row of F's operands, in registers.
+// A share of one row of F's operands, in registers.
 template <class F, class Share>
 struct RowRegisters {
   static constexpr int N = Share::N;
@@ -70,14 +70,14 @@ struct RowRegisters {
     for (int k = 0; k < Share::K; ++k)
       visited(f, FetchElements<N, /*kResults=*/false>{{packs[k]}, share.first(k), share.row, share.inside(k)});
   }
-  // Returns F with pack k as elements and columns 0 ... N - 1.
+  // Returns F with its operands redirected to pack k: elements and columns 0 ... N - 1.
   __device__ __forceinline__ F shown(const F& f, const Share& share, int k) {
     const F columns = visited(f, FetchColumns<N>{{packs[k]}, share.column(k), share.inside(k)});
     return visited(columns, ShowElements<N>{{packs[k]}});
   }
 };
 
-// Takes the steps from k on. also(shown, j, e) is called for element e of each pack j.
+// Runs steps k, k + 1, ... of F. Calls also(shown, j, e) for element e of each pack j.
 template <int k, class F, class Share, class Also>
 __device__ __forceinline__ void reduce_share(const F& f, const Share& share, RowRegisters<F, Share>& registers,
                                              typename F::Row& row, const Also& also) {
@@ -121,7 +121,7 @@ __device__ __forceinline__ void write_share(const F& f, const Share& share, RowR
 template <class F, class Share>
 __global__ void __launch_bounds__(Share::kBlockThreads, 1) row_in_registers_kernel(F f) {
   const Share share(f.columns);
-  if (share.row >= f.rows) return;  // a whole warp, and there are no barriers then
+  if (share.row >= f.rows) return;  // then the whole warp returns, and kernels of one warp per row have no barriers
   RowRegisters<F, Share> registers;
   registers.load(f, share);
   typename F::Row row = f.row(share.row);
@@ -129,8 +129,7 @@ __global__ void __launch_bounds__(Share::kBlockThreads, 1) row_in_registers_kern
   write_share(f, share, registers, row);
 }
 
-// The places in shared memory of the sums that a warp holds for a row, so that neither its threads nor neighbouring
-// columns meet in a bank.
+// Where a warp's sums for a row are in shared memory: neither its threads nor neighbouring columns share a bank.
 template <class Share, class Value>
 struct RowOfSums {
   static constexpr int kPitch = kWarp + kBanks<Value> / Share::N;
@@ -142,8 +141,8 @@ struct RowOfSums {
   }
 };
 
-// Computes rows and parts of sums over them: a warp goes from row to row and adds what it has in registers for dx to
-// its own sums for the columns that it holds, so that each row is loaded once. Shared memory: a RowOfSums per warp.
+// Computes rows and partial sums over them. A warp goes from row to row and, while a row is in registers for dx, adds
+// it to the warp's own sums of columns; so each row is loaded once. Shared memory: a RowOfSums per warp.
 template <class F, class Share>
 __global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) row_sums_kernel(ColumnSumParts<ColumnSumsOf<F>> p) {
   using Value = typename F::Value;
@@ -163,7 +162,7 @@ __global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) row_sums_kernel(Column
   const SharedArray<Value> shared = shared_array<Value>();
   FOLDGRAD_UNROLL
   for (int s = 0; s < F::kSums; ++s) {
-    __syncthreads();  // sums before may still be read
+    __syncthreads();  // threads may still read earlier sums
     FOLDGRAD_UNROLL
     for (int k = 0; k < Share::K; ++k) FOLDGRAD_UNROLL
     for (int e = 0; e < Share::N; ++e) shared[warp * Sums::kSize + Sums::at(k, e, share.thread)] = own[k][e][s];
@@ -182,7 +181,7 @@ struct ShareType {
   using type = Share;
 };
 
-// Returns false where no share holds the row, and where its packs do not begin at multiples of 16 bytes.
+// Returns false if no share fits the row, or if its packs do not begin at multiples of 16 bytes.
 template <class F>
 bool row_in_registers(const F& f) {
   using T = ElementOf<F>;
@@ -201,7 +200,7 @@ bool row_in_registers(const F& f) {
   return false;
 }
 
-// Takes up to 1,024 columns, or 512 of f64, in one kernel. A thread also holds as many sums as numbers of a row.
+// Takes up to 1,024 columns, or 512 of f64, in one kernel. A thread has the same number of sums as numbers of a row.
 template <class F>
 bool row_and_sums_in_registers(const F& f) {
   using T = ElementOf<F>;
@@ -223,7 +222,7 @@ bool row_and_sums_in_registers(const F& f) {
   return false;
 }
 
-// Does what row_op_with_column_sums_cuda does; returns false where the row does not fit.
+// Like row_op_with_column_sums_cuda; returns false if the row does not fit.
 template <class F>
 bool row_with_column_sums_in_registers(const F& f) {
   const bool sums = wants_column_sums(f);

@@ -1,4 +1,4 @@
-// Devices in builds with nvcc. A binary linked with CUDA also starts without a driver: then only the host exists.
+// Devices in builds with nvcc. The program also starts without a driver; then only the host exists.
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -32,7 +32,7 @@ CudaMachine::Trouble kind_of(cudaError_t error, const CudaMachine& m) {
   return no_image ? Trouble::no_kernel_image : Trouble::other;
 }
 
-// Returns the architectures of this file, which are those of all kernels: 800,900 becomes "8.0, 9.0".
+// Returns the architectures of this file, the same as those of all kernels: 800,900 becomes "8.0, 9.0".
 std::string built_for() {
   std::string all;
   for (const int architecture : {__CUDA_ARCH_LIST__})
@@ -41,7 +41,7 @@ std::string built_for() {
   return all;
 }
 
-// Stands for all kernels: where there is no image of it, there is none of any.
+// Represents all kernels: if the GPU has no image of this one, it has none of any.
 __global__ void probe_kernel() {}
 
 CudaMachine examine(int index) {
@@ -64,7 +64,7 @@ CudaMachine examine(int index) {
   }
   m.trouble = kind_of(error, m);
   m.message = cudaGetErrorString(error);
-  cudaGetLastError();  // forget it
+  cudaGetLastError();  // clears the error
   return m;
 }
 
@@ -76,7 +76,7 @@ int cuda_devices() {
   return count;
 }
 
-// Looks once, since that takes a context, which takes a second.
+// Examines each device once: that creates a context, which takes a second.
 std::string cuda_trouble(int index) {
   if (index >= kMostCudaDevices) return "devices are numbered up to " + std::to_string(kMostCudaDevices - 1);
   static std::once_flag looked[kMostCudaDevices];
@@ -107,8 +107,8 @@ std::string cuda_description() {
   return text;
 }
 
-// Returns a stream of our own: the default one would wait for the streams of other libraries. The caller launches next,
-// for which its device must be current on this thread, and stays so.
+// Returns our own stream: the default one would wait for the streams of other libraries. Makes its device current on
+// this thread and leaves it so, since the caller launches next.
 cudaStream_t cuda_stream() {
   static PerDevice<cudaStream_t> streams;
   if (current_cuda_device() != cuda_device()) set_current_cuda_device(cuda_device());
@@ -129,8 +129,8 @@ void cuda_synchronize() {
 
 namespace memory {
 
-// Takes blocks from the runtime's pool, which cuts them from larger ones: the first steps of training ask for
-// thousands, and each cudaMalloc would take as long as many kernels.
+// Takes blocks from the runtime's pool, which cuts them from larger ones. The first training steps ask for thousands,
+// and each cudaMalloc would take as long as many kernels.
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cpu) return host_allocate(bytes);
   if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
@@ -138,15 +138,15 @@ void* system_allocate(Device device, std::size_t bytes) {
   void* pointer = nullptr;
   const cudaError_t error = cudaMallocAsync(&pointer, bytes, cuda_stream());
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // forget it: the cache may make it good
+    cudaGetLastError();  // clears the error: the cache may free memory and try again
     throw OutOfMemory("the GPU", bytes);
   }
   check_cuda(error, "cudaMallocAsync");
   return pointer;
 }
 
-// Expects that the caller has synchronized: cudaFree does not wait for kernels where memory comes from the runtime's
-// pool. It fails only while the process ends, when the driver has gone before us.
+// The caller must have synchronized: for memory from the runtime's pool, cudaFree does not wait for kernels. cudaFree
+// fails only while the process ends, after the driver has shut down.
 void system_release(Device device, void* pointer) noexcept {
   device == Device::cpu ? host_release(pointer) : void(cudaFree(pointer));
 }

@@ -1,4 +1,5 @@
-// Calls of the CUDA runtime go to the device that is current for the host thread, and others may have chosen another.
+// Makes our device current for calls of the CUDA runtime, which go to the host thread's current device; other libraries
+// may have changed it.
 #pragma once
 #include <array>
 #include <mutex>
@@ -7,15 +8,15 @@
 
 namespace foldgrad {
 
-// These read and set the current device of this host thread. Implemented by the CUDA runtime or by the emulation.
+// Read and set this thread's current device. The CUDA runtime or the emulation implements them.
 int current_cuda_device();
 void set_current_cuda_device(int index);
-void restore_cuda_device(int index) noexcept;  // where it cannot, the next call that needs the device says why
+void restore_cuda_device(int index) noexcept;  // if it fails, the next call that needs the device reports why
 
-// Must be called before the host waits for the device (host_waits()).
+// Call this before the host waits for the device; host_waits() returns the count.
 void count_host_wait();
 
-// A scope in which cuda_device() is current, and after which what was before is current again.
+// Makes cuda_device() current for a scope, then restores the previous device.
 class CudaDeviceGuard {
  public:
   CudaDeviceGuard() : before_(current_cuda_device()), changes_(before_ != cuda_device()) {
@@ -32,12 +33,12 @@ class CudaDeviceGuard {
   bool changes_;
 };
 
-// Streams, library handles and the like: one of each per device.
+// One object per device: a stream, a library handle and the like.
 template <class T>
 class PerDevice {
  public:
-  // Returns that of cuda_device(), made by make() when it is first asked for, with that device current. A make() that
-  // throws is called again.
+  // Returns the object of cuda_device(). The first call creates it by make(), with that device current; if make()
+  // throws, the next call tries again.
   template <class Make>
   T& here(const Make& make) {
     Slot& slot = slots_[std::size_t(cuda_device())];

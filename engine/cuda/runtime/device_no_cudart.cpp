@@ -1,5 +1,4 @@
-// Devices in builds without nvcc: the host, and `cuda` as host memory for the emulation, which pretends to have
-// several.
+// Devices in builds without nvcc: the host, and several pretended GPUs whose memory is host memory, for the emulation.
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
@@ -80,7 +79,7 @@ std::string cuda_trouble(int) {
   return "this program was built without CUDA; build it where there are nvcc and a GPU, or with -DFOLDGRAD_CUDA=ON";
 }
 
-// Without a device nobody gets here.
+// Never called: there is no device.
 namespace emulation {
 namespace {
 void* allocate(std::size_t) { return nullptr; }

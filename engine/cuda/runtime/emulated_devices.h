@@ -1,4 +1,4 @@
-// The machine that the emulation pretends to be: what tests change of it.
+// The GPUs that the emulation pretends to have. Tests change them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace foldgrad::emulation {
 
-// The devices: at first two without trouble, with as much memory as the host has.
+// By default two working devices with as much memory as the host.
 struct Devices {
   CudaMachine machine = {.devices = 2};
-  std::size_t bytes_each = SIZE_MAX;  // of memory; what is asked for beyond that is refused
+  std::size_t bytes_each = SIZE_MAX;  // memory per device; requests beyond it are refused
 };
 
-// Must be called from one thread, while no tensor is on a device.
+// Call from one thread, while no tensor is on a device.
 void set_devices(const Devices& devices);
-// Returns the bytes allocated on one device and not yet freed.
+// Returns the bytes in use on one device.
 std::size_t bytes_on(int index);
 
 }  // namespace foldgrad::emulation

@@ -1,8 +1,8 @@
-// The part of a ring of host memory that may be written while the device still copies from others.
+// A ring of host memory for copies to the device: we write one part while the device still copies from others.
 //
-// A copy to the device need not wait for the kernels before it when its source stays as it is until the device has read
-// it. So the values go through a ring: into a part that nothing reads any more, and from there to the device. The ring
-// waits only when it is full, and then for its oldest copy.
+// A copy to the device may be queued behind kernels if its source does not change until the device has read it. So we
+// copy the values into a part of the ring that is free, and queue a copy from there. Only if the ring is full do we
+// wait, for its oldest copy.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace foldgrad {
 
-// Marks in the queue of the device.
+// Marks in the device's queue.
 class Marks {
  public:
   virtual ~Marks() = default;
-  virtual std::uint64_t set() = 0;  // after all that is queued so far
+  virtual std::uint64_t set() = 0;  // passed once all that is queued so far is done
   virtual bool passed(std::uint64_t mark) = 0;
   virtual void wait(std::uint64_t mark) = 0;
-  virtual void forget(std::uint64_t mark) = 0;  // it is not asked for any more
+  virtual void forget(std::uint64_t mark) = 0;  // releases a mark that is no longer needed
 };
 
 class StagingRing {
  public:
-  // marks must outlive the ring.
+  // `marks` must outlive the ring.
   StagingRing(std::size_t bytes, Marks& marks) : size_(bytes), marks_(marks) {}
 
-  // Returns the offset of so many bytes, from 1 to all of the ring, that no queued copy reads.
+  // Returns the offset of `bytes` free bytes, 1 to the ring's size; waits if copies still read them.
   std::size_t reserve(std::size_t bytes);
-  // Notes that the copy out of what reserve() gave last is queued.
+  // Tells the ring that the copy from the last reserve() is queued.
   void queued();
 
  private:
@@ -38,8 +38,8 @@ class StagingRing {
 
   const std::size_t size_;
   Marks& marks_;
-  std::deque<Part> parts_;           // that may still be copied, the oldest first
-  std::size_t begin_ = 0, end_ = 0;  // of what reserve() gave last
+  std::deque<Part> parts_;           // that may still be in use, the oldest first
+  std::size_t begin_ = 0, end_ = 0;  // the last reserve()
 };
 
 }  // namespace foldgrad

@@ -11,7 +11,7 @@
 namespace foldgrad::memory {
 namespace {
 
-// Far more than the ids of a batch or its images. Larger copies go piece by piece; not tuned.
+// Far more than a batch's ids or images. Larger copies go piece by piece; not tuned.
 constexpr std::size_t kRingBytes = std::size_t(64) << 20, kPieceBytes = std::size_t(8) << 20;
 
 class Events final : public Marks {
@@ -59,7 +59,7 @@ struct Uploads {
 }  // namespace
 
 void upload(void* target, const void* source, std::size_t bytes) {
-  static PerDevice<Uploads*> all;  // until the process ends, when the driver may have gone before
+  static PerDevice<Uploads*> all;  // never destroyed: at the end of the process the driver may have shut down first
   const CudaDeviceGuard guard;
   Uploads* const uploads = all.here([] { return new Uploads; });
   const std::lock_guard lock(uploads->mutex);

@@ -1,5 +1,5 @@
-// Processes that know no more of each other than the address of the first, as torchrun gives it; in a library of its
-// own (engine/parallel/processes.h). Each has an inbox, a port of its machine, to which all others send by ZeroMQ.
+// Processes that know only the address of the first one, as torchrun gives it. Built as a separate library
+// (engine/parallel/processes.h). Each has an inbox, a port of its machine, to which all others send by ZeroMQ.
 #include <netdb.h>
 #include <zmq.h>
 
@@ -22,8 +22,8 @@ namespace foldgrad {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kPresence = -1;   // the tag of missing()'s messages, which must not meet others
-constexpr int kLinger = 10000;  // milliseconds that the end waits for what has been sent
+constexpr int kPresence = -1;   // the tag of missing()'s messages, which must not mix with others
+constexpr int kLinger = 10000;  // milliseconds to wait at the end for messages to leave
 constexpr int kUnlimited = 0;   // messages in a queue
 constexpr const char* kGreeting = "foldgrad";
 
@@ -45,7 +45,7 @@ class Message {
   const void* data() const { return zmq_msg_data(const_cast<zmq_msg_t*>(&message_)); }
   std::string text() const { return {static_cast<const char*>(data()), size()}; }
   bool has_more() const { return zmq_msg_more(&message_) != 0; }
-  // Returns "" for a sender that does not speak ZeroMQ as of today.
+  // Returns "" if the sender does not speak today's ZeroMQ.
   std::string sender_address() const {
     const char* address = zmq_msg_gets(const_cast<zmq_msg_t*>(&message_), "Peer-Address");
     return address ? address : "";
@@ -103,7 +103,7 @@ class ZmqProcesses final : public Processes {
  private:
   struct Header {
     int from, tag;
-    std::uint64_t training;  // the number that process 0 has drawn: messages of others are strangers'
+    std::uint64_t training;  // a random number from process 0: messages with another one are strangers'
     auto operator<=>(const Header&) const = default;
   };
 
@@ -122,8 +122,8 @@ class ZmqProcesses final : public Processes {
     return std::strrchr(endpoint, ':') + 1;
   }
 
-  // Receives a message of one or more parts within the time that is left; false: none came. Drops what does not have
-  // so many parts.
+  // Receives a message within the time left; returns false if none came. Drops messages that do not have `wanted`
+  // parts.
   bool receive(void* socket, Clock::time_point until, std::vector<Message>& parts, std::size_t wanted) {
     while (Clock::now() < until) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -143,7 +143,7 @@ class ZmqProcesses final : public Processes {
     return false;
   }
 
-  // Returns the rank of another process that has come, and where its inbox is; -1 for anything else.
+  // Returns the rank of a process that has come, and the address of its inbox; -1 for anything else.
   int caller_rank(const Message& said, const Meeting& meeting, std::string& inbox) const {
     std::string greeting, address = said.sender_address();
     int rank = 0, count = 0, port = 0;
@@ -152,15 +152,15 @@ class ZmqProcesses final : public Processes {
     if (count != count_ || rank < 1 || rank >= count_)
       throw std::runtime_error("parallel: process " + std::to_string(rank) + " of " + std::to_string(count) + " on " +
                                address + " came to process 0, which has $WORLD_SIZE = " + std::to_string(count_));
-    if (address.starts_with("127.")) address = meeting.host;  // of this machine, as others know it
+    if (address.starts_with("127.")) address = meeting.host;  // this machine, by the name that others use
     inbox = "tcp://" + address + ":" + std::to_string(port);
     return rank;
   }
 
-  // Receives the rank and the port of the inbox of every other process, and sends to each where all inboxes are.
+  // Receives every other process's rank and inbox port, and sends all inboxes' addresses to each.
   std::vector<std::string> meet_others(const Meeting& meeting) {
     const Clock::time_point until = Clock::now() + std::chrono::milliseconds(std::int64_t(1000 * meeting.timeout));
-    require_known(meeting.host);  // the others are told that it is this machine
+    require_known(meeting.host);  // the others are told that this is the address of process 0
     training_ = (std::uint64_t(std::random_device()()) << 32) | std::random_device()();
     void* door = socket(ZMQ_ROUTER);
     const std::string here = "tcp://*:" + std::to_string(meeting.port);
@@ -229,7 +229,7 @@ class ZmqProcesses final : public Processes {
     zmq_close(door);
     return inboxes;
   }
-  // Throws where a name stands for no machine: ZeroMQ would look it up again and again.
+  // Throws if the name is not a machine's: ZeroMQ would look it up again and again.
   static void require_known(const std::string& host) {
     addrinfo* found = nullptr;
     if (const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &found); error != 0)
@@ -244,7 +244,7 @@ class ZmqProcesses final : public Processes {
               zmq_send(outboxes_[std::size_t(process)], bytes.data(), bytes.size(), 0) >= 0,
           "zmq_send");
   }
-  // Empties the inbox; returns true if it has had a message of this kind.
+  // Empties the inbox. Returns true if a message with this process and tag has come.
   bool take(int process, int tag, std::span<std::byte> bytes) {
     const std::lock_guard lock(mutex_);
     for (Message part; part.receive(inbox_, ZMQ_DONTWAIT);) {
