@@ -55,7 +55,7 @@ namespace {
 struct ActivationNode {
   Activation activation;
   bool has_bias;
-  Tensor saved, bias;  // y or x; bias is undefined where y is enough
+  Tensor saved, bias;  // saved: y or x; bias: undefined if saved is y
 
   const char* name() const { return has_bias ? "bias_activation" : foldgrad::name(activation); }
 

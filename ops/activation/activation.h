@@ -5,9 +5,9 @@
 //   [ACT-9]  bias_activation_dropout: y_rc = keep_rc activation(x_rc + b_c) / (1 - q)
 //            dx_rc = keep_rc dy_rc / (1 - q) activation'(x_rc + b_c), db_c = sum_r dx_rc
 //
-//   Each activation, with y and y', is a struct of activation_math.h; keep and q are as in ops/dropout/dropout.h.
-//   x, y: any shape; with a bias [..., C] seen as [R, C], b: [C]. Saved: y where y' follows from it, otherwise x, and
-//   b; with dropout x and b, and backward makes the mask again.
+//   activation_math.h has each activation's y and y'; keep and q are as in ops/dropout/dropout.h.
+//   x, y: any shape; with a bias [..., C] seen as [R, C], b: [C]. Saved: y if y' follows from it, otherwise x and b;
+//   with dropout x and b, and backward recomputes the mask.
 #pragma once
 #include "engine/philox.h"
 #include "engine/tape.h"
@@ -17,15 +17,15 @@ namespace foldgrad {
 
 Var activate(const Var& x, Activation activation);
 
-// relu(x), tanh(x) and so on, for every activation.
+// Defines relu(x), tanh(x) and so on, one function per activation.
 #define FOLDGRAD_FUNCTION(name, Struct) \
   inline Var name(const Var& x) { return activate(x, Activation::name); }
 FOLDGRAD_ACTIVATIONS(FOLDGRAD_FUNCTION)
 #undef FOLDGRAD_FUNCTION
 
-// Takes one pass over memory instead of two. Throws std::invalid_argument unless bias is [C], of x's dtype and device.
+// Does one pass over memory instead of two. Throws std::invalid_argument unless bias is [C], of x's dtype and device.
 Var bias_activation(const Var& x, const Var& bias, Activation activation);
-// Applies dropout to that result, with the bits of both operations; with p = 0 it is bias_activation. Throws
+// Also applies dropout, with the same bits as two operations; with p = 0 it is bias_activation. Throws
 // std::invalid_argument also unless 0 <= p < 1.
 Var bias_activation_dropout(const Var& x, const Var& bias, Activation activation, double p, const Random& random);
 

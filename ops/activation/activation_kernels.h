@@ -1,4 +1,4 @@
-// Elements of activations F (engine/cpu/elementwise.h), with gradients of a bias as sums over rows
+// Element-wise kernels of activations F (engine/cpu/elementwise.h). The gradients of biases are sums over rows
 // (engine/cpu/column_sums.h).
 #pragma once
 #include "engine/kernels.h"
@@ -71,7 +71,7 @@ struct BiasActivationBackward {
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(saved),
                     F::kFromOutput ? void() : visit.column(bias));
 };
-// The two with a mask round what a bias_activation followed by a dropout would store, so that their bits are the same.
+// The next two round where bias_activation followed by dropout would store in T, so that the bits are the same.
 template <class T, class F>
 struct BiasActivationDropoutForward {
   static constexpr const char* kName = "bias_activation_dropout forward";

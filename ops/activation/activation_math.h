@@ -1,7 +1,7 @@
-// Activations: a struct each, and the list of them that everything else reads.
+// One struct per activation, and the list of all activations; other code reads this list.
 //
 //   value(x)       y
-//   derivative(s)  y', where s is y if kFromOutput and otherwise x
+//   derivative(s)  y', from s = y if kFromOutput, otherwise from s = x
 //   onnx(g, x)     y as nodes of an OnnxGraph (engine/graph/onnx_graph.h)
 //
 // Hendrycks, Gimpel: "Gaussian Error Linear Units", 2016, has [ACT-4] (there SiLU), [ACT-5] and [ACT-6].
@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace activation_math {
 
-// Returns x (0.5 + 0.5 f), the second half of either gelu; with the erf before it, runtimes know its five nodes as one.
+// Returns x (0.5 + 0.5 f), the end of both gelus. ONNX runtimes recognize gelu by these nodes and the erf before them.
 template <class Graph>
 std::string onnx_gelu(Graph& g, const std::string& x, const std::string& f) {
   return g.node("Mul", {g.node("Mul", {x, g.node("Add", {f, g.number(1)})}), g.number(0.5)});
@@ -117,10 +117,10 @@ struct GeluTanh {  // [ACT-6]
   }
   template <class V>
   FOLDGRAD_HD static V derivative(V x) {
-    // Here s counts where it is small, since what it is multiplied by is large there: not fast_tanh_cdf.
+    // fast_tanh_cdf would be too inexact: s is multiplied by a large factor where s is small.
     const V square = x * x, two_sqrt = V(1.5957691216057308);  // 2 sqrt(2 / pi)
     const V s = fast_sigmoid(x * std::fma(square, V(0.071354816272600248), two_sqrt));
-    const V ds = s * (V(1) - s);  // 0 far out, where what it is multiplied by may be infinite
+    const V ds = s * (V(1) - s);  // 0 far out, where its factor may be infinite
     return ds == V(0) ? s : std::fma(ds, x * std::fma(square, V(0.21406444881780074), two_sqrt), s);
   }
   template <class Graph>
@@ -150,7 +150,7 @@ struct Softplus {  // [ACT-10]
 
 }  // namespace activation_math
 
-// All activations by name. Functions, configurations, export and tests follow from this list.
+// All activations by name. Functions, configurations, export and tests use this list.
 // clang-format off
 #define FOLDGRAD_ACTIVATIONS(row) \
   row(relu, Relu)                 \
@@ -176,7 +176,7 @@ constexpr const char* kActivationNames[] = {FOLDGRAD_ACTIVATIONS(FOLDGRAD_TEXT)}
 
 inline const char* name(Activation activation) { return kActivationNames[int(activation)]; }
 
-// Calls body(f) with the struct of an activation, and returns what it returns, one type for all.
+// Calls body(f) with the struct of an activation and returns its result, whose type must not depend on f.
 template <class Body>
 auto with_activation(Activation activation, const Body& body) {
   switch (activation) {
@@ -189,13 +189,13 @@ auto with_activation(Activation activation, const Body& body) {
   __builtin_unreachable();
 }
 
-// Returns y of x, added to an OnnxGraph.
+// Adds y = activation(x) to an OnnxGraph and returns its name.
 template <class Graph>
 std::string onnx(Graph& g, Activation activation, const std::string& x) {
   return with_activation(activation, [&](auto f) { return decltype(f)::onnx(g, x); });
 }
 
-// Returns true if the derivative is one of y, so that x need not be kept.
+// Returns true if the derivative is a function of y, so that x need not be saved.
 inline bool from_output(Activation activation) {
   return with_activation(activation, [](auto f) { return decltype(f)::kFromOutput; });
 }

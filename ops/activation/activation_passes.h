@@ -1,4 +1,4 @@
-// The passes of activations on tensors, for operations that contain one: nothing is recorded.
+// Activations on tensors, without a recording, for operations that contain one.
 #pragma once
 #include "engine/dispatch.h"
 #include "engine/grad_out.h"
@@ -6,17 +6,17 @@
 
 namespace foldgrad {
 
-// y = activation(x + bias), or activation(x) where the bias is not defined. `op` is for messages. y may be x on the
-// CPU. On CUDA, where x is loaded by instructions for read-only data (engine/cuda/pack.h), that throws
-// std::invalid_argument.
+// Computes y = activation(x + bias), or activation(x) if bias is undefined. `op` begins messages. On the CPU y may be
+// x; on CUDA that throws std::invalid_argument, since kernels load x by instructions for read-only data
+// (engine/cuda/pack.h).
 void activation_forward(const char* op, Activation activation, const Tensor& y, const Tensor& x, const Tensor& bias);
 
-// Operands of a backward pass. With a bias, tensors are seen as rows of dbias' channels.
+// Operands of a backward pass. With a bias, tensors are seen as rows of the bias's channels.
 template <class T>
 struct ActivationGradients {
   GradOut<T> dx;
   ParameterGradOut<T> dbias = {};
-  const Tensor &dy, &saved, &bias;  // saved: y, or x (from_output()), and then the bias if there is one
+  const Tensor &dy, &saved, &bias;  // saved: y, or x (from_output()); bias: defined if there is one and saved is x
 };
 template <class T>
 void activation_backward(Activation activation, bool has_bias, const ActivationGradients<T>& gradients);

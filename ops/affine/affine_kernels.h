@@ -1,4 +1,4 @@
-// Element-wise kernels with sums over rows (engine/cpu/elementwise.h, engine/cpu/column_sums.h).
+// Element-wise kernels and sums over rows (engine/cpu/elementwise.h, engine/cpu/column_sums.h).
 #pragma once
 #include "engine/kernels.h"
 
@@ -64,7 +64,7 @@ struct ScaleByBackward {
   static constexpr int kSums = 1;
 
   GradOut<T> dx;                        // [rows, columns]
-  ParameterGradOut<T> columns_of_deta;  // [columns], whose total is deta (ops/total/total.h)
+  ParameterGradOut<T> columns_of_deta;  // [columns]; ops/total/total.h adds them up to deta
   const T *dy, *x, *eta;                // [rows, columns], [rows, columns], [1]
   std::int64_t rows, columns;
 

@@ -1,4 +1,4 @@
-// Sums, differences and products, element by element.
+// Element-wise sums, differences and products.
 //
 //   [AR-1]  add:      y = a + b          da = dy           db = dy
 //   [AR-2]  sub:      y = a - b          da = dy           db = -dy
@@ -6,18 +6,18 @@
 //   [AR-4]  scale:    y = s a            da = s dy
 //   [AR-5]  add_bias: y_rc = x_rc + b_c  dx = dy           db_c = sum_r dy_rc
 //
-//   a, b, y: any shape, the same. x, y of add_bias: [..., C] seen as [R, C]; its b: [C]. Saved: a and b for mul.
+//   a, b, y: the same shape. x, y of add_bias: [..., C] seen as [R, C]; its b: [C]. Saved: a and b for mul.
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
-// These throw std::invalid_argument unless b has a's shape, dtype and device.
+// Throw std::invalid_argument unless b has a's shape, dtype and device.
 Var add(const Var& a, const Var& b);
 Var sub(const Var& a, const Var& b);
 Var mul(const Var& a, const Var& b);
 
-// Rounds s to float for f32 and bf16.
+// For f32 and bf16, s is rounded to float.
 Var scale(const Var& a, double s);
 
 // Throws std::invalid_argument unless bias is [C], of x's dtype and device.

@@ -1,4 +1,4 @@
-// Element-wise kernels (engine/cpu/elementwise.h); each evaluates its formula itself.
+// Element-wise kernels (engine/cpu/elementwise.h).
 #pragma once
 #include "engine/kernels.h"
 
@@ -50,7 +50,7 @@ struct MulBackward {
   FOLDGRAD_OPERANDS(visit.result(da), visit.result(db), visit.element(dy), visit.element(a), visit.element(b));
 };
 
-// Both passes: y from a, and da from dy; with s = -1 the second half of [AR-2].
+// Both passes: y from a, or da from dy. With s = -1 it is db of [AR-2].
 template <class T>
 struct Scale {
   static constexpr const char* kName = "scale";

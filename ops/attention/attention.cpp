@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-// q, k or v as the kernels see it: a group of H D columns of an operand.
+// One of q, k and v as kernels see it: a group of H D columns of an operand.
 struct Part {
   Tensor tensor;
   int operand, group;
@@ -99,7 +99,7 @@ void check_segments(const char* op, const char* what, const Segments& segments, 
                  segments.rows(), name(segments.device()));
 }
 
-// Checks the arguments, and returns the shape for H D columns of each operand.
+// Checks the arguments, and returns the shape; q, k and v each have H D columns.
 AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOptions& options, const Operands& in) {
   const Segments &queries = in.queries, &keys = in.keys;
   check_options(op, columns, options);

@@ -1,28 +1,27 @@
-// Scaled dot-product attention of several heads, in one operation that never holds a Tq x Tk matrix.
+// Scaled dot-product attention with several heads, in one operation that never stores a Tq x Tk matrix.
 //
 //   for every segment s and head h, with i over its queries, j over its keys, all sums over the j that i sees:
 //   [ATT-1]  s_ij  = scale q_i . k_j
 //   [ATT-2]  L_i   = log sum_j exp(s_ij)          p_ij  = exp(s_ij - L_i)
 //   [ATT-3]  y_i   = sum_j z_ij p_ij v_j
 //
-//   backward, with p and z computed again from what is saved:
+//   backward, with p and z recomputed:
 //   [ATT-4]  dv_j  = sum_i z_ij p_ij dy_i
 //   [ATT-5]  delta_i = dy_i . y_i                 ds_ij = p_ij (z_ij dy_i . v_j - delta_i)
 //   [ATT-6]  dq_i  = scale sum_j ds_ij k_j        dk_j  = scale sum_i ds_ij q_i
 //
-//   A segment has Tq queries and Tk keys, the rooms of the two sequences (ops/segments/segments.h); its keys count as
-//   far as the length goes. Query i sees key j when that counts and, if causal, j <= i + (Tk - Tq): the last query sees
-//   every key. A query that sees no key gets y_i = 0 and passes no gradient on; a key that does not count gets none.
-//   z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones, chosen as in ops/dropout/dropout.h by the 16
-//   bits of an element of the sequence `random`. Without dropout z = 1. With K keys that count and r the number of the
-//   segment's first query among all of the batch,
+//   Segment s has Tq queries and Tk keys: all its rows in the two batches (ops/segments/segments.h). Keys beyond the
+//   segment's length are padding. Query i sees key j if j is not padding and, if causal, j <= i + (Tk - Tq); so the
+//   last query sees every key. A query that sees no key gets y_i = 0 and a zero gradient; so does a key in the padding.
+//   z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones. Dropout reads the 16 bits of an element of the
+//   sequence `random`, as in ops/dropout/dropout.h; without dropout z = 1. For a segment with K keys before the padding
+//   whose first query is row r of the whole batch,
 //   [ATT-8]  the element is  2^24 r H + (h Tq + i) K + j
 //
 //   q, y: [Nq, H D], k, v: [Nk, H D], the rows of all segments; head h in columns h D ... h D + D - 1.
 //   Saved: q, k, v, y, L [H, Nq].
 //   Derivation: docs/derivations/attention.md. In PyTorch: torch.nn.functional.scaled_dot_product_attention.
-//   Source: Vaswani et al., "Attention Is All You Need" (2017); the blocks and the recomputation: Dao et al.,
-//   "FlashAttention" (2022).
+//   Source: Vaswani et al., "Attention Is All You Need" (2017); tiles: Dao et al., "FlashAttention" (2022).
 #pragma once
 #include "engine/philox.h"
 #include "engine/tape.h"
@@ -38,15 +37,16 @@ struct AttentionOptions {
   Random random = {};
 };
 
-// Lets the queries of a segment attend to the keys of the segment with the same number.
-// Throws std::invalid_argument unless q, k, v have the shapes above, with q's dtype and device, at most 128 columns per
-// head, scale >= 0, and as many segments of keys as of queries, on q's device, none with 2^24 keys.
+// The queries of a segment attend to the keys of the segment with the same number.
+// Throws std::invalid_argument unless q, k, v have the shapes above and q's dtype and device, a head has at most 128
+// columns, scale >= 0, and `queries` and `keys` have the same number of segments, on q's device, each with fewer than
+// 2^24 keys.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options, const Segments& queries,
               const Segments& keys);
 
-// Returns self-attention of one projection qkv [N, 3 H D], with columns q, then k, then v; splits and copies nothing.
+// Self-attention over one projection qkv [N, 3 H D] with columns q, then k, then v, without splitting or copying it.
 Var attention_packed(const Var& qkv, const AttentionOptions& options, const Segments& rows);
-// Returns the attention of q [Nq, H D] to one projection kv [Nk, 2 H D], with columns k, then v.
+// Attends from q [Nq, H D] to one projection kv [Nk, 2 H D] with columns k, then v.
 Var attention_packed(const Var& q, const Var& kv, const AttentionOptions& options, const Segments& queries,
                      const Segments& keys);
 

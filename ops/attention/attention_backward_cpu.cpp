@@ -13,10 +13,10 @@ using namespace attention_cpu_blocks;
 
 template <class V>
 struct BackwardRoom {
-  V *p, *ds;          // [kBlock, kBlock]: first q . k and dy . v
-  V *dq, *dk, *dv;    // [queries, width], [kBlock, width] twice
+  V *p, *ds;          // [kBlock, kBlock]; before row() they are q . k and dy . v
+  V *dq, *dk, *dv;    // [queries, width], [kBlock, width], [kBlock, width]
   V *keys, *values;   // transposed
-  V *q, *k, *v, *dy;  // widened rows
+  V *q, *k, *v, *dy;  // rows as whole vectors
   V* delta;           // [queries]
 
   BackwardRoom(V* memory, const AttentionShape& s) {
@@ -39,7 +39,8 @@ class HeadBackward {
   HeadBackward(const AttentionBackward<T>& p, std::int64_t head, const BackwardRoom<V>& room)
       : p_(p), s_(p.shape), at_(s_, head), row_(padded<V>(s_.width)), room_(room), keep_(s_) {}
 
-  // Loops over keys outside, queries inside: sums dk and dv of a block in the cache, and dq in memory for one head.
+  // The outer loop is over keys, the inner one over queries: dk and dv of a block are summed in the cache, dq in memory
+  // for one head.
   void run() {
     sum_delta();
     const std::int64_t block = block_of<V>(at_.key_rows);
@@ -67,7 +68,7 @@ class HeadBackward {
     const std::int64_t block = block_of<V>(at_.queries);
     for (std::int64_t i0 = 0; i0 < at_.queries; i0 += block) {
       const std::int64_t nq = std::min(block, at_.queries - i0);
-      // Key block 0 goes to all queries: it is what sets their dq.
+      // All queries take key block 0, which sets their dq.
       if (j0 > 0 && at_.visible(i0 + nq - 1) <= j0) continue;
       queries_block(i0, nq, j0, nk, first);
       first = false;
@@ -98,7 +99,7 @@ class HeadBackward {
       small_gemm(SmallGemm<V>{room_.dk, room_.ds, q.data, row_, 1, kBlock, q.row, nk, s_.width, nq, !first,
                               causal(Causal::first_terms), diagonal});  // [ATT-6]
     if (!p_.dq) return;
-    // Keys that do not count are left out: 0 times one that is not finite would be NaN.
+    // Leaves out padding: 0 times a key that is not finite would be NaN.
     const std::int64_t counted = std::min(nk, at_.keys - j0);
     if (counted > 0)
       small_gemm(SmallGemm<V>{room_.dq + i0 * row_, room_.ds, k_rows_.data, row_, kBlock, 1, k_rows_.row, nq, s_.width,
@@ -150,7 +151,7 @@ class HeadBackward {
   const AttentionBackward<T>& p_;
   const AttentionShape& s_;
   const AttentionHead at_;
-  const std::int64_t row_;  // of the sums
+  const std::int64_t row_;  // elements from one row of the sums to the next
   const BackwardRoom<V>& room_;
   KeepFactors<V> keep_;
   Matrix<const V> keys_{}, values_{}, k_rows_{};
@@ -159,7 +160,7 @@ class HeadBackward {
 
 }  // namespace
 
-// Gives a head to one thread, so that its dq is summed in a fixed order.
+// One thread computes a whole head, so that dq is summed in a fixed order.
 template <class T>
 void attention_cpu(const AttentionBackward<T>& p) {
   using V = compute_t<T>;

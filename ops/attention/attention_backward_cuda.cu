@@ -5,7 +5,7 @@ namespace {
 
 using namespace attention_tiles;
 
-// Writes delta of the n queries of a tile that begins with query i0, 0 outside. Eight neighbouring threads share a row.
+// Writes delta for the n queries of a tile from query i0, and 0 outside. Eight neighbouring threads share a row.
 template <class T, class V>
 __device__ void find_deltas(V* deltas, const AttentionBackward<T>& p, const AttentionHead& at, int i0, int n) {
   constexpr int kPerRow = kThreads / kTile;
@@ -22,7 +22,7 @@ struct Entry {
   V zp, ds;  // z p, and scale ds
 };
 
-// Returns z p and scale ds from q_i . k_j and dy_i . v_j; 0 for what is hidden or outside.
+// Returns z p and scale ds from q_i . k_j and dy_i . v_j; 0 for hidden keys and outside.
 template <class T, class V>
 __device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at, int i, int j, V q_dot_k, V dy_dot_v,
                           V delta) {
@@ -33,7 +33,7 @@ __device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at
   return {z * probability, scale * attention_math::ds(probability, z * dy_dot_v, delta)};
 }
 
-// Computes dq of a tile of queries, going through the keys.
+// Computes dq for a tile of queries; loops over the keys.
 template <class T, class V>
 __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& at, int i0, V* room) {
   V *ds = room + 2 * kTileElements, *deltas = room + 4 * kTileElements;
@@ -67,7 +67,7 @@ __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& a
            [&](int row, int column, V sum) { p.dq.put(at.q() + (i0 + row) * s.q_row + column, sum); });
 }
 
-// Computes dk and dv of a tile of keys, going through the queries: rows of its scores are keys.
+// Computes dk and dv for a tile of keys; loops over the queries. A row of scores here is a key's.
 template <class T, class V>
 __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& at, int j0, V* room) {
   V *zp = room + 2 * kTileElements, *ds = zp + kTileElements, *deltas = ds + kTileElements;
@@ -112,8 +112,8 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
   put(p.dv, dv);
 }
 
-// Uses one block per head and tile, of queries first and then of keys. Neither waits for the other, as each finds
-// the deltas that it needs; so a small batch fills the device with one launch.
+// Uses one block per head and tile: tiles of queries first, then tiles of keys. Neither kind waits for the other, since
+// each computes the deltas that it needs; so one launch fills the GPU even for a small batch.
 template <class T>
 __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) backward_kernel(AttentionBackward<T> p) {
   compute_t<T>* room = dynamic_shared<compute_t<T>>();
@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) b
 
 }  // namespace
 
-// Passes over the scores twice, by queries and by keys, instead of once with atomic additions: the bits are the same on
-// every run.
+// Goes over the scores twice, by queries and by keys, instead of once with atomic additions; so every run gives the
+// same bits.
 template <class T>
 void attention_cuda(const AttentionBackward<T>& p) {
   const AttentionShape& s = p.shape;

@@ -1,5 +1,5 @@
-// Blocks of attention on the CPU, forward and backward: up to 80 queries by 80 keys of one head, whose
-// scores and operands stay in the cache of a core. bf16 becomes float on the way in.
+// Blocks of attention on the CPU, forward and backward: up to 80 queries and 80 keys of one head. Their scores and
+// operands stay in a core's cache. bf16 operands are converted to float.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -11,19 +11,19 @@
 
 namespace foldgrad::attention_cpu_blocks {
 
-constexpr std::int64_t kParallelProducts = 1 << 16;  // below, starting the threads costs more than they save
-// The most positions of a block. At 32 to 128 positions blocks of 64 do best (a Zen 5, 48 KiB and 1 MiB of cache per
-// core), but 64 patches and a class token should not make a second block for the token alone.
+constexpr std::int64_t kParallelProducts = 1 << 16;  // with fewer, starting threads costs more than it saves
+// The most positions of a block. For 32 to 128 positions blocks of 64 are fastest (a Zen 5, 48 KiB and 1 MiB of cache
+// per core); 80 avoids a second block for 64 patches and a class token.
 constexpr std::int64_t kBlock = 80;
 
-// Returns the positions of each block, in whole vectors, when the queries or keys of a head are shared out evenly.
+// Returns the positions per block, in whole vectors, when a head's queries or keys are divided evenly.
 template <class V>
 std::int64_t block_of(std::int64_t positions) {
   const std::int64_t some = std::max<std::int64_t>(positions, 1), blocks = (some + kBlock - 1) / kBlock;
   return padded<V>((some + blocks - 1) / blocks);
 }
 
-// The memory of one thread, handed out in parts that are each aligned to a vector.
+// One thread's memory; each part of it is aligned to a vector.
 template <class V>
 class Arena {
  public:
@@ -44,7 +44,7 @@ struct Matrix {
   std::int64_t row;  // elements from one row to the next
 };
 
-// Returns n rows of a head, of whole vectors: where they lie if that is so already, else widened with zeros in `room`.
+// Returns n rows of a head as whole vectors: in place if they are so already, otherwise copied to `room` with zeros.
 template <class T, class V = compute_t<T>>
 Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::int64_t width, V* room) {
   if constexpr (std::is_same_v<T, V>)
@@ -59,15 +59,15 @@ Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::in
   return {room, room_row};
 }
 
-// Returns the transpose [width, n] of n rows, with zeros up to whole vectors.
+// Transposes n rows to [width, n], with zeros up to whole vectors.
 template <class V>
 Matrix<const V> transposed(Matrix<const V> rows, std::int64_t n, std::int64_t width, V* room) {
   small_transpose(room, rows.data, rows.row, n, width);
   return {room, padded<V>(n)};
 }
 
-// Finds the first query that sees each of the keys j0 ... j0 + n - 1, and on to whole vectors: one comparison for the
-// causal mask, keys that do not count, and what only fills up a vector.
+// For keys j0 ... j0 + n - 1, up to whole vectors, finds the first query that sees each. So one comparison handles the
+// causal mask, padding, and lanes that only fill up a vector.
 template <class V>
 void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0, std::int64_t n) {
   constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
@@ -78,9 +78,8 @@ void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0
 }
 
 // Fetches a row into the cache ahead of its use, to be written if `kWrite`. A head of one block takes so little time
-// that waiting for its rows would be a good part of it, so what it reads is fetched while the head before it is
-// computed.
-// Is always inlined, because GCC 12 takes a function that only fetches for one without effect and drops calls to it.
+// that waiting for its rows would be a good part of it, so we fetch them while we compute the head before.
+// Always inlined: GCC 12 thinks that a function that only prefetches has no effect, and drops calls to it.
 template <bool kWrite = false, class T>
 [[gnu::always_inline]] inline void fetch_row(const T* x, std::int64_t row, std::int64_t r, std::int64_t rows,
                                              std::int64_t width) {
@@ -89,12 +88,12 @@ template <bool kWrite = false, class T>
   for (std::int64_t c = 0; c < width; c += kCacheLine) __builtin_prefetch(x + r * row + c, kWrite);
 }
 inline bool is_one_block(const AttentionHead& at) { return at.queries <= kBlock && at.key_rows <= kBlock; }
-// Returns the head that is computed after this one, or the last itself.
+// Returns the head to compute after this one; the last head has itself.
 inline AttentionHead next_head(const AttentionShape& s, const AttentionHead& at) {
   return {s, std::min(at.number + 1, s.segments * s.heads - 1)};
 }
 
-// z, row by row. [ATT-3]
+// Computes z [ATT-3] row by row.
 template <class V>
 class KeepFactors {
  public:
@@ -110,8 +109,8 @@ class KeepFactors {
   }
 
  private:
-  // Returns the bits of n elements. Short rows of scores follow each other in the sequence: what was generated for one
-  // often reaches into the next.
+  // Returns the bits of n elements. Rows of scores follow each other in the sequence, so bits generated for one short
+  // row often include the next row's.
   const std::uint32_t* bits_of(std::uint64_t first, std::int64_t n) {
     static_assert(kBlock + 7 <= kPhiloxElements);
     if (first < begin_ || first + std::uint64_t(n) > end_) {

@@ -14,9 +14,9 @@ using attention_math::kHidden;
 
 template <class V>
 struct ForwardRoom {
-  V *scores, *y;        // [kBlock, kBlock], [kBlock, width]: sum over the keys so far
-  V *max, *sum;         // [kBlock]: of q . k and of exp(s - scale max) over the keys so far
-  V *keys, *q, *k, *v;  // transposed keys; widened rows
+  V *scores, *y;        // [kBlock, kBlock]; [kBlock, width], sums over the keys so far
+  V *max, *sum;         // [kBlock]: of q . k, and of exp(s - scale max), over the keys so far
+  V *keys, *q, *k, *v;  // transposed keys; rows as whole vectors
 
   ForwardRoom(V* memory, std::int64_t width) {
     Arena<V> arena(memory);
@@ -30,8 +30,8 @@ struct ForwardRoom {
   }
 };
 
-// Turns one row of scores into probabilities, up to the factor that is known when all keys have been seen: relative to
-// the largest score so far. When a larger one appears, what has been summed before shrinks.
+// Turns a row of scores into probabilities relative to the largest score so far; dividing by their sum comes last,
+// after all keys. If a larger score arrives, earlier sums shrink to fit.
 template <class V>
 void row_probabilities(V* scores, std::int64_t columns, V scale, V& max, V& sum, V* y, std::int64_t y_columns) {
   V largest[kLanes<V>], sums[kLanes<V>] = {};
@@ -65,7 +65,7 @@ template <class T>
   fetch_row(p.v + next.k(), s.k_row, r, next.keys, s.width);
 }
 
-// Adds what queries i0 ... i0 + nq - 1 take from keys j0 ... j0 + nk - 1.
+// Adds the contributions of keys j0 ... j0 + nk - 1 to queries i0 ... i0 + nq - 1.
 template <class T, class V = compute_t<T>>
 void add_keys(const AttentionForward<T>& p, const AttentionHead& at, Matrix<const V> q, std::int64_t i0,
               std::int64_t nq, std::int64_t j0, std::int64_t nk, const ForwardRoom<V>& room) {
@@ -118,7 +118,7 @@ struct QueryBlock {
   std::int64_t head, first;
 };
 
-// Returns the blocks of all heads of all segments.
+// Returns the blocks of queries of all heads and segments.
 template <class V>
 std::vector<QueryBlock> query_blocks(const AttentionShape& s) {
   std::vector<QueryBlock> blocks;
@@ -131,7 +131,7 @@ std::vector<QueryBlock> query_blocks(const AttentionShape& s) {
 
 }  // namespace
 
-// Computes blocks of queries independently, so neither the number of threads nor who takes which block changes a bit.
+// Blocks of queries are independent, so neither the number of threads nor their order changes a bit.
 template <class T>
 void attention_cpu(const AttentionForward<T>& p) {
   using V = compute_t<T>;

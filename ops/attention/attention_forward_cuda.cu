@@ -9,15 +9,16 @@ namespace {
 using namespace attention_tiles;
 using attention_math::kHidden;
 
-// A thread's state of its rows: the largest q . k so far, the sum of exp(s - scale max), and its columns of y,
-// relative to the same max.
+// A thread's running state for its rows: the largest q . k so far, and relative to it the sum of exp(s - scale max) and
+// the thread's columns of y.
 template <class V>
 struct Running {
   V max[kPerThread], sum[kPerThread];
   Sums<V> y;
 };
 
-// Turns scores of a row's next keys into probabilities relative to the largest score so far, in `weights` with their z.
+// Turns the scores of a row's next keys into probabilities relative to the largest score so far; writes them times z to
+// `weights`.
 template <class T, class V>
 __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& at, std::int64_t i, std::int64_t j0,
                             int a, V (&scores)[kPerThread], Running<V>& running, V* weights) {

@@ -1,4 +1,4 @@
-// The suffix _fma stands for -ffp-contract=fast, without which half of the machine's speed is lost.
+// The suffix _fma means -ffp-contract=fast; without it half of the machine's speed is lost.
 #include <algorithm>
 
 #include "ops/attention/attention_gemm.h"
@@ -6,8 +6,8 @@
 namespace foldgrad {
 namespace {
 
-// A tile of C that stays in registers: at most 6 rows of 4 vectors of the 32 registers that AVX-512 has, of 2 vectors
-// elsewhere. Even 2 x 4 keep two units busy whose result takes four cycles.
+// A tile of C stays in registers: at most 6 rows of 4 of AVX-512's 32 vectors, elsewhere of 2 vectors. Even a tile of 2
+// x 4 keeps two units busy whose results take four cycles.
 constexpr int kTileRows = 6;
 constexpr int kTileVectors = kVectorBytes == 64 ? 4 : 2;
 
@@ -44,8 +44,8 @@ constexpr Tile<V> tile_of(int rows, int vectors) {
   return tile<V, kRows, kVectors>;
 }
 
-// Does one step of the transposition of a square of vectors, and those after it: where just one of row and column has
-// the bit kBit, entries (row, column) and (column, row) of each pair of rows change places.
+// One step of transposing a square of vectors; calls the later steps. If exactly one of row and column has the bit
+// kBit, swaps entries (row, column) and (column, row).
 template <class V, int kBit>
 void exchange(Vector<V> (&x)[kLanes<V>]) {
   VectorOrder<V> low, high;
@@ -68,7 +68,7 @@ template <class V>
 void small_gemm(const SmallGemm<V>& g) {
   const std::int64_t row_tiles = (g.m + kTileRows - 1) / kTileRows;
   for (std::int64_t r = 0; r < row_tiles; ++r) {
-    const std::int64_t row = g.m * r / row_tiles, end = g.m * (r + 1) / row_tiles;  // rows shared out evenly
+    const std::int64_t row = g.m * r / row_tiles, end = g.m * (r + 1) / row_tiles;  // rows are divided evenly
     std::int64_t columns = g.n, first = 0, last = g.k;
     if (g.causal == Causal::columns) columns = std::clamp<std::int64_t>(end + g.diagonal, 0, g.n);
     if (g.causal == Causal::terms) last = std::clamp<std::int64_t>(end + g.diagonal, 0, g.k);

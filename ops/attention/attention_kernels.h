@@ -1,4 +1,4 @@
-// The formulas of attention.h, one element at a time, and the parameters of its kernels on both devices.
+// The formulas of attention.h for one element, and the parameters of its kernels on both devices.
 #pragma once
 #include <limits>
 
@@ -9,17 +9,17 @@
 namespace foldgrad {
 namespace attention_math {
 
-// The score of a key that a query does not see.
+// The score of a key that is hidden from a query.
 template <class V>
 constexpr V kHidden = -std::numeric_limits<V>::infinity();
 
-// Returns p. q_dot_k is s / scale; -infinity, for hidden keys, gives 0.
+// Returns p; 0 for hidden keys, whose q_dot_k is -infinity.
 template <class V>
 FOLDGRAD_HD V p(V q_dot_k, V scale, V L) {
   return fast_exp(q_dot_k * scale - L);  // [ATT-1] [ATT-2]
 }
-// Returns L from the largest q_dot_k and the sum of exp(s_ij - scale max); infinite for a query without keys, so that
-// every p is 0.
+// Computes L from the largest q_dot_k and the sum of exp(s_ij - scale max). Returns infinity for a query without keys,
+// which makes every p 0.
 template <class V>
 FOLDGRAD_HD V L(V max, V sum, V scale) {
   return sum == 0 ? -kHidden<V> : scale * max + std::log(sum);  // [ATT-2]
@@ -33,19 +33,19 @@ FOLDGRAD_HD V ds(V p, V z_dy_dot_v, V delta) {
 
 constexpr int kMaxHeadWidth = 128;
 
-// The parameters that forward and backward of one call share.
+// The parameters common to forward and backward.
 struct AttentionShape {
   std::int64_t segments, heads, width;         // width: columns of one head, D
-  const std::int64_t *q_offsets, *k_offsets;   // [segments + 1]: the first query of each, and its first key
-  const std::int64_t* k_lengths;               // [segments]: keys that count, the first of each
+  const std::int64_t *q_offsets, *k_offsets;   // [segments + 1]: the first query and the first key of each segment
+  const std::int64_t* k_lengths;               // [segments]: the number of visible keys; later ones are padding
   std::int64_t rows;                           // queries of all segments, Nq
-  std::int64_t longest_queries, longest_keys;  // of one segment
-  std::int64_t products;                       // of q . k, columns and hidden ones included
-  std::int64_t q_row, k_row;                   // elements from one row to the next in q, and in k and v
+  std::int64_t longest_queries, longest_keys;  // the most in one segment
+  std::int64_t products;                       // multiplications for all q . k, hidden ones included
+  std::int64_t q_row, k_row;                   // elements from one row to the next, in q and in k and v
   double scale;
   bool causal;
-  std::uint32_t drop_below;  // 16 bits below are dropped; 0: no dropout
-  double keep_factor;        // of what is kept
+  std::uint32_t drop_below;  // probabilities whose 16 bits are below it are dropped; 0 without dropout
+  double keep_factor;        // multiplies the kept probabilities
   Random random;
 
   FOLDGRAD_HD std::int64_t y_row() const { return heads * width; }
@@ -54,14 +54,14 @@ struct AttentionShape {
   }
 };
 
-// One head of one segment. Numbers have 32 bits where they can and offsets are computed on demand, because kernels are
-// short of registers.
+// One head of one segment. Kernels are short of registers, so numbers have 32 bits if possible, and offsets are
+// computed on demand.
 struct AttentionHead {
   const AttentionShape& s;
-  std::int64_t number;  // segment heads + head
+  std::int64_t number;  // segment * heads + head
   int head;
-  int q_begin, k_begin;         // its first rows
-  int queries, keys, key_rows;  // key_rows: with those that do not count
+  int q_begin, k_begin;         // first rows
+  int queries, keys, key_rows;  // key_rows includes padding, keys does not
   std::uint64_t element;        // first_element()
   bool causal;
 
@@ -76,21 +76,21 @@ struct AttentionHead {
     element = first_element();
   }
 
-  // Return the offsets of its first elements, in tensors with rows of q_row, k_row and y_row, and in L.
+  // Return the offsets of the head's first elements: in q, in k and v, in y, and in L.
   FOLDGRAD_HD std::int64_t q() const { return q_begin * s.q_row + head * s.width; }
   FOLDGRAD_HD std::int64_t k() const { return k_begin * s.k_row + head * s.width; }
   FOLDGRAD_HD std::int64_t y() const { return q_begin * s.y_row() + head * s.width; }
   FOLDGRAD_HD std::int64_t L() const { return head * s.rows + q_begin; }
-  // Returns how many of the first keys query i sees.
+  // Returns n: query i sees the first n keys.
   FOLDGRAD_HD int visible(int i) const {
     const int n = i + 1 + key_rows - queries;
     return !causal || n > keys ? keys : n < 0 ? 0 : n;
   }
-  // Returns the random element of key 0 for query 0, computed anew: for a kernel without registers to keep it.
+  // Computes the random element of query 0 and key 0; for kernels without registers to keep `element`.
   FOLDGRAD_HD std::uint64_t first_element() const {
     return (std::uint64_t(q_begin * s.heads) << 24) + std::uint64_t(std::int64_t(head) * queries * keys);  // [ATT-8]
   }
-  // Returns the random element of key 0 for query i.
+  // Returns the random element of query i and key 0.
   FOLDGRAD_HD std::uint64_t random_element(int i) const { return element + std::uint64_t(std::int64_t(i) * keys); }
 };
 
@@ -98,16 +98,16 @@ template <class T>
 struct AttentionForward {
   T* y;                // [Nq, H D]
   compute_t<T>* L;     // [H, Nq]; +infinity for a query that sees no key
-  const T *q, *k, *v;  // [Nq, q_row], [Nk, k_row] twice
+  const T *q, *k, *v;  // [Nq, q_row], [Nk, k_row], [Nk, k_row]
   AttentionShape shape;
 };
 
 template <class T>
 struct AttentionBackward {
   GradOut<T> dq, dk, dv;  // strides as q, k, v
-  compute_t<T>* delta;    // [H, Nq], room for [ATT-5]
+  compute_t<T>* delta;    // [H, Nq], scratch memory for [ATT-5]
   const T *dy, *y;        // [Nq, H D]
-  const T *q, *k, *v;     // [Nq, q_row], [Nk, k_row] twice
+  const T *q, *k, *v;     // [Nq, q_row], [Nk, k_row], [Nk, k_row]
   const compute_t<T>* L;  // [H, Nq]
   AttentionShape shape;
 };

@@ -1,8 +1,8 @@
-// The two products that all attention kernels are made of, for blocks of 256 threads that hold a tile of 32 x 32 scores
-// and up to 32 x 128 sums in registers. For .cu files.
+// The two products in all attention kernels, for blocks of 256 threads. The threads' registers hold a tile of 32 x 32
+// scores and up to 32 x 128 sums. For .cu files.
 //
-// Thread (x, y), with x = 0 ... 15 and y = 0 ... 15, owns rows y and y + 16; of the scores columns x and x + 16, of the
-// sums columns x, x + 16, ..., x + 112. The 16 threads of a row are half a warp.
+// Thread (x, y), with x and y in 0 ... 15, owns rows y and y + 16. It owns columns x and x + 16 of the scores, and
+// columns x, x + 16, ..., x + 112 of the sums. So half a warp, 16 threads, shares a row.
 #pragma once
 #include "engine/cuda/launch.h"
 #include "ops/attention/attention_kernels.h"
@@ -13,7 +13,7 @@ constexpr int kTile = 32;
 constexpr int kSide = 16;
 constexpr int kThreads = kSide * kSide;
 constexpr int kPerThread = kTile / kSide;
-constexpr int kTileRow = kTile + 1;  // one more column, so that a column's elements lie in different banks
+constexpr int kTileRow = kTile + 1;  // one extra column puts a column's elements into different banks
 constexpr int kTileElements = kTile * kTileRow;
 constexpr int kChunks = kMaxHeadWidth / kTile;
 
@@ -27,7 +27,7 @@ __device__ inline int thread_y() { return int(threadIdx.x) / kSide; }
 __device__ inline int row_of(int a) { return thread_y() + a * kSide; }
 __device__ inline int column_of(int b) { return thread_x() + b * kSide; }
 
-// n rows of a head, D columns each.
+// Rows of a head: n rows of `width` columns, `row` elements apart.
 template <class T>
 struct Rows {
   const T* data;
@@ -35,7 +35,7 @@ struct Rows {
   int n, width;
 };
 
-// Loads columns first ... first + 31 of the rows, and zeros outside.
+// Loads columns first ... first + 31 of the rows; columns and rows outside become zeros.
 template <class T, class V>
 __device__ void load_tile(V* tile, const Rows<T>& rows, int first) {
   for (int e = int(threadIdx.x); e < kTile * kTile; e += kThreads) {
@@ -77,7 +77,7 @@ __device__ void add_weighted_rows(Sums<V>& sums, const V* weights, const Rows<T>
   FOLDGRAD_UNROLL
   for (int chunk = 0; chunk < kChunks; ++chunk) {
     if (chunk * kTile >= b.width) break;
-    __syncthreads();  // the tile may still be in use, and the weights be in the making
+    __syncthreads();  // threads may still read the tile or write the weights
     load_tile(tile_b, b, chunk * kTile);
     __syncthreads();
     for (int t = 0; t < kTile; ++t) {
@@ -119,19 +119,19 @@ __device__ void for_sums(const Sums<V>& sums, int rows, int width, const Put& pu
   }
 }
 
-// Combines v over the 16 threads of a row, in a fixed order, for each of them.
+// Combines v over the 16 threads of a row, in a fixed order; each of them gets the result.
 template <class V, class Combine>
 __device__ V row_reduce(V v, Combine combine) {
   for (int distance = kSide / 2; distance > 0; distance /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, distance));
   return v;
 }
 
-// Returns how many of n positions lie in the tile that begins at `first`.
+// Returns how many of n positions are in the tile that begins at `first`.
 __device__ inline int in_tile(int n, int first) { return n - first < kTile ? n - first : kTile; }
 
 FOLDGRAD_HD inline std::int64_t tiles(std::int64_t positions) { return (positions + kTile - 1) / kTile; }
 
-// Returns a grid of one block per head and tile. count: the tiles of a head, 65535 at most.
+// Returns a grid with one block per head and tile. `count` is the number of tiles of a head, at most 65535.
 inline Grid grid_of(const AttentionShape& s, std::int64_t count, std::size_t shared_bytes) {
   return {Blocks(s.segments * s.heads, count), dim3(kThreads), shared_bytes};
 }

@@ -1,7 +1,7 @@
-// Attention of single queries to rows of a cache, for decoding step by step.
+// Attention from single queries to rows of a cache, for step-by-step decoding.
 //
 //   [ATT-7]  y_r = sum_j p_rj v_j,  p_rj = exp(s_rj) / sum_i exp(s_ri),  s_rj = q_r . k_j / sqrt(D),  for each head,
-//            over the rows j of the cache that query r names; zero where it names none
+//            over the rows j of the cache that are listed for query r; zero if there is none
 #pragma once
 #include <vector>
 
@@ -9,12 +9,13 @@
 
 namespace foldgrad {
 
-// The rows of a cache that each query attends to. Made once for all layers, whose caches are alike.
+// The rows of a cache that each query attends to. One object serves all layers, since their caches have the same
+// layout.
 class CachePlaces {
  public:
   void add(std::int64_t block, std::int64_t row) { places_.push_back(block << 32 | row); }
   void end_query() { begins_.push_back(std::int64_t(places_.size())); }
-  // Copies them to the device; what is added afterwards does not count. Throws std::invalid_argument the second time.
+  // Copies the rows to the device; do not add any later. Throws std::invalid_argument the second time.
   void upload(Device device);
 
  private:
@@ -24,11 +25,11 @@ class CachePlaces {
   Tensor uploaded_places_, uploaded_begins_;
 };
 
-// Returns y [queries, H D]. q: [queries, .], whose first H D columns are the queries; blocks: of the cache, [rows, .],
-// whose last 2 H D columns are a key and its value, all equally wide. So projections to queries, keys and values side
-// by side can be both.
-// Throws std::invalid_argument unless there is room for `heads` heads of `width` columns, blocks are of q's dtype and
-// device, and places uploaded there, as many queries as q has. Does not check if the rows exist.
+// Returns y [queries, H D]. q: [queries, .]; its first H D columns are the queries. blocks: the cache, [rows, .] each,
+// of equal width; the last 2 H D columns are keys, then values. So q and the blocks can both be rows of a joint
+// projection to queries, keys and values.
+// Throws std::invalid_argument unless q and the blocks have room for `heads` heads of `width` columns, the blocks have
+// q's dtype and device, and `places` is uploaded there with the queries of q. Does not check that the rows exist.
 Tensor cached_attention(const Tensor& q, const std::vector<Tensor>& blocks, const CachePlaces& places, int heads,
                         std::int64_t width);
 

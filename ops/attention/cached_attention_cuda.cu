@@ -6,8 +6,8 @@
 namespace foldgrad {
 namespace {
 
-// Uses one warp per query and head: a lane has a key's score, then a column's sum. Sums so far are shrunk whenever a
-// larger score comes, so that no number of keys is too many.
+// Uses one warp per query and head. A lane computes the score of one key, then the sums of its columns. When a larger
+// score comes, earlier sums shrink to fit, so any number of keys is possible.
 template <class T>
 __global__ void cached_attention_kernel(CachedAttention<T> p) {
   using V = compute_t<T>;
@@ -15,7 +15,7 @@ __global__ void cached_attention_kernel(CachedAttention<T> p) {
   const std::int64_t r = blockIdx.x / p.heads, column = blockIdx.x % p.heads * p.width;
   const std::int64_t begin = p.begins[r], end = p.begins[r + 1];
   const T* q = p.q + r * p.q_row + column;
-  V* sums = dynamic_shared<V>();  // [width]; each lane reads and writes columns of its own
+  V* sums = dynamic_shared<V>();  // [width]; each lane accesses only its own columns
   for (std::int64_t c = lane; c < p.width; c += kWarp) sums[c] = 0;
   const V nothing = -V(INFINITY);
   V top = nothing, total = 0;

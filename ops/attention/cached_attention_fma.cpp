@@ -1,5 +1,5 @@
-// Attention to a cache on the CPU, several queries at once. The suffix _fma stands for -ffp-contract=fast: sums of
-// products are all that happens here.
+// Attention to a cache on the CPU, for several queries at once. The suffix _fma means -ffp-contract=fast; nearly all
+// work here is sums of products.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -12,19 +12,19 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kKeys = 4;  // are taken together, so that their sums do not wait for each other
+constexpr std::int64_t kKeys = 4;  // taken together, so that their sums do not wait for each other
 
-// The most queries that are computed together. The keys that they share are then read once for all of them.
+// The most queries computed together. Keys that they share are then read only once.
 constexpr std::int64_t kCompany = 5;
 
-// The scratch memory of one thread.
+// One thread's scratch memory.
 template <class T>
 struct Room {
-  std::vector<const T*> keys[kCompany];  // of each query at hand, equally many
+  std::vector<const T*> keys[kCompany];  // each current query's keys, the same number for each
   std::vector<compute_t<T>> queries, weights, sums;
 };
 
-// `count` keys; what is missing to kKeys repeats the last one.
+// `count` keys; the last one is repeated up to kKeys.
 template <class T>
 struct Keys {
   const T* key[kKeys];
@@ -44,7 +44,7 @@ template <class V>
       sums[j] = 0;
       for (int l = 0; l < L; ++l) sums[j] += x[j][l];
     }
-  } else {  // by pairs of vectors: half of the lanes hold sums of the one, half of the other; then pairs of those
+  } else {  // adds pairs of vectors, so that half of a sum's lanes belong to each; then adds pairs of these sums
     VectorOrder<V> even, odd, low, high, turned;
     for (int l = 0; l < L; ++l) {
       even[l] = l % 2 * L + l / 2 * 2;
@@ -63,7 +63,7 @@ template <class V>
   }
 }
 
-// One group of rows: pointers to the first one's query, weights and sums, and what the kernels need of the sizes.
+// A group of rows: pointers to the first row's query, weights and sums, and the sizes that the kernels need.
 template <class V>
 struct Rows {
   const V* queries;
@@ -80,7 +80,7 @@ struct Rows {
   }
 };
 
-// Writes weights of keys first to first + 3, query . key, of every row and head.
+// Writes weights: query . key of keys first ... first + 3, for every row and head.
 template <int kRows, class T, class V>
 void score(const Rows<V>& rows, const Keys<T>& keys, std::int64_t first) {
   const std::int64_t D = rows.width, whole = D / kLanes<V> * kLanes<V>;
@@ -105,7 +105,7 @@ void score(const Rows<V>& rows, const Keys<T>& keys, std::int64_t first) {
   }
 }
 
-// Adds weight times value, of keys first to first + 3, to the sums of every row and head.
+// Adds weight times value of keys first ... first + 3 to the sums, for every row and head.
 template <int kRows, class T, class V>
 void add_values(const Rows<V>& rows, const Keys<T>& keys, std::int64_t first, std::int64_t offset) {
   const std::int64_t D = rows.width, whole = D / kLanes<V> * kLanes<V>;
@@ -130,7 +130,7 @@ void add_values(const Rows<V>& rows, const Keys<T>& keys, std::int64_t first, st
   }
 }
 
-// Calls f with the number of rows as a constant, so that what it keeps of them stays in registers.
+// Calls f with the number of rows as a compile-time constant, so that per-row values stay in registers.
 template <int kRows = int(kCompany), class F>
 void with_rows(std::int64_t rows, const F& f) {
   if constexpr (kRows > 1)
@@ -138,7 +138,7 @@ void with_rows(std::int64_t rows, const F& f) {
   f(std::integral_constant<int, kRows>());
 }
 
-// Replaces n scores by their softmax, in whole vectors, for which there is room after the n-th.
+// Replaces n scores by their softmax, in whole vectors; the array has room for these.
 template <class V>
 void probabilities(V* weights, std::int64_t n, V scale) {
   const std::int64_t whole = padded<V>(n);
@@ -153,7 +153,7 @@ void probabilities(V* weights, std::int64_t n, V scale) {
   for (std::int64_t j = 0; j < whole; ++j) weights[j] *= factor;
 }
 
-// Calls f(together, rows, keys, first) for the keys that all rows share and for those that are a row's own.
+// Calls f(together, rows, keys, first): first for keys that all rows share, then for each row's own keys.
 template <class T, class V, class F>
 void for_keys(const Rows<V>& rows, std::int64_t count, const std::vector<const T*>* keys, std::int64_t shared,
               const F& f) {
@@ -166,7 +166,7 @@ void for_keys(const Rows<V>& rows, std::int64_t count, const std::vector<const T
       f(std::integral_constant<int, 1>(), rows.from(r), Keys<T>(keys[r], j, n), j);
 }
 
-// Computes queries [first, first + count), whose keys are in the room. Each has the same bits in any company.
+// Computes queries [first, first + count); their keys are in `room`. Grouping changes no bit.
 template <class T>
 void attend(const CachedAttention<T>& p, std::int64_t first, std::int64_t count, Room<T>& room) {
   using V = compute_t<T>;
@@ -212,8 +212,8 @@ void attend(const CachedAttention<T>& p, std::int64_t first, std::int64_t count,
     write_cpu(y, 0, count * C, /*bypass=*/false, [sums = rows.sums](std::int64_t i) { return sums[i]; });
 }
 
-// Returns where each company begins, and the end: neighbouring queries with equally many keys, the first of which they
-// share, as hypotheses of one sentence do.
+// Returns where each group of queries begins, and the end. A group is neighbouring queries with the same number of keys
+// that share the first keys, such as the hypotheses of a sentence.
 template <class T>
 std::vector<std::int64_t> companies(const CachedAttention<T>& p) {
   std::vector<std::int64_t> begins;

@@ -6,14 +6,14 @@ namespace foldgrad {
 template <class T>
 struct CachedAttention {
   T* y;                                          // [queries, heads * width]
-  const T* q;                                    // [queries, q_row], each row beginning with a query
-  const std::int64_t *blocks, *places, *begins;  // addresses of the blocks; block << 32 | row; of each query in places
+  const T* q;                                    // [queries, q_row]; a row begins with its query
+  const std::int64_t *blocks, *places, *begins;  // addresses; block << 32 | row; each query's first index in places
   std::int64_t queries, heads, width;
   std::int64_t q_row, cache_row;  // elements from one row to the next
   double scale;
 
   FOLDGRAD_HD std::int64_t columns() const { return heads * width; }
-  // Returns a key; its value follows it, at the end of the row.
+  // Returns the key of a place; its value follows it, at the end of the row.
   FOLDGRAD_HD const T* key(std::int64_t place) const {
     const std::int64_t row = places[place] & 0xffffffff;
     return reinterpret_cast<const T*>(blocks[places[place] >> 32]) + (row + 1) * cache_row - 2 * columns();

@@ -1,6 +1,6 @@
 // Conversion to another floating type.
 //
-//   [CAST-1]  y_i = x_i, rounded once to the nearest value of y's type; in bf16 all NaN are one, 0x7fff
+//   [CAST-1]  y_i = x_i, rounded once to the nearest value of y's type; every NaN in bf16 is 0x7fff
 //
 //   backward:
 //   [CAST-2]  dx_i = dy_i, rounded to x's type
@@ -11,7 +11,8 @@
 
 namespace foldgrad {
 
-// Converts between f32, f64 and bf16; returns x if that is its type. Throws std::invalid_argument for other types.
+// Converts between f32, f64 and bf16; returns x if it has this dtype already. Throws std::invalid_argument for other
+// types.
 Var cast(const Var& x, DType dtype);
 
 }  // namespace foldgrad

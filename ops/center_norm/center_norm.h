@@ -1,4 +1,4 @@
-// CenterNorm: layer normalisation without the division by the deviation, hence a linear map that needs no statistics at
+// CenterNorm: layer normalisation without the division by the deviation. It is linear and needs no statistics at
 // inference (Qi et al., "LipsFormer", 2023).
 //
 //   [CEN-1]  mu_r  = (1/C) sum_c x_rc            z_rc = k (x_rc - mu_r),   k = C / (C - 1)

@@ -1,4 +1,4 @@
-// CenterNorm along the rows of a matrix (engine/cpu/row_op.h).
+// CenterNorm along the rows of a matrix; engine/cpu/row_op.h explains the members and runs the structs.
 #pragma once
 #include "engine/kernels.h"
 

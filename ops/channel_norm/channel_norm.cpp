@@ -19,7 +19,7 @@ ChannelBuffers<S> buffers_of(const ChannelNormState& s) {
           .skips_in_a_row = data_or_null<std::int64_t>(s.skips_in_a_row)};
 }
 
-// The tensors of a ChannelContext.
+// The tensors of a saved ChannelContext.
 struct Context {
   Tensor mean, rstd, r, flags, iteration;
   std::int64_t counted;
@@ -49,7 +49,7 @@ struct ChannelNormNode {
   ChannelNormOptions options;
   bool training;
   std::shared_ptr<ChannelRecord> record;  // may be null
-  Communicator* communicator;             // null: x has all rows
+  Communicator* communicator;             // null if x has all rows
 
   const char* name() const { return "channel_norm"; }
   void describe(Description& d) const { d.training = training; }

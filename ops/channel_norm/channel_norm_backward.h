@@ -1,18 +1,18 @@
-// The statistics half of channel_norm's backward pass, in the order of the forward pass and with the iteration and the
-// decisions of its own forward pass. Included by kernels.
+// The statistics of channel_norm's backward pass: turns sums over the rows into psi. Uses the iteration and the
+// decisions of the matching forward pass. Kernels include this file.
 #pragma once
 #include "engine/grad_out.h"
 #include "ops/channel_norm/channel_norm_forward.h"
 
 namespace foldgrad {
 
-// The factors of one channel in dx = dy_factor dy - [i in S] (offset + x_factor (x - mean)).
+// Per channel: dx = dy_factor dy - [i in S] (offset + x_factor (x - mean)).
 template <class S>
 struct ChannelCoefficients {
   S *dy_factor, *offset, *x_factor;  // [C]
 };
 
-// The step from sums over the positions to psi.
+// Turns a channel's sums over the positions into psi and into the factors of dx.
 template <class T>
 struct ChannelBackward {
   static constexpr const char* kName = "channel_norm backward step";
@@ -21,11 +21,11 @@ struct ChannelBackward {
 
   ChannelNormOptions options;
   bool training;
-  std::int64_t rows, n;  // n: channels
-  double share;          // of dgamma and dbeta, which several ranks have in common
+  std::int64_t rows, n;  // n is the number of channels here: the element-wise loop runs over them
+  double share;          // of dgamma and dbeta: 1 / ranks if ranks share the sums
   ChannelBuffers<S> state;
   Context context;
-  const double *sum_dy, *sum_dy_x;    // [C], see ChannelGradientSums
+  const double *sum_dy, *sum_dy_x;    // [C], ChannelGradientSums
   const T* gamma;                     // [C]
   ParameterGradOut<T> dgamma, dbeta;  // [C]
   ChannelCoefficients<S> dx;
@@ -35,7 +35,7 @@ struct ChannelBackward {
     const double sum_dy_z = r * rstd * sum_dy_x[c];
     if (dgamma) dgamma.put(c, S(share * sum_dy_z));  // [CN-3]
     if (dbeta) dbeta.put(c, S(share * sum_dy[c]));   // [CN-3]
-    // The released form counts padding too.
+    // The released form divides by all rows, padding included.
     const double count = double(options.form == ChannelForm::paper && training ? context.counted : rows);
     const double psi = training ? psi_of(c, gamma_c * sum_dy_z / count) : 0;
     const double psi_mu = through_mean(c) ? gamma_c * sum_dy[c] / count : 0;  // [BN-2]
@@ -49,7 +49,7 @@ struct ChannelBackward {
     return training && options.statistic == ChannelStatistic::variance && !context.flag(c, Context::kHeld);
   }
 
-  // Returns psi, given the gradient statistic G = mean(h z) of this pass, and moves the averages on.
+  // Returns psi for the gradient statistic G = mean(h z) of this pass. Also updates psi_ema and the window.
   FOLDGRAD_HD double psi_of(std::int64_t c, double G) const {
     const double psi_ema = state.psi_ema ? double(state.psi_ema[c]) : 0;
     if (context.flag(c, Context::kConstant)) return 0;

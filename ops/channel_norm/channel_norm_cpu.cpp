@@ -6,8 +6,8 @@
 namespace foldgrad {
 namespace {
 
-// Calls body(c, part) for all channels, on all threads. A part is some channels of one thread, however many threads
-// there are.
+// Calls body(c, part) for all channels, on all threads. A part is a fixed block of 64 channels, so results do not
+// depend on the number of threads.
 constexpr std::int64_t kChannelsPerPart = 64;
 template <class Body>
 void for_channels(std::int64_t channels, const Body& body) {

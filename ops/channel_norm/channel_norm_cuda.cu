@@ -16,7 +16,7 @@ __device__ SkipTerms shuffle_xor(const SkipTerms& terms, int distance) {
 namespace {
 
 using channel_norm_math::SkipTerms;
-constexpr int kChannelNormThreads = 512;  // so that few threads take the logarithms of two channels; not tuned
+constexpr int kChannelNormThreads = 512;  // so that few threads have two channels' logarithms; not tuned
 
 struct BothTerms {
   __device__ SkipTerms operator()(SkipTerms a, const SkipTerms& b) const {
@@ -25,7 +25,7 @@ struct BothTerms {
   }
 };
 
-// One block: the layer's decision is taken here and never leaves the device.
+// One block: it takes the layer's decision, which never leaves the device.
 template <class T>
 __global__ void __launch_bounds__(kChannelNormThreads) statistics_kernel(ChannelForward<T> p) {
   auto* scratch = dynamic_shared<SkipTerms>();  // one per warp
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kChannelNormThreads) statistics_kernel(Channel
   double skipped = 0;
   for (std::int64_t c = threadIdx.x; c < p.columns; c += kChannelNormThreads)
     if (p.run(c, layer)) skipped = 1;
-  // Also the barrier after which the counters may change.
+  // This reduction is also the barrier after which the counters may change.
   skipped = block_reduce(skipped, reinterpret_cast<double*>(scratch), 0.0, Max{});
   if (threadIdx.x == 0) p.finish(skipped > 0);
 }

@@ -1,12 +1,12 @@
-// The statistics half of channel_norm's forward pass, in the order of Algorithm 2 of the paper: statistic, outlier
-// test, average, window, running value. Included by kernels.
+// The statistics of channel_norm's forward pass, in the order of Algorithm 2 of the paper: statistic, outlier test,
+// average, window, running value. Kernels include this file.
 #pragma once
 #include "engine/dtype.h"
 #include "ops/channel_norm/channel_norm_skip.h"
 
 namespace foldgrad {
 
-// The buffers of ChannelNormState; null where the method has none.
+// The buffers of ChannelNormState; null if the method has none.
 template <class S>
 struct ChannelBuffers {
   S *run_mean, *run_var, *psi_ema;  // [C]
@@ -15,23 +15,23 @@ struct ChannelBuffers {
   std::int64_t* skips_in_a_row;     // [C]
 };
 
-// Values that a forward pass leaves to its backward pass.
+// The values that a forward pass saves for its backward pass.
 template <class S>
 struct ChannelContext {
-  // Skip: psi = G; also set where the released form has M = 1. Held: normalized by the running estimates. Constant: the
-  // variance is clamped.
+  // kSkip: the channel skipped the iteration, so psi = G; also set by the released form with M = 1. kHeld: the running
+  // estimates normalize it. kConstant: the variance is clamped.
   enum Flag : std::uint8_t { kSkip = 1, kHeld = 2, kConstant = 4 };
 
   S *mean, *rstd, *r;    // [C]
   std::uint8_t* flags;   // [C]
   double* iteration;     // []
-  std::int64_t counted;  // n
+  std::int64_t counted;  // n, the number of rows in the statistics
 
   FOLDGRAD_HD bool flag(std::int64_t c, Flag which) const { return flags[c] & which; }
 };
 
-// The step from the moments of a batch to what normalizes it. Functions of channel c write nothing that those of
-// another channel read, so that threads may take the channels in any order.
+// Turns a batch's moments into the mean and gain of each channel. Channels are independent, so threads may take them in
+// any order.
 template <class T>
 struct ChannelForward {
   using S = compute_t<T>;
@@ -44,17 +44,17 @@ struct ChannelForward {
   std::int64_t columns;
   ChannelBuffers<S> state;
   Context context;
-  const double *batch_mean, *batch_square;  // [C], see ChannelMoments; null when not training
+  const double *batch_mean, *batch_square;  // [C], ChannelMoments; null if not training
   const T* gamma;                           // [C]
   S* gain;                                  // [C]: y = gain (x - mean) + beta
 
-  // Returns true if run() needs the sum of terms() over all channels. Otherwise each channel decides for itself.
+  // Returns true if run() needs the sum of terms() over all channels. Otherwise each channel decides alone.
   FOLDGRAD_HD bool layer_decides() const { return filters() && options.granularity != Granularity::channel; }
   FOLDGRAD_HD SkipTerms terms(std::int64_t c) const {
     return channel_norm_math::skip_terms(options, window(c), slot(), statistic(c));
   }
 
-  // Returns true if the channel was skipped or held.
+  // Runs Algorithm 2 for channel c. Returns true if the channel was skipped or held.
   FOLDGRAD_HD bool run(std::int64_t c, const SkipTerms& layer) const {
     const double run_var = state.run_var[c], run_mean = state.run_mean ? double(state.run_mean[c]) : 0;
     if (!training || held(c)) {
@@ -79,7 +79,7 @@ struct ChannelForward {
     return skip;
   }
 
-  // Is called once, after run() has returned for all channels. `skipped`: true if it was true for any.
+  // Is called once, after run() has returned for all channels. `skipped` is true if any of them returned true.
   FOLDGRAD_HD void finish(bool skipped) const {
     *context.iteration = iteration();
     if (!training) return;
@@ -95,18 +95,18 @@ struct ChannelForward {
   FOLDGRAD_HD std::int64_t slot() const { return std::int64_t(iteration()) % options.window_forward; }
   // Returns the window before this iteration.
   FOLDGRAD_HD Window window(std::int64_t c) const { return {state.win_sq + c, options.window_forward, columns}; }
-  // Returns true for the released UN with M = 1, which takes no averages.
+  // Returns true for the released UN with M = 1, which computes no averages.
   FOLDGRAD_HD bool single() const {
     return options.form == ChannelForm::released && windowed() && options.window_forward == 1;
   }
 
-  // Returns q, rounded as it is stored, so that a value that comes again equals the stored one. Without hold_non_finite
-  // a q that is too large to be stored still normalizes its own batch.
+  // Returns q, rounded as the window stores it, so that a repeated value equals the stored one. Without
+  // hold_non_finite, a q too large to be stored still normalizes its own batch.
   FOLDGRAD_HD double statistic(std::int64_t c) const {
     return options.hold_non_finite ? double(S(batch_square[c])) : channel_norm_math::as_stored<S>(batch_square[c]);
   }
 
-  // Returns true if there are too few rows for statistics (a variance needs two), or if they are not finite.
+  // Returns true if the channel is held: too few rows (a variance needs two), or statistics that are not finite.
   FOLDGRAD_HD bool held(std::int64_t c) const {
     if (context.counted < (has_mean() ? 2 : 1)) return true;
     return options.hold_non_finite &&
@@ -117,7 +117,8 @@ struct ChannelForward {
     const bool own = options.granularity == Granularity::channel;
     return filters() && channel_norm_math::fires<S>(options, own ? terms(c) : layer, entries);  // [UN-19]
   }
-  // Returns true if run_var is to stay as it is, and counts skips in a row. A change that lasts is no outlier.
+  // Returns true if run_var must not change. Counts skips in a row: after kLongestHold of them the change is no
+  // outlier.
   FOLDGRAD_HD bool holds(std::int64_t c, bool skip) const {
     if (!options.hold_on_skip) return false;
     std::int64_t& in_a_row = state.skips_in_a_row[c];
@@ -143,9 +144,9 @@ struct ChannelForward {
     const double alpha = options.alpha_forward, n = double(context.counted);
     double value = var_hat;
     if (has_mean() && !options.clamped_variance) value = var_hat * (n / (n - 1));  // [BN-1]
-    if (options.forward == ForwardAverage::exponential) value = q;                 // run_var is that average itself
+    if (options.forward == ForwardAverage::exponential) value = q;                 // var_hat is this average already
     const double variance = channel_norm_math::ema(alpha, run_var, value);         // [CN-6]
-    if (options.finite_state && !channel_norm_math::finite(double(S(variance)))) return;  // nor does run_mean move
+    if (options.finite_state && !channel_norm_math::finite(double(S(variance)))) return;  // run_mean stays, too
     state.run_var[c] = S(variance);
     if (has_mean()) state.run_mean[c] = S(channel_norm_math::ema(alpha, run_mean, batch_mean[c]));
   }

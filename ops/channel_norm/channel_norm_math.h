@@ -1,4 +1,4 @@
-// The formulas of channel_norm for one channel, in f64. S is the type in which state is stored.
+// The formulas of channel_norm for one channel, in f64. S is the type of the stored state.
 #pragma once
 #include <cmath>
 
@@ -14,15 +14,15 @@ FOLDGRAD_HD inline double rstd(double variance, const ChannelNormOptions& o) {
 FOLDGRAD_HD inline double ema(double alpha, double old_value, double new_value) {
   return alpha * old_value + (1 - alpha) * new_value;
 }
-// Returns false for NaN too.
+// False for NaN and infinity.
 FOLDGRAD_HD inline bool finite(double v) { return std::fabs(v) <= 1.7976931348623157e308; }
-// Returns q rounded as the state stores it, or q itself where that would be infinite.
+// Returns q rounded to the type of the state; q itself if that would be infinite.
 template <class S>
 FOLDGRAD_HD double as_stored(double q) {
   return finite(double(S(q))) ? double(S(q)) : q;
 }
-// Stores a value of the state. With finite_state it is dropped unless it is finite as it is stored: otherwise all later
-// iterations would have it.
+// Stores a value of the state. With finite_state, drops a value that would not be finite: all later iterations would
+// have it, too.
 template <class S>
 FOLDGRAD_HD void store(const ChannelNormOptions& o, S& state, double value) {
   if (!o.finite_state || finite(double(S(value)))) state = S(value);
@@ -38,8 +38,8 @@ FOLDGRAD_HD inline bool has_ema(BackwardAverage a) {
   return a == BackwardAverage::exponential || a == BackwardAverage::arithmetic_exponential;
 }
 
-// Returns true if iteration t normalizes with an average. The first t with a full window is M + 1, when the window
-// before it is full too, so that averages and the filter begin together.
+// Returns true if iteration t normalizes with an average. That begins at t = M + 1, when the window before t is full,
+// too, so that averages and the outlier test begin together.
 FOLDGRAD_HD inline bool active(const ChannelNormOptions& o, double t) {
   if (o.forward == ForwardAverage::none && o.backward == BackwardAverage::none) return false;
   return t >= double(o.warmup) && (!has_window(o.forward) || (o.window_forward > 1 && t > double(o.window_forward)));
@@ -48,7 +48,7 @@ FOLDGRAD_HD inline bool filters(const ChannelNormOptions& o, double t) {
   return o.filtration && (o.form == ChannelForm::released ? t >= double(o.warmup) : active(o, t));
 }
 
-// The window of one channel, its last M values: a column of [M, columns], in which one value may be replaced.
+// A channel's window, its last M values: a column of [M, columns], in which one value may be replaced.
 template <class S>
 struct Window {
   const S* first;
@@ -66,7 +66,7 @@ FOLDGRAD_HD double arithmetic_mean(const Window<S>& window) {
   for (std::int64_t k = 0; k < window.length; ++k) sum += window.at(k);
   return sum / double(window.length);
 }
-// Counts entries below `floor` as `floor`, so that no logarithm of 0 is taken unless `floor` is 0.
+// Raises entries below `floor` to `floor`, which avoids log(0) unless `floor` is 0.
 template <class S>
 FOLDGRAD_HD double geometric_mean(const Window<S>& window, double floor) {
   double logs = 0;
@@ -88,7 +88,7 @@ FOLDGRAD_HD inline double least_entry(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : 1e-38;
 }
 
-// Returns the factor r of the released forms, the ratio to what the running estimate gives.
+// Returns the factor r of the released forms: the batch's deviation over the running one.
 FOLDGRAD_HD inline double rescale(const ChannelNormOptions& o, double t, double var_hat, double run_var) {
   const double first = double(o.warmup > 1000 ? o.warmup : 1000);
   if (o.rescale == Rescale::none || t <= first) return 1;

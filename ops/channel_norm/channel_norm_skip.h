@@ -1,21 +1,25 @@
-// The outlier test of UN. A step that it finds is skipped: normalized with its own statistics and kept out of the
-// windows. A layer decides for all of its channels, or each channel for itself.
+// UN's outlier test. Each channel keeps its last M mean squares. When a new mean square q arrives, we put it into a
+// copy of the window and compare the arithmetic with the geometric mean: they agree when all entries are equal and
+// drift apart when one stands out. If the gap exceeds M times the variance of the old window's roots [UN-19], we skip
+// the iteration: it is normalized with its own statistics, and the windows do not record them. Example: M = 4, old
+// window {1, 1, 1, 1}, q = 16: AM 4.75, GM 2, gap 2.75; the threshold is 0, so q is an outlier. A layer decides for all
+// of its channels, or each channel for itself; see Granularity.
 #pragma once
 #include "ops/channel_norm/channel_norm_math.h"
 
 namespace foldgrad::channel_norm_math {
 
-// Returns a tolerance for rounding, which alone makes AM > GM in windows of equal entries. The released code has none.
+// Returns a tolerance: rounding makes AM > GM even for equal entries. The released code has none.
 template <class S>
 FOLDGRAD_HD double tolerance(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : sizeof(S) == 4 ? 4e-6 : 1e-9;
 }
 
-// The part of one channel in the decision, or of several channels together. NaN takes no part in a maximum.
+// One channel's contribution to the decision, or several channels' together. A NaN never becomes a maximum.
 struct SkipTerms {
   double distance = 0, threshold = 0, level = 0;  // sums of AM - GM, M V(sqrt), AM
   double largest_excess = 0, largest_distance = 0;
-  double roots = 0, squares = 0;  // over all entries of all windows, for the pooled threshold
+  double roots = 0, squares = 0;  // sums over all windows' entries, for the pooled threshold
 
   FOLDGRAD_HD void add(const SkipTerms& b) {
     distance += b.distance;
@@ -28,14 +32,14 @@ struct SkipTerms {
   }
 };
 
-// Returns true for a channel that has no say: its statistic is not finite, or falls where only rises are looked for.
+// Returns true if a channel does not vote: q is not finite, or q dropped and flag_low is off.
 template <class S>
 FOLDGRAD_HD bool abstains(const ChannelNormOptions& o, const Window<S>& before, std::int64_t slot, double q) {
   return (o.hold_non_finite && !finite(q)) || (!o.flag_low && !(q > before.at(slot)));
 }
 
-// Returns the terms of one channel. `before` is the window before q, which replaces its entry `slot`. By [UN-18] the
-// distance of a window is never above its own threshold, so a q that repeats the value it replaces never fires.
+// Returns the terms of one channel. `before` is the old window; q replaces its entry `slot`. By [UN-18] the gap of a
+// window never exceeds its own threshold, so a q equal to the entry that it replaces never fires.
 template <class S>
 FOLDGRAD_HD SkipTerms skip_terms(const ChannelNormOptions& o, const Window<S>& before, std::int64_t slot, double q) {
   SkipTerms terms;
@@ -61,10 +65,10 @@ FOLDGRAD_HD SkipTerms skip_terms(const ChannelNormOptions& o, const Window<S>& b
 // Returns M V(sqrt) over all `entries` entries of a layer's windows.
 FOLDGRAD_HD inline double pooled_threshold(const ChannelNormOptions& o, const SkipTerms& terms, double entries) {
   const double variance = (terms.squares - terms.roots * terms.roots / entries) / (entries - o.ddof);
-  return double(o.window_forward) * (variance < 0 ? 0 : variance);  // below 0 by rounding
+  return double(o.window_forward) * (variance < 0 ? 0 : variance);  // rounding can make it negative
 }
 
-// Returns true for an outlier. `terms`: those of one channel, or of all channels, whose windows have `entries` entries.
+// Returns true for an outlier. `terms` are one channel's, or all channels', whose windows have `entries` entries.
 template <class S>
 FOLDGRAD_HD bool fires(const ChannelNormOptions& o, const SkipTerms& terms, double entries) {
   const double tol = tolerance<S>(o);

@@ -11,7 +11,7 @@ namespace {
 template <class P>
 void add_row(const P& given, std::int64_t r, typename P::Value* chunk) {
   constexpr int K = P::kSums;
-  const P p = given;  // in registers: behind a reference it could alias the sums
+  const P p = given;  // a copy in registers: through the reference it might alias the sums
   const std::int64_t columns = p.columns;
 #pragma omp simd
   for (std::int64_t c = 0; c < columns; ++c) {
@@ -39,7 +39,7 @@ void sum_block(P p, std::int64_t block) {
 #pragma omp simd
     for (std::int64_t j = 0; j < K * columns; ++j) own[j] += double(chunk[j]);
   }
-  double overflow = 0;  // NaN once a sum is infinite or NaN
+  double overflow = 0;  // becomes NaN if a sum is infinite or NaN
 #pragma omp simd reduction(+ : overflow)
   for (std::int64_t c = 0; c < columns; ++c) {
     double sums[K];
@@ -56,7 +56,7 @@ void sum_block(P p, std::int64_t block) {
   }
 }
 
-// Adds up the blocks, in their order, for some neighbouring channels.
+// Adds the blocks in order, for some neighbouring channels.
 constexpr std::int64_t kChannelsAtOnce = 64;
 template <class P>
 void add_up_blocks(const P& given, std::int64_t begin) {

@@ -6,11 +6,11 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kRowBlocks = 1024;  // along the rows, at most: further blocks are taken in turns; not tuned
+constexpr std::int64_t kRowBlocks = 1024;  // the most along the rows; blocks loop over the rest; not tuned
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
               "few enough for sums in the element's arithmetic");
 
-// Returns threads that take N columns each, and blocks of kChannelBlockRows rows one after another.
+// Threads take N columns each; blocks take kChannelBlockRows rows at a time.
 template <int N, int K>
 Grid channel_grid(std::int64_t columns, std::int64_t rows) {
   const MatrixThreads threads(columns, N);
@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) block_sums_kernel(P p) {
   }
 }
 
-// Adds up the shares of the blocks of rows: a block of [kFinishGroups, 32] threads per 32 columns. It moves little and
-// takes as long as loads wait for one another, which is why a column has several threads.
+// Adds the shares of the blocks of rows: a block of [kFinishGroups, 32] threads per 32 columns. This reads little, and
+// its time is the latency of loads that wait for each other; so several threads share a column.
 template <class P>
 __global__ void totals_kernel(P p) {
   const SharedArray<double> groups = shared_array<double>();  // [kFinishGroups, 32]
@@ -79,7 +79,7 @@ __global__ void totals_kernel(P p) {
 
 }  // namespace
 
-// Expects P to name its operands (engine/cuda/operands.h).
+// P must name its operands (engine/cuda/operands.h).
 template <class P>
 void channel_sums_cuda(const P& p) {
   constexpr int N = kPackOf<P>;

@@ -1,13 +1,13 @@
-// Sums over the rows of a matrix, by column. They are formed in f64 from partial sums of 16 rows in the element's
-// arithmetic, block by block. The blocks do not depend on how many rows there are: rows of zeros at the end change no
-// bit. FOLDGRAD_RUN(device, channel_sums, p) runs over the rows for a struct with these members:
+// Sums over the rows of a matrix, by column. Each block of 64 rows is summed first: chunks of 16 rows in the element's
+// arithmetic, the chunks in f64. Then the blocks are added in f64. Blocks do not depend on the number of rows, so rows
+// of zeros at the end change no bit. FOLDGRAD_RUN(device, channel_sums, p) does this for a struct with these members:
 //
 //   using Value;  static constexpr int kSums;
 //   std::int64_t rows, columns;
 //   double* partials;                        // [blocks, kSums, columns]: the sums of each block
-//   void start(block)                        // called on a copy, before it adds the rows of a block
+//   void start(block)                        // is called on a copy, before it adds the rows of a block
 //   void add(r, c, S (&sums)[kSums])         // adds the terms of one element, computed in S: Value, or double
-//   void finish_block(block, c, double (&sums)[kSums])  // changes the sums of a block before they are stored
+//   void finish_block(block, c, double (&sums)[kSums])  // changes a block's sums before they are stored
 //   double share(k, block, c)                // a block's share of total k, from its partials and earlier totals
 //   void put(k, c, double sum)               // stores total k
 #pragma once
@@ -36,10 +36,10 @@ FOLDGRAD_HD inline ChannelBlock channel_block(std::int64_t block, std::int64_t r
   return {begin, end < rows ? end : rows};
 }
 
-// Returns false for NaN too.
+// False for NaN and infinity.
 FOLDGRAD_HD inline bool finite_sum(double sum) { return std::fabs(sum) <= 1.7976931348623157e308; }
 
-// Computes the sums of a block again, in f64: where squares overflowed in the element's arithmetic.
+// Recomputes the sums of a block in f64, after squares have overflowed in the element's arithmetic.
 template <class P>
 FOLDGRAD_HD void sum_again(P p, std::int64_t block, std::int64_t c, double (&sums)[P::kSums]) {
   const ChannelBlock rows = channel_block(block, p.rows);
@@ -58,7 +58,7 @@ struct ChannelGradientPass {
   const Value* mean;  // [columns]
   std::int64_t rows, columns;
   double* partials;
-  double *sum_dy, *sum_dy_x;  // see ChannelGradientSums
+  double *sum_dy, *sum_dy_x;  // ChannelGradientSums
 
   FOLDGRAD_HD void start(std::int64_t) {}
   template <class S>
@@ -75,17 +75,17 @@ struct ChannelGradientPass {
   FOLDGRAD_OPERANDS(visit.element(dy), visit.element(x), visit.column(mean));
 };
 
-// The moments of each block of rows are taken around the block's first row, so that channels far from zero lose no
-// digits, and merged by the formula of Chan, Golub and LeVeque.
+// Computes the moments of each block around the block's first row, so that channels far from zero lose no digits, and
+// merges them by the formula of Chan, Golub and LeVeque.
 template <class T>
 struct ChannelVariancePass {
   using Value = compute_t<T>;
   static constexpr int kSums = 2;
 
-  const T *x, *shift;  // shift: [columns], the first row of the block at hand
+  const T *x, *shift;  // shift: [columns], the first row of the current block
   std::int64_t rows, columns;
   double* partials;       // sums of x, and of (x - the block's mean)^2
-  double *mean, *square;  // see ChannelMoments
+  double *mean, *square;  // ChannelMoments
 
   FOLDGRAD_HD void start(std::int64_t block) { shift = x + channel_block(block, rows).begin * columns; }
   template <class S>
@@ -121,7 +121,7 @@ struct ChannelSquaresPass {
   const T* x;
   std::int64_t rows, columns;
   double* partials;
-  double *mean, *square;  // see ChannelMoments
+  double *mean, *square;  // ChannelMoments
 
   FOLDGRAD_HD void start(std::int64_t) {}
   template <class S>

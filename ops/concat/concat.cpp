@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// Return R and n inner of the sizes around an axis, [R, n, inner].
+// Return R, and n inner, of a shape that is seen as [R, n, inner] around an axis.
 std::int64_t rows_before(const Shape& shape, int axis) {
   std::int64_t rows = 1;
   for (int a = 0; a < axis; ++a) rows *= shape[a];
@@ -15,13 +15,13 @@ std::int64_t rows_before(const Shape& shape, int axis) {
 }
 std::int64_t row_size(const Shape& shape, int axis) { return shape[axis] * shape.stride(axis); }
 
-// Some columns of a tensor that is seen as rows around an axis, from column `first` on.
+// Columns of a tensor from column `first`; the tensor is seen as rows around an axis.
 struct Columns {
   const Tensor& tensor;
   std::int64_t first;
 };
 
-// Copies so many columns of every row.
+// Copies this number of columns of every row.
 void copy_columns(const Columns& to, GradMode mode, const Columns& from, int axis, std::int64_t columns) {
   dispatch_floating("concat", from.tensor.dtype(), [&]<class T>(Type<T>) {
     const Permute<T> p{.y = {to.tensor.data<T>() + to.first, mode},
@@ -37,7 +37,7 @@ void copy_columns(const Columns& to, GradMode mode, const Columns& from, int axi
 
 struct ConcatNode {
   int axis;
-  std::vector<std::int64_t> row_sizes;  // n_k inner of the operands
+  std::vector<std::int64_t> row_sizes;  // n_k inner for each operand
 
   const char* name() const { return "concat"; }
 

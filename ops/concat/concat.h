@@ -1,4 +1,4 @@
-// Joining tensors along an axis, and cutting a piece out of one. Seen along that axis, every tensor is [R, n, inner].
+// Joins tensors along an axis, and cuts a slice out of one. Seen along this axis, every tensor is [R, n, inner].
 //
 //   [CAT-1]  y_(r, n_0 + ... + n_(k-1) + i) = x^k_(r, i)        i = 0 ... n_k - 1, for the operands k = 0, 1, ...
 //   [CUT-1]  y_(r, i) = x_(r, begin + i)                        i = 0 ... end - begin - 1
@@ -7,13 +7,13 @@
 //   [CAT-2]  dx^k_(r, i) = dy_(r, n_0 + ... + n_(k-1) + i)
 //   [CUT-2]  dx_(r, begin + i) = dy_(r, i), zero elsewhere
 //
-//   Saved: nothing. Where R = 1, a slice is a view of x's memory. In PyTorch: torch.cat, torch.narrow.
+//   Saved: nothing. If R = 1, a slice is a view of x's memory. In PyTorch: torch.cat, torch.narrow.
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless there is an operand, and all agree in dtype, device and all sizes but the axis's.
+// Throws std::invalid_argument unless there is an operand and all have the same dtype, device, and sizes of other axes.
 Var concat(const std::vector<Var>& xs, int axis);
 
 // Throws std::invalid_argument unless 0 <= begin <= end <= the size of the axis.

@@ -58,7 +58,7 @@ struct UnfoldNode {
     });
   }
 
-  // Moves a map to axis 2: a row of the result holds channels x height x width of a patch.
+  // Moves a map to axis 2: a row of the result is a patch's channels x height x width.
   std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
     if (s.padding != 0 && map.map.adds()) return "unfold pads with zeros, where the map would give B";
     if (map.place.axis != 3) return "unfold cuts patches out of the channels";
@@ -75,7 +75,7 @@ struct Conv2dChannelsLastNode {
   std::optional<Activation> activation;
   bool has_bias;
   Tensor x, weight;
-  Tensor saved, bias;  // for the activation: y, or z without the bias and the bias itself
+  Tensor saved, bias;  // for the activation: y; or z without the bias, and the bias
 
   const char* name() const { return kName; }
 
@@ -91,7 +91,7 @@ struct Conv2dChannelsLastNode {
     d.pads = s.padding != 0;
     d.activates = activation.has_value();
   }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {  // whose images are [batch, channels, height, width]
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {  // ONNX images are [batch, channels, height, width]
     std::vector<std::string> operands{g.transpose(in[0], {0, 3, 1, 2}), in[1]};
     if (has_bias) operands.push_back(in[2]);
     const std::string y = g.node("Conv", operands,
@@ -102,8 +102,8 @@ struct Conv2dChannelsLastNode {
   }
 
  private:
-  // Returns dz, which is dy without an activation, and undefined where neither dx nor dweight needs it; puts dbias,
-  // from the same pass over dy.
+  // Returns dz: dy if there is no activation, undefined if neither dx nor dweight needs it. The same pass over dy puts
+  // dbias.
   Tensor through_activation(NodeGrads& grads) const {
     const Tensor& dy = grads.dy();
     const bool products = grads.wanted(0) || grads.wanted(1);
@@ -123,7 +123,7 @@ struct Conv2dChannelsLastNode {
     return activation ? dz : dy;
   }
 
-  // Puts a product. Libraries only set, so it is added afterwards to what is there already.
+  // Puts the gradient of a product. Libraries can only set, so a contribution that adds takes a second step.
   void product(Conv2dPass pass, const std::pair<Tensor, GradMode>& place, const Tensor& dz) const {
     const auto& [grad, mode] = place;
     const Tensor to = mode == GradMode::set ? grad : Tensor::empty(grad.shape(), grad.dtype(), grad.device());
@@ -148,7 +148,7 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
   conv2d_product(
       x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0]},
       {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
-  // In z's place where it can be; on CUDA z is loaded by instructions for read-only data.
+  // Writes y over z if possible; on CUDA it is not, since kernels load z by instructions for read-only data.
   const bool over_z = !activates || (!keeps_z && x.device() == Device::cpu);
   const Tensor y = over_z ? z : Tensor::empty(z.shape(), z.dtype(), z.device());
   if (activates) activation_forward(kName, *o.activation, y, z, bias ? *bias : Tensor());

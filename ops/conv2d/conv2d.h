@@ -1,5 +1,5 @@
-// Convolution of images whose channels come last, followed by bias and activation; and the patches of an image that a
-// vision Transformer takes for tokens.
+// Convolution of images whose channels come last, with bias and activation; and the patches that are the tokens of a
+// vision Transformer.
 //
 //   [CONV-1]  u_(b, l, k) = x_(b, s i + v - p, s j + w - p, c), zero outside of the image    (unfold)
 //             l = i Wo + j, k = (c Kh + v) Kw + w, Ho = floor((H + 2p - Kh) / s) + 1, Wo likewise
@@ -8,7 +8,7 @@
 //             y = activation(z)                                                              (conv2d_channels_last)
 //
 //   backward of unfold:
-//   [CONV-3]  dx_(b, h, g, c) = sum of du_(b, l, k) over the l and k whose u is that x
+//   [CONV-3]  dx_(b, h, g, c) = sum of du_(b, l, k) over the l and k where u_(b, l, k) is that x
 //
 //   backward of the convolution, with dz = dy activation'(z):
 //   [CONV-5]  dx_(b, h, g, c) = sum_(o, i, j, v, w) dz_(b, i, j, o) weight_(o, c, v, w),
@@ -16,12 +16,11 @@
 //   [CONV-6]  dweight_(o, c, v, w) = sum_(b, i, j) dz_(b, i, j, o) x_(b, s i + v - p, s j + w - p, c)
 //   [CONV-7]  dbias_o = sum_(b, i, j) dz_(b, i, j, o)
 //
-//   x: [B, H, W, C]; weight: [O, C, Kh, Kw], as PyTorch's files have it; bias: [O]; s: stride; p: padding. Saved by the
-//   convolution: x, weight, and y, or where the activation's slope needs it z less its bias (activation.h).
-//   A convolution is computed by oneDNN for f32 and bf16 on the CPU, by cuDNN for what it covers on CUDA, and otherwise
-//   by the rows of unfold and gemm(). Derivation: docs/derivations/conv2d.md.
-//   In PyTorch: torch.nn.functional.unfold (transposed); torch.nn.functional.conv2d, channels_last, and what follows
-//   it.
+//   x: [B, H, W, C]; weight: [O, C, Kh, Kw], as in PyTorch's files; bias: [O]; s: stride; p: padding. A convolution
+//   saves x, weight, and y, or z without the bias if activation' needs it (activation.h).
+//   oneDNN computes convolutions of f32 and bf16 on the CPU, cuDNN those that it covers on CUDA; all others are
+//   unfold's rows and gemm(). Derivation: docs/derivations/conv2d.md.
+//   In PyTorch: torch.nn.functional.unfold (transposed); torch.nn.functional.conv2d, channels_last, and an activation.
 #pragma once
 #include <optional>
 
@@ -38,13 +37,14 @@ struct Conv2dChannelsLastOptions {
   std::optional<Activation> activation = {};
 };
 
-// All throw std::invalid_argument unless the operands are as above, of x's dtype and device, stride is positive,
-// padding not negative, and the kernel not larger than the padded image.
+// All throw std::invalid_argument unless the operands have these shapes and x's dtype and device, stride is positive,
+// padding is not negative, and the kernel fits the padded image.
 
 // Returns [B, Ho Wo, C Kh Kw].
 Var unfold(const Var& x, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options = {});
 
-// Returns [B, H W / P^2, O] of square patches side by side: stride P for weight [O, C, P, P], whose P divides H and W.
+// Returns [B, H W / P^2, O] for square patches that do not overlap: the stride is P for weight [O, C, P, P], and P
+// divides H and W.
 Var patch_embedding(const Var& x, const Var& weight, const Var& bias);
 
 // Return [B, Ho, Wo, O].

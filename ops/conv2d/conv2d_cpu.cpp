@@ -6,7 +6,8 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // channels whose sums stay in registers
 
-// The part of an axis that place i (or j) sees: kernel offsets [begin, end) hit the image, from image index first on.
+// The part of an axis that place i (or j) sees: kernel offsets [begin, end) are inside the image, the first at index
+// `first`.
 struct Window {
   std::int64_t first, begin, end;
 
@@ -16,7 +17,7 @@ struct Window {
         end(std::clamp(image - first, begin, kernel)) {}
 };
 
-// Writes the values of one place: a row of u. Neighbours in x are a kernel apart there.
+// Writes a row of u: the values of one place. Neighbours in x are a kernel apart in u.
 template <class T>
 void unfold_place(const UnfoldForward<T>& p, std::int64_t row) {
   const Conv2dSizes& s = p.s;
@@ -31,7 +32,7 @@ void unfold_place(const UnfoldForward<T>& p, std::int64_t row) {
     }
 }
 
-// Computes channels [first, first + width), at most kChunk of them, of one pixel of dx.
+// Computes channels [first, first + width) of one pixel of dx, at most kChunk.
 template <class T>
 void fold_pixel(const UnfoldBackward<T>& p, std::int64_t pixel, std::int64_t first, std::int64_t width) {
   using Value = compute_t<T>;

@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-// One element of u.
+// Computes one element of u.
 template <class T>
 struct UnfoldElement {
   static constexpr const char* kName = "unfold forward";
@@ -22,7 +22,7 @@ struct UnfoldElement {
   }
 };
 
-// One element of dx, from all places that saw it: no two threads write the same.
+// Computes one element of dx from all places that see it; so no two threads write the same.
 template <class T>
 struct FoldElement {
   static constexpr const char* kName = "unfold backward";

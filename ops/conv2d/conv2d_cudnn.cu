@@ -1,4 +1,4 @@
-// Convolutions by cuDNN 9, which is asked once for each shape how to compute it. So far run on no GPU.
+// Convolutions by cuDNN 9; a plan is made once for each shape. So far it has run on no GPU.
 #include <array>
 #include <map>
 #include <mutex>
@@ -12,7 +12,7 @@
 namespace foldgrad {
 namespace {
 
-// The library on one device, with all plans made for it.
+// The library on one device, with all its plans.
 struct Library {
   using Key = std::array<std::int64_t, 13>;
 
@@ -41,13 +41,13 @@ bool is_aligned(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 
 }  // namespace
 
 bool cudnn_conv2d_product(const Conv2dProduct& product, const Conv2dBuffers& at) {
-  // A graph whose weights are f32 and its images bf16 has no engine.
+  // No engine supports f32 weights with bf16 images.
   if (product.dtype == DType::f64 || product.f32_dweight) return false;
   if (!is_aligned(at.x) || !is_aligned(at.weight) || !is_aligned(at.y) || !is_aligned(at.bias)) return false;
-  static std::mutex mutex;  // of the plans; a handle serves one host thread at a time
+  static std::mutex mutex;  // guards the plans, and lets one host thread use a handle at a time
   const std::lock_guard lock(mutex);
   const CudaDeviceGuard guard;
-  static PerDevice<Library*> libraries;  // until the process ends, when the driver may have gone before
+  static PerDevice<Library*> libraries;  // never destroyed: at the end of the process the driver may have shut down
   Library& library = *libraries.here([] { return new Library; });
   const CudnnPlan& plan = library.plan(product, at.bias != nullptr);
   if (!plan.covered()) return false;

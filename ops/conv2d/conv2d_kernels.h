@@ -8,11 +8,11 @@ struct Conv2dSizes {
 
   FOLDGRAD_HD std::int64_t places() const { return out_height * out_width; }                   // l
   FOLDGRAD_HD std::int64_t values() const { return channels * kernel_height * kernel_width; }  // k
-  // Returns where a pixel's channels begin in the image.
+  // Returns the index of a pixel's first channel in x.
   FOLDGRAD_HD std::int64_t at(std::int64_t b, std::int64_t h, std::int64_t g) const {
     return ((b * height + h) * width + g) * channels;
   }
-  // Returns the place that sees row h, column g of the image at row v, column w of its kernel; -1 if none does.
+  // Returns the place whose kernel value (v, w) covers pixel (h, g) of the image; -1 if there is none.
   FOLDGRAD_HD std::int64_t place_of(std::int64_t h, std::int64_t g, std::int64_t v, std::int64_t w) const {
     const std::int64_t down = h + padding - v, across = g + padding - w;  // stride i, stride j
     if (down < 0 || across < 0 || down % stride != 0 || across % stride != 0) return -1;

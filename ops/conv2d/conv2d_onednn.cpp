@@ -1,5 +1,5 @@
-// Convolutions in f32 and bf16 by oneDNN's primitives. Images stay as they are; weights are brought into the order that
-// a primitive wants, and their gradient out of it.
+// Convolutions in f32 and bf16 by oneDNN's primitives. Images stay in place; weights are reordered into the primitive's
+// layout, and their gradient back.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using Format = Memory::format_tag;
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
 struct Convolution : OnednnPrimitive {
-  dnnl::reorder reorder;  // moves the weights to `packed`, or their gradient from there
+  dnnl::reorder reorder;  // copies weights to `packed`, or their gradient back
   Memory weight, packed;
 };
 using Convolutions = OnednnCache<Convolution, 12, 256>;
@@ -38,7 +38,7 @@ Convolutions::Key key_of(const Conv2dProduct& p, bool bias) {
           p.f32_dweight};
 }
 
-// The names of the arguments in the primitive of a pass.
+// The names of the arguments in a pass's primitive.
 struct Ids {
   int x, weight, y;
 
@@ -48,7 +48,7 @@ struct Ids {
         y(pass == Conv2dPass::y ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST) {}
 };
 
-// Memory descriptions for oneDNN, which counts the axes of images as [B, C, H, W] whatever their order in memory is.
+// Memory descriptions for oneDNN. It names the axes of images [B, C, H, W], whatever their order in memory.
 struct Descriptions {
   DataType type;
   Memory::desc x, y, bias, any_weight, weight;
@@ -62,7 +62,7 @@ struct Descriptions {
     x = {{s.batch, s.channels, s.height, s.width}, type, Format::nhwc};
     y = {{s.batch, p.out, s.out_height, s.out_width}, type, Format::nhwc};
     bias = {{p.out}, type, Format::x};
-    // Sums over the whole batch are not to be rounded before they are complete.
+    // f32: sums over the whole batch must not be rounded before they are complete.
     any_weight = {kernels, p.pass == Conv2dPass::dweight ? DataType::f32 : type, Format::any};
     weight = {kernels, p.f32_dweight ? DataType::f32 : type, Format::oihw};
     strides = {s.stride, s.stride};
@@ -73,7 +73,8 @@ struct Descriptions {
   dnnl::convolution_forward::primitive_desc forward(bool with_bias) const {
     using dnnl::convolution_forward;
     const auto training = dnnl::prop_kind::forward_training;
-    // When its channels are no multiple of 16, making this primitive reads beyond an array, which can end the process.
+    // If the channels are not a multiple of 16, creating this primitive reads out of bounds, which can crash the
+    // process.
     const auto faulty = kernels[1] % 16 != 0 ? "brgconv:avx512_core_amx" : "";
     return with_bias
                ? choose_implementation<convolution_forward>(
@@ -94,7 +95,7 @@ struct Descriptions {
   }
 };
 
-// Makes the primitive of a pass if onednn_covers() it. `packed`: finds the order of the weights in the primitive.
+// Makes the primitive of a pass if onednn_covers() it. `packed` returns the primitive's layout of the weights.
 template <class Primitive, class Chosen>
 void make(Convolution& c, Conv2dPass pass, const Descriptions& d, const Chosen& chosen,
           Memory::desc (Chosen::*packed)() const) {
@@ -108,7 +109,7 @@ void make(Convolution& c, Conv2dPass pass, const Descriptions& d, const Chosen& 
   c.set<Primitive>(chosen);
 }
 
-// Returns true if each column of the kernel lies on the image at some place.
+// Returns true if each column of the kernel is inside the image at some place.
 bool all_columns_hit(const Conv2dSizes& s) {
   for (std::int64_t w = 0; w < s.kernel_width; ++w) {
     bool hits = false;
@@ -118,8 +119,8 @@ bool all_columns_hit(const Conv2dSizes& s) {
   return true;
 }
 
-// Returns true for convolutions in bf16 that oneDNN 2.6 gets wrong: y where the stride skips rows of the image; dweight
-// where a column of the kernel sees nothing but padding, whose gradient is then left as whatever was in memory.
+// Returns true for bf16 convolutions that oneDNN 2.6 computes wrongly: y if the stride skips rows of the image, and
+// dweight if a column of the kernel sees only padding: oneDNN leaves its gradient uninitialised.
 bool is_faulty(const Conv2dProduct& p) {
   if (p.dtype != DType::bf16) return false;
   return p.pass == Conv2dPass::y ? p.s.stride > p.s.kernel_height
@@ -129,7 +130,7 @@ bool is_faulty(const Conv2dProduct& p) {
 Convolution make_convolution(const Conv2dProduct& p, bool with_bias) {
   using dnnl::convolution_forward, dnnl::convolution_backward_data, dnnl::convolution_backward_weights;
   Convolution c;
-  // Kernels that see nothing but padding are more than oneDNN's were made for.
+  // oneDNN mishandles kernel positions that see only padding.
   if (p.s.padding >= std::min(p.s.kernel_height, p.s.kernel_width) || is_faulty(p)) return c;
   try {
     const Descriptions d(p);
@@ -143,7 +144,7 @@ Convolution make_convolution(const Conv2dProduct& p, bool with_bias) {
       make<convolution_backward_weights>(c, p.pass, d, d.backward_weight(),
                                          &convolution_backward_weights::primitive_desc::diff_weights_desc);
     }
-  } catch (const dnnl::error&) {  // such as bf16 on a processor without it
+  } catch (const dnnl::error&) {  // for example bf16 on a processor without it
     return {};
   }
   return c;

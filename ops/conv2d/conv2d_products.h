@@ -1,5 +1,4 @@
-// The three products of a convolution with channels last, and their computation. Each writes one of x, weight and y,
-// all of it, from the two others.
+// The three products of a convolution with channels last. Each computes all of x, weight or y from the other two.
 #pragma once
 #include "engine/device.h"
 #include "engine/dtype.h"
@@ -10,8 +9,8 @@ namespace foldgrad {
 struct Conv2dOptions;
 class Tensor;
 
-// Throws std::invalid_argument, in the name of `op`, unless x is [B, H, W, C], the stride is positive, the padding not
-// negative, and the kernel within the padded image.
+// Throws std::invalid_argument unless x is [B, H, W, C], the stride is positive, the padding not negative, and the
+// kernel fits the padded image. `op` begins the message.
 Conv2dSizes conv2d_sizes(const char* op, const Tensor& x, std::int64_t kernel_height, std::int64_t kernel_width,
                          const Conv2dOptions& options);
 
@@ -22,21 +21,21 @@ struct Conv2dProduct {
   DType dtype;
   Conv2dSizes s;
   std::int64_t out;          // channels of y
-  bool f32_dweight = false;  // for bf16 operands: dweight is f32, so that no sum is rounded to bf16
+  bool f32_dweight = false;  // for bf16 operands: dweight is f32, so that sums are not rounded to bf16
 };
 
 struct Conv2dBuffers {
-  void* x;                     // [batch, height, width, channels], or its gradient
-  void* weight;                // [out, channels, kernel_height, kernel_width], likewise
-  void* y;                     // [batch, out_height, out_width, out], likewise
+  void* x;                     // [batch, height, width, channels]; dx in the pass that computes it
+  void* weight;                // [out, channels, kernel_height, kernel_width], or dweight
+  void* y;                     // [batch, out_height, out_width, out], or dy
   const void* bias = nullptr;  // [out], added to y
 };
 
-// Uses the library that this device has for it, or else what is below.
+// Calls the device's library if it covers the case, otherwise plain_conv2d_product().
 void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
-// Covers every dtype, all sizes and both devices: what the others are compared with.
+// Covers every dtype, all sizes and both devices; tests compare the libraries with it.
 void plain_conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
-// Return false for a case that the library does not cover; nothing is written then.
+// Return false, and write nothing, if the library does not cover the case.
 bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at);
 bool cudnn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at);
 

@@ -1,6 +1,5 @@
-// A product of a convolution as an operation graph of cuDNN 9, and the engine that computes it.
-//
-// Plans are made from the properties of a device alone, so that they are tested on machines without one.
+// A product of a convolution as an operation graph of cuDNN 9, and the engine that computes it. A plan needs only the
+// device's properties, so tests can make plans without a GPU.
 #pragma once
 #include <cudnn.h>
 
@@ -13,10 +12,10 @@ namespace foldgrad {
 
 constexpr std::size_t kCudnnAlignment = 16;  // bytes, of all buffers
 
-// Throws std::runtime_error, with the library's reason, unless the call has succeeded.
+// Throws std::runtime_error with the library's reason unless the call succeeded.
 void check_cudnn(cudnnStatus_t status, const char* call);
 
-// The owner of descriptors that are made one from another.
+// Owns descriptors that refer to each other.
 class CudnnDescriptors {
  public:
   cudnnBackendDescriptor_t make(cudnnBackendDescriptorType_t type);
@@ -27,25 +26,25 @@ class CudnnDescriptors {
 
 class CudnnPlan {
  public:
-  // Takes the engine that cuDNN's heuristics rank first among those that give equal bits on every run and round
-  // operands and sums no further than their types do; with `tf32`, f32 may be multiplied as TensorFloat-32. There may
-  // be none. p: of f32 or bf16, not f32_dweight; device: from cudnn_device(). Throws std::runtime_error.
+  // Chooses the engine that cuDNN's heuristics rank highest among those that give the same bits on every run and round
+  // operands and sums only to their own types; with `tf32`, f32 may be multiplied as TensorFloat-32. There may be none:
+  // see covered(). p: of f32 or bf16, without f32_dweight; device: from cudnn_device(). Throws std::runtime_error.
   CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, cudnnBackendDescriptor_t device);
 
   bool covered() const { return plan_ != nullptr; }
   std::size_t workspace() const;  // bytes
-  // Returns what cuDNN says of the engine's numbers.
+  // Returns cuDNN's notes on the engine's arithmetic.
   const std::vector<cudnnBackendNumericalNote_t>& notes() const { return notes_; }
-  // Launches it on the handle's stream. Throws std::runtime_error.
+  // Launches the plan on the handle's stream. Throws std::runtime_error.
   void run(cudnnHandle_t handle, const Conv2dBuffers& at, void* workspace) const;
 
  private:
-  CudnnDescriptors descriptors_;  // the plan, and those that were refused before it
+  CudnnDescriptors descriptors_;  // of the plan, and of engines that were refused
   cudnnBackendDescriptor_t plan_ = nullptr;
   std::vector<cudnnBackendNumericalNote_t> notes_;
 };
 
-// Describes the handle's device. Throws std::runtime_error.
+// Returns the descriptor of the handle's device. Throws std::runtime_error.
 cudnnBackendDescriptor_t cudnn_device(CudnnDescriptors& to, cudnnHandle_t handle);
 
 }  // namespace foldgrad

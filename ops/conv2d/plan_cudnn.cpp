@@ -14,7 +14,7 @@ using AttributeType = cudnnBackendAttributeType_t;
 using Sizes = std::array<std::int64_t, 4>;
 using Pair = std::array<std::int64_t, 2>;
 
-enum class Id : std::int64_t { x = 1, weight, y, bias, product };  // of the tensors of a graph
+enum class Id : std::int64_t { x = 1, weight, y, bias, product };  // of a graph's tensors
 
 void set(Descriptor d, Attribute name, AttributeType type, const void* values, std::int64_t count) {
   check_cudnn(cudnnBackendSetAttribute(d, name, type, count, values), "cudnnBackendSetAttribute");
@@ -27,7 +27,7 @@ template <class T, std::size_t N>
 void set(Descriptor d, Attribute name, AttributeType type, const std::array<T, N>& values) {
   set(d, name, type, values.data(), N);
 }
-// Gets as many values as there are, up to the size of `values`.
+// Gets all values, at most the size of `values`.
 template <class T>
 void get(Descriptor d, Attribute name, AttributeType type, std::vector<T>& values) {
   std::int64_t count = 0;
@@ -40,7 +40,7 @@ Descriptor finished(Descriptor d) {
   check_cudnn(cudnnBackendFinalize(d), "cudnnBackendFinalize");
   return d;
 }
-// Finishes it; returns false where cuDNN has nothing for what it describes.
+// Finalizes a descriptor; returns false if cuDNN does not support it.
 bool is_supported(Descriptor d) {
   const cudnnStatus_t status = cudnnBackendFinalize(d);
   if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return false;
@@ -96,7 +96,7 @@ class ConvolutionGraph {
     return finished(d);
   }
 
-  // Describes the product that computes one of x, weight and y from the two others.
+  // Describes the product that computes one of x, weight and y from the other two.
   Descriptor product(Descriptor y) {
     const Conv2dSizes& s = p_.s;
     const Sizes image{s.batch, s.channels, s.height, s.width};
@@ -142,7 +142,7 @@ class ConvolutionGraph {
   const cudnnDataType_t type_;
 };
 
-// Returns the engines, with their settings, that the heuristics propose, the best first.
+// Returns the engines with their settings, as the heuristics rank them.
 std::vector<Descriptor> proposals(CudnnDescriptors& to, Descriptor graph, cudnnBackendHeurMode_t mode,
                                   Descriptor device) {
   constexpr std::size_t kMost = 64;
@@ -183,7 +183,7 @@ Descriptor CudnnDescriptors::make(cudnnBackendDescriptorType_t type) {
 }
 
 CudnnPlan::CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, Descriptor device) {
-  CudnnDescriptors for_search;  // over a MiB, not kept: a plan copies what it is made from
+  CudnnDescriptors for_search;  // more than 1 MiB, not kept: a plan copies its input
   const Descriptor graph = ConvolutionGraph(for_search, p).of(adds_bias);
   const auto allowed = [tensor_cores = p.dtype == DType::bf16 || tf32](cudnnBackendNumericalNote_t note) {
     return note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP || (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && tensor_cores);

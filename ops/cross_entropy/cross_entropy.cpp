@@ -7,7 +7,7 @@ namespace foldgrad {
 namespace {
 
 struct Targets {
-  Tensor first, second, lambda;  // the last two may be undefined
+  Tensor first, second, lambda;  // second and lambda are undefined with one target per row
 
   CrossEntropyTargets pointers(std::int64_t ignore_index) const {
     return {first.data<std::int64_t>(), data_or_null<std::int64_t>(second), data_or_null<float>(lambda), ignore_index};
@@ -81,7 +81,7 @@ void check_second(const Tensor& logits, const Targets& targets, std::int64_t ign
   }
 }
 
-// Computes and records the loss of operands that are checked.
+// Computes and records the loss. The operands are checked already.
 Var loss_of(const Var& logitsv, const Targets& targets, const std::vector<Var>& operands,
             const CrossEntropyOptions& options) {
   const Tensor& logits = logitsv.value();

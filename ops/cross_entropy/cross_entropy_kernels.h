@@ -1,4 +1,4 @@
-// The formulas of cross_entropy.h, one element at a time, and the parameters of its loops on both devices.
+// The formulas of cross_entropy.h for one element, and the parameters of its loops on both devices.
 #pragma once
 #include "engine/cpu/vector_math.h"
 #include "engine/kernels.h"
@@ -6,7 +6,7 @@
 namespace foldgrad {
 namespace cross_entropy_math {
 
-// The target distribution: gold + rest on the class of the target, rest on each other.
+// The target distribution: gold + rest for the class of the target, rest for each other class.
 template <class T>
 struct Smoothing {
   T gold, rest;  // 1 - eps - eps_i, eps_i
@@ -16,12 +16,12 @@ template <class T>
 FOLDGRAD_HD T exponential(T z, T m) {
   return fast_exp_nonpositive(z - m);  // [CE-1]
 }
-// Allows classes of logit -infinity if there is no smoothing.
+// Without smoothing, classes may have logit -infinity.
 template <class T>
 FOLDGRAD_HD T loss(T sum, T gold_shifted, T sum_shifted, const Smoothing<T>& q) {
   return std::log(sum) - q.gold * gold_shifted - (q.rest == T(0) ? T(0) : q.rest * sum_shifted);  // [CE-2]
 }
-// Allows a class of logit -infinity if the row has no share of it.
+// A class with share 0 may have logit -infinity.
 template <class T>
 FOLDGRAD_HD T mixed(T first, T second, T lambda) {
   return (lambda == T(0) ? T(0) : lambda * first) + (lambda == T(1) ? T(0) : (T(1) - lambda) * second);  // [CE-5]
@@ -38,12 +38,12 @@ FOLDGRAD_HD T dz(T exponential, T sum_inverse, T q, T weight) {
 }  // namespace cross_entropy_math
 
 struct CrossEntropyTargets {
-  const std::int64_t *first, *second;  // [rows]; second may be null, and lambda with it
-  const float* lambda;                 // [rows], the share of the first
+  const std::int64_t *first, *second;  // [rows]; second and lambda are null with one target per row
+  const float* lambda;                 // [rows], the share of the first target
   std::int64_t ignore_index;
 
   FOLDGRAD_HD bool counts(std::int64_t r) const { return first[r] != ignore_index; }
-  // Returns how much of row r's target class c is.
+  // Returns the share of class c in row r's target.
   template <class Value>
   FOLDGRAD_HD Value share(std::int64_t r, std::int64_t c) const {
     if (!second) return Value(c == first[r]);
@@ -70,7 +70,7 @@ struct CrossEntropyForward {
   FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
   FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&maxima)[2]) const {
     const Value z = logits[i];
-    maxima[0] = z > maxima[0] ? z : maxima[0];  // the other one is not used
+    maxima[0] = z > maxima[0] ? z : maxima[0];  // maxima[1] is unused
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&maxima)[2]) const { row.max = maxima[0]; }  // [CE-1]
   FOLDGRAD_HD void reduce(Step<1>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[2]) const {
@@ -87,11 +87,11 @@ struct CrossEntropyForward {
     max[r] = row.max;
     sum[r] = row.sum;
   }
-  FOLDGRAD_HD T* target() const { return nullptr; }  // nothing for each element
+  FOLDGRAD_HD T* target() const { return nullptr; }  // there is no result per element
   FOLDGRAD_HD Value value(const Row&, std::int64_t, std::int64_t) const { return 0; }
   FOLDGRAD_OPERANDS(visit.element(logits));
 
-  // Returns z - m of the target, or between those of both; NaN when there is no such class.
+  // Returns z - m of the target, or the mix of both targets; NaN if a target is not a class.
   FOLDGRAD_HD Value gold_shifted(std::int64_t r, Value m) const {
     const Value first = shifted(r, targets.first[r], m);
     if (!targets.second) return first;
@@ -102,7 +102,7 @@ struct CrossEntropyForward {
   }
 };
 
-// The loss from those of all rows, as the only row of a matrix.
+// Sums the rows' losses: all rows' losses are the only row of a matrix.
 template <class T>
 struct CrossEntropyTotal {
   static constexpr const char* kName = "cross_entropy sum over rows";
@@ -137,7 +137,7 @@ template <class T>
 struct CrossEntropyBackward {
   using Value = compute_t<T>;
 
-  GradOut<T> dlogits;           // [rows, columns]; may be over the logits
+  GradOut<T> dlogits;           // [rows, columns]; may be the memory of logits
   const Value *dloss, *weight;  // scalars
   const Value *max, *sum;       // [rows]
   const T* logits;              // [rows, columns]

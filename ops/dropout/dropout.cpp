@@ -31,12 +31,12 @@ struct DropoutNode {
   }
 };
 
-// Returns the factors m of the samples of x. m: undefined without drop path.
+// Returns the factors m of x's samples. `m` is undefined without drop path.
 template <class V>
 SampleFactors<V> sample_factors(const Tensor& m, const Tensor& x) {
   if (!m.defined()) return {nullptr, x.size()};
   const std::int64_t each = m.size() ? x.size() / m.size() : 0;
-  return {m.data<V>(), std::max<std::int64_t>(each, 1)};  // it divides even where there are no elements
+  return {m.data<V>(), std::max<std::int64_t>(each, 1)};  // kernels divide by it even if there are no elements
 }
 
 struct BiasDropoutResidualNode {
@@ -65,7 +65,7 @@ struct BiasDropoutResidualNode {
   void describe(Description& d) const {
     d.bias = 1;
     d.streams = {2};
-    d.dropout = p + path_p - p * path_p;  // alone or with its sample
+    d.dropout = p + path_p - p * path_p;  // dropped as an element or with its sample
   }
   std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
     return g.node("Add", {in[2], g.node("Add", {in[0], in[1]})});

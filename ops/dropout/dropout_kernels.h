@@ -9,30 +9,31 @@ namespace foldgrad {
 template <class V>
 struct Mask {
   Random random;
-  std::uint32_t threshold;  // elements with 16 bits below it are dropped; 0: every element is kept
+  std::uint32_t threshold;  // an element is dropped if its 16 bits are below; 0: every element is kept
   V scale;
 
-  // Rounds p to threshold / 2^16, the multiple of 2^-16 next to it and below 1.
+  // Rounds p to threshold / 2^16, the nearest multiple of 2^-16 below 1.
   static Mask of(double p, const Random& random) {
     const std::uint32_t threshold = p < 65535.5 / 65536 ? std::uint32_t(std::lround(p * 65536)) : 65535u;
     return {random, threshold, V(65536 / double(65536 - threshold))};
   }
 
-  // Multiplies: from a choice between value and 0 the compiler makes loads under a mask, for which Zen 5 fetches
-  // nothing ahead. A dropped infinity is NaN, as in PyTorch.
+  // Multiplies by 0 instead of choosing 0: GCC would load under a mask, for which a Zen 5 prefetches nothing. A dropped
+  // infinity becomes NaN, as in PyTorch.
   FOLDGRAD_HD V apply(V value, std::uint32_t bits) const {
     return value * (bits >= threshold ? scale : V(0));  // [DO-1, DO-2, DO-3]
   }
   FOLDGRAD_HD Mask times(V factor) const { return {random, threshold, scale * factor}; }
 };
 
-// A struct that has a member `mask` draws its random numbers (engine/cpu/run_element.h), but for p = 0, if it can be.
+// Lets a struct with a member `mask` draw random numbers (engine/cpu/run_element.h). Pass can_be_0 = true if p may be
+// 0; then none are drawn.
 #define FOLDGRAD_DRAWS_MASK(can_be_0)                                           \
   FOLDGRAD_HD const ::foldgrad::Random& random() const { return mask.random; }  \
   FOLDGRAD_HD bool draws() const { return !(can_be_0) || mask.threshold != 0; } \
   static_assert(true)
 
-// The kernel that computes the factor m of every sample.
+// Computes the factor m of every sample.
 template <class T>
 struct DropPathFactors {
   static constexpr const char* kName = "bias_dropout_residual drop path";
@@ -41,7 +42,7 @@ struct DropPathFactors {
   Value* factors;  // [n]
   std::int64_t n;  // samples
   Mask<Value> mask;
-  std::int64_t first;  // DropPath's
+  std::int64_t first;  // DropPath::first
 
   FOLDGRAD_HD void operator()(std::int64_t i) const {
     factors[i] = mask.apply(Value(1), mask.random.bits16(std::uint64_t(first + i)));  // [DO-6]
@@ -50,16 +51,16 @@ struct DropPathFactors {
 
 template <class V>
 struct SampleFactors {
-  const V* m;         // [samples]; null: all factors are 1
-  std::int64_t size;  // elements of a sample, or of the whole tensor without m
+  const V* m;         // [samples]; null if all factors are 1
+  std::int64_t size;  // elements in a sample; without m, in the whole tensor
 
-  // Returns the mask of the sample that element i belongs to.
+  // Returns `mask` times the factor of the sample that has element i.
   FOLDGRAD_HD Mask<V> times(const Mask<V>& mask, std::int64_t i) const {
     return m ? mask.times(m[i / size]) : mask;  // [DO-6]
   }
 };
 
-// Both passes: y from x, and dx from dy.
+// Both passes: y from x, or dx from dy.
 template <class T>
 struct Dropout {
   static constexpr const char* kName = "dropout";
@@ -76,7 +77,7 @@ struct Dropout {
   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x));
 };
 
-// A sample is a number of rows, so elements of one row have one factor.
+// start() may use the factor of element i for the whole row, since a sample consists of whole rows.
 template <class T>
 struct BiasDropoutResidualForward {
   static constexpr const char* kName = "bias_dropout_residual forward";

@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// Calls body(f) with the function of dyt or derf.
+// Calls body(f) with dyt's or derf's function.
 template <class Body>
 void with_function(bool derf, const Body& body) {
   derf ? body(DytErf()) : body(DytTanh());
@@ -18,7 +18,7 @@ DytScalars<T> scalars_of(const Tensor& alpha, const Tensor& shift) {
   return {.alpha = alpha.data<T>(), .shift = data_or_null<T>(shift)};
 }
 
-// Operands: x, alpha, gamma, beta, and for derf shift.
+// Operands: x, alpha, gamma, beta; for derf also shift.
 struct DytNode {
   Tensor x, alpha, gamma, shift;
 

@@ -1,4 +1,4 @@
-// Functions in place of a normalizer: Dynamic Tanh (Zhu et al., "Transformers without Normalization", 2025) and Derf
+// Functions that replace normalizers: Dynamic Tanh (Zhu et al., "Transformers without Normalization", 2025) and Derf
 // (Chen et al., "Stronger Normalization-Free Transformers", 2025).
 //
 //   [DYT-1]   dyt:   y_rc = gamma_c t_rc + beta_c,   t = tanh(u),  u = a x         t' = 1 - t^2
@@ -15,7 +15,7 @@
 
 namespace foldgrad {
 
-// These throw std::invalid_argument unless gamma and beta are [C], alpha and shift [1], all of x's dtype and device.
+// Throw std::invalid_argument unless gamma and beta are [C], alpha and shift [1], all of x's dtype and device.
 Var dyt(const Var& x, const Var& alpha, const Var& gamma, const Var& beta);
 Var derf(const Var& x, const Var& alpha, const Var& shift, const Var& gamma, const Var& beta);
 

@@ -1,6 +1,6 @@
-// Elements of a function F (engine/cpu/elementwise.h), and gradients as sums over rows (engine/cpu/column_sums.h). The
-// scalars are read where the kernel runs, so that the host never waits for them, and before its loop: inside it they
-// could be among what is written, and the loop would not vectorise.
+// Element-wise kernels of a function F (engine/cpu/elementwise.h); gradients are sums over rows
+// (engine/cpu/column_sums.h). Kernels read the scalars themselves, so that the host never waits for them. They read
+// them before the loop: in the loop the compiler must assume that a store changes them, and would not vectorise.
 #pragma once
 #include "engine/cpu/vector_math.h"
 #include "engine/kernels.h"
@@ -28,7 +28,7 @@ struct DytErf {
   }
 };
 
-// alpha and shift: [1]; a function without a shift leaves it null.
+// alpha and shift: [1]; shift is null for a function without one.
 template <class T>
 struct DytScalars {
   const T *alpha, *shift;
@@ -67,7 +67,7 @@ struct DytBackward {
 
   GradOut<T> dx;                                   // [rows, columns]
   ParameterGradOut<T> dgamma, dbeta;               // [columns]
-  ParameterGradOut<T> dalpha_terms, dshift_terms;  // [columns], to be totalled (ops/total/total.h)
+  ParameterGradOut<T> dalpha_terms, dshift_terms;  // [columns]; ops/total/total.h adds them up
   const T *dy, *x, *gamma;                         // [rows, columns], [rows, columns], [columns]
   DytScalars<T> scalars;
   std::int64_t rows, columns;

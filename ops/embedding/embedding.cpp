@@ -10,7 +10,7 @@ namespace {
 struct EmbeddingNode {
   const char* op;
   Tensor ids;
-  std::int64_t rows, columns;  // of the table
+  std::int64_t rows, columns;  // the table's
   double scale;
   std::int64_t padding_id;
 

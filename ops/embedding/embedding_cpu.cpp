@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// Sorts the positions that count into `order`, row after row, ascending within each; those of row v end at ends[v].
+// Sorts the positions with an id that counts into `order`: by row, then ascending. Those of row v end at ends[v].
 template <class T>
 void sort_positions(const EmbeddingBackward<T>& p, int* ends, int* order) {
   std::fill_n(ends, p.rows, 0);
@@ -20,7 +20,8 @@ void sort_positions(const EmbeddingBackward<T>& p, int* ends, int* order) {
     if (p.counts(p.ids[m])) order[ends[p.ids[m]]++] = int(m);
 }
 
-// Puts dx's row from the rows of dy at n positions. Sums stay in a few registers' worth of columns, in compute_t.
+// Puts row `row` of dx from the rows of dy at n positions. Sums a few registers' worth of columns at once, in
+// compute_t.
 template <class T>
 void add_row(const EmbeddingBackward<T>& p, std::int64_t row, const int* positions, int n) {
   using Value = compute_t<T>;
@@ -57,8 +58,8 @@ void embedding_cpu(const EmbeddingBackward<T>& p) {
   const auto scratch = memory::allocate(Device::cpu, std::size_t(p.rows + p.positions) * sizeof(int));
   int *ends = static_cast<int*>(scratch.get()), *order = ends + p.rows;
   sort_positions(p, ends, order);
-  // Frequent words stand together at the front of most vocabularies, so equal shares of rows are unequal work. Which
-  // thread sums a row changes no bit of it.
+  // Most vocabularies begin with frequent words, so equal numbers of rows are unequal work. Which thread sums a row
+  // changes no bit of it.
 #pragma omp parallel for schedule(dynamic, 64) if ((p.rows + p.positions) * p.columns >= kParallelElements)
   for (std::int64_t v = 0; v < p.rows; ++v) {
     const int begin = v == 0 ? 0 : ends[v - 1], n = ends[v] - begin;

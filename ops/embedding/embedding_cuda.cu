@@ -8,10 +8,10 @@ namespace foldgrad {
 namespace {
 
 constexpr int kEmbeddingThreads = 128;        // not tuned
-constexpr int kTableRows = 8, kRowPacks = 4;  // rows of a block, a warp for each, and packs of a lane: not tuned
-constexpr int kAtOnce = 4;                    // rows of dy that a warp loads before it adds them: not tuned
-constexpr int kIdTile = kWarp * kWarp;        // ids that a block compares at a time, 32 groups of 32
-constexpr int kWaiting = kWarp;               // positions of a row that may wait for those of the next tile: not tuned
+constexpr int kTableRows = 8, kRowPacks = 4;  // rows per block, one warp each; packs per lane; not tuned
+constexpr int kAtOnce = 4;                    // rows of dy that a warp loads before it adds them; not tuned
+constexpr int kIdTile = kWarp * kWarp;        // ids that a block compares at a time: 32 groups of 32
+constexpr int kWaiting = kWarp;               // positions per row that may wait for the next tile; not tuned
 
 // Uses one block per position.
 template <class T, int N>
@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(kEmbeddingThreads) gather_kernel(EmbeddingForw
   }
 }
 
-// Adds the rows of dy at n positions, in their order. Where the last few are fewer than kAtOnce, zeros are added, which
-// change no bit of a sum that began with 0.
+// Adds the rows of dy at n positions in order, kAtOnce at a time. The last round is filled up with zeros, which change
+// no bit of a sum that began with 0.
 template <class T, int N>
 __device__ void add_rows_at(const int* positions, int n, const EmbeddingBackward<T>& p, std::int64_t first_column,
                             compute_t<T> (&sums)[kRowPacks][N]) {
@@ -57,7 +57,7 @@ __device__ void add_rows_at(const int* positions, int n, const EmbeddingBackward
   }
 }
 
-// Notes for each id of a tile which of the block's rows it is, or -1, and for each group of 32 if any is one.
+// Writes, for each id of a tile, which of the block's rows it is, or -1; and for each group of 32 whether it has any.
 template <class T>
 __device__ void note_rows(const EmbeddingBackward<T>& p, std::int64_t first, int* row_of, int* any) {
   FOLDGRAD_UNROLL
@@ -72,9 +72,9 @@ __device__ void note_rows(const EmbeddingBackward<T>& p, std::int64_t first, int
   }
 }
 
-// Uses one block per kTableRows rows of the table and strip of columns, one warp per row. The block looks through
-// all ids, a tile at a time, for those of its rows. Each warp lists the positions of its own in their order, and adds
-// up their rows of dy once they are many or the last: nothing depends on which thread comes first.
+// Uses one block per kTableRows rows of the table and strip of columns, one warp per row. The block searches all ids, a
+// tile at a time, for its rows. Each warp lists its row's positions in order, and adds their rows of dy when the list
+// is long enough or no ids are left. So the result does not depend on the order of threads.
 template <class T, int N>
 __global__ void __launch_bounds__(kTableRows* kWarp) backward_kernel(EmbeddingBackward<T> p) {
   const int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kTableRows* kWarp) backward_kernel(EmbeddingBa
   compute_t<T> sums[kRowPacks][N] = {};
   int listed = 0;
   for (std::int64_t first = 0; first < p.positions; first += kIdTile) {
-    __syncthreads();  // the tile before may still be read
+    __syncthreads();  // threads may still read the tile before
     note_rows(p, first, row_of, any);
     __syncthreads();
     for (unsigned groups = __ballot_sync(0xffffffffu, any[lane]); groups != 0; groups &= groups - 1) {
@@ -126,7 +126,7 @@ void embedding_cuda(const EmbeddingForward<T>& p) {
 
 template <class T>
 void embedding_cuda(const EmbeddingBackward<T>& p) {
-  constexpr int N = kPackSize<compute_t<T>>;  // so that f32 sums are packs of 16 bytes, too
+  constexpr int N = kPackSize<compute_t<T>>;  // so that a pack of f32 sums has 16 bytes, too
   if (p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.dy) && aligned_for_packs(16, p.dx.data))
     launch_backward<T, N>(p);
   else

@@ -23,10 +23,10 @@ struct EmbeddingBackward {
   const std::int64_t* ids;  // [positions]; fewer than 2^31
   std::int64_t positions, rows, columns;
   compute_t<T> scale;
-  std::int64_t padding_id;  // -1: none
+  std::int64_t padding_id;  // -1 if there is none
 
   FOLDGRAD_HD bool counts(std::int64_t id) const { return 0 <= id && id < rows && id != padding_id; }
-  // Puts an element of dx. sum: of dy over the positions of row v.
+  // Puts an element of dx. `sum` is the sum of dy over the positions with id v.
   FOLDGRAD_HD void put(std::int64_t v, std::int64_t c, compute_t<T> sum) const {
     dx.put(v * columns + c, scale * sum);  // [EMB-2]
   }

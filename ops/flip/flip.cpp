@@ -40,7 +40,7 @@ struct FlipNode {
   }
   std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
     const std::string last = g.integers({-1}), before_first = g.integers({INT64_MIN});
-    return g.node("Slice", {in[0], last, before_first, g.integers({axis}), last});  // in steps of -1
+    return g.node("Slice", {in[0], last, before_first, g.integers({axis}), last});  // with step -1
   }
 };
 

@@ -1,6 +1,6 @@
 // Reversal of one axis.
 //
-//   [FLIP-1]  y_rks  = x_r(n-1-k)s     x seen as [R, n, S] around the axis of n
+//   [FLIP-1]  y_rks  = x_r(n-1-k)s     x seen as [R, n, S]; n is the size of the axis
 //
 //   backward:
 //   [FLIP-2]  dx_rks = dy_r(n-1-k)s
@@ -14,7 +14,7 @@
 
 namespace foldgrad {
 
-// Counts the axis from the end where it is negative. Throws std::invalid_argument for an axis that x does not have.
+// A negative axis counts from the end. Throws std::invalid_argument if x has no such axis.
 Var flip(const Var& x, int axis);
 
 }  // namespace foldgrad

@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Elementwise (engine/cpu/elementwise.h), forward and backward alike.
+// Element-wise (engine/cpu/elementwise.h); forward and backward are the same.
 template <class T>
 struct Flip {
   static constexpr const char* kName = "flip";

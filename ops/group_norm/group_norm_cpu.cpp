@@ -9,7 +9,7 @@ namespace {
 
 namespace math = group_norm_math;
 
-// Returns four rows of `columns` values, kept by each thread between samples and calls.
+// Returns four rows of `columns` values; each thread keeps them between samples and calls.
 template <class Value>
 Value* thread_scratch(std::int64_t columns) {
   thread_local std::vector<Value> scratch;
@@ -17,7 +17,7 @@ Value* thread_scratch(std::int64_t columns) {
   return scratch.data();
 }
 
-// Replaces the values of a group's channels by f(their sum, group), which all of them get.
+// Replaces the values of each group's channels by f(their sum, group).
 template <class Value, class F>
 void over_groups(Value* values, std::int64_t columns, std::int64_t groups, const F& f) {
   const std::int64_t width = columns / groups;
@@ -28,7 +28,7 @@ void over_groups(Value* values, std::int64_t columns, std::int64_t groups, const
   }
 }
 
-// Sums per channel first, over whole rows of memory, then over the channels of each group.
+// Sums over rows first, per channel, along memory; then over the channels of each group.
 template <class T>
 void forward_sample(const GroupNormForward<T>& p, std::int64_t s) {
   using Value = compute_t<T>;
@@ -62,7 +62,7 @@ void forward_sample(const GroupNormForward<T>& p, std::int64_t s) {
   }
 }
 
-// Adds the sample's shares of dgamma and dbeta to `own`, [2, columns], and puts its dx.
+// Adds the sample's terms of dgamma and dbeta to `own`, [2, columns], and puts its dx.
 template <class T>
 void backward_sample(const GroupNormBackward<T>& p, std::int64_t s, compute_t<T>* own) {
   using Value = compute_t<T>;

@@ -6,15 +6,16 @@ namespace {
 
 namespace math = group_norm_math;
 
-// One block per sample and group, which goes over its channels in all rows, in packs of N.
+// One block per sample and group; it handles the group's channels in all rows, in packs of N.
 template <int N>
 struct Block {
   const GroupNormShape& p;
-  std::int64_t s = blockIdx.x / unsigned(p.groups), g = blockIdx.x % unsigned(p.groups);  // no more than blocks
+  std::int64_t s = blockIdx.x / unsigned(p.groups), g = blockIdx.x % unsigned(p.groups);  // groups <= blocks: 32 bits
   std::int64_t channels = p.columns / p.groups, width = channels / N;
 
-  // Calls body(i, c) for each pack of this thread, from element i and channel c on: number threadIdx.x of the block's,
-  // and each blockDim.x further. To divide each number by the width would cost more than what is done with it.
+  // Calls body(i, c) for each of this thread's packs: element i, channel c. A thread has pack threadIdx.x and every
+  // blockDim.x-th after it. It steps through rows, because dividing each number by the width would cost more than the
+  // work.
   template <class Body>
   __device__ void packs(const Body& body) const {
     if (width == 0) return;
@@ -34,7 +35,7 @@ struct Block {
   }
 
  private:
-  static constexpr unsigned kMostThreads = 1024;  // of a block: wider groups than that leave them all at row 0
+  static constexpr unsigned kMostThreads = 1024;  // per block: in wider groups all threads begin in row 0
 };
 
 template <class T, int N>
@@ -100,7 +101,7 @@ __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   });
 }
 
-// Uses one block per strip of columns and part of the rows. A thread keeps its columns, which lie in one group.
+// Uses one block per strip of columns and part of the rows. A thread keeps its columns, all in one group.
 template <class T, int N>
 __global__ void __launch_bounds__(kMatrixThreads) sums_kernel(ColumnSumParts<GroupNormBackward<T>> p) {
   using Value = compute_t<T>;

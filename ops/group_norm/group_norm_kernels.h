@@ -1,4 +1,4 @@
-// The formulas of group_norm.h, one element at a time, and the parameters of its loops on both devices.
+// The formulas of group_norm.h for one element, and the parameters of its loops on both devices.
 #pragma once
 #include <cmath>
 
@@ -12,7 +12,7 @@ template <class T>
 FOLDGRAD_HD T squared_deviation(T x, T mu) {
   return (x - mu) * (x - mu);  // [GN-1]
 }
-// Takes as weight 1/m, or 0 for a sample without rows.
+// `weight` is 1/m, or 0 for a sample without rows.
 template <class T>
 FOLDGRAD_HD T rstd(T squares, T weight, T eps) {
   return weight > 0 ? T(1) / std::sqrt(squares * weight + eps) : T(0);  // [GN-2]
@@ -29,7 +29,7 @@ template <class T>
 FOLDGRAD_HD T dx(T h, T xhat, T rstd, T sum_h, T sum_h_xhat, T weight) {
   return rstd * (h - weight * (sum_h + xhat * sum_h_xhat));  // [GN-4]
 }
-// Returns a row's share.
+// Returns one row's term.
 template <class T>
 FOLDGRAD_HD T dgamma(T dy, T xhat) {
   return dy * xhat;  // [GN-5]
@@ -38,12 +38,12 @@ FOLDGRAD_HD T dgamma(T dy, T xhat) {
 }  // namespace group_norm_math
 
 struct GroupNormShape {
-  const std::int64_t* offsets;  // [samples + 1]: the first row of each; null: each row is a sample
+  const std::int64_t* offsets;  // [samples + 1]: each sample's first row; null if each row is a sample
   std::int64_t samples, rows, columns, groups;
 
   FOLDGRAD_HD std::int64_t begin(std::int64_t s) const { return offsets ? offsets[s] : s; }
   FOLDGRAD_HD std::int64_t end(std::int64_t s) const { return offsets ? offsets[s + 1] : s + 1; }
-  // Returns 1/m, 0 for a sample without rows.
+  // Returns 1/m, or 0 for a sample without rows.
   template <class Value>
   FOLDGRAD_HD Value weight(std::int64_t s) const {
     const std::int64_t m = (end(s) - begin(s)) * (columns / groups);
@@ -64,7 +64,7 @@ struct GroupNormForward {
     const compute_t<T> weight = shape.template weight<compute_t<T>>(s),
                        plain = group_norm_math::rstd(squares, weight, eps);
     if (plain != 0 || weight == 0) return plain;
-    // The squares overflowed, and eps is nothing next to them.
+    // The squares overflowed; next to them eps is negligible.
     const std::int64_t width = shape.columns / shape.groups, first = shape.begin(s) * shape.columns + g * width,
                        n = (shape.end(s) - shape.begin(s)) * width;
     return compute_t<T>(std::sqrt(double(n)) / root_of_squares(n, [&](std::int64_t i) {
@@ -76,15 +76,15 @@ struct GroupNormForward {
 template <class T>
 struct GroupNormBackward {
   using Value = compute_t<T>;
-  static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/cpu/column_sums.h)
+  static constexpr int kSums = 2;  // dgamma and dbeta, summed over rows (engine/cpu/column_sums.h)
 
   GradOut<T> dx;
   ParameterGradOut<T> dgamma, dbeta;
   const T *dy, *x, *gamma;
   const Value *mu, *rstd;
-  const std::int64_t* sample_of_row;  // [rows], on CUDA; null: each row is a sample
+  const std::int64_t* sample_of_row;  // [rows], only on CUDA; null if each row is a sample
   GroupNormShape shape;
-  std::int64_t rows, columns;  // of the sums: samples on the CPU, which takes one at a time; rows on CUDA
+  std::int64_t rows, columns;  // of the column sums: on the CPU a row of them is a whole sample; on CUDA a row
 
   FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
 };

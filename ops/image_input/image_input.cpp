@@ -14,7 +14,7 @@ void image_input_cpu(const ImageInput<T>& p) {
 
 namespace {
 
-// A node that is never on the tape, as no u8 tensor wants a gradient.
+// Never on the tape: u8 tensors need no gradient.
 struct ImageInputNode {
   const char* name() const { return "image_input"; }
   void backward(NodeGrads&) {}

@@ -1,9 +1,9 @@
-// Images of bytes as input of a model.
+// Images of bytes as the input of a model.
 //
 //   [IMG-1]  y_bhgc = (x_bhgc / 255 - mean_c) / std_c
 //
-//   x: u8 [B, H, W, 3]; y: of x's shape. Bytes have no gradient. The order of the operations is that of torchvision's
-//   ToTensor and Normalize, so that f32 has their bits.
+//   x: u8 [B, H, W, 3]; y: x's shape. Bytes have no gradient. The operations have the order of torchvision's ToTensor
+//   and Normalize, so f32 gives the same bits.
 #pragma once
 #include <array>
 
@@ -17,7 +17,7 @@ struct ImageStatistics {
   bool operator==(const ImageStatistics&) const = default;
 };
 
-// Throws std::invalid_argument unless x is as above, dtype is f32, f64 or bf16, every mean is finite and every std
+// Throws std::invalid_argument unless x is as above, dtype is f32, f64 or bf16, every mean is finite, and every std is
 // finite and positive.
 Var image_input(const Var& x, const ImageStatistics& statistics, DType dtype);
 

@@ -7,7 +7,7 @@ namespace foldgrad {
 namespace {
 
 struct LayerNormNode {
-  Tensor x, gamma, mu, rstd;  // xhat is recomputed: it costs a multiplication and would keep R C values
+  Tensor x, gamma, mu, rstd;  // backward recomputes xhat: one multiplication each, instead of saving R C values
 
   const char* name() const { return "layer_norm"; }
 

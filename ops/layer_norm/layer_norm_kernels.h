@@ -1,4 +1,4 @@
-// Layer norm along the rows of a matrix (engine/cpu/row_op.h).
+// Layer norm along the rows of a matrix; engine/cpu/row_op.h explains the members and runs the structs.
 #pragma once
 #include <cmath>
 
@@ -13,7 +13,7 @@ struct LayerNormForward {
   using Value = compute_t<T>;
   static constexpr int kSteps = 2, kTerms = 1;
   struct Row {
-    std::int64_t first;  // element
+    std::int64_t first;  // the row's first element
     Value mu, rstd;
   };
 
@@ -30,14 +30,14 @@ struct LayerNormForward {
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const {
     row.mu = sums[0] / Value(columns);  // [LN-1]
   }
-  // Takes a second pass: E[x^2] - E[x]^2 would lose all digits of rows far from zero.
+  // Computes the variance in a second step: E[x^2] - E[x]^2 would lose all digits of rows far from zero.
   FOLDGRAD_HD void reduce(Step<1>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
     const Value deviation = Value(x[i]) - row.mu;
     sums[0] += deviation * deviation;  // [LN-1]
   }
   FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[1]) const {
     row.rstd = Value(1) / std::sqrt(sums[0] / Value(columns) + eps);  // [LN-2]
-    if (row.rstd == 0)  // the squares overflowed, and eps is nothing next to them
+    if (row.rstd == 0)  // the squares overflowed; next to them eps is negligible
       row.rstd = Value(std::sqrt(double(columns)) / root_of_squares(columns, [&](std::int64_t c) {
                          return double(x[row.first + c]) - double(row.mu);
                        }));

@@ -14,10 +14,10 @@ namespace {
 
 double beta(GradMode mode) { return mode == GradMode::add ? 1 : 0; }
 
-// Layers of the same x. The gradients of one go where the tape says; those of several go to new memory, since one
-// product writes them side by side.
+// One or several layers of the same x. One layer's gradients go where the tape says. The gradients of several go to new
+// memory, since one product writes them next to each other.
 struct LayersNode {
-  Tensor x, weight;  // the latter at the address of the rows of all layers
+  Tensor x, weight;  // weight begins where the rows of all layers do
   std::vector<std::int64_t> outs;
   bool has_bias;
 
@@ -39,8 +39,8 @@ struct LayersNode {
     });
   }
 
-  // Returns memory for the gradients of operands first, first + 1, ..., of which each gets its rows; undefined where
-  // none is wanted.
+  // Returns memory for the gradients of operands first, first + 1, ..., and gives each operand its rows. Undefined if
+  // none needs a gradient.
   Tensor place_of_all(NodeGrads& grads, int first, const Shape& shape, DType dtype) const {
     const Tensor all = Tensor::empty(shape, dtype, x.device());
     const std::vector<Tensor> parts = split(all, outs);
@@ -65,7 +65,7 @@ struct LayersNode {
     return {place_of_all(grads, 1, {out(), x.shape()[-1]}, sum), GradMode::set};
   }
 
-  // Returns true where one product has given db, too.
+  // Returns true if the product has also computed db.
   template <class Sum>
   bool weight_gradient(NodeGrads& grads, const GradOut<Sum>& db) const {
     const auto [dw, mode] = weight_place(grads, dtype_of<Sum>);
@@ -103,7 +103,7 @@ Tensor in_one_place(const std::vector<Var>& parts) {
   return lie_together(tensors) ? tensors[0] : stacked(tensors);
 }
 
-// Computes and records y. biases: as many as weights, or none.
+// Computes and records y. There are as many biases as weights, or none.
 Var product(const char* op, const Var& xv, const std::vector<Var>& weights, const std::vector<Var>& biases) {
   const Tensor& x = xv.value();
   check_floating(op, "x", x, 1);

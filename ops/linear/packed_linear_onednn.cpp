@@ -1,4 +1,4 @@
-// Products with packed weights by oneDNN's matmul primitive, whose post-ops do what follows them.
+// Products with packed weights by oneDNN's matmul primitive; its post-ops apply activation and addition.
 #include <algorithm>
 #include <bit>
 
@@ -18,7 +18,7 @@ Memory::desc dense(std::int64_t rows, std::int64_t columns, DType dtype) {
   return {{rows, columns}, type_of(dtype), {columns, 1}};
 }
 
-// The activations that the library computes while a product is in registers; layers with others are plain.
+// The activations that oneDNN computes while a product is in registers. Layers with other activations are plain.
 struct PostOp {
   Activation activation;
   dnnl::algorithm algorithm;
@@ -29,7 +29,7 @@ constexpr PostOp kPostOps[] = {{Activation::relu, dnnl::algorithm::eltwise_relu,
                                {Activation::gelu, dnnl::algorithm::eltwise_gelu_erf, 0},
                                {Activation::gelu_tanh, dnnl::algorithm::eltwise_gelu_tanh, 0}};
 
-// Returns null where there is none.
+// Returns null if oneDNN has no such activation.
 const PostOp* post_op_of(Activation f) {
   const auto* found = std::ranges::find(kPostOps, f, &PostOp::activation);
   return found == std::end(kPostOps) ? nullptr : found;
@@ -63,14 +63,14 @@ dnnl::matmul::primitive_desc describe(const Sizes& s, std::int64_t rows, const M
                 : choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(x, weights, y));
 }
 
-// Returns the order of weights. It depends on n, k and the dtype only, so that one is good for any number of rows.
+// Returns the layout of packed weights. It depends only on n, k and the dtype, so one layout serves any number of rows.
 Memory::desc packed_order(const Sizes& s) {
   const Memory::desc any({s.k, s.n}, type_of(s.options.in), Memory::format_tag::any);
   const auto chosen = describe(s, /*rows=*/64, any);
   return chosen ? chosen.weights_desc() : Memory::desc();
 }
 
-// Returns the product for so many rows, which layers of the same sizes share.
+// Returns the primitive for this number of rows; layers of the same sizes share it.
 OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::desc& packed) {
   thread_local OnednnCache<OnednnPrimitive, 6, 4096> products;
   const PackedLinearOptions& o = s.options;
@@ -107,7 +107,7 @@ PackedLinear onednn_packed_linear(const Tensor& weight, const Tensor& bias, cons
       product_for(sizes, rows, packed)
           .run({{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights.get()}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, b.raw()}});
     };
-  } catch (const dnnl::error&) {  // such as bf16 on a processor without it
+  } catch (const dnnl::error&) {  // for example bf16 on a processor without it
     return nullptr;
   }
 }

@@ -5,7 +5,7 @@
 namespace foldgrad {
 namespace {
 
-// The stored matrices as they follow each other; a single b was merged into one tall product.
+// The batch as stored. A single b makes it one tall product.
 struct ProductSizes {
   std::int64_t batch, m, n, k;
 };
@@ -15,7 +15,7 @@ struct Matrix {
   bool transpose;
 };
 
-// c = op(a) op(b) for each matrix of the batch, c [m, n], all dense.
+// Computes c = op(a) op(b) for each matrix of the batch; c: [m, n]; all dense.
 void multiply(const Tensor& c, GradMode mode, Matrix a, Matrix b, const ProductSizes& s) {
   gemm(c.device(), c.dtype(),
        {.transpose_a = a.transpose,
@@ -38,7 +38,7 @@ struct MatmulNode {
 
   const char* name() const { return "matmul"; }
 
-  // Turns the product around for a transposed operand, whose gradient is the transpose of [MM-2] or [MM-3].
+  // For a transposed operand, computes the transpose of [MM-2] or [MM-3].
   void backward(NodeGrads& grads) {
     const Tensor& dc = grads.dy();
     const auto [da, mode_a] = grads.place(0);

@@ -1,19 +1,19 @@
-// Matrix products, one or a batch of them.
+// Matrix products, single or batched.
 //
-//   [MM-1]  c = op(a) op(b)                              op transposes the last two axes, or not
+//   [MM-1]  c = op(a) op(b)                              op transposes the last two axes or does nothing
 //
 //   backward:
 //   [MM-2]  d op(a) = dc op(b)^T      [MM-3]  d op(b) = op(a)^T dc
 //
-//   op(a): [..., m, k], op(b): [..., k, n], c: [..., m, n], with equal leading axes. Or b is a single matrix for all
-//   of a, which then must not be transposed: the leading axes of a are further rows. Saved: a, b.
-//   Derivation: docs/derivations/linear.md. In PyTorch: torch.matmul, without broadcasting beyond this.
+//   op(a): [..., m, k], op(b): [..., k, n], c: [..., m, n], with equal leading axes. Or b is one matrix for all of a:
+//   then the leading axes of a count as rows, and a must not be transposed. Saved: a, b.
+//   Derivation: docs/derivations/linear.md. In PyTorch: torch.matmul, which also broadcasts.
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless the shapes are as above and b is of a's dtype and device.
+// Throws std::invalid_argument unless the shapes are as above and b has a's dtype and device.
 Var matmul(const Var& a, const Var& b, bool transpose_a = false, bool transpose_b = false);
 
 }  // namespace foldgrad

@@ -6,8 +6,8 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kLargestKernel = 15;    // 15 x 15 places fit u8
-constexpr std::int64_t kMostPixels = 1 << 29;  // per image: places with padding fit int
+constexpr std::int64_t kLargestKernel = 15;    // a position in 15 x 15 fits u8
+constexpr std::int64_t kMostPixels = 1 << 29;  // per image: coordinates with padding fit int
 
 struct MaxPool2dNode {
   Tensor from;
@@ -23,7 +23,7 @@ struct MaxPool2dNode {
     });
   }
 
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {  // whose images are [batch, channels, height, width]
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {  // ONNX images are [batch, channels, height, width]
     const std::string y = g.node("MaxPool", {g.transpose(in[0], {0, 3, 1, 2})},
                                  {{"kernel_shape", OnnxGraph::Sizes(2, s.kernel)},
                                   {"strides", OnnxGraph::Sizes(2, s.stride)},

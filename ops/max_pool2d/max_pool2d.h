@@ -1,14 +1,14 @@
-// The largest value under each place of a kernel, in images whose channels come last.
+// The maximum under each position of a kernel, in images whose channels come last.
 //
 //   [POOL-1]  y_bijc  = max of x_(b, h, g, c) over h = s i + v - p, g = s j + w - p inside of the image, 0 <= v, w < K;
-//             Ho = floor((H + 2p - K) / s) + 1, Wo likewise. Among equal ones the first, row by row, is the maximum;
-//             a NaN is larger than any number.
+//             Ho = floor((H + 2p - K) / s) + 1, Wo likewise. Of equal values the first one, row by row, is the maximum;
+//             NaN is larger than any number.
 //
 //   backward:
 //   [POOL-2]  dx_bhgc = sum of dy_bijc over the i, j whose maximum is that x, in the order of (i, j)
 //
-//   x: [B, H, W, C]; y: [B, Ho, Wo, C]; K: kernel; s: stride; p: padding. Padding holds nothing, so it is never the
-//   maximum. Saved: the place of the maximum in the kernel, v K + w, as u8 [B, Ho, Wo, C].
+//   x: [B, H, W, C]; y: [B, Ho, Wo, C]; K: kernel; s: stride; p: padding. Padding is never the maximum.
+//   Saved: the maximum's position in the kernel, v K + w, as u8 [B, Ho, Wo, C].
 //   In PyTorch: torch.nn.functional.max_pool2d, channels_last; there the last of several NaN gets the gradient.
 #pragma once
 #include "engine/tape.h"
@@ -19,9 +19,8 @@ struct MaxPool2dOptions {
   std::int64_t kernel = 2, stride = 2, padding = 0;
 };
 
-// Throws std::invalid_argument unless x is as above and has pixels, at most 2^29 an image, kernel is in [1, 15] and
-// within the padded image, stride is positive, and padding in [0, kernel / 2], so that the kernel always sees some of
-// the image.
+// Throws std::invalid_argument unless x is as above with 1 to 2^29 pixels per image, kernel is in [1, 15] and fits the
+// padded image, stride is positive, and padding is in [0, kernel / 2], so that the kernel always covers some pixel.
 Var max_pool2d(const Var& x, const MaxPool2dOptions& options = {});
 
 }  // namespace foldgrad

@@ -9,17 +9,17 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // channels whose results stay in registers
 
-// Place (i, j) of y, with the kernel's rows and columns that hit the image there; or pixel (i, j) of the image, with
-// the rows and columns of the places that see it.
+// Place (i, j) of y with the rows and columns of the kernel that are inside the image; or pixel (i, j) of the image
+// with the rows and columns of the places that see it.
 struct Cell {
   std::int64_t b;
   int i, j;
   MaxPool2dSizes::Range rows, columns;
 };
 
-// Calls f(cell, first, width) for channels [first, first + width) of the height x width cells of every image. `width`
-// is a constant where it can be: then loops are whole vectors, and have nothing left over. No cell costs a division.
-// work: elements that a cell looks at, per channel.
+// Calls f(cell, first, width) for channels [first, first + width) of all height x width cells of every image. `width`
+// is a constant if possible, so that loops are whole vectors. No cell costs a division. `work` is the number of
+// elements that a cell reads per channel.
 template <class Rows, class Columns, class F>
 void for_chunks(const MaxPool2dSizes& s, int height, int width, int work, const Rows& rows_of,
                 const Columns& columns_of, const F& f) {
@@ -43,7 +43,7 @@ void pool(const MaxPool2dForward<T>& p, const Cell& at, std::int64_t first, Widt
   using Value = compute_t<T>;
   const MaxPool2dSizes& s = p.s;
   const int top = at.i * s.stride - s.padding, left = at.j * s.stride - s.padding;
-  Value max[kChunk], from[kChunk];  // as numbers of one type, so that they are chosen by the same comparison
+  Value max[kChunk], from[kChunk];  // the same type, so that one comparison chooses both
   std::fill_n(max, kChunk, -std::numeric_limits<Value>::infinity());
   std::fill_n(from, kChunk, Value(at.rows.begin * s.kernel + at.columns.begin));
   for (int v = at.rows.begin; v < at.rows.end; ++v)
@@ -70,7 +70,7 @@ void gather(const MaxPool2dBackward<T>& p, const Cell& at, std::int64_t first, W
   using Value = compute_t<T>;
   const MaxPool2dSizes& s = p.s;
   Value sums[kChunk];
-  std::fill_n(sums, std::int64_t(width), Value(0));  // GCC zeroes a whole array by a loop of microcode
+  std::fill_n(sums, std::int64_t(width), Value(0));  // GCC would zero the whole array by a slow string instruction
   for (int i = at.rows.begin; i < at.rows.end; ++i)
     for (int j = at.columns.begin; j < at.columns.end; ++j) {
       const int v = at.i + s.padding - i * s.stride, w = at.j + s.padding - j * s.stride;
@@ -79,7 +79,7 @@ void gather(const MaxPool2dBackward<T>& p, const Cell& at, std::int64_t first, W
       const std::uint8_t *from = p.from + place, here = std::uint8_t(v * s.kernel + w);
 #pragma omp simd
       for (std::int64_t c = 0; c < width; ++c) {
-        const Value value = dy[c];                      // read in any case: a masked load is slower
+        const Value value = dy[c];                      // always read: a masked load is slower
         sums[c] += from[c] == here ? value : Value(0);  // [POOL-2]
       }
     }

@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-// Channels c ... c + N - 1 of place r of y_b.
+// Computes channels c ... c + N - 1 of place r of y_b.
 template <class T, int N>
 struct PoolPack {
   MaxPool2dForward<T> p;
@@ -36,7 +36,7 @@ struct PoolPack {
   }
 };
 
-// Channels c ... c + N - 1 of pixel r of dx_b, from all places that see it: no two threads write the same.
+// Computes channels c ... c + N - 1 of pixel r of dx_b from all places that see it; so no two threads write the same.
 template <class T, int N>
 struct GatherPack {
   MaxPool2dBackward<T> p;

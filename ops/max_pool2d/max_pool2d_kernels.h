@@ -3,20 +3,20 @@
 
 namespace foldgrad {
 
-// Within an image all is int, since a division of 64 bits takes a GPU a hundred instructions.
+// Positions within an image are int: on a GPU a 64-bit division takes a hundred instructions.
 struct MaxPool2dSizes {
   struct Range {
-    int begin, end;  // begin >= end: nothing
+    int begin, end;  // empty if begin >= end
   };
   std::int64_t batch, channels;
   int height, width, out_height, out_width, kernel, stride, padding;
 
-  // Returns the kernel's rows that hit the image at place i; its columns likewise.
+  // Returns the kernel's rows that are inside the image for output i; likewise its columns.
   FOLDGRAD_HD Range hits(int i, int image) const {
     const int first = i * stride - padding, rest = image - first;
     return {first < 0 ? -first : 0, rest < kernel ? rest : kernel};
   }
-  // Returns the places that see row h of the image, of `places` in all; those of a column likewise.
+  // Returns the outputs, out of `places`, whose kernel covers row h of the image; likewise for a column.
   FOLDGRAD_HD Range seen_from(int h, int places) const {
     const int before = h + padding - kernel + 1, end = (h + padding) / stride + 1;
     return {before > 0 ? (before + stride - 1) / stride : 0, end < places ? end : places};
@@ -32,7 +32,7 @@ FOLDGRAD_HD bool exceeds(Value value, Value max) {
 template <class T>
 struct MaxPool2dForward {
   T* y;                // [batch, out_height, out_width, channels]
-  std::uint8_t* from;  // of the same shape
+  std::uint8_t* from;  // of y's shape
   const T* x;          // [batch, height, width, channels]
   MaxPool2dSizes s;
 };
@@ -41,7 +41,7 @@ template <class T>
 struct MaxPool2dBackward {
   GradOut<T> dx;             // [batch, height, width, channels]
   const T* dy;               // [batch, out_height, out_width, channels]
-  const std::uint8_t* from;  // of the same shape
+  const std::uint8_t* from;  // of dy's shape
   MaxPool2dSizes s;
 };
 

@@ -12,12 +12,12 @@
 namespace foldgrad {
 namespace {
 
-// An axis of y and where it lies in x.
+// An axis of y, with its strides in x and y.
 struct Axis {
   std::int64_t size, x, y;
 };
 
-// Returns the axes of y, outermost first, without those of size 1, and as one where neighbours are neighbours in x too.
+// Returns the axes of y, outermost first, without those of size 1. Axes that are neighbours in both x and y become one.
 std::vector<Axis> merged_axes(const Shape& x, const std::vector<int>& axes) {
   std::vector<Axis> merged;
   std::int64_t y_stride = x.elements();
@@ -33,7 +33,7 @@ std::vector<Axis> merged_axes(const Shape& x, const std::vector<int>& axes) {
   return merged;
 }
 
-// Chooses the two axes of the matrices: y's innermost, and x's innermost or, where it is the same, the next of y.
+// Chooses the two axes of the matrices: the innermost axis of y and that of x; if they are the same, y's next one.
 template <class T>
 Permute<T> permute_of(const Shape& x_shape, const std::vector<int>& axes, const T* x, const GradOut<T>& y) {
   std::vector<Axis> left = merged_axes(x_shape, axes);

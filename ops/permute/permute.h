@@ -11,7 +11,8 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless axes names every axis of x once, at most 6 groups of which are torn apart.
+// Throws std::invalid_argument unless `axes` lists every axis of x once. Axes that stay neighbours count as one axis; x
+// may have at most 6 of these.
 Var permute(const Var& x, const std::vector<int>& axes);
 
 }  // namespace foldgrad

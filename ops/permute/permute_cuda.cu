@@ -4,8 +4,7 @@
 namespace foldgrad {
 namespace {
 
-// N columns of row r of matrix m, from column c on. m fits into 32 bits: run() lets no more matrices pass than a grid
-// may have blocks.
+// Copies N columns from column c of row r of matrix m. m fits 32 bits: run() takes at most a grid's number of blocks.
 template <class T, int N>
 struct CopyRows {
   Permute<T> p;
@@ -23,15 +22,15 @@ struct CopyRows {
 
 constexpr int kPermuteThreads = 256;  // not tuned
 
-// Squares of 32 elements, or of 8 packs.
+// The side of a tile in elements: 32, or 8 packs.
 template <int N>
 constexpr int kTile = N == 1 ? 32 : 8 * N;
-// More than a tile, so that elements of a column lie in different banks: by one word of 4 bytes.
+// A tile's row is one word of 4 bytes longer than kTile, so that a column's elements are in different banks.
 template <class T, int N>
 constexpr int kPitch = kTile<N> + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
 
-// Uses one block per tile, and so all that is divided fits into 32 bits, as the number of blocks does. Neighbouring
-// threads touch neighbouring packs in x and in y; in between, the tile lies in shared memory.
+// Uses one block per tile. All numbers that are divided fit 32 bits, since the number of blocks does. Neighbouring
+// threads access neighbouring packs in x and in y; in between, the tile is in shared memory.
 template <class T, int N>
 __global__ void __launch_bounds__(kPermuteThreads) transpose_kernel(Permute<T> p) {
   constexpr int kSide = kTile<N>, kRows = kPermuteThreads / (kSide / N);
@@ -57,9 +56,8 @@ __global__ void __launch_bounds__(kPermuteThreads) transpose_kernel(Permute<T> p
   }
 }
 
-// Returns true if neighbours in x and in y are whole packs, and so are the rows. Then the other strides are, too: those
-// of y are multiples of `columns`, and those of x of `columns` or, where it is transposed, of `rows`, since both are
-// dense.
+// Returns true if neighbours in x and in y form whole packs, and rows do. The other strides then do, too: x and y are
+// dense, so y's are multiples of `columns`, and x's of `columns` or, if it is transposed, of `rows`.
 template <class T>
 bool suits_packs(const Permute<T>& p) {
   constexpr std::int64_t N = kPackSize<T>;

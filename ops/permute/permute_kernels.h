@@ -5,20 +5,19 @@ namespace foldgrad {
 
 constexpr int kPermuteOuterAxes = 4;
 
-// y [outer axes, rows, columns] from x: two axes are moved as matrices, the others walked over. Either the columns of a
-// matrix are neighbours in x (column_x is 1), and rows are copied, or its rows are (row_x is 1), and it is transposed.
-// Without outer axes there is one matrix.
+// Moves matrices: y [outer axes, rows, columns] from x. A kernel handles two axes as a matrix and loops over the outer
+// axes, if any. If columns are neighbours in x (column_x = 1), it copies rows; if rows are (row_x = 1), it transposes.
 template <class T>
 struct Permute {
   GradOut<T> y;
   const T* x;
   int outer_axes = 0;
   std::int64_t outer_size[kPermuteOuterAxes] = {}, outer_x[kPermuteOuterAxes] = {},
-               outer_y[kPermuteOuterAxes] = {};  // and strides
+               outer_y[kPermuteOuterAxes] = {};  // sizes, and strides in x and y
   std::int64_t matrices = 1, rows, columns;
   std::int64_t row_x, row_y, column_x;  // strides; column_y is 1
 
-  // Finds where matrix m starts in x and in y. The kernel counts in 32 bits, which are quicker to divide.
+  // Returns where matrix m starts in x and in y. Kernels pass a 32-bit m, which is faster to divide.
   template <class Index>
   FOLDGRAD_HD void start(Index m, std::int64_t& in_x, std::int64_t& in_y) const {
     in_x = in_y = 0;

@@ -72,7 +72,7 @@ struct LearnedPositionsNode {
   std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Add", {in[0], in[1]}); }
 };
 
-// Checks the table. needed: its rows.
+// Checks the table, which needs `needed` rows.
 void check_table(const char* op, const Tensor& table, const Tensor& x, std::int64_t needed) {
   check_floating(op, "table", table, 1);
   check_operand(op, "table", table, {table.shape()[0], x.shape()[-1]}, x, "x");
@@ -80,7 +80,7 @@ void check_table(const char* op, const Tensor& table, const Tensor& x, std::int6
                  x.shape(), table.shape());
 }
 
-// Adds rows of the table to x. places: undefined for learned positions.
+// Adds rows of the table to x. `places` is undefined for learned positions.
 Tensor add_rows(const char* op, const Tensor& x, std::int64_t batch, std::int64_t length, const Tensor& places,
                 const Tensor& table, bool zero_padding) {
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());

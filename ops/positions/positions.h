@@ -1,27 +1,27 @@
-// Positions of tokens, added to their embeddings.
+// Adds positions of tokens to their embeddings.
 //
 //   [POS-1]  table_(p, i) = sin(p f_i),  table_(p, h + i) = cos(p f_i),  i = 0 ... h - 1,  h = floor(C / 2),
 //            f_i = exp(-i ln(10000) / (h - 1));  an odd C leaves the last column zero, and row 1 is zero
-//   [POS-2]  p_r = 2 + the place of row r in its sentence, counted from 0; p_r = 1 at padding, whose place is -1
+//   [POS-2]  p_r = 2 + the index of row r in its sentence, from 0; p_r = 1 at padding, whose place is -1
 //   [POS-3]  y_r  = x_r + table_(p_r)           sinusoidal: the first token of a sentence has position 2, padding 1
 //   [POS-4]  y_bt = x_bt + table_t              learned
 //   [POS-6]  y_r = 0, dx_r = 0  at padding, with zero_padding
 //
-//   backward: otherwise dx = dy, and of the learned table
+//   backward: otherwise dx = dy; for the learned table
 //   [POS-5]  dtable_tc = sum_b dy_btc  for t < T, zero for later rows
 //
 //   x, y: sinusoidal [N, C], learned [B, T, C]. Saved: the places, for POS-6.
-//   Source: Vaswani et al., 2017, in the form of fairseq's SinusoidalPositionalEmbedding with padding index 1: sines
-//   first, then cosines, where the paper interleaves them.
+//   Source: Vaswani et al., 2017, as fairseq's SinusoidalPositionalEmbedding with padding index 1: sines first, then
+//   cosines, while the paper alternates them.
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
-// Makes [POS-1], once per model. Throws std::invalid_argument for negative sizes or another dtype.
+// Computes [POS-1], once per model. Throws std::invalid_argument for negative sizes or a dtype that is not floating.
 Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, Device device = Device::cpu);
 
-// Takes the table as a constant. places: i64 [N], on the CPU, as Segments::places() has them.
+// The table is a constant. places: i64 [N], on the CPU, from Segments::places().
 // Throws std::invalid_argument unless the table is [., C] of x's dtype and device and has a row for every place.
 Var sinusoidal_positions(const Var& x, const Tensor& places, const Tensor& table, bool zero_padding = false);
 

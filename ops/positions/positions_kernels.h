@@ -9,11 +9,11 @@ template <class T>
 struct PositionsForward {
   T* y;                        // [batch, length, columns]
   const T *x, *table;          // [batch, length, columns], [.., columns]
-  const std::int64_t* places;  // [batch, length]; null: learned positions
+  const std::int64_t* places;  // [batch, length]; null for learned positions
   std::int64_t batch, length, columns;
   bool zero_padding;
 
-  // Returns the position of row r, step t of its sample.
+  // Returns the position of row r, which is step t of its sample.
   FOLDGRAD_HD std::int64_t position(std::int64_t r, std::int64_t t) const {
     if (!places) return t;                                                       // [POS-4]
     return places[r] < 0 ? kPaddingPosition : kPaddingPosition + 1 + places[r];  // [POS-2]
@@ -24,7 +24,7 @@ struct PositionsForward {
   }
 };
 
-// With zero_padding (engine/cpu/elementwise.h).
+// The backward pass with zero_padding (engine/cpu/elementwise.h).
 template <class T>
 struct PositionsBackward {
   static constexpr const char* kName = "positions backward";
@@ -32,7 +32,7 @@ struct PositionsBackward {
   const T* dy;                 // [rows, columns]
   const std::int64_t* places;  // [rows]
   std::int64_t rows, columns;
-  bool padding = false;  // of the row at hand
+  bool padding = false;  // true if the current row is padding
 
   FOLDGRAD_HD void start(std::int64_t, std::int64_t r) { padding = places[r] < 0; }
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }

@@ -11,12 +11,12 @@ namespace foldgrad {
 namespace {
 
 struct PowerNormNode {
-  Tensor x, gamma, zeros, rstd, rstd_q;  // zeros: of the channels, since nothing is subtracted
-  Tensor square;                         // mean square of all rows; not defined when not training
-  std::int64_t counted;                  // 0 when not training
+  Tensor x, gamma, zeros, rstd, rstd_q;  // zeros: the channels' means, since none is subtracted
+  Tensor square;                         // mean square of all rows; undefined if not training
+  std::int64_t counted;                  // rows in the statistics; 0 if not training
   PowerNormState state;
   double alpha;
-  Communicator* communicator;  // null: x has all rows
+  Communicator* communicator;  // null if x has all rows
 
   const char* name() const { return "power_norm"; }
   bool training() const { return square.defined(); }
@@ -71,11 +71,11 @@ void check_options(const PowerNormOptions& o) {
 
 // Mean squares of a training pass.
 struct Squares {
-  Tensor counted = {}, all = {};  // of the rows that count, and of all
+  Tensor counted = {}, all = {};  // of the rows in the statistics, and of all rows
   std::int64_t count = 0;
 };
 
-// Takes them, of the first n rows of x, and counts the iteration.
+// Computes them; the first n rows of x are in the statistics. Also counts the iteration.
 Squares squares_of(const Tensor& x, std::int64_t n, const PowerNormState& state, Communicator* communicator) {
   const ChannelMoments moments = channel_moments(first_rows(x, n), /*with_mean=*/false, communicator);
   const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(), moments.count};

@@ -1,24 +1,24 @@
 // PowerNorm as its authors' code computes it (Shen et al., "PowerNorm: Rethinking Batch Normalization in Transformers",
-// 2020). Without the scaling by groups that stands before it, group_rms, it is PN*.
+// 2020). Without group_rms, the scaling by groups that comes before, it is PN*.
 //
-// x is seen as [P, C], P positions of C channels; S are the n that count, the first. All is per channel. Training
-// iteration t, with h = gamma dy and q = (1/n) sum_S x_i^2:
+// x is seen as [P, C], P positions of C channels. S is the first n positions, those in the statistics. All formulas are
+// per channel. Training iteration t, with h = gamma dy and q = (1/n) sum_S x_i^2:
 //
 //   forward
 //   [PN-1]  y_i = gamma z_i + beta,   z_i = x_i / sqrt((t <= warmup ? q : phi) + eps)
-//   [PN-2]  phi = phi (t-1)/t + q/t while t < warmup, and then always phi = alpha phi + (1 - alpha) q
+//   [PN-2]  phi = phi (t-1)/t + q/t while t < warmup; then, in every iteration, phi = alpha phi + (1 - alpha) q
 //   backward
 //   [PN-3]  h'_i = h_i - (1 - alpha) nu_ema z_i,   dx_i = h'_i / sqrt(q + eps),   nu_ema += (1/P) sum h'_i z_i
 //           dgamma = sum dy_i z_i,   dbeta = sum dy_i
 //   inference: z_i = x_i / sqrt(phi + eps)
 //
 // dx is an estimate at every step; on a constant stream (1 - alpha) nu_ema tends to mean(h z) / mean(z^2). dgamma and
-// dbeta are exact. Positions that do not count are left out of q alone. Without any that counts phi stands for q, and
-// nothing is written but the counters. The form that the UN paper gives PN* is in ops/channel_norm/channel_norm.h.
+// dbeta are exact. Only q leaves padding out. If n = 0, phi replaces q, and only the counters are written. The UN
+// paper's form of PN* is in ops/channel_norm/channel_norm.h.
 //
-// Saved: x, gamma; per channel 1 / sqrt(...) of z and of q, and (1/P) sum x_i^2. All state is on x's device.
+// Saved: x, gamma; per channel 1 / sqrt(...) for z and for q, and (1/P) sum x_i^2. All state is on x's device.
 //
-// group_rms, its authors' "layer-scale", divides each position and group of channels by its root mean square:
+// group_rms, the authors' "layer-scale", divides each position and group of channels by its root mean square:
 //
 //   [PN-4]  y_pc = x_pc / sqrt((groups/C) sum over the channels of c's group of x_p^2 + eps)
 #pragma once
@@ -27,7 +27,7 @@
 namespace foldgrad {
 
 struct PowerNormOptions {
-  std::int64_t warmup = 10000;                       // iterations with q; the first is 1
+  std::int64_t warmup = 10000;                       // the number of iterations that normalize with q
   double alpha_forward = 0.9, alpha_backward = 0.9;  // weights of the old value
   double eps = 1e-5;
 };
@@ -36,17 +36,17 @@ struct PowerNormOptions {
 struct PowerNormState {
   Tensor phi, nu_ema;  // [C]; initially 1, 0
   Tensor iters;        // i64 []: training forwards so far
-  Tensor skips;        // i64 []: those of them without a real position
+  Tensor skips;        // i64 []: training forwards with n = 0
 
   // Returns the initial state; dtype f32, or f64 for f64 activations.
   static PowerNormState create(std::int64_t channels, DType dtype, Device device = Device::cpu);
   NamedTensors named() const;  // by the names above
 };
 
-// Normalizes x. FORWARD AND BACKWARD WRITE `state` when training: forward phi and the counters, backward nu_ema. When
-// not training, phi is used as a constant, nothing is written, and gradients are exact.
+// Normalizes x. FORWARD AND BACKWARD WRITE `state` when training: forward writes phi and the counters, backward writes
+// nu_ema. When not training, phi is a constant, nothing is written, and gradients are exact.
 //
-// x: [..., C]; gamma, beta: [C]; counted: n, by default all positions; communicator: as channel_norm's.
+// x: [..., C]; gamma, beta: [C]; counted: n, by default all positions; communicator: as in channel_norm.
 // Throws std::invalid_argument for operands or state that don't fit x, and for options out of range.
 Var power_norm(const Var& x, const Var& gamma, const Var& beta, const PowerNormState& state,
                const PowerNormOptions& options, bool training, std::optional<std::int64_t> counted = {},
@@ -55,7 +55,7 @@ Var power_norm(const Var& x, const Var& gamma, const Var& beta, const PowerNormS
 // Uses reshape and rms_norm, whose gradient is exact. Throws std::invalid_argument unless `groups` divides C.
 Var group_rms(const Var& x, std::int64_t groups, double eps = 1e-5);
 
-// Returns the inference form.  [CN-4]
+// Returns the affine map at inference.  [CN-4]
 AffineMap power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,
                             const PowerNormOptions& options);
 

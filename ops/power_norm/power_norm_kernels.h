@@ -1,4 +1,4 @@
-// The steps of power_norm over the channels (engine/cpu/elementwise.h). Over the matrix it runs ChannelApply and
+// The steps of power_norm per channel (engine/cpu/elementwise.h). For the elements it runs ChannelApply and
 // ChannelGradient of ops/channel_norm/channel_norm_kernels.h.
 #pragma once
 #include <cmath>
@@ -7,13 +7,13 @@
 
 namespace foldgrad {
 
-// One element: the counters, before the other steps of an iteration of training.
+// Updates the counters, before the other steps of a training iteration.
 struct PowerNormCount {
   static constexpr const char* kName = "power_norm count";
   static constexpr std::int64_t n = 1;
 
   std::int64_t *iters, *skips;
-  std::int64_t counted;  // rows
+  std::int64_t counted;  // rows in the statistics
 
   FOLDGRAD_HD void operator()(std::int64_t) const {
     *iters += 1;
@@ -29,10 +29,10 @@ struct PowerNormForwardStep {
   std::int64_t n;  // columns
   double warmup, alpha, eps;
   const std::int64_t* iters;
-  const double* square;           // [columns], see ChannelMoments; null when not training
-  std::int64_t counted;           // rows; 0 when not training
+  const double* square;           // [columns], ChannelMoments; null if not training
+  std::int64_t counted;           // rows in the statistics; 0 if not training
   const T* gamma;                 // [columns]
-  S *phi, *rstd, *rstd_q, *gain;  // [columns]: state; of z; of q; y = gain x + beta
+  S *phi, *rstd, *rstd_q, *gain;  // [columns]: the state; rstd of z; rstd of q; y = gain x + beta
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double t = double(*iters), old = phi[c], q = counted > 0 ? double(S(square[c])) : old;
@@ -53,16 +53,16 @@ struct PowerNormBackwardStep {
 
   bool training;
   double alpha;
-  std::int64_t rows, n;               // n: columns
-  double share;                       // of dgamma and dbeta, which several ranks have in common
-  std::int64_t counted;               // rows; 0 when not training
-  const double *sum_dy, *sum_dy_x;    // [columns], see ChannelGradientSums
-  const double* square;               // [columns], of all rows; null when not training
+  std::int64_t rows, n;               // n is the number of columns here
+  double share;                       // of dgamma and dbeta: 1 / ranks if ranks share the sums
+  std::int64_t counted;               // rows in the statistics; 0 if not training
+  const double *sum_dy, *sum_dy_x;    // [columns], ChannelGradientSums
+  const double* square;               // [columns], over all rows; null if not training
   const T* gamma;                     // [columns]
   const S *rstd, *rstd_q;             // [columns]
   S* nu_ema;                          // [columns]
   ParameterGradOut<T> dgamma, dbeta;  // [columns]
-  ChannelCoefficients<S> dx;          // its offset is not written
+  ChannelCoefficients<S> dx;          // without its offset
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double rstd_z = rstd[c], gamma_c = gamma[c], nu = nu_ema[c], sum_dy_z = rstd_z * sum_dy_x[c];

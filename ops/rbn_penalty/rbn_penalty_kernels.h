@@ -1,4 +1,4 @@
-// The penalty as the sum of one row (engine/cpu/row_op.h), and its gradient in two steps, over the channels and over
+// The penalty is the sum over one row (engine/cpu/row_op.h). Its gradient takes two steps: factors per channel, then
 // the matrix (engine/cpu/elementwise.h).
 #pragma once
 #include <cmath>
@@ -18,7 +18,7 @@ struct RbnPenalty {
     Value sum;
   };
 
-  const double *mean, *variance;  // [columns], see ChannelMoments
+  const double *mean, *variance;  // [columns], from ChannelMoments
   std::int64_t count;             // rows
   const S *run_mean, *run_var;    // [columns]
   double mean_weight, variance_weight;
@@ -39,7 +39,7 @@ struct RbnPenalty {
   FOLDGRAD_HD Value value(const Row& row, std::int64_t, std::int64_t) const { return row.sum; }
 };
 
-// The factors of each channel in dx = offset + x_factor (x - mean). They are not used where there are no rows.
+// Computes the factors of each channel in dx = offset + x_factor (x - mean). Without rows they are never used.
 template <class T>
 struct RbnPenaltyFactors {
   static constexpr const char* kName = "rbn_penalty backward step";

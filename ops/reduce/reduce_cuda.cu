@@ -5,7 +5,7 @@
 namespace foldgrad {
 namespace {
 
-// Uses one block per part. It takes packs of N, and the few elements after the last whole pack one at a time.
+// Uses one block per part: whole packs of N first, then the remaining elements one by one.
 template <class T, int N>
 __global__ void parts_kernel(SumForward<T> p) {
   using Value = compute_t<T>;
@@ -22,7 +22,7 @@ __global__ void parts_kernel(SumForward<T> p) {
   if (threadIdx.x == 0) p.partials[blockIdx.x] = sum;
 }
 
-// Runs in one thread: the parts are few.
+// Runs in one thread, since there are few parts.
 template <class T>
 __global__ void total_kernel(SumForward<T> p) {
   p.finish();

@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Every part is summed on its own, then the parts in their order.
+// Each part is summed separately; then the parts are added in order.
 template <class T>
 struct SumForward {
   using Value = compute_t<T>;
@@ -18,11 +18,11 @@ struct SumForward {
     const std::int64_t parts = (n + kPartElements - 1) / kPartElements;
     return parts < kMaxParts ? parts : kMaxParts;
   }
-  // Returns a multiple of kPack, so that all parts are whole packs but the last.
+  // Returns a multiple of kPack, so that all parts except the last consist of whole packs.
   FOLDGRAD_HD std::int64_t begin(std::int64_t part) const {
     return part == parts ? n : part * n / parts / kPack * kPack;
   }
-  // Adds up the partial sums, which must be there.
+  // Adds the partial sums, after all parts have been summed.
   FOLDGRAD_HD void finish() const {
     Value sum = 0;
     for (std::int64_t part = 0; part < parts; ++part) sum += partials[part];

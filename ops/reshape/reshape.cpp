@@ -10,7 +10,7 @@ struct ReshapeNode {
   void backward(NodeGrads& grads) { grads.pass_dy(0); }  // [RES-1]
   void describe(Description& d) const { d.numbers = Description::Numbers::same; }
 
-  // Moves a map where the channels' axis stays one, or melts with all axes after it.
+  // A map passes if the channel axis survives, or is flattened with every axis after it.
   std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const {
     const Shape &from = graph.shape(use), &to = graph.result_shape(use.node);
     ChannelPlace& place = map.place;

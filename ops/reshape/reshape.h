@@ -1,14 +1,14 @@
-// Another shape for the same values.
+// Gives the same values another shape.
 //
 //   [RES-1]  y has x's elements in the same order; dx is dy in x's shape
 //
-//   No element moves: y is a view of x's memory, and dy becomes dx. Saved: nothing. In PyTorch: Tensor.view.
+//   Nothing is copied: y is a view of x's memory, and dy becomes dx. Saved: nothing. In PyTorch: Tensor.view.
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
-// Finds one size from the others if it is -1. Throws std::invalid_argument unless the sizes describe x's elements.
+// One size may be -1: it is computed. Throws std::invalid_argument unless the sizes give x's number of elements.
 Var reshape(const Var& x, const std::vector<std::int64_t>& sizes);
 
 }  // namespace foldgrad

@@ -7,7 +7,7 @@ namespace foldgrad {
 namespace {
 
 struct RmsNormNode {
-  Tensor x, gamma, rrms, weight;  // xhat is recomputed: it costs a multiplication and would keep R C values
+  Tensor x, gamma, rrms, weight;  // backward recomputes xhat: one multiplication each, instead of saving R C values
   std::int64_t k;
 
   const char* name() const { return "rms_norm"; }

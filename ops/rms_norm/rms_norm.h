@@ -1,5 +1,5 @@
-// Root mean square normalisation over the last axis (Zhang, Sennrich: "Root Mean Square Layer Normalization", 2019),
-// with eps inside the root as in LLaMA, or outside as in the authors' code; partial (pRMSNorm), the mean is over the
+// Root mean square normalisation over the last axis (Zhang, Sennrich: "Root Mean Square Layer Normalization", 2019).
+// eps is inside the root as in LLaMA, or outside as in the authors' code. If partial (pRMSNorm), the mean is over the
 // first k channels.
 //
 //   [RMS-1]  rrms_r   = 1 / sqrt((1/k) sum_{c<k} x_rc^2 + eps)                       k = C if not partial
@@ -8,7 +8,7 @@
 //
 //   backward, with h_rc = dy_rc gamma_c:
 //   [RMS-3]  dx_rc    = rrms_r (h_rc - [c < k] xhat_rc w_r sum_c' h_rc' xhat_rc')    w_r = 1/k
-//   [RMS-6]  or, with eps outside, w_r = (1 + eps / R_r) / k, and 0 where R_r = 0: x is 0 there, and so is the term
+//   [RMS-6]  or, with eps outside, w_r = (1 + eps / R_r) / k, and 0 if R_r = 0, since then x is 0, and so is the term
 //   [RMS-4]  dgamma_c = sum_r dy_rc xhat_rc
 //
 //   x, y: [..., C] seen as [R, C]; gamma: [C]. Saved: x, gamma, rrms and w [R].

@@ -1,4 +1,4 @@
-// RMS norm along the rows of a matrix (engine/cpu/row_op.h).
+// RMS norm along the rows of a matrix; engine/cpu/row_op.h explains the members and runs the structs.
 #pragma once
 #include <cmath>
 
@@ -7,14 +7,14 @@
 
 namespace foldgrad {
 
-// kPartial: the mean is over the first k channels, otherwise over all.
+// With kPartial, the mean is over the first k channels; otherwise it is over all.
 template <class T, bool kPartial>
 struct RmsNormForward {
   static constexpr const char* kName = "rms_norm forward";
   using Value = compute_t<T>;
   static constexpr int kSteps = 1, kTerms = 1;
   struct Row {
-    std::int64_t first;  // element
+    std::int64_t first;  // the row's first element
     Value rrms, weight;
   };
 
@@ -32,7 +32,7 @@ struct RmsNormForward {
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const {
     const Value mean = sums[0] / Value(k), R = std::sqrt(mean);
     row.rrms = Value(1) / (eps_outside ? R + eps : std::sqrt(mean + eps));  // [RMS-1] [RMS-5]
-    if (row.rrms == 0)  // the squares overflowed, and eps is nothing next to them
+    if (row.rrms == 0)  // the squares overflowed; next to them eps is negligible
       row.rrms = Value(std::sqrt(double(k)) / root_of_squares(k, [&](std::int64_t c) { return x[row.first + c]; }));
     row.weight = Value(1) / Value(k);
     if (eps_outside) row.weight = R == Value(0) ? Value(0) : (Value(1) + eps / R) / Value(k);  // [RMS-6]
@@ -64,7 +64,7 @@ struct RmsNormBackward {
   const Value *rrms, *weight;  // [rows]
   std::int64_t rows, columns, k;
 
-  // Returns w as `along` until it is multiplied by the sum.
+  // `along` is w until finish() multiplies it by the sum.
   FOLDGRAD_HD Row row(std::int64_t r) const { return {rrms[r], weight[r]}; }
   FOLDGRAD_HD Value xhat(const Row& row, std::int64_t i) const { return Value(x[i]) * row.rrms; }
   FOLDGRAD_HD void reduce(Step<0>, const Row& row, std::int64_t i, std::int64_t c, Value (&sums)[1]) const {

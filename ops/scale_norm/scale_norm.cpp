@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// Operands: x, and for scale_norm g.
+// Operands: x; for scale_norm also g.
 struct ScaleNormNode {
   Tensor x, g, rnorm;
   double eps;

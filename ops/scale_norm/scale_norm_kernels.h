@@ -1,4 +1,4 @@
-// ScaleNorm along the rows of a matrix (engine/cpu/row_op.h).
+// ScaleNorm along the rows of a matrix; engine/cpu/row_op.h explains the members and runs the structs.
 #pragma once
 #include <cmath>
 
@@ -13,13 +13,13 @@ struct ScaleNormForward {
   using Value = compute_t<T>;
   static constexpr int kSteps = 1, kTerms = 1;
   struct Row {
-    std::int64_t first;  // element
+    std::int64_t first;  // the row's first element
     Value rnorm, g_rnorm;
   };
 
   T* y;            // [rows, columns]
   Value* rnorm;    // [rows]
-  const T *x, *g;  // [rows, columns], [1] or null for 1
+  const T *x, *g;  // [rows, columns], [1]; g is null for 1
   std::int64_t rows, columns;
   Value eps;
 
@@ -52,8 +52,8 @@ struct ScaleNormBackward {
   };
 
   GradOut<T> dx;        // [rows, columns]
-  Value* dy_u;          // [rows]: dy . u, whose total is dg (ops/total/total.h)
-  const T *dy, *x, *g;  // [rows, columns], [rows, columns], [1] or null for 1
+  Value* dy_u;          // [rows]: dy . u; ops/total/total.h adds them up to dg
+  const T *dy, *x, *g;  // [rows, columns], [rows, columns], [1]; g is null for 1
   const Value* rnorm;   // [rows]
   std::int64_t rows, columns;
   Value eps;
@@ -68,7 +68,7 @@ struct ScaleNormBackward {
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t) const {
     const Value g_rnorm = (g ? Value(g[0]) : Value(1)) * row.rnorm;
-    const Value along = row.rnorm < Value(1) / eps ? row.dy_u : Value(0);  // 0 below the clamp
+    const Value along = row.rnorm < Value(1) / eps ? row.dy_u : Value(0);  // 0 if eps limits the norm
     return g_rnorm * (Value(dy[i]) - u(row, i) * along);                   // [SN-2]
   }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x));

@@ -6,14 +6,14 @@
 //   backward:
 //   [SM-3]  dx_rc = y_rc (dy_rc - sum_j dy_rj y_rj)
 //
-//   x, y: [..., C] seen as [R, C]. A row whose entries are all -infinity gives zeros and gets a zero gradient; in
-//   PyTorch it is NaN. Saved: y. Derivation: docs/derivations/softmax.md. In PyTorch: torch.softmax(x, -1).
+//   x, y: [..., C] seen as [R, C]. A row of only -infinity gives zeros and a zero gradient; in PyTorch it gives NaN.
+//   Saved: y. Derivation: docs/derivations/softmax.md. In PyTorch: torch.softmax(x, -1).
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless x is of a floating dtype and has an axis.
+// Throws std::invalid_argument unless x has a floating dtype and an axis.
 Var softmax(const Var& x);
 
 }  // namespace foldgrad

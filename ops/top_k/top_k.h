@@ -1,12 +1,12 @@
-// The largest entries of each row, and what a softmax of the row divides by: what beam search asks of logits.
+// The largest entries of each row and the logarithm of its softmax's denominator; beam search needs them of logits.
 //
-//   [TOP-1]  indices_r = the k columns c with the largest x_rc, largest first, of equal ones the first
+//   [TOP-1]  indices_r = the k columns c with the largest x_rc, largest first; of equal entries the first column first
 //   [TOP-2]  l_r = log sum_c exp(x_rc)
 //
-//   Beside them, the entries of a few columns that are wanted whatever they are.
+//   Also returns the entries of some given columns.
 //
-//   x: [R, C], f32 or f64. A NaN is never among the largest: where a row has too few others the rest are -infinity,
-//   with index -1. l of a row with a NaN, with an infinity that is not negative, or of nothing but -infinity is NaN.
+//   x: [R, C], f32 or f64. A NaN is never among the largest: if a row has too few other entries, the rest are -infinity
+//   with index -1. l is NaN for a row with a NaN or +infinity, or with only -infinity.
 #pragma once
 #include <vector>
 

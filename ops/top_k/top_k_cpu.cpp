@@ -10,7 +10,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kBlock = 64;  // its maximum decides, without a branch per element, if it needs a closer look
+constexpr std::int64_t kBlock = 64;  // the maximum of a block decides, without branches, if its elements matter
 
 template <class T>
 T largest(const T* x, std::int64_t n) {
@@ -20,7 +20,7 @@ T largest(const T* x, std::int64_t n) {
   return top;
 }
 
-// Returns l of a row. `top`: its largest.
+// Returns l of a row, whose largest entry is `top`.
 template <class T>
 double log_sum_exp(const T* x, std::int64_t n, T top) {
   T sum = 0;
@@ -29,7 +29,7 @@ double log_sum_exp(const T* x, std::int64_t n, T top) {
   return double(top) + std::log(double(sum));  // [TOP-2]
 }
 
-// Returns a lower bound for the k largest: that many blocks have a maximum that reaches it.
+// Returns a lower bound for the k largest entries: k blocks have a maximum that reaches it.
 template <class T>
 T bound_of(std::vector<T> tops, std::int64_t k) {
   const bool nan = std::ranges::any_of(tops, [](T top) { return std::isnan(top); });

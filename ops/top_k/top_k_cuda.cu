@@ -19,7 +19,7 @@ struct First {
   }
 };
 
-// Uses one block per row, with one round over it for each of the k: the best entry after that of the round before.
+// Uses one block per row and k rounds over it: each finds the best entry after that of the round before.
 template <class T>
 __global__ void top_k_kernel(TopKParams<T> p) {
   auto* scratch = dynamic_shared<Entry<T>>();  // one per warp
@@ -35,7 +35,7 @@ __global__ void top_k_kernel(TopKParams<T> p) {
       const bool open = e.value == e.value && (i == 0 || last.before(e));
       if (open && e.before(best)) best = e;
     }
-    last = block_reduce(best, scratch, nothing, First{});  // [TOP-1]; once no entry is left, none comes after it either
+    last = block_reduce(best, scratch, nothing, First{});  // [TOP-1]; without an entry left, later rounds find none
     if (i == 0) top = last.value;
     if (threadIdx.x == 0) {
       p.values[r * p.k + i] = last.value;

@@ -5,22 +5,22 @@ namespace foldgrad {
 
 template <class T>
 struct TopKParams {
-  T* values;              // [rows, k]
-  std::int64_t* indices;  // [rows, k]
-  double* log_sum_exp;    // [rows]
-  T* wanted;              // [rows, wanted_columns]
-  const T* x;             // [rows, columns]
-  const std::int64_t* columns_wanted;
+  T* values;                           // [rows, k]
+  std::int64_t* indices;               // [rows, k]
+  double* log_sum_exp;                 // [rows]
+  T* wanted;                           // [rows, wanted_columns]
+  const T* x;                          // [rows, columns]
+  const std::int64_t* columns_wanted;  // [wanted_columns]
   std::int64_t rows, columns, k, wanted_columns;
 };
 
-// An entry of a row; index -1: none.
+// An entry of a row; index is -1 if there is none.
 template <class T>
 struct Entry {
   T value;
   std::int64_t index;
 
-  // Returns true if *this stands before the other. NaN stands nowhere. [TOP-1]
+  // Returns true if *this sorts before the other. NaN sorts nowhere. [TOP-1]
   FOLDGRAD_HD bool before(const Entry& other) const {
     if (index < 0 || other.index < 0) return index >= 0;
     return value > other.value || (value == other.value && index < other.index);

@@ -1,11 +1,11 @@
-// Sums in a fixed order that are gradients: of a scalar, whose terms are summed per row or per column before, and of a
-// vector that was added to every row of a matrix.
+// Sums in a fixed order, for two kinds of gradients: of a scalar, from one term per row or column, and of a vector that
+// was added to every row of a matrix.
 #pragma once
 #include "engine/kernels.h"
 
 namespace foldgrad {
 
-// The only row of a matrix (engine/cpu/row_op.h).
+// Sums the only row of a matrix (engine/cpu/row_op.h).
 template <class T>
 struct Total {
   static constexpr const char* kName = "total";
@@ -30,7 +30,7 @@ struct Total {
   FOLDGRAD_HD Value value(const Row& row, std::int64_t, std::int64_t) const { return row.sum; }
 };
 
-// Sums over rows (engine/cpu/column_sums.h).
+// Sums over the rows of a matrix (engine/cpu/column_sums.h).
 template <class T>
 struct ColumnTotals {
   static constexpr const char* kName = "totals of columns";

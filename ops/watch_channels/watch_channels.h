@@ -1,8 +1,8 @@
-// The identity, with a backward pass that also sums the gradient per channel, for recordings of normalizers. Gradients
-// pass unchanged, bit for bit.
+// The identity, but its backward pass also sums the gradient per channel, for recordings of normalizers. Gradients pass
+// unchanged, bit for bit.
 //
-// Where y = offset + h(x) per channel, sum dy (y - offset) is n G, n times the gradient statistic of the normalizer
-// whatever its gain is; the sum is over all positions.
+// If y = offset + h(x) per channel, then sum dy (y - offset) over all positions is n G: n times the normalizer's
+// gradient statistic, for any gain.
 #pragma once
 #include <memory>
 
@@ -11,9 +11,8 @@
 
 namespace foldgrad {
 
-// Returns y. Its backward pass writes record->gradient_sum, with a communicator of all ranks.
-// y: [..., C]; offset: [C], f64 for f64 and otherwise f32. Throws std::invalid_argument for an offset that does not
-// fit.
+// Returns y. Its backward pass writes record->gradient_sum; with a communicator, this is the sum over all ranks.
+// y: [..., C]; offset: [C], f64 for f64 and otherwise f32. Throws std::invalid_argument if offset does not fit y.
 Var watch_channels(const Var& y, const Tensor& offset, std::shared_ptr<ChannelRecord> record,
                    Communicator* communicator = nullptr);
 

@@ -6,25 +6,25 @@
 //   [WS-2]  s_o     = sqrt(max(c S_o, minimum))       w_on = (W_on - mu_o) / s_o          c: 1, or unbiased N / (N - 1)
 //   [WS-3]  What_on = g_o w_on
 //
-//   backward, with k_on = dWhat_on g_o, <.>_o the mean over n, and c_o = c, but 0 where the maximum is `minimum`:
+//   backward, with k_on = dWhat_on g_o, <.>_o the mean over n, and c_o = c, or 0 if `minimum` is the larger:
 //   [WS-4]  dW_on   = (k_on - <k>_o - c_o w_on sum_j k_oj w_oj) / s_o
 //   [WS-5]  dg_o    = sum_n dWhat_on w_on
 //
-//   W, What: [O, ...] seen as [O, N]; g: [O]. Saved: W, g, mu [O], 1 / s [O], c_o [O]. c S is N times the variance, the
-//   biased or the unbiased one: DeepMind's code has the first, many ports to PyTorch the second. At inference What is
-//   stored. Derivation: docs/derivations/weight_standardize.md.
+//   W, What: [O, ...] seen as [O, N]; g: [O]. Saved: W, g, mu [O], 1 / s [O], c_o [O]. c S is N times the biased
+//   variance as in DeepMind's code, or the unbiased one as in many ports to PyTorch. At inference What replaces W.
+//   Derivation: docs/derivations/weight_standardize.md.
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
 struct WeightStandardizeOptions {
-  double minimum = 1e-4;  // lower bound of N times the variance
+  double minimum = 1e-4;  // lower bound for N times the variance
   bool unbiased = false;
 };
 
-// Throws std::invalid_argument unless W has an axis after that of the units and a fan-in, at least 2 if unbiased, g
-// is [O], of W's dtype and device, and minimum is positive.
+// Throws std::invalid_argument unless W has a units axis and at least one more, the fan-in is at least 1 (2 if
+// unbiased), g is [O] of W's dtype and device, and minimum is positive.
 Var weight_standardize(const Var& W, const Var& g, const WeightStandardizeOptions& options = {});
 
 }  // namespace foldgrad

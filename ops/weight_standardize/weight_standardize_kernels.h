@@ -1,4 +1,4 @@
-// Weight standardization along the rows of a matrix (engine/cpu/row_op.h): a row is a unit o, its columns the fan-in.
+// Weight standardization along the rows of a matrix (engine/cpu/row_op.h). Row o is unit o; columns are its fan-in.
 #pragma once
 #include <cmath>
 

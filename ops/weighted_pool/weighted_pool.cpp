@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns true if every row of these weights sums to 1, whatever the numbers: they are rows of a softmax.
+// Returns true if every row of these weights sums to 1 by construction: it is a softmax's.
 bool sums_to_one(const Graph& graph, int weights) {
   const std::int64_t steps = graph.values[weights].shape[-1];
   int p = graph.producer(weights);
@@ -16,10 +16,10 @@ bool sums_to_one(const Graph& graph, int weights) {
   return p >= 0 && graph.nodes[p].description.sums_to_one && graph.result_shape(p)[-1] == steps;
 }
 
-// Operands: x, and w but for a mean.
+// Operands: x, and for weighted_pool also w.
 struct PoolNode {
   Shape shape;  // of x
-  Tensor x, w;  // undefined for a mean, which needs neither
+  Tensor x, w;  // undefined for a mean, whose backward needs neither
 
   const char* name() const { return w.defined() ? "weighted_pool" : "mean_pool"; }
 

@@ -5,7 +5,7 @@
 namespace foldgrad {
 namespace {
 
-// Columns c ... c + N - 1 of y_b.
+// Computes columns c ... c + N - 1 of y_b.
 template <class T, int N>
 struct Pool {
   WeightedPoolForward<T> p;
@@ -26,12 +26,12 @@ struct Pool {
   }
 };
 
-// Uses one block per row of [batch * steps], in packs of N.
+// Uses one block per row of [batch * steps]; a thread takes packs of N.
 template <class T, int N>
 __global__ void backward_kernel(WeightedPoolBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();                                 // one per warp
-  const std::int64_t row = blockIdx.x, b = blockIdx.x / unsigned(p.steps);  // no more steps than blocks
+  const std::int64_t row = blockIdx.x, b = blockIdx.x / unsigned(p.steps);  // steps <= blocks, so 32 bits suffice
   const T* dy = p.dy + b * p.columns;
   const std::int64_t step = std::int64_t(blockDim.x) * N;
   if (p.dw) {

@@ -1,8 +1,8 @@
 // Building blocks of attention with tensor cores: tiles in shared memory, and products in which each warp owns 16 rows.
 // For .cu files.
 //
-// A warp's results lie in its registers as 16 x 8 fragments (engine/cuda/tensor_core.h), of which a lane has the
-// rows lane / 4 and lane / 4 + 8, called a = 0 and 1 here, and columns lane % 4 * 2 and the next, c = 0 and 1. The four
+// A warp keeps its results in registers as 16 x 8 fragments (engine/cuda/tensor_core.h). Of a fragment, a lane has rows
+// lane / 4 (a = 0 below) and lane / 4 + 8 (a = 1), and columns lane % 4 * 2 (c = 0) and the next (c = 1). The four
 // lanes of a row are a quad.
 #pragma once
 #include <type_traits>
@@ -15,8 +15,8 @@
 
 namespace foldgrad {
 
-// Products take bf16 and are summed in float. Beyond the plain kernels, p and ds are rounded to bf16 before they are
-// multiplied.
+// Products take bf16 and sum in float. Unlike the plain kernels, these round p and ds to bf16 before they multiply
+// them.
 void attention_mma_cuda(const AttentionForward<bf16>& p);
 void attention_mma_cuda(const AttentionBackward<bf16>& p);
 
@@ -25,7 +25,7 @@ void attention_mma_cuda(const AttentionBackward<bf16>& p);
 namespace foldgrad::attention_mma {
 
 constexpr int kWarpRows = 16;
-constexpr float kLog2e = 1.44269504f;  // exponents are of 2, which the GPU has an instruction for
+constexpr float kLog2e = 1.44269504f;  // we use powers of 2: the GPU has an instruction for them
 
 __device__ inline int lane() { return int(threadIdx.x) % kWarp; }
 __device__ inline int warp() { return int(threadIdx.x) / kWarp; }
@@ -34,10 +34,10 @@ __device__ inline int row_of(int a) { return lane() / 4 + 8 * a; }
 __device__ inline int column_of(int c) { return lane() % 4 * 2 + c; }
 __device__ inline int least(int a, int b) { return a < b ? a : b; }
 __device__ inline int blocks_of(std::int64_t n, int rows) { return int((n + rows - 1) / rows); }
-// Returns the rows of the fragments that n rows need.
+// Returns n rounded up to whole fragments.
 __device__ inline int whole_fragments(int n) { return (n + kWarpRows - 1) / kWarpRows * kWarpRows; }
 
-// Returns 2^x, to 2^-22 of it.
+// Returns 2^x with a relative error of at most 2^-22.
 __device__ __forceinline__ float fast_exp2(float x) {
 #ifdef __CUDACC__
   float power;
@@ -54,17 +54,17 @@ __device__ float quad_reduce(float v, Combine combine) {
   return combine(v, __shfl_xor_sync(0xffffffffu, v, 2));
 }
 
-// Rows of kWidth numbers in shared memory, in chunks of 16 bytes. These change places from row to row, so that equal
-// chunks of 8 neighbouring rows, which ldmatrix reads at once, lie in different banks.
+// Rows of kWidth numbers in shared memory, in chunks of 16 bytes. ldmatrix reads one chunk from each of 8 neighbouring
+// rows at once; the chunks' order changes from row to row, so that these 8 are in different banks.
 template <int kWidth>
 struct Tile {
   static constexpr int kChunks = kWidth / 8;
-  static constexpr int kRowsOfBanks = kChunks < 8 ? 8 / kChunks : 1;  // that fill all banks
+  static constexpr int kRowsOfBanks = kChunks < 8 ? 8 / kChunks : 1;  // rows that fill all banks
   static constexpr int kPlaces = kChunks < 8 ? kChunks : 8;
   bf16* data;
 
   __device__ bf16* chunk(int row, int c) const { return data + row * kWidth + (c ^ row / kRowsOfBanks % kPlaces) * 8; }
-  // Begins to copy `count` rows, followed by zeros up to `rows`.
+  // Begins to copy `count` rows; the rest up to `rows` become zeros.
   __device__ void load(const bf16* from, std::int64_t stride, int count, int rows) const {
     FOLDGRAD_UNROLL_BY_2
     for (int e = int(threadIdx.x); e < rows * kChunks; e += int(blockDim.x)) {
@@ -76,30 +76,30 @@ struct Tile {
   __device__ void load(const bf16* from, std::int64_t stride, int count) const {
     load(from, stride, count, whole_fragments(count));
   }
-  // Returns the 16 rows from `row` on and the two chunks from `c` on, as the addresses that ldmatrix takes from the
-  // lanes: for an A, or transposed a pair of B.
+  // Returns the address that this lane passes to ldmatrix for 16 rows from `row` and two chunks from `c`: an A or,
+  // transposed, a pair of B.
   __device__ const bf16* rows_first(int row, int c) const { return chunk(row + lane() % 16, c + lane() / 16); }
-  // Returns those for a pair of B whose columns are the rows here, or transposed an A.
+  // The same for a pair of B whose columns are the rows here or, transposed, for an A.
   __device__ const bf16* columns_first(int row, int c) const {
     return chunk(row + lane() / 16 * 8 + lane() % 8, c + lane() / 8 % 2);
   }
 };
 
-// Some rows of a head in global memory, `stride` elements apart, of which `count` are there.
+// Rows of a head in global memory, `stride` elements apart; `count` exist.
 struct Rows {
   const bf16* data;
   std::int64_t stride;
   int count;
 };
 
-// The tiles of two operands, kRows rows each, which come in turn: one is computed on while the next is on its way.
+// Tiles of two operands, kRows rows each. While a kernel computes on one pair of tiles, it loads the next.
 template <int kWidth, int kRows, int kStages>
 struct Stages {
   bf16* data;
 
   __device__ Tile<kWidth> first(int t) const { return Tile<kWidth>{data + t % kStages * 2 * kRows * kWidth}; }
   __device__ Tile<kWidth> second(int t) const { return Tile<kWidth>{first(t).data + kRows * kWidth}; }
-  // Begins to copy the t-th tiles, as one group of copies, which is empty after the last.
+  // Begins to copy the t-th pair as one group of copies; after the last tile the group is empty.
   __device__ void load(int t, const Rows& a, const Rows& b) const {
     const int begin = t * kRows;
     if (begin < a.count) {
@@ -110,7 +110,7 @@ struct Stages {
   }
 };
 
-// products = A B^T: the 16 rows of a from `row` on, times the first `columns` rows of b, then zeros.
+// products = A B^T: 16 rows of a from `row`, times the first `columns` rows of b; the other products are zero.
 template <int kWidth, int kFragments>
 __device__ void multiply_rows(FragmentC (&products)[kFragments], const Tile<kWidth>& a, int row, const Tile<kWidth>& b,
                               int columns) {
@@ -132,7 +132,7 @@ __device__ void multiply_rows(FragmentC (&products)[kFragments], const Tile<kWid
   }
 }
 
-// sums += A B: A [16, 16], B the 16 rows of b from `row` on, of which the chunks from `c` on are taken.
+// sums += A B: A [16, 16]; B is 16 rows of b from `row`, chunks from `c`.
 template <int kFragments, int kWidth>
 __device__ void add_product(FragmentC (&sums)[kFragments], const FragmentA& a, const Tile<kWidth>& b, int row, int c) {
   FOLDGRAD_UNROLL
@@ -168,7 +168,7 @@ struct RowBits {
 
 __device__ inline std::uint32_t first_bits(int n) { return n <= 0 ? 0 : n >= 32 ? 0xffffffffu : (1u << n) - 1; }
 
-// Finds which of 64 keys, from j0 on, the two rows of a lane see, in the 16 queries from i0 on.
+// Finds which of the 64 keys from j0 this lane's two rows see, among the 16 queries from i0.
 __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, int i0, int j0) {
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) {
@@ -178,8 +178,8 @@ __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, in
   }
 }
 
-// Sets bit k of the result if element + k is kept, for 8 kBlocks of them: 8 neighbours to a block of random numbers,
-// and one block more where the first does not begin one.
+// Sets bit k if element + k is kept, for 8 kBlocks elements. A block of random numbers has 8 elements, so an `element`
+// inside a block needs one more block.
 template <int kBlocks>
 __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t element) {
   const int skipped = int(element % 8), blocks = skipped ? kBlocks + 1 : kBlocks;
@@ -194,7 +194,7 @@ __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t elemen
   return std::uint32_t(bits >> skipped);
 }
 
-// Finds which of the same keys the two rows keep. Each lane makes half a row.
+// Finds which of the same keys the two rows keep. Each lane computes half a row for its warp.
 __device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, const AttentionHead& at, int i0, int j0) {
   const std::uint64_t element = at.random_element(i0 + lane() / 2) + std::uint64_t(j0 + lane() % 2 * 32);
   const std::uint32_t mine = s.drop_below == 0 ? 0xffffffffu : keep_bits<4>(s, element);
@@ -205,7 +205,7 @@ __device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, co
   }
 }
 
-// Stores two neighbours in shared memory at once.
+// Stores two neighbouring numbers in shared memory by one access.
 __device__ __forceinline__ void store_pair(bf16* to, float lower, float upper) {
 #ifdef __CUDACC__
   *reinterpret_cast<std::uint32_t*>(to) = pack_bf16(lower, upper);
@@ -215,7 +215,8 @@ __device__ __forceinline__ void store_pair(bf16* to, float lower, float upper) {
 #endif
 }
 
-// Exchanges one of two numbers with the lane at a distance: the lower lane keeps its first, the upper its second.
+// Exchanges one of two numbers with lane (own lane XOR distance): the lower lane keeps its first, the upper one its
+// second.
 __device__ __forceinline__ void exchange(float& first, float& second, int distance) {
   const bool upper = lane() & distance;
   const float got = __shfl_xor_sync(0xffffffffu, upper ? first : second, distance);
@@ -225,8 +226,9 @@ __device__ __forceinline__ void exchange(float& first, float& second, int distan
     second = got;
 }
 
-// Calls put(row, column, values, wanted) for 8 neighbours at a time, to be stored in 16 bytes; wanted in the first
-// `rows` rows. The quad of a row has two numbers each of four fragments; afterwards each lane has the eight of one.
+// Calls put(row, column, values, wanted) for 8 neighbours at a time, to store 16 bytes; wanted is true in the first
+// `rows` rows. Before, each lane of a quad has two numbers of each of four fragments; after the exchange it has all
+// eight of one fragment.
 template <int kFragments, class Put>
 __device__ void for_packs(const FragmentC (&sums)[kFragments], int rows, const Put& put) {
   FOLDGRAD_UNROLL
@@ -258,7 +260,7 @@ __device__ inline Pack<bf16, 8> rounded(const Pack<float, 8>& values) {
   return pack;
 }
 
-// Calls f with the width as a constant.
+// Calls f with `width` as a compile-time constant.
 template <class F>
 void with_width(std::int64_t width, const F& f) {
   if (width == 32) return f(std::integral_constant<int, 32>());
@@ -266,16 +268,16 @@ void with_width(std::int64_t width, const F& f) {
   f(std::integral_constant<int, 128>());
 }
 
-// Returns the number of tiles of which one is computed on while the next is on its way.
+// Returns the number of tile pairs that are in shared memory at once: computed on or being loaded.
 inline int stages_for(std::int64_t tiles, int most) { return int(tiles < most ? tiles : most); }
 
-// The kernels whose blocks own queries of one head, 16 for each warp, and go through tiles of its keys. Not tuned.
+// Kernels whose blocks own queries of one head, 16 per warp, and walk through tiles of its keys. Not tuned.
 constexpr int kQueryWarps = 4;  // at most
-constexpr int kKeys = 64;       // of a tile
+constexpr int kKeys = 64;       // per tile
 constexpr int kKeyStages = 2;
 
-// Launches such a kernel. `name` and `kernel` as for launch(); row_tiles: tiles in shared memory that have the rows of
-// a block's queries.
+// Launches such a kernel. `name` and `kernel` are as for launch(); `row_tiles` is the number of tiles in shared memory
+// with one row per query of the block.
 template <int kWidth, class P>
 void launch_over_queries(const char* name, void (*kernel)(P), int row_tiles, const P& p) {
   const AttentionShape& s = p.shape;

@@ -1,19 +1,19 @@
-// The common part of the two backward kernels of attention with tensor cores. For .cu files.
+// The code common to the two backward kernels of attention with tensor cores. For .cu files.
 #pragma once
 #include "ops/attention/fast/attention_mma.h"
 
 namespace foldgrad {
 
-// Writes delta and, if wanted, dq. It comes first.
+// Writes delta and, if wanted, dq. Call it first: the other kernel reads delta.
 void attention_mma_backward_q(const AttentionBackward<bf16>& p);
 
 namespace attention_mma {
 
-// Queries whose delta a warp makes at once, with a pack of 8 columns per lane.
+// Queries whose delta a warp computes at once; each lane has a pack of 8 columns.
 template <int kWidth>
 constexpr int kDeltas = kWarp * 8 / kWidth;
 
-// Writes delta of queries first, first + stride, ... below `end`, kDeltas neighbours each. Runs in one warp.
+// Writes delta of kDeltas neighbouring queries at first, first + stride, ... below `end`. Runs in one warp.
 template <int kWidth>
 __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHead& at, int first, int end,
                              int stride) {
@@ -31,11 +31,11 @@ __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHe
   }
 }
 
-// The data of a query that do not depend on its scores.
+// The data of a query that all its scores share.
 struct Row {
-  float L, delta;  // L in powers of 2
+  float L, delta;  // L as an exponent of 2
 };
-// Returns the data of query i; past the last query those with which every p is 0.
+// Returns the data of query i; past the last query, data that make every p 0.
 __device__ inline Row row_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i) {
   if (i >= at.queries) return {-attention_math::kHidden<float>, 0.0f};
   return {p.L[at.L() + i] * kLog2e, p.delta[at.L() + i]};
@@ -51,7 +51,7 @@ __device__ inline Entry entry(const AttentionShape& s, const Row& row, float q_d
   return {kept ? probability : 0.0f, seen ? attention_math::ds(probability, z_dy_dot_v, row.delta) : 0.0f};
 }
 
-// Puts the gradient of up to 16 rows of which the first element is number `first` of the operand.
+// Puts the gradient of up to 16 rows; their first element is element `first` of the operand.
 template <int kFragments>
 __device__ void put_rows(const GradOut<bf16>& out, const FragmentC (&sums)[kFragments], std::int64_t first,
                          std::int64_t stride, int rows, float factor) {

@@ -8,12 +8,12 @@ using namespace attention_mma;
 
 constexpr int kNever = 1 << 30;  // after all queries
 
-// kShort: one block has all keys of a head, and so gives dq, too.
+// kShort: one block has all keys of a head, and so computes dq, too.
 template <int kWidth, bool kShort>
 struct Sizes {
   static constexpr int kMaxWarps = kShort ? 8 : 4;                 // not tuned
-  static constexpr int kQueries = 32;                              // of a tile, so that all sums stay in registers
-  static constexpr int kStages = kWidth == 128 && kShort ? 1 : 2;  // what 99 KiB of shared memory hold
+  static constexpr int kQueries = 32;                              // per tile, so that all sums stay in registers
+  static constexpr int kStages = kWidth == 128 && kShort ? 1 : 2;  // limited by 99 KiB of shared memory
   static constexpr int kFragments = kQueries / 8;
 };
 
@@ -28,12 +28,12 @@ __device__ inline int first_query(const AttentionHead& at, int j) {
   return at.causal ? j - (at.key_rows - at.queries) : 0;
 }
 
-// A lane's data on query `lane` of 32, for the others to read: the 16 keys that are kept, a bit each, and more.
+// A lane's data on query `lane` of 32, which the other lanes read. Bit k of `kept` is key k of 16.
 struct Query {
   std::uint32_t kept;
   Row row;
 };
-// Returns those on query i. `element` is that of query 0 and the first key.
+// Returns the data of query i. `element` is the random element of query 0 and the first key.
 __device__ inline Query query_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i,
                                  std::uint64_t element) {
   const AttentionShape& s = p.shape;
@@ -45,8 +45,8 @@ __device__ inline Query ask(const Query& mine, int lane) {
           {__shfl_sync(0xffffffffu, mine.row.L, lane), __shfl_sync(0xffffffffu, mine.row.delta, lane)}};
 }
 
-// Turns q . k and dy . v, in their places, into z p and ds. Rows are the keys whose first queries are given, columns
-// the queries from i0 on.
+// Turns q . k and dy . v into z p and ds, in place. Rows are keys, whose first queries are given; columns are queries
+// from i0.
 template <int kFragments>
 __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, int j0,
                             const int (&first)[2], FragmentC (&q_dot_k)[kFragments],
@@ -73,7 +73,7 @@ __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHea
   }
 }
 
-// Stores ds of a warp's keys as rows of a tile that all warps read.
+// Stores ds of a warp's keys as rows of a tile, which all warps read.
 template <int kQueries>
 __device__ void store_ds(const Tile<kQueries>& tile, int row, const FragmentC (&ds)[kQueries / 8]) {
   FOLDGRAD_UNROLL
@@ -84,7 +84,7 @@ __device__ void store_ds(const Tile<kQueries>& tile, int row, const FragmentC (&
   }
 }
 
-// Puts dq of a tile of queries, from ds of all keys: 16 queries and 32 columns at a time.
+// Puts dq of a tile of queries from ds of all keys, 16 queries and 32 columns at a time.
 template <int kWidth, int kQueries>
 __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, const Tile<kQueries>& ds,
                        const Tile<kWidth>& k) {
@@ -103,7 +103,7 @@ __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at
   }
 }
 
-// Uses one block per head and 16 keys for each of its warps, which go through the queries together.
+// Uses one block per head and 16 keys for each of its warps; the warps walk through the queries together.
 template <int kWidth, bool kShort>
 __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
     backward_kv_kernel(AttentionBackward<bf16> p) {
@@ -119,11 +119,11 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   const Tile<kQueries> ds_tile{v.data + rows * kWidth};
   const Stages<kWidth, kQueries, S::kStages> stages{ds_tile.data + (kShort ? rows * kQueries : 0)};
   const Rows q{p.q + at.q(), s.q_row, at.queries}, dy{p.dy + at.y(), s.y_row(), at.queries};
-  // Without the first tiles of queries, where none of them sees a key of this block.
+  // Skips leading tiles of queries that see no key of this block.
   const int first_seen = !kShort && s.causal ? j0 - (at.key_rows - at.queries) : 0;
   const int first_tile = first_seen > 0 ? first_seen / kQueries : 0;
 
-  // Keys that do not count are read as zeros: 0 times one that is not finite would be NaN in dq.
+  // Reads padding as zeros: 0 times a key that is not finite would be NaN in dq.
   k.load(p.k + at.k() + j0 * s.k_row, s.k_row, least(at.keys - j0, rows), rows);
   v.load(p.v + at.k() + j0 * s.k_row, s.k_row, least(at.key_rows - j0, rows), rows);
   stages.load(first_tile, q, dy);
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
     add_weighted_rows(sums.dv, q_dot_k, stages.second(t), columns);  // [ATT-4]
     add_weighted_rows(sums.dk, dy_dot_v, stages.first(t), columns);  // [ATT-6]
     if (kShort) store_ds(ds_tile, row, dy_dot_v);
-    __syncthreads();  // ds is there, and the tile may be overwritten
+    __syncthreads();  // ds is complete, and the tile may be overwritten
     if (S::kStages == 1) stages.load(t + 1, q, dy);
     if (kShort && p.dq) put_dq(p, at, i0, ds_tile, k);
   }
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   if (p.dv) put_rows(p.dv, sums.dv, at_row, s.k_row, left, float(s.keep_factor));
 }
 
-// Computes dk and dv; kShort: with dq, for queries and keys that one block can hold.
+// Computes dk and dv. kShort: also dq; queries and keys of a head must fit one block.
 template <bool kShort>
 void backward_kv(const AttentionBackward<bf16>& p) {
   const AttentionShape& s = p.shape;
@@ -173,8 +173,8 @@ void backward_kv(const AttentionBackward<bf16>& p) {
 
 }  // namespace
 
-// Makes no atomic additions: launches one kernel where a block can hold all queries and keys of a head, and otherwise
-// one for queries and one for keys, each with all scores. The bits are the same on every run.
+// Uses no atomic additions, so every run gives the same bits. If a block fits all queries and keys of a head, one
+// kernel computes everything; otherwise one works by queries and one by keys, and each computes all scores.
 void attention_mma_cuda(const AttentionBackward<bf16>& p) {
   constexpr int kShortest = Sizes<128, true>::kMaxWarps * kWarpRows;
   if (p.shape.longest_queries <= kShortest && p.shape.longest_keys <= kShortest) return backward_kv<true>(p);

@@ -1,4 +1,4 @@
-// The gradient of queries of attention with tensor cores. Gain: not measured.
+// The gradient of queries, for attention with tensor cores. Gain: not measured.
 #include "ops/attention/fast/attention_mma_backward.h"
 
 namespace foldgrad {
@@ -8,7 +8,7 @@ using namespace attention_mma;
 
 constexpr int kFragments = kKeys / 8;
 
-// Turns q . k and dy . v of row a into ds, in place of the latter.
+// Turns q . k and dy . v of row a into ds, in the place of dy . v.
 __device__ void take_scores(const FragmentC (&q_dot_k)[kFragments], FragmentC (&dy_dot_v)[kFragments], int a,
                             const AttentionShape& s, const Row& row, const RowBits& seen, const RowBits& kept) {
   FOLDGRAD_UNROLL
@@ -21,7 +21,7 @@ __device__ void take_scores(const FragmentC (&q_dot_k)[kFragments], FragmentC (&
   }
 }
 
-// Adds what the 16 queries from i0 on, the rows of q and dy from `row` on, take from a tile of keys from j0 on.
+// Adds a tile of keys from j0 to dq of the 16 queries from i0, which are the rows of q and dy from `row`.
 template <int kWidth>
 __device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, int j0,
                           const Tile<kWidth>& q, const Tile<kWidth>& dy, int row, const Tile<kWidth>& k,
@@ -40,7 +40,7 @@ __device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead&
   add_weighted_rows(dq, dy_dot_v, k, columns);  // [ATT-6]
 }
 
-// Uses one block per head and 16 queries for each of its warps, which go through the keys together.
+// Uses one block per head and 16 queries for each of its warps; the warps walk through the keys together.
 template <int kWidth>
 __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(AttentionBackward<bf16> p) {
   const AttentionShape& s = p.shape;
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(Attentio
   dy.load(p.dy + at.y() + i0 * s.y_row(), s.y_row(), queries);
   stages.load(0, k, v);
   write_deltas<kWidth>(p, at, i0 + row, i0 + least(queries, row + kWarpRows), kDeltas<kWidth>);
-  __syncwarp();  // a warp reads what it has written
+  __syncwarp();  // lanes of this warp read the deltas
   const Row rows[2] = {row_at(p, at, i0 + row + row_of(0)), row_at(p, at, i0 + row + row_of(1))};
   FragmentC dq[kWidth / 8] = {};
   for (int t = 0; t * kKeys < keys; ++t) {
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(Attentio
     async_wait<1>();
     __syncthreads();
     take_keys(p, at, i0 + row, t * kKeys, q, dy, row, stages.first(t), stages.second(t), rows, dq);
-    __syncthreads();  // before the next but one overwrites it
+    __syncthreads();  // before load(t + 2) overwrites the tile
   }
   async_wait<0>();
   if (p.dq) put_rows(p.dq, dq, at.q() + (i0 + row) * s.q_row, s.q_row, queries - row, float(s.scale));

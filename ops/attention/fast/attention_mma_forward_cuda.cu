@@ -9,15 +9,15 @@ using attention_math::kHidden;
 
 constexpr int kFragments = kKeys / 8;
 
-// A lane's state of its two rows: the largest q . k so far, the sum of exp(s - scale max) over its own columns, and
-// its columns of y, relative to the same max.
+// A lane's running state for its two rows: the largest q . k so far, and relative to it the sum of exp(s - scale max)
+// and the row of y, each over the lane's own columns.
 template <int kWidth>
 struct Running {
   float max[2], sum[2];
   FragmentC y[kWidth / 8];
 };
 
-// Turns scores of row a into probabilities relative to the largest score so far, where they are kept.
+// Turns the scores of row a into probabilities relative to the largest score so far; dropped ones become 0.
 template <int kWidth>
 __device__ void take_scores(FragmentC (&scores)[kFragments], int a, float scale, const RowBits& seen,
                             const RowBits& kept, Running<kWidth>& running) {
@@ -53,7 +53,7 @@ __device__ void take_scores(FragmentC (&scores)[kFragments], int a, float scale,
   }
 }
 
-// Adds what the 16 queries from i0 on, the rows of q from `row` on, take from the keys of a tile, which begins with j0.
+// Adds a tile of keys from j0 to the 16 queries from i0, which are the rows of q from `row`.
 template <int kWidth>
 __device__ void take_keys(const AttentionForward<bf16>& p, const AttentionHead& at, int i0, int j0,
                           const Tile<kWidth>& q, int row, const Tile<kWidth>& k, const Tile<kWidth>& v,
@@ -92,7 +92,7 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
   for_packs(running.y, least(at.queries - i0, kWarpRows), store);
 }
 
-// Uses one block per head and 16 queries for each of its warps, which go through the keys together.
+// Uses one block per head and 16 queries for each of its warps; the warps walk through the keys together.
 template <int kWidth>
 __global__ void __launch_bounds__(kQueryWarps* kWarp) forward_kernel(AttentionForward<bf16> p) {
   const AttentionShape& s = p.shape;
@@ -109,12 +109,12 @@ __global__ void __launch_bounds__(kQueryWarps* kWarp) forward_kernel(AttentionFo
   Running<kWidth> running = {{kHidden<float>, kHidden<float>}, {0, 0}, {}};
   q.load(p.q + at.q() + i0 * s.q_row, s.q_row, least(at.queries - i0, rows));
   stages.load(0, k, v);
-  for (std::int64_t t = 0; t * kKeys < keys; ++t) {  // with 32 bits nvcc 13 spills registers at a width of 32
+  for (std::int64_t t = 0; t * kKeys < keys; ++t) {  // a 32-bit t makes nvcc 13 spill registers at a width of 32
     stages.load(int(t) + 1, k, v);
     async_wait<1>();
     __syncthreads();
     take_keys(p, at, i0 + row, int(t) * kKeys, q, row, stages.first(int(t)), stages.second(int(t)), running);
-    __syncthreads();  // before the next but one overwrites it
+    __syncthreads();  // before load(t + 2) overwrites the tile
   }
   async_wait<0>();
   if (i0 + row < at.queries) finish(p, at, i0 + row, running);

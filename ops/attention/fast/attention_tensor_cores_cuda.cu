@@ -1,10 +1,10 @@
-// Attention in bf16 with tensor cores for its products, for heads of 32, 64 or 128 columns. Gain: not measured.
+// Attention in bf16 whose products run on tensor cores, for heads of 32, 64 or 128 columns. Gain: not measured.
 #include "ops/attention/fast/attention_mma.h"
 
 namespace foldgrad {
 namespace {
 
-// The kernels count positions and blocks in int.
+// The kernels count positions and blocks by int.
 constexpr std::int64_t kMaxPositions = 1 << 30, kMaxHeads = 1 << 30, kMaxBlocks = 0x7fffffff;
 
 bool suits(const AttentionShape& s) {

@@ -1,4 +1,4 @@
-// Rows of ScaleNorm in registers. Gain: not measured.
+// Keeps rows of ScaleNorm in registers. Gain: not measured.
 #include "engine/cuda/fast/row_op.h"
 #include "ops/scale_norm/scale_norm_kernels.h"
 
