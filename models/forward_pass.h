@@ -1,4 +1,4 @@
-// The settings of a forward pass, for every layer of a model.
+// The settings of a forward pass, for all layers of a model.
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "ops/dropout/dropout.h"
@@ -7,28 +7,28 @@ namespace foldgrad {
 
 class PackedWeights;  // of models/blocks
 
-// Returns the random stream of a place in a model: a hash of its name (FNV-1a), so that it depends on nothing else.
+// Returns the random stream of a place in a model: a hash of its name (FNV-1a), and of nothing else.
 inline std::uint32_t random_stream(const std::string& place) {
   std::uint32_t hash = 2166136261u;
   for (unsigned char c : place) hash = (hash ^ c) * 16777619u;
   return hash;
 }
 
-// One forward pass.
+// The settings of one forward pass.
 struct ForwardPass {
   Tape& tape;
   DType dtype;  // of activations
   bool training = false;
-  bool without_dropout = false;  // in training too, so that statistics are those of what inference will see
+  bool without_dropout = false;  // no dropout in training either, for statistics as at inference
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
-  PackedWeights* packed = nullptr;        // at inference on the CPU: what linear layers compute with; may be null
-  std::vector<Var>* penalties = nullptr;  // in training, terms of shape [] that normalizers add to the loss (rbn)
-  // In training, where the inputs are this rank's part of a batch; null: they are the whole.
+  PackedWeights* packed = nullptr;        // for linear layers at inference on the CPU; may be null
+  std::vector<Var>* penalties = nullptr;  // training: rbn's normalizers add terms of shape [] for the loss here
+  // Training: the inputs are this rank's part of a batch. Null if they are the whole batch.
   Communicator* communicator = nullptr;
-  bool synchronous_norms = true;  // with a communicator: statistics per channel are those of the whole batch
+  bool synchronous_norms = true;  // with a communicator: channel statistics use the whole batch
 
-  // Returns the context for a normalizer. rows: the sequences of what is normalized.
+  // Returns the context for a normalizer, whose input has the sequences `rows`.
   NormContext norm(const Segments& rows) const {
     return {.training = training,
             .samples = &rows,
@@ -38,8 +38,8 @@ struct ForwardPass {
   Var use(Parameter& parameter) const { return parameter_as(tape, parameter, dtype); }
   double dropout(double p) const { return training && !without_dropout ? p : 0; }
   Random random(std::uint32_t stream) const { return {seed, stream, step}; }
-  // Returns the numbers for rows whose first is row first_row of the batch (Segments::first_row()), so that a row has
-  // the same ones whatever parts the batch is cut into. A block of Philox serves eight elements.
+  // Returns the numbers for rows that begin with row first_row of the batch (Segments::first_row()). So a row gets the
+  // same numbers however the batch is divided. A block of Philox has eight elements.
   Random random(std::uint32_t stream, std::int64_t first_row, std::int64_t columns) const {
     FOLDGRAD_CHECK(first_row == 0 || columns % 8 == 0,
                    "parallel: on several ranks the width of a layer must be a multiple of 8, got {}", columns);

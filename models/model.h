@@ -1,5 +1,5 @@
-// A model as training, folding, files and checks see it. Each family of models has a folder of its own and derives from
-// this; nobody else need know which family a model is of.
+// The interface of a model for training, folding, files and checks. Each family has a folder and derives from it; other
+// code need not know a model's family.
 #pragma once
 #include <memory>
 
@@ -9,15 +9,15 @@ namespace foldgrad {
 
 struct FoldedGraph;
 
-// Lists of what a model consists of, in the order of the forward pass; each once, also where it is shared.
+// The parts of a model in the order of the forward pass. A shared part is listed once.
 struct ModelParts {
   std::vector<Parameter*> parameters;
   std::vector<Normalizer*> normalizers;
-  std::vector<Parameter*> added;   // of `parameters`: learned positions and the class token
-  std::vector<Parameter*> output;  // of `parameters`: those of the last layer, which makes the logits
+  std::vector<Parameter*> added;   // some of `parameters`: learned positions and the class token
+  std::vector<Parameter*> output;  // some of `parameters`: those of the last layer, which computes the logits
 
-  void add(Parameter& parameter);                     // unless its value is not defined
-  void add(const std::unique_ptr<Normalizer>& norm);  // and its parameters, unless it is null
+  void add(Parameter& parameter);                     // does nothing if its value is undefined
+  void add(const std::unique_ptr<Normalizer>& norm);  // also adds its parameters; does nothing if null
 };
 
 class Model {
@@ -30,60 +30,61 @@ class Model {
   DType dtype() const { return dtype_; }  // of the parameters
   Device device() const { return device_; }
 
-  // Returns the name of its row in the table of families (train/tasks/families.h): "transformer".
+  // Returns the family's name in the table of families (train/tasks/families.h): "transformer".
   virtual const char* family() const = 0;
 
-  // Return all in the order of the forward pass; each once, also where it is shared.
+  // Return all parts in the order of the forward pass; a shared part once.
   std::vector<Parameter*> parameters() const { return parts().parameters; }
   std::vector<Normalizer*> normalizers() const { return parts().normalizers; }
-  // Returns those of the last layer: adaptive clipping may leave them out.
+  // Returns the last layer's parameters: adaptive clipping may leave them out.
   std::vector<Parameter*> output_parameters() const { return parts().output; }
-  // Returns those that are no matrices: biases, gains, learned positions and the class token. Weight decay may leave
-  // them out.
+  // Returns the parameters that are not matrices: biases, gains, learned positions and the class token. Weight decay
+  // may leave them out.
   std::vector<Parameter*> vectors() const;
   std::int64_t parameter_count() const;
 
-  // Returns logits [rows, classes] of `inputs`, which are named as the family says and lie on any device.
+  // Returns logits [rows, classes] for `inputs`, on any device; the family defines their names.
   virtual Var forward(const NamedTensors& inputs, const ForwardPass& pass) = 0;
-  // Returns the cross entropy of forward(inputs) with inputs.at("target"), summed over the targets.
+  // Returns the cross entropy of `logits` and inputs.at("target"), summed over the targets.
   virtual Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) = 0;
   Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) {
     return loss_of(forward(inputs, pass), inputs, label_smoothing);
   }
-  // Returns the rows of forward(inputs) in their places in `inputs`: [..., classes], on the host, zero elsewhere.
+  // Returns the rows of forward(inputs) at their places in `inputs`: [..., classes] on the host, zero elsewhere.
   virtual Tensor placed(const Tensor& logits, const NamedTensors&) const { return logits.to(Device::cpu); }
 
-  // Returns the smallest inputs with which every operation is recorded, those of `graph`. On any device, as all inputs.
+  // Returns the smallest inputs that make every operation run; `graph` records with them.
   virtual NamedTensors smallest_inputs() const = 0;
-  // Returns random ones, "target" among them, to compare models in checks and certificates; equal ones for equal seeds.
+  // Returns random inputs including "target", for comparing models in checks and certificates. Equal seeds give equal
+  // ones.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
 
-  // Returns a model of the same configuration, or of one with what `folded` leaves of normalizers. Its parameters are
-  // zero and its normalizers as new.
+  // Returns a model with the same configuration; with `folded`, with the normalizers that it leaves. Parameters are
+  // zero, normalizers new.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
-  // Returns the same function as a model that folding knows, null if this is one. Folding knows none with fixnorm.
+  // Returns an equivalent model that folding can handle; null if this one is. Folding cannot handle fixnorm.
   virtual std::unique_ptr<Model> foldable() { return nullptr; }
 
-  // Writes the model as ONNX, as docs/onnx.md says, and returns the names of the graphs' files. Creates `directory`;
-  // files that are there are replaced, once all could be written. Throws std::invalid_argument unless the model is f32
-  // on the CPU, for a normalizer with statistics over tokens, for weights of 2 GiB or more, for padding that has the id
-  // of a sentence's end, and where the files would replace a model of ours; FileError; std::runtime_error where
+  // Writes the model as ONNX (docs/onnx.md) and returns the names of the graphs' files. Creates `directory`. Replaces
+  // existing files only after all new ones are written. Throws std::invalid_argument unless the model is f32 on the
+  // CPU, for a normalizer with statistics over tokens, for weights of 2 GiB or more, if padding has the id of a
+  // sentence's end, and if the files would replace one of our models. Throws FileError; std::runtime_error if
   // onnx_available() is false.
   virtual std::vector<std::string> write_onnx(const std::string& directory) = 0;
 
   // Returns the parameters by name.
   NamedTensors values() const;
-  // Returns the buffers of all normalizers, by SITE.NAME, live as those of Normalizer::state().
+  // Returns the buffers of all normalizers by SITE.NAME, live as in Normalizer::state().
   NamedTensors state() const;
-  // Returns those of them that Normalizer::statistics() has.
+  // Returns those buffers that Normalizer::statistics() returns.
   NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
-  // Returns state() without the counters that files of version 0.3 and before lack, if `saved` lacks them.
+  // Returns state(), but without counters that `saved` lacks: files of version 0.3 and earlier do not have them.
   NamedTensors state_for(const NamedTensors& saved) const;
-  // Throws std::invalid_argument unless names, shapes and dtypes are those of state_for(snapshot); nothing is written
-  // then.
+  // Throws std::invalid_argument, before it writes anything, unless names, shapes and dtypes are those of
+  // state_for(snapshot).
   void restore(const NamedTensors& snapshot);
-  // Copies values and state of another model of the same configuration, from whatever device and dtype.
+  // Copies values and state of another model with the same configuration, on any device and with any dtype.
   void copy_from(const Model& other);
   std::unique_ptr<Model> copy(DType dtype, Device device) const;
 
@@ -97,7 +98,7 @@ class Model {
   Device device_;
 };
 
-// Returns logits at inference, placed as in the inputs, which lie on any device: computed in `dtype`, f64 on the host.
+// Computes logits at inference in `dtype` and returns them at their places in `inputs`, f64 on the host.
 Tensor inference_logits(Model& model, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad

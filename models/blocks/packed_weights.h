@@ -1,7 +1,7 @@
-// The weights of linear layers for inference on the CPU, each brought into the order of packed_linear.h when it is
-// first used. A forward pass that has them (ForwardPass::packed) computes what follows a product within it.
+// The weights of linear layers for inference on the CPU. Each is packed when it is first used (packed_linear.h). With
+// them (ForwardPass::packed), a forward pass applies bias, activation or addition within the product.
 //
-// Products read x in `dtype`. In bf16, what they add to, the stream of residuals, stays f32.
+// Products read x in `dtype`. If it is bf16, the residual stream that they add to stays f32.
 #pragma once
 #include <map>
 
@@ -11,16 +11,17 @@
 
 namespace foldgrad {
 
-// For one thread at a time. The layers must outlive it and must not change.
+// Use from one thread at a time. The layers must outlive this object and must not change.
 class PackedWeights {
  public:
   explicit PackedWeights(DType dtype) : dtype_(dtype) {}
 
-  // Returns activation(x W^T + b) of layers that read the same x, side by side, [rows, sum of columns], in `dtype`.
+  // Returns activation(x W^T + b) of layers that read the same x, next to each other: [rows, sum of columns], in
+  // `dtype`.
   Var product(const std::vector<LinearLayer*>& layers, const Var& x, std::optional<Activation> activation = {});
-  // Returns scale stream + x W^T + b, in place of the stream where nothing else has its memory.
+  // Returns scale stream + x W^T + b. Overwrites the stream if no one else needs its memory.
   Var add(Var stream, double scale, LinearLayer& layer, const Var& x);
-  // Returns x W^T + b in f64 if `dtype` is f64, otherwise in f32. Asks once for matrix(), with the parameter's rows.
+  // Returns x W^T + b, in f64 if `dtype` is f64, otherwise in f32. Calls matrix() once, for the parameter's rows.
   template <class Matrix>
   Var exact_product(const Parameter& parameter, const Matrix& matrix, const Tensor& bias, const Var& x) {
     const DType out = dtype_ == DType::f64 ? DType::f64 : DType::f32;
@@ -48,13 +49,12 @@ class PackedWeights {
   std::map<Use, PackedLinear> all_;
 };
 
-// The precision that a model runs in at inference, with its weights packed on the CPU. In bf16 weights and what
-// products read are bf16; what is summed from sublayer to sublayer is f32 on the CPU, bf16 on other devices, as in
-// training.
+// A model's precision at inference, with weights packed on the CPU. For bf16, weights and the inputs of products are
+// bf16; the residual stream is f32 on the CPU and bf16 on other devices, as in training.
 class InferencePrecision {
  public:
-  // Throws std::invalid_argument, which begins with `who`, unless dtype is f64 for a model of f64, f32 or bf16 for one
-  // of f32.
+  // Throws std::invalid_argument, beginning with `who`, unless dtype is f64 for an f64 model, or f32 or bf16 for an f32
+  // model.
   InferencePrecision(const char* who, const Model& model, DType dtype);
 
   DType dtype() const { return dtype_; }

@@ -1,5 +1,5 @@
-// Initial values of parameters, from counter-based random numbers (engine/philox.h). Each is a function of the seed,
-// the parameter's name and the element's flat index alone, computed in double and rounded once: the same model in
+// Initial values of parameters, from counter-based random numbers (engine/philox.h). Each depends only on the seed, the
+// parameter's name and the element's flat index; it is computed in double and rounded once. So the same model in
 // another precision, on another device, or with another normalizer begins with the same weights.
 //
 //   element i of parameter p has words (a, b) of 32 bits: words 2 (i mod 2), 2 (i mod 2) + 1 of block floor(i / 2) of
@@ -14,7 +14,7 @@ namespace foldgrad {
 void fill_uniform(Parameter& parameter, double bound, std::uint64_t seed);
 void fill_normal(Parameter& parameter, double deviation, std::uint64_t seed);
 
-// Make new parameters. A linear layer [out, in] begins well with a bound of sqrt(6 / (in + out)) (Glorot, Bengio 2010).
+// Make new parameters. A good bound for a linear layer [out, in] is sqrt(6 / (in + out)) (Glorot, Bengio 2010).
 Parameter uniform_parameter(const std::string& name, const Shape& shape, double bound, std::uint64_t seed,
                             DType dtype = DType::f32, Device device = Device::cpu);
 Parameter normal_parameter(const std::string& name, const Shape& shape, double deviation, std::uint64_t seed,

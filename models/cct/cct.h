@@ -3,16 +3,16 @@
 //   Cct model(config, seed);
 //   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
 //
-//   [CCT-1]  u = image; stem = cct: per convolution u = max_pool(relu(conv(u))), 3 x 3 places, stride 2, padding 1
-//                       stem = hybrid: u = gelu(norm(conv(u))), and after all but the first max_pool, 2 x 2 places,
-//                       stride 2. A pixel of the last u is a token
+//   [CCT-1]  u = image; stem = cct: per convolution u = max_pool(relu(conv(u))), kernel 3 x 3, stride 2, padding 1
+//                       stem = hybrid: u = gelu(norm(conv(u))), then max_pool, kernel 2 x 2, stride 2, except after the
+//                       first convolution. Each pixel of the last u is a token
 //
 //   [CCT-2] is in models/blocks/layers.h; positions, pooling [CCT-3] and inputs are in models/images/model.h.
 //
-//   Names and shapes of parameters are those of the authors (SHI-Labs/Compact-Transformers, src): the convolutions are
-//   tokenizer.conv_layers.I.0 [out, in, kernel, kernel], a hybrid stem's normalizers tokenizer.conv_layers.I.norm;
-//   after `classifier.` follow positional_emb [1, tokens, width], blocks.I.pre_norm, blocks.I.self_attn.qkv and .proj,
-//   blocks.I.norm1, blocks.I.linear1 and .linear2, norm, attention_pool [1, width] and fc.
+//   Parameters have the authors' names and shapes (SHI-Labs/Compact-Transformers, src): the convolutions are
+//   tokenizer.conv_layers.I.0 [out, in, kernel, kernel], a hybrid stem's normalizers tokenizer.conv_layers.I.norm. The
+//   others begin with `classifier.`: positional_emb [1, tokens, width], blocks.I.pre_norm, blocks.I.self_attn.qkv and
+//   .proj, blocks.I.norm1, blocks.I.linear1 and .linear2, norm, attention_pool [1, width] and fc.
 #pragma once
 #include "models/cct/config.h"
 #include "models/images/model.h"
@@ -23,8 +23,8 @@ class Cct final : public ImageModel {
  public:
   using Config = CctConfig;
 
-  // Parameters have `dtype`. Without a seed those that init.cpp fills are 0, for values to be copied into. Throws
-  // std::invalid_argument for what config.validate() and make_normalizer refuse.
+  // Parameters have `dtype`. Without a seed, those that init.cpp would fill are 0; copy values into them. Throws
+  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Cct(const CctConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
 

@@ -11,8 +11,8 @@ struct CctConfig : ImageModelConfig {
 
   static inline const std::vector<std::string> kInitializations{"cct", "pytorch", "tfixup"};  // models/images/init.cpp
 
-  // "cct": of 64 channels but the last, without normalizers. "hybrid": of half the channels of the next one, the last
-  // of `width`, each with a normalizer.
+  // "cct": 64 channels in all but the last convolution, without normalizers. "hybrid": each convolution has half the
+  // channels of the next one, the last one `width`, and a normalizer follows each.
   static inline const std::vector<std::string> kStems{"cct", "hybrid"};
   std::string stem = "cct";
   // "pre": pre-norm. "cct", as published: the second normalizer of a layer is on the stream (models/blocks/layers.h).
@@ -22,20 +22,20 @@ struct CctConfig : ImageModelConfig {
   CctConfig();
 
   bool hybrid() const { return stem == "hybrid"; }
-  // Returns true if convolutions have biases: a normalizer that is folded into one gives it a bias.
+  // Returns true if convolutions have biases, which a hybrid stem needs to fold its normalizers.
   bool conv_bias() const { return hybrid() && qkv_bias; }
   std::int64_t stride() const { return kernel < 7 ? 1 : 2; }  // of a convolution
   std::int64_t padding() const { return kernel / 2; }
   std::int64_t channels(std::int64_t conv) const;
   bool pooled(std::int64_t conv) const { return !hybrid() || conv > 0; }
-  // Return the pixels on a side of what a convolution gives, and of what it is pooled to.
+  // Return the pixels on a side after a convolution, and after its pooling.
   std::int64_t side_of_conv(std::int64_t conv) const;
   std::int64_t side_of_pool(std::int64_t conv) const;
 
   std::int64_t tokens() const;
   std::int64_t smallest_image() const;
 
-  // Throws std::invalid_argument that names the key, what it must be and what it is.
+  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate() const;
 
   bool operator==(const CctConfig&) const = default;

@@ -1,10 +1,10 @@
-// The distance between a folded model and the one it was folded from, site by site.
+// The difference between a folded model and its original, site by site.
 #pragma once
 #include "models/fold/model.h"
 
 namespace foldgrad {
 
-// Greatest difference, and the same over the greatest value of either. NaN on either side gives NaN.
+// The largest absolute difference, and its ratio to the largest absolute value of both. NaN if either side has one.
 struct Difference {
   double absolute = 0, relative = 0;
 };
@@ -12,12 +12,12 @@ Difference difference(const Tensor& got, const Tensor& want);
 
 struct FoldDifferences {
   Difference logits;
-  // By site: of the results of all linear layers that its map was folded into, their biases and activations included.
-  // Sites that went into another site, or nowhere, have none.
+  // By site: over the results of all linear layers that its map was folded into, with their biases and activations. A
+  // site that was folded into another site, or nowhere, has no entry.
   std::map<std::string, Difference> sites;
 };
 
-// Runs both on the inputs, in `dtype` at inference.
+// Runs both models on the inputs, at inference in `dtype`.
 FoldDifferences fold_differences(Model& original, const FoldedModel& folded, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// Folding: normalizers that are affine maps at inference vanish into the linear layers around them.
+// Folding: normalizers that are affine maps at inference are merged into the linear layers around them.
 //
 //   [FOLD-1]  forward, y = A x + B read by a linear layer:   W' = W diag(A)          b' = b + W B   (the old W)
 //   [FOLD-2]  centred, y = A (x - mean x) + B:               W' = W diag(A) (I - J)  b' = b + W B   J_cd = 1 / C
@@ -8,10 +8,10 @@
 //                                                            A u + B + (W h + b) = A u' + (B + b),  W' = diag(1/A) W,
 //                                                            b' = 0
 //
-//   Everything in f64. Folding works on a recorded forward pass. A map is pending at the result of its normalizer and
-//   is propagated along every edge that leaves it; it is folded only when each of them ends in a linear layer, whose
-//   weight nobody else reads. All else is refused, and the edge is named. docs/folding.md lists what folds where, and
-//   why.
+//   Everything is in f64. Folding works on a recorded forward pass. A map is pending at the result of its normalizer
+//   and moves along every edge from there. It is folded only if each of these paths ends in a linear layer whose weight
+//   no other operation reads; otherwise folding is refused with the name of the edge. docs/folding.md lists what folds
+//   where, and why.
 #pragma once
 #include <set>
 
@@ -20,22 +20,22 @@
 
 namespace foldgrad {
 
-// A normalizer of the graph. Offline: it is `map`. Otherwise it is `map` after a statistic or function that stays:
-// A is its gain, B its bias.
+// A normalizer of the graph. If offline, it is `map`. Otherwise it is `map` after a statistic or function that stays; A
+// is its gain, B its bias.
 struct FoldSite {
   std::string name;  // the scope of its operations
   bool offline = true;
   AffineMap map;
-  // GraphNode::parts at inference. A site that was recorded otherwise is not folded, nor is one without parts.
+  // GraphNode::parts at inference. A site with other parts, or with none, is not folded.
   std::string recording = "";
 };
 
 struct FoldOptions {
-  // A weight that something else reads too, as an output projection that is also the table of embeddings: refuse; fold
-  // into a copy; or keep A at the site as a gain per channel, and fold B alone.
+  // What to do with a weight that another operation also reads, such as an output projection that is also the embedding
+  // table. refuse; untie: fold into a copy; keep: leave A at the site as a gain per channel, and fold only B.
   enum class Tied { refuse, untie, keep } tied = Tied::refuse;
-  // Sums after post-norm: keep the map on the edge into the sum, or store the stream divided by A [FOLD-5], which
-  // needs that no A is 0.
+  // Sums of post-norm. false: keep the map on the edge into the sum; true: store the stream divided by A [FOLD-5],
+  // which requires that no A is 0.
   bool rescale_stream = false;
 };
 
@@ -44,7 +44,7 @@ struct KeptEdge {
 };
 
 struct SiteReport {
-  // partly: all but what `kept` names. kept: the site is as it was.
+  // partly: folded except for `kept`. kept: the site is unchanged.
   enum class Outcome { folded, partly, kept };
 
   std::string site;
@@ -54,15 +54,15 @@ struct SiteReport {
 };
 
 struct FoldedGraph {
-  NamedTensors parameters;                     // f64; those of normalizers too, which are now without meaning
-  std::set<std::string> created;               // biases that were missing, and copies of tied weights
-  std::map<std::string, AffineMap> sites;      // what is left at sites; others have no map any more
-  std::map<std::string, AffineMap> residuals;  // by the scope of a sum: what its stream goes through before
-  std::vector<SiteReport> reports;             // one per site that the graph has, in its order
+  NamedTensors parameters;                     // f64; those of folded normalizers, too, though no longer used
+  std::set<std::string> created;               // new biases, and copies of tied weights
+  std::map<std::string, AffineMap> sites;      // maps that remain at their sites
+  std::map<std::string, AffineMap> residuals;  // by the scope of a sum: the map on its stream before the sum
+  std::vector<SiteReport> reports;             // one per site of the graph, in its order
 };
 
-// Folds the sites of a graph, given all parameters that it names, on the host. Throws std::invalid_argument when one is
-// missing or when a map does not have the channels of its site.
+// Folds the sites of a graph. `parameters` are all that it names, on the host. Throws std::invalid_argument if one is
+// missing, or if a map's channels differ from its site's.
 FoldedGraph fold(const Graph& graph, const std::vector<FoldSite>& sites, const NamedTensors& parameters,
                  const FoldOptions& options = {});
 

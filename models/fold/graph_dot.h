@@ -1,4 +1,4 @@
-// A graph as text for graphviz: `dot -Tsvg`.
+// Draws a graph as text for graphviz: `dot -Tsvg`.
 #pragma once
 #include <map>
 
@@ -9,11 +9,11 @@ namespace foldgrad {
 struct TitledGraph {
   std::string title;
   const Graph& graph;
-  std::map<std::string, std::string> normalizers;  // by site: what it is called in the picture
+  std::map<std::string, std::string> normalizers;  // by site: its label in the picture
 };
 
-// Returns the graphs side by side, each with its title. Normalizers are coloured; weights stand in the boxes of what
-// reads them; every box has its place in the model as a tooltip.
+// Returns the graphs next to each other, each with its title. Normalizers are coloured, weights are in the boxes of
+// their readers, and every box has its scope as a tooltip.
 std::string graph_dot(const std::vector<TitledGraph>& graphs);
 
 }  // namespace foldgrad

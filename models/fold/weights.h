@@ -4,16 +4,16 @@
 
 namespace foldgrad {
 
-// Writes b + W B and W diag(A), for the columns of W [out, ...] at the maps' places. b: [out] or undefined; it is
-// written first, from the old W. [FOLD-1] [FOLD-2]
+// Replaces b by b + W B and W by W diag(A), for the columns of W [out, ...] at the maps' places. b: [out] or undefined;
+// it is written first, from the old W. [FOLD-1] [FOLD-2]
 void fold_columns(const Tensor& W, const Tensor& b, const std::vector<ChannelMap>& maps);
 
-// Writes diag(A) W for rows of W [out, in], whose channel is row mod C. [FOLD-3]
+// Replaces W by diag(A) W, for W [out, in]; a row's channel is row mod C. [FOLD-3]
 void fold_rows(const Tensor& W, const AffineMap& map);
-// Writes A x + add * B for the rows x of a table [rows, C], or for all of a bias [rows C].
+// Replaces the rows x of a table [rows, C], or a whole bias [rows C], by A x + add * B.
 void fold_table(const Tensor& table, const AffineMap& map, double add);
 
-// Writes diag(1/A) W. [FOLD-5]
+// Replaces W by diag(1/A) W. [FOLD-5]
 void divide_rows(const Tensor& W, const std::vector<double>& A);
 
 }  // namespace foldgrad

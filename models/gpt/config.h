@@ -1,5 +1,5 @@
-// The sizes and choices of a decoder-only Transformer. The defaults are those of nanoGPT for characters
-// (karpathy/nanoGPT, config/train_shakespeare_char.py).
+// The sizes and choices of a decoder-only Transformer. The defaults are nanoGPT's for characters (karpathy/nanoGPT,
+// config/train_shakespeare_char.py).
 #pragma once
 #include "models/blocks/config.h"
 
@@ -8,17 +8,17 @@ namespace foldgrad {
 struct GptConfig : BlockConfig {
   std::int64_t vocabulary = 0;  // rows of the embedding table
   std::int64_t layers = 6;
-  std::int64_t context = 256;  // the longest sequence in tokens
+  std::int64_t context = 256;  // tokens in the longest sequence
 
   static inline const std::vector<std::string> kPositions{"learned", "sinusoidal"};  // [GPT-1]
   std::string positions = "learned";
-  bool tied = true;          // the table of embeddings is the output projection too
+  bool tied = true;          // the embedding table is also the output projection
   bool output_bias = false;  // of the output projection: lm_head.bias
   bool has_learned_positions() const { return positions == "learned"; }
 
   GptConfig();
 
-  // Throws std::invalid_argument that names the key, what it must be and what it is.
+  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate() const;
 
   bool operator==(const GptConfig&) const = default;

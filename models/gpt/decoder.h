@@ -1,9 +1,9 @@
-// A Gpt for inference, one token at a time: keys and values of earlier tokens are kept, not computed again. Unrecorded;
-// on the CPU with weights packed once (models/blocks/packed_weights.h).
+// Runs a Gpt at inference, one token at a time. It keeps keys and values of earlier tokens instead of recomputing them,
+// and records nothing. On the CPU it packs weights once (models/blocks/packed_weights.h).
 //
 //   GptDecoder decoder(model, DType::f32);
-//   Tensor logits = decoder.begin({prompt});  // of what follows the prompt
-//   logits = decoder.step({token});           // of what follows the token
+//   Tensor logits = decoder.begin({prompt});  // for the token after the prompt
+//   logits = decoder.step({token});           // for the token after this one
 #pragma once
 #include <map>
 
@@ -15,21 +15,21 @@ namespace foldgrad {
 
 using TokenIds = std::vector<std::int64_t>;
 
-// For one thread at a time.
+// Use from one thread at a time.
 class GptDecoder {
  public:
-  // Runs on the model's device. `model` must outlive this and must not change. Throws std::invalid_argument for a dtype
-  // that InferencePrecision refuses, and for a normalizer whose statistics are over the tokens of a sequence.
+  // Runs on the model's device. `model` must outlive the decoder and must not change. Throws std::invalid_argument for
+  // a dtype that InferencePrecision refuses, and for a normalizer with statistics over a sequence's tokens.
   GptDecoder(Gpt& model, DType dtype);
 
   const GptConfig& config() const { return model_.config(); }
 
-  // Both return logits [texts, vocabulary] of what follows, in f64 for a model of f64, otherwise f32, on the model's
-  // device. begin() forgets the texts before. They throw std::invalid_argument for no texts, texts that do not have 1
-  // to context tokens, another number of tokens than texts, ids outside the vocabulary, and a step without room.
+  // Both return logits [texts, vocabulary] for the next tokens on the model's device, in f64 for an f64 model,
+  // otherwise f32. begin() forgets earlier texts. Both throw std::invalid_argument for no texts, for a text without 1
+  // to `context` tokens, for a wrong number of tokens, for ids outside the vocabulary, and for a step beyond room().
   Tensor begin(const std::vector<TokenIds>& texts);
   Tensor step(const TokenIds& tokens);
-  // Returns how many steps can still be made.
+  // Returns how many more steps fit the context.
   std::int64_t room() const;
 
  private:
@@ -39,9 +39,9 @@ class GptDecoder {
   Gpt& model_;
   InferencePrecision precision_;
   Tape tape_{/*recording=*/false};
-  Segments begins_;         // of the texts that begin() was given
-  std::int64_t steps_ = 0;  // made since then
-  // [texts x context, 3 width]: queries, keys and values of each text one after the other, with room for all to come.
+  Segments begins_;         // the texts given to begin()
+  std::int64_t steps_ = 0;  // since begin()
+  // [texts x context, 3 width]: queries, keys and values, text after text, each with room for the whole context.
   std::map<const AttentionBlock*, Tensor> cache_;
 };
 

@@ -3,16 +3,16 @@
 //   Gpt model(config, seed);
 //   Var loss = model.loss({{"ids", ids}, {"target", next}}, {.tape = tape, .dtype = DType::f32, .training = true}, 0);
 //
-//   [GPT-1]  x = drop(E[id] + P[place]), or drop(sqrt(width) E[id] + sinusoid(place)); places count from 0, in each
+//   [GPT-1]  x = drop(E[id] + P[place]), or drop(sqrt(width) E[id] + sinusoid(place)); places count from 0 in each
 //            sequence
 //   [GPT-2]  logits = h O^T + o; O is E unless config.tied is off; o only if output_bias
 //   [GPT-3]  loss = sum over all targets of the cross entropy
 //
-//   Inputs: ids and target, i64 [B, T], T <= context. Every token attends to itself and to what stands before it.
-//   Names, shapes and initial values of parameters are nanoGPT's (karpathy/nanoGPT, model.py): wte [vocabulary, width],
-//   wpe [context, width] where positions are learned, h.I.ln_1, h.I.attn.c_attn, h.I.attn.c_proj, h.I.ln_2,
-//   h.I.mlp.c_fc, h.I.mlp.c_proj, ln_f, lm_head; weights N(0, 0.02), those of both c_proj N(0, 0.02 / sqrt(2 layers)),
-//   biases 0. A normalizer's initial_gain() multiplies the weights of v, c_fc and c_proj.
+//   Inputs: ids and target, i64 [B, T], T <= context. A token attends to itself and to earlier ones. Parameters have
+//   nanoGPT's names, shapes and initial values (karpathy/nanoGPT, model.py): wte [vocabulary, width]; wpe
+//   [context, width] if positions are learned; h.I.ln_1, h.I.attn.c_attn, h.I.attn.c_proj, h.I.ln_2, h.I.mlp.c_fc,
+//   h.I.mlp.c_proj, ln_f, lm_head. Weights are N(0, 0.02), those of both c_proj N(0, 0.02 / sqrt(2 layers)), biases 0.
+//   A normalizer's initial_gain() multiplies the weights of v, c_fc and c_proj.
 #pragma once
 #include <deque>
 
@@ -24,22 +24,22 @@ namespace foldgrad {
 
 class Gpt final : public Model {
  public:
-  // Parameters have `dtype`. Without a seed all but normalizers' are 0, for values to be copied into. Throws
-  // std::invalid_argument for what config.validate() and make_normalizer refuse.
+  // Parameters have `dtype`. Without a seed, all except those of normalizers are 0; copy values into them. Throws
+  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Gpt(const GptConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
 
   const GptConfig& config() const { return config_; }
 
-  // Computes [GPT-1] for ids i64 [N] on the model's device, at places i64 [N] on the CPU.
+  // Computes [GPT-1] for ids, i64 [N] on the model's device, at places, i64 [N] on the CPU.
   Var embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
-  // Runs the layers for x [N, width], whose sequences are `rows`. `attend` says what they attend to.
+  // Runs the layers on x [N, width], whose sequences are `rows`. `attend` computes attention.
   Var decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, vocabulary]
 
   const char* family() const override { return "gpt"; }
   using Model::loss;
-  // Returns a row for each token. Throws std::invalid_argument for ids that are no i64 [B, T] with 1 <= T <= context.
+  // Returns one row per token. Throws std::invalid_argument unless ids are i64 [B, T] with 1 <= T <= context.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
   Tensor placed(const Tensor& logits, const NamedTensors& inputs) const override;
@@ -58,7 +58,7 @@ class Gpt final : public Model {
 
   GptConfig config_;
   Parameter embeddings_, positions_, output_, output_bias_;
-  std::deque<TransformerLayer> layers_;  // a deque never moves what it holds
+  std::deque<TransformerLayer> layers_;  // a deque never moves its elements
   std::unique_ptr<Normalizer> norm_;     // null with post-norm
   std::map<DType, Tensor> sinusoids_;
   Segments rows_;  // of the last batch

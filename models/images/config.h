@@ -1,4 +1,4 @@
-// The sizes and choices that models which classify images share. The configuration of such a family begins with them.
+// The sizes and choices common to models that classify images. A family's configuration derives from it.
 #pragma once
 #include "models/blocks/config.h"
 #include "ops/image_input/image_input.h"
@@ -9,29 +9,29 @@ struct ImageModelConfig : BlockConfig {
   std::int64_t image_size = 32;  // pixels on a side
   std::int64_t layers = 12;
   std::int64_t classes = 0;
-  std::vector<std::string> class_names;  // or none
-  ImageStatistics pixels;                // what images of bytes are normalized by [IMG-1]
+  std::vector<std::string> class_names;  // may be empty
+  ImageStatistics pixels;                // normalizes images of bytes [IMG-1]
 
-  // Source of the classes: "cls", a token of its own in front; "mean", over the tokens of the image; or
-  // "sequence", their sum with weights that a softmax over them gives.
+  // How the head gets one vector from the tokens. "cls": an extra token in front; "mean": the mean over the image's
+  // tokens; "sequence": their sum, weighted by a softmax over them.
   static inline const std::vector<std::string> kPoolings{"cls", "mean", "sequence"};
   std::string pooling = "cls";
-  bool qkv_bias = false;  // bias of the layer that makes queries, keys and values
+  bool qkv_bias = false;  // bias of the layers for queries, keys and values
 
   std::string initialization = "timm";     // one of the family's kInitializations
   std::string tfixup_scope = "v_out_ffn";  // one of kTfixupScopes
-  // Initial values of learned positions: "random" numbers, or "sinusoidal", see init.cpp.
+  // Initial values of learned positions: "random" or "sinusoidal"; see init.cpp.
   static inline const std::vector<std::string> kPositions{"random", "sinusoidal"};
   std::string positions = "random";
 
-  // Sets the defaults of these models: no dropout, and gelu.
+  // Sets these models' defaults: no dropout, and gelu.
   ImageModelConfig();
 
   bool has_cls() const { return pooling == "cls"; }
   bool operator==(const ImageModelConfig&) const = default;
 
  protected:
-  // Throws std::invalid_argument that names the key, what it must be and what it is.
+  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate(const char* family, const std::vector<std::string>& initializations) const;
 };
 

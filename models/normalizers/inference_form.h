@@ -1,4 +1,4 @@
-// The function of a normalizer at inference: all that folding and export need.
+// A normalizer's function at inference, for folding and export.
 #pragma once
 #include <variant>
 
@@ -11,9 +11,9 @@ namespace foldgrad {
 //
 //   y = A u + B     u = x, or x - mean of the row if the map is centred, or one of the alternatives below
 //
-// Without an alternative it is offline: A and B, with the mean or without it, fold into linear layers.
+// Without an alternative the normalizer is offline: A, B and the centring fold into linear layers.
 struct InferenceForm {
-  // (x - [mean]) / sqrt(mean of (x - [mean])^2 + eps) of each group of channels, or of the row as one; with
+  // u = (x - [mean]) / sqrt(mean of (x - [mean])^2 + eps), per group of channels; one group is the whole row. With
   // Normalizer::mixes_tokens() the means are over all tokens of a sample.
   struct Groups {
     std::int64_t count;

@@ -1,6 +1,6 @@
-// Base classes of the files that define normalizers; code that only uses them includes normalizer.h.
+// Base classes for files that define normalizers. Code that only uses normalizers includes normalizer.h.
 //
-// A program can add one of its own (docs/library.md):
+// A program can add its own (docs/library.md):
 //
 //   class Mine final : public Normalizer { public: explicit Mine(const NormalizerSite& site); ... };
 //   register_normalizer({{"mine", Inference::affine, "what it does", {eps_option("1e-5")}}, make<Mine>});
@@ -10,7 +10,7 @@
 
 namespace foldgrad {
 
-// The arguments of make_normalizer, checked.
+// The arguments of make_normalizer, after its checks.
 struct NormalizerSite {
   const NormalizerInfo& info;
   const NormalizerOptions& options;
@@ -19,14 +19,15 @@ struct NormalizerSite {
   DType dtype;
   Device device;
 
-  // Makes SITE.NAME with `size` equal values; one per channel if no size is given.
+  // Makes SITE.NAME with `size` equal values; `size` is the number of channels if it is not given.
   Parameter parameter(const std::string& name, double value, std::int64_t size = -1) const {
     return {site + "." + name, Tensor::full({size < 0 ? channels : size}, value, dtype, device)};
   }
   DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 };
 
-// A normalizer with a gain and a bias per channel. If one is not trained, it is no parameter and stays 1 or 0.
+// A normalizer with a gain and a bias per channel. If one of them is not trained, it stays 1 or 0 and is not a
+// parameter.
 class WithGainAndBias : public Normalizer {
  public:
   explicit WithGainAndBias(const NormalizerSite& s, bool trains_gain = true, bool trains_bias = true)
@@ -63,15 +64,15 @@ struct NormalizerKind {
   std::unique_ptr<Normalizer> (*make)(const NormalizerSite&);
 };
 
-// Makes an N. `more`: further arguments of its constructor.
+// Makes an N. `more` are further arguments of its constructor.
 template <class N, auto... more>
 std::unique_ptr<Normalizer> make(const NormalizerSite& site) {
   return std::make_unique<N>(site, more...);
 }
 
-// Makes `kind` one of normalizers(), for models, configurations, checks, folding and export as for the library's own.
-// Vectors that normalizers() gave out before are no longer valid: call it at the start of the program, from one thread.
-// Throws std::invalid_argument for a name that is empty or taken.
+// Adds `kind` to normalizers(), so that models, configurations, checks, folding and export treat it like the library's
+// own. Vectors that normalizers() returned before become invalid: call this at the start of the program, from one
+// thread. Throws std::invalid_argument if the name is empty or taken.
 void register_normalizer(NormalizerKind kind);
 
 std::vector<NormalizerKind> channel_normalizers();    // un, bn, qmbn, mabn, pn, pn_star, rbn
@@ -79,7 +80,7 @@ std::vector<NormalizerKind> mixed_normalizers();      // repbn, prepbn
 std::vector<NormalizerKind> row_normalizers();        // ln, rmsnorm, scalenorm, fixnorm, groupnorm, ...
 std::vector<NormalizerKind> stateless_normalizers();  // dyt, derf, affine, none
 
-// Return options that several have.
+// Return options that several normalizers have.
 inline NormalizerOption eps_option(const char* default_value) {
   return number_option("eps", default_value, "added to the variance or mean square before the root",
                        {.low = 0, .high = 1, .low_excluded = true});

@@ -1,4 +1,4 @@
-// The list of normalizers: names, kinds and options, as text for people and files, and the values that were chosen.
+// Names, kinds and options of normalizers, as text for people and files; and chosen values of the options.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,26 +9,26 @@
 namespace foldgrad {
 
 struct NormalizerOption : Option {
-  std::string default_value;              // "=NAME" for the value of another option
-  std::string default_in_reference = {};  // where it differs, for normalizers with an option `mode`
-  bool told_by_model = false;             // unless it is given; encoder_layers, decoder_layers or stack
+  std::string default_value;              // "=NAME" takes the value of another option
+  std::string default_in_reference = {};  // a different default, for normalizers with an option `mode`
+  bool told_by_model = false;             // the model sets it unless it is given: encoder_layers, decoder_layers, stack
 };
 
-// The kind of a normalizer's function at inference; Normalizer::inference() has the numbers.
+// What kind of function a normalizer is at inference; Normalizer::inference() has the numbers.
 enum class Inference {
-  affine,       // an affine map per channel: it can be folded away
-  linear,       // the same after centring: it can be folded away, into a matrix
+  affine,       // an affine map per channel: can be folded away
+  linear,       // an affine map after centring: can be folded away into a matrix
   elementwise,  // a function of each element
-  online        // statistics of the tokens at hand
+  online        // needs statistics of the present tokens
 };
 constexpr auto names_of(Inference) { return std::array{"affine", "linear", "elementwise", "online"}; }
 
 class NormalizerOptions;
 
-// The first training iterations of a normalizer, in which it computes otherwise than later on and at inference.
+// The first training iterations, in which a normalizer computes differently than later and at inference.
 struct NormalizerWarmup {
   std::int64_t iterations = 0;
-  std::vector<std::string> options = {};  // names of the options that set this number
+  std::vector<std::string> options = {};  // the options that set `iterations`
   std::string meanwhile = {};             // for warnings: "uses no averages"
 };
 
@@ -37,8 +37,8 @@ struct NormalizerInfo {
   Inference inference;
   std::string summary;
   std::vector<NormalizerOption> options;
-  bool post_norm_only = false;                                     // it scales the sums of post-norm
-  bool outlier_test = false;                                       // [UN-19], with the options and the state of `un`
+  bool post_norm_only = false;                                     // true if it scales the sums of post-norm
+  bool outlier_test = false;                                       // [UN-19]; has the options and state of `un`
   NormalizerWarmup (*warmup)(const NormalizerOptions&) = nullptr;  // null if all iterations are alike
 
   bool offline() const { return inference == Inference::affine || inference == Inference::linear; }
@@ -59,21 +59,21 @@ inline NormalizerOption choice_option(const char* name, std::vector<std::string>
   return {{name, help, Option::Kind::choice, {}, std::move(choices)}, default_value, in_reference};
 }
 
-// Returns the same option by another name.
+// Returns the same option with another name.
 inline NormalizerOption renamed(NormalizerOption option, const char* name, const char* help) {
   option.name = name, option.help = help;
   return option;
 }
 
-// The chosen values; options that were not given have their defaults.
+// The chosen values, with defaults for options that were not given.
 class NormalizerOptions {
  public:
-  // Throws std::invalid_argument for a name that is not known, naming the nearest, and for a value out of range.
-  // `normalizer` is for the messages.
+  // Throws std::invalid_argument for an unknown name, with the nearest one, and for a value out of range. `normalizer`
+  // is for messages.
   NormalizerOptions(const std::string& normalizer, const std::vector<NormalizerOption>& known,
                     const std::map<std::string, std::string>& given);
 
-  // Throw std::out_of_range for names that are not options: a mistake of the caller's code.
+  // Throw std::out_of_range for names that are not options, which is an error in the calling code.
   double number(const std::string& name) const;
   std::int64_t integer(const std::string& name) const;
   bool flag(const std::string& name) const;

@@ -1,4 +1,4 @@
-// An ONNX graph that is written to a file:
+// Writes an ONNX graph to a file:
 //
 //   const auto g = OnnxFile::make("linear");
 //   const std::string x = g->input("x", DType::f32, {"rows", 8});
@@ -18,7 +18,7 @@ bool onnx_available();
 
 class OnnxFile : public OnnxGraph {
  public:
-  using Size = std::variant<std::int64_t, std::string>;  // a text names a size that every run may choose
+  using Size = std::variant<std::int64_t, std::string>;  // a text names a size that each run may choose
   using NamedSizes = std::vector<Size>;
 
   // Throws std::runtime_error if this program was built without onnx and protobuf (option FOLDGRAD_ONNX).
@@ -26,10 +26,10 @@ class OnnxFile : public OnnxGraph {
 
   // Adds an input. Inputs and outputs are f32 or i64.
   virtual std::string input(const std::string& name, DType dtype, const NamedSizes& sizes) = 0;
-  // Gives the result of a node, `value`, this name in place of its own.
+  // Makes `value`, the result of a node, an output and renames it.
   virtual void output(const std::string& value, const std::string& name, DType dtype, const NamedSizes& sizes) = 0;
 
-  // Adds a text for readers of the file; onnxruntime has it as custom_metadata_map.
+  // Adds a text for readers of the file; onnxruntime calls it custom_metadata_map.
   virtual void metadata(const std::string& key, const std::string& value) = 0;
 
   // Throws FileError.

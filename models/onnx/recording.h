@@ -1,4 +1,4 @@
-// A recorded forward pass as nodes of ONNX: one loop over its operations.
+// Exports a recorded forward pass to ONNX nodes, in one loop over its operations.
 #pragma once
 #include <functional>
 #include <map>
@@ -11,29 +11,29 @@
 
 namespace foldgrad {
 
-// Codes of ONNX's types.
+// ONNX's type codes.
 inline const OnnxGraph::Attribute kOnnxToF32{"to", std::int64_t(1)}, kOnnxToI64{"to", std::int64_t(7)},
     kOnnxToBool{"to", std::int64_t(9)};
 
-// Positions and attention for rows of sentences, which are [batch, length, width] in the files.
+// Positions and attention for rows of sentences; in the files these are [batch, length, width].
 struct OnnxSentences {
   std::string positions;  // i64 [batch, length]
-  // Gives attention what it is to see, see OnnxOperands::keys.
+  // Returns the keys and values for attention; see OnnxOperands::keys.
   std::function<OnnxOperands::Keys(const OnnxOperands::Keys& recorded, bool causal)> attended;
 };
 
-// The nodes of `graph`, a recording of `model` in inference with its normalizers as sites, in `g`. Operations export
-// themselves (Node::onnx); normalizers are their inference(). Without `sentences` all sequences have one length, which
-// was recorded, and no operation looks for positions.
+// Adds `graph` to `g` as nodes. `graph` is a recording of `model` at inference, with its normalizers as sites.
+// Operations export themselves (Node::onnx); a normalizer is its inference(). Without `sentences` all sequences have
+// the recorded length, and no operation asks for positions.
 class OnnxRecording final : public OnnxOperands {
  public:
   OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph, std::optional<OnnxSentences> sentences = {});
 
-  // Gives a value of the recording a name in the file: an input or what was made of it. With an empty one it is absent,
-  // and so are results of operations whose first operand is absent.
+  // Names a value of the recording in the file: an input, or a result that was computed from it already. An empty name
+  // makes it absent, and with it the results of operations whose first operand is absent.
   void give(int value, const std::string& name);
-  // Returns the name of the recording's only result. Throws std::invalid_argument for an operation or a normalizer that
-  // has no nodes of ONNX.
+  // Adds all nodes and returns the name of the recording's only result. Throws std::invalid_argument for an operation
+  // or a normalizer that ONNX nodes cannot express.
   std::string add();
 
   std::string operator[](int k) const override;
@@ -57,22 +57,22 @@ class OnnxRecording final : public OnnxOperands {
   std::optional<OnnxSentences> sentences_;
   NamedTensors parameters_;
   std::map<std::string, Normalizer*> normalizers_;
-  std::string first_;                    // a given value, whose first axis counts examples
-  std::map<int, std::string> names_;     // of values in the file
-  std::map<int, std::string> computed_;  // from parameters alone: under these names they become weights
-  int n_ = 0;                            // the node that is being added
+  std::string first_;                    // a named value; the size of its first axis is the number of examples
+  std::map<int, std::string> names_;     // of values, in the file
+  std::map<int, std::string> computed_;  // values computed only from parameters: they become weights of these names
+  int n_ = 0;                            // the node being added
 };
 
 // Throws std::invalid_argument unless the model is f32 on the CPU and none of its normalizers mixes tokens: "onnx: SITE
 // (NAME) has statistics over the tokens of WHAT".
 void require_exportable(const Model& model, const char* what);
 
-// Returns the bias of attention: 0 where a key is `seen`, otherwise so little that nothing is left in the softmax. Not
-// -infinity, since a row without any key would become NaN.
+// Returns the bias of attention: 0 if a key is `seen`, otherwise negative enough to make its probability 0. It is not
+// -infinity, which would give NaN in a row without keys.
 std::string onnx_bias_of(OnnxGraph& g, const std::string& seen);
 
-// Adds inference() of the normalizer as nodes, and returns x itself if it does nothing. Throws std::invalid_argument
-// for one without such a form. It is not for one with statistics over the tokens of a sentence.
+// Adds the normalizer's inference() as nodes; returns x itself if it does nothing. Throws std::invalid_argument if
+// there is no such form. The normalizer must not have statistics over the tokens of a sentence.
 std::string onnx_normalizer(OnnxGraph& g, const Normalizer& norm, const std::string& x);
 
 }  // namespace foldgrad

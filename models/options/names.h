@@ -1,9 +1,9 @@
-// Enumerations by name. An enumeration takes part by a function beside it that gives the names of its values 0, 1, ...:
-//
+// Names for the values of enumerations. Next to an enumeration, define a function that returns the names of its values
+// 0, 1, ...:
 //   enum class Shape { round, square };
 //   constexpr auto names_of(Shape) { return std::array{"round", "square"}; }
 //
-// Configurations read, write and explain it by these.
+// Configurations read, write and explain the enumeration by these names.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -21,7 +21,7 @@ constexpr const char* name(Enum e) {
   return names_of(e)[std::size_t(e)];
 }
 
-// Returns all values, in order.
+// Returns all values in order.
 template <Named Enum>
 constexpr auto values_of(Enum) {
   std::array<Enum, names_of(Enum()).size()> all{};

@@ -1,5 +1,5 @@
-// The description of a setting: options of normalizers and keys of configurations are read, checked, written and
-// explained by it.
+// The description of a setting: an option of a normalizer or a key of a configuration. With it settings are read,
+// checked, written and explained.
 #pragma once
 #include <limits>
 #include <string>
@@ -11,11 +11,11 @@ struct Range {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool low_excluded = false, high_excluded = false;
 
-  bool contains(double v) const {  // NaN is in none
+  bool contains(double v) const {  // false for NaN
     return (low_excluded ? v > low : v >= low) && (high_excluded ? v < high : v <= high);
   }
 };
-// Infinity is in neither of these two.
+// Neither range has infinity.
 constexpr Range at_least(double low) { return {.low = low, .high_excluded = true}; }
 constexpr Range within(double low, double high) { return {.low = low, .high = high}; }
 constexpr Range above(double low) { return {.low = low, .low_excluded = true, .high_excluded = true}; }
@@ -25,12 +25,12 @@ struct Option {
   enum class Kind {
     number,
     integer,
-    integers,  // a list of them
+    integers,  // a list of integers
     boolean,   // true or false
-    flag,      // the same, where all values are text: 0 or 1
+    flag,      // a boolean whose value is the text "0" or "1"
     choice,
     text,
-    texts  // a list of text
+    texts  // a list of texts
   };
 
   std::string name, help;

@@ -2,14 +2,14 @@
 //
 //   [BEAM-1]  At each step, the 2 beam continuations of a sentence's hypotheses with the greatest sum of
 //             log-probabilities are candidates.
-//   [BEAM-2]  A candidate that ends is a result if it is among the first `beam`, otherwise it is dropped; the first
-//             `beam` that do not end go on. A sentence is done with `beam` results.
+//   [BEAM-2]  A candidate that ends is a result if it ranks among the first `beam`; otherwise it is dropped. The first
+//             `beam` that do not end continue. A sentence is done when it has `beam` results.
 //   [BEAM-3]  score = sum of log-probabilities / (tokens, the end included)^length_penalty
-//   [BEAM-4]  After `limit` tokens only the end may follow: limit = floor(a tokens of the source + b), but at most
-//             max_positions - 1. Padding never follows, the end not before min_length tokens.
+//   [BEAM-4]  After `limit` tokens only the end may follow: limit = floor(a tokens of the source + b), at most
+//             max_positions - 1. Padding never follows; the end follows only after min_length tokens.
 //
-//   One difference: fairseq counts a batch's padding into the limit. Here a sentence's translation does not depend on
-//   what else is in the batch. Equal sums are ordered by hypothesis, then by id.
+//   One difference: fairseq includes a batch's padding in the limit. Here a translation does not depend on the other
+//   sentences of the batch. Equal sums are ordered by hypothesis, then by id.
 #pragma once
 #include "models/transformer/inference.h"
 
@@ -21,7 +21,7 @@ struct DecodingOptions {
   double max_length_a = 1.2;       // of [BEAM-4]
   std::int64_t max_length_b = 10;  // of [BEAM-4]
   std::int64_t min_length = 1;
-  double unk_penalty = 0;               // taken off the log-probability of unk; infinity: never
+  double unk_penalty = 0;               // subtracted from the log-probability of unk; infinity forbids unk
   std::int64_t eos = kEos, unk = kUnk;  // ids
 };
 
@@ -30,9 +30,9 @@ struct Hypothesis {
   double score;
 };
 
-// Returns the results for every source of [B, S], best first: `beam` of them, fewer where the limit came first. A
-// sentence for which some logits are not finite has one empty result with score -infinity.
-// Throws std::invalid_argument for options out of range and for what InferenceTransformer refuses.
+// Returns the results for every source of [B, S], best first: `beam` of them, or fewer if the limit came first. A
+// sentence with logits that are not finite has one empty result with score -infinity. Throws std::invalid_argument for
+// options out of range and for sources that InferenceTransformer refuses.
 std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
                                                  const Tensor& source_mask, const DecodingOptions& options = {});
 
@@ -41,21 +41,21 @@ struct Candidate {
   double score;  // sum of log-probabilities
   std::int64_t row, token;
 
-  // Returns true if *this ranks first.
+  // Returns true if *this ranks before `other`.
   bool before(const Candidate& other) const {
     if (score != other.score) return score > other.score;
     return row != other.row ? row < other.row : token < other.token;
   }
 };
 
-// The continuations allowed in a row.
+// What may follow a row.
 struct Continuation {
   double score = 0;  // of the hypothesis so far
   bool may_end = true, may_go_on = true;
 };
 
-// Makes the step of the search: for each row of logits [rows, V] (f32 or f64, on any device) returns its `count` best
-// allowed tokens, best first; fewer if fewer are allowed or finite. Probabilities are those of softmax over all V.
+// Takes one step of the search. For each row of logits [rows, V], f32 or f64 on any device, returns the `count` best
+// allowed tokens, best first; fewer if fewer are allowed and finite. Probabilities are softmax over all V.
 std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const std::vector<Continuation>& rows,
                                                     std::int64_t count, std::int64_t pad,
                                                     const DecodingOptions& options);

@@ -9,14 +9,14 @@ namespace foldgrad {
 struct TransformerConfig : BlockConfig {
   std::int64_t source_vocabulary = 0, target_vocabulary = 0;  // rows of the embedding tables
   std::int64_t encoder_layers = 6, decoder_layers = 6;
-  std::int64_t max_positions = 1024;  // the longest sentence, its end included
+  std::int64_t max_positions = 1024;  // tokens in the longest sentence, its end included
   std::int64_t pad = kPad;            // the id of padding
 
-  // "all": one table for the source, the target and the output projection; "decoder": the target's is also the output
-  // projection; "inputs": one for source and target, the output projection has its own; "none": three tables.
-  static inline const std::vector<std::string> kSharedEmbeddings{"all", "decoder", "none"};  // "inputs" is by folding
+  // "all": source, target and output projection share one table; "decoder": target and output projection do; "inputs":
+  // source and target do; "none": there are three tables.
+  static inline const std::vector<std::string> kSharedEmbeddings{"all", "decoder", "none"};  // folding makes "inputs"
   std::string share_embeddings = "all";
-  // Rows of the tables count divided by their lengths [FN-1], where tokens enter and in the output projection.
+  // Divides rows of the tables by their lengths [FN-1], in the embedding of tokens and in the output projection.
   bool fixnorm = false;
   bool output_bias = false;  // of the output projection: decoder.output_projection.bias
   bool one_input_table() const { return share_embeddings == "all" || share_embeddings == "inputs"; }
@@ -26,7 +26,7 @@ struct TransformerConfig : BlockConfig {
   std::string initialization = "fairseq";
   std::string tfixup_scope = "v_out_ffn";  // one of kTfixupScopes
 
-  // Throws std::invalid_argument that names the key, what it must be and what it is.
+  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate() const;
 
   bool operator==(const TransformerConfig&) const = default;

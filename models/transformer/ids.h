@@ -1,4 +1,4 @@
-// Sentences as ids, and the ids that every vocabulary has, those of fairseq's dictionaries.
+// Sentences as ids, and the ids that every vocabulary has; these are fairseq's.
 #pragma once
 #include <cstdint>
 #include <vector>

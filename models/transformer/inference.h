@@ -1,5 +1,5 @@
-// A Transformer for inference, in f32, f64 or bf16: its encoder and decoder, unrecorded. On the CPU with weights packed
-// once (models/blocks/packed_weights.h).
+// A Transformer at inference, in f32, f64 or bf16: runs encoder and decoder without a recording. On the CPU it packs
+// weights once (models/blocks/packed_weights.h).
 //
 //   InferenceTransformer inference(model, DType::f32);
 //   auto results = beam_search(inference, source, source_mask);
@@ -10,20 +10,20 @@
 
 namespace foldgrad {
 
-// For one thread at a time.
+// Use from one thread at a time.
 class InferenceTransformer {
  public:
-  // Runs on the model's device. `model` must outlive this and must not change. Throws std::invalid_argument for a dtype
-  // that InferencePrecision refuses.
+  // Runs on the model's device. `model` must outlive this object and must not change. Throws std::invalid_argument for
+  // a dtype that InferencePrecision refuses.
   InferenceTransformer(Transformer& model, DType dtype);
-  // Runs in f64 for a model of f64, otherwise in f32. Making one takes as long as translating some sentences: make one
-  // for several batches.
+  // Runs in f64 for an f64 model, otherwise in f32. The constructor takes as long as translating a few sentences, so
+  // use one object for several batches.
   explicit InferenceTransformer(Transformer& model);
 
   const TransformerConfig& config() const { return model_.config(); }
-  // Returns the encoder's output for all tokens of [B, S] but padding, [tokens, width], sentence after sentence.
-  // Throws std::invalid_argument unless ids and mask are of one shape and on the CPU, with ids in the vocabulary and at
-  // most max_positions tokens a sentence, padding included where normalizers count it.
+  // Returns the encoder's output for all tokens of [B, S] except padding, [tokens, width], sentence after sentence.
+  // Throws std::invalid_argument unless ids and mask are on the CPU with the same shape, ids are in the vocabulary, and
+  // a sentence has at most max_positions tokens, including padding if normalizers do.
   Tensor encode(const Tensor& source, const Tensor& source_mask) const;
 
  private:
@@ -34,19 +34,20 @@ class InferenceTransformer {
   mutable InferencePrecision precision_;
 };
 
-// The decoder, one token at a time: keys and values of earlier tokens are kept, not computed again.
+// Runs the decoder one token at a time; keeps keys and values of earlier tokens instead of recomputing them.
 //
-//   Rows are hypotheses. Each step takes, for every row, its newest token and its parent, the row of the step before
-//   that it continues: a parent may have several children, or none. Nothing is copied when rows are chosen anew; each
-//   row only knows which row of every earlier step it descends from. Parents of the first step are sentences.
+//   Rows are hypotheses. A step takes, for every row, its newest token and its parent: the row of the step before that
+//   it continues. A parent may have several children or none. Nothing is copied for this; each row stores its ancestor
+//   in every earlier step. Example: after parents {0, 0}, both rows continue row 0. In the first step parents are
+//   sentences.
 class StepDecoder {
  public:
-  // Encodes the sources; `inference` must outlive this. Throws std::invalid_argument for what encode refuses, and for a
-  // normalizer whose statistics are over the tokens of a sentence.
+  // Encodes the sources. `inference` must outlive this object. Throws std::invalid_argument for sources that encode()
+  // refuses, and for a normalizer with statistics over a sentence's tokens.
   StepDecoder(const InferenceTransformer& inference, const Tensor& source, const Tensor& source_mask);
 
-  // Returns logits [rows, target_vocabulary] of what follows, in f64 for a model of f64, otherwise f32, on the model's
-  // device. Throws std::invalid_argument for parents that do not exist and beyond max_positions steps.
+  // Returns logits [rows, target_vocabulary] for the next tokens on the model's device, in f64 for an f64 model,
+  // otherwise f32. Throws std::invalid_argument for parents that do not exist, and after max_positions steps.
   Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents);
   std::int64_t steps() const { return steps_; }
 
@@ -61,10 +62,10 @@ class StepDecoder {
   Tape tape_{/*recording=*/false};
   ForwardPass pass_;
   Segments sources_;
-  // Rows that end in keys and values: of each step, or once of the sources.
+  // Rows that end in keys and values, for each step; for the sources, only once.
   std::map<const AttentionBlock*, std::vector<Tensor>> cache_;
   std::int64_t steps_ = 0;
-  std::vector<std::int64_t> sentences_;               // of each row
+  std::vector<std::int64_t> sentences_;               // each row's sentence
   std::vector<std::vector<std::int64_t>> ancestors_;  // [row][step]
 };
 

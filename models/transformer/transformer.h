@@ -9,9 +9,9 @@
 //   [TRF-3]  loss = sum over target tokens that are not padding of the label-smoothed cross entropy
 //   With config.fixnorm, rows of E and O are divided by their lengths first [FN-1].
 //
-//   Names of parameters and their initial values are fairseq's (models/blocks/layers.h, init.cpp). With the
-//   defaults and one table of V rows there are 31,545,344 + 512 V of them.
-//   Dropout masks belong to places: each has a stream of its own, named by the place, and pass.step chooses the mask.
+//   Parameters have fairseq's names and initial values (models/blocks/layers.h, init.cpp). With the defaults and one
+//   table of V rows there are 31,545,344 + 512 V parameters.
+//   Each place with dropout has its own random stream, named by the place; pass.step chooses the mask.
 #pragma once
 #include <deque>
 
@@ -24,43 +24,44 @@ namespace foldgrad {
 
 class Transformer final : public Model {
  public:
-  // Parameters have `dtype`. Without a seed those that init.cpp fills are 0, for values to be copied into. Throws
-  // std::invalid_argument for what config.validate() and make_normalizer refuse.
+  // Parameters have `dtype`. Without a seed, those that init.cpp would fill are 0; copy values into them. Throws
+  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Transformer(const TransformerConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
               Device device = Device::cpu);
 
   const TransformerConfig& config() const { return config_; }
 
-  // Runs the encoder. Sentences lie on the model's device; sentences() makes them.
+  // Runs the encoder. sentences() makes `source`, on the model's device.
   Var encode(const Sentences& source, const ForwardPass& pass);  // [N, width]
-  // Runs the decoder. memory: the encoder's result, whose rows are `source`.
+  // Runs the decoder. `memory` is the encoder's result, with the rows `source`.
   Var decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass);  // [N, width]
-  // Runs the layers of the decoder for `x`, which embed_target() made. `own` and `cross` say what they attend to.
+  // Runs the decoder's layers on x from embed_target(). `own` and `cross` compute its attention.
   Var decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass);
-  // Computes [TRF-1]. ids: i64 [N] on the model's device; places and first_row: as Segments has them.
+  // Computes [TRF-1]. ids: i64 [N] on the model's device; places and first_row: from Segments.
   Var embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, target_vocabulary]
-  // Returns x without its surplus rows.
+  // Returns x without padding rows.
   Var tokens_of(const Var& x, const Segments& rows, const ForwardPass& pass) const;
-  // Run forward() and loss() for a batch on any device.
+  // Run forward() and loss() on a batch on any device.
   Var logits(const TranslationBatch& batch, const ForwardPass& pass) { return forward(batch.named(), pass); }
   Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
     return loss(batch.named(), pass, label_smoothing);
   }
-  // Makes padded ids sentences on the model's device, with padding as surplus rows where normalizers count it and are
-  // in training or mix tokens. Throws std::invalid_argument for more than max_positions tokens, or places of padding.
+  // Makes sentences from padded ids, on the model's device. Padding becomes rows if normalizers include it and the
+  // model is in training or a normalizer mixes tokens. Throws std::invalid_argument for more than max_positions tokens,
+  // or places including padding.
   Sentences sentences(const char* stack, const Tensor& ids, const Tensor& mask, const ForwardPass& pass) const;
 
   const char* family() const override { return "transformer"; }
   using Model::loss;
-  // Returns a row for each token of the input.
+  // Returns one row per token of the input.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
   Tensor placed(const Tensor& logits, const NamedTensors& inputs) const override {
     return padded(logits, inputs.at("input_mask"));
   }
   NamedTensors smallest_inputs() const override;
-  // Returns sentences of up to 16 tokens, at least two below the model's limit, so that padding can be added.
+  // Returns sentences of up to 16 tokens, at least two fewer than the model's limit, so that padding can be added.
   NamedTensors random_inputs(std::uint64_t seed) const override;
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   std::unique_ptr<Model> foldable() override;
@@ -68,30 +69,30 @@ class Transformer final : public Model {
   // generation_config.json, as Hugging Face's Optimum loads them.
   std::vector<std::string> write_onnx(const std::string& directory) override;
 
-  // The parts, for decoding step by step and for tests. Shared tables are one parameter.
+  // Parts of the model, for step-by-step decoding and for tests. Shared tables are one parameter.
   Parameter& source_table() { return encoder_table_; }
   Parameter& target_table() { return config_.one_input_table() ? encoder_table_ : decoder_table_; }
   Parameter& output_table() { return config_.own_output_table() ? output_ : target_table(); }
   std::deque<TransformerLayer>& encoder_layers() { return encoder_; }
   std::deque<TransformerLayer>& decoder_layers() { return decoder_; }
-  // Returns the table's rows as [TRF-1] and [TRF-2] have them: those that inference stores.
+  // Returns the rows of a table as inference stores them: as [TRF-1] and [TRF-2] use them.
   Tensor rows_of(const Parameter& table) const;
 
  private:
   void list(ModelParts& parts) override;
-  void initialize(std::uint64_t seed);  // normalizers have set their own parameters already
+  void initialize(std::uint64_t seed);  // not the normalizers' parameters, which are set already
   Var embed(Parameter& table, const Tensor& ids, const Tensor& places, std::int64_t first_row, const char* stack,
             bool zero_padding, const ForwardPass& pass);
   Tensor positions(DType dtype);  // [max_positions + 2, width]
 
   TransformerConfig config_;
   Parameter encoder_table_, decoder_table_, output_, output_bias_;
-  std::deque<TransformerLayer> encoder_, decoder_;           // a deque never moves what it holds
+  std::deque<TransformerLayer> encoder_, decoder_;           // a deque never moves its elements
   std::unique_ptr<Normalizer> encoder_norm_, decoder_norm_;  // null with post-norm
   std::map<DType, Tensor> positions_;
 };
 
-// Throws std::invalid_argument for a model of another family: "WHO needs a transformer, got FAMILY".
+// Throws std::invalid_argument if the model is of another family: "WHO needs a transformer, got FAMILY".
 Transformer& as_transformer(Model& model, const char* who);
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
-// The sizes and choices of a vision Transformer (Dosovitskiy et al., 2021). The defaults are ViT-S with patches of 4 x
-// 4 for images of 32 x 32.
+// The sizes and choices of a vision Transformer (Dosovitskiy et al., 2021). The defaults are ViT-S with 4 x 4 patches
+// for 32 x 32 images.
 #pragma once
 #include "models/images/config.h"
 
@@ -8,14 +8,14 @@ namespace foldgrad {
 struct VitConfig : ImageModelConfig {
   static inline const std::vector<std::string> kInitializations{"timm", "pytorch", "tfixup"};  // models/images/init.cpp
 
-  std::int64_t patch = 4;  // pixels on a side; patches lie side by side
+  std::int64_t patch = 4;  // pixels on a side; patches do not overlap
 
   VitConfig();
 
   std::int64_t tokens() const { return (image_size / patch) * (image_size / patch) + has_cls(); }
   std::int64_t smallest_image() const { return patch; }
 
-  // Throws std::invalid_argument that names the key, what it must be and what it is.
+  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate() const;
 
   bool operator==(const VitConfig&) const = default;

@@ -3,14 +3,14 @@
 //   Vit model(config, seed);
 //   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
 //
-//   Its tokens are patches W_p^T + b_p; what follows is in models/images/model.h, inputs too.
+//   Its tokens are patches W_p^T + b_p. models/images/model.h has the rest, and the inputs.
 //
-//   Names and shapes of parameters are timm's (huggingface/pytorch-image-models, vision_transformer.py): cls_token
+//   Parameters have timm's names and shapes (huggingface/pytorch-image-models, vision_transformer.py): cls_token
 //   [1, 1, width], pos_embed [1, tokens, width], patch_embed.proj, blocks.I.attn.qkv, blocks.I.norm1, ..., norm, head;
-//   with pooling = sequence also attention_pool, which timm does not have.
-//   With m = ffn_width, p = patch, T tokens, b = 1 with qkv_bias, and normalizers of gain and bias there are
-//   (3 p^2 + 1) width + T width + [cls] width + layers (4 width^2 + 2 m width + m + 6 width + 3 b width) + 2 width +
-//   (width + 1) classes of them.
+//   with pooling = sequence also attention_pool, which timm lacks.
+//   Let m = ffn_width, p = patch, T = the number of tokens, b = 1 with qkv_bias and otherwise 0. With normalizers that
+//   have gain and bias there are (3 p^2 + 1) width + T width + [cls] width + layers (4 width^2 + 2 m width + m +
+//   6 width + 3 b width) + 2 width + (width + 1) classes parameters.
 #pragma once
 #include "models/images/model.h"
 #include "models/vit/config.h"
@@ -21,8 +21,8 @@ class Vit final : public ImageModel {
  public:
   using Config = VitConfig;
 
-  // Parameters have `dtype`. Without a seed those that init.cpp fills are 0, for values to be copied into. Throws
-  // std::invalid_argument for what config.validate() and make_normalizer refuse.
+  // Parameters have `dtype`. Without a seed, those that init.cpp would fill are 0; copy values into them. Throws
+  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Vit(const VitConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
 
