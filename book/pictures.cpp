@@ -1,4 +1,4 @@
-// The pictures of UN in docs/engine.md, drawn from runs of book/tiny.cpp:
+// Draws the pictures of UN in docs/engine.md from runs of book/tiny.cpp:
 //
 //   g++ -std=c++20 -O2 -I. book/pictures.cpp -o pictures && ./pictures docs/pictures
 #define main tiny_main
@@ -9,14 +9,14 @@
 
 namespace {
 
-// The first channel of a layer in one iteration.
+// The values of a layer's first channel in one iteration.
 struct Iteration {
   double q, var_hat, arithmetic, geometric, distance, threshold, run_var;
-  tiny::Window window;  // after it
+  tiny::Window window;  // after the iteration
   bool active, skipped;
 };
 
-// Normalizes rows of 8 channels whose size varies between iterations. At iteration `outlier` it is 5 times as large.
+// Normalizes rows of 8 channels whose size varies between iterations. At iteration `outlier` they are 5 times as large.
 std::vector<Iteration> history(int iterations, int warmup, bool filtration, int outlier) {
   tiny::Random random(4);
   tiny::UnifiedNorm un{.C = 8, .warmup = warmup, .filtration = filtration};
@@ -87,7 +87,7 @@ std::string number(double v) {
   return buffer;
 }
 
-// Draws the window as a ring of four slots, a column for each iteration.
+// Draws the window as a ring of four slots, one column per iteration.
 void draw_window(const std::string& path) {
   const std::vector<Iteration> all = history(15, 6, true, 11);
   Svg svg(path, 860, 246);
@@ -114,7 +114,7 @@ void draw_window(const std::string& path) {
   svg.text(left, 234, "The outlier's slot gets run_var in place of q.", "#c55a11");
 }
 
-// Values of all iterations as lines over t, on a logarithmic scale.
+// Draws values of all iterations as lines over t, on a logarithmic scale.
 struct Chart {
   Svg& svg;
   double top, height, low, high;

@@ -1,17 +1,17 @@
-// foldgrad in one file, to be read from top to bottom: automatic differentiation, Unified Normalization, its folding.
+// foldgrad in one file, to read from top to bottom: automatic differentiation, Unified Normalization, and its folding.
 //
 //   g++ -std=c++20 -O2 book/tiny.cpp -o tiny && ./tiny
 //
 //   1  Tensor      a matrix
-//   2  Tape        what was computed, and how to differentiate it
-//   3  Operations  linear, add, relu, layer_norm, cross_entropy: each a forward and a backward pass
-//   4  UN          an operation that remembers: windows, averages, outliers
-//   5  Model       residual blocks as in a Transformer, less the attention
+//   2  Tape        the backward passes of the operations, in the order of the forward pass
+//   3  Operations  linear, add, relu, layer_norm, cross_entropy: each with a forward and a backward pass
+//   4  UN          an operation with memory: windows, averages, outliers
+//   5  Model       residual blocks as in a Transformer, without attention
 //   6  Folding     UN disappears into the linear layers after it
 //   7  Training    two spirals, told apart by the trained model and by the folded one
 //
-// Tags such as [UN-16] are those of docs/equations.md; the engine has the same tag at the line that does the same.
-// docs/engine.md is the course that goes with this file. tests/book/ holds each operation to the engine's.
+// Tags such as [UN-16] are explained in docs/equations.md; the engine has the same tag at the line that computes the
+// same. docs/engine.md is the course for this file. tests/book/ compares each operation with the engine's.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -48,7 +48,7 @@ void check_shape(const std::string& what, const Tensor& t, int rows, int columns
 }
 
 // ---- 2 Tape ------------------------------------------------------------------------------------------------------
-// A value and the derivative of the loss L with respect to it, dL/dvalue, which begins as zeros.
+// A value and dL/dvalue, the derivative of the loss L with respect to it. Inputs, parameters and results all have one.
 struct Value {
   Tensor value, grad;
 };
@@ -56,10 +56,10 @@ using Var = std::shared_ptr<Value>;
 
 Var variable(const Tensor& value) { return std::make_shared<Value>(Value{value, Tensor(value.rows, value.columns)}); }
 
-// Each operation computes its result y and leaves its backward pass here: a function that reads dL/dy and *adds* to the
-// gradients of its operands. It must add, because an operand may have other uses, and the chain rule sums over them.
-// An operation is recorded after those that made its operands. So the reverse order is a valid order for derivatives:
-// when a backward pass runs, all uses of its y have contributed to dL/dy.
+// Each operation computes its result y and records its backward pass here: a function that reads dL/dy and *adds* to
+// the gradients of its operands. It must add, because an operand may have other uses, and the chain rule sums over
+// them. An operation is recorded after the operations that computed its operands, so the reverse order is a valid order
+// for derivatives: when a backward pass runs, all uses of its y have contributed to dL/dy.
 class Tape {
  public:
   void record(std::function<void()> backward) { backwards_.push_back(std::move(backward)); }
@@ -77,9 +77,9 @@ class Tape {
 };
 
 // ---- 3 Operations ------------------------------------------------------------------------------------------------
-// A name with a d in front is a derivative of the loss: dy is dL/dy. r counts rows, c channels.
+// A name that begins with d is a derivative of the loss: dy is dL/dy. r is the index of a row, c of a channel.
 
-// y = x W^T + b with x [rows, in], W [out, in] and b [1, out]. Returns y [rows, out].
+// Returns y = x W^T + b [rows, out] for x [rows, in], W [out, in] and b [1, out].
 Var linear(Tape& tape, const Var& x, const Var& W, const Var& b) {
   const int rows = x->value.rows, in = x->value.columns, out = W->value.rows;
   check_shape("linear: W", W->value, out, in);
@@ -103,7 +103,7 @@ Var linear(Tape& tape, const Var& x, const Var& W, const Var& b) {
   return y;
 }
 
-// y = a + b.
+// Returns y = a + b.
 Var add(Tape& tape, const Var& a, const Var& b) {
   check_shape("add: b", b->value, a->value.rows, a->value.columns);
   const Var y = variable(a->value);
@@ -117,7 +117,7 @@ Var add(Tape& tape, const Var& a, const Var& b) {
   return y;
 }
 
-// y = max(x, 0).
+// Returns y = max(x, 0).
 Var relu(Tape& tape, const Var& x) {
   const Var y = variable(x->value);
   for (double& v : y->value.values) v = v < 0 ? 0 : v;  // [ACT-1]
@@ -128,8 +128,8 @@ Var relu(Tape& tape, const Var& x) {
   return y;
 }
 
-// Normalizes each row: it is shifted and scaled to mean 0 and variance 1, then each channel by its gamma and beta. The
-// statistics are those of the row at hand, in training and afterwards. So they can never be folded away.
+// Normalizes each row: shifts and scales it to mean 0 and variance 1, then each channel by gamma and beta. It uses the
+// statistics of the present row, in training and afterwards, so it can never be folded away.
 Var layer_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, double eps = 1e-5) {
   const int rows = x->value.rows, C = x->value.columns;
   check_shape("layer_norm: gamma", gamma->value, 1, C);
@@ -174,7 +174,7 @@ Var cross_entropy(Tape& tape, const Var& logits, const std::vector<int>& targets
   Tensor exps{rows, classes}, sum{rows, 1};
   double total = 0;
   for (int r = 0; r < rows; ++r) {
-    double m = logits->value[r];  // taken off first: exp() of a large logit is infinite
+    double m = logits->value[r];  // the maximum, subtracted because exp() of a large logit would be infinite
     for (int v = 1; v < classes; ++v) m = std::max(m, logits->value(r, v));
     for (int v = 0; v < classes; ++v) exps(r, v) = std::exp(logits->value(r, v) - m);
     for (int v = 0; v < classes; ++v) sum[r] += exps(r, v);          // [CE-1]
@@ -200,7 +200,7 @@ Var cross_entropy(Tape& tape, const Var& logits, const std::vector<int>& targets
 // takes its place: y = A x + B with constants A and B, which is what makes folding possible.
 // Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers" (2022), Algorithm 2.
 
-using Window = std::vector<double>;  // what one channel remembers of M iterations
+using Window = std::vector<double>;  // one channel's values from the last M iterations
 
 double arithmetic_mean(const Window& w) {
   double sum = 0;
@@ -209,8 +209,8 @@ double arithmetic_mean(const Window& w) {
 }
 double geometric_mean(const Window& w) {
   double logs = 0;
-  for (double v : w) logs += std::log(std::max(v, 1e-38));
-  return std::exp(logs / double(w.size()));  // [UN-16]
+  for (double v : w) logs += std::log(std::max(v, 1e-38));  // avoids log(0)
+  return std::exp(logs / double(w.size()));                 // [UN-16]
 }
 double variance_of_roots(const Window& w) {
   double sum = 0, squares = 0;
@@ -220,18 +220,18 @@ double variance_of_roots(const Window& w) {
   return squares / double(w.size() - 1);
 }
 
-// One layer's options, and what it remembers. Copies share gamma and beta, and nothing else.
+// One layer's options and memory. Copies share gamma and beta, and nothing else.
 struct UnifiedNorm {
   int C, M = 4;            // channels; iterations in a window
-  int warmup = 100;        // the iteration from which on averages are used
+  int warmup = 100;        // the first iteration with averages
   double alpha = 0.9;      // weight of the old value in running averages
   double eps = 1e-5;       // added to a variance before its root is taken
-  bool filtration = true;  // looks for outliers
+  bool filtration = true;  // skip outliers
 
   Var gamma = variable(Tensor(1, C, 1)), beta = variable(Tensor(1, C));
-  Tensor run_var = Tensor(1, C, 1), psi_ema = Tensor(1, C);  // running averages, of var_hat and of G
-  Tensor win_sq = Tensor(M, C), win_g = Tensor(M, C);        // the last M q and G: those of iteration t in row t mod M
-  int iters = 0, skips = 0;                                  // iterations so far; how many of them were outliers
+  Tensor run_var = Tensor(1, C, 1), psi_ema = Tensor(1, C);  // running averages of var_hat and of G
+  Tensor win_sq = Tensor(M, C), win_g = Tensor(M, C);        // the last M q and G; iteration t is in row t mod M
+  int iters = 0, skips = 0;                                  // iterations so far; outliers among them
 };
 
 Window column(const Tensor& t, int c) {
@@ -240,9 +240,10 @@ Window column(const Tensor& t, int c) {
   return w;
 }
 
-// Tests for an outlier. AM - GM, the distance between the means of a channel's window with q in it, is 0 where all
-// entries are equal and large where one of them stands out. The threshold is the spread of the windows before q. One
-// channel that exceeds it decides for all.
+// Returns true for an outlier. AM - GM, the gap between the means of a channel's window with q in it, is 0 if all
+// entries are equal and large if one stands out. The threshold is M times the variance of the roots in all channels'
+// windows before q. One channel above it makes the whole layer skip. Example: M = 4, all windows {1, 1, 1, 1}, one q =
+// 16: AM 4.75, GM 2, gap 2.75, threshold 0.
 bool is_outlier(const UnifiedNorm& un, const std::vector<double>& q, int slot) {
   const double threshold = un.M * variance_of_roots(un.win_sq.values);
   for (int c = 0; c < un.C; ++c) {
@@ -262,15 +263,15 @@ Var unified_norm(Tape& tape, const Var& x, UnifiedNorm& un) {
     for (int c = 0; c < C; ++c) q[c] += x->value(r, c) * x->value(r, c);
   for (double& v : q) v /= rows;  // [CN-1]
 
-  const bool active = t >= un.warmup && t > un.M && un.M > 1;  // the window was full before this iteration
+  const bool active = t >= un.warmup && t > un.M && un.M > 1;  // after warm-up, with a window that is full without q
   const bool skip = active && un.filtration && is_outlier(un, q, slot);
-  const bool smooth = active && !skip;  // otherwise the step is that of this batch alone, and its gradient is exact
+  const bool smooth = active && !skip;  // if false, this step uses only this batch, and its gradient is exact
   un.skips += skip;
   const Var y = variable(Tensor(rows, C));
   for (int c = 0; c < C; ++c) {
     un.win_sq(slot, c) = q[c];
     const double var_hat = smooth ? geometric_mean(column(un.win_sq, c)) : q[c];
-    if (skip) un.win_sq(slot, c) = un.run_var[c];  // an outlier is not remembered
+    if (skip) un.win_sq(slot, c) = un.run_var[c];  // the window does not record an outlier
     un.run_var[c] = un.alpha * un.run_var[c] + (1 - un.alpha) * var_hat;
     rstd[c] = 1 / std::sqrt(var_hat + un.eps);
     const double gain = un.gamma->value[c] * rstd[c];
@@ -283,7 +284,7 @@ Var unified_norm(Tape& tape, const Var& x, UnifiedNorm& un) {
         sum_dy += y->grad(r, c);
         sum_dy_x += y->grad(r, c) * x->value(r, c);
       }
-      const double gamma = un.gamma->value[c], dgamma = rstd[c] * sum_dy_x;  // the sum of dy z, with z = x rstd
+      const double gamma = un.gamma->value[c], dgamma = rstd[c] * sum_dy_x;  // dgamma = sum of dy z, with z = x rstd
       un.gamma->grad[c] += dgamma;                                           // [CN-3]
       un.beta->grad[c] += sum_dy;
       const double G = gamma * dgamma / rows;  // the gradient statistic: the mean of h z, with h = gamma dy
@@ -299,7 +300,7 @@ Var unified_norm(Tape& tape, const Var& x, UnifiedNorm& un) {
   return y;
 }
 
-// y = A x + B per channel, with constants A and B [1, C]: what UN is at inference.
+// UN at inference: y = A x + B per channel, with constants A and B [1, C].
 struct AffineMap {
   Tensor A, B;
 
@@ -321,19 +322,20 @@ double uniform(Random& random, double low, double high) { return low + (high - l
 
 enum class Norm { none, layer, unified };
 
-// linear(norm(x)). Nothing but the linear layer reads what the normalizer writes.
+// linear(norm(x)). Only the linear layer reads the normalizer's result.
 struct Layer {
   Norm norm;
-  UnifiedNorm un;  // whose gamma and beta are those of a layer norm too
+  UnifiedNorm un;  // its gamma and beta also serve layer_norm
   Var W, b;
 
   Layer(Norm norm, int in, int out, Random& random)
       : norm(norm), un{in}, W(variable(Tensor(out, in))), b(variable(Tensor(1, out))) {
-    const double bound = std::sqrt(6.0 / (in + out));  // Glorot, Bengio 2010: values keep their size on the way
+    const double bound = std::sqrt(6.0 / (in + out));  // Glorot, Bengio 2010: layers keep the size of values
     for (double& w : W->value.values) w = uniform(random, -bound, bound);
   }
   Var operator()(Tape& tape, const Var& x, bool training) { return linear(tape, normalized(tape, x, training), W, b); }
 
+  // At inference UN's result is a new variable, so no gradient flows back through the map.
   Var normalized(Tape& tape, const Var& x, bool training) {
     if (norm == Norm::none) return x;
     if (norm == Norm::layer) return layer_norm(tape, x, un.gamma, un.beta);
@@ -341,8 +343,8 @@ struct Layer {
   }
 };
 
-// Two blocks x + W2 relu(W1 norm(x)), as in the second half of a Transformer's layer, and a last normalizer before the
-// classifier. Copies share their parameters; what UN remembers, each copy has for itself.
+// Two blocks x + W2 relu(W1 norm(x)), like the second half of a Transformer's layer, and a last normalizer before the
+// classifier. Copies share parameters, but each has its own windows and averages.
 struct Model {
   Layer embed;
   std::vector<std::pair<Layer, Layer>> blocks;
@@ -373,7 +375,7 @@ struct Model {
 };
 
 // ---- 6 Folding ---------------------------------------------------------------------------------------------------
-// W (A x + B) + b = (W diag(A)) x + (b + W B): two affine maps, one after the other, are one.
+// Merges two consecutive affine maps into one: W (A x + B) + b = (W diag(A)) x + (b + W B).
 void fold(const AffineMap& map, Tensor& W, Tensor& b) {
   for (int o = 0; o < W.rows; ++o) {
     double sum = 0;
@@ -383,7 +385,7 @@ void fold(const AffineMap& map, Tensor& W, Tensor& b) {
   }
 }
 
-// Returns a model without the normalizers that are affine maps. The trained one stays as it is.
+// Returns a model without the normalizers that are affine maps. Does not change `trained`.
 Model folded(const Model& trained) {
   Model model = trained;
   for (Layer* l : model.layers()) {
@@ -402,7 +404,7 @@ struct Points {
   std::vector<int> spiral;  // 0 or 1
 };
 
-// Returns points on two spirals, of which the second is the first turned by half a circle, and a little beside them.
+// Returns points on two spirals. The second is the first turned by half a circle; both have a little noise.
 Points spirals(int rows, Random& random) {
   const double pi = 3.14159265358979;
   Points points{Tensor(rows, 2), {}};
@@ -415,7 +417,7 @@ Points spirals(int rows, Random& random) {
   return points;
 }
 
-// Returns the loss of a training step and, if asked for, computes its gradients.
+// Returns the loss of a training step and, if `backward`, computes its gradients.
 double loss_of(Model& model, const Points& batch, bool backward) {
   Tape tape;
   const Var loss = cross_entropy(tape, model(tape, variable(batch.at), /*training=*/true), batch.spiral);
@@ -423,8 +425,8 @@ double loss_of(Model& model, const Points& batch, bool backward) {
   return loss->value[0];
 }
 
-// Compares gradients by the tape with difference quotients (L(w + d) - L(w - d)) / 2d, for every 20th weight, and
-// returns the largest difference. Each loss is that of a copy, since a training step changes what UN remembers.
+// Compares gradients with difference quotients (L(w + d) - L(w - d)) / 2d for every 20th weight, and returns the
+// largest difference. Computes each loss on a copy, since a training step changes UN's memory.
 double gradient_error(const Model& model, const Points& batch) {
   const auto loss_of_copy = [&](bool backward) {
     Model copy = model;
@@ -432,7 +434,7 @@ double gradient_error(const Model& model, const Points& batch) {
   };
   loss_of_copy(/*backward=*/true);
   double largest = 0;
-  for (const Var& p : Model(model).parameters()) {
+  for (const Var& p : Model(model).parameters()) {  // of a copy, which is not const and shares the parameters
     for (int i = 0; i < p->value.size(); i += 20) {
       const double w = p->value[i], d = 1e-5;
       p->value[i] = w + d;
@@ -447,7 +449,7 @@ double gradient_error(const Model& model, const Points& batch) {
   return largest;
 }
 
-// Makes one step of gradient descent.
+// Takes one step of gradient descent.
 void update(Model& model, double rate) {
   for (const Var& p : model.parameters())
     for (int i = 0; i < p->value.size(); ++i) {
@@ -456,7 +458,7 @@ void update(Model& model, double rate) {
     }
 }
 
-// Prints how many points a model gets right. Returns its logits.
+// Prints how many points a model classifies correctly. Returns its logits.
 Tensor test(const char* what, Model& model, const Points& points) {
   Tape tape;
   const Tensor logits = model(tape, variable(points.at), /*training=*/false)->value;
@@ -475,7 +477,7 @@ void run(Norm norm) {
     Points batch = spirals(64, random);
     if (step == 50 || step == 250)
       std::printf("  step %4d  gradients %.0e away from difference quotients\n", step, gradient_error(model, batch));
-    if (step == 600)  // an accident: a batch that is a hundred times too large
+    if (step == 600)  // an accident: a batch whose values are a hundred times too large
       for (double& v : batch.at.values) v *= 100;
     const double loss = loss_of(model, batch, /*backward=*/true);
     update(model, /*rate=*/0.03);

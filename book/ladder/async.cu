@@ -1,4 +1,4 @@
-// Rung 4: cp.async brings the next tiles, 16 bytes at a time and past the registers, while these are computed on.
+// Rung 4: cp.async loads the next tiles, 16 bytes at a time and not through registers, while threads compute.
 #include "book/ladder/copies.h"
 #include "book/ladder/register_tile.h"
 
@@ -6,7 +6,7 @@ namespace foldgrad::ladder {
 namespace {
 
 using Stage = Tiles<float, kTile, kDepth, 0>;
-constexpr int kStages = 2;  // one to compute on, and one to come
+constexpr int kStages = 2;  // one to compute on, and one being loaded
 
 __global__ void __launch_bounds__(kThreads, 2) async_kernel(Product<float> g) {
   float* stages = dynamic_shared<float>();  // [kStages, Stage::kSize]
@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kThreads, 2) async_kernel(Product<float> g) {
   int now = 0, next = kStages - 1;
   for (std::int64_t p = 0; p < g.k; p += kDepth) {
     async_wait<kStages - 2>();
-    __syncthreads();  // the tiles are there, and those of the step before are free
+    __syncthreads();  // these tiles are complete, and no thread reads those of the step before
     Stage::begin_copies(stages + next * Stage::kSize, g, first_i, first_j, p + (kStages - 1) * kDepth);
     mine.add_products(shared_array<float>(), now * Stage::kSize);
     now = (now + 1) % kStages, next = (next + 1) % kStages;

@@ -1,20 +1,19 @@
-// Copies of tiles that go on during the computation, for rungs 4 and 5. For .cu files.
+// Copies of tiles that run during the computation, for rungs 4 and 5. For .cu files.
 #pragma once
 #include "book/ladder/ladder.h"
 #include "engine/cuda/async_copy.h"
 
 namespace foldgrad::ladder {
 
-// The tiles of a step along k in shared memory, [kTile, kDepth] of A and then [kDepth, kTile] of B, with kGap elements
-// between rows.
+// One step's tiles in shared memory: [kTile, kDepth] of A, then [kDepth, kTile] of B, with kGap elements between rows.
 template <class T, int kTile, int kDepth, int kGap>
 struct Tiles {
   static constexpr int kRowA = kDepth + kGap, kRowB = kTile + kGap;  // elements from one row to the next
   static constexpr int kB = kTile * kRowA, kSize = kB + kDepth * kRowB;
   static constexpr int kChunk = 16 / int(sizeof(T));  // elements that a thread copies at once
 
-  // Begins to copy them from row first_i of A, column first_j of B and first_p along k on, as one group of copies,
-  // with zeros outside. At the end of k the group is empty.
+  // Begins to copy the tiles from row first_i of A, column first_j of B and first_p along k, as one group of copies;
+  // elements outside become zeros. After the end of k the group is empty.
   __device__ static void begin_copies(T* tiles, const Product<T>& g, std::int64_t first_i, std::int64_t first_j,
                                       std::int64_t first_p) {
     FOLDGRAD_UNROLL

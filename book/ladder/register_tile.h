@@ -1,5 +1,5 @@
-// The part of C that a thread has in its registers, for rungs 3 and 4: 16 numbers from shared memory serve 64
-// multiply-adds. For .cu files.
+// The part of C in a thread's registers, for rungs 3 and 4: 16 numbers from shared memory serve 64 multiply-adds. For
+// .cu files.
 #pragma once
 #include "book/ladder/ladder.h"
 #include "engine/cuda/pack.h"
@@ -7,10 +7,10 @@
 namespace foldgrad::ladder {
 
 // A block computes kTile x kTile elements of C in steps of kDepth along k, from tiles [kTile, kDepth] of A and then
-// [kDepth, kTile] of B. Its threads are 16 x 16, and each has the elements at 16 rows and 16 columns from each other,
-// so that neighbouring threads read neighbours.
+// [kDepth, kTile] of B. It has 16 x 16 threads. A thread's elements are 16 rows and 16 columns apart, so that
+// neighbouring threads read neighbours.
 constexpr int kTile = 128, kDepth = 16, kSide = 16, kThreads = kSide * kSide, kPerThread = kTile / kSide;
-constexpr int kTileB = kTile * kDepth, kTiles = 2 * kTileB;  // where the tile of B begins, and both end
+constexpr int kTileB = kTile * kDepth, kTiles = 2 * kTileB;  // where the tile of B begins, and where it ends
 
 struct RegisterTile {
   float sums[kPerThread][kPerThread] = {};
@@ -18,7 +18,7 @@ struct RegisterTile {
   __device__ static int row(int u) { return int(threadIdx.x) / kSide + u * kSide; }
   __device__ static int column(int v) { return int(threadIdx.x) % kSide + v * kSide; }
 
-  // Adds the products of the tiles from `first` on.
+  // Adds the products of the tiles that begin at `first`.
   __device__ void add_products(const SharedArray<float>& tiles, int first) {
     FOLDGRAD_UNROLL_BY_4
     for (int p = 0; p < kDepth; ++p) {
@@ -33,7 +33,7 @@ struct RegisterTile {
       }
     }
   }
-  // Stores them in C, in the block from element [first_i, first_j] on.
+  // Stores the sums in C; the block begins at element [first_i, first_j].
   __device__ void store(const Product<float>& g, std::int64_t first_i, std::int64_t first_j) const {
     FOLDGRAD_UNROLL
     for (int u = 0; u < kPerThread; ++u) {

@@ -1,5 +1,5 @@
-// Rung 3: 8 x 8 elements of C in the registers of a thread, so that shared memory is asked four times less often, and a
-// block has tiles four times as high and wide.
+// Rung 3: each thread keeps 8 x 8 elements of C in registers. So it reads shared memory four times less often, and a
+// block's tiles are four times as high and wide.
 #include "book/ladder/register_tile.h"
 
 namespace foldgrad::ladder {

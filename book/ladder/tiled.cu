@@ -1,11 +1,11 @@
-// Rung 2: a block of C is computed from tiles of A and B in shared memory, where 32 rows or columns share each number.
+// Rung 2: computes a block of C from tiles of A and B in shared memory; 32 rows or columns share each number there.
 #include "book/ladder/ladder.h"
 #include "engine/cuda/pack.h"
 
 namespace foldgrad::ladder {
 namespace {
 
-constexpr int kTile = 32;              // rows and columns of the tiles; a thread for each element
+constexpr int kTile = 32;              // rows and columns of the tiles; one thread per element
 constexpr int kTileB = kTile * kTile;  // where the tile of B begins
 
 __global__ void tiled_kernel(Product<float> g) {
@@ -17,10 +17,10 @@ __global__ void tiled_kernel(Product<float> g) {
     const std::int64_t pa = first + x, pb = first + y;
     tiles[y * kTile + x] = load_pack<1>(g.a + i * g.k + pa, i < g.m && pa < g.k).v[0];
     tiles[kTileB + y * kTile + x] = load_pack<1>(g.b + pb * g.n + j, pb < g.k && j < g.n).v[0];
-    __syncthreads();  // the tiles are there
+    __syncthreads();  // the tiles are complete
     FOLDGRAD_UNROLL
     for (int p = 0; p < kTile; ++p) sum += tiles[y * kTile + p] * tiles[kTileB + p * kTile + x];
-    __syncthreads();  // nobody needs them any more
+    __syncthreads();  // no thread needs them any more
   }
   store_pack(g.c + i * g.n + j, Pack<float, 1>{{sum}}, i < g.m && j < g.n);
 }
