@@ -12,7 +12,7 @@ constexpr std::size_t kBytes = 16;
 struct Copy {
   CallSite site;
   void* shared;
-  const void* global;  // null: zeros
+  const void* global;  // null for zeros
   int group;
   bool done;
 };

@@ -48,10 +48,10 @@ std::map<std::pair<Place, int>, Together> accesses_of_warp(const std::vector<Sha
   return all;
 }
 
-// Returns the most words of one bank.
+// Returns the largest number of different words in one bank.
 int ways_of(const Together& access) {
   const int lanes_at_once = int(kWarpSize * kWordBytes / access.bytes);
-  std::set<std::size_t> banks[kWarpSize][kBanks];  // by the lanes that go at once
+  std::set<std::size_t> banks[kWarpSize][kBanks];  // words, by group of lanes that access memory at once
   int most = 0;
   for (const auto& [lane, word] : access.words) {
     std::set<std::size_t>& bank = banks[lane / lanes_at_once][word % kBanks];

@@ -1,5 +1,5 @@
-// Bank conflicts of shared memory on the host: its words of 4 bytes lie in 32 banks in turn, and a GPU takes as many
-// passes over it as lanes of a warp ask for different words of one bank.
+// Counts bank conflicts of shared memory on the host. Consecutive 4-byte words are in 32 banks in turn. If lanes of a
+// warp read different words of one bank, a GPU needs one pass for each of these words.
 #pragma once
 #include <string>
 #include <type_traits>
@@ -8,21 +8,21 @@
 
 namespace foldgrad::emulation {
 
-// The worst access through SharedArray while it lives.
+// Finds the worst access through SharedArray while the object lives.
 class WorstBankConflict : Watch {
  public:
   WorstBankConflict();
-  // Returns how many passes over shared memory it takes: the most words of one bank that the lanes ask for together, 0
-  // without any access. A GPU takes numbers of 8 bytes by half a warp at a time.
+  // Returns the passes that the worst access needs: the largest number of words of one bank that the lanes read
+  // together; 0 without any access. A GPU reads 8-byte numbers for half a warp at a time.
   int ways() const;
   // Returns "KERNEL at FILE:LINE".
   const std::string& where() const;
 };
 
-// Notes an access by the running thread. A lane's n-th at a place in the source goes together with the others' n-th.
+// Notes an access by the running thread. At one place in the source, the lanes' n-th accesses belong together.
 void shared_access(const CallSite& site, const void* at, std::size_t bytes);
 
-// An index with the place in the source where it is written.
+// An index with its place in the source.
 struct SharedIndex {
   std::int64_t i;
   CallSite site;
@@ -30,7 +30,7 @@ struct SharedIndex {
   SharedIndex(Integer i_, const CallSite& place = call_site("shared memory")) : i(std::int64_t(i_)), site(place) {}
 };
 
-// A pointer into shared memory whose accesses are counted.
+// A pointer into shared memory; its accesses are counted.
 template <class T>
 class SharedArray {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "wider accesses go by parts of a warp");

@@ -1,12 +1,14 @@
-// CUDA kernels on the host, for machines without a GPU: one fiber per CUDA thread, suspended at barriers and shuffles.
+// Runs CUDA kernels on the host, for machines without a GPU: one fiber per CUDA thread, suspended at barriers and
+// shuffles.
 //
-// One warp runs alone until all its threads wait or have returned, then the next; blocks run one after another. The
-// order of threads, warps and blocks can be chosen: a kernel whose result depends on it lacks a barrier. Stricter than
-// a GPU, because a kernel should be readable: every thread of a block must reach the same __syncthreads(), every lane
-// of a mask the same shuffle. A violation throws std::runtime_error with kernel, block, thread and source line. Under
-// ThreadSanitizer each CUDA thread is a thread, so that a missing barrier is a reported data race.
+// One warp runs until all its threads wait or have returned, then the next; blocks run one after another. Tests choose
+// the order of threads, warps and blocks: if a kernel's result depends on it, the kernel lacks a barrier. The emulation
+// is stricter than a GPU, because kernels should be readable: every thread of a block must reach the same
+// __syncthreads(), every lane of a mask the same shuffle. A violation throws std::runtime_error with kernel, block,
+// thread and source line. For ThreadSanitizer each CUDA thread is a thread, so it reports a missing barrier as a data
+// race.
 //
-// It does not detect races between blocks, memory order, time, and the GPU's own arithmetic (fast math, contraction).
+// Not detected: races between blocks, memory order, time, and a GPU's own arithmetic (fast math, contraction).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,10 +29,11 @@ struct dim3 {
 
 namespace foldgrad::emulation {
 
-// The order of blocks, of the warps in one, and of the threads in a warp. `shuffled` is a fixed permutation per seed.
+// The order of blocks, of the warps in a block, and of the threads in a warp. `shuffled` is a fixed permutation per
+// seed.
 enum class Order { ascending, descending, shuffled };
 
-// The order of the launches while it lives.
+// Sets the order of launches while the object lives.
 class OrderScope {
  public:
   explicit OrderScope(Order order, unsigned seed = 1);
@@ -43,15 +46,15 @@ class OrderScope {
   unsigned seed_before_;
 };
 
-// Numbers since the start of the process. A switch hands a fiber the processor; threads that never wait share one
-// switch. A bank conflict is one more pass over shared memory than ldmatrix would need for 8 rows in different banks;
-// products are those of tensor cores, one per warp and mma.
+// Totals since the start of the process. A switch gives the processor to a fiber; threads that never wait share one
+// switch. A bank conflict is one pass over shared memory more than ldmatrix needs if its 8 rows are in different banks.
+// Products are those of tensor cores: one per warp and mma.
 struct Counts {
   std::int64_t launches = 0, switches = 0, bank_conflicts = 0, products = 0;
 };
 Counts counts();
 
-// A switch that is on while it lives. One at a time.
+// A switch that is on while the object lives. Only one object may live at a time.
 class Watch {
  public:
   Watch(const Watch&) = delete;
@@ -69,7 +72,7 @@ struct Launch {
   std::string kernel;
   dim3 blocks, threads;
 };
-// A record of what is launched while it lives.
+// Records launches while the object lives.
 class RecordLaunches : Watch {
  public:
   RecordLaunches();
@@ -85,16 +88,16 @@ struct Position {
 };
 inline Position position;
 
-// Returns memory aligned to 16 bytes, filled with 0xff at the start of each block: every float in it is a NaN.
+// Returns memory aligned to 16 bytes. Each block finds it filled with 0xff, which makes every float a NaN.
 inline void* dynamic_shared() { return position.shared; }
 
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(const void*),
          const void* context);
 
-// Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. Must be called
-// by one host thread at a time, not by a kernel. Throws std::runtime_error on the faults above, on writes past the
-// shared memory (AddressSanitizer reports them where they happen), and beyond the limits of a GPU: 1024 threads per
-// block (64 in z), 99 KiB of shared memory. Exceptions of a kernel leave through here, too.
+// Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. Call it from
+// one host thread at a time, not from a kernel. Throws std::runtime_error for the violations above, for writes past the
+// shared memory (AddressSanitizer reports them in place), and beyond a GPU's limits: 1024 threads per block (64 in z),
+// 99 KiB of shared memory. Exceptions of a kernel also pass through here.
 template <class Kernel>
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& kernel) {
   run(
@@ -106,7 +109,7 @@ struct CallSite {
   const char* file;
   int line;
 };
-// Returns, as the default of a function's last argument, the place where that is called.
+// As the default of a function's last argument, returns the place of the call.
 constexpr CallSite call_site(const char* function, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return {function, file, line};
 }
@@ -115,31 +118,31 @@ constexpr CallSite call_site(const char* function, const char* file = __builtin_
 
 int lane_id();
 void barrier(const CallSite& site);
-// Waits for the lanes of `mask`. What they wrote before, they all see then.
+// Waits for the lanes of `mask`. Afterwards all of them see each other's writes.
 void sync_warp(const CallSite& site, unsigned mask);
-// Waits for the lanes of `mask`, then returns what the lane `source`, one of them, brought as `value`.
+// Waits for the lanes of `mask`, then returns the `value` of lane `source`, one of them.
 std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source);
-// Waits for the lanes of `mask`, then returns those that brought true.
+// Waits for the lanes of `mask`, then returns those whose predicate is true.
 unsigned ballot(const CallSite& site, unsigned mask, bool predicate);
-// Serves instructions of a whole warp: waits for all 32 lanes, then calls together() once with what each of them
-// brought, in the order of the lanes. It orders no memory.
+// Emulates instructions of a whole warp: waits for all 32 lanes, then calls together() once with the pointer of each
+// lane, in the order of the lanes. Does not order memory.
 void collective(const CallSite& site, void* brought, void (*together)(void* const* brought));
 
-// Emulates cp.async.cg.shared.global of 16 bytes, or zeros when not `inside`. From here on the destination is NaN,
-// until the copy is carried out: at once or in the wait that covers it, as the order of the threads has it
-// (copies_at_once). Throws when an address is no multiple of 16 bytes, or the destination not in shared memory. Its
-// source counts as an access to global memory (global_memory.h), so all lanes of a warp make the same copies.
+// Emulates cp.async.cg.shared.global of 16 bytes, or of zeros unless `inside`. The destination is NaN until the copy
+// happens: at once, or in the wait that covers it; the order of threads decides (copies_at_once). Throws if an address
+// is not a multiple of 16 bytes, or if the destination is not in shared memory. The read of the source counts as an
+// access to global memory (global_memory.h), so all lanes of a warp must make the same copies.
 void async_copy(const CallSite& site, void* shared, const void* global, bool inside);
-// Emulates cp.async.commit_group: the copies since the last one are a group.
+// Emulates cp.async.commit_group: makes the copies since the last commit a group.
 void async_commit(const CallSite& site);
-// Emulates cp.async.wait_group: carries out all groups of this thread but the last `pending`.
+// Emulates cp.async.wait_group: carries out all groups of this thread except the last `pending`.
 void async_wait(const CallSite& site, int pending);
 
-// Emulates mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 with its fragments as the PTX ISA lays them out. Sums
-// are exact until they are rounded once; a GPU's own order of summation and rounding are not known.
+// Emulates mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32, with fragments as in the PTX ISA. Sums are exact and
+// then rounded once; a GPU's order of summation and rounding are unknown.
 void mma(const CallSite& site, float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]);
 // Emulates ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16. Each lane reads its own row, so that sanitizers see it.
-// Throws when a row does not begin at a multiple of 16 bytes or does not lie in shared memory.
+// Throws if a row does not begin at a multiple of 16 bytes or is not in shared memory.
 void ldmatrix(const CallSite& site, std::uint32_t (&r)[4], const void* row, bool transposed);
 
 template <class T>

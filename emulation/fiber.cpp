@@ -1,4 +1,4 @@
-#undef _FORTIFY_SOURCE  // its longjmp aborts when the target is on another stack
+#undef _FORTIFY_SOURCE  // its longjmp aborts if the target is on another stack
 
 #include "emulation/fiber.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kGuardPage = 4096;
 constexpr std::size_t kStackBytes = (kAddressSanitizer || kThreadSanitizer ? 256 : 64) * 1024;
-// The sanitizers follow swapcontext. It makes two system calls; _setjmp and _longjmp switch 25 times faster.
+// The sanitizers understand swapcontext, which makes two system calls; _setjmp and _longjmp switch 25 times faster.
 constexpr bool kSwapContext = kAddressSanitizer || kThreadSanitizer;
 
 ucontext_t host_context;
@@ -21,7 +21,7 @@ int stacks = 0;
 FOLDGRAD_ASAN(const void* host_bottom; std::size_t host_size; void (*entry_point)();)
 FOLDGRAD_TSAN(void* host_fiber;)
 
-// Leaves a page without access below the stack: an overflow must not reach the neighbour.
+// The page below the stack is inaccessible, so that an overflow cannot reach the neighbour.
 char* allocate_stack() {
   void* memory = mmap(nullptr, kGuardPage + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory, kGuardPage, PROT_NONE) != 0)
@@ -41,13 +41,13 @@ void Fiber::prepare(void (*entry)()) {
   stack_ = allocate_stack();
   FOLDGRAD_TSAN(tsan_fiber_ = __tsan_create_fiber(0));
   getcontext(&context_);
-  // Stacks that all began at the same offset in a page would compete for the same lines of the cache.
+  // Stacks begin at different offsets in a page; otherwise they would compete for the same cache lines.
   const std::size_t offset = std::size_t(stacks++ % 32) * 128;
   context_.uc_stack.ss_sp = stack_;
   context_.uc_stack.ss_size = kStackBytes - offset;
   FOLDGRAD_ASAN(entry_point = entry; entry = entered);
   makecontext(&context_, entry, 0);
-  // ASan's swapcontext would wipe its shadow of the whole stack that is named here, at each switch.
+  // If we named the stack here, ASan's swapcontext would clear its shadow of the whole stack at each switch.
   FOLDGRAD_ASAN(context_.uc_stack = {});
 }
 
@@ -79,7 +79,7 @@ FOLDGRAD_UNSEEN void Fiber::suspend() {
 #if FOLDGRAD_HAS_TSAN
 namespace {
 FOLDGRAD_UNSEEN void report_as(void* fiber, void (*report)(void*), void* point) {
-  if (!fiber) return;  // created later, by the host, and so after everything the host has seen
+  if (!fiber) return;  // the host creates it later, after everything that the host has done so far
   void* host = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync);
   report(point);

@@ -1,4 +1,4 @@
-// A stack on which a function runs that can be suspended and resumed. Linux with glibc.
+// A function on its own stack that can be suspended and resumed. Linux with glibc.
 #pragma once
 #include <setjmp.h>
 #include <ucontext.h>
@@ -7,18 +7,18 @@
 
 namespace foldgrad::emulation {
 
-// A fiber, which lives as long as the process: its stack is never freed.
+// A fiber. It lives as long as the process: its stack is never freed.
 class Fiber {
  public:
-  // Makes the stack, once. entry() must never return. Throws std::runtime_error when there is no memory.
+  // Makes the stack, once. entry() must never return. Throws std::runtime_error if there is no memory.
   void prepare(void (*entry)());
-  // Runs entry() from its start, later from where it was suspended, until suspend(). Called from the host's stack.
+  // Runs entry(), from its start or from where it was suspended, until it calls suspend(). Call from the host's stack.
   void resume();
-  // Returns to resume() from entry(). Not while an exception is being handled: the runtime keeps those per host thread.
+  // Returns from entry() to resume(). Not while an exception is handled: the runtime keeps its state per host thread.
   void suspend();
 
-  // Reports to ThreadSanitizer, to which a fiber is a thread and switching orders nothing: what this fiber did before
-  // release(point) happens before what others do after acquire(point). Called from the host's stack.
+  // For ThreadSanitizer, to which fibers are threads and switches order nothing: says that everything this fiber did
+  // before release(point) happens before everything that others do after acquire(point). Call from the host's stack.
   void release(void* point);
   void acquire(void* point);
 

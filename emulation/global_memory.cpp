@@ -13,7 +13,7 @@ constexpr std::uintptr_t kSectorBytes = 32;
 
 struct Access {
   CallSite site;
-  std::uintptr_t begin, end;  // equal where a lane sits out
+  std::uintptr_t begin, end;  // equal if the lane sits this access out
 };
 
 bool counting = false;

@@ -32,7 +32,7 @@ void call_together(const Lane* warp) {
 }
 
 void finish_exchange(Lane* warp, unsigned group) {
-  const Lane& first = warp[__builtin_ctz(group)];  // all are in the same call
+  const Lane& first = warp[__builtin_ctz(group)];  // all lanes of the group are in the same call
   const bool orders = first.source == kSyncwarp;
   if (first.together) call_together(warp);
   unsigned ballot = 0;

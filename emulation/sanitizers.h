@@ -1,4 +1,4 @@
-// Notices to the sanitizers about switches between fibers; empty functions in builds without sanitizers.
+// Tells the sanitizers about switches between fibers; does nothing in builds without sanitizers.
 #pragma once
 
 #ifdef __has_feature  // clang
@@ -16,7 +16,8 @@
 #define FOLDGRAD_HAS_ASAN 0
 #endif
 
-// FOLDGRAD_UNSEEN: all fibers share the scheduler's data without locks, which ThreadSanitizer would call races.
+// FOLDGRAD_UNSEEN hides a function from ThreadSanitizer: fibers share the scheduler's data without locks, which it
+// would report as races.
 #if defined(__SANITIZE_THREAD__) || FOLDGRAD_HAS_FEATURE(thread_sanitizer)
 #include <sanitizer/tsan_interface.h>
 #define FOLDGRAD_TSAN(...) __VA_ARGS__

@@ -1,4 +1,4 @@
-// The choice of the thread that runs next. All of this is one host thread's: fibers take turns and never run at once.
+// Chooses the thread that runs next. One host thread does everything here: fibers take turns and never run at once.
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -13,7 +13,7 @@
 namespace foldgrad::emulation {
 namespace {
 
-struct Unwound {};  // thrown through the kernel in threads that wait when another has failed
+struct Unwound {};  // thrown through the kernel in waiting threads after another thread has failed
 
 bool recording = false;
 std::vector<Launch> recorded;
@@ -24,12 +24,12 @@ Lane* current = nullptr;
 void (*thread_body)(const void*) = nullptr;
 const void* thread_context = nullptr;
 
-// Under ThreadSanitizer fiber i is lane i: it would take the stack of another lane, used again, for a race.
+// Under ThreadSanitizer fiber i is lane i: if lanes shared a stack, it would report races.
 Fiber fibers[kMaxThreads];
 Fiber* idle[kMaxThreads];
 int idle_count = 0, made = 0;
 
-// The lanes of a warp that can run, in the order in which they do.
+// The lanes of a warp that can run, in the order of their turns.
 struct Turns {
   Lane* lanes[kWarpSize];
   int count = 0, next = 0;
@@ -40,12 +40,12 @@ unsigned seed = 1;
 std::mt19937 random_source;  // for the host
 std::uint32_t coin = 0;      // for the threads; hidden from sanitizers
 std::exception_ptr kernel_failure;
-bool failed = false;  // kernel_failure is set
+bool failed = false;  // true if kernel_failure is set
 bool unwinding = false;
 std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
 template <class Iterator>
-void arrange(Iterator first, Iterator last) {  // from ascending order to the one asked for
+void arrange(Iterator first, Iterator last) {  // from ascending order to the chosen one
   if (order == Order::descending) std::reverse(first, last);
   if (order == Order::shuffled) std::shuffle(first, last, random_source);
 }
@@ -69,7 +69,7 @@ FOLDGRAD_UNSEEN void run_thread() {
   current->state = State::returned;
 }
 
-// Hands the fiber of a returned thread to the next one: without barriers a warp needs one switch, not 32.
+// Gives a returned thread's fiber to the next thread. So a warp without barriers needs one switch instead of 32.
 FOLDGRAD_UNSEEN bool hand_over() {
   if (kThreadSanitizer || unwinding || failed || turns.next == turns.count) return false;
   Lane* next = turns.lanes[turns.next];
@@ -99,7 +99,7 @@ FOLDGRAD_UNSEEN void resume(Lane* lane) {
   take_turn(lane);
   ++totals.switches;
   lane->fiber->resume();
-  // `current` may be a later lane, to which the fiber was handed over.
+  // `current` may now be a later lane that took over the fiber.
   if (current->state == State::returned && !kThreadSanitizer) idle[idle_count++] = current->fiber;
 }
 
@@ -118,8 +118,8 @@ FOLDGRAD_UNSEEN void wait(Lane& lane, State state) {
   std::rethrow_exception(std::exchange(kernel_failure, nullptr));
 }
 
-// Lets one warp run ahead, on its own, until each of its threads waits at a barrier or has returned. In turns, a
-// missing barrier between a read and a write would mostly give the right result.
+// Runs one warp until each of its threads waits at a barrier or has returned; other warps wait. If warps took turns, a
+// missing barrier between a read and a write would mostly go unnoticed.
 FOLDGRAD_UNSEEN void run_warp(Lane* warp, int size) {
   do {
     turns.count = turns.next = 0;
@@ -180,7 +180,7 @@ FOLDGRAD_UNSEEN void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes) {
   }
 }
 
-// Destroys what waiting threads have on their stacks and leaves their fibers free for the next launch.
+// Unwinds the stacks of waiting threads, so that their objects are destroyed and their fibers are free again.
 FOLDGRAD_UNSEEN void unwind_threads() {
   unwinding = true;
   for (int i = 0; i < lane_count; ++i)

@@ -1,4 +1,4 @@
-// The shared memory of a block, followed by a guard that shows writes past the end. Private to emulation/.
+// The shared memory of a block, followed by a guard that detects writes past its end. Private to emulation/.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -15,9 +15,9 @@ class SharedMemory {
   }
 
   unsigned char* data() { return block_.get(); }
-  // Fills it with a pattern that is NaN in every float, so that no block reads what another left.
+  // Fills it with a pattern that is NaN in every float, so that no block can use values of an earlier one.
   void fill() { std::memset(data(), kFill, bytes_); }
-  // Throws, naming the block that runs, when a thread has written past the end.
+  // Throws, with the running block's name, if a thread has written past the end.
   void check_guard() const {
     const unsigned char* guard = block_.get() + bytes_;
     if (kGuardBytes == 0 || (guard[0] == kFill && std::memcmp(guard, guard + 1, kGuardBytes - 1) == 0)) return;
@@ -27,8 +27,8 @@ class SharedMemory {
   }
 
  private:
-  // 4 bytes more for each thread of the largest block stay within. AddressSanitizer has a guard of its own, and the
-  // block is on the heap and of exact size for it.
+  // Big enough that one extra 4-byte write by each thread of the largest block still hits the guard. AddressSanitizer
+  // has its own guard; for it the block is on the heap with its exact size.
   static constexpr std::size_t kGuardBytes = kAddressSanitizer ? 0 : 4096;
   static constexpr int kFill = 0xff;
 

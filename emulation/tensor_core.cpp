@@ -13,7 +13,7 @@ struct Mma {
   const std::uint32_t *a, *b;
 };
 
-// Returns a half of a register; half 0 is its lower 16 bits.
+// Returns one half of a register; half 0 is the lower 16 bits.
 FOLDGRAD_UNSEEN double half_of(std::uint32_t reg, int half) {
   const std::uint32_t wide = half ? reg & 0xffff0000u : reg << 16;
   float value;
@@ -45,8 +45,8 @@ struct Row {
   bool transposed;
 };
 
-// Counts conflicts: rows whose addresses agree modulo 128 bytes lie in the same banks, and are read one after the
-// other.
+// Counts bank conflicts: rows whose addresses agree modulo 128 bytes are in the same banks, and must be read one after
+// another.
 FOLDGRAD_UNSEEN void count_conflicts(const Row* const* rows) {
   int in_bank[8] = {}, most = 1;
   for (int i = 0; i < 8; ++i) {
@@ -58,7 +58,7 @@ FOLDGRAD_UNSEEN void count_conflicts(const Row* const* rows) {
   totals.bank_conflicts += most - 1;
 }
 
-// Distributes the registers: m of a lane is of matrix m, whose row i lane 8 m + i has brought.
+// Distributes the registers: a lane's register m is from matrix m. Lane 8 m + i has passed row i of matrix m.
 FOLDGRAD_UNSEEN void distribute(void* const* brought) {
   const Row* const* lane = reinterpret_cast<const Row* const*>(brought);
   for (int m = 0; m < 4; ++m) {
