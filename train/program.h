@@ -1,4 +1,4 @@
-// The program `foldgrad`: its commands, and the options that stand before them.
+// The program `foldgrad`: its commands, and the options before a command.
 #pragma once
 
 namespace foldgrad {

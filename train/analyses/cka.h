@@ -5,7 +5,7 @@
 //   HSIC1(K, L) = [tr(K L) + (1'K 1)(1'L 1) / ((n-1)(n-2)) - 2/(n-2) 1'K L 1] / (n (n-3))
 //   CKA = mean HSIC1(K, L) / sqrt(mean HSIC1(K, K) mean HSIC1(L, L)), means over the minibatches
 //
-// HSIC1 is unbiased, so CKA does not depend on the size of a batch but for noise. It stays the same where features are
+// HSIC1 is unbiased, so apart from noise CKA does not depend on the batch size. It does not change if features are
 // rotated, scaled or moved.
 #pragma once
 #include <string>
@@ -17,7 +17,7 @@ namespace foldgrad {
 
 constexpr std::int64_t kLeastCkaExamples = 4;  // HSIC1 divides by n - 3
 
-// K of one minibatch.
+// The matrix K of one minibatch.
 struct Gram {
   std::int64_t examples = 0;
   std::vector<double> products;  // [n, n]
@@ -29,12 +29,12 @@ struct Gram {
 // examples.
 Gram gram_of(const Tensor& features);
 
-// Throws std::invalid_argument for different numbers of examples.
+// Throws std::invalid_argument if K and L are of different numbers of examples.
 double hsic1(const Gram& K, const Gram& L);
 
 class MinibatchCka {
  public:
-  // Adds the layers of both models on one minibatch; each call must have as many.
+  // Adds one minibatch: the layers of both models. Every call must have the same number of layers.
   void add(const std::vector<Gram>& a, const std::vector<Gram>& b);
 
   // Returns [layers of a][layers of b]. NaN where a layer's own HSIC is not positive: its features do not vary, or are
@@ -48,17 +48,17 @@ class MinibatchCka {
 
 struct LayerOutput {
   std::string layer;
-  Tensor values;  // [rows, ...], on the CPU: of each example as many rows as it has tokens
+  Tensor values;  // [rows, ...], on the CPU: a row for each token of each example
 };
 
-// Returns in the order of the forward pass: for every normalizer, by its site, y, unless that is x itself; for every
-// sublayer of attention or feed-forward, by its scope, what its last linear layer gives without its bias, before the
-// residual sum. Inputs lie on any device.
+// Returns, in the order of the forward pass: the y of every normalizer by its site, unless y is x itself; and for every
+// attention or feed-forward sublayer, by its scope, the output of its last linear layer without bias, before the
+// residual sum. Inputs may be on any device.
 std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs, DType dtype);
 
-// Returns, for x [N, C] and mask u8 [B, T], f64 [B, C]: the mean over the rows of each sentence's tokens, which are as
-// many as its mask has ones. Rows are those of the tokens alone, or T for each sentence, the tokens first. Both are on
-// the CPU. Throws std::invalid_argument for other shapes.
+// Returns f64 [B, C], the mean of x [N, C] over the rows of each sentence's tokens, which are the ones of its mask, u8
+// [B, T]. x has a row for each token, or T rows for each sentence, tokens first. Both are on the CPU. Throws
+// std::invalid_argument for other shapes.
 Tensor mean_over_tokens(const Tensor& x, const Tensor& mask);
 
 }  // namespace foldgrad

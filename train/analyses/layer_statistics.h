@@ -1,4 +1,4 @@
-// Statistics of each layer and each normalizer of a model in training, for the log.
+// Statistics of each layer and each normalizer of a model during training, for the log.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -11,13 +11,14 @@ namespace foldgrad {
 // "encoder.embed_tokens". Copies them from the device.
 std::map<std::string, double> gradient_norms(const std::vector<Parameter*>& parameters);
 
-// Returns the mean over channels of the arithmetic over the geometric mean of a window of mean squares: 1 when they do
-// not change. Leaves out channels with an entry that is 0, as all have in the first M iterations; empty when all are.
+// Returns the mean over channels of the ratio of arithmetic to geometric mean of a window of mean squares: 1 if they do
+// not change. Leaves out channels with an entry of 0, as all channels have in the first M iterations. Empty if no
+// channel is left.
 std::optional<double> am_over_gm(const std::vector<NormDiagnostics::Means>& window);
 
 // Returns by site: iterations and skips since the beginning, the range of the running variance over channels,
-// am_over_gm, what is clamped, and both means of the window in four channels, evenly spaced. Leaves out what a
-// normalizer does not have, and sites without any of it.
+// am_over_gm, the clamped share, and both means of the window in four evenly spaced channels. Leaves out statistics
+// that a normalizer does not have, and sites without any.
 nlohmann::ordered_json normalizer_statistics(const std::vector<Normalizer*>& normalizers);
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
 // Numbers over the iterations of a recording: moving means, and PNAC, the percentage of channels whose last values pass
-// a test of normality. PNAC of normally distributed noise stands beside it, since the level depends on the window: 5 %
+// a test of normality. Compare PNAC with that of normally distributed noise, since the level depends on the window: 5 %
 // fail by definition, and the test is inexact for short windows.
 #pragma once
 #include <span>
@@ -14,7 +14,7 @@ namespace foldgrad {
 constexpr std::size_t kLeastNormalitySample = 8;
 
 struct Normality {
-  double k2, p;  // Z1^2 + Z2^2, of skewness and kurtosis; the probability of one as large. NaN without a spread
+  double k2, p;  // Z1^2 + Z2^2, of skewness and kurtosis; the probability of a larger k2. NaN if all values are equal
 };
 
 // Throws std::invalid_argument for fewer than 8 values.
@@ -22,12 +22,12 @@ Normality normality_of(std::span<const double> values);
 
 constexpr double kNormalityLevel = 0.05;
 
-// Returns, for values [rows, channels] and every iteration from the window-th on, the percentage of channels with
-// p > 0.05 in the `window` values up to there. A channel that does not vary or is not finite does not pass.
-// Throws std::invalid_argument for a window below 8 or above `rows`.
+// Returns, for values [rows, channels], the percentage of channels with p > 0.05 in the last `window` values; one entry
+// for each iteration, starting with the window-th. A channel that is constant or not finite does not pass. Throws
+// std::invalid_argument for a window below 8 or above `rows`.
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window);
 
-// Returns independent standard normal values, always the same.
+// Returns independent standard normal values, the same in every call.
 std::vector<double> standard_normal(std::int64_t count);
 
 // Returns pnac() of standard_normal() values.
@@ -35,22 +35,22 @@ std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std:
 
 double mean_of(const std::vector<double>& values);
 
-// The arithmetic and the geometric mean of the last `window` values at each place from the window-th on.
+// The arithmetic and the geometric mean of the last `window` values, one entry for each value from the window-th.
 struct MovingMeans {
   std::vector<double> arithmetic, geometric;
 };
-// Throws std::invalid_argument for a window below 1 or above the number of values. Values below 0 have no geometric
+// Throws std::invalid_argument for a window below 1 or above the number of values. Negative values have no geometric
 // mean: NaN.
 MovingMeans moving_means(const std::vector<double>& values, std::int64_t window);
 
-constexpr std::int64_t kTraceWindow = 4;  // UN's own by default
+constexpr std::int64_t kTraceWindow = 4;  // UN's default
 
 // Returns one channel of values [rows, channels].
 std::vector<double> channel_values(const std::vector<float>& values, std::int64_t channels, std::int64_t channel);
 
-// Returns the channels whose q has the least and the greatest AM/GM of the last `window` values, in the mean over the
-// iterations. Channels where that is not finite, because a q is 0, are left out; {0, 0} if there are no others. Throws
-// as moving_means() does.
+// Returns the channels whose q has the least and the greatest ratio AM/GM of the last `window` values, averaged over
+// the iterations. Leaves out channels where the ratio is not finite because a q is 0. Returns {0, 0} if none is left.
+// Throws as moving_means() does.
 std::pair<std::int64_t, std::int64_t> outstanding_channels(const SiteRecording& site, std::int64_t window);
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
-// A recorder of normalizers' statistics while a model trains, which trains to the same bits with it and without.
-// Outside of its phases it does nothing.
+// Records normalizers' statistics while a model trains. Recording changes no trained bit; outside its phases the
+// recorder does nothing.
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "train/analyses/recording.h"
@@ -14,20 +14,20 @@ struct RecordPhase {
 
 class Recorder final : public UpdateObserver {
  public:
-  // Records normalizers that outlive it, into DIRECTORY/PHASE.safetensors.
+  // Records normalizers, which must outlive the recorder, into DIRECTORY/PHASE.safetensors.
   Recorder(std::vector<Normalizer*> normalizers, const std::vector<RecordPhase>& phases, std::string directory);
   ~Recorder() override;
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // These read every normalizer's records from the device at the end of an update in one of the phases. What was
-  // recorded before of this update and later ones is forgotten.
+  // In one of the phases, end() reads every normalizer's records from the device. Records of this update and of later
+  // ones from an earlier attempt are dropped.
   void begin(std::int64_t update) override;
   void end(std::int64_t update) override;
 
-  // Continues after `update` with the files of save(). Returns warnings about files that cannot be continued.
+  // Continues after `update` with the files that save() wrote. Returns warnings about files that cannot be continued.
   std::vector<std::string> resume(std::int64_t update);
-  // Writes what is new since the last time. Throws FileError, and then writes it the next time.
+  // Writes the rows since the last call. Throws FileError; the next call then writes them.
   void save();
 
  private:
@@ -42,7 +42,7 @@ class Recorder final : public UpdateObserver {
   std::string path_of(const Phase& phase) const { return directory_ + "/" + phase.of.name + ".safetensors"; }
 
   std::vector<Normalizer*> normalizers_;
-  std::vector<ChannelRecords> records_;  // by normalizer, of the update at hand
+  std::vector<ChannelRecords> records_;  // by normalizer, of the current update
   std::vector<Phase> phases_;
   std::string directory_;
 };

@@ -1,12 +1,12 @@
 // A recording of a model's normalizers in one phase of its training: RUN/statistics/PHASE.safetensors.
 //
-//   update        i64 [n]     of each row; several rows where an update has several batches
+//   update        i64 [n]     of each row; an update of several batches has several rows
 //   SITE.q        f32 [n, C]  mean square over the real positions
-//   SITE.G        f32 [n, C]  the gradient statistic, where there is one (Normalizer::record_into)
-//   SITE.var_hat, SITE.psi   f32 [n, C], SITE.flag  u8 [n, C]: of normalizers with statistics of the batch alone
-//   SITE.dx       f32 [n, 3]  of normalizers by mean squares: how near dx is to the exact gradient: cosine, ratio
-//                             of the norms, and the share of channels with lambda < 1 (channel_values.h)
-//   metadata      normalizer; sites: their names in the order of the forward pass, with spaces between
+//   SITE.G        f32 [n, C]  the gradient statistic, if there is one (Normalizer::record_into)
+//   SITE.var_hat, SITE.psi   f32 [n, C], SITE.flag  u8 [n, C]: only of normalizers that use channel_norm
+//   SITE.dx       f32 [n, 3]  normalizers by mean squares: how well dx agrees with the exact gradient: cosine, ratio of
+//                             the norms, and the share of channels with lambda < 1 (channel_values.h)
+//   metadata      normalizer; sites: their names in the order of the forward pass, separated by spaces
 #pragma once
 #include <cstdint>
 #include <string>
@@ -40,13 +40,13 @@ struct Recording {
   std::vector<SiteRecording> sites;
 
   std::int64_t rows() const { return std::int64_t(updates.size()); }
-  // Forgets the rows from this one on.
+  // Drops the rows starting at `rows`.
   void truncate(std::int64_t rows);
-  // Returns true if both have the same normalizers, site for site.
+  // Returns true if both have the same normalizers at the same sites.
   bool like(const Recording& other) const;
 };
 
-// Throws FileError; for what is no such file it names the tensor.
+// Throws FileError; if the file is not a recording, the message names the tensor at fault.
 Recording read_recording(const std::string& path);
 void write_recording(const std::string& path, const Recording& recording);
 

@@ -1,5 +1,5 @@
-// The certificate of a folded model, certificate.json: each normalizer's fate, and the distance from the model as
-// trained.
+// The certificate of a folded model, certificate.json: for each normalizer whether it was folded, and the model's
+// distance from the trained one.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -12,14 +12,14 @@ namespace foldgrad {
 //   {"format": "foldgrad certificate", "format_version": 1, "options": {...}, "inputs": {...},
 //    "difference": {"f64": {"absolute": ..., "relative": ...}, "f32": ...},     of the logits
 //    "sites": [{"site", "normalizer", "outcome", "into": [...], "kept": [{"edge", "reason"}], "left", "difference"}]}
-// Relative is the greatest difference over the greatest value. Throws NonFiniteError where a layer of either model
-// gives numbers that are not finite: there is nothing to certify. f64: both models computed in f64, the original's
-// parameters converted first. f32: `folded` as it is stored. `foldgrad fold` adds "model" and "folded": the path and
-// the SHA-256 of each file of the directory.
+// "relative" is the greatest difference over the greatest value. f64: both models computed in f64, the original's
+// parameters converted first. f32: `folded` as it is stored. Throws NonFiniteError if a layer of either model gives
+// numbers that are not finite: then there is nothing to certify. `foldgrad fold` adds "model" and "folded": the path
+// and the SHA-256 of each file of the directory.
 nlohmann::ordered_json certificate(Model& original, const FoldedModel& folded, const FoldOptions& options,
                                    const Probe& probe);
 
-// Returns text for people: by site what was folded and what was refused, then the differences of the logits.
+// Returns a summary as text: for each site what was folded and what was refused, then the differences of the logits.
 std::string summary(const nlohmann::ordered_json& certificate);
 
 }  // namespace foldgrad

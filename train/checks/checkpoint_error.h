@@ -1,4 +1,4 @@
-// The error of models and checkpoints that cannot be used.
+// The error for models and checkpoints that cannot be used.
 #pragma once
 #include <stdexcept>
 

@@ -7,7 +7,7 @@
 
 namespace foldgrad {
 
-// Inputs on which models are compared: random ones, or those of a user.
+// Inputs on which models are compared: random ones or a user's.
 struct Probe {
   NamedTensors inputs;      // on the CPU, with their targets
   std::string description;  // "8 random inputs, seed 1"
@@ -34,65 +34,67 @@ inline CheckResult check_skipped(std::string name, std::string reason) {
   return {std::move(name), CheckResult::Outcome::skipped, std::move(reason)};
 }
 
-// A bound relative to the greatest logit, for what roundings of sums in another order leave in f64, some 1e-15 each.
+// A bound relative to the greatest logit, for the roundings of sums in another order in f64, some 1e-15 each.
 constexpr double kSameInF64 = 1e-11;
 
 // Checks that the greatest difference is at most `bound` times the greatest logit.
 CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound);
 
-// Logits of a batch at inference, a row first, in f64 on the host.
+// Returns the logits of a batch at inference, a row first, in f64 on the host.
 using LogitsOf = std::function<Tensor(const NamedTensors& inputs)>;
-// Checks that the other rows of a batch, each a `row` such as "image", change no logits of the first four. Is skipped
-// for a single row.
+// Checks that the other rows of a batch, each a `row` such as "image", change no logits of the first four. Skipped if
+// the batch has only one row.
 CheckResult check_others(const char* row, const LogitsOf& logits_of, const NamedTensors& inputs);
 
 using Fold = std::function<FoldedModel(Model&)>;
 // Additional checks of a family, given a model and the one folded from it, f64 on one device; inputs on the CPU.
 using FamilyChecks = std::function<std::vector<CheckResult>(Model& model, Model& folded, const NamedTensors& inputs)>;
 
-// Checks these properties on the inputs of `probe`, on the model's device, in f64 but where f32 is named:
-//   the model's numbers are finite; folded logits are the logits, in f64 and f32; what the family checks; gradients of
-//   the loss at inference, where statistics are fixed, agree with central differences; with Unified Normalization,
-//   running variances agree with the windows, replays of these are no outliers, and drawn outliers are those that the
-//   paper's Eq. 19 and Lemma 3.1 say.
+// Checks these properties on the inputs of `probe`, on the model's device, in f64 unless f32 is named:
+//   the model's numbers are finite; the folded model gives the same logits, in f64 and f32; the family's own checks;
+//   gradients of the loss at inference, where statistics are fixed, agree with central differences; with Unified
+//   Normalization, running variances agree with the windows, replayed windows are not outliers, and drawn statistics
+//   are
+//   outliers exactly where the paper's Eq. 19 and Lemma 3.1 say so.
 // Checks that do not apply to the model are skipped, with the reason. Each check is a function of train/checks/.
 // `model` is f32; `fold` folds it, and its copy in f64.
 std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe& probe, const FamilyChecks& family);
 
-// A loss of shape [], recorded on the tape; the same at every call with the same parameters.
+// A loss of shape [], recorded on the tape; the same in every call with the same parameters.
 using LossOf = std::function<Var(Tape&)>;
 
 // Draws one parameter of each kind ("decoder.layers.*.fc1.weight"), f64 on any device, and compares its gradient with
-// central differences in two directions: along one element, and along all elements at once. The latter goes half along
-// the gradient, so that tensors with many small elements count too, and half along random signs, so that a missing
-// part shows. Gradients are left as computed.
+// central differences in two directions: along one element, and along all elements at once. The second direction is
+// half the gradient, so that tensors with many small elements count too, and half random signs, so that a missing part
+// shows. Gradients are left as computed.
 CheckResult check_gradients(const std::vector<Parameter*>& parameters, const LossOf& loss);
 
-// Checks of windows of statistics, as Unified Normalization keeps them, and of the outlier test that reads them:
+// Checks of Unified Normalization's windows of statistics, and of the outlier test that reads them:
 
-// Checks invariants of a window and the running variance, whatever the data were. run_var is alpha run_var +
-// (1 - alpha) var_hat of the last iteration, so that it is at least (1 - alpha) var_hat, and var_hat is a mean of the
-// window or its newest entry: never below the least entry. Where no iteration was skipped it is known which, and the
-// bound is sharper. (A skipped iteration has put at most alpha^-1 run_var into the window.) There is no bound from
-// above: one batch far away raises run_var for a hundred iterations. Entries below 0 fail too. The measured text has
-// the greatest share of skipped iterations. Is skipped where no site has a window that is full.
+// Checks invariants of a window and the running variance that hold for all data. run_var is alpha run_var + (1 - alpha)
+// var_hat of the last iteration, hence at least (1 - alpha) var_hat, and var_hat, a mean of the window or its newest
+// entry, is never below the least entry. If no iteration was skipped, var_hat is known and the bound is sharper. (A
+// skipped iteration has put at most alpha^-1 run_var into the window.) There is no upper bound: one batch far away
+// raises run_var for a hundred iterations. Negative entries fail too. The measured text has the greatest share of
+// skipped iterations. Skipped if no site has a full window.
 CheckResult check_windows(const std::vector<Normalizer*>& sites);
 
 using OwnedNormalizers = std::vector<std::unique_ptr<Normalizer>>;
 
-// Returns copies, in f64, of the sites whose outlier test is that of Eq. 19 and whose window is full: `un` in the
-// paper's form. They filter outliers from the first iteration on and with this granularity, whatever the model does.
-// Other options are the site's.
+// Returns copies, in f64, of the sites whose window is full and whose outlier test is Eq. 19: `un` in the paper's form.
+// The copies filter outliers from the first iteration with this granularity, whatever the model does. Other options are
+// the site's.
 OwnedNormalizers outlier_tests(Model& model, const std::string& granularity);
 
 // Both run the operation itself on `sites`, one iteration after the other, and so advance their state.
 //
-// Checks that a statistic that repeats the one it replaces is no outlier of its channel: by Eq. 18 the test cannot
-// fire. This is not true of the granularity `pooled`, whose threshold is that of all channels.
+// Checks that a statistic equal to the one that it replaces is not an outlier of its channel: by Eq. 18 the test cannot
+// fire. Does not hold for the granularity `pooled`, whose threshold is that of all channels.
 CheckResult check_replays(const OwnedNormalizers& sites);
-// Checks statistics drawn from a thousandth to a thousand times what they replace, with the granularity `channel`: the
-// outliers are those of Eq. 19, and for each of them Lemma 3.1 holds as it is proved: with u = (a_{t-M} / a_t)^(1/M), f
-// the mean of 1, u, ..., u^(M-1), and lambda = GM(A_t) / a_t, lambda < f < 1 upwards and lambda > f > 1 downwards.
+// Draws statistics from a thousandth to a thousand times the ones that they replace, with the granularity `channel`,
+// and checks that the outliers are those of Eq. 19, and that for each of them Lemma 3.1 holds as it is proved: with u =
+// (a_{t-M} / a_t)^(1/M), f the mean of 1, u, ..., u^(M-1), and lambda = GM(A_t) / a_t, lambda < f < 1 upwards and
+// lambda > f > 1 downwards.
 CheckResult check_outliers(const OwnedNormalizers& sites);
 
 }  // namespace foldgrad

@@ -18,7 +18,7 @@ struct TraceDifference {
   std::string array;                     // "y", "dx", "dgamma", "state.run_var", ...
   double largest = 0;                    // |got - want| / (1 + |want|); infinity where either is NaN
   std::int64_t step = 1;                 // where, counted from 1
-  std::optional<TracePlace> first = {};  // above the tolerance; what comes later may follow from it
+  std::optional<TracePlace> first = {};  // above the tolerance; later differences may follow from it
 };
 
 struct TraceReport {
@@ -30,9 +30,9 @@ struct TraceReport {
   double largest() const;
 };
 
-// Runs the recorded inputs through the normalizer, forward and backward, and compares with the recorded results.
-// In f32 everything is converted first. `tolerance` decides what `first` is. Throws FileError for a file that cannot be
-// read or that is no trace.
+// Runs the recorded inputs through the normalizer, forward and backward, and compares with the recorded results. In f32
+// everything is converted first. `tolerance` decides which difference is `first`. Throws FileError for a file that
+// cannot be read or is not a trace.
 TraceReport replay_trace(const std::string& path, DType dtype, Device device, double tolerance);
 
 }  // namespace foldgrad

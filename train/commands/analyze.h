@@ -7,17 +7,17 @@ namespace foldgrad {
 struct AnalyzeOptions {
   std::vector<std::string> runs;
   std::int64_t window = 0;    // iterations; 0: the default of the analysis
-  std::string site;           // empty: those that stand out
-  std::int64_t channel = -1;  // -1: those that stand out
-  // cka:
-  std::string picture;  // file; empty: none
+  std::string site;           // empty: the outstanding ones
+  std::int64_t channel = -1;  // -1: the outstanding ones
+  // Only for cka:
+  std::string picture;  // file; empty: no picture
   std::int64_t examples = 2560, batch = 256;
   std::string config, data_directory, device = "auto";
   DType dtype = DType::f32;
 };
 
-// Each returns one answer for each run: a table with its heading, and the same as JSON. Traces have one for each
-// channel, cka has one for the two runs together.
+// Each returns one answer for each run: a table with its heading, and the same as JSON. Traces have an answer for each
+// channel; cka has one for the two runs together.
 std::vector<Answer> analyze_pnac(const AnalyzeOptions& options);
 std::vector<Answer> analyze_trace(const AnalyzeOptions& options);
 std::vector<Answer> analyze_skips(const AnalyzeOptions& options);

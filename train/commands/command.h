@@ -1,4 +1,4 @@
-// The common part of the files that have a command each: the options that several commands take.
+// Options that several commands take; every file with a command includes this.
 #pragma once
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,7 +23,7 @@ enum class NonFinite;
 void add_model_option(CLI::App& command, std::string& model, const std::string& note = "");
 // Adds --json, which makes the program print the answer's JSON.
 void add_json_option(CLI::App& command, const std::string& help = "Print JSON");
-// Refuses what is not a number in [least, most]. Unlike CLI::Range it also refuses NaN.
+// Refuses everything but numbers in [least, most]. Unlike CLI::Range it also refuses NaN.
 CLI::Validator number_in(double least, double most);
 // Adds a number in [least, most], whose default the help shows.
 template <class Number>
@@ -57,13 +57,13 @@ void add_data_dir_option(CLI::App& command, std::string& directory);
 // Adds --source, --reference, --split (this one by default), --data-dir and --config.
 void add_data_options(CLI::App& command, ModelData& data, const std::string& split);
 
-// Calls `action` with the processes that a launcher has started with this one; null: it is alone. Gives each its own
-// `device` (train/system/launcher.h). An error ends them all.
-// `timeout`: seconds that they wait for each other to come.
+// Calls `action` with the processes that a launcher started together with this one, or null if there is only this one.
+// Gives each its own `device` (train/system/launcher.h). An error ends all of them.
+// `timeout`: seconds that they wait for each other to start.
 Answer launched(std::string& device, double timeout, const std::function<Answer(Processes*)>& action);
 
-// Returns the data of add_data_options() for the model at `path`: with its directory, and what is not given as its run
-// had it, the configuration and for its splits the data root.
+// Returns `data` for the model at `path`, completed: its directory, and for options that were not given those of its
+// run, the configuration, and for its splits the data root.
 ModelData located(ModelData data, const std::string& path);
 
 }  // namespace foldgrad

@@ -27,8 +27,8 @@ struct Answer {
 // A command whose options have been parsed.
 using Action = std::function<Answer()>;
 
-// Each gives a command its options, and returns the action that they are for. Where there is an option --json, the
-// answer has JSON.
+// Each adds its options to a command and returns the action that uses them. If there is an option --json, the answer
+// has JSON.
 Action add_analyze(CLI::App& command);
 Action add_average(CLI::App& command);
 Action add_classify(CLI::App& command);
@@ -55,12 +55,12 @@ Action add_translate(CLI::App& command);
 Action add_verify(CLI::App& command);
 Action add_verify_traces(CLI::App& command);
 
-// Runs a command. What it throws becomes "error: MESSAGE" on stderr and the exit code that the kind of exception has;
-// commands need no handlers of their own, since run_command_line() calls them through this.
+// Runs a command. An exception becomes "error: MESSAGE" on stderr and the exit code of its kind; commands need no
+// handlers of their own, since run_command_line() calls them through this.
 int guarded(const std::function<int()>& command);
 
-// Returns a message about the first option or command that `program` did not understand when it parsed a command line,
-// with the nearest that exists; when it understood all of them, that of the error.
+// Returns a message about the first option or command that `program` did not understand, with the nearest one that
+// exists; if it understood all of them, the message of `error`.
 std::string usage_error(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace foldgrad

@@ -7,8 +7,8 @@
 
 namespace foldgrad {
 
-// Loads as load_model() does. Throws CheckpointError also for a model that is no M; `kind` says what an M is: "a
-// language model (gpt)".
+// Loads as load_model() does. Throws CheckpointError also if the model is not an M; `kind` describes an M: "a language
+// model (gpt)".
 template <class M>
 std::unique_ptr<M> load_model_as(const char* kind, const std::string& path, DType dtype, Device device,
                                  NonFinite non_finite) {

@@ -1,6 +1,6 @@
-// The configuration of an experiment: a TOML file with a table per section, and its base if it has one. sections.h and
-// model_keys.h have every key with its unit, its help and its values; reading, writing and the help follow from these.
-// The defaults are fairseq's for IWSLT14 de-en (facebookresearch/fairseq, examples/translation).
+// The configuration of an experiment: a TOML file with a table per section, and possibly a base. sections.h and
+// model_keys.h define every key with its unit, its help and its values; reading, writing and the help follow from
+// these. The defaults are fairseq's for IWSLT14 de-en (facebookresearch/fairseq, examples/translation).
 #pragma once
 #include <array>
 #include <map>
@@ -17,8 +17,8 @@ namespace foldgrad {
 // A configuration with the keys of its family's model and task; the members of other families stay as they are.
 struct ExperimentConfig {
   std::string family = "transformer";  // a row of train/tasks/families.h
-  TransformerConfig model;             // without the vocabularies and pad, which the data decide; [norm] is part of it
-  VitConfig vit;                       // without what the images decide
+  TransformerConfig model;             // without the vocabularies and pad, which the data decide; includes [norm]
+  VitConfig vit;                       // without the members that the images decide
   CctConfig cct;
   GptConfig gpt;
   // The tables [norm.NAME] by NAME; normalizer_options of blocks() are those of the chosen one.
@@ -31,14 +31,14 @@ struct ExperimentConfig {
   OutputConfig output;
   RecordConfig record;
 
-  // These return what belongs to the family's model and task.
+  // Return the parts that belong to the family's model and task.
   BlockConfig& blocks();
   const BlockConfig& blocks() const { return const_cast<ExperimentConfig&>(*this).blocks(); }
   const std::string& data_directory() const;
   bool operator==(const ExperimentConfig&) const = default;
 };
 
-// The families that have keys, in the order of the help.
+// The families with keys, in the order of the help.
 inline constexpr std::array kFamiliesWithKeys{"transformer", "vit", "cct", "gpt"};
 
 // Returns visitor(section of the model, section of the task); visit_keys() lists the keys of each. Families that a
@@ -50,18 +50,18 @@ decltype(auto) visit_family(KeysOf<ExperimentConfig> auto& config, const auto& v
   return visitor(config.model, config.data);
 }
 
-// Calls visitor(member, ConfigKey) for every key of a configuration that its family has, in order, the family first: a
-// visitor may set it. `Config` is ExperimentConfig, const or not. Options of normalizers are not here but in
-// normalizers(), models/normalizers/normalizer.h.
+// Calls visitor(member, ConfigKey) for every key of the configuration's family, in order, the family first: a visitor
+// may set it. `Config` is ExperimentConfig, const or not. Options of normalizers are not here but in normalizers(),
+// models/normalizers/normalizer.h.
 void visit_config(KeysOf<ExperimentConfig> auto& c, const auto& visitor) {
   const auto v = [&visitor]<class Member>(Member& member, ConfigKey key) {
     if (key.from_data) return;
     key.set_kind(member);
     if (key.section == "validate" || key.section == "output" || key.section == "record") key.trajectory = false;
-    // Three numbers are always from the data.
+    // Arrays of three numbers always come from the data.
     if constexpr (!std::is_same_v<std::remove_const_t<Member>, std::array<double, 3>>) visitor(member, key);
   };
-  // Configurations that were written before there were families do not name theirs, and stay what they were.
+  // Older configurations do not name a family and must keep their hash.
   const ConfigKey family("model", "family", "", "Family of the model");
   v(c.family, c.family == "transformer" ? off_trajectory(family) : family);
   visit_family(c, [&v](auto& model, auto& task) {
@@ -87,12 +87,11 @@ class ConfigError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Reads the defaults, then the file that the key `base` of the file names, relative to it, then the file, then
-// `settings` in their order, each SECTION.KEY=VALUE, with or without quotes around text. Throws ConfigError for what is
-// not TOML, keys that do not exist (naming the nearest), values of another type or out of range, and bases that cannot
-// be read or lead in a circle; FileError when the file itself cannot be read. It compares the keys of lengths and of
-// learning rates; other keys that must go together, such as heads that divide the width, are checked where they are
-// used.
+// Reads the defaults, then the base file that the file's key `base` names (relative to the file), then the file, then
+// `settings` in order, each SECTION.KEY=VALUE, with or without quotes around text. Throws ConfigError for invalid TOML,
+// unknown keys (naming the nearest), values of another type or out of range, and bases that cannot be read or form a
+// circle; FileError if the file itself cannot be read. It compares the keys of lengths and of learning rates; other
+// relations between keys, such as heads that divide the width, are checked where the keys are used.
 ExperimentConfig read_config(const std::string& path, const std::vector<std::string>& settings = {});
 // Reads `text` as the content of a file at the path `name`.
 ExperimentConfig parse_config(const std::string& text, const std::string& name,
@@ -103,32 +102,32 @@ struct KeyWithValue {
   ConfigKey key;
   std::string value;
 };
-// Returns the keys that a configuration's family has, in their order, with their values or with their defaults. Throws
+// Return the keys of a configuration's family, in order, with their values or with their defaults. Throws
 // std::invalid_argument for text that is not UTF-8.
 std::vector<KeyWithValue> keys_of(const ExperimentConfig& config);
 std::vector<KeyWithValue> default_keys(const std::string& family);
 
 // Returns every key with its value, as TOML: parse_config() of it gives `config` again. Options of normalizers that
-// were not given stand there as comments, with their defaults. Throws std::invalid_argument for text that is not UTF-8.
+// were not given are comments, with their defaults. Throws std::invalid_argument for text that is not UTF-8.
 std::string config_text(const ExperimentConfig& config);
 
 // Returns all keys with defaults, values and help.
 std::string config_help();
-// Returns the first SECTION.KEY whose KEY is `name`, with - for _; empty if there is none.
+// Returns the first SECTION.KEY whose KEY is `name`, with - for _. Empty if there is none.
 std::string key_named(std::string name);
 
-// The warm-up of the chosen normalizer: its iterations, the keys that set this number, as "norm.un.warmup = 4000", and
-// what the normalizer does meanwhile, for warnings.
+// The warm-up of the chosen normalizer, for warnings: its iterations, the keys that set them, as "norm.un.warmup =
+// 4000", and the normalizer's behaviour until then.
 struct NormWarmup {
   std::int64_t iterations = 0;
   std::string keys = {}, meanwhile = {};
 };
 NormWarmup norm_warmup(const BlockConfig& config);
 
-// Returns the keys that decide the trained numbers, with their values. Those of when to validate, log and save, and of
-// how far to train, are not among them; `train.steps` is with the cosine schedule.
+// Returns the keys that decide the trained numbers, with their values. Keys that decide when to validate, log and save
+// and how far to train are not among them; `train.steps` is, with the cosine schedule.
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config);
-// Returns the SHA-256 of them.
+// Returns the SHA-256 of trajectory_keys().
 std::string config_hash(const ExperimentConfig& config);
 // Returns "train.lr was 0.0005, is now 0.001" for every trajectory key that differs.
 std::vector<std::string> trajectory_changes(const ExperimentConfig& before, const ExperimentConfig& now);

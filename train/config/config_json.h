@@ -1,5 +1,5 @@
-// A model's configuration as JSON, as config.json of a model directory holds it: its keys in the objects "model" and
-// "norm", and in the latter the options of the normalizer and the sites that have another one.
+// A model's configuration as JSON, as in config.json of a model directory: its keys in the objects "model" and "norm".
+// "norm" also has the options of the normalizer and the sites that have another one.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -12,12 +12,12 @@
 
 namespace foldgrad {
 
-// Returns an object of the file, "model" or "norm". Throws std::invalid_argument where it is missing or no object.
+// Returns an object of the file, "model" or "norm". Throws std::invalid_argument if it is missing or not an object.
 const nlohmann::json& section_of(const nlohmann::json& root, const char* name);
-// Refuses keys of a section that are not among `known`, full names.
+// Refuses keys of a section that are not in `known`, a list of full names.
 void refuse_others(const nlohmann::json& section, const std::string& name, const std::vector<std::string>& known);
 
-// Reads a key out of its section, which must have it if the key says so.
+// Reads a key from its section. Throws std::invalid_argument if the key is required and missing.
 template <class T>
 void read_key(const nlohmann::json& section, const ConfigKey& key, T& member) {
   const auto found = section.find(key.name);
@@ -47,14 +47,14 @@ void read_key(const nlohmann::json& section, const ConfigKey& key, T& member) {
   member = found->template get<T>();
 }
 
-// These write and read norm.options and norm.at.
+// Write and read norm.options and norm.at.
 void write_normalizer(const BlockConfig& config, nlohmann::ordered_json& norm);
 void read_normalizer(const nlohmann::json& norm, BlockConfig& config);
 
 // Returns
 //   {"model": {"source_vocabulary": 104, ..., "share_embeddings": "all"},
 //    "norm": {"name": "un", "mask": true, "options": {"window": 4, "eps": 1e-05, ...}, "at": {"SITE": "affine"}}}
-// with every key, also those at their default, but for empty lists; docs/model_directory.md lists them.
+// with every key, also those with their default, except empty lists; docs/model_directory.md lists the keys.
 template <class Config>
 nlohmann::ordered_json config_json(const Config& config) {
   nlohmann::ordered_json all;
@@ -67,8 +67,8 @@ nlohmann::ordered_json config_json(const Config& config) {
 }
 
 // Reads strictly: throws std::invalid_argument for keys that do not exist, values of another type, sizes above 2^31 - 1
-// (max_positions: 1,000,000), and what config.validate() or the normalizer refuses. Keys that
-// ConfigKey::required_in_json does not name may be left out, as may norm.options and norm.at.
+// (max_positions: 1,000,000), and everything that config.validate() or the normalizer refuses. norm.options, norm.at
+// and keys without ConfigKey::required_in_json may be missing.
 template <class Config>
 Config parse_config_json(const nlohmann::json& root) {
   Config config;

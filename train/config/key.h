@@ -1,4 +1,4 @@
-// A key of a configuration: its section, its help and values, and what it decides.
+// A key of a configuration: its section, help and values, and its influence on training.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -14,9 +14,9 @@ constexpr std::int64_t kMostOfASize = INT32_MAX;
 struct ConfigKey : Option {
   std::string section;
   bool trajectory = true;         // decides the trained numbers
-  bool required_in_json = false;  // must stand in config.json, since inference depends on it
-  bool from_data = false;         // is no key of a configuration: the data or folding decide it
-  bool newer = false;             // 0.2.0 did not have it: at its default a configuration counts as one without it
+  bool required_in_json = false;  // config.json must have it, since inference depends on it
+  bool from_data = false;         // not a key of configurations: the data or folding decide it
+  bool newer = false;             // 0.2.0 did not have it: a configuration with its default counts as one without it
 
   ConfigKey(const char* section, const char* name, const char* unit, const char* help, Range range = {})
       : Option{name, help, Kind::text, range, {}, unit}, section(section) {}
@@ -24,7 +24,7 @@ struct ConfigKey : Option {
       : Option{name, help, Kind::choice, {}, std::move(choices)}, section(section) {}
 
   std::string full_name() const { return section + "." + name; }
-  // Takes the kind from the member that it is the key of; text with choices stays what it is.
+  // Sets `kind` by the type of the key's member; text with choices stays a choice.
   template <class Member>
   void set_kind(const Member&) {
     if constexpr (std::is_enum_v<Member>) {
@@ -43,7 +43,7 @@ struct ConfigKey : Option {
 template <class Section, class Config>
 concept KeysOf = std::same_as<std::remove_const_t<Section>, Config>;
 
-// Returns a function that hands keys of one section to a visitor, each through `mark`:
+// Returns a function that passes keys of one section to a visitor, each through `mark`:
 //   keys_in("train", visitor)(member, "lr", "", "Peak learning rate", above(0));
 auto keys_in(const char* section, const auto& visitor, ConfigKey (*mark)(ConfigKey) = nullptr) {
   return [=, &visitor](auto& member, const char* name, const auto&... rest) {
@@ -64,7 +64,7 @@ inline ConfigKey required(ConfigKey key) {
   key.required_in_json = true;
   return key;
 }
-// Makes a key of the model that stands in config.json, but not in configurations.
+// Makes a key of the model that is in config.json but not in configurations.
 inline ConfigKey from_data(const char* name) {
   ConfigKey key("model", name, "", "");
   key.from_data = true;

@@ -8,10 +8,10 @@
 
 namespace foldgrad {
 
-// The longest table of positions, whose memory no parameter in the file accounts for.
+// The longest table of positions. A file cannot be checked against it: the table is not a parameter.
 constexpr std::int64_t kMostPositions = 1'000'000;
 
-// Each calls visitor(member, ConfigKey) for every key. First come those that families share.
+// Each calls visitor(member, ConfigKey) for every key. First the keys that families share.
 void visit_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   const Range size = within(1, kMostOfASize);
@@ -76,7 +76,7 @@ void visit_keys(KeysOf<GptConfig> auto& m, const auto& v) {
   visit_normalizer_key(m, v);
 }
 
-// These visit the keys that families which classify images share: before and after those of their own.
+// Visit the keys that families of image classifiers share: before and after the families' own keys.
 void visit_image_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   v(m.image_size, required(from_data("image_size")));

@@ -1,4 +1,4 @@
-// The sections of a configuration that are not the model's: the members of each, followed by their keys.
+// The sections of a configuration except the model's: the members of each, followed by their keys.
 //
 // visit_keys(section, visitor) calls visitor(member, ConfigKey) for every key. A member is std::int64_t, double, bool,
 // std::string, a list of std::int64_t or of std::string, or an enumeration with names (models/options/names.h).
@@ -71,7 +71,7 @@ void visit_keys(KeysOf<DataConfig> auto& d, const auto& v) {
 enum class ImageTask { cifar10, cifar100, folder, shapes };
 constexpr auto names_of(ImageTask) { return std::array{"cifar10", "cifar100", "folder", "shapes"}; }
 
-// Pixels that crops show outside of an image.
+// The pixels that crops show outside of an image.
 enum class CropFill { mean, zero };
 constexpr auto names_of(CropFill) { return std::array{"mean", "zero"}; }
 
@@ -143,11 +143,11 @@ void visit_keys(KeysOf<LanguageConfig> auto& l, const auto& v) {
 enum class UpdateRule { adam, adamw, sgd };
 constexpr auto names_of(UpdateRule) { return std::array{"adam", "adamw", "sgd"}; }
 
-// Parameters that weight decay leaves alone.
+// Parameters without weight decay.
 enum class Undecayed { none, vectors };
 constexpr auto names_of(Undecayed) { return std::array{"none", "vectors"}; }
 
-// The output layer of a training that begins from a model.
+// The output layer when training starts from a model.
 enum class Head { automatic, keep, fresh };
 constexpr auto names_of(Head) { return std::array{"auto", "keep", "new"}; }
 
@@ -155,7 +155,7 @@ constexpr auto values_of(DType) { return std::array{DType::f32, DType::bf16}; } 
 
 struct TrainConfig : TrainerOptions {
   std::int64_t steps = 60000, epochs = 0;         // epochs above 0 replace steps
-  std::int64_t warmup = 4000, warmup_epochs = 0;  // likewise
+  std::int64_t warmup = 4000, warmup_epochs = 0;  // warmup_epochs above 0 replace warmup
   UpdateRule optimizer = UpdateRule::adam;
   double beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0;
   bool nesterov = false;
@@ -163,7 +163,7 @@ struct TrainConfig : TrainerOptions {
   Undecayed no_decay = Undecayed::none;
   ScheduleShape schedule = ScheduleShape::inverse_sqrt;
   double lr = 5e-4, initial_lr = 1e-7, minimum_lr = 0;
-  std::string from;  // a model; empty: none
+  std::string from;  // path of a model to start from; empty: none
   Head head = Head::automatic;
   bool reset_iterations = true;
   std::vector<std::string> rates, freeze;

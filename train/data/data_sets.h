@@ -1,4 +1,4 @@
-// Place of the files of data, and the data sets that `foldgrad data fetch` knows.
+// The place of data files, and the data sets of `foldgrad data fetch`.
 #pragma once
 #include <map>
 #include <string>
@@ -9,16 +9,16 @@ namespace foldgrad {
 struct Download {
   std::vector<std::string> urls;  // mirrors of one file, tried in order
   std::string sha256;             // of the file
-  std::string path;               // where it goes
+  std::string path;               // destination of the file
 };
 
 struct DataSet {
   std::string name, about;
   std::string directory;                            // below the data root
-  std::vector<Download> archives;                   // path: the name of the file
-  std::map<std::string, std::string> renamed = {};  // text: pairs in the archives to pairs in the directory
-  // SHA-256, by name, of the files that training reads, for images, which are read as published. The archive has them
-  // in a folder that is also called `directory`.
+  std::vector<Download> archives;                   // path: the file's name
+  std::map<std::string, std::string> renamed = {};  // text: names of pairs in the archives -> names in the directory
+  // SHA-256, by name, of the files that training reads: images, which are read as published. The archive has them in a
+  // folder that is also called `directory`.
   std::map<std::string, std::string> digests = {};
 };
 
@@ -29,7 +29,7 @@ std::string data_root(const std::string& flag);
 // Returns data.directory of a configuration, below data_root(flag).
 std::string data_directory(const std::string& directory, const std::string& flag);
 
-// Returns the end of a message on a missing data directory: where it may lie, and how to fetch one of these sets.
+// Returns the end of a message on a missing data directory: where it may be, and how to fetch one of these sets.
 std::string where_data_lies(const std::string& directory);
 
 }  // namespace foldgrad

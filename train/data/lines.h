@@ -6,15 +6,15 @@
 namespace foldgrad {
 
 // Returns the lines of a file without their ends ("\n" or "\r\n") and without a byte order mark at its beginning.
-// Throws FileError, naming the file, when it cannot be read, and naming the line too when that is not UTF-8.
+// Throws FileError, which names the file, if it cannot be read, and also the line if that is not UTF-8.
 std::vector<std::string> read_lines(const std::string& path);
 
 struct ParallelText {
-  std::vector<std::string> source, target;  // line i of one is for line i of the other
+  std::vector<std::string> source, target;  // line i of one translates line i of the other
 };
 
-// Throws FileError also for files without a line and for different numbers of lines. Lines may be empty: sentences
-// without words.
+// Throws FileError also for empty files and for different numbers of lines. Lines may be empty: sentences without
+// words.
 ParallelText read_parallel_text(const std::string& source, const std::string& target);
 // Reads DIRECTORY/NAME.SOURCE_LANGUAGE and DIRECTORY/NAME.TARGET_LANGUAGE: "train.de" and "train.en".
 ParallelText read_parallel_text(const std::string& directory, const std::string& name,

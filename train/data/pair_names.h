@@ -1,4 +1,4 @@
-// Pairs of files NAME.SOURCE and NAME.TARGET in a directory, as train.de and train.en.
+// Pairs of files NAME.SOURCE and NAME.TARGET in a directory, for example train.de and train.en.
 #pragma once
 #include <set>
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace foldgrad {
 
-// Returns the names of the directory's files with this ending, without it.
+// Returns the names of the directory's files that end with `ending`, without the ending.
 std::set<std::string> stems(const std::string& directory, const std::string& ending);
-// Returns the NAMEs of the pairs, in order. Throws FileError for no directory and no NAME.
+// Returns the NAMEs of the pairs, sorted. Throws FileError if the directory does not exist or has no pairs.
 std::vector<std::string> pair_names(const std::string& directory, const std::string& source, const std::string& target);
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// Orders of examples, and random choices among whole numbers.
+// Orders of examples, and random choices among integers.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -16,8 +16,8 @@ inline std::vector<std::int64_t> counting(std::int64_t n) {
   return indices;
 }
 
-// Returns them in the order that `random` gives, by Fisher and Yates: all orders are equally likely. Not std::shuffle,
-// whose result differs between standard libraries.
+// Returns 0, ..., n - 1 permuted with `random`, by Fisher and Yates: all orders are equally likely. std::shuffle would
+// give different results with different standard libraries.
 inline std::vector<std::int64_t> permutation(std::int64_t n, Random random) {
   std::vector<std::int64_t> indices = counting(n);
   for (std::size_t i = indices.size(); i > 1; --i) {

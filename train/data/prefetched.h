@@ -1,4 +1,4 @@
-// An endless sequence of batches, epoch by epoch, the next of which a thread can make while the last is worked on.
+// An endless sequence of batches, epoch by epoch. A thread can make the next batch while the last one is in use.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -26,13 +26,13 @@ class Prefetched {
     std::int64_t per_epoch;
     std::function<Order(std::int64_t epoch)> order;
     std::function<Batch(const Order&, DataCursor)> make;  // must not change anything
-    bool prefetch;  // a thread makes the next batch meanwhile; the batches are the same
+    bool prefetch;  // a thread makes the next batch in advance; the batches are the same
   };
   explicit Prefetched(Source source) : source_(std::move(source)), order_(source_.order(0)) {}
   Prefetched(const Prefetched&) = delete;
   Prefetched& operator=(const Prefetched&) = delete;
 
-  // Returns the batch at the cursor, which moves on: after the last batch of an epoch to the first of the next.
+  // Returns the batch at the cursor and advances it; after the last batch of an epoch follows the first of the next.
   Batch next() {
     Batch batch = ahead_.valid() ? ahead_.get() : source_.make(order_, cursor_);
     if (++cursor_.batch == source_.per_epoch) move_to({cursor_.epoch + 1, 0});
@@ -40,7 +40,7 @@ class Prefetched {
     return batch;
   }
 
-  // Returns batch i of the first epoch; the cursor moves there.
+  // Returns batch i of the first epoch and moves the cursor to it.
   Batch at(std::int64_t i) {
     seek({0, i});
     return next();
@@ -49,7 +49,8 @@ class Prefetched {
   DataCursor cursor() const { return cursor_; }
   std::int64_t per_epoch() const { return source_.per_epoch; }  // batches
 
-  // Lets batches come as they came after cursor() returned this. Throws std::invalid_argument for a cursor outside.
+  // Moves to a value of cursor(): the same batches follow as did then. Throws std::invalid_argument if it is out of
+  // bounds.
   void seek(DataCursor cursor) {
     FOLDGRAD_CHECK(cursor.epoch >= 0 && cursor.batch >= 0 && cursor.batch < source_.per_epoch,
                    "{}: a cursor must be of epoch 0 or later and of a batch in [0, {}), got epoch {}, batch {}",

@@ -1,11 +1,11 @@
-// Learning rates as functions of n, the number of updates made before. Nothing is remembered, so resuming needs only n.
+// Learning rates as functions of n, the number of updates made before. There is no state, so resuming needs only n.
 //
 //   All three begin with a linear warm-up of W updates:
 //   [SCH-1]  lr(n) = initial + n (peak - initial) / W                                   for n < W
 //   then
 //   [SCH-2]  inverse_sqrt: lr(n) = peak sqrt(W / n)                                     as in fairseq
 //   [SCH-3]  cosine:       lr(n) = minimum + (peak - minimum) (1 + cos(pi (n - W) / (T - W))) / 2 for n < T,
-//                          minimum from T on                                            Loshchilov, Hutter 2017
+//                          then minimum                                                 Loshchilov, Hutter 2017
 //   [SCH-4]  constant:     lr(n) = peak
 #pragma once
 #include <array>
@@ -21,7 +21,7 @@ struct ScheduleOptions {
   double peak = 0;          // positive
   double initial = 0;       // between 0 and peak
   double minimum = 0;       // cosine only: between 0 and peak
-  std::int64_t warmup = 0;  // W; positive for inverse_sqrt, which it scales
+  std::int64_t warmup = 0;  // W; positive for inverse_sqrt, whose scale it is
   std::int64_t total = 0;   // T, cosine only: above W
 };
 

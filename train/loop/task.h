@@ -1,4 +1,4 @@
-// The task of a training run: a model, the examples that it learns from, its loss and its validation.
+// The task of a training run: a model, its training examples, its loss and its validation.
 #pragma once
 #include <string>
 #include <utility>
@@ -14,19 +14,19 @@ namespace foldgrad {
 struct Examples {
   NamedTensors inputs;
   std::int64_t weight = 0;  // divides the sum of their losses [TRN-1]: target tokens, images
-  std::int64_t work = 0;    // counted by speeds: tokens of both sides, images
+  std::int64_t work = 0;    // the unit of speeds: tokens of both sides, images
 };
 
 struct Validation {
   double loss = 0;      // per weight of examples, in nats; not smoothed
-  double deciding = 0;  // by which checkpoints are compared; larger is better, then a smaller loss
-  // The scores by their names in the log, the loss and the deciding score among them; notes say how they were computed.
+  double deciding = 0;  // ranks checkpoints; larger is better, then a smaller loss
+  // The scores by their names in the log, including the loss and the deciding score; notes say how they were computed.
   std::vector<std::pair<std::string, double>> scores;
   std::vector<std::pair<std::string, std::string>> notes = {};
   std::string text, short_text;  // one line with notes, and one for a terminal
   std::string signatures = {};   // printed once on a terminal, before the first short_text; may be empty
-  std::string samples = {};      // some results as text, RUN/samples/; empty: there is no such file
-  std::string exhibits = {};  // what a report shows besides, RUN/exhibits.json (train/reports/report.h); may be empty
+  std::string samples = {};      // some results as text, for RUN/samples/; empty: no such file
+  std::string exhibits = {};     // for reports, RUN/exhibits.json (train/reports/report.h); may be empty
 };
 
 class Task {
@@ -38,19 +38,18 @@ class Task {
   // Returns the next examples and moves the cursor.
   virtual Examples next() = 0;
   virtual DataCursor cursor() const = 0;
-  // Returns the number of Examples in an epoch; 0: there are no epochs.
+  // Returns the number of Examples in an epoch, or 0 if there are no epochs.
   virtual std::int64_t batches_per_epoch() const { return 0; }
   virtual void seek(DataCursor cursor) = 0;
 
-  // Scores model(), as it is, on data that it does not learn from. Ranks take the batches in turns, and all get the
-  // result of one alone; null: it is alone.
+  // Scores model() in its present state on data that it does not learn from. With a communicator, ranks share the
+  // batches and return what one process would.
   virtual Validation validate(Communicator* communicator = nullptr) = 0;
-  // Returns true if validation uses the test set. Then no checkpoint is chosen by it.
+  // Returns true if validation uses the test set. Then it does not choose checkpoints.
   virtual bool validates_on_test() const { return false; }
   // Returns "the test images", for messages.
   std::string test_data() const { return "the test " + unit_of_work(); }
-  // Returns the name of the score that decides: Validation::deciding is its value, or its negative where smaller ones
-  // are better.
+  // Returns the name of the deciding score. Validation::deciding is its value, or its negative if smaller is better.
   virtual std::string deciding_score() const = 0;
   virtual bool smaller_is_better() const { return false; }
 

@@ -5,15 +5,16 @@
 //   TrainingReport report = trainer.report();
 //
 //   [TRN-1]  One update: g = sum over its batches of d(sum of losses) / dp, divided by the weight of all its batches,
-//            which for translation is their number of target tokens. So `accumulate` batches weigh every token alike,
-//            as one batch of all of them would; but normalizers with statistics over tokens see one batch at a time.
+//            which for translation is their number of target tokens. So with `accumulate` batches every token weighs
+//            the
+//            same, as in one large batch; but normalizers with statistics over tokens see one batch at a time.
 //   [TRN-2]  The penalties of normalizers (rbn) are added to a batch's sum of losses, whatever its weight: their
 //            factors were tuned with code that does so. Reported losses are without them.
 //
-// A step reads nothing from the device: losses and norms are read by report(), which also keeps a copy of the state.
-// When a number was not finite, the updates since the last report are made again from that copy, the one that failed
-// with every value checked. The same random numbers and batches come again, so that this finds the first operation
-// that failed. Then the copy also serves to go on as TrainerOptions::on_nan says.
+// A step reads nothing from the device. report() reads losses and norms, and keeps a copy of the state. If a number was
+// not finite, it repeats the updates since the last report from that copy, with the same random numbers and batches,
+// and checks every value of the update that failed: this finds the first operation that failed. Then training continues
+// from the copy as TrainerOptions::on_nan says.
 #pragma once
 #include <optional>
 #include <stdexcept>
@@ -29,17 +30,17 @@
 
 namespace foldgrad {
 
-constexpr int kMostFailures = 10;  // between two reports; then training is given up all the same
+constexpr int kMostFailures = 10;  // between two reports; with more, training stops
 
-// Sums over the updates since the last report, as far as they were found finite.
+// Sums over the updates since the last report that were found finite.
 struct ReportSums {
   double loss = 0, seconds = 0;
   std::int64_t weight = 0, work = 0;  // over all examples
   bool operator==(const ReportSums&) const = default;
 };
 
-// All that the next updates and the next report depend on, beside the data and the settings. The number of updates is
-// the optimizer's.
+// Everything that determines the next updates and the next report, in addition to the data, the settings and the number
+// of updates, which the optimizer has.
 struct TrainingState {
   NamedTensors parameters, normalizers, optimizer, average;
   DataCursor cursor;
@@ -53,8 +54,8 @@ struct TrainingReport {
   double gradient_norm = 0;  // of the last update, before `clip` and after `agc`
   double lr = 0;             // of the last update
   std::int64_t weight = 0, work = 0;
-  double seconds = 0;                 // of updates: not from a report to the next update
-  std::vector<std::string> failures;  // skipped or rolled back: what Diverged would have said
+  double seconds = 0;                 // of updates, without the time between a report and the next update
+  std::vector<std::string> failures;  // skipped or rolled back: the messages that Diverged would have had
 
   double work_per_second() const { return seconds > 0 ? double(work) / seconds : 0; }
 };
@@ -64,22 +65,22 @@ class Diverged : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Callbacks around each update, on which training must not depend. Updates are numbered from 1; one that is made
-// again, since a number was not finite, comes again.
+// Callbacks around each update; training must not depend on them. Updates are numbered from 1. An update that is
+// repeated because a number was not finite is reported again.
 class UpdateObserver {
  public:
   virtual ~UpdateObserver() = default;
   virtual void begin(std::int64_t update) = 0;
-  virtual void end(std::int64_t update) = 0;  // not called when the update throws
+  virtual void end(std::int64_t update) = 0;  // not called if the update throws
 };
 
 class Trainer {
  public:
-  // All must outlive the trainer, and between its steps nobody else changes the parameters but restore(), or an average
+  // All arguments must outlive the trainer. Between its steps only restore() may change the parameters, or an average
   // that is swapped in and out again. Throws std::invalid_argument for accumulate below 1 and a negative clip or agc.
   //
-  // With a communicator each rank has a trainer of its own, with the same state and settings, and calls the same
-  // functions. It computes its part of every batch; losses and gradients are then those of the whole.
+  // With a communicator each rank has its own trainer, with the same state and settings, and calls the same functions.
+  // It computes its part of every batch; losses and gradients are then those of the whole.
   Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
           Communicator* communicator = nullptr);
 
@@ -89,37 +90,36 @@ class Trainer {
   // Makes one update. Throws what task, optimizer and schedule throw.
   void step();
 
-  // Throws Diverged; std::invalid_argument when there was no step since the last report.
+  // Throws Diverged, and std::invalid_argument if there was no step since the last report.
   TrainingReport report();
-  // Finds out, like report(), whether all is finite, and mends it; the next report is still of all updates since the
-  // last. Returns what was skipped or rolled back. Throws Diverged.
+  // Like report(), finds out whether all is finite and handles failures, but the next report still covers all updates
+  // since the last. Returns the skipped or rolled back failures. Throws Diverged.
   std::vector<std::string> check();
 
   std::int64_t updates() const { return optimizer_.steps(); }
-  // The model's parameters but the frozen ones, which the optimizer does not have. With a communicator only theirs are
-  // gradients of the whole batch.
+  // The model's parameters except frozen ones. With a communicator only these have gradients of the whole batch.
   const std::vector<Parameter*>& trained() const { return trained_; }
   WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
 
-  // Returns the state; the sums of the next report are in it as far as check() or report() has seen them.
+  // Returns the state, with the sums for the next report up to the last check() or report().
   TrainingState snapshot() const;
-  // Continues with the same bits as the run that the snapshot is of. What the state's average lacks begins at its
-  // parameters and statistics. Throws std::invalid_argument for what does not fit.
+  // Continues with the same bits as the run of the snapshot. Average entries that the state lacks begin at their
+  // parameters and statistics. Throws std::invalid_argument if the state does not fit.
   void restore(const TrainingState& state);
 
  private:
   struct Record {
-    std::vector<Tensor> losses;  // of each batch, a sum
+    std::vector<Tensor> losses;  // the sum of each batch
     Tensor gradient_norm;
     std::int64_t weight = 0, work = 0;
   };
 
   Record update(Tape& tape);
   // Returns the sum of a batch's losses and adds its gradients, divided by the weight of all batches of the update.
-  // `last`: no other batch adds to them, and nobody else observes the tape.
+  // `last`: the update's last batch, so gradients can be sent as they complete.
   Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape, bool last);
-  std::size_t first_failure() const;  // among the records; as many as there are when all are finite
-  std::string checked_update();       // makes it, and reports what was not finite
+  std::size_t first_failure() const;  // among the records; their number if all are finite
+  std::string checked_update();       // makes the failed update, and reports what was not finite
   std::string mend(std::size_t failed);
   void load(const TrainingState& state);
   void begin_records();
@@ -128,19 +128,19 @@ class Trainer {
   Optimizer& optimizer_;
   const Schedule& schedule_;
   TrainerOptions options_;
-  Communicator* communicator_;          // null: it is alone
+  Communicator* communicator_;          // null if there is only this process
   std::vector<Parameter*> parameters_;  // the model's
-  // Those of them that the optimizer has: the others are frozen, and count in no norm.
+  // Those that the optimizer has. The others are frozen, and no norm includes them.
   std::vector<Parameter*> trained_, clipped_adaptively_;
   std::optional<GradientSum> gradient_sum_;  // with a communicator
   Tape tape_;
   UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;
   ReportSums sums_;               // up to the last check()
-  double gradient_norm_ = 0;      // of the last update then
-  std::vector<Record> records_;   // since then
-  TrainingState good_;            // a state since then that is finite,
-  std::size_t good_records_ = 0;  // and how many of the records lie before it
+  double gradient_norm_ = 0;      // of the last update before that check
+  std::vector<Record> records_;   // since that check
+  TrainingState good_;            // a finite state since then, ...
+  std::size_t good_records_ = 0;  // ... and the number of records before it
   Clock::time_point since_;       // when the first of records_ began
 };
 

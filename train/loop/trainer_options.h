@@ -1,4 +1,4 @@
-// Settings of a trainer, which the section [train] of a configuration begins with.
+// Settings of a trainer: the first ones of a configuration's section [train].
 #pragma once
 #include <array>
 #include <cstdint>
@@ -7,31 +7,31 @@
 
 namespace foldgrad {
 
-// The way in which training goes on after an update whose loss or gradient is not finite. Unless it aborts, the same
-// number of updates is made again with further batches, and nothing depends on how often Trainer::report() is called
-// but where a rollback leads.
+// How training continues after an update whose loss or gradient is not finite. Unless it aborts, it makes the same
+// total number of updates, with further batches. How often Trainer::report() is called changes only the state that a
+// rollback returns to.
 enum class OnNan {
   abort,    // throws Diverged
   skip,     // leaves out the batches of that update, as if they were not in the data
-  rollback  // goes back to the state of the last report, and on with the batches after that update
+  rollback  // returns to the state of the last report, and continues with the batches after that update
 };
 constexpr auto names_of(OnNan) { return std::array{"abort", "skip", "rollback"}; }
 
-// Parameters that adaptive clipping leaves alone: Model::output_parameters(), or none.
+// Parameters without adaptive clipping: Model::output_parameters(), or none.
 enum class Unclipped { output, none };
 constexpr auto names_of(Unclipped) { return std::array{"output", "none"}; }
 
 struct TrainerOptions {
-  double clip = 0;  // largest norm of the gradient; 0: it is not clipped
-  double agc = 0;   // adaptive clipping (gradient_clipping.h), before that; 0: none
+  double clip = 0;  // largest norm of the gradient; 0: no clipping
+  double agc = 0;   // adaptive clipping (gradient_clipping.h), done before `clip`; 0: none
   Unclipped agc_exclude = Unclipped::output;
   std::int64_t accumulate = 1;  // batches per update
   std::int64_t seed = 1;        // of dropout
   DType dtype = DType::f32;     // of activations
   OnNan on_nan = OnNan::abort;
-  double average_decay = 0;         // of the moving average of weights; 0: there is none
-  bool average_statistics = false;  // of the normalizers' running statistics too [AVG-3]
-  bool sync_norms = true;           // normalizers' statistics per channel are those of all ranks
+  double average_decay = 0;         // of the moving average of weights; 0: no average
+  bool average_statistics = false;  // also of the normalizers' running statistics [AVG-3]
+  bool sync_norms = true;           // normalizers' statistics per channel are over all ranks
   double label_smoothing = 0.1;     // of the loss
   bool operator==(const TrainerOptions&) const = default;
 };

@@ -13,32 +13,32 @@ namespace foldgrad {
 struct GridRun {
   std::size_t cell;
   std::string path;
-  std::string outcome;  // "finished", "diverged", "exit code 3", ...; empty while it has not ended
+  std::string outcome;  // "finished", "diverged", "exit code 3", ...; empty if it has not ended
 };
 
 struct GridResults {
   struct Cell {
     std::string name;
-    std::map<std::string, double> score, loss = {};  // best validations of the runs that ended well, by "seed-1", ...
+    std::map<std::string, double> score, loss = {};  // best validations of the runs that finished, by "seed-1", ...
     std::int64_t skips = 0;                          // in these runs
-    std::vector<std::string> others = {};            // outcomes of the rest
+    std::vector<std::string> others = {};            // outcomes of the other runs
   };
-  std::string score = "score";  // the one that decides
+  std::string score = "score";  // the deciding score
   std::vector<Cell> cells;
-  std::optional<std::size_t> baseline = {};  // the cell that others are compared with
+  std::optional<std::size_t> baseline = {};  // the cell with which others are compared
 };
 
-// Throws FileError when the log of a run that ended well cannot be read.
+// Throws FileError if the log of a finished run cannot be read.
 GridResults grid_results(const Grid& grid, const std::vector<GridRun>& runs);
 
-// Returns means with standard deviations over the runs of a cell, as a table; with a baseline also those of the
-// differences from it, seed by seed, with p of the paired t-test.
+// Return means with standard deviations over the runs of a cell. With a baseline also those of the differences from it,
+// seed by seed, with p of the paired t-test.
 std::string grid_markdown(const GridResults& results);
 nlohmann::ordered_json grid_json(const GridResults& results);
-// Returns one HTML file that needs no other: the table, and the curves of all runs that have a log.
+// Returns a self-contained HTML file: the table, and the curves of all runs that have a log.
 std::string grid_html(const std::string& title, const GridResults& results, const std::vector<GridRun>& runs);
 
-// Returns the outcome in a run's log; empty without a log, or with one that has not ended.
+// Returns the outcome in a run's log. Empty without a log, or if the run has not ended.
 std::string outcome_of(const std::string& run);
 
 }  // namespace foldgrad

@@ -8,38 +8,38 @@
 namespace foldgrad {
 
 struct RunLog {
-  std::string path, name;  // the run's directory, and what tables call it
+  std::string path, name;  // the run's directory, and its name in tables
   std::vector<nlohmann::ordered_json> events;
 
   std::vector<const nlohmann::ordered_json*> of_kind(const std::string& event) const;
 };
 
-// Throws FileError when there is no log, and for a line that is not an event; it names the line, the field, the type
-// that it must have, and what it has. A last line without its end is left out: it is being written.
+// Throws FileError if there is no log, and for a line that is not an event: it names the line, the field, the type that
+// it must have, and its value. Skips an incomplete last line, which is being written.
 RunLog read_run_log(const std::string& run);
 // Reads several, with names that distinguish them.
 std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
-// Returns for each path the fewest of its last parts that no other path ends with: of a/un, b/un and b/ln these are
-// "a/un", "b/un" and "ln". Throws std::invalid_argument for a path that comes twice.
+// Returns for each path its shortest end, in whole parts, that no other path has: of a/un, b/un and b/ln these are
+// "a/un", "b/un" and "ln". Throws std::invalid_argument for a repeated path.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
-// Returns a field of an event; 0 for one that is absent, or null because it was not finite.
+// Returns a field of an event; 0 if it is missing, or null because it was not finite.
 double number(const nlohmann::ordered_json& event, const char* key);
-// Returns the same as an integer, at most 2^53 and at least -2^53.
+// Returns the same as an integer in [-2^53, 2^53].
 std::int64_t whole_number(const nlohmann::ordered_json& event, const char* key);
 
-// Returns the text of a file of a run; "" without it, as when the run was copied in part or is just beginning.
+// Returns the text of a file of a run; "" if it is missing, as in a run that was copied in part or is just beginning.
 std::string text_or_nothing(const std::string& path);
 
-// Returns the settings of the run in this directory, text by key: {"train.lr": "0.0005", ...}; empty without a
-// config.toml. Throws FileError where that is no TOML.
+// Returns the settings of the run in this directory, text by key: {"train.lr": "0.0005", ...}. Empty without a
+// config.toml. Throws FileError if that is not TOML.
 nlohmann::ordered_json settings_of(const std::string& run);
 
 struct RunSummary {
   std::string name, norm;
-  std::int64_t steps = 0, parameters = 0;  // steps made, not those wanted
+  std::int64_t steps = 0, parameters = 0;  // steps made, not those requested
   std::string outcome;                     // "finished", "out of patience", "unfinished", "diverged"
-  std::string score = "bleu";              // the one that decides, which older logs do not name
+  std::string score = "bleu";              // the deciding score, which older logs do not name
   bool smaller_is_better = false;          // of that score
   struct Best {
     std::int64_t step;
@@ -48,14 +48,14 @@ struct RunSummary {
 
     double at(const std::string& name) const;  // NaN without such a score
   };
-  // The validation with the best deciding score, then the smallest loss; but the last one where the test data was
-  // validated on.
+  // The validation with the best deciding score, then the smallest loss; but the last one if validation used the test
+  // data.
   std::optional<Best> best;
   bool validated_on_test = false;
-  // Training passes that the normalizer makes before it uses its averages, and those that it has made.
+  // Training passes before the normalizer uses its averages, and passes made.
   std::int64_t norm_warmup = 0, norm_passes = 0;
   std::int64_t skips = 0;     // over all normalizers
-  std::int64_t failures = 0;  // updates skipped or rolled back, as they were not finite
+  std::int64_t failures = 0;  // updates skipped or rolled back because they were not finite
   double seconds = 0;         // for training and validation
 
   bool in_warmup() const { return norm_passes > 0 && norm_passes < norm_warmup; }

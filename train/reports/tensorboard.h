@@ -1,6 +1,6 @@
-// Runs as TensorBoard reads them: an event file is a sequence of TFRecords (tensorflow/core/lib/io/record_writer.h),
-// each a protobuf message Event (tensorflow/core/util/event.proto) with a Summary of scalars
-// (tensorflow/core/framework/summary.proto). Six fields of these are needed, and are encoded here.
+// Runs in TensorBoard's format: an event file is a sequence of TFRecords (tensorflow/core/lib/io/record_writer.h), each
+// a protobuf message Event (tensorflow/core/util/event.proto) with a Summary of scalars
+// (tensorflow/core/framework/summary.proto). Only six of their fields are needed, and are encoded here.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,11 +12,11 @@ namespace foldgrad {
 
 // Returns the bytes of an event file. Scalars, as f32:
 //   train/KEY, validate/KEY  every number of these events
-//   gradient_norm/LAYER, KEY/SITE  those of the events "layers", but for the count of iterations
-// `begin`: when the run began, in seconds since 1970; the log has the time that each event took.
+//   gradient_norm/LAYER, KEY/SITE  those of the events "layers", except the count of iterations
+// `begin`: start of the run, in seconds since 1970; the log has the time of each event since then.
 std::string tensorboard_events(const RunLog& log, double begin);
 
-// Writes DIRECTORY/NAME/events.out.tfevents.foldgrad and returns its path. One that is there is replaced. Throws
+// Writes DIRECTORY/NAME/events.out.tfevents.foldgrad, replacing an existing one, and returns its path. Throws
 // FileError.
 std::string write_tensorboard(const RunLog& log, const std::string& directory);
 

@@ -3,12 +3,12 @@
 //   RUN/command.txt   a line per start: the command as a shell takes it
 //   RUN/env.json      everything else that the numbers depend on
 //   RUN/log.jsonl     events, train/runs/logger.h
-//   RUN/report.html   train/reports/report.h, when training has ended
+//   RUN/report.html   train/reports/report.h, written when training has ended
 //   RUN/samples/      step-00012000.txt, a few translations of each validation
-//   RUN/exhibits.json what the last validation leaves for the report besides scores, train/reports/report.h
+//   RUN/exhibits.json other results of the last validation for the report, train/reports/report.h
 //   RUN/statistics/   begin.safetensors, end.safetensors, train/analyses/recording.h
 //   RUN/checkpoints/  train/checkpoints/checkpoint.h
-//   RUN/lock          the process that writes to it, train/runs/directory.h
+//   RUN/lock          the process that writes to it, see RunLock
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
@@ -33,15 +33,15 @@ class RunDirectory {
   std::string samples() const { return path_ + "/samples"; }
   std::string sample(std::int64_t step) const;
 
-  // Returns what env.json says; an empty object where that is lost.
+  // Returns the content of env.json; an empty object if that is lost.
   nlohmann::json described() const;
-  // Returns the data root that env.json names, if it is still there, otherwise an empty text.
+  // Returns the data root that env.json names if it still exists, otherwise an empty text.
   std::string data_root() const;
 
   // Returns true if there is a run to continue: config.toml, which begin() writes last, or a checkpoint.
   bool has_run() const;
   void require_no_run() const;  // throws FileError
-  // Prepares the directory at each start: makes what is missing, removes what a killed process left unfinished, adds a
+  // Prepares the directory at each start: creates missing parts, removes unfinished files of a killed process, adds a
   // line to command.txt, and replaces env.json and config.toml by those of this process. Throws FileError.
   void begin(const std::string& config_text, const std::vector<std::string>& arguments,
              const nlohmann::ordered_json& environment) const;
@@ -56,8 +56,8 @@ std::string command_line(const std::vector<std::string>& arguments);
 // The lock of the one process that writes to a run.
 class RunLock {
  public:
-  // Creates the directory `run` when it is not there. Throws FileError when another process holds the lock. The kernel
-  // releases it with the process, however that ends; the file RUN/lock, which says who it was, stays.
+  // Creates the directory `run` if it does not exist. Throws FileError if another process holds the lock. The kernel
+  // releases it when the process ends, in whatever way; the file RUN/lock, which names the process, stays.
   explicit RunLock(const std::string& run);
   ~RunLock();
   RunLock(const RunLock&) = delete;

@@ -10,12 +10,12 @@
 
 namespace foldgrad {
 
-// The file log.jsonl: one JSON object per line and event, there as soon as write() returns.
+// The file log.jsonl: one JSON object per event and line, written when write() returns.
 class EventLog {
  public:
-  // Appends to the file, which is created when it is not there, after the offset that the checkpoint holds: what was
-  // logged after it is cut off, since training will log it again. A file that is shorter, or has another line there, is
-  // cut after its last whole line. Throws FileError.
+  // Appends after `resume_at`, the offset of a checkpoint, and creates the file if it does not exist. Later lines are
+  // cut off, since training will log them again. A file that is shorter, or has no end of line at that offset, is cut
+  // after its last whole line. Throws FileError.
   EventLog(std::string path, std::uint64_t resume_at);
   ~EventLog();
   EventLog(const EventLog&) = delete;
@@ -24,18 +24,18 @@ class EventLog {
   // Returns the number of bytes before `resume_at` that were lost.
   std::uint64_t missing() const { return missing_; }
 
-  // Writes numbers with the fewest digits that read back as the same f64; those that are not finite become null. Bytes
-  // that are not UTF-8 become U+FFFD. Throws std::invalid_argument unless `event` is an object, and FileError; then the
-  // file ends with the last whole line, and the log can still be used.
+  // Writes numbers with the fewest digits that read back as the same f64; numbers that are not finite become null.
+  // Bytes that are not UTF-8 become U+FFFD. Throws std::invalid_argument unless `event` is an object, and FileError;
+  // then the file ends with the last whole line, and the log can still be used.
   void write(const nlohmann::ordered_json& event);
-  // Returns the offset after the last line, which a checkpoint holds.
+  // Returns the offset after the last line, for checkpoints.
   std::uint64_t offset() const { return offset_; }
   // Flushes all lines to disk. Throws FileError.
   void sync() const;
 
  private:
   void cut(std::uint64_t offset);
-  std::uint64_t line_end(std::uint64_t offset) const;  // the last one up to there
+  std::uint64_t line_end(std::uint64_t offset) const;  // returns the last end of a line up to `offset`
 
   std::string path_;
   int descriptor_ = -1;
@@ -57,10 +57,10 @@ class RunLogger {
   void diverged(std::int64_t step, const std::string& message);
   void ended(std::int64_t step, const std::string& outcome);
 
-  // Writes what the disk has refused, if it accepts that now.
+  // Writes the events that the disk has refused, if it accepts them now.
   void retry();
   ProgressLine& terminal() { return terminal_; }
-  std::uint64_t offset() const { return log_.offset(); }  // as EventLog has them
+  std::uint64_t offset() const { return log_.offset(); }  // as in EventLog
   void sync() { log_.sync(); }
 
  private:

@@ -15,20 +15,20 @@ std::string duration_text(double seconds);  // "4:20", "1:04:20"
 
 class ProgressLine {
  public:
-  // `first` is the step at which this process begins. `on_terminal`: by default whether stderr is one that can be
-  // drawn upon (TERM is not "dumb").
+  // `first` is the step at which this process begins. `on_terminal`: true if the line can be redrawn; by default if
+  // stderr is a terminal whose TERM is not "dumb".
   ProgressLine(std::int64_t first, std::int64_t steps, std::optional<bool> on_terminal = std::nullopt);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Draws at most five times a second, on a terminal only.
+  // Redraws the line on a terminal, at most five times a second.
   void at(std::int64_t step);
   void set_status(std::string status) { status_ = std::move(status); }
-  // Print a line that stays, above the one that is redrawn. Warnings are yellow unless NO_COLOR is set.
+  // Print a permanent line above the redrawn one. Warnings are yellow unless NO_COLOR is set.
   void print(const std::string& line);
   void warn(const std::string& line);
-  void erase();  // what was drawn, before others print
+  void erase();  // the drawn line, before others print
 
  private:
   std::int64_t first_, steps_;

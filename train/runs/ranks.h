@@ -1,5 +1,5 @@
-// A run on several ranks. Directory, log and decisions are those of rank 0. The others repeat what it does with its
-// trainer, and so come to the same state, and share its validations.
+// A run on several ranks. Rank 0 has the directory and the log and takes decisions. The others repeat its trainer's
+// steps, and so come to the same state, and share its validations.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,24 +14,24 @@ namespace foldgrad {
 // Requests of rank 0 to the others.
 enum class Order : std::int64_t { step, check, report, validate, end };
 
-// Gives an order to the other ranks; null: there are none.
+// Gives an order to the other ranks. Null: there are none.
 void give_order(Communicator* communicator, Order order);
 
-// Scores the model, with averaged weights where there are any, on all ranks together; null: alone.
+// Scores the model, with averaged weights if there are any, on all ranks together. Null: on this process only.
 Validation validate(Training& training, Communicator* communicator);
 
-// Carries out the orders up to the end, on a rank that is not 0. Throws Diverged when the trainer of rank 0 does.
+// Carries out orders until Order::end, on a rank other than 0. Throws Diverged if the trainer of rank 0 does.
 TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator);
 
-// Calls `train` on all ranks of this process, and returns what rank 0 does, if that is one of them.
+// Calls `train` on all ranks of this process, and returns the result of rank 0 if that is one of them.
 TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
                      const std::function<TrainingEnd(RunStart start, Communicator* communicator)>& train);
 
 // Returns true if a signal has asked any rank to stop.
 bool interrupted_anywhere(Communicator* communicator);
 
-// Returns the number of parts that a batch is cut into, train.shards: if that is 0, one for each process. Throws
-// ConfigError unless it is a power of two, and a multiple of the number of processes.
+// Returns the number of parts of a batch, train.shards: 0 means one for each process. Throws ConfigError unless the
+// number is a power of two and a multiple of the number of processes.
 std::int64_t shards_of(const TrainConfig& config, int processes);
 
 // Throws std::invalid_argument unless all ranks have the same commit, configuration and data, and ConfigError if the
@@ -42,9 +42,9 @@ void require_common_start(Communicator& communicator, const BuildInfo& build, co
 // Throws ConfigError if the first batch has fewer examples than there are ranks.
 void require_examples(Task& task, std::int64_t ranks);
 
-// Returns "4 ranks in 2 processes"; empty for one alone.
+// Returns "4 ranks in 2 processes". Empty for a single rank.
 std::string ranks_text(const Communicator* communicator, const Processes* processes);
-// Returns, as text, the share of communication in the updates, and what rank 0 sends in one.
+// Returns, as text, communication's share of the updates' time, and the bytes that rank 0 sends in one update.
 std::string traffic_text(const Communicator& communicator, double seconds, std::int64_t updates);
 
 }  // namespace foldgrad

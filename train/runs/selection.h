@@ -1,4 +1,4 @@
-// Selection of a run's best checkpoint by its validations, and the end of its patience.
+// Selects a run's best checkpoint by its validations, and ends the run when patience is exhausted.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -14,7 +14,7 @@ struct BestValidation {
   double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // of Validation
   std::string text;                                                                                 // Validation::text
 
-  // Returns true if the other is better: among equal scores, as at the beginning of training, if its loss is smaller.
+  // Returns true if the other is better: among equal scores, as early in training, if its loss is smaller.
   bool worse_than(double other_score, double other_loss) const {
     return other_score > score || (other_score == score && other_loss < loss);
   }
@@ -22,16 +22,16 @@ struct BestValidation {
 
 class Selection {
  public:
-  // `patience`: validations without a better one until training stops; 0: it does not.
+  // `patience`: number of validations without improvement after which training stops; 0: never.
   Selection(const Task& task, std::int64_t patience, std::int64_t steps)
       : validates_on_test_(task.validates_on_test()), patience_(patience), steps_(steps) {}
 
-  // Returns true if the model of this validation, after `step` updates, is the best so far; where the test set is
-  // validated on, if it is the last.
+  // Returns true if the model of this validation, after `step` updates, is the best so far or, when validating on the
+  // test set, the last.
   bool take(std::int64_t step, const Validation& v) {
     ++without_better_;
     if (validates_on_test_ ? step != steps_ : !best_.worse_than(v.deciding, v.loss)) return false;
-    // JSON has no NaN; the loss of a model with a score can hardly be one.
+    // JSON has no NaN; a model with a score hardly has a NaN loss.
     best_ = {step, v.deciding, std::isfinite(v.loss) ? v.loss : BestValidation().loss, v.text};
     without_better_ = 0;
     return true;
@@ -41,7 +41,7 @@ class Selection {
   std::int64_t without_better() const { return without_better_; }  // validations since the best
   bool out_of_patience() const { return patience_ > 0 && without_better_ >= patience_; }
 
-  // Are called before and after a checkpoint is written: the best one counts once it has been saved.
+  // Call these before and after writing a checkpoint: the best one counts only once it has been saved.
   void forget_unsaved(std::int64_t step) {
     if (best_.step != step) best_ = saved_;
   }

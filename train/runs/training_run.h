@@ -1,4 +1,4 @@
-// An experiment from its configuration to checkpoints, a log, samples and scores: what `foldgrad train` does.
+// An experiment from its configuration to checkpoints, a log, samples and scores: the work of `foldgrad train`.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,26 +11,26 @@ namespace foldgrad {
 struct TrainOptions {
   std::string config;                  // TOML
   std::vector<std::string> settings;   // SECTION.KEY=VALUE
-  std::string data_directory;          // before data.directory; may be empty
+  std::string data_directory;          // in front of data.directory; may be empty
   std::string out;                     // the run's directory
-  std::string resume;                  // "latest", the path of a checkpoint of this run, or empty: it begins
-  bool allow_config_change = false;    // of keys that change what is trained
-  std::string device = "cpu";          // as require_device() takes it
-  Processes* processes = nullptr;      // that train it together; null: this one alone
+  std::string resume;                  // "latest", the path of a checkpoint of this run, or empty for a new run
+  bool allow_config_change = false;    // of keys that change the trained numbers
+  std::string device = "cpu";          // for require_device()
+  Processes* processes = nullptr;      // processes that train together; null: only this one
   double timeout = 600;                // seconds that a rank waits for another
-  bool profile_communication = false;  // says at the end how long ranks have waited for each other
+  bool profile_communication = false;  // reports at the end how long ranks have waited for each other
   BuildInfo build;
-  std::vector<std::string> command;  // as the program was called
+  std::vector<std::string> command;  // the program's command line
 };
 
 struct TrainingEnd {
   int exit_code;     // kExitOk, or kExitInterrupted after SIGINT or SIGTERM
-  std::string text;  // the score that decides, and the checkpoint that has it; empty without a validation
+  std::string text;  // the deciding score and its checkpoint; empty without a validation
 };
 
-// Trains. After a signal it finishes the update at hand and saves it; a second signal ends the program at once. A disk
-// that refuses costs a warning and is tried again at the next report; FileError when it refuses to the end. Throws
-// Diverged, CommunicationError, ConfigError, CheckpointError, FileError, DeviceError, and std::invalid_argument.
+// Trains. After a signal it finishes the current update and saves; a second signal ends the program at once. If the
+// disk refuses, it warns and retries at the next report, and throws FileError if the disk still refuses at the end.
+// Throws Diverged, CommunicationError, ConfigError, CheckpointError, FileError, DeviceError, and std::invalid_argument.
 TrainingEnd train_experiment(const TrainOptions& options);
 
 }  // namespace foldgrad

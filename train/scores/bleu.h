@@ -1,14 +1,14 @@
-// BLEU (Papineni, Roukos, Ward, Zhu 2002) as two programs compute it. They differ in how they split words and in what
-// they do with orders that have no match, so a score is never given without saying which it is.
+// BLEU (Papineni, Roukos, Ward, Zhu 2002) as two programs compute it. They split words differently and treat orders
+// without a match differently, so always say which one a score is.
 //
 //   [BLEU-1]  p_n = sum over lines and n-grams g of min(count of g in the hypothesis, count of g in the reference)
 //                   / number of n-grams of all hypotheses,   n = 1 ... 4
 //   [BLEU-2]  BP = 1 when h >= r, otherwise exp(1 - r / h);  h, r: words of all hypotheses, of all references
 //   [BLEU-3]  BLEU = 100 BP (p_1 p_2 p_3 p_4)^(1/4)
-//   [BLEU-4]  sacreBLEU's smoothing "exp": the k-th order without a match, though with n-grams, counts 1 / (2^k total)
+//   [BLEU-4]  sacreBLEU's smoothing "exp": the k-th order that has n-grams but no match counts 1 / (2^k total)
 //
-// All scores, chrF below too, throw std::invalid_argument when the numbers of lines differ or are 0, or when a line is
-// not UTF-8.
+// All scores, including chrF below, throw std::invalid_argument if the numbers of lines differ or are 0, or if a line
+// is not UTF-8.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -25,24 +25,24 @@ struct Bleu {
   double brevity_penalty = 0;
   double ratio = 0;  // hyp_len / ref_len
   std::int64_t hyp_len = 0, ref_len = 0;
-  std::string text;       // the line that the original prints
-  std::string signature;  // sacreBLEU's, without its version; empty for multi-bleu
+  std::string text;       // the line that the original program prints
+  std::string signature;  // sacreBLEU's, without the version; empty for multi-bleu
 };
 
-// Returns the score of multi-bleu.perl of Moses with one reference: words are what ASCII white space separates, in
-// their case. The original divides by zero when all hypotheses are empty; here the score is 0.
+// Returns the score of Moses' multi-bleu.perl with one reference: words are separated by ASCII white space and keep
+// their case. The original divides by zero if all hypotheses are empty; here the score is 0.
 Bleu multi_bleu(const Lines& hypotheses, const Lines& references);
 
-// Returns that of sacreBLEU 2 with one reference: tokenizer 13a, smoothing exp, no effective order.
+// Returns the score of sacreBLEU 2 with one reference: tokenizer 13a, smoothing exp, no effective order.
 Bleu sacre_bleu(const Lines& hypotheses, const Lines& references);
 
-// Returns tokens, joined by one space, of tokenizer 13a: NIST's script mteval-v13a.pl, as sacreBLEU has it.
+// Returns the tokens of tokenizer 13a, joined by one space: NIST's script mteval-v13a.pl, as sacreBLEU has it.
 std::string tokenize_13a(const std::string& line);
 
 // chrF (Popovic 2015) as sacreBLEU 2 computes it by default: chrF2, of characters without white space.
 //
 //   [CHRF-1]  P_n, R_n: matching n-grams of characters of all lines over those of the hypotheses, of the references;
-//             where the reference of a line has none, those of its hypothesis are not counted
+//             if the reference of a line has none, those of its hypothesis are not counted
 //   [CHRF-2]  P, R: means of P_n and R_n over the orders n = 1 ... 6 that both sides have
 //   [CHRF-3]  chrF = 100 (1 + beta^2) P R / (beta^2 P + R), beta = 2; 0 when P + R = 0
 struct ChrF {

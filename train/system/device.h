@@ -19,22 +19,22 @@ struct DeviceName {
   std::string kind;  // "auto", "cpu", "cuda" or "emulated"
   int index = 0;
 };
-// Returns nothing for any other text.
+// Returns nothing for other texts.
 std::optional<DeviceName> parse_device(const std::string& text);
 
-// The choice of "auto" where the driver shows `devices` GPUs: the first without trouble; no GPU where each has some, or
-// there is none. Then the first one's trouble is reported.
+// The choice of "auto" if the driver shows `devices` GPUs: the first usable one; none if there are no GPUs or each has
+// a fault. Then the fault of the first one is reported.
 struct AutomaticDevice {
   std::optional<int> index;
   std::string trouble;
 };
 AutomaticDevice automatic_device(int devices, const std::function<std::string(int)>& trouble);
 
-// Chooses the device of a name that parse_device() knows for all that follows (use_cuda_device). auto is a GPU, never
-// the emulation; where there are only GPUs that cannot be used, it says why and is the CPU. Throws DeviceError for
+// Chooses the device with a name that parse_device() accepts, for the rest of the program (use_cuda_device). auto is a
+// GPU, never the emulation; if there are only unusable GPUs, it says why and chooses the CPU. Throws DeviceError for
 // another device that this program or machine lacks or cannot use.
 Device require_device(const std::string& name);
-// Returns the name of the device that require_device() has chosen: "cpu", "cuda", "cuda:1", "emulated".
+// Returns the name of the device chosen by require_device(): "cpu", "cuda", "cuda:1", "emulated".
 std::string name_of_chosen(Device device);
 
 }  // namespace foldgrad

@@ -1,6 +1,6 @@
-// Bytes as text: SHA-256, as 64 hexadecimal digits, and base64 (RFC 4648). One digest for checkpoints, downloads and
-// certificates: people can compare it with what sha256sum prints and data sets publish, which a checksum such as CRC-32
-// does not allow.
+// Bytes as text: SHA-256, as 64 hexadecimal digits, and base64 (RFC 4648). Checkpoints, downloads and certificates all
+// use SHA-256: unlike CRC-32 it can be compared with the output of sha256sum and with the digests that data sets
+// publish.
 #pragma once
 #include <string>
 #include <string_view>

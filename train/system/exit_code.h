@@ -9,10 +9,10 @@ enum ExitCode : int {
   kExitUsage = 2,
   kExitData = 3,
   kExitCheckpoint = 4,  // cannot be loaded
-  kExitDiverged = 5,    // a number is no longer finite: in training with train.on_nan = "abort", or anywhere else
+  kExitDiverged = 5,    // a number is no longer finite: in training with train.on_nan = "abort", or in another command
   kExitDevice = 6,
   kExitInterrupted = 130,  // after saving
-  kExitBrokenPipe = 141,   // nobody reads standard output any more, as after `| head`: without a message
+  kExitBrokenPipe = 141,   // the reader of standard output has gone, as with `| head`; there is no message
 };
 
 }  // namespace foldgrad

@@ -1,22 +1,22 @@
-// Signal handling: threads that compute block all signals; SIGINT, SIGTERM and SIGHUP ask a training to stop.
+// Signal handling: threads that compute block all signals; SIGINT, SIGTERM and SIGHUP ask training to stop.
 //
-// oneDNN's generated code keeps its stack pointer inside a buffer: the frame of a handler, even of an empty one, would
-// overwrite the data there. So one thread that does nothing else takes the signals; an alternate stack for each thread
-// would not do, since OpenMP starts its own.
+// oneDNN's generated code keeps its stack pointer inside a buffer: the frame of any handler would overwrite the data
+// there. So a separate thread takes the signals. An alternate stack for each thread would not help, since OpenMP starts
+// its own threads.
 #pragma once
 
 namespace foldgrad {
 
-// Starts a thread in which handlers run, and blocks signals in the calling one and in all that it starts later. Call it
-// before there are others. Signals that stop or end a process still do.
+// Starts a thread in which handlers run, and blocks signals in the calling thread and in all that it starts later. Call
+// it before there are others. Signals that stop or end a process still do.
 void confine_signals();
 
-// Makes SIGINT, SIGTERM, and SIGHUP unless it is ignored, end the program with kExitInterrupted from now on: before
-// training there is nothing to save. It says so on stderr, unless `quietly`, as one process of several is enough.
+// From now on SIGINT, SIGTERM, and SIGHUP unless it is ignored, end the program with kExitInterrupted: before training
+// there is nothing to save. A message on stderr says so, unless `quietly`: one of several processes is enough.
 void leave_when_interrupted(bool quietly);
-// Makes the first of them from now on only set interrupted() and say so on stderr; any second one ends the program.
+// From now on the first signal only sets interrupted() and says so on stderr; any second one ends the program.
 void note_interrupts();
-// Lets each of them end the program again, once there is nothing left to save.
+// From now on each signal ends the program again, since nothing is left to save.
 void end_when_interrupted();
 bool interrupted();
 

@@ -4,9 +4,9 @@
 
 namespace foldgrad {
 
-// Calls `program` and returns its result. Where the limit of the stack (ulimit -s) is below 1 MiB, it runs on a thread
-// with a stack of 8 MiB, and threads that start later get the same: libraries take some 100 KiB, and a stack that is
-// too small ends the process without a word.
+// Calls `program` and returns its result. If the limit of the stack (ulimit -s) is below 1 MiB, it runs on a thread
+// with a stack of 8 MiB, and so do threads that start later: libraries need some 100 KiB, and a stack overflow ends the
+// process without a message.
 int with_enough_stack(const std::function<int()>& program);
 
 }  // namespace foldgrad

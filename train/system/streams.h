@@ -11,25 +11,24 @@
 namespace foldgrad {
 
 // Opens those of descriptors 0, 1 and 2 that the caller left closed, so that no file opened later becomes one of them.
-// Reading and writing them still fails: nothing that belongs there is lost unnoticed.
+// Reads and writes still fail, so that no loss goes unnoticed.
 void open_standard_streams();
 
-// Reads the next line without its end. Returns false after the last. Throws FileError when stdin cannot be read.
+// Reads the next line without its end. Returns false after the last. Throws FileError if stdin cannot be read.
 bool read_line_of_stdin(std::string& line);
 
-// Throws FileError unless all that was printed has been written.
+// Throws FileError unless all output has been written.
 void flush_stdout();
 // Reports that stdout cannot be written, unless its reader has gone, and returns the exit code for that.
 int report_stdout_error(int error);
 
-// Returns `exit_code` at the end of main(), or that of report_stdout_error() when it is 0 and what was printed cannot
-// be written.
+// Returns `exit_code` at the end of main(), or that of report_stdout_error() if it is 0 and output cannot be written.
 int finish_stdout(int exit_code);
 
-// Writes a message to stderr; failing to must not end the work that it reports on. Text with values is made
-// printable(), since these come from anywhere; text alone stays as it is.
+// Writes a message to stderr; if that fails, the work continues. Text with values becomes printable(), since values may
+// come from anywhere; text without values stays unchanged.
 void say(std::string_view text) noexcept;
-// Begins each message from now on with this: the name of one process of several.
+// From now on each message begins with `name`: this process among several.
 void begin_lines_with(std::string name);
 template <class... T>
 void say(fmt::format_string<T...> format, T&&... values) {

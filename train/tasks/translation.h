@@ -1,5 +1,5 @@
-// Learning to translate: pairs of sentences, the label-smoothed cross entropy; loss and translations of other text, and
-// their scores as the log has them, of which BLEU decides.
+// Learning to translate: pairs of sentences and the label-smoothed cross entropy. Scores translations; BLEU selects
+// checkpoints.
 #pragma once
 #include "models/transformer/beam_search.h"
 #include "train/checks/model_checks.h"
@@ -17,28 +17,28 @@ struct ValidationLoss {
   std::int64_t target_tokens = 0;
 };
 
-// Computes the loss over one epoch of `batches`. Ranks, if there are several, take its batches in turns; so below.
+// Computes the loss over one epoch of `batches`. Here and below ranks, if there are several, take batches in turns.
 ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator = nullptr);
 
 // Returns the best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos; one
-// that has nothing else is not translated: its hypothesis is empty and scores 0. max_tokens bounds sources times the
-// longest of a batch. Where logits were not finite the hypothesis is empty and scores minus infinity. Throws
-// std::invalid_argument for what Batches and beam_search refuse.
+// with only kEos is not translated: its hypothesis is empty and scores 0. A batch has at most max_tokens sources times
+// longest source. If logits were not finite, the hypothesis is empty and scores minus infinity. Throws
+// std::invalid_argument as Batches and beam_search do.
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
                                         const DecodingOptions& options, std::int64_t max_tokens = 4096,
                                         Communicator* communicator = nullptr);
-// Returns the ids alone.
+// Returns only the ids.
 std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
                               const DecodingOptions& options, std::int64_t max_tokens = 4096,
                               Communicator* communicator = nullptr);
 
 struct TranslationScores {
   ValidationLoss loss;
-  Bleu sacre, tokenized;  // sacreBLEU with 13a; multi-bleu on the words as they stand in the lines
+  Bleu sacre, tokenized;  // sacreBLEU with 13a; multi-bleu on the words of the lines
   ChrF chrf;
   double exact = 0;  // percent of lines
 
-  // Returns scores of which BLEU decides, without samples.
+  // Returns scores; BLEU decides. Leaves `samples` empty.
   Validation validation() const;
 };
 
@@ -52,15 +52,16 @@ std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std
 
 // The row of the task (families.h).
 //
-// Files for `foldgrad run` hold source and input, i64 or i32 [sentences, tokens], and may hold their masks, u8; results
-// are logits, and memory, the encoder's output. Examples are pairs of sentences, whose length is that of the longer.
-// Evaluation and training inputs throw FileError, naming the line, for a sentence that is longer than the model takes
-// or than max_tokens.
+// Files for `foldgrad run` have source and input, i64 or i32 [sentences, tokens], and optionally their masks, u8;
+// results are logits, and memory, the encoder's output. Examples are pairs of sentences; their length is that of the
+// longer one. Evaluation and training inputs throw FileError, which names the line, for a sentence longer than the
+// model's positions or than max_tokens.
 extern const TaskKind kTranslation;
 
 // Skips normalizers with statistics over the tokens of a sentence, which are not known token by token.
 CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch);
-// Checks that two more columns of padding change no logit of a token. `longest`: tokens that the model takes at most.
+// Checks that two more columns of padding change no logit of a token. `longest`: the most tokens that the model
+// accepts.
 CheckResult check_padding(const LogitsOf& logits_of, const NamedTensors& inputs, std::int64_t pad,
                           std::int64_t longest);
 

@@ -1,8 +1,9 @@
 // Images in batches, with a cursor in their sequence.
 //
-//   [IMB-1]  To train: every epoch goes through the images in an order drawn from seed and epoch, and each image is
-//            augmented by seed, epoch and its index. What remains at the end of an epoch and fills no batch is dropped.
-//   [IMB-2]  Otherwise: the images in their order and as they are; the last batch has what remains.
+//   [IMB-1]  For training: every epoch goes through the images in an order drawn from seed and epoch, and each image is
+//            augmented by seed, epoch and its index. Images at the end of an epoch that do not fill a batch are
+//            dropped.
+//   [IMB-2]  Otherwise: the images in order and unchanged; the last batch has the rest.
 #pragma once
 #include <vector>
 
@@ -28,17 +29,17 @@ struct ImageBatch {
 
 class ImageBatches : public Prefetched<ImageBatch> {
  public:
-  // Takes the images of the set that `indices` names. Throws std::invalid_argument for what check() refuses,
-  // no index or one outside, a size below 1 and, in training, for a size above the number of images.
+  // Uses the images of the set with these indices. Throws std::invalid_argument if check() does, for no indices, an
+  // index out of bounds, a size below 1 and, in training, a size above the number of images.
   ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices, const ImageBatchOptions& options);
 };
 
-// The images to train on, and those held out from training, to validate on. Both are sorted.
+// The indices of training images and of images held out for validation, both sorted.
 struct HoldOut {
   std::vector<std::int64_t> train, valid;
 };
-// Holds out the last `valid` of a permutation that the seed gives. Throws std::invalid_argument unless there are images
-// on either side.
+// Holds out the last `valid` images of a permutation by the seed. Throws std::invalid_argument unless both parts have
+// images.
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed);
 
 }  // namespace foldgrad

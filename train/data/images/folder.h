@@ -1,8 +1,8 @@
-// Images in folders: DIRECTORY/PART/CLASS/NAME with PART train or test, and names that end with .png, .jpg or .jpeg, in
-// capitals too. Other files, those in folders within a class, and all that begins with a dot are left out.
+// Images in folders: DIRECTORY/PART/CLASS/NAME, where PART is train or test and NAME ends with .png, .jpg or .jpeg,
+// also in capitals. Other files, files in subfolders of a class, and names that begin with a dot are skipped.
 //
-// They are decoded once. The result stays in DIRECTORY/PART-SIZE.images, a safetensors file, and is read from there as
-// long as names, sizes and times of the last change of all images are the same.
+// They are decoded once, into DIRECTORY/PART-SIZE.images, a safetensors file, which is read instead as long as the
+// names, sizes and modification times of all images are the same.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,24 +11,24 @@
 
 namespace foldgrad {
 
-// Reads all images of a part as square() makes them (picture.h), class after class and by name within. `classes`: what
-// labels are indices of; empty: the part's own, in the order of their names. Throws FileError for a part without a
-// class or a class without an image, for a class that is not among `classes`, and for what read_picture() refuses. A
-// directory that cannot be written to is warned of, once for each part, and decoded anew each time. A note says how
-// many files are left out.
+// Reads all images of a part as square() makes them (picture.h), class after class and by name within a class.
+// `classes`: the classes that labels are indices of; empty: those of the part, sorted by name. Throws FileError for a
+// part without a class, a class without an image, a class that is not among `classes`, and for images that
+// read_picture() refuses. If the directory cannot be written to, warns once for each part and decodes anew each time.
+// Prints a note with the number of skipped files.
 ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
                      const std::vector<std::string>& classes = {});
 
-// The images of a part by class, and the files that are left out as text, which is empty if there are none.
+// The number of images of a part by class, and a text about the skipped files, which is empty if there are none.
 struct FolderCounts {
   std::vector<std::string> classes;
   std::vector<std::int64_t> images;
   std::string left_out;
 };
-// Counts without decoding. Throws FileError as read_folder() does, but for what is in the images.
+// Counts without decoding. Throws FileError as read_folder() does, except for faults in images.
 FolderCounts count_folder(const std::string& directory, ImagePart part);
 
-// Returns SHA-256 over pixels, labels and names of classes.
+// Returns the SHA-256 of pixels, labels and names of classes.
 std::string digest_of(const ImageSet& images);
 
 }  // namespace foldgrad

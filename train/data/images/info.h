@@ -1,14 +1,14 @@
-// How many images a directory has, by class.
+// The number of images in a directory, by class.
 #pragma once
 #include "train/data/images/folder.h"
 
 namespace foldgrad {
 
-// Returns the counts of "train" and "test", as far as they are there, of a directory in the layout of folder.h or of
-// cifar.h; empty for a directory with neither. Throws FileError for images that no training could read.
+// Returns the counts of those of "train" and "test" that a directory in the layout of folder.h or of cifar.h has. Empty
+// for a directory with neither. Throws FileError for images that training could not read.
 std::vector<std::pair<std::string, FolderCounts>> count_images(const std::string& directory);
 
-// Returns them as a table.
+// Returns the counts as a table.
 std::string table_of(const std::vector<std::pair<std::string, FolderCounts>>& parts);
 
 }  // namespace foldgrad

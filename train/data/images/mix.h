@@ -1,13 +1,13 @@
-// Pairs of images in one, while a model trains: row b of a batch with row B - 1 - b, whose class is its second target.
-// Everything is drawn from Random{seed, stream, step}: so a resumed run mixes as the one without a pause.
+// Mixes training images in pairs: row b of a batch with row B - 1 - b, whose class becomes a second target. Everything
+// is drawn from Random{seed, stream, step}: so a resumed run mixes like an uninterrupted one.
 //
 //   [MIX-1]  lambda ~ Beta(a, a), by rejection with algorithm BA of Cheng (1978, Generating beta variates with
 //            nonintegral shape parameters) for two equal parameters:
 //            v = log(u / (1 - u)) / b with b = a for a <= 1, otherwise sqrt(a), and u, w uniform in (0, 1);
 //            lambda = 1 / (1 + e^-v) is taken if 2 a log(2 / (1 + e^v)) + (a + b) v - log 4 >= log(u^2 w)
 //   [MIX-2]  mixup (Zhang et al., 2018): y_b = lambda x_b + (1 - lambda) x_(B-1-b), rounded to the nearest byte
-//   [MIX-3]  CutMix (Yun et al., 2019): in a box of x_b stands what x_(B-1-b) has there. The box has floor(H r)
-//            rows and floor(W r) columns, r = sqrt(1 - lambda), around any pixel, as far as they lie in the image;
+//   [MIX-3]  CutMix (Yun et al., 2019): a box of x_b is replaced by the same box of x_(B-1-b). It has floor(H r) rows
+//            and floor(W r) columns, r = sqrt(1 - lambda), around any pixel, and is cut off at the image's borders;
 //            lambda becomes the share of the image outside of it.
 #pragma once
 #include "engine/tensor.h"
@@ -15,10 +15,10 @@
 namespace foldgrad {
 
 struct MixOptions {
-  double mixup = 0, cutmix = 0;  // a of each, at least 0; 0: never. With both, each step does either, equally likely.
+  double mixup = 0, cutmix = 0;  // a of each; 0: not used. With both, each step uses one, with equal probability.
 };
 
-// One step's way to mix its images.
+// How one step mixes its images.
 struct Mix {
   double lambda = 1;  // the weight of the first class
   bool cut = false;   // CutMix; otherwise mixup
@@ -26,16 +26,17 @@ struct Mix {
   std::int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
 
-// Draws one for images of height x width. Throws std::invalid_argument for a negative option or one that is not finite.
+// Draws the mix of a step for images of height x width. Throws std::invalid_argument for a negative option or one that
+// is not finite.
 Mix draw_mix(const MixOptions& options, std::int64_t height, std::int64_t width, std::uint64_t seed, std::int64_t step);
 
 struct MixedImages {
   Tensor images;          // u8 [B, H, W, 3]
   Tensor labels, others;  // i64 [B]: the targets of rows b and B - 1 - b
-  Tensor lambda;          // f32 [B], all the same: the weight of `labels`
+  Tensor lambda;          // f32 [B], all equal: the weight of `labels`
 };
 
-// Mixes images, u8 [B, H, W, 3], and labels, i64 [B]; both on the CPU, and left as they are.
+// Mixes images, u8 [B, H, W, 3], and labels, i64 [B], both on the CPU, without changing them.
 MixedImages mix(const Tensor& images, const Tensor& labels, const Mix& mix);
 
 }  // namespace foldgrad

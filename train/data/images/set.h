@@ -24,14 +24,13 @@ struct ImageSet {
   std::int64_t label(std::int64_t i) const { return labels.data<std::int64_t>()[i]; }
 };
 
-// Throws std::invalid_argument for other shapes and types than above, for no image, and for a label that is no class.
+// Throws std::invalid_argument for other shapes and dtypes, for no images, and for labels that are not a class.
 void check(const ImageSet& images);
 
-// Part of a data set: what a model learns from, what it is scored on at the end, and what checkpoints are chosen
-// by meanwhile, which CIFAR's files do not have.
+// A part of a data set: images for training, for the final score, and for choosing checkpoints. CIFAR has no `valid`.
 enum class ImagePart { train, test, valid };
 
-// Returns those of all pixels. A channel of one value has the deviation 0, by which no image can be divided.
+// Returns the statistics over all pixels. A channel with equal values has the deviation 0, so it cannot be normalized.
 ImageStatistics image_statistics(const ImageSet& images);
 
 }  // namespace foldgrad

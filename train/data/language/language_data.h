@@ -1,4 +1,4 @@
-// The text that [data] of a configuration names, its vocabulary and its ids.
+// The text of a configuration's [data], its vocabulary and its ids.
 #pragma once
 #include <map>
 
@@ -10,17 +10,17 @@ namespace foldgrad {
 struct LanguageData {
   TextVocabulary vocabulary;
   std::string train, valid;                    // text
-  std::map<std::string, std::string> digests;  // by file name: SHA-256; of all files that were read
+  std::map<std::string, std::string> digests;  // SHA-256 by file name, of all files that were read
 };
 
-// Reads all of it; the vocabulary is made of the training text, unless one is given: that of the run which is resumed.
-// Lines end with "\n" whatever the files have. Throws FileError for files that are missing, empty or not UTF-8, and for
-// a vocabulary that cannot be learned from the text.
+// Reads training and validation text. The vocabulary is made from the training text unless one is given: that of a
+// resumed run. Lines end with "\n", whatever the files have. Throws FileError for files that are missing, empty or not
+// UTF-8, and for text from which a vocabulary cannot be learned.
 LanguageData read_language_data(const LanguageConfig& config, const std::string& directory,
                                 std::optional<TextVocabulary> vocabulary = {});
 // Returns the text of a split: "train", "valid", "test", or another file in the directory.
 std::string read_language_text(const LanguageConfig& config, const std::string& directory, const std::string& split);
-// Reads a file of text, with the same line ends and errors.
+// Reads a file of text; line ends and errors as above.
 std::string read_whole_text(const std::string& path);
 
 }  // namespace foldgrad

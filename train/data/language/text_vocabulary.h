@@ -1,6 +1,6 @@
-// Text to ids and back, white space and line ends included, for models that predict text. A model directory keeps in
-// vocabulary/:
-//   vocabulary.json      format, kind and, of characters, all that there are, in the order of their ids
+// Text to ids and back, including white space and line ends, for models that predict text. In a model directory,
+// vocabulary/ has:
+//   vocabulary.json      format, kind and, for characters, all of them in the order of their ids
 //   sentencepiece.model  the pieces (bpe)
 #pragma once
 #include <optional>
@@ -11,9 +11,9 @@ namespace foldgrad {
 
 class TextVocabulary {
  public:
-  static constexpr std::int64_t kUnknown = 0;  // of characters; bpe spells what it does not know in bytes
+  static constexpr std::int64_t kUnknown = 0;  // only for characters; bpe spells unknown characters in bytes
 
-  // Takes the characters of a text, by their code points, after an entry for all others. Throws std::invalid_argument
+  // Uses the characters of a text, ordered by code point, after an entry for all others. Throws std::invalid_argument
   // for text that is not UTF-8.
   static TextVocabulary characters(const std::string& text);
   // Throws std::invalid_argument as SentencePiece::train does, std::runtime_error in a build without it.
@@ -21,12 +21,12 @@ class TextVocabulary {
 
   // Throws FileError for missing and malformed files; std::runtime_error for bpe in a build without SentencePiece.
   static TextVocabulary load(const std::string& directory);
-  // Writes into a directory, which is made. Throws FileError.
+  // Creates `directory` and writes into it. Throws FileError.
   void save(const std::string& directory) const;
 
   // Throws std::invalid_argument for text that is not UTF-8.
   Ids encode(const std::string& text) const;
-  // True if `character` has ids of its own, with which decode() gives it back. U+FFFD too must be in the vocabulary.
+  // Returns true if decode() can give `character` back. U+FFFD too must be in the vocabulary.
   bool has(const std::string& character) const;
   // Decodes unknown characters to U+FFFD. Throws std::invalid_argument for ids outside [0, size()).
   std::string decode(const Ids& ids) const;
@@ -35,7 +35,7 @@ class TextVocabulary {
   const char* kind() const { return pieces_ ? "bpe" : "characters"; }
 
  private:
-  std::u32string characters_;  // from id 1 on
+  std::u32string characters_;  // ids from 1
   std::optional<SentencePiece> pieces_;
 };
 

@@ -1,5 +1,6 @@
-// The vocabulary of a model, in fairseq's format and with its numbers: dict.txt has one "WORD COUNT" a line, the id is
-// the line's number plus 4, since 0 ... 3 are special, and words "madeupword0000 0", ... fill up to a multiple of 8.
+// The vocabulary of a model, in fairseq's format and with its ids: dict.txt has one "WORD COUNT" a line, and a word's
+// id is its line's number, from 0, plus 4, since 0 ... 3 are special. Words "madeupword0000 0", ... fill up to a
+// multiple of 8.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,25 +14,25 @@ namespace foldgrad {
 
 class Dictionary {
  public:
-  // Throws FileError, naming the line, for a line without a count, a count that is no number, or a word that comes
-  // twice.
+  // Throws FileError, which names the line, for a missing count, a count that is not a number, or a repeated word.
   static Dictionary read(const std::string& path);
-  // Takes words of all lines by falling count, equal counts in the order of their bytes, as fairseq-preprocess does.
+  // Takes the words of all lines by falling count, equal counts in the order of their bytes, as fairseq-preprocess
+  // does.
   static Dictionary of_lines(const std::vector<std::string>& lines);
-  // Joins the words of both, as of_lines would for the lines of both.
+  // Returns the dictionary that of_lines() would make of the lines of both.
   static Dictionary joined(const Dictionary& a, const Dictionary& b);
-  // Takes words in their order, with count 0.
+  // Takes words in order, with count 0.
   static Dictionary of_words(const std::vector<std::string>& words);
 
   std::string text() const;  // the content of dict.txt, filling words included
 
   std::int64_t size() const { return std::int64_t(words_.size()); }
-  std::int64_t id(const std::string& word) const;  // kUnk when it is unknown
+  std::int64_t id(const std::string& word) const;  // kUnk if it is unknown
   const std::string& word(std::int64_t id) const;  // throws std::invalid_argument unless 0 <= id < size()
 
   // Returns ids of words between white space, then kEos.
   Ids encode(const std::string& line) const;
-  // Returns words joined by one space, up to the first kEos; kBos and kPad are left out, kUnk is "<unk>".
+  // Returns the words up to the first kEos, joined by one space; leaves out kBos and kPad; kUnk becomes "<unk>".
   std::string decode(const Ids& ids) const;
 
  private:
@@ -41,7 +42,7 @@ class Dictionary {
   };
   Dictionary();
   static Dictionary sorted(const std::map<std::string, std::int64_t>& counts);
-  bool add(const std::string& word, std::int64_t count);  // false when it is there already
+  bool add(const std::string& word, std::int64_t count);  // returns false if it exists already
   void fill_up();
 
   std::vector<Entry> words_;

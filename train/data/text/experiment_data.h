@@ -1,4 +1,4 @@
-// The text that [data] of a configuration names, its vocabulary and its ids.
+// The text of a configuration's [data], its vocabulary and its ids.
 #pragma once
 #include <map>
 
@@ -10,29 +10,29 @@
 namespace foldgrad {
 
 struct Corpus {
-  ParallelText text;  // lower-cased if the configuration says so; scores compare with it
+  ParallelText text;  // lower-cased if the configuration says so; scores are computed against it
   EncodedPairs pairs;
 };
 
 struct ExperimentData {
   Vocabulary vocabulary;
   Corpus train, valid;
-  std::map<std::string, std::string> digests;  // by file name: SHA-256; of all files that were read
+  std::map<std::string, std::string> digests;  // SHA-256 by file name, of all files that were read
 };
 
-// Throws ConfigError for keys of [data] that do not go together.
+// Throws ConfigError for keys of [data] that contradict each other.
 void require_usable(const DataConfig& config);
 
-// Reads one of data.train, data.valid, data.test, or another name of files in the directory. The embedded task has text
-// for "train", "valid" and "test". Throws FileError.
+// Reads the split that data.train, data.valid or data.test names, or another pair of files in the directory. The
+// embedded task has "train", "valid" and "test". Throws FileError.
 ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name);
 
 EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text);
 
 // Reads the data of training and validation. Dictionaries and SentencePiece's model come from the training files unless
-// the configuration names files, or `vocabulary` is given: that of the run which is resumed. With one table for both
-// sides there is one dictionary. Throws FileError, also for a sentence that is longer than train.max_tokens or
-// model.max_positions, and what require_usable() throws.
+// the configuration names files or `vocabulary` is given: that of a resumed run. A shared embedding table has one
+// dictionary for both sides. Throws FileError, also for a sentence longer than train.max_tokens or model.max_positions,
+// and as require_usable() does.
 ExperimentData read_data(const ExperimentConfig& config, const std::string& directory,
                          std::optional<Vocabulary> vocabulary = {});
 

@@ -1,5 +1,5 @@
-// SentencePiece (Kudo, Richardson 2018): words cut into pieces by a model that is learned from raw text. The library is
-// optional; without it (option FOLDGRAD_SENTENCEPIECE) the class throws std::runtime_error that says so.
+// SentencePiece (Kudo, Richardson 2018): splits words into pieces by a model learned from raw text. The library is
+// optional; without it (option FOLDGRAD_SENTENCEPIECE) the class throws a std::runtime_error that says so.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,12 +14,12 @@ bool sentence_piece_available();
 
 class SentencePiece {
  public:
-  // Reads a file *.model of SentencePiece whose special ids are ours (kBos, kPad, kEos, kUnk). Throws FileError.
+  // Reads a SentencePiece file *.model whose special ids are ours (kBos, kPad, kEos, kUnk). Throws FileError.
   static SentencePiece read(const std::string& path);
-  // Learns a model of `vocabulary` pieces, the four special ones included: the same one for the same lines. `unigram`
-  // is for sentences, whose white space it evens out; `bpe`, byte-pair encoding, takes any text as it is, bytes
-  // included that the lines do not have. Throws std::invalid_argument with the library's reason, such as a vocabulary
-  // larger than the text supports.
+  // Learns a model of `vocabulary` pieces, including the four special ones: the same one for the same lines. `unigram`
+  // is for sentences and normalizes white space; `bpe`, byte-pair encoding, keeps text as it is and also knows bytes
+  // that the lines do not contain. Throws std::invalid_argument with the library's reason, such as a vocabulary larger
+  // than the text supports.
   enum class Kind { unigram, bpe };
   static SentencePiece train(const std::vector<std::string>& lines, std::int64_t vocabulary, Kind kind = Kind::unigram);
 

@@ -1,9 +1,9 @@
-// Both sides of a translation task: text to ids and back. A model directory keeps in vocabulary/:
+// Both sides of a translation task: text to ids and back. In a model directory, vocabulary/ has:
 //   vocabulary.json                   format, kind, lowercase
 //   dict.source.txt, dict.target.txt  dictionaries in fairseq's format (words, bpe)
 //   codes                             merges in the format of subword-nmt (bpe)
 //   sentencepiece.model               one model for both sides (sentencepiece)
-// The embedded task needs no more than vocabulary.json.
+// The embedded task needs only vocabulary.json.
 #pragma once
 #include <memory>
 #include <optional>
@@ -17,24 +17,24 @@ namespace foldgrad {
 class Vocabulary {
  public:
   static Vocabulary numbers();
-  // Takes words between white space. Text is lower-cased first if `lowercase`.
+  // Splits text into words at white space, in lower case if `lowercase`.
   static Vocabulary words(Dictionary source, Dictionary target, bool lowercase);
   static Vocabulary bpe(Bpe codes, Dictionary source, Dictionary target, bool lowercase);
   static Vocabulary sentence_piece(SentencePiece pieces, bool lowercase);
 
   // Throws FileError for missing and malformed files; std::runtime_error for SentencePiece in a build without it.
   static Vocabulary load(const std::string& directory);
-  // Writes into a directory, which is made. Throws FileError.
+  // Creates `directory` and writes into it. Throws FileError.
   void save(const std::string& directory) const;
 
-  // Return ids and kEos; what is unknown becomes kUnk. Throw std::invalid_argument for text that is not UTF-8. Words
-  // seen before are remembered: one object is not for several threads. A source that is_blank() has only kEos, and so
-  // has one that the tokenizer drops: best_hypotheses() (train/tasks/translation.h) leaves it untranslated.
+  // Return ids and kEos; unknown words become kUnk. Throw std::invalid_argument for text that is not UTF-8. They cache
+  // words, so threads must not share an object. A source that is_blank(), or that the tokenizer drops, has only kEos:
+  // best_hypotheses() (train/tasks/translation.h) leaves it untranslated.
   Ids encode_source(const std::string& line) const;
   Ids encode_target(const std::string& line) const;
-  // Returns text as a reader wants it, pieces joined, up to the first kEos.
+  // Returns readable text, pieces joined, up to the first kEos.
   std::string decode_target(const Ids& ids) const;
-  // Returns the line as encoding sees it: lower-cased, or as it is. References of scores need it too.
+  // Returns the line in the form that is encoded: lower-cased or unchanged. References of scores need it too.
   std::string normalized(const std::string& line) const;
 
   std::int64_t source_size() const;

@@ -8,22 +8,23 @@
 //   [AGC-1]   limit = clipping max(||W||, 1e-3)
 //   [AGC-2]   G <- G limit / max(||G||, 1e-6)   where ||G|| > limit
 //   A unit is a slice along the leading axis: a row of a linear layer's [out, in], an output channel of a convolution's
-//   [out, in, ...]. Tensors of rank 0 and 1 are one unit. The paper leaves out the last linear layer, lest it learn
-//   slowly: so should the caller. To be done before weight decay and momentum, thus before the optimizer's step.
+//   [out, in, ...]. Tensors of rank 0 and 1 are one unit. The paper leaves out the last linear layer, which would
+//   otherwise learn slowly; the caller should do the same. Clip before weight decay and momentum, thus before the
+//   optimizer's step.
 //
-// Norms are summed in f64, in an order that depends on shapes only: the same bits for any number of threads.
-// Both throw std::invalid_argument unless all parameters are f32 or f64, on one device, with gradients that fit.
+// Norms are summed in f64, in an order that depends only on shapes: any number of threads gives the same bits. Both
+// throw std::invalid_argument unless all parameters are f32 or f64, on one device, with gradients of the same shape.
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
 struct GradientClip {
-  Tensor norm;    // before clipping; f64 [] on the gradients' device: to be read late, since reading it waits
-  Tensor factor;  // the same, for Optimizer::step; NaN where the norm is, and 0, which makes NaN of it, for infinity
+  Tensor norm;    // before clipping; f64 [] on the gradients' device. Read it late: reading waits for the device
+  Tensor factor;  // like norm, for Optimizer::step. NaN for a NaN norm; 0 for infinity, which makes NaN of it
 };
 
-// Leaves the gradients themselves as they are. max_norm must be positive; infinity: only the norm is wanted.
+// Leaves the gradients unchanged. max_norm must be positive; infinity: computes only the norm.
 GradientClip clip_by_norm(const std::vector<Parameter*>& parameters, double max_norm);
 
 // Changes the gradients. `clipping` must be positive: 0.01 in the paper.

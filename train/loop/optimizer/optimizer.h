@@ -6,8 +6,8 @@
 //   [ADAM-2]  v <- beta2 v + (1 - beta2) g^2
 //   [ADAM-3]  p <- p - wd lr p - (lr sqrt(1 - beta2^t) / (1 - beta1^t)) m / (sqrt(v) + eps)
 //   [ADAM-4]  p <- p - wd lr p - (lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
-//   Adam is fairseq's, by [ADAM-3]; AdamW is PyTorch's, by [ADAM-4]. They differ in what eps is added to: in fairseq's
-//   it weighs 1 / sqrt(1 - beta2^t) times as much, thus most in the first steps. Weight decay is decoupled in both.
+//   Adam is fairseq's, by [ADAM-3]; AdamW is PyTorch's, by [ADAM-4]. They differ in the place of eps: in fairseq's it
+//   weighs 1 / sqrt(1 - beta2^t) times as much, thus most in the first steps. Weight decay is decoupled in both.
 //
 //   SGD as in PyTorch, without dampening (Sutskever et al. 2013 for Nesterov's form):
 //   [SGD-1]   d <- g + wd p
@@ -15,8 +15,8 @@
 //   [SGD-3]   direction = d + momentum m               with nesterov; otherwise m
 //   [SGD-4]   p <- p - lr direction
 //
-// Parameters are f32 or f64, never bf16: training in bf16 casts f32 parameters, which thereby are the master weights.
-// A step is one pass over the elements of all parameters, and on the GPU waits for nothing.
+// Parameters are f32 or f64, never bf16: training in bf16 casts the f32 parameters, which are the master weights. A
+// step makes one pass over the elements of all parameters, and does not wait for the GPU.
 #pragma once
 #include <variant>
 
@@ -46,25 +46,25 @@ class Optimizer {
  public:
   using Rule = std::variant<Adam, AdamW, Sgd>;
 
-  // Throws std::invalid_argument for settings out of range; for no parameters; for parameters that are not all f32 or
-  // all f64 and on one device, that are listed twice or share a name.
+  // Throws std::invalid_argument for settings out of range, and unless there are parameters, all f32 or all f64 and on
+  // one device, each listed once and with its own name.
   Optimizer(const Rule& rule, std::vector<ParameterGroup> groups);
 
   // Updates every parameter, and its bf16 copy if it has one (round_values()), by its gradient times `gradient_scale`:
-  // f64 [] on the parameters' device, as clip_by_norm() gives it; undefined for 1. Throws std::invalid_argument, before
-  // anything has changed, when a parameter has no gradient, or one that does not fit, and for a negative lr or one that
-  // is not finite.
+  // f64 [] on the parameters' device, from clip_by_norm(); undefined for 1. Throws std::invalid_argument, before
+  // anything has changed, if a parameter has no gradient or one of another shape, and for a negative lr or one that is
+  // not finite.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
   std::vector<Parameter*> parameters() const;  // of all groups
-  // Forgets every gradient; call it before the next backward pass, since gradients add up otherwise.
+  // Drops every gradient. Call it before the next backward pass, since gradients add up otherwise.
   void zero_grad();
 
   // Returns, for checkpoints, `step`, i64 [] on the host, and `exp_avg.NAME` and `exp_avg_sq.NAME` (Adam's m and v), or
   // `momentum.NAME`, for every parameter. All but `step` share the optimizer's storage.
   NamedTensors state() const;
-  // Copies the values, from any device. The next step gives the same bits as it would have where state() was taken.
-  // Throws std::invalid_argument, before anything has changed, when a tensor is missing, unknown, or does not fit.
+  // Copies the values from any device. The next step gives the same bits as it would have at the time of state().
+  // Throws std::invalid_argument, before anything has changed, if a tensor is missing, unknown or does not fit.
   void load_state(const NamedTensors& state);
 
  private:
@@ -86,9 +86,9 @@ class Optimizer {
   std::int64_t steps_ = 0;
 };
 
-// Rounds f32 parameters to bf16 (Parameter::rounded), for training in bf16: from then on step() writes the copies in
-// the pass that writes the values, so that no step has to cast them. To be called again when others change the values.
-// Throws std::invalid_argument unless all parameters are f32 on one device.
+// Rounds f32 parameters to bf16 (Parameter::rounded), for training in bf16. From then on step() writes the rounded
+// copies in the pass that writes the values, so that no step has to cast them. Call it again after changing the values
+// otherwise. Throws std::invalid_argument unless all parameters are f32 on one device.
 void round_values(const std::vector<Parameter*>& parameters);
 
 }  // namespace foldgrad

@@ -1,7 +1,7 @@
 // Kernels of optimizers, of the weight average and of gradient clipping, each one pass over many tensors. Every tensor
 // is cut into pieces, and the pieces of all tensors are numbered consecutively, so that threads share the work evenly
-// whatever the sizes. A kernel's tensor type says how many pieces() it has; its T is float or double. The formulas,
-// those of optimizer.h, gradient_clipping.h and weight_average.h, are the same functions on the CPU and on CUDA.
+// for all sizes. A kernel's tensor type has pieces(), its number of pieces; its T is float or double. The CPU and CUDA
+// use the same functions for the formulas of optimizer.h, gradient_clipping.h and weight_average.h.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -17,7 +17,7 @@ void dispatch_parameters(DType dtype, const Body& body) {
   dtype == DType::f32 ? body(float()) : body(double());
 }
 
-// Elements in a piece of those passes that see a tensor as a vector. Not tuned.
+// Elements in a piece, for passes that treat a tensor as a vector. Not tuned.
 constexpr std::int64_t kPieceElements = 4096;
 
 FOLDGRAD_HD inline std::int64_t element_pieces(std::int64_t size) {
@@ -31,7 +31,7 @@ struct PieceRange {
       : begin(piece * kPieceElements), end(begin + kPieceElements < size ? begin + kPieceElements : size) {}
 };
 
-// Returns the tensor that holds a piece: the last k < tensors with offsets[k] <= piece, never one without pieces.
+// Returns the tensor of a piece: the last k < tensors with offsets[k] <= piece, never one without pieces.
 template <class Index>
 FOLDGRAD_HD int tensor_of_piece(const Index* offsets, int tensors, Index piece) {
   int low = 0, high = tensors;  // offsets[low] <= piece < offsets[high]
@@ -50,10 +50,10 @@ template <class T>
 struct UpdatedTensor {
   T* value;
   const T* grad;
-  T* first;  // moments; null where the rule has none
+  T* first;  // moments; null if the rule has none
   T* second;
   std::int64_t size;
-  bf16* rounded = nullptr;  // where the new value goes, too
+  bf16* rounded = nullptr;  // if not null, also receives the new value
 
   FOLDGRAD_HD std::int64_t pieces() const { return element_pieces(size); }
 
@@ -68,8 +68,8 @@ struct UpdatedTensor {
   }
 };
 
-// Rules, with the numbers of one step for a group of parameters: operator()(t, i, scale) updates element i, with a
-// gradient of scale * t.grad[i].
+// Rules with the numbers of one step for a group of parameters: operator()(t, i, scale) updates element i with the
+// gradient scale * t.grad[i].
 
 template <class T>
 struct AdamRule {
@@ -82,7 +82,7 @@ struct AdamRule {
     const T v = t.second[i] + one_minus_beta2 * (g * g - t.second[i]);  // [ADAM-2]
     t.first[i] = m;
     t.second[i] = v;
-    // Decay and step are added before p is touched: subtracted one by one, a decay below p's rounding would be lost.
+    // Decay and step are added before p changes: subtracted one by one, a decay below p's rounding would be lost.
     t.value[i] = p - (decay * p + rate * m / (std::sqrt(v) * root_scale + eps));  // [ADAM-3, ADAM-4]
   }
 };
@@ -114,7 +114,7 @@ struct AverageRule {
   }
 };
 
-// Take `scale`, one number on the tensors' device, or null for 1: so a factor that the device computed stays there.
+// `scale` is one number on the tensors' device, or null for 1; a factor that the device computed need not be copied.
 template <class Rule, class T>
 void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale);
 template <class Rule, class T>
@@ -136,7 +136,7 @@ struct ClipScalars {
   double max_norm;
 };
 
-// Returns NaN for a NaN norm, which must not pass for a small gradient.
+// Returns NaN for a NaN norm, which must not look like a small gradient.
 FOLDGRAD_HD inline double clip_factor(double norm, double max_norm) {
   const double factor = max_norm / (norm + 1e-6);
   return factor > 1 ? 1 : factor;  // [CLIP-2]
