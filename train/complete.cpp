@@ -18,7 +18,7 @@ Words normalizer_names() {
   return names;
 }
 
-// Returns SECTION.KEY= for every key, or SECTION.KEY=VALUE if `word` has a key already whose values have names.
+// Returns SECTION.KEY= for every key, or SECTION.KEY=VALUE if `word` has a complete key whose values have names.
 Words settings(const std::string& word) {
   std::set<std::string> all;
   const auto add = [&](const std::string& key, const Option& option) {
@@ -37,7 +37,7 @@ Words settings(const std::string& word) {
   return {all.begin(), all.end()};
 }
 
-// Returns the values of an option that have names, such as those in the braces of "TEXT:{f32,f64}".
+// Returns the named values of an option, such as those in the braces of "TEXT:{f32,f64}".
 Words values_of(const CLI::Option& option, const std::string& word) {
   const std::string type = option.get_type_name();
   if (type == "SECTION.KEY=VALUE") return settings(word);
@@ -66,7 +66,7 @@ const CLI::Option* taker(const CLI::App* command, const std::string& word) {
   return nullptr;
 }
 
-// Returns what may follow `command`: options if `word` begins like one, else its commands or its arguments.
+// Returns the words that may follow `command`: options if `word` begins like one, else its commands or its arguments.
 Words following(const CLI::App* command, const std::string& word) {
   Words all;
   if (word.starts_with('-')) {

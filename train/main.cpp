@@ -1,4 +1,4 @@
-// main() of the program `foldgrad`: what every commit compiles anew.
+// main() of the program `foldgrad`: the only file that every commit recompiles.
 #include "foldgrad_version.h"
 #include "train/program.h"
 #include "train/runs/directory.h"

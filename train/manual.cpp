@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns text that man prints as it is. `\&` keeps a line that begins with a dot from being a request.
+// Returns text that man prints unchanged. `\&` keeps a line that begins with a dot from being a request.
 std::string plain(const std::string& text) {
   std::string all;
   for (const char c : text) {
@@ -39,7 +39,7 @@ std::string option_entries(const CLI::App& command) {
   return text;
 }
 
-// Returns a section for each command below `command`; `name` is its name with those above it.
+// Returns a section for each command below `command`; `name` is its full name.
 std::string sections(const CLI::App& command, const std::string& name) {
   std::string text;
   for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {

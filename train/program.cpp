@@ -31,10 +31,10 @@ std::string describe(const BuildInfo& build) {
                      build.version, build.commit, build.compiler, cuda_description(), cpu_level());
 }
 
-// Checks $OMP_NUM_THREADS: libgomp takes any number and ends the process when it cannot start so many threads.
+// Checks $OMP_NUM_THREADS: libgomp accepts any number, and ends the process if it cannot start that many threads.
 void check_thread_variable() {
   const char* variable = std::getenv("OMP_NUM_THREADS");
-  std::istringstream numbers(variable ? variable : "");  // with nested regions, one for each level: "4,2"
+  std::istringstream numbers(variable ? variable : "");  // a number for each level of nested regions: "4,2"
   for (std::string number; std::getline(numbers, number, ',');) {
     std::int64_t threads = 0;
     const char* end = number.data() + number.size();
@@ -44,7 +44,7 @@ void check_thread_variable() {
   }
 }
 
-// Returns the program with the command that was understood, and the command of that: "foldgrad data fetch".
+// Returns the program with its command and sub-command, as far as they were understood: "foldgrad data fetch".
 std::string understood(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return app.get_name() + (chosen.empty() ? "" : " " + understood(*chosen[0]));
@@ -55,7 +55,7 @@ struct Command {
   std::function<Action(CLI::App&)> add;
 };
 
-// Returns the commands in the order of --help. `arguments`: of main.
+// Returns the commands in the order of --help. `arguments`: those of main.
 std::vector<Command> commands(const BuildInfo& build, const std::vector<std::string>& arguments) {
   return {
       {"analyze", "Analyze the normalizers of runs from recordings and logs (docs/analyses.md)", add_analyze},
@@ -95,14 +95,14 @@ std::vector<Command> commands(const BuildInfo& build, const std::vector<std::str
   };
 }
 
-// Returns true if the command that was given, or its sub-command, was given --json.
+// Returns true if --json was given to the command or its sub-command.
 bool wants_json(const CLI::App& app) {
   const CLI::Option* json = app.get_option_no_throw("--json");
   return (json && json->count() > 0) ||
          std::ranges::any_of(app.get_subcommands(), [](auto* c) { return wants_json(*c); });
 }
 
-// Replaces what is not UTF-8 in JSON: names of files, which stand in answers, need not be.
+// Replaces bytes that are not UTF-8 in JSON: answers contain names of files, which may have such bytes.
 int print(const Answer& answer, bool json) {
   using nlohmann::ordered_json;
   fmt::print("{}", json && !answer.json.is_null()
@@ -128,7 +128,7 @@ int run(int argc, char** argv, const BuildInfo& build) {
     CLI::App& command = *program.add_subcommand(c.name, c.help);
     command.callback([action = c.add(command), &answer] { answer = action(); });
   }
-  // For shells and for the installation: the words after `complete` are a command line that is being typed.
+  // For shells and for the installation: the words after `complete` are a command line being typed.
   if (argc > 1 && argv[1] == std::string("complete")) {
     for (const std::string& word : completions(program, {argv + 2, argv + argc})) fmt::print("{}\n", word);
     return kExitOk;

@@ -13,9 +13,8 @@
 namespace foldgrad {
 namespace {
 
-// Subtracts the mean over the examples, which changes no HSIC1 but spares it the difference of large numbers. The means
-// are taken as distances from the first example, so that features which do not vary become zeros, and not their
-// rounding.
+// Subtracts the mean over the examples. HSIC1 does not change, but avoids the difference of large numbers. The means
+// are computed as offsets from the first example, so that constant features become exact zeros, not rounding errors.
 Tensor centred(const Tensor& features) {
   const std::int64_t n = features.shape()[0], p = n ? features.size() / n : 0;
   const Tensor x = features.to(DType::f64).clone();
@@ -94,7 +93,7 @@ std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs,
   };
   Tensor linear;
   int linear_id = -1;
-  Tape tape;  // recording, since a tape that does not shows nothing to its observer
+  Tape tape;  // recording: only a recording tape calls its observer
   tape.observe([&](const Node& node, const Tensor& y) {
     const auto d = Description::of(node);
     if (sites.count(node.scope()))

@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// Calls change(values) with each channel of q, and returns what they become.
+// Applies change(values) to each channel of q, and returns the results.
 template <class Change>
 std::vector<float> by_channel(std::vector<float> q, std::int64_t channels, const Change& change) {
   for (std::int64_t c = 0; c < channels; ++c) {
@@ -39,7 +39,7 @@ double percent_of_outliers(const std::map<std::string, std::string>& options, co
   const Tensor window = norm->state().at("win_sq");
   double before = 0;
   for (std::int64_t t = 1; t <= rows; ++t) {
-    if (t == M + 1) before = skips();  // the released form tests windows that are not full, too
+    if (t == M + 1) before = skips();  // the released form also tests windows that are not full
     std::vector<double> row(q.begin() + (t - 1) * channels, q.begin() + t * channels), roots;
     for (const double value : row) roots.push_back(std::sqrt(value));
     Tape tape(/*recording=*/false);
@@ -52,7 +52,7 @@ double percent_of_outliers(const std::map<std::string, std::string>& options, co
 std::vector<float> shuffled_in_time(const std::vector<float>& q, std::int64_t channels) {
   std::mt19937_64 random(1);
   return by_channel(q, channels, [&](std::vector<double>& values) {
-    // By Fisher and Yates, since the standard leaves std::shuffle's draws to the library.
+    // By Fisher and Yates: the results of std::shuffle depend on the library.
     for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
   });
 }

@@ -39,7 +39,7 @@ Normality normality_of(std::span<const double> values) {
   const double n = double(values.size());
   double mean = 0, m2 = 0, m3 = 0, m4 = 0;
   for (const double v : values) mean += v;
-  mean /= n;  // exact where all values are one f32
+  mean /= n;  // exact if all values are one f32
   for (const double v : values) {
     const double d = v - mean, square = d * d;
     m2 += square / n;
@@ -79,7 +79,7 @@ std::vector<double> standard_normal(std::int64_t count) {
   std::mt19937_64 random(1);
   const auto uniform = [&random] { return (double(random() >> 11) + 0.5) * 0x1p-53; };
   std::vector<double> noise(count);
-  // By Box and Muller, since the standard leaves normal distributions to the library.
+  // By Box and Muller: the results of std::normal_distribution depend on the library.
   for (double& value : noise) value = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
   return noise;
 }

@@ -23,7 +23,7 @@ void append_pass(SiteRecording& to, const ChannelValues& values) {
   append(to.var_hat, values.var_hat);
   append(to.psi, values.psi);
   append(to.flag, values.flags);
-  // A recording of an earlier version, which is gone on with, has none in its first rows, and then gets none.
+  // A continued recording of an earlier version lacks dx in its first rows, and then gets none.
   if (values.slope.empty() || std::int64_t(to.dx.size()) != rows * kGradientNumbers) return;
   const GradientAgreement a = gradient_agreement(values);
   for (const double number : {a.cosine, a.norm_ratio, a.lambda_below_1}) to.dx.push_back(float(number));
@@ -92,7 +92,7 @@ std::vector<std::string> Recorder::resume(std::int64_t update) {
   for (Phase& phase : phases_) {
     const std::string path = path_of(phase);
     const bool there = file_exists(path);
-    phase.unsaved = there;  // at least what lies after `update` must go
+    phase.unsaved = there;  // at least rows after `update` must be removed
     if (update < phase.of.first) continue;
     if (!there) {
       warnings.push_back(fmt::format("{}: is missing, with what was recorded up to update {}", path, update));

@@ -17,8 +17,8 @@ constexpr const char* kConfig = "/config.json";
 constexpr const char* kModel = "/model.safetensors";
 constexpr const char* kNormState = "/norm_state.safetensors";
 
-// Returns the file's tensor of this name, which must have this shape. Integers must have this dtype, types of floating
-// point are converted.
+// Returns the file's tensor with this name, which must have this shape. Integers must have this dtype; floating-point
+// types are converted.
 Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::string& name, const Shape& shape,
                DType dtype) {
   const auto found = tensors.find(name);
@@ -34,7 +34,7 @@ Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::
                         is_floating(dtype) ? "of floating point" : foldgrad::name(dtype), foldgrad::name(t.dtype())));
 }
 
-// Looks at the numbers as the model will have them: what a file holds in f64 may be too large for f32.
+// Checks the numbers after conversion: an f64 number of the file may be too large for f32.
 void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors, NonFinite non_finite) {
   for (auto& [name, value] : own) {
     const Tensor t = fitting(file, tensors, name, value.shape(), value.dtype());
@@ -48,8 +48,8 @@ void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors
       throw FileError(file, fmt::format("has a tensor {}, which config.json does not mention", name));
 }
 
-// Throws CheckpointError for a file that cannot be read as one of a vocabulary, such as one of holes, which would be
-// copied for hours.
+// Throws CheckpointError for a file that cannot be part of a vocabulary, such as a sparse one, which would be copied
+// for hours.
 void require_vocabulary(const std::string& directory) try {
   constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;  // as read_file()
   if (!file_exists(directory)) return;
@@ -112,7 +112,7 @@ std::string find_run_config(const std::string& path) {
     const fs::path config = run + "/config.toml", normal = config.lexically_normal();
     if (!file_exists(config) || !file_exists(run + "/checkpoints")) continue;
     std::error_code ignored;
-    // Where `path` is a symbolic link, the shorter name may be that of another file, or of none.
+    // If `path` is a symbolic link, the shorter name may belong to another file, or to none.
     return fs::equivalent(config, normal, ignored) ? normal : config;
   }
   return "";
@@ -122,7 +122,7 @@ bool copy_vocabulary(const std::string& vocabulary, const std::string& directory
   if (vocabulary.empty() || !file_exists(vocabulary)) return false;
   require_vocabulary(vocabulary);
   std::error_code error;
-  using std::filesystem::copy_options;  // overwriting what an attempt on a full disk left
+  using std::filesystem::copy_options;  // overwrite files of an attempt on a full disk
   std::filesystem::copy(vocabulary, directory + "/vocabulary",
                         copy_options::recursive | copy_options::overwrite_existing, error);
   if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());

@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// Relative. Where one step crosses a kink of relu, a smaller one may not.
+// Relative steps. If one crosses a kink of relu, a smaller one may not.
 constexpr double kSteps[] = {1e-5, 1e-6, 1e-7};
 constexpr double kRelative = 1e-4;  // allows for curvature and kinks; a wrong factor is far above
 
@@ -48,7 +48,7 @@ Direction of_all_elements(Parameter& p, std::mt19937_64& random) {
   return d;
 }
 
-// Returns the difference quotient's error divided by the bound: a share of the gradient along the direction, plus the
+// Returns the error of the difference quotient over its bound: a share of the gradient along the direction, plus the
 // rounding of the loss, some epsilons of it, divided by the longest step.
 double error_over_bound(const Direction& d, const std::function<double()>& loss) {
   Parameter& p = d.parameter;

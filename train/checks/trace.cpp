@@ -14,7 +14,7 @@
 namespace foldgrad {
 namespace {
 
-// A trace that was read and checked.
+// A trace, read and checked.
 struct Trace {
   std::string path;
   SafetensorsFile file;
@@ -53,7 +53,7 @@ std::string take(std::map<std::string, std::string>& metadata, const std::string
   return found ? std::move(found.mapped()) : otherwise;
 }
 
-// Returns the parameter's name in the file: gamma and beta are what PyTorch calls weight and bias.
+// Returns the parameter's name in the file, where PyTorch's weight and bias are gamma and beta.
 std::string array_name(const Parameter& parameter) {
   const std::string name = parameter.name.substr(std::string("trace.").size());
   return name == "weight" ? "gamma" : name == "bias" ? "beta" : name;
@@ -64,7 +64,7 @@ std::unique_ptr<Normalizer> normalizer_of(const Trace& trace, std::map<std::stri
                                           Device device) {
   if (trace.layer == "rmsnorm") options.emplace("bias", "1");
   if (trace.layer == "instancenorm") options.emplace("affine", "1");
-  // Traces of these are made with the authors' code, or after it.
+  // Traces of these normalizers come from the authors' code or a copy of it.
   if (trace.layer == "mabn" || trace.layer == "pn" || trace.layer == "pn_star") options.emplace("mode", "reference");
   try {
     return make_normalizer(trace.layer, options, "trace", trace.shape[-1], dtype, device);
@@ -77,7 +77,7 @@ bool is_counter(const std::string& name) {
   return name == "iters" || name == "skips" || name == "skips_in_a_row" || name == "steps";
 }
 
-// Checks that all arrays have the shapes and dtypes that the normalizer needs, and that no array is left over.
+// Checks that the trace has exactly the arrays that the normalizer needs, with their shapes and dtypes.
 void check_arrays(const Trace& trace, Normalizer& norm) {
   std::vector<std::string> known{"x", "dy", "y", "dx", "mask"};
   for (const char* name : {"x", "dy", "y", "dx"}) trace.require(name, trace.over_steps(trace.shape), DType::f64);
@@ -126,12 +126,12 @@ Trace read_trace(const std::string& path, std::map<std::string, std::string>& op
 }
 
 double difference(double got, double want) {
-  if (got == want) return 0;  // infinities too
+  if (got == want) return 0;  // also infinities
   const double d = std::abs(got - want) / (1 + std::abs(want));
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
 }
 
-// The largest difference of each array, and the first above the tolerance.
+// The largest difference of each array, and the first one above the tolerance.
 struct Comparison {
   const Trace& trace;
   const double tolerance;
@@ -160,8 +160,8 @@ void preset(const Trace& trace, Normalizer& norm, Device device) {
   trace.refuse(fmt::format("metadata: start_iters is {}, but {} counts no iterations", trace.start_iters, trace.layer));
 }
 
-// The rows of one step in the order in which the layer gets them: the real ones first, whose statistics count. Where
-// statistics are over a sample, the first axis, it gets the real ones alone.
+// The rows of one step in the layer's order: the real ones first, which enter statistics. If statistics are over a
+// sample, the first axis, the layer gets only the real ones.
 struct StepRows {
   std::vector<std::int64_t> order = {}, lengths = {};  // lengths: real rows of each sample
   std::int64_t real = 0;
@@ -188,7 +188,7 @@ struct StepRows {
       std::copy_n(t.data<double>() + order[r] * C, C, rows.data<double>() + std::int64_t(r) * C);
     return rows;
   }
-  // Returns the rows in their places again, with those of `otherwise` for what the layer did not get.
+  // Returns the rows in their original places, with those of `otherwise` for rows that the layer did not get.
   Tensor back(const Tensor& rows, const Tensor& otherwise) const {
     const std::int64_t C = otherwise.shape()[-1];
     const Tensor all = otherwise.clone(), from = rows.to(Device::cpu).to(DType::f64);
@@ -209,7 +209,7 @@ void replay_step(const Trace& trace, Normalizer& norm, std::int64_t step, DType 
   const Var y =
       norm.apply(x, {.training = true, .samples = norm.mixes_tokens() ? &samples : nullptr, .counted = rows.real});
   tape.backward(y, on_device("dy"));
-  // Nobody knows y of rows that the layer did not get; their gradient is 0.
+  // Rows that the layer did not get have no y to compare; their gradient is 0.
   compare("y", rows.back(y.value(), trace.at("y", step)), step);
   compare("dx", rows.back(tape.grad(x), Tensor::zeros(trace.shape, DType::f64)), step);
   for (Parameter* p : norm.parameters())
@@ -235,7 +235,7 @@ TraceReport replay_trace(const std::string& path, DType dtype, Device device, do
   Comparison compare{trace, tolerance};
   try {
     for (std::int64_t step = 0; step < trace.steps; ++step) replay_step(trace, *norm, step, dtype, device, compare);
-  } catch (const std::invalid_argument& e) {  // such as options that contradict each other
+  } catch (const std::invalid_argument& e) {  // for example options that contradict each other
     trace.refuse(fmt::format("cannot be replayed: {}", e.what()));
   }
   return {trace.layer, trace.steps, trace.shape, std::move(compare.differences)};

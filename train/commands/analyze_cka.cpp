@@ -16,7 +16,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kExamplesPerPass = 32;          // a pass keeps all that it computes
+constexpr std::int64_t kExamplesPerPass = 32;          // a pass keeps all its activations
 constexpr std::uint32_t kExamplesStream = 0x636b6121;  // "cka!"
 
 struct ComparedModel {
@@ -95,7 +95,7 @@ std::vector<Gram> grams_of(ComparedModel& m, const std::vector<std::int64_t>& ba
 
 std::string shown(double cka) { return std::isnan(cka) ? "-" : fmt::format("{:.4f}", cka); }
 
-// Returns a row for each layer of A, with the same one of B, and the one of B that is most like it.
+// Returns a row for each layer of A, with its CKA to the same layer of B and to the most similar one.
 std::string table_of(const ComparedModel& a, const ComparedModel& b, const Cka& cka) {
   Rows rows{{"layer of " + a.name, "number", "CKA", "most like it in " + b.name, "CKA"}};
   for (std::size_t i = 0; i < a.layers.size(); ++i) {

@@ -1,4 +1,4 @@
-// Analyses of what was recorded of normalizers: pnac and gradient, a number for each iteration, and traces of channels.
+// Analyses of recorded normalizers: pnac and gradient, a number for each iteration, and traces of channels.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -22,7 +22,7 @@ struct RecordedRun {
   const Recording& first() const { return phases[0].recording; }
 };
 
-// Throws FileError for a run without recordings, and for recordings that are not of one model, the run's.
+// Throws FileError for a run without recordings, and unless all are of the run's model.
 std::vector<RecordedRun> recorded_runs(const std::vector<std::string>& paths) {
   const std::vector<std::string> names = distinct_names(paths);
   std::vector<RecordedRun> runs;
@@ -39,7 +39,7 @@ struct Curve {
   std::string name;  // "q begin", ...
   std::vector<double> values;
 
-  // Leaves out what is not a number; NaN where nothing is left.
+  // Leaves out NaN; returns NaN if nothing is left.
   double mean() const {
     double sum = 0, count = 0;
     for (const double v : values)
@@ -54,7 +54,7 @@ struct SiteCurves {
   std::vector<Curve> curves = {};
 };
 
-// Returns a row of means for each site. `json`: what comes before the sites.
+// Returns a row of means for each site. `json`: the members before the sites.
 Answer answer_of(std::string title, ordered_json json, std::vector<std::string> header, std::vector<SiteCurves> sites,
                  int digits) {
   for (const Curve& curve : sites[0].curves) header.push_back(curve.name);
@@ -92,8 +92,8 @@ std::size_t site_named(const Recording& recording, const std::string& name) {
   return found - names.begin();
 }
 
-// Returns the channel that was asked for, or those of the least and the greatest AM/GM, of the site that was asked for,
-// or of the first, the middle and the last.
+// Returns the requested channel, or the channels with the least and the greatest AM/GM; of the requested site, or of
+// the first, the middle and the last.
 std::vector<TracedChannel> traced_channels(const Recording& first, const AnalyzeOptions& o, std::int64_t window) {
   const std::size_t last = first.sites.size() - 1;
   std::set<std::size_t> sites = {0, last / 2, last};

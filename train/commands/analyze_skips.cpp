@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Returns the last validation up to one third, two thirds and all of the training, without thirds that have none.
+// Returns the last validation in each third of the training; skips thirds without one.
 std::vector<const ordered_json*> thirds_of(const std::vector<const ordered_json*>& layers) {
   const auto step_of = [](const ordered_json* e) { return e->at("step").get<std::int64_t>(); };
   std::vector<const ordered_json*> chosen;
@@ -28,7 +28,7 @@ std::vector<const ordered_json*> thirds_of(const std::vector<const ordered_json*
   return chosen;
 }
 
-// Adds "outliers" to each recorded site: how often its outlier test fires on each phase of the recording and on noise
+// Adds "outliers" to each recorded site: how often its outlier test fires in each phase of the recording and on noise
 // like it, in percent of the iterations.
 void add_outliers(ordered_json& sites, const std::string& run, const BlockConfig& config) {
   const std::vector<RecordedPhase> phases = recorded_phases(run);
@@ -47,13 +47,13 @@ void add_outliers(ordered_json& sites, const std::string& run, const BlockConfig
     }
 }
 
-// Throws FileError for a log without a validation, or whose normalizers have no outlier test.
+// Throws FileError for a log without a validation, or if its normalizers have no outlier test.
 ordered_json skips_of(const RunLog& log) {
   const std::vector<const ordered_json*> layers = log.of_kind("layers");
   const std::string path = RunDirectory(log.path).log();
   if (layers.empty()) throw FileError(path, "has no event \"layers\": the run has not been validated yet");
   const std::vector<const ordered_json*> chosen = thirds_of(layers);
-  // The first iteration that can be skipped, as far as the configuration says.
+  // The first iteration that the configuration allows to be skipped.
   const ExperimentConfig config = read_config(RunDirectory(log.path).config());
   const std::int64_t first = std::max<std::int64_t>(1, norm_warmup(config.blocks()).iterations);
   ordered_json all{{"run", log.path}, {"steps", ordered_json::array()}, {"first_filtered", first}};

@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns the newest `last` checkpoints of a run, the oldest of them first.
+// Returns the newest `last` checkpoints of a run, oldest first.
 std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t last) {
   const std::string checkpoints = run + "/checkpoints";
   std::vector<std::int64_t> steps = checkpoint_files::steps_in(checkpoints);

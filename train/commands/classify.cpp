@@ -1,4 +1,4 @@
-// foldgrad classify: the likeliest classes of images.
+// foldgrad classify: the most likely classes of images.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -44,8 +44,8 @@ struct GivenImage {
   std::vector<std::uint8_t> pixels;  // [size, size, 3]
 };
 
-// Calls take() for each image that `argument` names, in order: the picture of a PNG or JPEG file, all records of a
-// FILE.bin, or one of them, FILE.bin:RECORD. Pictures of another size are cut and scaled by square(). Throws FileError.
+// Calls take() for each image of `argument`, in order: the picture of a PNG or JPEG file, all records of FILE.bin, or
+// one record, FILE.bin:RECORD. Pictures of another size are cut and scaled by square(). Throws FileError.
 void for_each_image(const std::string& argument, std::int64_t size, const std::vector<std::string>& classes,
                     const std::function<void(GivenImage)>& take) {
   const auto [path, only] = records_of(argument);
@@ -60,7 +60,7 @@ void for_each_image(const std::string& argument, std::int64_t size, const std::v
   }
 }
 
-// Returns the likeliest classes of a row of logits; of equal ones the first counts as larger, and NaN as smallest.
+// Returns the most likely classes of a row of logits; of equal ones the first counts as larger, NaN as smallest.
 std::vector<std::pair<std::string, double>> likeliest(const double* logits, const std::vector<std::string>& classes) {
   std::vector<std::size_t> order(classes.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
@@ -74,7 +74,7 @@ std::vector<std::pair<std::string, double>> likeliest(const double* logits, cons
   return found;
 }
 
-// Adds the likeliest classes of an image to the answer.
+// Adds the most likely classes of an image to the answer.
 void add(const GivenImage& image, const double* logits, const std::vector<std::string>& classes, Answer& answer) {
   answer.text += image.name;
   nlohmann::ordered_json one{{"image", image.name}};

@@ -1,4 +1,4 @@
-// foldgrad config and foldgrad norms: what can be configured, and what a configuration comes to.
+// foldgrad config and foldgrad norms: all possible keys, and the values of a configuration.
 #include "train/config/config.h"
 
 #include "models/normalizers/normalizer.h"
@@ -15,7 +15,7 @@ std::string default_of(const NormalizerOption& option) {
   return text;
 }
 
-// Returns the names alone, by what the normalizers are at inference.
+// Returns only the names, grouped by the normalizers' form at inference.
 std::string overview() {
   using enum Inference;
   std::string text;

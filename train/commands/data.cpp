@@ -1,4 +1,4 @@
-// foldgrad data: text and images, on the disk, from the network, and drawn by rule.
+// foldgrad data: text and images, on the disk, from the network, or generated.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -33,10 +33,10 @@ struct DataOptions {
   std::string directory, to, data_directory, name, digests, sha256;
   std::vector<std::string> renamed, only, files, urls;
   bool lowercase = false;
-  std::int64_t sentence_piece = 0;  // pieces of a model learned from train; 0: none is
+  std::int64_t sentence_piece = 0;  // pieces of a model learned from train; 0: no model
   std::int64_t train_images = shapes::kTrainImages, test_images = shapes::kTestImages;
   std::uint64_t seed = 1;
-  Answer (*run)(const DataOptions&) = nullptr;  // of the command that was given
+  Answer (*run)(const DataOptions&) = nullptr;  // of the chosen command
 };
 
 Answer images_info(const std::vector<std::pair<std::string, FolderCounts>>& parts) {
@@ -76,7 +76,7 @@ Answer run_info(const DataOptions& o) {
   return {text, all};
 }
 
-// Adds the files that a file of digests names but that are absent or differ, and the first of its lines that is wrong.
+// Adds the files that a file of digests names but that are missing or differ, and its first invalid line.
 void check_digests(const std::string& directory, const std::string& digests, std::vector<std::string>& found) {
   for (std::size_t number = 0, wrong = 0; const std::string& line : read_lines(digests)) {
     ++number;
@@ -97,7 +97,7 @@ void check_digests(const std::string& directory, const std::string& digests, std
 }
 
 // Reports each pair that cannot be read, each file without its other side, and each that a file of digests names but
-// that is absent or differs.
+// that is missing or differs.
 Answer run_verify(const DataOptions& o) {
   std::vector<std::string> found;
   const std::vector<std::string> names = pair_names(o.directory, o.source, o.target);
@@ -117,8 +117,8 @@ Answer run_verify(const DataOptions& o) {
   return {fmt::format("{}: {} pairs of files are sound\n", o.directory, names.size())};
 }
 
-// Returns {name in `from`: name in `to`} of the pairs to write, in their order. Throws FileError where one would be
-// written over another, or over one that is yet to be read.
+// Returns {name in `from`: name in `to`} of the pairs to write, in order. Throws FileError if one would overwrite
+// another, or one that is yet to be read.
 std::vector<std::pair<std::string, std::string>> new_names(const std::string& from, const std::string& to,
                                                            const std::map<std::string, std::string>& renamed,
                                                            const DataOptions& o) {
@@ -138,8 +138,8 @@ std::vector<std::pair<std::string, std::string>> new_names(const std::string& fr
   return all;
 }
 
-// Writes the pairs of `from`, with line ends "\n", and their digests to `to`. `renamed`: old names to new; val becomes
-// valid in any case. Throws FileError.
+// Writes the pairs of `from`, with line ends "\n", and their digests to `to`. `renamed`: old names to new; val always
+// becomes valid. Throws FileError.
 Answer prepare(const std::string& from, const std::string& to, const std::map<std::string, std::string>& renamed,
                const DataOptions& o) {
   std::vector<std::string> names, train;
@@ -198,7 +198,7 @@ std::string known_sets() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Returns the digest in lower case, as we write digests.
+// Returns the digest in lower case, like all digests of the program.
 std::string checked_digest(const std::string& text) {
   std::string digest = text;
   for (char& c : digest) c = char(std::tolower(static_cast<unsigned char>(c)));
@@ -207,7 +207,7 @@ std::string checked_digest(const std::string& text) {
   return digest;
 }
 
-// Leaves no empty directory where the file cannot be had.
+// Leaves no empty directory if the file cannot be fetched.
 Answer fetch_file(const DataOptions& options) {
   const std::string digest = checked_digest(options.sha256);
   if (options.urls.empty() == options.files.empty()) throw std::invalid_argument("--sha256 needs --url or --from-file");

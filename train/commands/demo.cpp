@@ -22,7 +22,8 @@ struct DemoOptions {
   bool json = false;
 };
 
-// Returns configs/numbers.toml, changed by the options. The default warm-ups of normalizers are for 100,000 updates.
+// Returns configs/numbers.toml, changed by the options. Normalizers get a short warm-up, since their defaults are for
+// 100,000 updates.
 ExperimentConfig demo_config(const DemoOptions& o) {
   const std::int64_t warmup = o.steps / 10;
   Words settings{"norm.name=" + o.norm, fmt::format("train.steps={}", o.steps), fmt::format("train.warmup={}", warmup),
@@ -61,13 +62,13 @@ class Demo {
   }
 
  private:
-  // Runs a command and prints its answer, or nothing with --json. What it has as JSON becomes the member `name`.
+  // Runs a command and prints its answer, or nothing with --json. Its JSON, if any, becomes the member `name`.
   bool succeeds(Words words, const std::function<Action(CLI::App&)>& add, const std::string& name = "") {
     if (!o_.json) fmt::print("\n$ foldgrad {}\n", fmt::join(words, " "));
-    std::fflush(stdout);  // before what goes to stderr
+    std::fflush(stdout);  // before output to stderr
     CLI::App parser;
     const Action action = add(parser);
-    parser.parse(Words(words.rbegin(), words.rend() - 1));  // takes the last one first
+    parser.parse(Words(words.rbegin(), words.rend() - 1));  // parse() takes the last element first
     Answer answer = action();
     if (!o_.json) fmt::print("{}", answer.text);
     if (!name.empty()) results_[name] = std::move(answer.json);
@@ -75,7 +76,7 @@ class Demo {
     return exit_code_ == kExitOk;
   }
 
-  // Translates the numbers of the test, which the training text does not have.
+  // Translates the test set, whose numbers are not in the training text.
   bool eval(const std::string& model, const std::string& name) {
     const std::string file = model + "/translations.txt";
     if (!succeeds(

@@ -6,8 +6,8 @@
 namespace foldgrad {
 namespace {
 
-// Refuses maps that are not finite although parameters and statistics are: 1 / sqrt(run_var + eps) of a negative
-// variance.
+// Refuses maps that are not finite although parameters and statistics are: for example 1 / sqrt(run_var + eps) of a
+// negative variance.
 void require_finite_maps(const Model& model) {
   for (const Normalizer* norm : model.normalizers())
     if (const auto form = norm->inference())

@@ -1,4 +1,4 @@
-// Errors of commands, in one process or several, and of command lines, as messages and exit codes.
+// Turns errors of commands, in one process or several, and of command lines into messages and exit codes.
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -41,7 +41,7 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
   return refuse(e.what(), kExitDiverged);
 } catch (const ConfigError& e) {
   return refuse(e.what(), kExitUsage);
-} catch (const std::invalid_argument& e) {  // keys that do not go together, sentences that do not fit the sizes
+} catch (const std::invalid_argument& e) {  // for example contradicting keys, or sentences too long for the model
   return refuse(e.what(), kExitUsage);
 } catch (const CheckpointError& e) {
   return refuse(e.what(), kExitCheckpoint);
@@ -72,20 +72,21 @@ Answer launched(std::string& device, double timeout, const std::function<Answer(
   device = device_of(launch, device);
   if (launch.rank > 0) {
     begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
-    // Process 0 may have the same error: it prints that once for all and ends them. It can also log another one's.
+    // Process 0 may have the same error: it prints that once for all and ends them. It can also log the error of
+    // another.
     before_error = [] {
       end_when_interrupted();
       std::this_thread::sleep_for(std::chrono::seconds(2));
     };
   }
-  // An error here ends the others, which may wait for this process.
+  // An error here ends the other processes, which may be waiting for this one.
   Answer answer;
   const int code = guarded([&] {
     answer = action(processes.get());
     return answer.exit_code;
   });
   if (code != kExitOk && code != kExitInterrupted) {
-    end_when_interrupted();  // MPI ends this process, too
+    end_when_interrupted();  // also when MPI ends this process
     processes->abort(code);
   }
   return launch.rank == 0 ? answer : Answer{.exit_code = code};
@@ -93,7 +94,7 @@ Answer launched(std::string& device, double timeout, const std::function<Answer(
 
 std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
   std::vector<std::string> options;
-  const CLI::App* command = &program;  // the last that was understood
+  const CLI::App* command = &program;  // the last one that was understood
   for (;;) {
     for (const CLI::Option* option : command->get_options())
       for (const std::string& name : option->get_lnames()) options.push_back("--" + name);

@@ -1,4 +1,4 @@
-// foldgrad fold: a model without the normalizers that could be folded away, and the proof.
+// foldgrad fold: folds a model's normalizers where possible, and certifies the result.
 #include <filesystem>
 
 #include "engine/files/atomic_file.h"
@@ -17,7 +17,7 @@ struct FoldCommand {
   FoldOptions options;
 };
 
-// Returns the first lines of --source and --reference that the model takes.
+// Returns the first lines of --source and --reference that fit the model.
 Probe text_probe(const Model& model, const ModelData& data) {
   constexpr std::size_t kMostLines = 64;
   const ExampleSet examples = examples_of(model, data);
@@ -39,10 +39,10 @@ Answer run_fold(const FoldCommand& o) {
   for (const auto& [key, path] : {std::pair("model", directory), {"folded", o.out}})
     proof[key] = {{"path", path}, {"sha256", model_digests(path)}};
   try {
-    const auto replace = nlohmann::ordered_json::error_handler_t::replace;  // of paths that are not UTF-8
+    const auto replace = nlohmann::ordered_json::error_handler_t::replace;  // for paths that are not UTF-8
     write_file_atomically(o.out + "/certificate.json", proof.dump(2, ' ', false, replace) + "\n");
   } catch (const FileError&) {
-    std::filesystem::remove(o.out + "/config.json");  // it is no model then, and fold can be called again
+    std::filesystem::remove(o.out + "/config.json");  // without it this is not a model, so fold can be called again
     throw;
   }
   return {fmt::format("{}{}: folded model and certificate.json\n", summary(proof), o.out), proof};

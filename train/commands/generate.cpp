@@ -1,4 +1,4 @@
-// foldgrad generate: text that a language model writes, as it comes.
+// foldgrad generate: text from a language model, printed token by token.
 #include "engine/files/file.h"
 #include "models/gpt/sampling.h"
 #include "train/checks/finite.h"
@@ -33,7 +33,7 @@ std::vector<std::string> lines_of_stdin() {
   return lines;
 }
 
-// Returns the prompt, without the newline at the end of a file or of standard input, or a newline in place of no text.
+// Returns the prompt without the newline at the end of a file or of standard input; a newline if the prompt is empty.
 std::string prompt_text(const GenerateOptions& o) {
   std::string text = o.prompt;
   if (!o.prompt_file.empty())
@@ -53,7 +53,7 @@ Ids prompt_of(const GenerateOptions& o, const TextVocabulary& vocabulary) {
   return vocabulary.encode(o.prompt);
 }
 
-// One text, printed as it grows. A character that comes in several tokens waits for the last of them.
+// Prints one text as it grows. A character of several tokens waits for the last of them.
 class Printer {
  public:
   explicit Printer(const TextVocabulary& vocabulary) : vocabulary_(vocabulary) {}
@@ -61,7 +61,7 @@ class Printer {
     ids_.push_back(token);
     const bool unfinished = vocabulary_.decode(ids_).ends_with("\xef\xbf\xbd");
     if (unfinished && ids_.size() < kMostBytes) return;
-    // Where that many bytes end in no character, the first of them begins none, but the others may.
+    // If four bytes form no character, print the first as invalid; the rest may still form one.
     const auto done = unfinished ? ids_.begin() + 1 : ids_.end();
     fmt::print("{}", vocabulary_.decode({ids_.begin(), done}));
     flush_stdout();

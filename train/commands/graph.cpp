@@ -27,7 +27,7 @@ std::map<std::string, std::string> normalizer_names(const Model& model) {
   return names;
 }
 
-// A file in memory that a child can open by its name.
+// A file in memory that a child process can open by name.
 class MemoryFile {
  public:
   explicit MemoryFile(const std::string& text = "") : descriptor_(memfd_create("graph", 0)) {
@@ -49,7 +49,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-// Draws through graphviz.
+// Draws with graphviz.
 void draw(const std::string& text, const std::string& svg) {
   const MemoryFile from(text), to;
   const ChildResult dot = run_child({"dot", "-Tsvg", "-o", to.path(), from.path()}, /*quiet=*/false);

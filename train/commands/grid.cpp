@@ -25,7 +25,7 @@ struct GridOptions {
   int jobs = 1;
 };
 
-// The training of a grid's runs, some at a time. Its tables are written anew whenever one has ended.
+// Trains a grid's runs, several at a time. Rewrites the tables whenever one has ended.
 class GridTraining {
  public:
   explicit GridTraining(const GridOptions& o) : options_(o), grid_(read_grid(o.grid)) {
@@ -36,8 +36,8 @@ class GridTraining {
       }
   }
 
-  // Trains the runs that have not ended, up to the first whose data or files cannot be used: the others would fail
-  // alike. Returns false if it was interrupted.
+  // Trains the runs that have not ended, up to the first whose data or files cannot be used: the others would fail in
+  // the same way. Returns false if it was interrupted.
   bool train_all() {
     make_directories(options_.out);
     note_interrupts();
@@ -74,13 +74,13 @@ class GridTraining {
     return words;
   }
 
-  // Returns the run that is trained as the n-th. All cells come once before any comes again, so that an incomplete
-  // table has as much of each.
+  // Returns the index of the n-th run to train. Each cell gets one run before any gets a second, so that an incomplete
+  // table has equally many of each.
   std::size_t by_seed(std::size_t n) const {
     return n % grid_.cells.size() * grid_.seeds.size() + n / grid_.cells.size();
   }
 
-  // Trains run i; returns true if the others may go on.
+  // Trains run i; returns true if the others may continue.
   bool train(std::size_t i) {
     if (!runs_[i].outcome.empty()) return true;
     say("{}\n", runs_[i].path);
@@ -97,7 +97,7 @@ class GridTraining {
                          : r.signal > 0  ? fmt::format("signal {}", r.signal)
                                          : "not started";
       write();
-    } catch (const FileError& e) {  // it is written again when the next one has ended, and at the end
+    } catch (const FileError& e) {  // the tables are written again when the next run has ended, and at the end
       say("warning: {}\n", e.what());
     }
     any_failed_ = any_failed_ || !has_ended;

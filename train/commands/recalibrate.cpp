@@ -1,4 +1,4 @@
-// foldgrad recalibrate: running statistics recomputed, with the weights fixed.
+// foldgrad recalibrate: recomputes running statistics with fixed weights.
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
 #include "train/system/device.h"

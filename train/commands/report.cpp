@@ -1,4 +1,4 @@
-// foldgrad report and foldgrad compare: what runs have come to.
+// foldgrad report and foldgrad compare: the results of runs.
 #include "train/reports/report.h"
 
 #include <cerrno>
@@ -19,7 +19,7 @@ struct ReportOptions {
   bool open = false;
 };
 
-// Warns where it fails, and no more: the page has been written.
+// Only warns if it fails: the page has been written.
 void open_page(const std::string& path) {
   const ChildResult opened = run_child({"xdg-open", path}, /*quiet=*/true);
   if (opened.error == ENOENT) {

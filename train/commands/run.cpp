@@ -1,4 +1,4 @@
-// foldgrad run: a forward pass, for other programs and for looking closer.
+// foldgrad run: a forward pass on inputs from a file, with the results in a file.
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Resolves values of --resume other than "latest": a run, one of its checkpoints, or, since its value may be left out
-// and it then takes the next word, CONFIG.
+// Resolves values of --resume other than "latest": a run or one of its checkpoints. The value is optional, so that
+// --resume may also have taken the next word, CONFIG.
 void complete(TrainOptions& o) {
   std::error_code ignored;
   if (!o.resume.empty() && o.resume != "latest") {
@@ -29,11 +29,11 @@ void complete(TrainOptions& o) {
     } else {
       const auto normal = [](const fs::path& path) {
         const fs::path shorter = path.lexically_normal();
-        return shorter.has_filename() ? shorter : shorter.parent_path();  // without a slash at its end
+        return shorter.has_filename() ? shorter : shorter.parent_path();  // without a slash at the end
       };
       fs::path path = normal(o.resume);
       if (path.filename() == "checkpoints") path = normal(path / "..");
-      // From within the directory of checkpoints, one has a name of one word.
+      // Within the directory of checkpoints, a checkpoint's name is a single word.
       const bool checkpoint = path.parent_path().filename() == "checkpoints" ||
                               (checkpoint_files::step_of(path) >= 0 && !fs::exists(path / "config.toml", ignored));
       if (o.out.empty()) o.out = checkpoint ? normal(path / "../..") : path;
@@ -48,7 +48,7 @@ void complete(TrainOptions& o) {
 
 void write_report(const RunDirectory& run) try {
   write_file_atomically(run.report(), report_html({read_run_log(run.path())}));
-} catch (const std::exception& e) {  // all else has been saved
+} catch (const std::exception& e) {  // everything else has been saved
   say("warning: no report: {}\n", e.what());
 }
 
@@ -56,7 +56,7 @@ Answer train(const TrainOptions& options) {
   const TrainingEnd end = train_experiment(options);
   const bool first = !options.processes || options.processes->rank() == 0;
   if (end.exit_code == kExitOk && first) write_report(RunDirectory(options.out));
-  end_when_interrupted();  // the demo goes on with other commands
+  end_when_interrupted();  // the demo continues with other commands
   return {.text = end.text, .exit_code = end.exit_code};
 }
 

@@ -31,7 +31,8 @@ class Translator {
         inference_(*model_, options.dtype),
         most_(std::min(model_->config().max_positions, options.max_tokens)) {}
 
-  // Translates all of stdin. Lines before one that cannot be read or translated are still translated and printed.
+  // Translates all of stdin. If a line cannot be read or translated, the lines before it are still translated and
+  // printed.
   void translate(std::int64_t lines_at_once) {
     for (bool more = true; more;) {
       try {
@@ -79,11 +80,11 @@ class Translator {
   Vocabulary vocabulary_;
   InferenceTransformer inference_;
   std::int64_t most_, read_ = 0, printed_ = 0;  // lines
-  std::vector<Ids> sources_;                    // of lines that were read and not yet printed
+  std::vector<Ids> sources_;                    // of lines read but not yet printed
 };
 
 Answer translate(const TranslateOptions& o) {
-  // Someone who types wants each answer at once.
+  // A user at a terminal wants each answer at once.
   Translator(o).translate(isatty(STDIN_FILENO) ? 1 : o.lines);
   return {};
 }

@@ -1,4 +1,4 @@
-// foldgrad verify: properties that every model must have, checked on this very one.
+// foldgrad verify: checks one model for properties that every model must have.
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/model_checks.h"
 #include "train/commands/command.h"
@@ -20,7 +20,7 @@ const char* name_of(CheckResult::Outcome outcome) {
 }
 
 Answer run_verify(const VerifyCommand& o) {
-  // Numbers that are not finite are what it looks for first.
+  // Non-finite numbers are allowed here because the first check looks for them.
   const auto model = load_model(o.model, DType::f32, require_device(o.device), NonFinite::allow);
   Answer answer{.json = nlohmann::ordered_json::array()};
   const auto fold_it = [&o](Model& m) { return fold(m, o.options); };

@@ -1,4 +1,4 @@
-// foldgrad verify-traces: replays of recorded traces, their largest differences, and where these begin.
+// foldgrad verify-traces: replays recorded traces, and prints their largest differences and where the first one is.
 #include <limits>
 #include <optional>
 
@@ -17,8 +17,8 @@ struct VerifyTraces {
   DType dtype = DType::f64;
   std::optional<double> tolerance;
 
-  // Allows for 30 steps of rounding, in sums over a few tokens; exact decisions in f32 can differ only where rounding
-  // decides.
+  // Allows for 30 steps of rounding, in sums over a few tokens. In f32 an exact decision can differ only if rounding
+  // decides it.
   double limit() const { return tolerance.value_or(dtype == DType::f64 ? 1e-12 : 1e-4); }
 };
 

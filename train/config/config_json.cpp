@@ -18,7 +18,7 @@ ordered_json option_json(const NormalizerOption& option, const std::string& valu
   return value;
 }
 
-// Returns the members of norm.NAME as text, which they must be unless `others` allows numbers, true and false too.
+// Returns the members of norm.NAME as text. They must be text unless `others` also allows numbers, true and false.
 std::map<std::string, std::string> texts_of(const json& norm, const char* name, bool others) {
   std::map<std::string, std::string> texts;
   if (!norm.contains(name)) return texts;

@@ -16,20 +16,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// toml++ handles dotted keys by recursion: a key of 100,000 parts would overflow the stack. A key ends with its line.
+// toml++ parses dotted keys recursively: a key of 100,000 parts would overflow the stack. A key ends with its line.
 constexpr std::int64_t kMostDotsOfALine = 100;
 
-// Returns the quotes that begin a string here; empty where none begins.
+// Returns the quotes that begin a string here; empty if none begins.
 std::string_view opening_quotes(std::string_view toml) {
   for (const std::string_view quotes : {R"(""")", "'''", "\"", "'"})
     if (toml.starts_with(quotes)) return quotes;
   return "";
 }
 
-// Returns 0 where no line has too many dots. Those in strings and comments do not count.
+// Returns the first line with too many dots, not counting those in strings and comments; 0 if there is none.
 std::int64_t line_of_deep_key(const std::string& toml) {
   std::int64_t line = 1, dots = 0;
-  std::string_view end;  // of the string or comment at hand
+  std::string_view end;  // of the current string or comment
   for (std::size_t at = 0; at < toml.size(); ++at) {
     const std::string_view rest = std::string_view(toml).substr(at);
     if (rest[0] == '\n') {

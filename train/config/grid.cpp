@@ -28,14 +28,14 @@ const toml::table& as_table(const toml::node& node, const std::string& name) {
   return *node.as_table();
 }
 
-// Returns the table of this name, an empty one where there is none.
+// Returns the table with this name, or an empty one.
 const toml::table& table_in(const toml::table& all, const char* name) {
   static const toml::table none;
   const toml::node* node = all.get(name);
   return node ? as_table(*node, name) : none;
 }
 
-// Returns the configuration that a table begins with: the path in its key config, or `otherwise`.
+// Returns a table's configuration: the path in its key config, or `otherwise`.
 std::string config_in(const toml::table& table, const std::string& otherwise = "") {
   const toml::node* node = table.get("config");
   if (!node) return otherwise;
@@ -43,14 +43,14 @@ std::string config_in(const toml::table& table, const std::string& otherwise = "
   return (std::filesystem::path(*node->source().path).parent_path() / node->as_string()->get()).lexically_normal();
 }
 
-// Returns KEY=VALUE as --set takes it, for keys in quotes or with dots.
+// Returns KEY=VALUE in the form of --set, also for keys in quotes or with dots.
 std::vector<std::string> settings_in(const toml::table& table) {
   std::vector<std::string> all;
   for (const auto& [key, value] : values_below(table)) all.push_back(key + "=" + text_of(*value));
   return all;
 }
 
-// Returns the cells with names; where there are none, one without a name, of the keys of all cells.
+// Returns the cells by name; if there are none, one unnamed cell with the keys of all cells.
 std::vector<GridCell> cells_in(const toml::table& all) {
   const GridCell common{"", "", config_in(all), settings_in(table_in(all, "set"))};
   std::vector<GridCell> cells;
@@ -77,7 +77,7 @@ std::vector<std::int64_t> seeds_in(const toml::table& all) {
   return seeds;
 }
 
-// Returns the settings of every combination of what [lists] has.
+// Returns the settings of every combination of values in [lists].
 std::vector<std::vector<std::string>> combinations_of(const toml::table& lists) {
   std::vector<std::vector<std::string>> combinations(1);
   for (const auto& [key, node] : values_below(lists)) {
@@ -99,7 +99,7 @@ std::string folder_of(const std::string& name) {
   return folder;
 }
 
-// Adds one combination of what the lists have to a cell.
+// Adds one combination of the lists' values to a cell.
 GridCell combined(GridCell cell, const std::vector<std::string>& settings) {
   const std::string text = fmt::format("{}", fmt::join(settings, ", "));
   cell.name += (cell.name.empty() || text.empty() ? "" : ", ") + text;

@@ -64,18 +64,17 @@ void assign(double& field, const Given& given, const ConfigKey& key) {
   if (!key.range.contains(field)) refuse(given, key);
 }
 
-// Returns the value of norm.NAME.OPTION as NormalizerOptions takes it; equal values give equal text.
+// Returns the value of norm.NAME.OPTION in the form for NormalizerOptions; equal values give equal text.
 std::string option_text(const std::string& key, const Given& given) {
   const toml::node* node = given.node;
   if (node && node->is_boolean()) return node->as_boolean()->get() ? "true" : "false";
   if (node && node->is_integer()) return fmt::format("{}", node->as_integer()->get());
-  // The sum is 0.0 for -0.0 too, whose text "-0" would be read back as an integer without a sign.
+  // + 0.0 turns -0.0 into 0.0; "-0" would be read back as an integer without a sign.
   if (node && node->is_floating_point()) return fmt::format("{}", node->as_floating_point()->get() + 0.0);
   return given.text(key + " must be a number, true, false or text");
 }
 
-// Returns a value that the normalizer accepts in the form that TOML wants: to TOML, .9 and 02 are no numbers, and -0 is
-// an integer.
+// Returns an accepted value in TOML's form: TOML does not accept .9 and 02, and takes -0 for an integer.
 std::string text_in_toml(const NormalizerOptions& options, const Option& option, const Given& given) {
   const std::string& name = option.name;
   const bool is_number = given.node && given.node->is_number();
@@ -105,7 +104,7 @@ void take_options(Keys& given, ExperimentConfig& config) {
   });
 }
 
-// Returns a family that has the key which `family` lacks; empty if none has it.
+// Returns another family with this key, which `family` lacks; empty if there is none.
 std::string other_family_of(const std::string& key, const std::string& family) {
   for (const char* other : kFamiliesWithKeys)
     for (const auto& [its_key, value] : default_keys(other))
@@ -113,8 +112,8 @@ std::string other_family_of(const std::string& key, const std::string& family) {
   return "";
 }
 
-// Takes validate.background = false out of `given`: runs of 0.2 have it in their files. With true, which is refused,
-// they validated in a thread of their own.
+// Takes validate.background = false out of `given`: files of 0.2 have it. With true, which is refused, a separate
+// thread validated.
 void take_background(Keys& given) {
   const auto found = given.extract("validate.background");
   if (!found) return;
@@ -123,7 +122,7 @@ void take_background(Keys& given) {
     found.mapped().refuse("validate.background is no longer a key: training waits for validation; remove it");
 }
 
-// Refuses keys of updates beside those of epochs, which replace them.
+// Refuses keys of updates together with those of epochs, which replace them.
 void refuse_updates_beside_epochs(const Keys& given, const ExperimentConfig& config) {
   const auto refuse_beside = [&given](const char* updates, const char* epochs, std::int64_t value) {
     const auto found = given.find(updates);
@@ -135,7 +134,7 @@ void refuse_updates_beside_epochs(const Keys& given, const ExperimentConfig& con
   refuse_beside("train.warmup", "train.warmup_epochs", config.train.warmup_epochs);
 }
 
-// Refuses two values that do not go together, at the place of a setting, or of the first that was given.
+// Refuses two contradicting values, at the place of a setting, or of the first that was given.
 template <class Value>
 [[noreturn]] void refuse_both(const Keys& given, const char* first, Value a, const char* relation, const char* second,
                               Value b) {

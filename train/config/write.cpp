@@ -16,7 +16,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns a string of JSON, which is one of TOML once DEL is escaped.
+// Returns a JSON string; with DEL escaped it is also a TOML string.
 std::string quoted(const std::string& text) {
   FOLDGRAD_CHECK(first_bad_utf8(text) == text.npos, "config: text must be UTF-8");
   std::string all = nlohmann::json(text).dump();
@@ -27,7 +27,7 @@ std::string quoted(const std::string& text) {
 std::string toml_of(const std::string& value) { return quoted(value); }
 std::string toml_of(bool value) { return value ? "true" : "false"; }
 std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
-// Writes -0.0 in full, since "-0" would be read as an integer, which has no sign in TOML.
+// Writes -0.0 in full: TOML would read "-0" as an integer, which has no negative zero.
 std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
 
 template <class Enum>
@@ -96,7 +96,7 @@ std::string config_text(const ExperimentConfig& config) {
 
 std::string config_help() {
   std::string text;
-  std::map<std::string, std::string> before;  // the lines of the family before, by key
+  std::map<std::string, std::string> before;  // the previous family's lines, by key
   for (const char* family : kFamiliesWithKeys) {
     if (!text.empty())
       text += fmt::format("\nWith model.family = \"{}\", these differ from the ones above:\n\n", family);

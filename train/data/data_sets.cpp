@@ -21,9 +21,9 @@ Download of_toronto(const std::string& file, const std::string& sha256) {
 
 }  // namespace
 
-// Takes the mirrors and digests of Multi30k from torchtext 0.18 and its issue 1756, the digests of CIFAR's archives
-// from TensorFlow Datasets and MLDatasets.jl, and those of the files in them from ankane/torchvision-ruby; the test
-// `Cifar10` compares these with the files themselves where it finds some.
+// Mirrors and digests of Multi30k are from torchtext 0.18 and its issue 1756, digests of CIFAR's archives from
+// TensorFlow Datasets and MLDatasets.jl, and digests of the files in them from ankane/torchvision-ruby; the test
+// `Cifar10` compares the latter with the files if it finds them.
 const std::vector<DataSet>& data_sets() {
   static const std::vector<DataSet> sets{
       {.name = "multi30k",
@@ -67,7 +67,7 @@ std::string data_root(const std::string& flag) {
 
 std::string data_directory(const std::string& directory, const std::string& flag) {
   return directory.empty() ? data_root(flag)
-                           : (std::filesystem::path(data_root(flag)) / directory).string();  // an absolute one stays
+                           : (std::filesystem::path(data_root(flag)) / directory).string();  // keeps absolute paths
 }
 
 std::string where_data_lies(const std::string& directory) {

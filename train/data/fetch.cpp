@@ -31,7 +31,7 @@ void rename_file(const std::string& from, const std::string& to) {
   if (error) throw FileError(to, "cannot be written", error.value());
 }
 
-// Returns "" when `part` is the file; otherwise it is removed, since nothing can be made of it.
+// Returns "" if `part` is the complete file. Otherwise removes it, since it cannot be continued.
 std::string finish(const std::string& part, const Download& wanted) {
   if (const std::string got = sha256_of_file(part); got != wanted.sha256) {
     fs::remove(part);
@@ -42,11 +42,11 @@ std::string finish(const std::string& part, const Download& wanted) {
   return "";
 }
 
-// Appends to `part` what it lacks of the file. Returns the reason when that fails, otherwise "".
+// Appends the missing rest of the file to `part`. Returns the reason for a failure, otherwise "".
 std::string transfer(const std::string& url, const std::string& part) {
   const std::string messages = part + ".messages";
   std::vector<std::string> command = split_words(
-      "curl --disable "  // first, or options of ~/.curlrc count
+      "curl --disable "  // must come first to ignore ~/.curlrc
       "--silent --show-error --fail --location --globoff --proto =http,https --connect-timeout 20 "
       "--speed-limit 1000 --speed-time 60 --max-filesize 10G --continue-at -");
   command.insert(command.end(), {"--output", part, "--stderr", messages, "--url", url});
@@ -54,13 +54,13 @@ std::string transfer(const std::string& url, const std::string& part) {
   if (curl.error == ENOENT)
     throw FileError("curl", "there is no such program, which fetches files (apt-get install curl)");
   if (curl.error != 0) throw FileError("curl", "cannot be started", curl.error);
-  std::string text;  // "curl: (7) Failed to connect"; warnings may stand before it
+  std::string text;  // "curl: (7) Failed to connect"; warnings may precede it
   std::ifstream lines(messages);
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("curl: (")) text = line;
   fs::remove(messages);
   if (curl.succeeded()) return "";
-  // A part that no later call can resume is of no use: HTTP's 416 says that the server has nothing beyond it.
+  // No later call can resume such a part: HTTP's 416 says that the server has nothing beyond it.
   constexpr int kCannotResume = 33;
   const bool refused = curl.status == kCannotResume || text.ends_with(" 416");
   if (refused || (fs::exists(part) && fs::file_size(part) == 0)) fs::remove(part);
@@ -68,8 +68,8 @@ std::string transfer(const std::string& url, const std::string& part) {
   return number == text.npos ? fmt::format("curl ended with {}", curl.status) : text.substr(number + 2);
 }
 
-// Returns "" when it worked. A part from before may be of another file, or of one that the server cannot resume: where
-// it had to be removed, the file is fetched once more, without it.
+// Returns "" on success. An earlier part may be of another file, or of one that the server cannot resume: if it had to
+// be removed, fetches the file once more without it.
 std::string fetch(const std::string& url, const std::string& part, const Download& wanted) {
   const bool had_part = fs::exists(part);
   std::string failure = transfer(url, part);
@@ -77,10 +77,10 @@ std::string fetch(const std::string& url, const std::string& part, const Downloa
   return failure.empty() || !had_part || fs::exists(part) ? failure : fetch(url, part, wanted);
 }
 
-// Unpacks *.tar.gz into a directory, which is made.
+// Creates `directory` and unpacks *.tar.gz into it.
 void unpack(const std::string& archive, const std::string& directory) {
   make_directories(directory);
-  // Absolute, since GNU tar takes what stands before a colon, in "a:b/c.tar.gz", for the name of a host.
+  // Absolute, since in "a:b/c.tar.gz" GNU tar would take "a" for the name of a host.
   const ChildResult tar = run_child({"tar", "-xzf", fs::absolute(archive), "-C", directory}, /*quiet=*/false);
   if (tar.error != 0) throw FileError(archive, "cannot be unpacked, since tar cannot be started", tar.error);
   if (!tar.succeeded()) throw FileError(archive, "cannot be unpacked by tar");
@@ -107,7 +107,7 @@ void download(const Download& wanted) {
   if (has_digest(wanted.path, wanted.sha256)) return;
   make_directories(fs::path(wanted.path).parent_path());
   const std::string part = wanted.path + ".part";
-  // The process may have been killed after the last byte, and no server can resume from there.
+  // The process may have been killed after the last byte; no server can resume from there.
   if (has_digest(part, wanted.sha256)) {
     finish(part, wanted);
     return;

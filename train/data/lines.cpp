@@ -11,7 +11,7 @@
 namespace foldgrad {
 
 std::vector<std::string> read_lines(const std::string& path) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // it would become part of the first word
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // would become part of the first word
   std::vector<std::string> lines;
   read_lines_of(path, [&](std::string& line, bool ended) {
     if (lines.empty() && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());

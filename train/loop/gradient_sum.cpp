@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-// Sums the tensors, all of one type, as one array.
+// Sums the tensors, all of one dtype, as one array.
 void sum_bucket(Communicator& communicator, const std::vector<Tensor>& tensors) {
   std::int64_t size = 0;
   std::vector<std::int64_t> sizes;
@@ -39,7 +39,7 @@ void GradientSum::watch(Tape& tape) {
       if (const Parameter* p = tape.parameter_of(id); p && used.insert(p).second) first_uses_[node.get()].push_back(p);
   background_->at_step(communicator_.step());
   watched_ = &tape;
-  // Whatever used a parameter is done when the node after its first use has its turn.
+  // All uses of a parameter are done when the backward pass reaches the node after its first use.
   tape.observe(nullptr, [this](const Node& node, const Tensor&) {
     for (const Parameter* p : std::exchange(complete_, {})) add(*p);
     if (const auto found = first_uses_.find(&node); found != first_uses_.end()) complete_ = std::move(found->second);
@@ -53,7 +53,7 @@ void GradientSum::add(const Parameter& parameter) {
   if (bytes_ >= bucket_bytes_) send();
 }
 
-// Gives each bucket a thread of its own, which waits for the one before.
+// Starts a thread for each bucket, which waits for the thread before.
 void GradientSum::send() {
   if (bucket_.empty()) return;
   const auto policy = bucket_[0].device() == Device::cpu ? std::launch::async : std::launch::deferred;

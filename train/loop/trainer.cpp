@@ -10,7 +10,7 @@ namespace foldgrad {
 namespace {
 
 // Returns the part of the inputs that a rank computes: of B examples, the first axis of each tensor, those from B r / R
-// to B (r + 1) / R for rank r of R, which may be none. Null: all.
+// to B (r + 1) / R for rank r of R, possibly none. Null: all.
 NamedTensors part_of(const NamedTensors& inputs, const Communicator* communicator) {
   if (!communicator) return inputs;
   NamedTensors part;
@@ -49,7 +49,7 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
 }
 
 void Trainer::step() {
-  if (records_.empty()) since_ = Clock::now();  // not before: a validation may stand between
+  if (records_.empty()) since_ = Clock::now();  // not earlier: a validation may come between updates
   records_.push_back(update(tape_));
 }
 
@@ -69,7 +69,7 @@ Trainer::Record Trainer::update(Tape& tape) {
                                     k + 1 == options_.accumulate && &tape == &tape_));
   if (gradient_sum_) gradient_sum_->finish(record.losses);
   if (options_.agc > 0 && !clipped_adaptively_.empty()) clip_adaptively(clipped_adaptively_, options_.agc);
-  // Also without clipping: the norm reveals gradients that are not finite before they spoil the parameters.
+  // Computed also without clipping: the norm reveals non-finite gradients before they spoil the parameters.
   const GradientClip clip =
       clip_by_norm(trained_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
   record.gradient_norm = clip.norm;
@@ -94,12 +94,12 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
                          .communicator = communicator_,
                          .synchronous_norms = options_.sync_norms};
   Model& model = task_.model();
-  // The logits are not kept: the backward pass frees them.
+  // The logits are not kept, so that the backward pass frees them.
   const NamedTensors inputs = part_of(batch.inputs, communicator_);
   const Var loss = model.loss_of(model.forward(inputs, pass), inputs, options_.label_smoothing);
   Var total = loss;
   for (Var penalty : penalties) {
-    // With statistics of its own each rank has a penalty of its own, and their mean counts.
+    // If each rank has its own statistics, it has its own penalty; the penalty is their mean.
     if (communicator_ && !options_.sync_norms) penalty = scale(penalty, 1.0 / communicator_->size());
     total = add(total, cast(penalty, loss.dtype()));  // [TRN-2]
   }

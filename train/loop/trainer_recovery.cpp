@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns operation, step and place of numbers that are not finite; empty where all are.
+// Returns operation, step and place of the first non-finite number; empty if all are finite.
 std::string not_finite(std::int64_t step, const Node& node, const char* what, const Tensor& t) {
   const std::vector<double> values = t.to(DType::f64).values<double>();
   const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
@@ -21,7 +21,7 @@ std::string not_finite(std::int64_t step, const Node& node, const char* what, co
 }  // namespace
 
 std::vector<std::string> Trainer::check() {
-  const Clock::time_point begin = records_.empty() ? Clock::now() : since_;  // before updates that are made again
+  const Clock::time_point begin = records_.empty() ? Clock::now() : since_;  // before the repeated updates
   std::vector<std::string> failures;
   while (true) {
     const std::size_t failed = first_failure();
@@ -79,7 +79,7 @@ std::string Trainer::mend(std::size_t failed) {
 std::string Trainer::checked_update() {
   const std::int64_t number = updates() + 1;
   Tape tape;
-  std::string failure;  // the first; the pass goes on, since other ranks wait for this one
+  std::string failure;  // the first one; the pass continues, since other ranks wait for this one
   const auto check = [&](const Node& node, const char* what, const Tensor& t) {
     if (failure.empty()) failure = not_finite(number, node, what, t);
   };
@@ -88,7 +88,7 @@ std::string Trainer::checked_update() {
   update(tape);
   if (communicator_) failure = communicator_->first_text(failure);
   if (!failure.empty()) return failure;
-  // Every result and its gradient is finite; so it was a sum that overflowed, in a parameter's gradient or in the norm.
+  // Every result and its gradient is finite, so a sum overflowed: in a parameter's gradient or in the norm.
   for (const Parameter* p : trained_)
     for (double g : p->grad.to(DType::f64).values<double>())
       if (!std::isfinite(g))

@@ -26,7 +26,7 @@ const std::vector<Column> kKnown{{"perplexity", "perplexity", 3},
                                  {"top1", "top-1 %", 2},
                                  {"top5", "top-5 %", 2}};
 
-// Returns every score of any run, in the order of the logs; the loss only where there is no perplexity.
+// Returns every score of any run, in the order of the logs; the loss only if there is no perplexity.
 std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
   std::vector<Column> columns;
   for (const RunSummary& run : runs) {
@@ -42,7 +42,7 @@ std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
   return columns;
 }
 
-// Returns how the deciding score was computed: a line for all runs, or one for those that have it.
+// Returns how the deciding score was computed: one line for all runs, or one for each that has it.
 std::string signatures(const std::vector<RunSummary>& runs) {
   std::map<std::string, std::vector<std::string>> names;
   for (const RunSummary& run : runs)
@@ -103,7 +103,7 @@ std::string differences_table(const std::vector<RunLog>& runs) {
   for (const RunLog& run : runs) rows[0].push_back(run.name);
   const auto family = [](const auto& of_run) { return of_run.value("model.family", ""); };
   const bool families = std::ranges::any_of(settings, [&](const auto& s) { return family(s) != family(settings[0]); });
-  std::vector<std::string> of_some;  // the keys of a family tell nothing that the family does not
+  std::vector<std::string> of_some;  // keys of one family say no more than the family
   for (const auto& [key, count] : keys) {
     if (families && count < runs.size()) {
       of_some.push_back(key);

@@ -15,8 +15,8 @@
 
 namespace foldgrad {
 
-// The page before it is filled in, made by cmake/write_report_template.cmake of the files in train/reports/page. It has
-// {{title}}, twice, and {{data}}, the JSON of report.h, each where HTML's text may stand.
+// The page's template, made by cmake/write_report_template.cmake from the files in train/reports/page. It contains
+// {{title}}, twice, and {{data}}, the JSON of report.h, each at a place for HTML text.
 extern const std::string_view kReportTemplate;
 
 namespace {
@@ -38,10 +38,10 @@ ordered_json files_of(const RunLog& run) {
   return files;
 }
 
-// Exhibits of a file, with errors that name the one and its member.
+// Exhibits from a file; errors name the exhibit and its member.
 class Exhibits {
  public:
-  // Returns null without the file.
+  // Returns null if there is no file.
   static ordered_json read(const std::string& path) {
     const std::string text = text_or_nothing(path);
     if (text.empty()) return nullptr;
@@ -110,8 +110,8 @@ ordered_json groups_of(const ordered_json& runs) {
   return groups;
 }
 
-// Returns JSON for <script>, where a browser looks for </script> and <!-- only, not for entities: no < may be left. In
-// JSON it stands in strings only, where \u003c means the same.
+// Returns JSON for <script>, where a browser looks only for </script> and <!--, not for entities: no < may be left.
+// JSON has it only in strings, where \u003c means the same.
 std::string for_script(const nlohmann::ordered_json& data) {
   std::string safe;
   for (const char c : data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))
@@ -123,7 +123,7 @@ std::string title_of(const std::vector<RunLog>& runs) {
   return fmt::format("{}", fmt::join(std::views::transform(runs, &RunLog::name), ", "));
 }
 
-// Fills in the values in one pass, so that they are not searched.
+// Replaces the placeholders in one pass, so that inserted values are not searched.
 std::string filled(std::string_view page, const std::map<std::string_view, std::string>& values) {
   std::string text;
   for (std::size_t begin; (begin = page.find("{{")) != std::string_view::npos;) {

@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::int64_t kMostSteps = std::int64_t(1) << 53;
 
-// A field that readers of a log rely on, where it is there and is not null.
+// A field that readers of a log rely on; it is checked if it is present and not null.
 struct Field {
   const char *name, *type;
   bool (ordered_json::*is)() const noexcept;
@@ -157,7 +157,7 @@ void add_event(RunSummary& s, const ordered_json& e) {
 
 // Returns "/home/a/un" for "un" and "b/../un/" in /home/a.
 std::string whole_path(const std::string& path) {
-  const auto normal = std::filesystem::absolute(path + "/").lexically_normal();  // so that "." has a name, too
+  const auto normal = std::filesystem::absolute(path + "/").lexically_normal();  // the slash gives "." a name too
   return "/" + normal.parent_path().relative_path().string();
 }
 
@@ -246,7 +246,7 @@ std::string text_or_nothing(const std::string& path) try { return read_file(path
   return "";
 }
 
-// Does without read_config(): runs of other versions, which know other keys, are to be seen too.
+// Does not use read_config(): runs of other versions, with other keys, must be readable too.
 nlohmann::ordered_json settings_of(const std::string& run) {
   const std::string path = RunDirectory(run).config();
   try {

@@ -40,7 +40,7 @@ std::string event(double time, std::int64_t step, const std::string& summary) {
   return double_field(1, time) + key(2, kVarint) + varint(std::uint64_t(step)) + bytes_field(5, summary);
 }
 
-// Returns length and content, each with its checksum, masked since content may have checksums of its own in it.
+// Returns length and content, each with a checksum, masked since content may itself contain checksums.
 std::string record(const std::string& content) {
   const auto checksum = [](const std::string& bytes) { return bytes_of(std::rotr(crc32c(bytes), 15) + 0xa282ead8u); };
   const std::string length = bytes_of(std::uint64_t(content.size()));
@@ -64,7 +64,7 @@ std::string scalars_of(const ordered_json& e) {
   return summary;
 }
 
-// Returns the time when the log was last written to, less what the run took.
+// Returns the time of the last write to the log, less the run's duration.
 double begin_of(const RunLog& log) {
   const auto written = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(RunDirectory(log.path).log()));
   return std::chrono::duration<double>(written.time_since_epoch()).count() - summary_of(log).seconds;

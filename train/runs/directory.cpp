@@ -37,7 +37,7 @@ std::string quoted_for_shell(const std::string& argument) {
   return text + "'";
 }
 
-// Removes the files that AtomicFile had not renamed yet.
+// Removes files that AtomicFile had not yet renamed.
 void remove_unfinished(const std::string& directory) {
   std::error_code ignored;
   for (const auto& path : paths_in(directory, /*optional=*/true))
@@ -97,7 +97,7 @@ RunLock::RunLock(const std::string& run) {
   const std::string path = run + "/lock";
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw FileError(path, "cannot be opened", errno);
-  // Where the file system knows no locks, there is none.
+  // A file system without locks gives another errno: then there is no lock.
   if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     char holder[512] = "";
     const ssize_t length = pread(descriptor_, holder, sizeof holder, 0);
@@ -105,7 +105,7 @@ RunLock::RunLock(const std::string& run) {
     throw FileError(run, length > 0 ? "is being trained by " + std::string(holder, std::size_t(length))
                                     : "is being trained by another process");
   }
-  // For that message alone, so that a full disk does not matter.
+  // Only needed for that message, so a full disk does not matter.
   const std::string holder = fmt::format("process {} on {}", getpid(), host_name());
   if (ftruncate(descriptor_, 0) == 0) (void)!pwrite(descriptor_, holder.data(), holder.size(), 0);
 }

@@ -18,7 +18,7 @@ bool can_draw() {
   return isatty(STDERR_FILENO) && terminal && std::strcmp(terminal, "dumb") != 0;
 }
 
-// Returns false if NO_COLOR has any value but the empty one (https://no-color.org).
+// Returns false if NO_COLOR is set and not empty (https://no-color.org).
 bool colours_wanted() {
   const char* none = std::getenv("NO_COLOR");
   return !none || !*none;
@@ -70,7 +70,7 @@ void ProgressLine::at(std::int64_t step) {
   const auto now = Clock::now();
   if (!on_terminal_ || std::chrono::abs(now - last_) < std::chrono::milliseconds(200)) return;
   last_ = now;
-  // One column less: a full line would make some terminals begin the next.
+  // One column less: after a full line some terminals begin the next.
   say("\r\x1b[K" + progress_line(step, steps_, double(step - first_) / std::max(seconds_since(begin_), 1e-9), status_,
                                  terminal_width() - 1));
   drawn_ = true;

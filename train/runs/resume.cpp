@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr std::string_view kWeight = "weight.", kStatistic = "statistic.";
 
-// Stores the model that is validated, and beside it, with an average, what training goes on from.
+// Stores the validated model and, if it is an average, the weights with which training continues.
 void put_model(const TrainingState& t, CheckpointContents& c) {
   c.model = to(t.average.empty() ? t.parameters : t.average, Device::cpu);
   c.norm_state = to(t.normalizers, Device::cpu);
@@ -31,7 +31,7 @@ void put_model(const TrainingState& t, CheckpointContents& c) {
     }
 }
 
-// Reverses put_model().
+// Undoes put_model().
 void take_model(const CheckpointContents& c, TrainingState& t) {
   t.normalizers = c.norm_state;
   NamedTensors averages;
@@ -60,7 +60,7 @@ std::string reason_to_refuse(const CheckpointContents& c) {
     for (const auto& [name, tensor] : *part)
       if (const std::string reason = reason_to_refuse(tensor); !reason.empty())
         return fmt::format("tensor {} {}", name, reason);
-  for (const auto& [name, tensor] : c.optimizer)  // Adam's v, whose root it takes
+  for (const auto& [name, tensor] : c.optimizer)  // v of Adam, which takes its root
     if (name.starts_with("exp_avg_sq.") && tensor.dtype() == DType::f32)
       for (const float v : tensor.values<float>())
         if (v < 0) return fmt::format("tensor {} must be at least 0, got {}", name, v);
@@ -99,7 +99,8 @@ RunState from_checkpoint(const CheckpointContents& c, const std::string& path) t
   state.best = {member<std::int64_t>(best, "step", file), member<double>(best, "score", file),
                 member<double>(best, "loss", file), member<std::string>(best, "text", file)};
   state.without_better = member<std::int64_t>(c.state, "without_better", file);
-  // Checkpoints of version 0.1 have none, those of 0.2.0 others: then the next report is of the updates since.
+  // Checkpoints of version 0.1 have no sums, and those of 0.2.0 others: then the next report covers updates since
+  // resuming.
   if (const auto sums = c.state.find("since_report"); sums != c.state.end() && sums->contains("weight"))
     t.since_report = {member<double>(*sums, "loss", file), member<double>(*sums, "seconds", file),
                       member<std::int64_t>(*sums, "weight", file), member<std::int64_t>(*sums, "work", file)};
@@ -115,7 +116,7 @@ void require_same_trajectory(const NewestCheckpoint& checkpoint, const Experimen
   std::vector<std::string> changes;
   try {
     changes = trajectory_changes(read_config(before), config);
-  } catch (const std::runtime_error&) {  // it is gone, or of another version
+  } catch (const std::runtime_error&) {  // it is missing or of another version
   }
   if (changes.empty()) changes.push_back(fmt::format("its hash was {}, is now {}", want, hash));
   throw CheckpointError(fmt::format(

@@ -27,7 +27,7 @@ void require_phases(const RecordConfig& record) {
     wrong("must be first an update from the begin, above 0, and then one from the end, below 0");
 }
 
-// Returns the phases of a run, "begin" before "end"; which require_phases() has accepted.
+// Returns the phases of a run, "begin" before "end". require_phases() must have accepted them.
 std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t updates) {
   std::vector<RecordPhase> phases;
   for (const std::int64_t from : record.from) {
@@ -76,7 +76,7 @@ void require_fit(const char* key, const std::string& pattern, const std::vector<
 void require_trainable(const ExperimentConfig& config) {
   const TrainConfig& t = config.train;
   const std::unique_ptr<Model> smallest = smallest_model(config);
-  TrainConfig without_patterns = t;  // of layers that the smallest model lacks
+  TrainConfig without_patterns = t;  // which may name layers that the smallest model lacks
   without_patterns.rates.clear(), without_patterns.freeze.clear();
   (void)Optimizer(optimizer_rule(t), parameter_groups(*smallest, without_patterns));
   (void)parsed_rates(t);

@@ -37,7 +37,7 @@ std::optional<NewestCheckpoint> find_checkpoint(const TrainOptions& options, con
   return std::nullopt;
 }
 
-// Returns the data root: that of a run that goes on, if it is still there.
+// Returns the data root: that of a resumed run if it still exists.
 std::string find_data_root(const TrainOptions& options, const RunDirectory& run) {
   if (options.data_directory.empty() && !options.resume.empty())
     if (const std::string root = run.data_root(); !root.empty()) return root;
@@ -63,7 +63,7 @@ void note_unused(const std::vector<std::string>& settings, const BlockConfig& bl
                   folded ? ". The model was folded: begin from the one before that, which has its normalizers" : ""));
 }
 
-// Returns the value of a key of config.json; null where it is not there.
+// Returns the value of a key of config.json; null if it is missing.
 ordered_json value_of(const ordered_json& config, const std::string& section, const std::string& name) {
   return config.value(ordered_json::json_pointer("/" + section + "/" + name), ordered_json());
 }
@@ -83,7 +83,7 @@ void require_same_function(const Pretrained& from, const ExperimentConfig& confi
   });
 }
 
-// Returns false if classes differ in number or in name; the names of a model that has none count as the same.
+// Returns false if classes differ in number or in name; missing names count as equal.
 bool have_same_classes(const Model& a, const Model& b) {
   const ordered_json one = model_json(a), other = model_json(b);
   const ordered_json names = value_of(one, "model", "class_names"), others = value_of(other, "model", "class_names");
@@ -165,7 +165,7 @@ std::string begin_from(const Pretrained& from, Model& model, const TrainConfig& 
 }
 
 std::unique_ptr<Task> begin_task(RunStart& start, Device device) {
-  static std::mutex one_at_a_time;  // of the ranks of this process: SentencePiece learns in one thread
+  static std::mutex one_at_a_time;  // for the ranks of this process: SentencePiece trains in one thread
   const std::lock_guard lock(one_at_a_time);
   const ExperimentConfig& config = start.config;
   std::optional<Pretrained> from;

@@ -23,7 +23,7 @@
 namespace foldgrad {
 namespace {
 
-// One process's part of a run; on several ranks, that of rank 0.
+// One process's part of a run; with several ranks, rank 0's part.
 class TrainingRun {
  public:
   TrainingRun(const std::string& path, const RunStart& start, std::unique_ptr<Task> task, Communicator* communicator)
@@ -38,7 +38,7 @@ class TrainingRun {
     }
   }
 
-  // Writes to the run's directory, as train() does; the constructor finds what is wrong before.
+  // Writes to the run's directory, as train() does. The constructor finds errors before anything is written.
   void begin(const TrainOptions& options, const RunStart& start);
   TrainingEnd train();
 
@@ -54,7 +54,7 @@ class TrainingRun {
 
   ExperimentConfig config_;
   RunDirectory run_;
-  Communicator* communicator_;  // null: it is alone
+  Communicator* communicator_;  // null if there is only this process
   Training training_;
   Selection selection_;
   std::optional<RunLogger> logger_;
@@ -65,7 +65,7 @@ class TrainingRun {
 };
 
 TrainingEnd TrainingRun::train() {
-  bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
+  bool stop = false;  // a copy, so that a signal between two reads cannot end the run unsaved
   while (!is_last(updates()) && !stop && !selection_.out_of_patience()) {
     const Clock::time_point begin = Clock::now();
     give_order(communicator_, Order::step);
@@ -89,7 +89,7 @@ TrainingEnd TrainingRun::train() {
 TrainingEnd TrainingRun::finish(bool stopped) {
   give_order(communicator_, Order::end);
   if (communicator_ && profile_) say("{}", traffic_text(*communicator_, seconds_, updates() - first_));
-  // Somebody may make room on the disk. A signal gives up: the first, or the second if one stopped the training.
+  // The user may make room on the disk. A signal gives up: the first, or the second if one stopped the training.
   for (int i = 0; i < 60 && unsaved_ && (stopped || !interrupted()); ++i) {
     sleep(1);
     save();
@@ -138,8 +138,8 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   warn_of_warmup(training_.config.steps);
 }
 
-// Warns if training ends within the normalizer's warm-up. `last` is the last update: before training the wanted one,
-// after it the one that was made. Normalizers know their earlier iterations, also those before train.from.
+// Warns if training ends within the normalizer's warm-up. `last` is the last update: before training the requested one,
+// afterwards the one made. Normalizers count their earlier iterations, including those before train.from.
 void TrainingRun::warn_of_warmup(std::int64_t last) const {
   const NormWarmup warmup = norm_warmup(config_.blocks());
   if (warmup.iterations == 0) return;
@@ -153,8 +153,8 @@ void TrainingRun::warn_of_warmup(std::int64_t last) const {
       config_.blocks().normalizer, warmup.meanwhile, warmup.keys, passes);
 }
 
-// Checks that all is finite: nothing else is saved. When it is not time to report, because a signal wants to save, that
-// leaves no trace: the next report is of all updates since the last.
+// Checks that all is finite before a save. If a signal asked for the save, the next report still covers all updates
+// since the last.
 void TrainingRun::report(bool due) try {
   give_order(communicator_, due ? Order::report : Order::check);
   const TrainingReport r = due ? training_.trainer.report() : TrainingReport{.failures = training_.trainer.check()};
@@ -165,7 +165,7 @@ void TrainingRun::report(bool due) try {
   throw;
 }
 
-// Returns true if the state at hand is the best so far.
+// Returns true if the present state is the best so far.
 bool TrainingRun::validate() {
   const std::int64_t step = updates();
   const Clock::time_point begin = Clock::now();
@@ -181,11 +181,12 @@ bool TrainingRun::validate() {
   return selection_.take(step, v);
 }
 
-// Saves a checkpoint. When the disk refuses, that is lost, not the training. Throws Diverged instead of saving one that
-// could not be loaded: an update with a finite loss and finite gradients can leave weights or moments that are not.
+// Saves a checkpoint. If the disk refuses, only the checkpoint is lost, not the training. Throws Diverged for a
+// checkpoint that could not be loaded: an update with finite loss and gradients can leave non-finite weights or
+// moments.
 void TrainingRun::save() try {
   const std::int64_t n = updates();
-  logger_->retry();  // before, so that the log up to the checkpoint's offset has all that it is to have
+  logger_->retry();  // first, so that the log is complete up to the checkpoint's offset
   selection_.forget_unsaved(n);
   const RunState state{training_.trainer.snapshot(), selection_.best(), selection_.without_better()};
   const CheckpointContents contents = to_checkpoint(state, n, config_hash(config_), logger_->offset());
@@ -194,7 +195,7 @@ void TrainingRun::save() try {
     logger_->diverged(n, message);
     throw Diverged(message);
   }
-  training_.recorder.save();  // before, so that no checkpoint is ahead of what is recorded
+  training_.recorder.save();  // first, so that no checkpoint is ahead of the recording
   logger_->sync();
   save_checkpoint(run_.checkpoints(), contents,
                   {.keep = config_.output.keep,
@@ -216,7 +217,7 @@ TrainingEnd train_experiment(const TrainOptions& options) {
   const Device device = require_device(options.device);
   const bool first = !options.processes || options.processes->rank() == 0;
   leave_when_interrupted(/*quietly=*/!first);
-  // A directory that is not there yet is made only when nothing is wrong with the configuration and the data.
+  // A missing directory is created only if configuration and data are valid.
   std::optional<RunLock> lock;
   if (first && file_exists(options.out)) lock.emplace(options.out);
   RunStart start = find_start(options);
@@ -231,11 +232,11 @@ TrainingEnd train_experiment(const TrainOptions& options) {
       RunDirectory(options.out).require_no_run();
     }
     run.begin(options, own);
-    own.checkpoint.reset();  // which is large
+    own.checkpoint.reset();  // it is large
     return run.train();
   };
   if (start.config.train.shards <= 1) return train(std::move(start), nullptr);
-  // Each rank prepares the data before all compare theirs: with too many, that alone takes minutes.
+  // Each rank prepares the data before the ranks compare theirs: with too many ranks this takes minutes.
   constexpr std::int64_t kMany = 16;
   if (start.config.train.shards > kMany) require_examples(*begin_task(start, device), start.config.train.shards);
   return on_ranks(options, device, std::move(start), train);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kBleuOrders = 4, kChrfOrders = 6;
 
-// n-grams of all lines, by their order less one.
+// n-grams of all lines; index n - 1 has order n.
 struct NGramCounts {
   std::int64_t hypothesis[kChrfOrders] = {}, reference[kChrfOrders] = {}, match[kChrfOrders] = {};
 };
@@ -28,7 +28,8 @@ std::unordered_map<std::u32string_view, std::int64_t> ngrams(std::u32string_view
   return counts;
 }
 
-// Adds a line of characters, or of numbers of words. `both`: without n-grams of a hypothesis whose reference has none.
+// Adds a line of characters, or of numbers of words. `both`: skips n-grams of a hypothesis if its reference has none of
+// that order.
 void add_line(NGramCounts& counts, std::u32string_view hypothesis, std::u32string_view reference, std::size_t orders,
               bool both) {
   for (std::size_t n = 0; n < orders; ++n) {
@@ -69,7 +70,7 @@ Bleu with_lengths(const NGramCounts& counts) {
   return bleu;
 }
 
-// Returns for 0 the number that the originals take, which makes the score 0.
+// For 0 returns the number that the originals use, which makes the score 0.
 double log_or_low(double x) { return x > 0 ? std::log(x) : -9999999999.0; }
 
 double geometric_mean(const std::array<double, 4>& p) {
@@ -116,8 +117,7 @@ void check_lines(const char* score, const Lines& hypotheses, const Lines& refere
                      i + 1, side);
 }
 
-// Works on bytes: all that tokenize_13a() looks for is ASCII, and a byte of another character behaves as that
-// character would.
+// Works on bytes: tokenize_13a() looks only for ASCII, and bytes of other characters behave like those characters.
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
@@ -130,8 +130,8 @@ bool is_symbol(char c) {
          (c >= ':' && c <= '@') || c == '/';
 }
 
-// Puts a space between two characters, and `before` and `after` around them, as Python's re.sub of a pattern of two:
-// matches don't overlap.
+// Puts a space between two characters, and `before` and `after` around them, as Python's re.sub of a two-character
+// pattern: matches do not overlap.
 template <class Matches>
 std::string around_pairs(const std::string& text, const char* before, const char* after, const Matches& matches) {
   std::string result;
@@ -170,7 +170,7 @@ Bleu multi_bleu(const Lines& hypotheses, const Lines& references) {
   check_lines("multi_bleu", hypotheses, references);
   const NGramCounts counts = count_words(hypotheses, references, split_ascii);
   Bleu bleu = with_lengths(counts);
-  if (bleu.ref_len == 0) {  // as the original prints, whatever the hypotheses are
+  if (bleu.ref_len == 0) {  // as the original prints for all hypotheses
     bleu = Bleu{};
     bleu.text = "BLEU = 0, 0/0/0/0 (BP=0, ratio=0, hyp_len=0, ref_len=0)";
     return bleu;

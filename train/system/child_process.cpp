@@ -29,15 +29,15 @@ struct Started {
   pid_t child;
 };
 
-// Becomes the program `words`; when that fails, writes the errno. Only async-signal-safe calls: another thread may have
-// held the lock of malloc() while this process was forked.
+// Becomes the program `words`; if that fails, writes the errno. Only async-signal-safe calls: another thread may have
+// held the lock of malloc() when this process was forked.
 [[noreturn]] void become(char* const* words, const Wanted& wanted, pid_t parent, int errors) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (wanted.leads_group) setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, wanted.death_signal);
-  if (getppid() != parent) _exit(1);  // it had died before the call above
+  if (getppid() != parent) _exit(1);  // the parent died before prctl()
   if (wanted.quiet) {
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, stream);
@@ -55,7 +55,7 @@ Started start(std::vector<std::string>& arguments, const Wanted& wanted) {
   words.push_back(nullptr);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {errno, 0};
-  // Where it is ignored, as a parent may have left it, nobody can wait for a child.
+  // If SIGCHLD is ignored, as a parent may have left it, waiting for a child fails.
   signal(SIGCHLD, SIG_DFL);
   const pid_t parent = getpid(), child = fork();
   if (child == 0) become(words.data(), wanted, parent, ends[1]);
@@ -110,7 +110,7 @@ ChildResult run_child(std::vector<std::string> arguments, bool quiet) {
   const auto [error, child] = start(arguments, {quiet, /*leads_group=*/false, SIGTERM});
   if (error != 0) return {error, -1};
   int status = 0;
-  while (waitpid(child, &status, 0) != child) continue;  // a signal came
+  while (waitpid(child, &status, 0) != child) continue;  // interrupted by a signal
   return result_of(status);
 }
 
@@ -119,7 +119,7 @@ ChildResult run_child_until(std::vector<std::string> arguments, const std::funct
   constexpr auto kGrace = std::chrono::minutes(5);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {errno, -1};
-  fcntl(ends[1], F_SETFL, 0);  // the child's end waits, as any program expects
+  fcntl(ends[1], F_SETFL, 0);  // the child's end blocks, as programs expect
   const auto [error, child] = start(arguments, {true, /*leads_group=*/true, SIGKILL, ends[1]});
   close(ends[1]);
   LastError errors;

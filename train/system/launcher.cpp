@@ -23,7 +23,7 @@ namespace {
 struct Variables {
   const char *by, *marks, *rank, *count, *local_rank, *local_count;
 };
-// The launchers in the order of trial: srun sets its variables for what mpirun starts below it, too.
+// The launchers in the order of trial: srun also sets its variables for processes that mpirun starts below it.
 constexpr int kMostPort = 65535;
 constexpr Variables kLaunchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -34,7 +34,7 @@ constexpr Variables kLaunchers[] = {
     {"mpirun", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
 };
 
-// Ends this process where the others do not come: MPI waits for them without a time-out.
+// Ends this process if the others do not arrive: MPI waits for them without a time-out.
 std::unique_ptr<Processes> join_by_mpi_within(double timeout, const Launch& launch) {
   std::mutex mutex;
   std::condition_variable_any wake;

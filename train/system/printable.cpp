@@ -25,7 +25,7 @@ std::string escaped(char32_t c) {
 
 using Characters = std::vector<std::string>;
 
-// Returns each character, or byte that is not part of one, as it is shown. Stops after `most` of them.
+// Returns the printable form of each character, or of each byte that is not part of one. Stops after `most` of them.
 Characters characters(std::string_view text, std::size_t most) {
   Characters all;
   for (std::size_t at = 0; at < text.size() && all.size() < most;) {
@@ -39,7 +39,7 @@ Characters characters(std::string_view text, std::size_t most) {
   return all;
 }
 
-// Puts `middle` between the first `begin` and the last `end` characters.
+// Replaces everything between the first `begin` and the last `end` characters by `middle`.
 void cut_out(Characters& all, std::size_t begin, std::size_t end, const std::string& middle) {
   all.erase(all.begin() + std::ptrdiff_t(begin), all.end() - std::ptrdiff_t(end));
   all.insert(all.begin() + std::ptrdiff_t(begin), middle);
@@ -47,7 +47,7 @@ void cut_out(Characters& all, std::size_t begin, std::size_t end, const std::str
 
 std::string line_of(std::string_view text) {
   constexpr std::size_t kMostOfAValue = 256, kMost = 1000;
-  Characters line, value;  // a word, or text in quotes with its spaces, is one value
+  Characters line, value;  // a value is a word, or quoted text with its spaces
   const auto take_value = [&] {
     if (value.size() > kMostOfAValue) cut_out(value, 160, 80, "...");
     line.insert(line.end(), value.begin(), value.end());

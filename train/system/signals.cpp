@@ -14,16 +14,16 @@ namespace foldgrad {
 namespace {
 
 constexpr int kInterrupts[] = {SIGINT, SIGTERM, SIGHUP};
-// Faults of the thread itself. The last two stop whoever uses the terminal from the background, which is asked of the
+// The thread's own faults. SIGTTIN and SIGTTOU stop a background process that uses the terminal, and must reach the
 // thread that does; stopping writes no frame.
 constexpr int kNotBlocked[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGTTIN, SIGTTOU};
 
 std::atomic<bool> caught = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // or a handler could not use it
+static_assert(std::atomic<bool>::is_always_lock_free);  // otherwise a handler could not use it
 
 void set_handlers(void (*handler)(int)) {
   for (const int signal : kInterrupts)
-    // nohup has SIGHUP ignored, and means it.
+    // Under nohup SIGHUP is ignored, and must stay so.
     if (std::signal(signal, handler) == SIG_IGN && signal == SIGHUP) std::signal(signal, SIG_IGN);
 }
 

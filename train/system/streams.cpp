@@ -16,7 +16,7 @@ std::string name_of_process;
 
 constexpr const char *kStdout = "stdout", *kNotWritten = "cannot be written";
 
-// Closes a copy: some file systems report what they could not write only when the file is closed.
+// Closes a copy: some file systems report failed writes only when the file is closed.
 bool closes(int descriptor) {
   const int copy = dup(descriptor);
   return copy < 0 || close(copy) == 0;
@@ -27,7 +27,7 @@ bool closes(int descriptor) {
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;
-    // The other way round, so that using it is an error. open() takes the lowest number that is free.
+    // Opened in the opposite direction, so that reads and writes fail. open() takes the lowest free number.
     if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) std::_Exit(kExitData);
   }
 }

@@ -30,7 +30,7 @@ ImageSet draw_shapes(const ImageConfig& config, ImagePart part) {
   return shapes::sample(part, config.train_images > 0 ? config.train_images : shapes::kTrainImages);
 }
 
-// Reads the images of a part and adds the digests of its files. `classes`: those of the images to train on, if known.
+// Reads the images of a part and adds the digests of its files. `classes`: those of the training images, if known.
 ImageSet read_part(const ImageConfig& config, const std::string& directory, ImagePart part,
                    const std::vector<std::string>& classes, std::map<std::string, std::string>& digests) {
   if (config.task == ImageTask::shapes) return draw_shapes(config, part);
@@ -60,7 +60,7 @@ Augmentation augmentation_of(const ImageConfig& config, const ImageStatistics& p
   throw ConfigError(fmt::format("data.augment: {}", e.what()));
 }
 
-// Returns the deviation of a channel of one value as 1, since nothing can be divided by 0.
+// Returns the deviation of a constant channel as 1, since division by 0 is impossible.
 ImageStatistics statistics_of(const ImageSet& images) {
   ImageStatistics pixels = image_statistics(images);
   for (double& std : pixels.std)
@@ -116,7 +116,7 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
                  "the split of images must be train, valid or test, got {}", split);
   if (split == "test") {
     std::map<std::string, std::string> unused;
-    std::vector<std::string> classes;  // the folders of the test need not have every one
+    std::vector<std::string> classes;  // the test folders need not have every class
     if (config.task == ImageTask::folder) classes = read_part(config, directory, ImagePart::train, {}, unused).classes;
     return whole(read_part(config, directory, ImagePart::test, classes, unused));
   }
@@ -246,7 +246,8 @@ void check_images(const ExperimentConfig& experiment) {
           fmt::format("{} must be at most {} with data.task = \"shapes\", got {}", key, shapes::kMostImages, images));
 }
 
-// Throws ConfigError unless the images that are left to train on make a batch, and the classes a smoothed loss.
+// Throws ConfigError unless the training images that are left fill a batch, and there are enough classes for a smoothed
+// loss.
 void require_trainable(const ClassificationData& data, const ExperimentConfig& config, const std::string& directory) {
   const auto images = std::int64_t(data.train.rows.size());
   const std::string from = config.images.task == ImageTask::shapes ? "data.task = \"shapes\"" : directory;

@@ -24,7 +24,7 @@ ordered_json picture_json(const std::uint8_t* pixels, std::int64_t height, std::
   return {{"caption", caption}, {"png", base64(encode_png(picture))}};
 }
 
-// Makes an exhibit, which add(pictures) fills where there is libpng.
+// Makes an exhibit, which add(pictures) fills if there is libpng.
 template <class Add>
 ordered_json pictures_exhibit(const std::string& title, const std::string& note, const Add& add) {
   ordered_json exhibit{{"title", title}, {"note", note}, {"pictures", ordered_json::array()}};
@@ -55,7 +55,7 @@ void ClassificationScores::add(const Tensor& logits, const Tensor& labels, const
     for (std::int64_t k = 0; k < K; ++k) sum += std::exp(z[k] - z[predicted]);
     const double loss = std::log(sum) - (z[label] - z[predicted]);  // [CLS-1]
     loss_ += loss;
-    // Neither is true of a logit that is not a number.
+    // True both ways if a logit is NaN.
     const auto beats = [&](std::int64_t k, std::int64_t than) {
       return k != than && !(z[k] < z[than] || (z[k] == z[than] && k > than));
     };

@@ -28,7 +28,7 @@ class ClassificationScores {
   // [CLS-1] -log p of the label per image, in nats.
   double loss() const { return loss_ / double(images_); }
   // [CLS-2] Percent of images whose label is among the k with the largest logits. Of equal logits the first counts as
-  // larger; if a logit is NaN, all other labels count as larger.
+  // larger. A NaN counts as larger than the label, and every logit as larger than a label that is NaN.
   double top(std::int64_t k) const;
   // Counts the images of class `of` for which `predicted` has the largest logit; leaves out images with a NaN logit.
   std::int64_t count(std::int64_t of, std::int64_t predicted) const {

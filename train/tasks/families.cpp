@@ -27,7 +27,7 @@ namespace {
 constexpr int kModelFormat = 1;
 constexpr const char* kFormatPrefix = "foldgrad ";
 
-// The functions of a configuration that the row of its family needs, an overload for each.
+// Functions of a configuration for the row of its family, an overload for each family.
 
 void take_sizes(TransformerConfig& config, const DataSizes& sizes) {
   config.source_vocabulary = sizes.source_vocabulary, config.target_vocabulary = sizes.target_vocabulary;
@@ -42,8 +42,8 @@ void take_sizes(ImageModelConfig& config, const DataSizes& sizes) {
 
 void take_sizes(GptConfig& config, const DataSizes& sizes) { config.vocabulary = sizes.target_vocabulary; }
 
-// Return the configuration for the smallest data, and one layer. Throw std::invalid_argument for what no data would
-// make valid.
+// Return the configuration for the smallest data, with one layer. Throw std::invalid_argument if it is invalid for all
+// data.
 TransformerConfig smallest(TransformerConfig config) {
   config.source_vocabulary = config.target_vocabulary = 8;
   config.validate();
@@ -106,7 +106,7 @@ ExpectedParameters expected_parameters(const GptConfig& c) {
   return all;
 }
 
-// Makes the row of `M`, whose configuration is the member `keys` of an experiment's.
+// Makes the row of `M`, whose configuration is the member `keys` of ExperimentConfig.
 template <class M, auto keys>
 Family model_row(const char* name, const TaskKind& task) {
   using Config = std::remove_cvref_t<decltype(ExperimentConfig().*keys)>;
@@ -129,7 +129,7 @@ Family model_row(const char* name, const TaskKind& task) {
           }};
 }
 
-// Returns a deque, whose rows stay where they are when one is added.
+// Returns a deque: adding a row does not move the others.
 std::deque<Family>& families() {
   static std::deque<Family> all{model_row<Transformer, &ExperimentConfig::model>("transformer", kTranslation),
                                 model_row<Vit, &ExperimentConfig::vit>("vit", kClassification),
@@ -138,7 +138,7 @@ std::deque<Family>& families() {
   return all;
 }
 
-// Returns make(), whose messages get the keys of the configuration.
+// Returns make(), with the configuration's keys in its messages.
 template <class Make>
 auto of_configuration(const ExperimentConfig& config, const Make& make) try {
   return make();

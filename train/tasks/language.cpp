@@ -119,13 +119,13 @@ class Language final : public Task {
   Windows batches_;
 };
 
-// Casts unchecked, since the row is asked about models of its own family alone.
+// An unchecked cast: the row is called only for models of its family.
 const GptConfig& gpt_config_of(const Model& model) { return static_cast<const Gpt&>(model).config(); }
 
 // A text and its name.
 struct EvaluatedText {
   std::string name, text;
-  bool stands_in = false;  // it is the validation text, as the run has no test text
+  bool stands_in = false;  // true if it is the validation text, since the run has no test text
 };
 
 EvaluatedText read_evaluated_text(const Model& model, const ModelData& data) {
@@ -197,7 +197,7 @@ CheckResult check_causality(const char* name, Model& model, const Tensor& ids, c
   return check_same_logits(name, got, logits, kSameInF64);
 }
 
-// Checks that steps, begun with one token, give what the whole sequence has at their places.
+// Checks that single steps, after a first token, give the logits of the whole sequence.
 CheckResult check_steps(const char* name, Gpt& model, const Tensor& ids, const Tensor& logits) {
   const std::int64_t B = ids.shape()[0], T = ids.shape()[1], V = logits.shape()[2];
   const Tensor got = logits.clone();
@@ -241,7 +241,7 @@ nlohmann::ordered_json text_vocabulary_json(const Model& model, const std::strin
 
 std::unique_ptr<Task> make_language(const ExperimentConfig& config, const std::string& data_directory,
                                     const std::string& earlier, const NewModel& new_model) {
-  // The vocabulary of a model stays, whatever has become of the files that it was made from.
+  // A model keeps its vocabulary, even if its source files have changed.
   std::optional<TextVocabulary> vocabulary;
   if (!earlier.empty()) vocabulary = TextVocabulary::load(earlier + "/vocabulary");
   LanguageData data = read_language_data(config.language, data_directory, std::move(vocabulary));

@@ -31,7 +31,7 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
                                         const DecodingOptions& options, std::int64_t max_tokens,
                                         Communicator* communicator) {
   std::vector<Hypothesis> best(sources.size());
-  std::vector<std::size_t> places;  // of the sources that have something to translate
+  std::vector<std::size_t> places;  // of the sources to translate
   std::vector<Ids> translated;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (sources[i] == Ids{kEos}) continue;
@@ -39,9 +39,9 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
     translated.push_back(sources[i]);
   }
   if (places.empty()) return best;
-  // Batches are of pairs; as their own targets, sources are grouped by length.
+  // Batches are of pairs; with the sources as targets too, they are grouped by length.
   Batches batches({translated, translated}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
-  // For each sentence its number, its score, how many ids it has, and these; f64 holds all of them exactly.
+  // For each sentence its number, its score, its number of ids, and the ids; f64 holds all of them exactly.
   const auto of_batch = [&](std::int64_t i) {
     const Batch batch = batches.at(i);
     const auto results = beam_search(model, batch.sentences.source, batch.sentences.source_mask, options);
@@ -171,7 +171,7 @@ Tensor beginning(const Tensor& t, std::int64_t row, std::int64_t columns) {
 
 std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
                                        const std::string& earlier, const NewModel& new_model) {
-  // The vocabulary of a model stays, whatever has become of the files that it was made from.
+  // A model keeps its vocabulary, even if its source files have changed.
   ExperimentData data = earlier.empty() ? read_data(config, data_directory)
                                         : read_data(config, data_directory, Vocabulary::load(earlier + "/vocabulary"));
   std::unique_ptr<Model> model = new_model(

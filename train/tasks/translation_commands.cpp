@@ -20,14 +20,14 @@
 namespace foldgrad {
 namespace {
 
-// Casts unchecked, since the row is asked about models of its own family alone.
+// An unchecked cast: the row is called only for models of its family.
 const TransformerConfig& config_of(const Model& model) { return static_cast<const Transformer&>(model).config(); }
 
 ParallelText read_model_text(const Model& model, const ModelData& data) {
   FOLDGRAD_CHECK(data.source.empty() == data.reference.empty(),
                  "--source and --reference must both be given, or neither");
   if (!data.source.empty()) {
-    const std::filesystem::path below = data.data_directory;  // an absolute name stays
+    const std::filesystem::path below = data.data_directory;  // an absolute name stays unchanged
     return read_parallel_text(below / data.source, below / data.reference);
   }
   FOLDGRAD_CHECK(!data.config.empty(), "{} belongs to no run: --source and --reference must name text", data.model);
@@ -94,7 +94,7 @@ nlohmann::ordered_json vocabulary_json(const Model& model, const std::string& di
   return {{"kind", v.kind()}, {"source", v.source_size()}, {"target", v.target_size()}};
 }
 
-// Treats ids that are not padding as tokens where a file has no mask.
+// If a file has no mask, treats all ids except padding as tokens.
 NamedTensors read_inputs(const Model& model, const std::string& path) {
   const TransformerConfig& config = config_of(model);
   NamedTensors tensors = read_safetensors(path).tensors;

@@ -13,12 +13,12 @@
 namespace foldgrad {
 namespace {
 
-// Streams of random numbers: one whose step is the epoch, one that all epochs share.
+// Streams of random numbers: one whose step is the epoch, and one that all epochs share.
 constexpr std::uint32_t kEpochStream = 0x6175676d, kMirrorStream = 0x6d697272;  // "augm", "mirr"
 
 // Words of random numbers per image.
 constexpr std::int64_t kWords = 64;
-// The words of an image by what they decide; RandAugment takes all words from its own on.
+// The words of an image by their purpose; RandAugment takes all words from kRandAugment.
 enum Word { kCropRow, kCropColumn, kFlip, kCutoutRow, kCutoutColumn, kRandAugment };
 
 struct NamedNumber {
@@ -27,7 +27,7 @@ struct NamedNumber {
   std::int64_t& number;
 };
 
-// Reads a name such as "randaugment2m9": words, each with its number after it. Returns false for another name.
+// Reads a name such as "randaugment2m9": words, each followed by its number. Returns false for another name.
 bool read_numbers(std::string_view name, std::initializer_list<NamedNumber> numbers) {
   for (const auto& [word, least, most, number] : numbers) {
     if (!name.starts_with(word)) return false;
@@ -38,7 +38,7 @@ bool read_numbers(std::string_view name, std::initializer_list<NamedNumber> numb
   return name.empty();
 }
 
-// Returns false for a name that is not known.
+// Returns false for an unknown name.
 bool read_name(const std::string& name, Augmentation& a) {
   if (name == "flip" || name == "flip_alternating") {
     a.flip = name == "flip" ? Flip::random : Flip::alternating;

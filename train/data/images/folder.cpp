@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Keys in the metadata of a cache: the digests of what it was made of, and of what it holds.
+// Keys in the metadata of a cache: the digests of its sources and of its content.
 constexpr const char *kSource = "source", *kContent = "content";
 
 // The files of a part that are not images of its classes.
@@ -81,7 +81,7 @@ bool is_picture(const fs::path& path) {
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
-// Returns those that do not begin with a dot, by name.
+// Returns the entries that do not begin with a dot, by name.
 std::vector<fs::path> entries(const std::string& directory, LeftOut& left_out) {
   std::vector<fs::path> paths = paths_in(directory);
   std::erase_if(paths, [&](const fs::path& path) {
@@ -92,7 +92,7 @@ std::vector<fs::path> entries(const std::string& directory, LeftOut& left_out) {
   return paths;
 }
 
-// Appends the images of a class, and to `source` what of them a cache depends on.
+// Appends the images of a class, and to `source` the properties of them that a cache depends on.
 void list_class(const std::string& directory, std::int64_t label, Listing& all, std::string& source) {
   const std::size_t before = all.paths.size();
   for (const fs::path& path : entries(directory, all.left_out)) {
@@ -140,7 +140,7 @@ Listing list(const std::string& directory, std::int64_t size, const std::vector<
   return all;
 }
 
-// Decodes on all threads. Names the first of several files that cannot be read.
+// Decodes on all threads. If several files cannot be read, the message names the first.
 ImageSet decoded(const Listing& listing, std::int64_t size) {
   const std::int64_t count = std::int64_t(listing.paths.size());
   ImageSet set{Tensor::empty({count, size, size, kColours}, DType::u8), Tensor::of({count}, listing.labels),
@@ -166,7 +166,7 @@ ImageSet decoded(const Listing& listing, std::int64_t size) {
   return set;
 }
 
-// Returns nothing unless the file is whole and was made of the same images.
+// Returns nothing unless the file is complete and was made from the same images.
 ImageSet read_cache(const std::string& path, const Listing& listing, std::int64_t size) try {
   const SafetensorsFile file = read_safetensors(path);
   const ImageSet set{file.tensors.at("pixels"), file.tensors.at("labels"), listing.classes};
@@ -174,11 +174,11 @@ ImageSet read_cache(const std::string& path, const Listing& listing, std::int64_
   const bool fits = set.size() == std::int64_t(listing.paths.size()) && set.height() == size && set.width() == size;
   const bool same = file.metadata.at(kSource) == listing.digest && file.metadata.at(kContent) == digest_of(set);
   return fits && same ? set : ImageSet();
-} catch (const std::exception&) {  // it is absent, damaged or none of ours
+} catch (const std::exception&) {  // it is missing, damaged or not a cache
   return {};
 }
 
-// Says it once, however many ranks read the part.
+// Prints the note once, even if several ranks read the part.
 void note_left_out(const std::string& directory, const Listing& listing) {
   static std::mutex one_at_a_time;
   static std::set<std::string> said;

@@ -11,8 +11,8 @@ namespace foldgrad {
 
 bool jpeg_available() { return true; }
 
-// Decodes by TurboJPEG, which prints nothing: a call that fails gives -1 and leaves a message. Fails for warnings too,
-// since a file that ends too early gives one.
+// Decodes with TurboJPEG, which prints nothing: a failed call returns -1 and leaves a message. Fails for warnings too,
+// since a truncated file gives one.
 Picture decode_jpeg(const std::string& path, std::string_view content) {
   const std::unique_ptr<void, int (*)(tjhandle)> jpeg(tjInitDecompress(), tjDestroy);
   const auto require = [&](int result) {

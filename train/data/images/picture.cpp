@@ -17,7 +17,7 @@ struct Weights {
   std::vector<double> of;  // of pixel `first` and those after it
 };
 
-// Returns the weights that resize a line of n pixels: `side` of them, from `begin` on, become `size`.
+// Returns the weights that resize a line of n pixels: `side` of them, starting at `begin`, become `size`.
 std::vector<Weights> weights(std::int64_t n, double begin, double side, std::int64_t size) {
   const double ratio = side / double(size), reach = std::max(ratio, 1.0);
   std::vector<Weights> all;

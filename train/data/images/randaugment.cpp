@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-using Table = std::array<std::uint8_t, 256>;  // what becomes of each value of a channel
+using Table = std::array<std::uint8_t, 256>;  // maps each value of a channel
 using Counts = std::array<std::int64_t, 256>;
 
 template <class Function>
@@ -17,7 +17,7 @@ void map(const Canvas& canvas, const Function& value) {
   for (std::int64_t k = 0; k < canvas.bytes(); ++k) canvas.pixels[k] = std::uint8_t(value(int(canvas.pixels[k])));
 }
 
-// Maps one channel after the other by the table that change(counts, table) makes of the identity.
+// Maps each channel by the table that change(counts, table) makes of the identity.
 template <class Change>
 void by_counts(const Canvas& canvas, const Change& change) {
   for (std::int64_t c = 0; c < kColours; ++c) {
@@ -58,7 +58,7 @@ void equalize(const Counts& counts, Table& table) {
   }
 }
 
-// The place from which the pixel at (x, y) of the result comes: (a x + b y + c, d x + e y + f).
+// The point (a x + b y + c, d x + e y + f) that pixel (x, y) of the result comes from.
 struct Affine {
   double a, b, c, d, e, f;
 };
@@ -130,7 +130,7 @@ void change_brightness(const Canvas& canvas, double m) {
   blend(canvas, m, [](std::int64_t) { return std::array<int, kColours>{}; });
 }
 
-// Smooths by 3 x 3 weights, of which that in the middle is five times the others.
+// Smooths with 3 x 3 weights; the middle one is five times the others.
 void change_sharpness(const Canvas& canvas, double m) {
   const std::vector<std::uint8_t> before(canvas.pixels, canvas.pixels + canvas.bytes());
   const std::int64_t H = canvas.height, W = canvas.width;

@@ -11,7 +11,7 @@
 namespace foldgrad::shapes {
 namespace {
 
-// The difficulty of the task; docs/data.md has what models of different kinds reach.
+// The difficulty of the task; docs/data.md lists the accuracies of several models.
 constexpr float kSmallest = 13, kLargest = 24;      // pixels, across
 constexpr float kContrast = 100;                    // of brightness: how much lighter a shape is
 constexpr float kThinStripe = 1, kThickStripe = 2;  // pixels
@@ -20,7 +20,7 @@ constexpr float kTexture = 10, kNoise = 10;         // the largest change of a b
 constexpr std::uint32_t kStream = 0x73686170;   // "shap"; the part is added
 constexpr std::uint64_t kBlocksOfImage = 1024;  // of random numbers; an image takes some 250
 
-// The random numbers of one image, one after the other.
+// The random numbers of one image, in sequence.
 class Draws {
  public:
   Draws(Random random, std::uint64_t block) : random_(random), block_(block) {}
@@ -33,7 +33,7 @@ class Draws {
     const std::uint32_t word = words_.word[used_ / 4];
     return std::uint8_t(word >> used_++ % 4 * 8);
   }
-  // Draws a number in [low, high), by 24 bits.
+  // Draws a number in [low, high) from 24 bits.
   float between(float low, float high) {
     const int bits = byte() | byte() << 8 | byte() << 16;
     return low + (high - low) * float(bits) / 16777216;
@@ -56,7 +56,7 @@ Colour colour(Draws& draws) {
 
 float brightness(const Colour& c) { return (c[0] + c[1] + c[2]) / kColours; }
 
-// Avoids std::lerp, which is exact at both ends, and slow.
+// Not std::lerp, which is exact at both ends but slow.
 float mix(float from, float to, float share) { return from + share * (to - from); }
 
 // Value noise: random numbers at the corners of squares of 4 x 4 pixels, interpolated bilinearly in between.
@@ -77,12 +77,12 @@ class Texture {
   float corners_[kCorners * kCorners];
 };
 
-// A place, and an angle by which the plane is turned around it.
+// A point, and an angle by which the plane is rotated around it.
 struct Pose {
   float x, y, cosine, sine;
 
   Pose(float x, float y, float angle) : x(x), y(y), cosine(std::cos(angle)), sine(std::sin(angle)) {}
-  // Return the coordinates of a pixel's centre in the turned plane.
+  // Return the coordinates of a pixel's centre in the rotated plane.
   float across(std::int64_t column, std::int64_t row) const {
     return cosine * (float(column) + 0.5f - x) + sine * (float(row) + 0.5f - y);
   }
@@ -91,10 +91,10 @@ struct Pose {
   }
 };
 
-// Returns the share of a pixel that lies within an outline, which is `pixels` away from its middle.
+// Returns the share of a pixel inside an outline at `pixels` from its middle.
 float coverage(float pixels) { return std::clamp(0.5f - pixels, 0.0f, 1.0f); }
 
-// Avoids std::hypot, which guards against overflow and takes time.
+// Not std::hypot, which guards against overflow but is slow.
 float length(float x, float y) { return std::sqrt(x * x + y * y); }
 
 float box(float x, float y, float half_width, float half_height) {

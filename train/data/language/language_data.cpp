@@ -14,14 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the files of the training text, in the order of their names, without those kept for validation and test.
+// Returns the files of the training text, sorted by name, without those of validation and test.
 std::vector<std::string> training_files(const LanguageConfig& config, const std::string& directory) {
   const std::string place = config.train.empty() ? directory : (fs::path(directory) / config.train).string();
   if (!fs::exists(place))
     throw FileError(place, fmt::format("is not there; data.directory = \"{}\" lies {}", config.directory,
                                        where_data_lies(directory)));
   if (!config.train.empty()) return {place};
-  const auto is_kept = [&](const fs::path& file) {  // however its name is written
+  const auto is_kept = [&](const fs::path& file) {  // however its name is spelled
     std::error_code not_there;
     return fs::equivalent(file, fs::path(directory) / config.valid, not_there) ||
            fs::equivalent(file, fs::path(directory) / config.test, not_there);
@@ -38,7 +38,7 @@ struct Texts {
   std::string train, valid;
 };
 
-// Splits off the last tenth, from the beginning of a line on where it has one.
+// Splits off the last tenth, beginning at a line if there is one.
 Texts split_off_valid(const std::string& text) {
   std::size_t at = text.size() - text.size() / 10;
   const std::size_t line = text.find('\n', at - 1);
@@ -51,16 +51,16 @@ Texts read_texts(const LanguageConfig& config, const std::string& directory,
                  std::map<std::string, std::string>& digests) {
   const auto read = [&](const std::string& path, const std::string& name) {
     std::string text = read_whole_text(path);
-    digests[name] = sha256_of_file(path);  // after the text: by now a file of holes, which takes hours, is refused
+    digests[name] = sha256_of_file(path);  // after reading, which refuses sparse files; their digest would take hours
     return text;
   };
   const std::string valid = fs::path(config.valid).filename();
   std::string train;
   for (const std::string& path : training_files(config, directory)) {
     const std::string name = fs::path(path).filename();
-    train += read(path, name == valid ? "train/" + name : name);  // files of one name may lie in two directories
+    train += read(path, name == valid ? "train/" + name : name);  // two directories may have files of one name
   }
-  if (config.train.empty()) digests["training text"] = sha256(train);  // files come and go
+  if (config.train.empty()) digests["training text"] = sha256(train);  // detects files that were added or removed
   if (config.valid.empty()) return split_off_valid(train);
   return {train, read(fs::path(directory) / config.valid, valid)};
 }

@@ -17,7 +17,7 @@ constexpr const char* kDescription = "/vocabulary.json";
 constexpr const char* kPieces = "/sentencepiece.model";
 constexpr char32_t kReplacement = 0xFFFD;
 
-// Returns lines with their ends, but for a last one that has none.
+// Returns lines with their ends; the last one may have none.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -105,7 +105,7 @@ std::string TextVocabulary::decode(const Ids& ids) const {
     FOLDGRAD_CHECK(id >= 0 && id < size(), "vocabulary: ids must be in [0, {}), got {}", size(), id);
   if (pieces_) {
     Ids text = ids;
-    std::erase(text, kEos);  // which would end it
+    std::erase(text, kEos);  // kEos would end the text
     return pieces_->decode(text);
   }
   std::u32string text;

@@ -10,7 +10,7 @@
 namespace foldgrad {
 namespace {
 
-// Streams of random numbers: one for the order of pairs, one for that of batches, whose step is the epoch.
+// Streams of random numbers: one for the order of pairs, and one for that of batches, whose step is the epoch.
 constexpr std::uint32_t kPairStream = 0x70616972, kBatchStream = 0x62617463;  // "pair", "batc"
 
 std::vector<std::int64_t> in_order(std::size_t n, const BatchOptions& options, Random random) {
@@ -44,7 +44,7 @@ std::vector<std::int64_t> ordered(const EncodedPairs& pairs, const BatchOptions&
   return order;
 }
 
-// Returns the number of rows that a batch takes of `rows`.
+// Returns how many of `rows` rows go into a batch.
 std::int64_t cut(std::int64_t rows, std::int64_t multiple) {
   return rows < multiple ? rows : rows / multiple * multiple;
 }

@@ -25,7 +25,7 @@ std::vector<std::string> characters(const std::string& word) {
   return result;
 }
 
-// Returns "0.2" for "#version: 0.2"; nothing when the line states no version.
+// Returns "0.2" for "#version: 0.2"; nothing if the line has no version.
 std::optional<std::string> version_of(const std::string& line) {
   if (!line.starts_with("#version:")) return std::nullopt;
   return stripped(line.substr(line.find(':') + 1));
@@ -47,7 +47,7 @@ Bpe::Bpe(const std::string& codes_path) : text_(read_file(codes_path)) {
     if (space == pair.npos || pair.find(' ', space + 1) != pair.npos)
       throw FileError(codes_path,
                       fmt::format("line {} must be two pieces with a space between, got {}", i + 1, in_quotes(pair)));
-    ranks_.emplace(pair, i);  // of a pair that comes twice the first place counts
+    ranks_.emplace(pair, i);  // a repeated pair keeps its first place
   }
 }
 

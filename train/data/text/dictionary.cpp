@@ -36,7 +36,7 @@ Dictionary Dictionary::read(const std::string& path) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string& line = lines[i];
     const std::size_t space = line.rfind(' ');
-    std::int64_t count = 0;  // fairseq takes negative ones, too
+    std::int64_t count = 0;  // may be negative, as in fairseq
     const auto is_count = [&count, end = line.data() + line.size()](const char* begin) {
       const auto read = std::from_chars(begin, end, count);
       return read.ec == std::errc() && read.ptr == end;

@@ -25,7 +25,7 @@ ParallelText read_numbers(const DataConfig& config, const std::string& name) {
 }
 
 std::string path_in(const std::string& directory, const std::string& name) {
-  return std::filesystem::path(directory) / name;  // an absolute name stays
+  return std::filesystem::path(directory) / name;  // an absolute name stays unchanged
 }
 
 SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, const ParallelText& train) try {
@@ -68,8 +68,8 @@ bool is_left_out(const DataConfig& d, const Ids& source, const Ids& target) {
   return (d.max_length != 0 && longer > double(d.max_length)) || (d.max_ratio != 0 && longer > d.max_ratio * shorter);
 }
 
-// Throws FileError for a sentence that does not fit into a batch or into the model; `cleaned`: unless clean() leaves it
-// out.
+// Throws FileError for a sentence that does not fit into a batch or into the model, unless `cleaned` and clean() would
+// leave it out.
 void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, const std::string& directory,
                   const std::string& name, bool cleaned) {
   const DataConfig& d = config.data;
@@ -87,7 +87,7 @@ void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, con
     }
 }
 
-// Leaves out what is too long or too unequal.
+// Leaves out pairs that are too long or whose lengths differ too much.
 void clean(Corpus& corpus, const DataConfig& d, const std::string& directory) {
   Corpus kept;
   for (std::size_t i = 0; i < corpus.text.source.size(); ++i) {
@@ -114,8 +114,8 @@ std::map<std::string, std::string> digests_of(const DataConfig& d, const std::st
   return digests;
 }
 
-// Throws FileError unless the pair `name` is there: it says where that was looked for, and names the command for a data
-// set that `foldgrad data fetch` knows.
+// Throws FileError unless the pair `name` exists. The message says where it was looked for, and has the command for
+// data sets that `foldgrad data fetch` can download.
 void require_data(const DataConfig& config, const std::string& directory, const std::string& name) {
   const std::string first = name + "." + config.source;
   const bool there = std::filesystem::is_directory(directory);
@@ -179,7 +179,7 @@ ExperimentData read_data(const ExperimentConfig& config, const std::string& dire
   if (!vocabulary) vocabulary = make_vocabulary(config, directory, train);
   ExperimentData data{std::move(*vocabulary), {std::move(train), {}}, {}, {}};
   data.valid.text = read_text(config.data, directory, config.data.valid);
-  data.digests = digests_of(config.data, directory);  // last: by now a file of holes, which takes hours, is refused
+  data.digests = digests_of(config.data, directory);  // last: reading refuses sparse files, slow to digest
   for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
   require_room(data.train.pairs, config, directory, config.data.train, /*cleaned=*/true);
   require_room(data.valid.pairs, config, directory, config.data.valid, /*cleaned=*/false);

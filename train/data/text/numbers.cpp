@@ -22,7 +22,7 @@ constexpr const char* kStems[] = {"", "", "zwan", "drei", "vier", "fünf", "sech
 constexpr const char* kGermanMonths[] = {"Januar", "Februar", "März",      "April",   "Mai",      "Juni",
                                          "Juli",   "August",  "September", "Oktober", "November", "Dezember"};
 
-// Ends with `one` for 1: "eins", "ein" before tausend, "eine" before Millionen.
+// The result ends with `one` for 1: "eins", "ein" before tausend, "eine" before Millionen.
 std::string below_hundred(std::int64_t n, const char* one) {
   if (n == 0) return "";
   if (n == 1) return one;
@@ -125,7 +125,7 @@ std::string english_cardinal(std::int64_t n) {
 
 std::string english_ordinal(std::int64_t n) {
   const std::string cardinal = english_cardinal(n);
-  const std::size_t last = cardinal.find_last_of(" -") + 1;  // 0 when there is but one word
+  const std::size_t last = cardinal.find_last_of(" -") + 1;  // 0 if there is only one word
   return cardinal.substr(0, last) + ordinal_of(cardinal.substr(last));
 }
 
@@ -181,7 +181,7 @@ class Draws {
         const std::int64_t whole = number(6);
         std::string digits;
         for (std::int64_t more = between(0, 3); more > 0; --more) digits += char('0' + between(0, 9));
-        digits += char('0' + between(1, 9));  // no other digits mean the same number
+        digits += char('0' + between(1, 9));  // without 0, which would give the same number twice
         return {german_decimal(whole, digits), english_decimal(whole, digits)};
       }
       case 2: {
@@ -226,9 +226,9 @@ ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed) {
 
 namespace {
 
-// Returns the parts that cutting takes, the longest one that fits, from left to right. No number word goes wrong with
-// this: "sechs" and "sech", "sieben" and "sieb" are told apart by what follows, and "eins", "eine", "achte", "erste"
-// only end words. "ten" is English and a German ending.
+// Returns the parts into which words are cut from left to right; the longest one that fits is taken. This cuts all
+// number words correctly: the next letters distinguish "sechs" from "sech" and "sieben" from "sieb", and "eins",
+// "eine", "achte", "erste" only end words. "ten" is English and a German ending.
 const std::set<std::string>& parts() {
   static const std::set<std::string> all = [] {
     std::set<std::string> some{"ein",       "eine",  "zig",    "ßig",   "und",   "hundert", "tausend", "Million",

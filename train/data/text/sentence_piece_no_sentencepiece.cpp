@@ -1,4 +1,4 @@
-// Stands in for sentence_piece_sentencepiece.cpp in builds without the library.
+// Replaces sentence_piece_sentencepiece.cpp in builds without the library.
 #include <stdexcept>
 
 #include "train/data/text/sentence_piece.h"

@@ -20,7 +20,7 @@ struct SentencePiece::Model {
 
 namespace {
 
-// Hands the lines to the trainer, which otherwise reads files only.
+// Passes the lines to the trainer, which otherwise reads only files.
 class LineIterator final : public sentencepiece::SentenceIterator {
  public:
   explicit LineIterator(const std::vector<std::string>& lines) : lines_(lines) {}
@@ -34,7 +34,7 @@ class LineIterator final : public sentencepiece::SentenceIterator {
   std::size_t at_ = 0;
 };
 
-// Returns false when the library refuses: it reports most of what is wrong in its status, and throws the rest.
+// Returns false if the library refuses: it reports most faults in its status, and throws the others.
 template <class Model>
 bool load(Model& model) try {
   return !model.bytes.empty() && model.processor.LoadFromSerializedProto(model.bytes).ok();
@@ -42,8 +42,8 @@ bool load(Model& model) try {
   return false;
 }
 
-// Cuts off the place in the library, "Internal: trainer_interface.cc(591) [(a) == (b)] ", and says in our words what is
-// wrong with a size.
+// Removes the place in the library, "Internal: trainer_interface.cc(591) [(a) == (b)] ", and explains faults of a size
+// in our words.
 std::string reason(const std::string& text) {
   long size, limit;
   const char *high = std::strstr(text.c_str(), "Vocabulary size too high"),
@@ -58,14 +58,14 @@ std::string reason(const std::string& text) {
   return condition == text.npos ? "the library cannot learn from this text" : text.substr(condition + 2);
 }
 
-// Returns whether the library, whose rules are NFKC and its own ("nmt_nfkc"), leaves nothing of a character but white
-// space. With lines of such characters alone it ends the process.
+// Returns true if the library's rules, NFKC and its own ("nmt_nfkc"), leave only white space of a character. The
+// library ends the process for lines of only such characters.
 bool vanishes(char32_t c) {
   return is_space(c) || c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200B && c <= 0x200F) || c == 0x2581 ||
          c == 0xFEFF || c == 0xFFFD;
 }
 
-constexpr std::size_t kLongestLine = 4192;  // bytes; the library leaves out what is longer
+constexpr std::size_t kLongestLine = 4192;  // bytes; the library skips longer lines
 
 bool has_words(const std::string& line) {
   return line.size() <= kLongestLine && !std::ranges::all_of(decode_utf8(line), vanishes);
@@ -96,7 +96,7 @@ SentencePiece SentencePiece::train(const std::vector<std::string>& lines, std::i
                                                          {"vocab_size", std::to_string(vocabulary)},
                                                          {"character_coverage", "1.0"},
                                                          {"max_sentence_length", std::to_string(kLongestLine)},
-                                                         {"num_threads", "1"},  // for the same model each time
+                                                         {"num_threads", "1"},  // so that the model is always the same
                                                          {"bos_id", std::to_string(kBos)},
                                                          {"pad_id", std::to_string(kPad)},
                                                          {"eos_id", std::to_string(kEos)},

@@ -21,7 +21,7 @@ void with_adam(const Optimizer::Rule& rule, const auto& f) {
   if (const auto* adamw = std::get_if<AdamW>(&rule)) f(*adamw);
 }
 
-// Makes the rounded values that are not there; those of parameters whose values lie together do so, too.
+// Makes missing rounded values. If parameters' values are contiguous, their rounded values are too.
 void make_rounded(const std::vector<Parameter*>& parameters) {
   for (Parameter* first : parameters) {
     if (first->rounded.defined()) continue;

@@ -31,7 +31,7 @@ template <class Rule, class T>
 void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale) {
   for_each_piece_cpu(tensors, [&](const UpdatedTensor<T>& tensor, std::int64_t piece, std::int64_t) {
     const PieceRange range(piece, tensor.size);
-    const UpdatedTensor<T> t = tensor;  // local copies: through references they could alias what is written
+    const UpdatedTensor<T> t = tensor;  // local copies: references could alias the written values
     const Rule f = rule;
     const T gradient_scale = scale ? T(*scale) : T(1);
 #pragma omp simd

@@ -7,14 +7,14 @@ namespace {
 
 constexpr int kMultiTensorThreads = 256;  // not tuned
 
-// The parameters of a launch with one block for each piece of up to 512 tensors. In device memory the table of tensors
+// The parameters of a launch with one block for each piece of up to 512 tensors. A table of tensors in device memory
 // would have to be copied there before every step, since gradients may move, and that copy waits for the GPU.
 template <class T, class F>
 struct MultiTensor {
   static constexpr int kTensors = 512;
   F f;
   T tensors[kTensors];
-  std::int32_t offsets[kTensors + 1];  // first piece of each, counted in this launch
+  std::int32_t offsets[kTensors + 1];  // first piece of each tensor, counted in this launch
   int count;
   std::int64_t pieces_before;  // in earlier launches
 };
@@ -27,7 +27,7 @@ __global__ void multi_tensor_kernel(MultiTensor<T, F> p) {
   p.f(tensor, std::int64_t(piece - p.offsets[k]), p.pieces_before + piece);
 }
 
-// Lets all threads of a block call f(tensor, piece of this tensor, piece of all). Shared memory: one double per warp.
+// Calls f(tensor, piece of this tensor, piece of all) on all threads of a block. Shared memory: one double per warp.
 template <class T, class F>
 void for_each_piece_cuda(const char* name, const std::vector<T>& tensors, const F& f) {
   using Params = MultiTensor<T, F>;
@@ -61,7 +61,8 @@ __device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTenso
   visited(tensor, StoreResults<N>{{packs}, i, true});
 }
 
-// The update of a piece, which begins at a multiple of a pack: only the end of a tensor's last one is done one by one.
+// Updates a piece, which begins at a multiple of a pack: only the end of a tensor's last piece is done element by
+// element.
 template <class Rule, class T>
 struct UpdatePiece {
   Rule rule;
@@ -81,7 +82,8 @@ struct UpdatePiece {
 };
 static_assert(kPieceElements % kPackSize<float> == 0);
 
-// Returns the sum of n squares to all threads of a block, which must all call it, and may overwrite the values then.
+// Returns the sum of n squares to all threads of a block. All of them must call it, and may overwrite the values
+// afterwards.
 template <class T>
 __device__ double square_sum(const T* values, std::int64_t n) {
   constexpr int N = kPackSize<T>;
@@ -130,7 +132,7 @@ struct ClipUnit {
     const double weight_norm = std::sqrt(square_sum(value, t.columns));
     const double gradient_norm = std::sqrt(square_sum(grad, t.columns));
     const T factor = T(agc_factor(gradient_norm, weight_norm, clipping));
-    if (factor == T(1)) return;  // for the whole block, which reaches no further barrier
+    if (factor == T(1)) return;  // the same for the whole block; no barrier follows
     for (std::int64_t c = threadIdx.x; c < t.columns; c += blockDim.x) grad[c] *= factor;
   }
 };
