@@ -25,8 +25,7 @@ struct Gram {
   double sum = 0;                // 1'K 1
 };
 
-// Returns the Gram matrix of features [n, ...], floating, on the CPU. Throws std::invalid_argument for fewer than 4
-// examples.
+// Returns the Gram matrix of features [n, ...], floating, on the CPU. Throws std::invalid_argument if n < 4.
 Gram gram_of(const Tensor& features);
 
 // Throws std::invalid_argument if K and L are of different numbers of examples.
@@ -37,7 +36,7 @@ class MinibatchCka {
   // Adds one minibatch: the layers of both models. Every call must have the same number of layers.
   void add(const std::vector<Gram>& a, const std::vector<Gram>& b);
 
-  // Returns [layers of a][layers of b]. NaN where a layer's own HSIC is not positive: its features do not vary, or are
+  // Returns [layers of a][layers of b]. NaN if a layer's HSIC with itself is not positive: its features are constant or
   // not finite.
   std::vector<std::vector<double>> values() const;
 

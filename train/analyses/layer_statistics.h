@@ -12,8 +12,7 @@ namespace foldgrad {
 std::map<std::string, double> gradient_norms(const std::vector<Parameter*>& parameters);
 
 // Returns the mean over channels of the ratio of arithmetic to geometric mean of a window of mean squares: 1 if they do
-// not change. Leaves out channels with an entry of 0, as all channels have in the first M iterations. Empty if no
-// channel is left.
+// not change. Leaves out channels with an entry of 0, as in the first M iterations. Empty if none is left.
 std::optional<double> am_over_gm(const std::vector<NormDiagnostics::Means>& window);
 
 // Returns by site: iterations and skips since the beginning, the range of the running variance over channels,

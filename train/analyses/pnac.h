@@ -39,8 +39,8 @@ double mean_of(const std::vector<double>& values);
 struct MovingMeans {
   std::vector<double> arithmetic, geometric;
 };
-// Throws std::invalid_argument for a window below 1 or above the number of values. Negative values have no geometric
-// mean: NaN.
+// Throws std::invalid_argument for a window below 1 or above the number of values. The geometric mean of a negative
+// value is NaN.
 MovingMeans moving_means(const std::vector<double>& values, std::int64_t window);
 
 constexpr std::int64_t kTraceWindow = 4;  // UN's default

@@ -161,8 +161,7 @@ void verify(const std::string& path, const std::vector<std::string>& without) {
     if (!contains(without, name)) verify_file(path + "/" + name, entry, manifest_path);
 }
 
-// Returns LATEST, then older checkpoints, newest first. Those above LATEST come last, since they belong to a run that
-// was rolled back.
+// Returns LATEST, then older checkpoints, newest first. Those above LATEST, from before a roll-back, come last.
 std::vector<std::string> candidates(const std::string& checkpoints) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
   std::ranges::reverse(steps);

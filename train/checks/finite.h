@@ -1,5 +1,4 @@
-// Checks that numbers are finite, where a model is read or written and where numbers arise, and that counters are in
-// range.
+// Checks that numbers are finite, in models read or written and in computations, and that counters are in range.
 #pragma once
 #include <stdexcept>
 

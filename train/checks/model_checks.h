@@ -82,8 +82,7 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites);
 using OwnedNormalizers = std::vector<std::unique_ptr<Normalizer>>;
 
 // Returns copies, in f64, of the sites whose window is full and whose outlier test is Eq. 19: `un` in the paper's form.
-// The copies filter outliers from the first iteration with this granularity, whatever the model does. Other options are
-// the site's.
+// The copies filter outliers from the first iteration, with this granularity. Other options are the site's.
 OwnedNormalizers outlier_tests(Model& model, const std::string& granularity);
 
 // Both run the operation itself on `sites`, one iteration after the other, and so advance their state.

@@ -48,8 +48,8 @@ std::vector<ComparedModel> models_of(const AnalyzeOptions& o) {
   return models;
 }
 
-// Returns whole batches of the validation examples, shuffled since data may be sorted by class or length, but always in
-// the same order.
+// Returns whole batches of the validation examples, always shuffled in the same way, since data may be sorted by class
+// or length.
 std::vector<std::int64_t> examples_of(const std::vector<ComparedModel>& models, std::int64_t most, std::int64_t batch) {
   FOLDGRAD_CHECK(batch >= kLeastCkaExamples, "--batch must be at least {}: the estimate divides by n - 3, got {}",
                  kLeastCkaExamples, batch);

@@ -27,8 +27,7 @@ struct Answer {
 // A command whose options have been parsed.
 using Action = std::function<Answer()>;
 
-// Each adds its options to a command and returns the action that uses them. If there is an option --json, the answer
-// has JSON.
+// Each adds its options to a command and returns the action that uses them. With an option --json, the answer has JSON.
 Action add_analyze(CLI::App& command);
 Action add_average(CLI::App& command);
 Action add_classify(CLI::App& command);

@@ -22,8 +22,7 @@ struct DemoOptions {
   bool json = false;
 };
 
-// Returns configs/numbers.toml, changed by the options. Normalizers get a short warm-up, since their defaults are for
-// 100,000 updates.
+// Returns configs/numbers.toml, changed by the options. Shortens normalizers' warm-ups, meant for 100,000 updates.
 ExperimentConfig demo_config(const DemoOptions& o) {
   const std::int64_t warmup = o.steps / 10;
   Words settings{"norm.name=" + o.norm, fmt::format("train.steps={}", o.steps), fmt::format("train.warmup={}", warmup),

@@ -6,8 +6,7 @@
 namespace foldgrad {
 namespace {
 
-// Refuses maps that are not finite although parameters and statistics are: for example 1 / sqrt(run_var + eps) of a
-// negative variance.
+// Refuses maps that are not finite although parameters and statistics are, as 1 / sqrt(run_var + eps) can be.
 void require_finite_maps(const Model& model) {
   for (const Normalizer* norm : model.normalizers())
     if (const auto form = norm->inference())

@@ -72,8 +72,7 @@ Answer launched(std::string& device, double timeout, const std::function<Answer(
   device = device_of(launch, device);
   if (launch.rank > 0) {
     begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
-    // Process 0 may have the same error: it prints that once for all and ends them. It can also log the error of
-    // another.
+    // Process 0 may have the same error: it prints it once for all and ends them. It can also log another's.
     before_error = [] {
       end_when_interrupted();
       std::this_thread::sleep_for(std::chrono::seconds(2));

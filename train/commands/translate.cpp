@@ -31,8 +31,7 @@ class Translator {
         inference_(*model_, options.dtype),
         most_(std::min(model_->config().max_positions, options.max_tokens)) {}
 
-  // Translates all of stdin. If a line cannot be read or translated, the lines before it are still translated and
-  // printed.
+  // Translates all of stdin. If a line fails, the lines before it are still translated and printed.
   void translate(std::int64_t lines_at_once) {
     for (bool more = true; more;) {
       try {

@@ -21,8 +21,7 @@ void take_file(const std::string& file, const Download& wanted);
 // and if the program tar is missing or refuses an archive.
 void with_unpacked(const DataSet& set, const std::vector<std::string>& files, const std::string& root,
                    const std::function<void(const std::string&)>& take);
-// Fetches images unless they exist. Each file appears in ROOT complete, and only after all have been compared with
-// their digests.
+// Fetches images unless they exist. Each file appears in ROOT complete, and only after all digests have matched.
 void fetch_images(const DataSet& set, const std::vector<std::string>& files, const std::string& root);
 
 // Returns true if ROOT has the set's images already. Throws FileError if another file has one of their names; such a

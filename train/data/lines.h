@@ -13,8 +13,7 @@ struct ParallelText {
   std::vector<std::string> source, target;  // line i of one translates line i of the other
 };
 
-// Throws FileError also for empty files and for different numbers of lines. Lines may be empty: sentences without
-// words.
+// Throws FileError also for empty files and for different numbers of lines. Lines may be empty.
 ParallelText read_parallel_text(const std::string& source, const std::string& target);
 // Reads DIRECTORY/NAME.SOURCE_LANGUAGE and DIRECTORY/NAME.TARGET_LANGUAGE: "train.de" and "train.en".
 ParallelText read_parallel_text(const std::string& directory, const std::string& name,

@@ -48,8 +48,7 @@ struct RunSummary {
 
     double at(const std::string& name) const;  // NaN without such a score
   };
-  // The validation with the best deciding score, then the smallest loss; but the last one if validation used the test
-  // data.
+  // The validation with the best deciding score, then the smallest loss; but the last one if it used the test data.
   std::optional<Best> best;
   bool validated_on_test = false;
   // Training passes before the normalizer uses its averages, and passes made.

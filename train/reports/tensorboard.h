@@ -16,8 +16,7 @@ namespace foldgrad {
 // `begin`: start of the run, in seconds since 1970; the log has the time of each event since then.
 std::string tensorboard_events(const RunLog& log, double begin);
 
-// Writes DIRECTORY/NAME/events.out.tfevents.foldgrad, replacing an existing one, and returns its path. Throws
-// FileError.
+// Writes DIRECTORY/NAME/events.out.tfevents.foldgrad, and returns its path; replaces an existing one. Throws FileError.
 std::string write_tensorboard(const RunLog& log, const std::string& directory);
 
 // Returns CRC-32C (Castagnoli), RFC 3720, B.4.

@@ -34,11 +34,10 @@ struct Pretrained {
 std::optional<Pretrained> load_pretrained(const ExperimentConfig& config);
 
 // Gives `model` the values and the state of `from`, except for a new head. Returns a line of text that says what was
-// done. Throws CheckpointError, before anything has changed, for parameters and buffers that do not fit by name and
-// shape.
+// done. Throws CheckpointError, before anything has changed, if names or shapes of parameters or buffers differ.
 std::string begin_from(const Pretrained& from, Model& model, const TrainConfig& config);
 
-// Makes the task with its model, which begins with the values of train.from. A resumed run has all values in its
+// Makes the task with its model, which begins with the values of train.from. A resumed run takes all from its
 // checkpoint.
 std::unique_ptr<Task> begin_task(RunStart& start, Device device);
 

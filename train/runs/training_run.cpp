@@ -182,8 +182,7 @@ bool TrainingRun::validate() {
 }
 
 // Saves a checkpoint. If the disk refuses, only the checkpoint is lost, not the training. Throws Diverged for a
-// checkpoint that could not be loaded: an update with finite loss and gradients can leave non-finite weights or
-// moments.
+// checkpoint that could not be loaded: a finite loss and gradient can leave non-finite weights or moments.
 void TrainingRun::save() try {
   const std::int64_t n = updates();
   logger_->retry();  // first, so that the log is complete up to the checkpoint's offset

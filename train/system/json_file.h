@@ -15,8 +15,7 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::stri
                                           const std::string& where = "");
 
 // Returns a member of an object of this file, for T a std::int64_t, std::uint64_t, int, double, std::string or, for an
-// object, nlohmann::json. Throws FileError if it is missing or has another type, and names the member, the required and
-// the actual type.
+// object, nlohmann::json. Throws FileError if it is missing or has another type; it names the member and both types.
 template <class T>
 T member(const nlohmann::json& object, const std::string& key, const std::string& path);
 

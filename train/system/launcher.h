@@ -32,8 +32,7 @@ std::string describe(const Launch& launch);
 // arrive; ends this process if MPI still waits for them.
 std::unique_ptr<Processes> join(const Launch& launch, double timeout);
 
-// Returns the device for a process that was asked for `device`: for auto and cuda, its own one of a machine's several
-// GPUs.
+// Returns the device for a process that was asked for `device`: for auto and cuda, its own one of several GPUs.
 std::string device_of(const Launch& launch, const std::string& device);
 
 std::string host_name();

@@ -11,8 +11,7 @@ namespace foldgrad {
 std::string in_quotes(std::string_view text);
 
 // Returns a message for the terminal, with the same escapes except for line ends. Words and quoted values longer than
-// 256 characters, then lines longer than 1,000, lose their middles, since the beginning names a file and the end the
-// reason.
+// 256 characters, then lines longer than 1,000, lose their middles: the beginning names a file, the end the reason.
 std::string printable(std::string_view message);
 
 // Returns `text` for HTML and SVG, with entities for &, < and >.

@@ -246,8 +246,7 @@ void check_images(const ExperimentConfig& experiment) {
           fmt::format("{} must be at most {} with data.task = \"shapes\", got {}", key, shapes::kMostImages, images));
 }
 
-// Throws ConfigError unless the training images that are left fill a batch, and there are enough classes for a smoothed
-// loss.
+// Throws ConfigError if the training images fill no batch, or if there is one class and a smoothed loss.
 void require_trainable(const ClassificationData& data, const ExperimentConfig& config, const std::string& directory) {
   const auto images = std::int64_t(data.train.rows.size());
   const std::string from = config.images.task == ImageTask::shapes ? "data.task = \"shapes\"" : directory;

@@ -34,8 +34,7 @@ class ClassificationScores {
   std::int64_t count(std::int64_t of, std::int64_t predicted) const {
     return confusion_[std::size_t(of * std::int64_t(classes_.size()) + predicted)];
   }
-  // Returns the images whose label the model finds least likely, the greatest loss first; of equal ones the first
-  // image.
+  // Returns the images whose label the model finds least likely, the greatest loss first, equal ones in order.
   const std::vector<Mistake>& worst_mistakes() const { return mistakes_; }
 
   // Returns scores; top-1 decides. The samples have a line for each class: how many of its images are right, and which
@@ -54,13 +53,11 @@ class ClassificationScores {
   double loss_ = 0;
 };
 
-// Shows how often images of each class are confused with each other. Null with more than 100 classes, which would be
-// unreadable.
+// Shows how often images of each class are confused with each other. Null with more than 100 classes: unreadable.
 nlohmann::ordered_json confusion_exhibit(const ClassificationScores& scores);
 // Shows pictures, which need libpng; without it a note says so.
 nlohmann::ordered_json mistakes_exhibit(const ClassificationScores& scores);
-// Shows some of the images `rows` of a set, and their augmented versions in the first epochs. Null without
-// augmentation.
+// Shows some of the images `rows`, and their augmented versions in the first epochs. Null without augmentation.
 nlohmann::ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,
                                          const std::vector<std::int64_t>& rows, std::uint64_t seed);
 

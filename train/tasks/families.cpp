@@ -42,8 +42,7 @@ void take_sizes(ImageModelConfig& config, const DataSizes& sizes) {
 
 void take_sizes(GptConfig& config, const DataSizes& sizes) { config.vocabulary = sizes.target_vocabulary; }
 
-// Return the configuration for the smallest data, with one layer. Throw std::invalid_argument if it is invalid for all
-// data.
+// Return the configuration for the smallest data, with one layer. Throw std::invalid_argument if no data fits it.
 TransformerConfig smallest(TransformerConfig config) {
   config.source_vocabulary = config.target_vocabulary = 8;
   config.validate();

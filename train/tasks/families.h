@@ -84,8 +84,7 @@ struct TaskKind {
 
   // Runs checks in addition to those of every model, see FamilyChecks (train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
-  // Reads, for `foldgrad run`, a file's inputs, on the host. Throws FileError for inputs that the model does not
-  // accept.
+  // Reads, for `foldgrad run`, a file's inputs, on the host. Throws FileError for inputs that do not fit.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
   // Returns results by name, including "logits". Null: only the logits, placed as in the inputs.
   NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass) = nullptr;

@@ -60,8 +60,7 @@ extern const TaskKind kTranslation;
 
 // Skips normalizers with statistics over the tokens of a sentence, which are not known token by token.
 CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch);
-// Checks that two more columns of padding change no logit of a token. `longest`: the most tokens that the model
-// accepts.
+// Checks that two more columns of padding change no logit of a token. `longest`: the model's greatest length.
 CheckResult check_padding(const LogitsOf& logits_of, const NamedTensors& inputs, std::int64_t pad,
                           std::int64_t longest);
 

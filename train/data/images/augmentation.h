@@ -35,8 +35,8 @@ struct Augmentation {
 };
 
 // Reads the names of a configuration: "crop4" (or another number), "flip", "flip_alternating", "randaugment2m9" (two
-// operations of magnitude 9; 1 to 8 of 0 to 10), "cutout8". Throws std::invalid_argument for other names, and for two
-// of one kind.
+// operations of magnitude 9; 1 to 8 of 0 to 10), "cutout8". Throws std::invalid_argument for others, and for two of a
+// kind.
 Augmentation augmentation(const std::vector<std::string>& names);
 
 // Writes image i of the set, changed, to `out`, which has image_bytes() and must not be the image itself.

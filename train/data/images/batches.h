@@ -38,8 +38,7 @@ class ImageBatches : public Prefetched<ImageBatch> {
 struct HoldOut {
   std::vector<std::int64_t> train, valid;
 };
-// Holds out the last `valid` images of a permutation by the seed. Throws std::invalid_argument unless both parts have
-// images.
+// Holds out the last `valid` images of a permutation by the seed. Throws std::invalid_argument if either part is empty.
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed);
 
 }  // namespace foldgrad

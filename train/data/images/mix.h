@@ -26,8 +26,8 @@ struct Mix {
   std::int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
 
-// Draws the mix of a step for images of height x width. Throws std::invalid_argument for a negative option or one that
-// is not finite.
+// Draws the mix of a step for images of height x width. Throws std::invalid_argument for a negative or non-finite
+// option.
 Mix draw_mix(const MixOptions& options, std::int64_t height, std::int64_t width, std::uint64_t seed, std::int64_t step);
 
 struct MixedImages {

@@ -29,8 +29,7 @@ class Windows : public Prefetched<WindowBatch> {
   Windows(Ids text, const WindowOptions& options);
 };
 
-// Returns the windows with these numbers, counted from 0. The text must have `length` + 1 tokens from the beginning of
-// each.
+// Returns the windows with these numbers, counted from 0. The text must have `length` + 1 tokens from each beginning.
 WindowBatch windows_of(const Ids& text, std::int64_t length, const std::vector<std::int64_t>& windows,
                        std::int64_t offset = 0);
 // Covers a text so that every token except the first is a target exactly once: batches of at most `size` windows, then

@@ -31,8 +31,7 @@ class Bpe {
   std::unordered_map<std::string, std::vector<std::string>> seen_;
 };
 
-// Joins "res@@ um@@ ption of" to "resumption of" like fairseq's --remove-bpe: removes every "@@ ", and blanks at the
-// end.
+// Joins "res@@ um@@ ption of" to "resumption of" like fairseq's --remove-bpe: removes "@@ ", and blanks at the end.
 std::string remove_bpe(const std::string& line);
 
 }  // namespace foldgrad

@@ -16,8 +16,7 @@ class Dictionary {
  public:
   // Throws FileError, which names the line, for a missing count, a count that is not a number, or a repeated word.
   static Dictionary read(const std::string& path);
-  // Takes the words of all lines by falling count, equal counts in the order of their bytes, as fairseq-preprocess
-  // does.
+  // Takes the words of all lines by falling count, then in the order of their bytes, as fairseq-preprocess does.
   static Dictionary of_lines(const std::vector<std::string>& lines);
   // Returns the dictionary that of_lines() would make of the lines of both.
   static Dictionary joined(const Dictionary& a, const Dictionary& b);

@@ -68,8 +68,8 @@ bool is_left_out(const DataConfig& d, const Ids& source, const Ids& target) {
   return (d.max_length != 0 && longer > double(d.max_length)) || (d.max_ratio != 0 && longer > d.max_ratio * shorter);
 }
 
-// Throws FileError for a sentence that does not fit into a batch or into the model, unless `cleaned` and clean() would
-// leave it out.
+// Throws FileError for a sentence that does not fit into a batch or into the model, unless `cleaned` and clean() drops
+// it.
 void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, const std::string& directory,
                   const std::string& name, bool cleaned) {
   const DataConfig& d = config.data;

@@ -52,8 +52,7 @@ class Optimizer {
 
   // Updates every parameter, and its bf16 copy if it has one (round_values()), by its gradient times `gradient_scale`:
   // f64 [] on the parameters' device, from clip_by_norm(); undefined for 1. Throws std::invalid_argument, before
-  // anything has changed, if a parameter has no gradient or one of another shape, and for a negative lr or one that is
-  // not finite.
+  // anything has changed, if a parameter has no gradient or one of another shape, and for a negative or non-finite lr.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
   std::vector<Parameter*> parameters() const;  // of all groups

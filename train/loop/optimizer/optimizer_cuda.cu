@@ -61,8 +61,7 @@ __device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTenso
   visited(tensor, StoreResults<N>{{packs}, i, true});
 }
 
-// Updates a piece, which begins at a multiple of a pack: only the end of a tensor's last piece is done element by
-// element.
+// Updates a piece, which begins at a multiple of a pack: only the end of a tensor's last piece is done singly.
 template <class Rule, class T>
 struct UpdatePiece {
   Rule rule;
@@ -82,8 +81,7 @@ struct UpdatePiece {
 };
 static_assert(kPieceElements % kPackSize<float> == 0);
 
-// Returns the sum of n squares to all threads of a block. All of them must call it, and may overwrite the values
-// afterwards.
+// Returns the sum of n squares to all threads of a block. All must call it, and may then overwrite the values.
 template <class T>
 __device__ double square_sum(const T* values, std::int64_t n) {
   constexpr int N = kPackSize<T>;
