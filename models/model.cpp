@@ -16,7 +16,7 @@ void ModelParts::add(const std::unique_ptr<Normalizer>& norm) {
 
 ModelParts Model::parts() const {
   ModelParts parts;
-  const_cast<Model&>(*this).list(parts);  // listing does not change them
+  const_cast<Model&>(*this).list(parts);  // listing does not change the parts
   return parts;
 }
 

@@ -12,11 +12,11 @@
 namespace foldgrad {
 namespace {
 
-// The variance is the unbiased one, as in benjs/nfnets_pytorch.
+// Uses the unbiased variance, as in benjs/nfnets_pytorch.
 constexpr WeightStandardizeOptions kStandardization{.unbiased = true};
 
-// Moves the layers' weights into one storage, one after another, where one product can read them, and likewise their
-// biases.
+// Moves the layers' weights into one storage, one after another, so that one product can read them, and their biases
+// too.
 void store_together(std::vector<LinearLayer>& layers) {
   for (Parameter LinearLayer::*member : {&LinearLayer::weight, &LinearLayer::bias}) {
     std::vector<Tensor> values;

@@ -55,7 +55,7 @@ Var Cct::tokens(const Var& pixels, const ForwardPass& pass) {
   return reshape(x, {s[0], s[1] * s[2], s[3]});
 }
 
-// Applies a convolution of the stem and what follows it up to the pooling.
+// Applies a convolution of the stem and the operations after it, up to the pooling.
 Var Cct::conv(const Var& x, std::int64_t index, const ForwardPass& pass) {
   ConvLayer& layer = stem()[std::size_t(index)];
   const auto convolved = [&](std::optional<Activation> activation) {

@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// The results of linear layers by their place, "decoder.layers.0.ffn 1" for the second one of a scope.
+// The results of linear layers by their place: "decoder.layers.0.ffn 1" is the second one of a scope.
 struct LayerResults {
   NamedTensors results;
   std::multimap<std::string, std::string> places;  // by the name of the weight
@@ -28,7 +28,7 @@ LayerResults layer_results(Model& model, const NamedTensors& inputs, DType dtype
     } else if (d.weight < 0 && d.bias >= 0 && place_of.count(node.inputs()[0])) {
       place = place_of[node.inputs()[0]];
       if (!d.streams.empty()) {
-        all.results.erase(place);  // the bias is lost in a sum, and a rescaled stream differs
+        all.results.erase(place);  // a sum may absorb the bias, and a rescaled stream differs
         return;
       }
     } else {

@@ -9,7 +9,7 @@ namespace {
 
 using Outcome = SiteReport::Outcome;
 
-// One pass over the sites of a graph, in its order.
+// One pass over the sites of a graph, in order.
 class Folding {
  public:
   Folding(const Graph& graph, const std::vector<FoldSite>& sites, const NamedTensors& parameters,
@@ -127,7 +127,7 @@ void Folding::apply(const LinearFold& fold) {
     }
   }
   const bool scales = std::ranges::any_of(fold.maps, [](const ChannelMap& w) { return w.map.scales(); });
-  // A weight that is not scaled may be read by others; multiplying it by ones would do no harm, but say too much.
+  // A weight that is not scaled may be shared; multiplying it by ones would be harmless, but look like a change.
   fold_columns(scales ? W : W.clone(), b, fold.maps);
 }
 
@@ -159,7 +159,7 @@ Tensor Folding::create(const std::string& name, Tensor value) {
   return state_.parameters[name] = std::move(value);
 }
 
-// Sets an operand in the graph, so that later sites see the layer as it is now.
+// Sets an operand in the graph, so that later sites see the present state of the layer.
 void Folding::give_operand(int node, std::size_t operand, const std::string& parameter) {
   Graph& graph = state_.graph;
   graph.values.push_back({state_.parameters.at(parameter).shape(), parameter});

@@ -11,11 +11,11 @@ namespace foldgrad {
 namespace {
 
 struct Bias {
-  std::string name;  // empty: there is none
-  int node = -1;     // that adds it
+  std::string name;  // empty: no bias
+  int node = -1;     // the node that adds it
 };
 
-// Returns the layer's own bias, which folding may have given it, or the one that its result's only reader adds first.
+// Returns the layer's own bias, which folding may have given it, or the one that its result's only reader adds.
 Bias bias_of(const Graph& graph, int layer) {
   const GraphNode& node = graph.nodes[layer];
   if (node.operands.size() > 2) return {graph.parameter(layer, 2), layer};
@@ -27,7 +27,7 @@ Bias bias_of(const Graph& graph, int layer) {
   return {graph.parameter(uses[0].node, reader.bias), uses[0].node};
 }
 
-// Returns the operand of a sum that is added to its stream, which is `use`.
+// Returns the operand that a sum adds to its stream, which is `use`.
 int branch_of(const GraphUse& use) { return use.operand == 0 ? 1 : 0; }
 
 // Returns true for a product with a matrix, false for a convolution.
@@ -73,7 +73,7 @@ class Walk {
   int site_;
   std::vector<Reached> reached_;
   FoldPlan plan_;
-  std::size_t tied_ = 0;  // refusals of weights that something else reads
+  std::size_t tied_ = 0;  // refusals because something else reads the weight
 };
 
 void Walk::visit(const GraphUse& use, const ChannelMap& pending) {
@@ -95,7 +95,7 @@ void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
     return refuse(use, "it does not multiply the axis of the channels");
   if (node.description.pads && pending.map.adds())
     return refuse(use, "the convolution pads with zeros, where the map would give B");
-  const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 without one
+  const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 if it is not a convolution
   pending.place = {pending.place.axis, pending.place.offset * kernel, pending.place.repeat * kernel};
   for (Reached& r : reached_)
     if (r.node == use.node) return r.maps.push_back(pending);
@@ -141,7 +141,7 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   plan_.kept.push_back({edge(graph_.describe(use)), reason});
 }
 
-// Plans [FOLD-5]; returns an empty text, or the reason why it is not possible.
+// Plans [FOLD-5]. Returns an empty text, or the reason why it is impossible.
 std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (pending.map.centered) return "the stream cannot be rescaled: the map mixes the channels";
@@ -237,7 +237,7 @@ bool Walk::finish_bias(LinearFold& fold, bool alone) {
     fold.bias = bias.name;
     return true;
   }
-  // A weight that others read too is named after their place, the bias after this one.
+  // A shared weight is named after another reader; the bias is named after this layer.
   const std::string& named = fold.copy.empty() ? fold.weight : fold.copy;
   fold.bias = (alone ? without_suffix(named, ".weight") : graph_.nodes[fold.nodes[0]].scope) + ".bias";
   if (state_.parameters.count(fold.bias))

@@ -1,4 +1,4 @@
-// [FOLD-3]: the layer or table before a normalizer; and the check that a normalizer was recorded as its site says.
+// [FOLD-3]: folds into the layer or table before a normalizer. Checks that a normalizer was recorded by its site.
 #include <algorithm>
 
 #include "models/fold/plan.h"

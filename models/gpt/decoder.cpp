@@ -38,7 +38,7 @@ Tensor GptDecoder::following(const TokenIds& ids, const Segments& rows, const Te
   return cast(model_.logits(hidden, pass), model_.dtype() == DType::f64 ? DType::f64 : DType::f32).value();
 }
 
-// Copies queries, keys and values of `rows`, which follow those that the cache has.
+// Copies queries, keys and values of `rows`, which follow those in the cache.
 void GptDecoder::keep(const AttentionBlock& block, const Tensor& qkv, const Segments& rows) {
   for (std::int64_t s = 0; s < rows.count(); ++s) {
     const std::int64_t to = s * config().context + (steps_ == 0 ? 0 : begins_.length(s) + steps_ - 1);

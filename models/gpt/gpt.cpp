@@ -62,7 +62,7 @@ void Gpt::initialize(std::uint64_t seed) {
     FeedForwardBlock& feed_forward = layer.feed_forward;
     LinearLayer& qkv = attention.qkv[0];
     const double gain = attention.sublayer.norm->initial_gain(), ffn_gain = feed_forward.sublayer.norm->initial_gain();
-    for (std::int64_t part = 0; part < 3; ++part) {  // filled as three matrices, each named after itself
+    for (std::int64_t part = 0; part < 3; ++part) {  // filled as three separate matrices
       Parameter rows{qkv.weight.name + "." + "qkv"[part], qkv.weight.value.slice(part * C, (part + 1) * C)};
       fill_normal(rows, kDeviation * (part == 2 ? gain : 1), seed);
     }
@@ -158,7 +158,7 @@ NamedTensors Gpt::random_inputs(std::uint64_t seed) const {
   return to({{"ids", ids}, {"target", target}}, device());
 }
 
-// Gives an output projection that was tied a table of its own with Tied::untie, and a bias with B != 0.
+// If folding untied the output projection, gives it its own table, and a bias if B != 0.
 std::unique_ptr<Model> Gpt::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   GptConfig config = config_;
   if (folded) {

@@ -17,8 +17,7 @@ using nlohmann::ordered_json;
 const std::string kTexts = "batch_size", kLength = "sequence_length", kPast = "past_sequence_length",
                   kAll = kPast + " + " + kLength;
 
-// Returns config.json, from which Hugging Face's Transformers and Optimum learn what they run. There is no token that
-// ends a text.
+// Returns config.json, which tells Hugging Face's Transformers and Optimum about the model. No token ends a text.
 std::string runtime_config(const GptConfig& config) {
   return ordered_json{{"model_type", "gpt2"},          {"vocab_size", config.vocabulary},
                       {"n_positions", config.context}, {"n_embd", config.width},
@@ -90,7 +89,7 @@ std::vector<std::string> Gpt::write_onnx(const std::string& directory) {
   const auto graph = OnnxFile::make("model");
   graph->metadata("context", std::to_string(config_.context));
   add_nodes(*graph, *this);
-  make_directories(directory);  // only now, when nothing can be refused any more
+  make_directories(directory);  // last, after everything that can be refused
   std::deque<AtomicFile> files;
   graph->write(files.emplace_back(directory + "/model.onnx"));
   files.emplace_back(directory + "/config.json").write(runtime_config(config_));

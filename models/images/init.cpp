@@ -13,13 +13,13 @@
 //
 //   in = 3 patch^2 for patches, channels times pixels of the kernel for convolutions. timm:
 //   huggingface/pytorch-image-models, vision_transformer.py, whose truncated normal is cut at +-2, a hundred
-//   deviations. cct: SHI-Labs/Compact-Transformers, src/utils, whose truncated normals are cut there too. pytorch: what
-//   torch.nn.Linear, torch.nn.Conv2d and torch.randn give, as in lucidrains/vit-pytorch. tfixup: that of
+//   deviations. cct: SHI-Labs/Compact-Transformers, src/utils, whose truncated normals are cut there too. pytorch: the
+//   defaults of torch.nn.Linear, torch.nn.Conv2d and torch.randn, as in lucidrains/vit-pytorch. tfixup: as in
 //   models/transformer/init.cpp for encoders, f = 0.67 layers^-1/4, e = (9 layers)^-1/4. A normalizer's initial_gain()
 //   multiplies the weights of v, out, fc1 and fc2 in each.
 //
-//   Sinusoidal positions in the place of random ones tell from the beginning which tokens are neighbours, so that
-//   attention need not learn that first. They go on to be trained:
+//   Sinusoidal positions, used in place of random ones, show from the beginning which tokens are neighbours, so that
+//   attention need not learn it first. They are trained as well:
 //   [VIT-3] is of the token in row r and column c, S of each; table: [POS-1], with half of the width. cls has zeros,
 //   and so has the last channel of an odd width. After Chen, Xie, He: "An Empirical Study of Training Self-Supervised
 //   Vision Transformers", ICCV 2021 (there fixed).
@@ -46,7 +46,7 @@ struct Initializer {
     return std::sqrt(6 / (double(inputs_of(w)) + double(w.value.shape()[0])));
   }
 
-  // Fills a weight. `gain` is the normalizer's, `factor` that of X with tfixup.
+  // Fills a weight. `gain` is the normalizer's; with tfixup, `factor` multiplies X.
   void weight(Parameter& w, double gain, double factor) const {
     if (is("timm") || is("cct"))
       fill_normal(w, gain * 0.02, seed);
@@ -95,7 +95,7 @@ struct Initializer {
     positions.copy_from(all.to(positions.dtype()));
   }
 
-  // Fills the parts of qkv as three matrices, each named after itself.
+  // Fills the parts of qkv as three separate matrices.
   void attention(AttentionBlock& block) const {
     LinearLayer& qkv = block.qkv[0];
     const double gain = block.sublayer.norm->initial_gain(), half = std::sqrt(0.5);

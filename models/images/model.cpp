@@ -111,7 +111,7 @@ Var ImageModel::loss_of(const Var& logits, const NamedTensors& inputs, double la
 }
 
 std::unique_ptr<Model> ImageModel::foldable() {
-  // One key for all layers: with post-norm, folding would make a bias for each but the first.
+  // One key for all layers: with post-norm, folding would make a bias for each layer except the first.
   const auto has_values = [](Normalizer* n) { return !n->parameters().empty() || !n->state().empty(); };
   ImageModelConfig changed = config();
   changed.qkv_bias = config().qkv_bias || std::ranges::any_of(normalizers(), has_values);

@@ -25,7 +25,7 @@ std::vector<std::string> ImageModel::write_onnx(const std::string& directory) {
   nodes.give(graph.nodes[0].operands[0], onnx_stem(*g, pixels));
   g->output(nodes.add(), "logits", DType::f32, {batch, config.classes});
 
-  make_directories(directory);  // only now, when nothing can be refused any more
+  make_directories(directory);  // last, after everything that can be refused
   AtomicFile file(directory + "/model.onnx");
   g->write(file);
   file.commit();

@@ -1,4 +1,4 @@
-// Functions of each element, and nothing.
+// Normalizers that are functions of each element, and `none`.
 #include "models/normalizers/kinds.h"
 #include "ops/affine/affine.h"
 #include "ops/dyt/dyt.h"

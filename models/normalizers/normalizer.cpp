@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace {
 
-// The kinds of normalizers. A normalizer refers to its kind, which therefore must stay where it is.
+// The kinds of normalizers. Normalizers refer to their kind, so that its address must not change.
 struct Registry {
   Registry() {
     for (auto group : {channel_normalizers, mixed_normalizers, row_normalizers, stateless_normalizers})
@@ -93,7 +93,7 @@ Var Normalizer::recorded(const Var& x, const NormContext& context, std::shared_p
   for (const Parameter* p : parameters())
     if (p->name == site_ + ".bias") offset = p->value.dtype() == dtype ? p->value : p->value.to(dtype);
   const Var y = forward(x, context);
-  // A node between x and all that uses it beside this site would add up gradients in another order.
+  // An additional node between x and its other readers would change the order in which gradients are added.
   if (y.id() == x.id()) return y;
   return watch_channels(y, offset, std::move(record), context.communicator);
 }

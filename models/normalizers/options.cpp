@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// Reads the whole text as a number; returns false if it is none.
+// Reads the whole text as a number. Returns false if it is not a number.
 template <class T>
 bool parse(const std::string& text, T& value) {
   const char* end = text.data() + text.size();
@@ -33,8 +33,8 @@ bool valid(const Option& option, const std::string& text) {
     case Option::Kind::choice:
       return option.has_choice(text);
     case Option::Kind::text:
-    case Option::Kind::texts:     // of configurations alone
-    case Option::Kind::integers:  // likewise
+    case Option::Kind::texts:     // only in configurations
+    case Option::Kind::integers:  // only in configurations
       break;
   }
   return true;

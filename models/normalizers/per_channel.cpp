@@ -31,12 +31,12 @@ void choose(Enum& chosen, const NormalizerSite& s, const char* option) {
 
 bool has(const NormalizerSite& s, const char* option) { return s.options.all().count(option) > 0; }
 
-// Returns true if it computes as the authors' released code does; configurations call that mode "reference".
+// Returns true if it computes like the authors' released code; configurations call that mode "reference".
 bool released(const NormalizerSite& s) { return has(s, "mode") && s.options.text("mode") == "reference"; }
 
 using Published = ChannelNormOptions (*)();
 
-// Returns the options of the paper, or of the released code, with those of the site.
+// Returns the options of the paper, or of the released code, overridden by those of the site.
 ChannelNormOptions options_of(const NormalizerSite& s, Published paper, Published code) {
   ChannelNormOptions o = released(s) ? code() : paper();
   o.alpha_forward = o.alpha_backward = s.options.number("alpha");
@@ -59,7 +59,7 @@ ChannelNormOptions options_of(const NormalizerSite& s, Published paper, Publishe
   return o;
 }
 
-// The scaling by groups of `pn`; other normalizers have none, 0 groups.
+// The scaling by groups of `pn`. Other normalizers have 0 groups.
 struct GroupScaling {
   std::int64_t groups;
   double eps;
@@ -78,7 +78,7 @@ struct GroupScaling {
 
 class ChannelNormalizer : public WithGainAndBias {
  public:
-  // code: of a normalizer with an option `mode`.
+  // `code` is given if the normalizer has an option `mode`.
   ChannelNormalizer(const NormalizerSite& s, Published paper, Published code = nullptr)
       : WithGainAndBias(s),
         norm_(options_of(s, paper, code)),
@@ -183,7 +183,7 @@ NormalizerOption warmup_option(const char* default_value) {
   return integer_option("warmup", default_value, "first iteration that uses averages, counting from 1", at_least(0));
 }
 
-// Returns the iterations before channel_norm_math::active() is true. One whose options never let it average has none.
+// Returns the iterations before channel_norm_math::active() is true, or 0 if the options never average.
 NormalizerWarmup before_averages(const NormalizerOptions& o) {
   constexpr const char* kMeanwhile = "uses no averages";
   const std::int64_t warmup = o.integer("warmup");

@@ -103,7 +103,7 @@ class CenterNormalizer final : public WithGainAndBias {
 
 class GroupNormalizer final : public WithGainAndBias {
  public:
-  // Each channel is a group (instancenorm), or `groups` of them.
+  // Each channel is a group (instancenorm), or the options give the number of groups.
   GroupNormalizer(const NormalizerSite& s, bool by_channel)
       : GroupNormalizer(s, by_channel, /*trained=*/!by_channel || s.options.flag("affine")) {}
   GroupNormalizer(const NormalizerSite& s, bool by_channel, bool trained)
@@ -132,7 +132,7 @@ class GroupNormalizer final : public WithGainAndBias {
 
   double eps_;
   std::int64_t groups_;
-  bool over_sample_;  // or of each token by itself
+  bool over_sample_;  // otherwise over each token
 };
 
 class ScaleNormalizer final : public Normalizer {

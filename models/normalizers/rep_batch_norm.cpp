@@ -1,4 +1,4 @@
-// RepBN and PRepBN (Guo et al., "SLAB", 2024), made of batch normalization, a scaled branch and layer normalization.
+// RepBN and PRepBN (Guo et al., "SLAB", 2024), of batch normalization, a scaled branch and layer normalization.
 #include <algorithm>
 
 #include "models/normalizers/kinds.h"
@@ -52,13 +52,13 @@ class RepBn : public Normalizer {
 // Gives parameters that this step does not use a zero gradient; the optimizer rejects missing ones.
 void rest(const std::vector<Parameter*>& parameters) {
   for (Parameter* p : parameters) {
-    if (p->has_grad) continue;  // of an earlier batch of the same step
+    if (p->has_grad) continue;  // from an earlier batch of the same step
     p->grad = Tensor::zeros(p->value.shape(), p->value.dtype(), p->value.device());
     p->has_grad = true;
   }
 }
 
-// y = lam LN(x) + (1 - lam) RepBN(x) in training, lam falling from `start` to 0; RepBN alone otherwise.
+// y = lam LN(x) + (1 - lam) RepBN(x) in training, with lam falling from `start` to 0. Otherwise only RepBN.
 class PRepBn final : public RepBn {
  public:
   explicit PRepBn(const NormalizerSite& s)
@@ -107,7 +107,7 @@ class PRepBn final : public RepBn {
   Parameter ln_gamma_, ln_beta_;
   double ln_eps_, start_;
   std::int64_t warmup_, total_;
-  Tensor steps_;  // i64 [], on the host: which operations run depends on it, so the host must know it anyway
+  Tensor steps_;  // i64 [], on the host, which needs it to choose the operations that run
 };
 
 // Returns the iterations with a layer normalization.

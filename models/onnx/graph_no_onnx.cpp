@@ -1,4 +1,4 @@
-// Stands in for graph_onnx.cpp in builds without the libraries.
+// Replaces graph_onnx.cpp in builds without the libraries.
 #include <stdexcept>
 
 #include "models/onnx/graph.h"

@@ -1,4 +1,4 @@
-// The only file that includes what protoc makes of onnx.proto; cmake/FoldgradOnnx.cmake says how it is linked.
+// The only file that includes protoc's output for onnx.proto; cmake/FoldgradOnnx.cmake explains how it is linked.
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx.pb.h>
 
@@ -22,7 +22,7 @@ onnx::TensorProto::DataType type_of(DType dtype) {
   return dtype == DType::f32 ? onnx::TensorProto::FLOAT : onnx::TensorProto::INT64;
 }
 
-// A stream whose errors wait until protobuf is done: its destructors write too.
+// A stream that keeps its errors until protobuf is done, since protobuf's destructors write too.
 class FileStream final : public google::protobuf::io::CopyingOutputStream {
  public:
   explicit FileStream(AtomicFile& file) : file_(file) {}
@@ -45,7 +45,7 @@ class FileStream final : public google::protobuf::io::CopyingOutputStream {
 class ProtobufGraph final : public OnnxFile {
  public:
   explicit ProtobufGraph(const std::string& name) {
-    model_.set_ir_version(8);  // of the release that brought operator set 17
+    model_.set_ir_version(8);  // of the release that introduced operator set 17
     model_.set_producer_name("foldgrad");
     onnx::OperatorSetIdProto& operators = *model_.add_opset_import();
     operators.set_domain("");
@@ -138,9 +138,9 @@ class ProtobufGraph final : public OnnxFile {
 
   onnx::ModelProto model_;
   onnx::GraphProto& graph_ = *model_.mutable_graph();
-  std::map<std::string, int> named_;  // how often
+  std::map<std::string, int> named_;  // number of uses of each name
   std::set<std::string> initializers_;
-  std::int64_t bytes_ = 0;  // of them
+  std::int64_t bytes_ = 0;  // of the tensors
 };
 
 }  // namespace

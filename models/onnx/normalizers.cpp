@@ -1,4 +1,4 @@
-// Every normalizer as nodes: what it says that it computes at inference, y = A u + B.
+// Writes every normalizer as nodes: its form at inference, y = A u + B.
 #include <fmt/format.h>
 
 #include "models/onnx/recording.h"
@@ -37,7 +37,7 @@ class NormalizerNodes {
     return g_.node(op, {x}, {{"axes", std::vector<std::int64_t>{kLast}}, {"keepdims", std::int64_t(1)}});
   }
 
-  // Adds no node for factors that are all 1 and terms that are all 0.
+  // Adds no node if all factors are 1 or all terms are 0.
   std::string affine(std::string x, AffineMap map) {
     map.centered = false;
     if (map.scales()) x = g_.node("Mul", {x, weight("A", map.A)});

@@ -73,7 +73,7 @@ std::string OnnxRecording::matrix(int k, const Tensor& value) const {
     FOLDGRAD_CHECK(computed != computed_.end(), "onnx: the weight of {} depends on the inputs", describe());
     return g_.initializer(computed->second, transposed(value));
   }
-  // A table lies in the file as it is, once.
+  // A table is stored once, as it is.
   const bool table = std::ranges::any_of(graph_.uses_of(name), [&](const GraphUse& use) {
     return graph_.nodes[use.node].description.table == use.operand;
   });
@@ -117,7 +117,7 @@ OnnxOperands::Keys OnnxRecording::keys(const Keys& recorded, bool causal) const 
   return recorded;
 }
 
-// Returns the first parameter that the node is computed from; empty if that is not all that it is computed from.
+// Returns the first parameter of the node's operands; empty if the node also depends on something else.
 std::string OnnxRecording::weight_before(const GraphNode& node) const {
   std::string first;
   for (int value : node.operands) {

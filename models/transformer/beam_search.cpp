@@ -43,7 +43,7 @@ std::vector<Sentence> sentences_of(const Tensor& mask, std::int64_t longest, con
   return sentences;
 }
 
-// Advances a sentence, given the candidates of its hypotheses after `step` tokens.
+// Advances a sentence with the candidates of its hypotheses after `step` tokens.
 void advance(Sentence& sentence, std::vector<Candidate> candidates,
              const std::vector<const LiveHypothesis*>& live_of_row, std::int64_t step, const DecodingOptions& o) {
   std::ranges::sort(candidates, &Candidate::before);
@@ -64,7 +64,7 @@ void advance(Sentence& sentence, std::vector<Candidate> candidates,
   sentence.live = done ? std::vector<LiveHypothesis>() : std::move(next);
 }
 
-// Makes one step of every sentence that is not done; returns false when all are.
+// Makes one step of every unfinished sentence. Returns false if all are done.
 bool search_step(StepDecoder& decoder, std::vector<Sentence>& sentences, std::int64_t pad, const DecodingOptions& o) {
   const std::int64_t step = decoder.steps();
   std::vector<std::int64_t> tokens, parents;
@@ -83,7 +83,7 @@ bool search_step(StepDecoder& decoder, std::vector<Sentence>& sentences, std::in
   std::size_t row = 0;
   for (Sentence& sentence : sentences) {
     std::vector<Candidate> candidates;
-    bool lost = false;  // logits that are not finite leave a hypothesis without candidates
+    bool lost = false;  // non-finite logits leave a hypothesis without candidates
     for (std::size_t end = row + sentence.live.size(); row < end; ++row) {
       candidates.insert(candidates.end(), best[row].begin(), best[row].end());
       lost = lost || best[row].empty();
@@ -103,7 +103,7 @@ std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const 
                                                     const DecodingOptions& options) {
   const std::int64_t V = logits.shape()[-1], eos = options.eos, unk = options.unk;
   const bool unk_is_special = unk >= 0 && unk < V && unk != eos && unk != pad;
-  // At most three of the largest are padding, the end and unk, to which other rules apply.
+  // At most three of the largest are padding, the end and unk, which follow other rules.
   const std::int64_t k = std::min(count + 3, V);
   const TopK top = top_k(logits, k, {eos, unk_is_special ? unk : eos});
   const auto on_host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).values<double>(); };

@@ -109,7 +109,7 @@ Var StepDecoder::projected(AttentionBlock& block, const Var& in, const std::vect
       if (is_new) firsts.push_back(std::int64_t(r));
       rows.push_back(row->second);
     }
-  // oneDNN compiles one kernel per number of rows, so it is padded to a few numbers.
+  // oneDNN compiles a kernel for each number of rows, so we pad to a few numbers.
   constexpr std::size_t kWhole = 32;
   firsts.resize((firsts.size() + kWhole - 1) / kWhole * kWhole);
   if (firsts.empty() || firsts.size() >= tokens.size()) return block.projected(in, pass_);

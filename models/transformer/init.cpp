@@ -2,8 +2,8 @@
 //
 //                           fairseq (1.0.0a0)        xavier                  tfixup
 //   embeddings              N(width^-1/2), pad row 0 the same                the same times e
-//   output table of its own N(width^-1/2)            the same                the same
-//   tables with fixnorm     U(0.01), pad row 0 but in an output table of its own, in each of the three
+//   separate output table   N(width^-1/2)            the same                the same
+//   tables with fixnorm     U(0.01), pad row 0 except in a separate output table, in each of the three
 //   q, k, self-attention    U(X / sqrt 2)            U(X / sqrt 2)           U(X / sqrt 2); with scope all U(f X)
 //   v, self-attention       U(X / sqrt 2)            U(X / sqrt 2)           U(f X)
 //   q, attention to source  U(X / sqrt 2)            U(X)                    as in self-attention
@@ -13,8 +13,8 @@
 //   bias of out             0                        0                       0
 //   fc1, fc2                U(in^-1/2), biases too   U(X), biases 0          U(f X), biases 0
 //
-//   xavier is Xavier's bound for every matrix as PyTorch programs usually hold it: q, k and v of self-attention as one
-//   matrix, k and v of attention to the source as one.
+//   xavier is Xavier's bound for every matrix as PyTorch programs usually have it: q, k and v of self-attention are one
+//   matrix, k and v of attention to the source are one.
 //
 //   f = 0.67 N^-1/4 in an encoder of N layers, (9 M)^-1/4 in a decoder of M layers; e = (9 N)^-1/4 for a table that the
 //   encoder reads, (9 M)^-1/4 for the decoder's own. Huang et al., "Improving Transformer Optimization Through Better
@@ -28,7 +28,7 @@
 namespace foldgrad {
 namespace {
 
-// One stack's initial values.
+// Fills one stack.
 struct StackInitializer {
   const TransformerConfig& config;
   std::uint64_t seed;
@@ -85,7 +85,7 @@ void Transformer::initialize(std::uint64_t seed) {
   const double deviation = 1 / std::sqrt(double(config_.width));
   const auto fill = [&](Parameter& table, double factor) {
     if (config_.fixnorm)
-      fill_uniform(table, 0.01, seed);  // Nguyen, Salazar 2019: lengths do not matter, but to the size of a step
+      fill_uniform(table, 0.01, seed);  // Nguyen, Salazar 2019: the length matters only for the step size
     else
       fill_normal(table, factor * deviation, seed);
   };

@@ -1,4 +1,4 @@
-// A Transformer as other code sees every Model: its parts, inputs made up for a check, copies, and what folding needs.
+// The Transformer's implementation of Model: its parts, random inputs for checks, copies, and parts for folding.
 #include "models/fold/model.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
     std::vector<Ids> rows;
     for (int s = 0; s < kSentences; ++s) {
       Ids ids(1 + random() % std::uint64_t(most));
-      // All but padding, by counting on from it.
+      // Draws from all ids except padding.
       for (auto& id : ids)
         id = vocabulary < 2 ? 0
                             : (config_.pad + 1 + std::int64_t(random() % std::uint64_t(vocabulary - 1))) % vocabulary;
@@ -60,13 +60,13 @@ std::unique_ptr<Model> Transformer::foldable() {
   config.fixnorm = false;
   auto plain = std::make_unique<Transformer>(config, std::nullopt, dtype(), device());
   plain->copy_from(*this);
-  // A shared table once: dividing again would round again.
+  // Each shared table once: dividing again would round again.
   for (Parameter* table : std::set{&plain->source_table(), &plain->target_table(), &plain->output_table()})
     table->value.copy_from(rows_of(*table));
   return plain;
 }
 
-// Gives an output projection that was tied a table of its own with Tied::untie, and a bias with B != 0.
+// If folding untied the output projection, gives it its own table, and a bias if B != 0.
 std::unique_ptr<Model> Transformer::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   TransformerConfig config = config_;
   if (folded) {

@@ -57,7 +57,7 @@ class TransformerFile {
     g_.output(nodes.add(), "last_hidden_state", DType::f32, {kBatch, kSourceLength, config_.width});
   }
 
-  // Adds a decoder of a whole prefix. Padding, which may stand on either side, is where ids are config.pad.
+  // Adds a decoder of a whole prefix. Padding, on either side, is where ids are config.pad.
   void decoder() {
     const std::string ids = g_.input("input_ids", DType::i64, {kBatch, kTargetLength}), mask = source_mask(g_),
                       memory = g_.input("encoder_hidden_states", DType::f32, {kBatch, kSourceLength, config_.width});
@@ -69,7 +69,7 @@ class TransformerFile {
     std::vector<Keys> own, of_memory;
     const auto attended = [&](const Keys& kv, bool causal) {
       if (causal) return own.emplace_back(Keys{kv.k, kv.v, own_bias});
-      // A source without any token must give 0, not the mean over its padding that softmax leaves.
+      // A source without tokens must give 0, not the mean over its padding, which softmax computes.
       return of_memory.emplace_back(Keys{kv.k, g_.node("Mul", {kv.v, factor}), memory_bias});
     };
     const std::string positions = positions_of(g_, g_.node("Cast", {real}, {kOnnxToI64}));
@@ -78,7 +78,7 @@ class TransformerFile {
     present(own, "decoder", kTargetLength);
   }
 
-  // Adds a decoder of one more token of every row.
+  // Adds a decoder of one more token in every row.
   void decoder_with_past() {
     const std::string ids = g_.input("input_ids", DType::i64, {kBatch, 1}), mask = source_mask(g_);
     std::vector<Keys> before, of_memory, own;
@@ -138,7 +138,7 @@ class TransformerFile {
     const std::string k = input("key");
     return {k, input("value")};
   }
-  // Declares the outputs of every layer, which follow the logits.
+  // Declares every layer's outputs, which follow the logits.
   void present(const std::vector<Keys>& all, const char* of, const std::string& length) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       g_.output(all[i].k, fmt::format("present.{}.{}.key", i, of), DType::f32, cached(length));
@@ -152,12 +152,12 @@ class TransformerFile {
   std::vector<std::string> sites_;
 };
 
-// Returns config.json, from which Hugging Face's Transformers and Optimum learn what they run: sizes, and ids that have
-// a meaning. To them the model is one of the class Marian, which also begins a translation with the end of a sentence.
+// Returns config.json, which tells Hugging Face's Transformers and Optimum about the model: its sizes and special ids.
+// For them it is of the class Marian, which also begins a translation with the end of a sentence.
 std::string runtime_config(const TransformerConfig& config) {
   return ordered_json{{"model_type", "marian"},
                       {"is_encoder_decoder", true},
-                      {"vocab_size", config.target_vocabulary},  // beam search takes it for the width of the logits
+                      {"vocab_size", config.target_vocabulary},  // beam search uses it as the width of the logits
                       {"d_model", config.width},
                       {"encoder_layers", config.encoder_layers},
                       {"decoder_layers", config.decoder_layers},
@@ -174,9 +174,9 @@ std::string runtime_config(const TransformerConfig& config) {
          "\n";
 }
 
-// Returns generation_config.json: how `generate` decodes when nothing else is said, which is how foldgrad does it:
-// padding is never chosen, nor the end as the first token. Here `forced_eos_token_id` is null, since Marian's default
-// ends translations of the greatest length with id 0.
+// Returns generation_config.json, the defaults of `generate`: it decodes like foldgrad, so padding is never chosen, nor
+// the end as the first token. `forced_eos_token_id` is null, since Marian's default ends translations of the greatest
+// length with id 0.
 std::string runtime_generation_config(const TransformerConfig& config) {
   return ordered_json{{"pad_token_id", config.pad},        {"eos_token_id", kEos},
                       {"decoder_start_token_id", kEos},    {"forced_eos_token_id", nullptr},
@@ -205,7 +205,7 @@ std::vector<std::string> Transformer::write_onnx(const std::string& directory) {
     const auto graph = OnnxFile::make(name);
     TransformerFile nodes(*this, *graph);
     (nodes.*build)();
-    make_directories(directory);  // only now, when nothing can be refused any more
+    make_directories(directory);  // last, after everything that can be refused
     names.push_back(std::string(name) + ".onnx");
     graph->write(files.emplace_back(directory + "/" + names.back()));
   }

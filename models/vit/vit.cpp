@@ -42,7 +42,7 @@ Var Vit::tokens(const Var& pixels, const ForwardPass& pass) {
   return patch_embedding(pixels, W, b);
 }
 
-// Brings the pixels of a patch into the order of unfold(): channel, row, column.
+// Puts the pixels of a patch into the order of unfold(): channel, row, column.
 std::string Vit::onnx_stem(OnnxGraph& g, const std::string& pixels) const {
   const std::int64_t P = config_.patch, n = config_.image_size / P;
   const std::string cut = g.reshape(pixels, {kImageChannels, n, P, n, P});
