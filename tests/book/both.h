@@ -1,8 +1,8 @@
-// One operation of book/tiny.cpp and its like in the engine, run on the same numbers.
+// Runs an operation of book/tiny.cpp and its counterpart in the engine on the same numbers.
 //
-// Both evaluate the same formulas in f64. The one difference is the order of long sums, which the engine shares out
-// among lanes of vectors and blocks of rows. So results are the same bits on numbers that no sum rounds, and on shapes
-// for which both have the same order: up to 16 rows, and rows of two channels. Elsewhere they differ by that rounding.
+// Both evaluate the same formulas in f64. They differ only in the order of long sums, which the engine splits between
+// the lanes of vectors and blocks of rows. So results have the same bits if no sum rounds, and on shapes for which both
+// have the same order: up to 16 rows, and rows of two channels. Otherwise they differ by rounding.
 #pragma once
 #define main tiny_main
 #include "book/tiny.cpp"
@@ -27,7 +27,7 @@ inline tiny::Tensor integers(int rows, int columns, tiny::Random& random) {
   return t;
 }
 
-// Returns t as a tensor of the engine, whose vectors have one axis, and whose scalars none.
+// Returns t as a tensor of the engine, where vectors have one axis and scalars none.
 inline Tensor engine_tensor(const tiny::Tensor& t) {
   if (t.size() == 1) return Tensor::of<double>({}, t.values);
   return t.rows == 1 ? Tensor::of<double>({t.columns}, t.values) : Tensor::of<double>({t.rows, t.columns}, t.values);
@@ -57,7 +57,7 @@ Results of_engine(const std::vector<tiny::Tensor>& operands, const tiny::Tensor&
   return results;
 }
 
-// Checks that |got - want| <= bound everywhere. With a bound of 0 the bits are the same, but for the sign of a zero.
+// Checks that |got - want| <= bound everywhere. With a bound of 0 the bits must agree, except the sign of a zero.
 inline void expect_within(double bound, const Results& got, const Results& want, const std::string& what = "") {
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t k = 0; k < got.size(); ++k) {
@@ -81,8 +81,8 @@ void expect_same(double bound, const std::vector<tiny::Tensor>& operands, const 
   expect_within(bound, of_tiny(operands, dy, op), of_engine(operands, dy, op), what);
 }
 
-// Returns how far two sums of n terms of at most `size` can differ: each of their n additions rounds by half a unit
-// in the last place of a number of at most n size, and each term has been rounded a few times.
+// Returns the greatest difference between two sums of n terms of at most `size`: each of their n additions rounds by
+// half a unit in the last place of a number of at most n size, and each term has been rounded a few times.
 inline double order_bound(int n, double size) { return 2 * n * (n * size) * 0x1p-53 + 8 * n * size * 0x1p-53; }
 
 }  // namespace foldgrad::testing

@@ -1,4 +1,4 @@
-// Parameters of the kernels in these tests, and how the tests run them.
+// Parameters of the kernels in these tests, and functions that run them.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ std::string error_of_kernel(void (*kernel)(Params), const Grid& grid, const Para
   return error_of([&] { launch("planted", kernel, grid, params); });
 }
 
-// The beginning of the message about a fault of the first thread, and its words for a line of the test's file.
+// The beginning of the message about a fault of the first thread, and how it names a line of the test's file.
 inline const std::string kFirstThread = "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): ";
 inline std::string at(int line, const std::source_location& caller = std::source_location::current()) {
   return std::string(" at ") + caller.file_name() + ":" + std::to_string(line);

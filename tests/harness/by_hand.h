@@ -1,10 +1,10 @@
-// Operands of a few numbers: for results that are worked by hand, and for messages.
+// Operands of a few numbers, for results computed by hand and for messages.
 #pragma once
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
 
-// Return a constant on the CPU: where messages are tested, shapes are all that counts.
+// Return a constant on the CPU. For tests of messages only its shape matters.
 inline Var zeros(Tape& tape, const Shape& shape, DType dtype = DType::f32) {
   return tape.constant(Tensor::zeros(shape, dtype));
 }
@@ -25,10 +25,10 @@ inline OpError error_of_zeros(std::string message, std::vector<Shape> shapes, Op
 }
 
 struct ByHand {
-  std::vector<Tensor> operands;  // those of f64 are differentiated
+  std::vector<Tensor> operands;  // gradients are computed for those of f64
   std::vector<double> y;
-  std::vector<double> dy = {};                      // none: forward alone
-  std::vector<std::vector<double>> gradients = {};  // of the operands for this dy, as far as they are given
+  std::vector<double> dy = {};                      // empty: only a forward pass
+  std::vector<std::vector<double>> gradients = {};  // of the operands for this dy; may be shorter
   double tolerance = 0;
   std::optional<Shape> shape = {};  // of y
 };

@@ -1,4 +1,4 @@
-// Generators of values that RapidCheck shrinks until they can be read: to few numbers of few digits.
+// Generators of values that RapidCheck shrinks until they are readable: to few numbers of few digits.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,26 +9,25 @@
 
 namespace foldgrad::testing {
 
-// Knuth's 64-bit generator. Each case seeds one; to seed a Mersenne twister takes longer than most properties.
+// Knuth's 64-bit generator. Each case seeds one; seeding a Mersenne twister takes longer than most properties.
 using Rng = std::linear_congruential_engine<std::uint64_t, 6364136223846793005u, 1442695040888963407u, 0>;
-// Returns an integer in [0, n), from the upper bits, which are the random ones.
+// Returns an integer in [0, n), from the upper bits, which are more random.
 inline int below(Rng& rng, int n) { return int((rng() >> 32) % unsigned(n)); }
 
-// One way to make a value simpler. Returns false if that would not make it simpler.
+// A change that makes a value simpler. Returns false if it would not.
 template <class T>
 using Edit = std::function<bool(T&)>;
 
-inline constexpr int kTries = 4000;  // of a value that fails
-// Returns a generator of what `draw(rng)` returns. RapidCheck shrinks a value that fails: it tries `edits(value)` in
-// turn, takes the first result that fails too, and begins again, for kTries results at most. The edits that remove most
-// come first.
+inline constexpr int kTries = 4000;  // for a value that fails
+// Returns a generator of `draw(rng)`. To shrink a value that fails, RapidCheck tries `edits(value)` in order, takes the
+// first result that also fails, and begins again, for at most kTries results. The edits that remove most come first.
 template <class T>
 rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits);
 
 // Edits of numbers: to 0, 1, a positive number, an integer, 1 to 3 digits, all by one power of ten.
 inline constexpr int kEditsOfNumber = 8;
-// Applies edit `k` to the numbers that it makes simpler, which then have fewer digits and a smaller exponent. Makes no
-// number 0 unless `zeros`. Returns false if it changed none.
+// Applies edit `k` to those numbers that it makes simpler: with fewer digits and a smaller exponent. Makes no number 0
+// unless `zeros`. Returns false if it changed none.
 bool simplify(std::vector<double*> numbers, int k, bool zeros = true);
 
 // Adds the edits of `count` numbers in a value: of all at once, of each half, and so on to each number.
@@ -46,7 +45,7 @@ void add_edits_of_numbers(std::vector<Edit<T>>& edits, std::size_t count,
         });
 }
 // Adds edits that remove parts of `length` things: each half, each quarter, and so on to each one. `remove` removes the
-// things [begin, end), and returns false where the value needs them.
+// things [begin, end), and returns false if the value needs them.
 template <class T>
 void add_edits_of_length(std::vector<Edit<T>>& edits, std::size_t length,
                          const std::function<bool(T&, std::size_t begin, std::size_t end)>& remove) {
@@ -55,17 +54,17 @@ void add_edits_of_length(std::vector<Edit<T>>& edits, std::size_t length,
       edits.push_back([=](T& value) { return remove(value, begin, begin + part); });
 }
 
-// The window of UN's outlier test, the last mean squares of a channel, and other lists of numbers.
+// The window of UN's outlier test, which has the last mean squares of a channel; and other lists of numbers.
 struct Entries : std::vector<double> {
   using std::vector<double>::vector;
 };
 void showValue(const Entries& entries, std::ostream& out);  // [1, 0.5], as RapidCheck prints it
 
-// Returns windows of several families over many orders of magnitude: equal entries, uniform and log-normal ones, one
-// entry far from the others; with `zeros` also one entry of 0, and all but one.
+// Returns windows of several families over many orders of magnitude: equal entries, uniform and log-normal ones, and
+// one entry far from the others; with `zeros` also one entry of 0, and only one entry that is not 0.
 rc::Gen<Entries> any_window(int shortest = 1, bool zeros = true);
 
-// A new mean square q, and the window before it, whose entry `slot` it replaces. No entry is 0.
+// A new mean square q, and the window before it, in which q replaces entry `slot`. No entry is 0.
 struct Arrival {
   Entries before;
   std::int64_t slot;
@@ -79,7 +78,7 @@ struct Arrival {
   }
 };
 void showValue(const Arrival& arrival, std::ostream& out);
-rc::Gen<Arrival> any_arrival();  // to windows of two entries or more; q is 1/1000 to 1000 times what it replaces
+rc::Gen<Arrival> any_arrival();  // at windows of two or more; q is 1/1000 to 1000 times the entry that it replaces
 
 // Returns f64 tensors of scale * N(0, 1) on the CPU.
 rc::Gen<Tensor> any_tensor(const Shape& shape, double scale = 1);
@@ -105,7 +104,7 @@ class Simpler {  // the sequence of values that the edits make
   T value_;
   std::vector<Edit<T>> edits_;
   std::size_t next_ = 0;
-  std::shared_ptr<int> tries_;  // so far, of all values that the first one was shrunk to
+  std::shared_ptr<int> tries_;  // made so far while shrinking the first value
 };
 template <class T>
 rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits) {

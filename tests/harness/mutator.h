@@ -1,4 +1,4 @@
-// Damaged files, as accidents and malice make them: a deterministic source of inputs for whatever reads files.
+// Makes damaged files, as accidents and malice do: a deterministic source of inputs for readers of files.
 #pragma once
 #include <cstdint>
 #include <random>
@@ -19,13 +19,13 @@ class Mutator {
     return all[below(all.size())];
   }
 
-  // Makes one change of bytes, or up to four: flipped bits, other values, integers of 8 bytes, pieces cut out, doubled
-  // or inserted.
+  // Makes one to four changes of bytes: flipped bits, other values, integers of 8 bytes, and pieces cut out, doubled or
+  // inserted.
   std::string bytes(std::string text);
-  // Makes one change of words, or up to four: numbers, strings and brackets become others, lines are left out, doubled
-  // or exchanged, something is nested deep; now and then bytes change too.
+  // Makes one to four changes of words: replaces numbers, strings and brackets, drops, doubles or swaps lines, or nests
+  // something deep; now and then also changes bytes.
   std::string words(std::string text);
-  // Mutates a safetensors file: the header's words, with the length put right; bits of values; or bytes anywhere.
+  // Mutates a safetensors file: the header's words, with the length corrected; bits of values; or bytes anywhere.
   std::string safetensors(const std::string& file);
 
  private:

@@ -1,7 +1,7 @@
 // One specification per operation, from which the harness makes the tests that every operation must pass
 // (op_tests.cpp): gradients against central differences, parity of the devices, lower precision, thread orders,
-// repetition, messages. Anything particular to one operation (values worked by hand, properties) is tested beside its
-// specification in tests/ops/NAME_test.cpp.
+// repetition, messages. tests/ops/NAME_test.cpp has the specification and the tests of anything particular to the
+// operation (values worked by hand, properties).
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -15,14 +15,14 @@ namespace foldgrad::testing {
 using OpFunction = std::function<Var(const std::vector<Var>&)>;
 
 struct OpCase {
-  std::string label = {};  // none: the shapes of the operands
-  // f64 operands are differentiated, and converted for the tests of lower precision; others (ids, masks) stay as they
-  // are. All on the CPU.
+  std::string label = {};  // empty: the shapes of the operands
+  // All on the CPU. f64 operands get gradients, and are converted for the tests of lower precision; others (ids, masks)
+  // stay unchanged.
   std::vector<Tensor> operands;
   OpFunction f;
-  std::vector<int> constants = {};  // f64 operands that get no gradient by definition
-  // A case without central differences, as is every case of more than 500 differentiated numbers: gradients are carried
-  // over by parity.
+  std::vector<int> constants = {};  // f64 operands without a gradient, by definition
+  // A case without central differences, as is every case with more than 500 numbers that get gradients: parity with
+  // another device checks them.
   bool large = false;
 
   bool differentiated(std::size_t k) const {
@@ -30,7 +30,7 @@ struct OpCase {
   }
 };
 
-// Make a case of f and random operands of these shapes, by which it is named where no label is given.
+// Make a case of f and random operands of these shapes, which also name it if there is no label.
 inline OpCase random_case(const std::vector<Shape>& shapes, std::string label, OpFunction f) {
   OpCase c{.label = std::move(label), .operands = {}, .f = std::move(f)};
   for (const Shape& shape : shapes) c.operands.push_back(randn(shape, unsigned(c.operands.size() + 1)));
@@ -41,7 +41,7 @@ inline OpCase random_case(const std::vector<Shape>& shapes, OpFunction f) {
 }
 
 struct OpError {
-  std::string message;  // the whole of it
+  std::string message;  // the whole message
   std::function<void(Tape&)> body;
 };
 
@@ -50,10 +50,10 @@ struct OpSpec {
   std::vector<OpCase> cases;
   std::vector<OpError> errors;
   double parity_tolerance = 1e-12;  // f64 on both devices, sums in another order
-  // Multiples of the unit roundoff of f32 (2^-24) and bf16 (2^-9).
+  // In multiples of the unit roundoff of f32 (2^-24) and bf16 (2^-9).
   double f32_roundoffs = 200;
   double bf16_roundoffs = 8;
-  std::string no_gradient = {};  // why the operation has none, for the rare one without
+  std::string no_gradient = {};  // for the rare operation without a gradient: the reason
 };
 
 const std::vector<OpSpec>& op_specs();
@@ -61,7 +61,7 @@ struct RegisterOp {
   explicit RegisterOp(OpSpec spec);
 };
 
-// y and the gradients of the f64 operands of one case. Gradients start at random values, which are taken off again, or
+// y and the gradients of the f64 operands of one case. Gradients start at random values, which are subtracted again, or
 // are set by the first contribution.
 struct OpResult {
   Tensor y;
@@ -74,14 +74,14 @@ OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = G
 OpResult results_of(const OpFunction& f, const std::vector<Tensor>& operands, const Tensor& dy,
                     DType dtype = DType::f64, Device device = Device::cpu);
 
-// Returns the dy of run_case: random, since with a sum as loss a wrong backward can look right, and exact in every
+// Returns the dy of run_case: random, since a wrong backward can look right if the loss is a sum, and exact in every
 // precision.
 Tensor cotangent(const Shape& shape);
 
-// Returns the gradient of operand k, an f64 one, by central differences of sum(dy * y).
+// Returns the gradient of f64 operand k by central differences of sum(dy * y).
 Tensor central_differences(const OpCase& c, std::size_t k);
 
-// Turns the fast kernels (engine/fast.h) off while it lives.
+// Turns the fast kernels (engine/fast.h) off while it exists.
 class PlainKernels {
  public:
   PlainKernels() { FastKernel::off = true; }
@@ -91,10 +91,10 @@ class PlainKernels {
 // Registers the generic tests of every specification with GoogleTest; called by main().
 void register_op_tests();
 
-// Calls `body` for each order of threads of the emulation but the usual one; not at all where a GPU runs kernels.
+// Calls `body` for each thread order of the emulation except the usual one; never if a GPU runs the kernels.
 void in_other_thread_orders(const std::function<void()>& body);
 
-// Returns cpu, and cuda where this process has it.
+// Returns cpu, and cuda if this process has it.
 std::vector<Device> devices();
 
 }  // namespace foldgrad::testing

@@ -1,4 +1,4 @@
-// RapidCheck for tests. The templates that most properties instantiate are compiled once, in properties.cpp.
+// RapidCheck for tests. properties.cpp compiles the templates that most properties instantiate once.
 #pragma once
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -15,8 +15,8 @@ extern template rc::Gen<std::uint32_t> rc::gen::inRange(std::uint32_t, std::uint
 
 namespace foldgrad::testing {
 
-// Checks a property on `cases` cases; RC_GTEST_PROP makes 100. RC_PARAMS="max_success=1000" makes ten times as many of
-// either.
+// Checks a property on `cases` cases; RC_GTEST_PROP makes 100. RC_PARAMS="max_success=1000" makes ten times the number
+// of either.
 void check_property(int cases, void (*property)());
 
 }  // namespace foldgrad::testing

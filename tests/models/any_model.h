@@ -1,4 +1,4 @@
-// Questions that tests ask a model of any family.
+// Helpers to test models of any family.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -30,7 +30,7 @@ std::string options_of(const Config& config) {
   return text;
 }
 
-// Moves weights away from where they began, so that biases and gains matter and probabilities differ.
+// Changes weights randomly, so that biases and gains matter and probabilities differ.
 inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   for (Parameter* p : model.parameters()) {
     const bool of_norm = p->name.find("norm") != std::string::npos || p->name.find("ln_") != std::string::npos;
@@ -39,7 +39,7 @@ inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   }
 }
 
-// Moves statistics as far from where they began as those of trained models are.
+// Changes statistics randomly, as much as training does.
 inline void randomize_statistics(Model& model, unsigned seed) {
   for (Normalizer* norm : model.normalizers())
     for (auto&& [name, tensor] : norm->state()) {
@@ -59,7 +59,7 @@ Parameters parameters_of(M&& model) {
   return all;
 }
 
-// Returns the message for a configuration that was changed.
+// Returns the error message for a configuration after `change`.
 template <class M, class Config, class Change>
 std::string refusal(Config config, const Change& change) {
   change(config);
@@ -73,7 +73,7 @@ inline double loss_of(Model& model, const NamedTensors& inputs, bool training = 
       .item();
 }
 
-// Returns the loss; the gradients are those of this pass alone.
+// Returns the loss. The gradients are only those of this pass.
 inline double backward(Model& model, const NamedTensors& inputs, DType dtype) {
   Tape tape;
   for (Parameter* p : model.parameters()) p->zero_grad();
@@ -100,8 +100,8 @@ inline void check_gradients(Model& model, const NamedTensors& inputs, double tol
   }
 }
 
-// Checks that a step down the gradient lowers the loss, that activations in other precisions change it by rounding
-// only, and that every state that counts training forwards counts one. make(dtype): always the same model.
+// Checks that a step down the gradient lowers the loss, that activations in other precisions change it only by
+// rounding, and that every state that counts training passes counts one. make(dtype): always the same model.
 inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& make, const NamedTensors& inputs) {
   const std::unique_ptr<Model> exact = make(DType::f64), model = make(DType::f32);
   const NamedTensors begin = model->snapshot();
@@ -122,8 +122,8 @@ inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& m
     EXPECT_EQ(norm->diagnostics().iterations, norm->state().count("iters")) << norm->site();
 }
 
-// Checks that each dropout of a configuration without any changes the loss in training alone, and follows seed and
-// step: a mask that did not would change nothing at all.
+// Checks that each dropout of a configuration that has none changes the loss only in training, and depends on seed and
+// step: a mask that did not would change nothing.
 template <class M, class Config>
 void check_dropouts(const Config& without, const NamedTensors& inputs) {
   const auto loss = [&](const Config& config, bool training, std::uint64_t seed, std::uint32_t step) {
@@ -142,7 +142,7 @@ void check_dropouts(const Config& without, const NamedTensors& inputs) {
     EXPECT_EQ(with, loss(config, true, 1, 1));
     EXPECT_GT(std::abs(with - loss(config, true, 1, 2)), 1e-4);
     EXPECT_GT(std::abs(with - loss(config, true, 2, 1)), 1e-4);
-    EXPECT_EQ(loss(config, false, 1, 1), none);  // ln does the same in training and inference
+    EXPECT_EQ(loss(config, false, 1, 1), none);  // ln is the same in training and inference
   }
 }
 
@@ -162,7 +162,7 @@ void check_cuda_is_cpu(const Config& config, const NamedTensors& inputs) {
   EXPECT_NEAR(loss_of(copy, inputs, false), loss_of(cpu, inputs, false), 1e-10);
 }
 
-// Counts multiplications of matrices in a forward pass of one image, those of attention and convolutions among them.
+// Counts multiplications of matrices in a forward pass of one image, including those of attention and convolutions.
 inline std::int64_t multiplications(Model& model) {
   Tape tape;
   (void)model.forward(model.smallest_inputs(), {.tape = tape, .dtype = DType::f32});
@@ -178,12 +178,12 @@ inline std::int64_t multiplications(Model& model) {
   return count;
 }
 
-// Small configurations of a family and inputs for them: few(normalizer) has one for each place where normalizers stand,
-// none where the normalizer does not go with the family.
+// Small configurations of a family and inputs for them: few(normalizer) has one for each position of the normalizers,
+// or none if the family does not allow the normalizer.
 template <class M>
 struct Kinds;
 
-// Makes a model with weights and statistics away from where they began.
+// Makes a model with random weights and statistics.
 template <class M, class Config>
 std::unique_ptr<M> random_model(const Config& config, DType dtype = DType::f64) {
   auto model = std::make_unique<M>(config, 1, dtype);
@@ -199,7 +199,7 @@ void check_gradients_of(const Config& config) {
   check_gradients(model, Kinds<M>::inputs(config));
 }
 
-// Returns the difference between the logits at inference of a model and of what it folds to.
+// Returns the difference between the logits at inference of a model and of its folded form.
 inline Difference folding_error(Model& model, const NamedTensors& inputs, const FoldOptions& options) {
   return difference(inference_logits(*fold(model, options).model, inputs, model.dtype()),
                     inference_logits(model, inputs, model.dtype()));

@@ -8,7 +8,7 @@
 namespace foldgrad::testing {
 
 struct Spread {
-  double mean = 0, deviation = 0, greatest = 0;  // deviation: from 0
+  double mean = 0, deviation = 0, greatest = 0;  // deviation is from 0
 };
 inline Spread spread(const Tensor& t) {
   Spread s;
@@ -21,8 +21,8 @@ inline Spread spread(const Tensor& t) {
   return s;
 }
 
-// Allows four standard errors of the mean of n values, and of their deviation, which is off by 1 / sqrt(2 n) of itself
-// for a normal distribution, by 0.45 / sqrt(n) for a uniform one; but never more than 8 %.
+// Allows four standard errors of the mean of n values and of their deviation, whose relative error is 1 / sqrt(2 n) for
+// a normal distribution and 0.45 / sqrt(n) for a uniform one; but never more than 8 %.
 inline void expect_deviation(const Spread& s, double deviation, double standard_error, double n) {
   EXPECT_NEAR(s.mean, 0, 4 * deviation / std::sqrt(n));
   EXPECT_NEAR(s.deviation, deviation, std::min(0.08, 4 * standard_error) * deviation);
@@ -31,7 +31,7 @@ inline void expect_normal(const Tensor& t, double deviation) {
   const auto n = double(t.size());
   expect_deviation(spread(t), deviation, 1 / std::sqrt(2 * n), n);
 }
-// Expects the greatest of U(bound) to be nearly that.
+// Expects the greatest value of U(bound) to be near the bound.
 inline void expect_uniform(const Tensor& t, double bound) {
   const auto n = double(t.size());
   const Spread s = spread(t);

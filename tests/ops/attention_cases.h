@@ -13,9 +13,9 @@ struct Sizes {
   std::int64_t width;
 };
 
-// equal: all segments have as many queries and keys. ragged: the first has that many, each further one fewer, the last
-// of several no key. padded: all have that much room, of which two thirds of the keys count, or none for the last of
-// several.
+// equal: all segments have the same number of queries and of keys. ragged: the first has that number, each further one
+// has one fewer, and the last of several has no key. padded: all have room for that number, but two thirds of the keys
+// count, and none in the last of several.
 enum class Lengths { equal, ragged, padded };
 
 struct Rows {
@@ -60,13 +60,13 @@ inline std::vector<Tensor> random_operands(const Rows& rows, const Sizes& s) {
           randn({rows.keys.rows(), columns}, 3)};
 }
 
-// Returns the attention of v's q, k and v, on whatever device they are.
+// Returns the attention of v's q, k and v, on any device.
 inline Var attend(const std::vector<Var>& v, const AttentionOptions& options, const Rows& rows) {
   const Rows there = rows.on(v[0].device());
   return attention(v[0], v[1], v[2], options, there.queries, there.keys);
 }
 
-// p of [ATT-2] and z of [ATT-3] for query i of head h of segment s and each of the keys that count.
+// p of [ATT-2] and z of [ATT-3] for query i of head h of segment s, for each key that counts.
 struct Probabilities {
   std::vector<double> p, z;
 

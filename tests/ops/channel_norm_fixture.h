@@ -15,7 +15,7 @@ inline ChannelNormOptions with_warmup(ChannelNormOptions o, std::int64_t warmup)
   o.warmup = warmup;
   return o;
 }
-// Returns UN whose filter is on as soon as its window is full.
+// Returns UN that filters as soon as its window is full.
 inline ChannelNormOptions filtered(Granularity granularity) {
   ChannelNormOptions o = with_warmup(ChannelNormOptions::un(), 0);
   o.filtration = true;
@@ -54,7 +54,7 @@ inline ChannelNormState fresh(const ChannelNormOptions& o, Device device) {
 }
 inline double item(const Tensor& t, std::int64_t i = 0) { return t.values<double>()[i]; }
 
-// A layer with random gain and bias, and all that a step needs but x and dy.
+// A layer with random gain and bias, and everything that a step needs except x and dy.
 struct Layer {
   ChannelNormOptions options;
   ChannelNormState state;
@@ -68,7 +68,7 @@ struct Layer {
   Var forward(Tape& tape, const Var& x, std::optional<std::int64_t> counted = {}, bool training = true) const {
     return channel_norm(x, tape.constant(gamma), tape.constant(beta), state, options, training, counted);
   }
-  // Runs a forward pass of training that wants no gradient.
+  // Runs a forward pass of training without gradients.
   void forward(const Tensor& x) const {
     Tape tape(/*recording=*/false);
     forward(tape, tape.constant(x.to(gamma.device())));

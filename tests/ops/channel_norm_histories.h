@@ -13,9 +13,9 @@ namespace foldgrad::testing {
 
 struct HistoryStep {
   std::vector<Entries> x, dy;  // [C][P]
-  std::size_t counted;         // the first rows, which are not padding
+  std::size_t counted;         // leading rows that are not padding
 };
-// `Kind` has the options of one operation: their type, `draw(Draws&)`, `edits(Options)`, `text(Options)`, and
+// `Kind` describes the options of one operation: their type, `draw(Draws&)`, `edits(Options)`, `text(Options)`, and
 // `allows(History)`, which is false for options that the operation refuses or that have no defined result.
 template <class Kind>
 struct History {
@@ -45,7 +45,7 @@ class Draws {
     for (double& v : all) v = normal();
     return all;
   }
-  // Returns a step of P tokens per channel around a level that steps sometimes leave, upwards or downwards.
+  // Returns a step of P tokens per channel around a level, which some steps leave upwards or downwards.
   HistoryStep step(int P, const Entries& levels, bool padded, bool non_finite) {
     const double jumps[] = {1, 1, 1, 1, 1, 1.5, 20, 400, 1e-3, 0};
     const double jump_of_all = one_of(jumps);
@@ -165,7 +165,7 @@ inline Columns columns(const std::vector<Entries>& all) {
   for (const Entries& a : all) result.push_back(column(a));
   return result;
 }
-// Returns 1 for rows that count, which come first.
+// Returns 1 for the leading rows that count.
 inline std::vector<int> real_rows(std::size_t rows, std::size_t counted) {
   std::vector<int> real(rows, 1);
   std::fill(real.begin() + std::ptrdiff_t(counted), real.end(), 0);

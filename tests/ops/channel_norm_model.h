@@ -1,6 +1,6 @@
-// channel_norm once more, one number at a time in long double, written from the papers and from what the authors'
-// programs were seen to compute, without a look at ops/channel_norm. Where neither says anything (nothing but padding,
-// numbers that are not finite, windows of unequal length, parts of one method in another) it has the rules of
+// A second implementation of channel_norm, one number at a time in long double, written from the papers and the
+// observed results of the authors' programs, without looking at ops/channel_norm. If neither decides a case (only
+// padding, numbers that are not finite, windows of unequal length, parts of one method in another), it follows
 // docs/normalizers.md.
 //
 // Columns are channels. Sums go over all positions, means "over S" over the n real ones.
@@ -16,7 +16,7 @@ using Real = long double;
 using Column = std::vector<Real>;
 using Columns = std::vector<Column>;  // [C][P]
 
-// The tolerance in f64. An iteration whose outlier test is that close is a close call, which rounding could turn.
+// The tolerance in f64. If the outlier test of an iteration is that close, rounding could decide it.
 constexpr Real kTolerance = 1e-9L;
 
 struct ModelStep {
@@ -39,7 +39,7 @@ inline Real geometric_mean(const Column& a, Real least) {
 }
 // Returns V(sqrt(a)), a sum divided by the number of entries less ddof.
 inline Real variance_of_roots(const Column& a, int ddof) {
-  if (a.size() == 1) return 0;  // both sides of [UN-18] are
+  if (a.size() == 1) return 0;  // both sides of [UN-18] are 0
   Column roots;
   for (Real v : a) roots.push_back(std::sqrt(v));
   const Real mean = arithmetic_mean(roots);
@@ -65,7 +65,7 @@ class ChannelNormModel {
   Column run_mean, run_var, psi_ema;
   Columns win_sq, win_g;  // [M][C]
   long iters, skips = 0;
-  std::vector<long> in_a_row;  // skips, [C]
+  std::vector<long> in_a_row;  // skips in a row, [C]
 
   // Runs one iteration. x, dy: [C][P]; real: [P], 0 for padding.
   ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
@@ -93,13 +93,13 @@ class ChannelNormModel {
   Real n = 0, P = 0;
   Column mean, q;         // the batch statistics; `mean` is 0 for means of squares
   std::vector<int> held;  // channels with statistics that are not finite
-  Real root = 0;          // what x is divided by, of the channel at hand
+  Real root = 0;          // the divisor of x, in the current channel
   ModelStep out;
 
   bool storable(Real v) const { return !o.finite_state || std::isfinite(v); }
   bool released() const { return o.form == ChannelForm::released; }         // of UN
-  bool averages(long window) const { return t > window && t >= o.warmup; }  // t = M is the last without
-  // Returns true if UN does without any average: its window has one entry. MABN knows no such case.
+  bool averages(long window) const { return t > window && t >= o.warmup; }  // not yet for t = M
+  // Returns true if UN uses no average: its window has one entry. MABN has no such case.
   bool single() const { return o.forward == ForwardAverage::geometric && o.window_forward == 1; }
   bool active() const {
     const bool windowed = o.forward == ForwardAverage::arithmetic || o.forward == ForwardAverage::geometric;
@@ -116,7 +116,7 @@ class ChannelNormModel {
     in_s.clear();
     for (int m : real) in_s.push_back(m);
     for (int m : in_s) n += m;
-    // A mean takes one position, an unbiased variance two.
+    // A mean needs one position, an unbiased variance two.
     const bool none = n < (o.statistic == ChannelStatistic::variance ? 2 : 1);
     for (int c = 0; c < C; ++c) {
       if (o.statistic == ChannelStatistic::variance) mean[c] = mean_over_s(x[c], 0, 1);
@@ -136,7 +136,7 @@ class ChannelNormModel {
     for (const Column& row : ring) w.push_back(row[c]);
     return w;
   }
-  // Returns the least argument of log: the released code has GM = 0 where an entry is 0.
+  // Returns the least argument of log: the released code has GM = 0 if an entry is 0.
   Real least() const { return o.form == ChannelForm::paper ? 1e-38L : 0; }
 
   // [UN-19]: AM(Omega_t) - GM(Omega_t) > M V(sqrt(Omega_{t-1})).
@@ -152,7 +152,7 @@ class ChannelNormModel {
     bool any = false;
     for (int c = 0; c < C; ++c) {
       if (held[c]) continue;
-      // Up or down against the entry that q replaces, as in the bounds of Lemma 3.1.
+      // Upwards or downwards relative to the entry that q replaces, as in the bounds of Lemma 3.1.
       if (!o.flag_low && q[c] <= win_sq[t % M][c]) continue;
       Column now = window(win_sq, c);
       now[t % M] = q[c];
@@ -175,10 +175,10 @@ class ChannelNormModel {
     return d > limit;
   }
 
-  // Computes var_hat, what x is divided by, r, and the state that forward passes write.
+  // Computes var_hat, the divisor of x, r, and the state that forward passes write.
   void forward(int c) {
     const Real old = run_var[c];
-    if (held[c]) {  // the running estimates stand in, and nothing is written
+    if (held[c]) {  // the running estimates replace the statistics, and nothing is written
       mean[c] = run_mean[c];
       root = root_of(old);
       return;
@@ -206,8 +206,8 @@ class ChannelNormModel {
     const Column w = window(win_sq, c);
     return o.forward == ForwardAverage::arithmetic ? arithmetic_mean(w) : geometric_mean(w, least());  // [UN-16]
   }
-  // Returns what run_var averages: var_hat; but an exponential average is run_var itself, and BN's variance is
-  // unbiased.
+  // Returns the value that run_var averages: var_hat, except that an exponential average is run_var itself, and BN's
+  // variance is unbiased.
   Real recorded(int c, Real var_hat) const {
     if (o.forward == ForwardAverage::exponential) return q[c];
     if (o.statistic == ChannelStatistic::variance && !o.clamped_variance) return q[c] * n / (n - 1);
@@ -237,7 +237,7 @@ class ChannelNormModel {
       sum_h += h[i];
       sum_hz += h[i] * z[i];
     }
-    // The released UN takes the mean of all positions and corrects all, masked or not.
+    // The released UN averages over all positions and corrects all of them, masked or not.
     const Real G = sum_hz / (released() ? P : n);
     const bool hold = held[c] || (o.form == ChannelForm::paper && o.hold_non_finite && !std::isfinite(G));
     const Real psi = hold ? (has_ema() ? psi_ema[c] : 0) : backward(c, G);
@@ -254,14 +254,14 @@ class ChannelNormModel {
   bool has_ema() const {
     return o.backward == BackwardAverage::exponential || o.backward == BackwardAverage::arithmetic_exponential;
   }
-  // Returns psi from the gradient statistic G, and computes the state that backward passes write. [UN-17]
+  // Returns psi computed from the gradient statistic G, and computes the state that backward passes write. [UN-17]
   Real backward(int c, Real G) {
     if (o.clamped_variance && q[c] < Real(o.eps)) return 0;  // the root is a constant there
     const bool flag = out.outlier[c], skip = flag || (single() && released());
     const Real before = psi_ema[c], alpha = o.alpha_backward;
     Real m = G, next = before;
     if (has_window()) {
-      // For an outlier the running psi is recorded; without one, nothing.
+      // For an outlier the running psi is recorded, if there is one.
       Real& slot = win_g[t % o.window_backward][c];
       const Real replaced = slot;
       if (!skip) slot = G;
@@ -275,7 +275,7 @@ class ChannelNormModel {
       if (skip && o.psi_after_skip == PsiAfterSkip::freeze) next = before;
       if (storable(next)) psi_ema[c] = next;
     }
-    // The gradient itself: the paper's form has it in warm-up and at outliers, the released UN at outliers only.
+    // The gradient itself: the paper's form uses it in warm-up and at outliers, the released UN only at outliers.
     if (released() ? skip : flag || !active()) return G;
     return has_ema() ? next : m;
   }

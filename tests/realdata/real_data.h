@@ -1,4 +1,4 @@
-// Data sets that may not lie in this repository. A test that lacks its set is skipped.
+// Data sets that may not be in this repository. A test without its set is skipped.
 #pragma once
 #include <cstdlib>
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace foldgrad::testing {
 
-// $FOLDGRAD_DATA/NAME if that is there, otherwise NAME out of ../shared/data/ARCHIVE, unpacked until the object's end.
+// $FOLDGRAD_DATA/NAME if it exists, otherwise NAME from ../shared/data/ARCHIVE, unpacked while this object exists.
 class RealData {
  public:
   RealData(const std::string& name, const std::string& archive) {

@@ -1,4 +1,4 @@
-// Tests of commands that take a model: a small one with words, in a directory of its own.
+// Tests of commands that take a model: a small one with words, in its own directory.
 #pragma once
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"

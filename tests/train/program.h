@@ -1,4 +1,4 @@
-// The program `foldgrad`, run as a user runs it.
+// Runs the program `foldgrad` as a user runs it.
 #pragma once
 #include <sys/wait.h>
 
@@ -18,18 +18,18 @@ inline std::string program() {
   return given ? given : FOLDGRAD_PROGRAM;
 }
 
-// Hides GPUs from a command that is given no device: it computes on the CPU in tests, whatever the machine has.
+// Hides GPUs from commands without --device: in tests they compute on the CPU on every machine.
 inline std::string without_gpus(const std::string& arguments) {
   const bool told = arguments.find("--device") != std::string::npos || arguments.rfind("--", 0) == 0;
   return told ? "" : "CUDA_VISIBLE_DEVICES= ";
 }
 
 struct ProgramResult {
-  int exit_code;  // -1 when a signal ended it
+  int exit_code;  // -1 if a signal ended it
   std::string out, err;
 };
 
-// Runs the program with `arguments` as in a shell, after something that the shell does first.
+// Runs the program with `arguments` as in a shell, after the shell command `first`.
 inline ProgramResult run_after(const std::string& first, const std::string& arguments) {
   const TemporaryDirectory directory;
   const std::string out = directory / "out", err = directory / "err";
@@ -66,7 +66,7 @@ inline std::vector<nlohmann::json> events_of(const std::string& run, const std::
   return found;
 }
 
-// Commands on files in a directory of their own, for which @ stands in arguments and messages.
+// Runs commands on files in a separate directory, for which @ stands in arguments and messages.
 class ProgramFiles : public FileTest {
  protected:
   std::string filled(std::string text) const {
@@ -90,7 +90,7 @@ class ProgramFiles : public FileTest {
   std::vector<nlohmann::json> events(const std::string& run, const std::string& kind) const {
     return events_of(files_ / run, kind);
   }
-  // Returns the same without what the clock decides.
+  // Returns the events without members that depend on the clock.
   std::vector<nlohmann::json> timeless_events(const std::string& run, const std::string& kind) const {
     std::vector<nlohmann::json> all = events(run, kind);
     for (nlohmann::json& event : all)

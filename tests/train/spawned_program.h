@@ -1,4 +1,4 @@
-// The program `foldgrad` as a child that goes on while the test looks at it, and sends it signals.
+// The program `foldgrad` as a child that runs while the test watches it and sends it signals.
 #pragma once
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -13,12 +13,12 @@
 
 namespace foldgrad::testing {
 
-// Settings of a training that does not end by itself.
+// Settings of endless training.
 inline const std::string kEndless = "--set train.steps=100000000 --set output.log_every=1 ";
 
 class SpawnedProgram {
  public:
-  // `arguments` as in a shell, with redirections. It leads a process group of its own, as a shell's jobs do. `prepare`
+  // `arguments` as in a shell, with redirections. The child leads its own process group, like a shell's jobs. `prepare`
   // is called in the child before the program is started, by `launcher` if that is a command.
   explicit SpawnedProgram(
       const std::string& arguments, const std::function<void()>& prepare = [] {}, const std::string& launcher = "")
@@ -42,22 +42,22 @@ class SpawnedProgram {
     siginfo_t info{};
     return waitid(P_PID, id_t(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
   }
-  // Returns the status of waitpid(); with WUNTRACED also when the program is stopped.
+  // Returns the status of waitpid(); with WUNTRACED also if the program is stopped.
   int wait(int options = 0) {
     int status = 0;
     waitpid(pid_, &status, options);
     running_ = WIFSTOPPED(status);
     return status;
   }
-  int exit_code() {  // waits for it; -1 when a signal ended it
+  int exit_code() {  // waits for it; -1 if a signal ended it
     const int status = wait();
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  int end_signal() {  // waits for it; 0 when none ended it
+  int end_signal() {  // waits for it; 0 if none ended it
     const int status = wait();
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   }
-  // Returns a field of /proc/PID/status, or of one of its threads; empty when it has ended.
+  // Returns a field of /proc/PID/status, or of one of its threads; empty if it has ended.
   std::string status(const std::string& field, const std::string& thread = "") const {
     const std::string process = "/proc/" + std::to_string(pid_);
     std::ifstream file((thread.empty() ? process : process + "/task/" + thread) + "/status");
@@ -76,7 +76,7 @@ class SpawnedProgram {
   bool running_ = true;
 };
 
-// Returns the launcher of a program that has tests/preload/NAME.cpp in it.
+// Returns the launcher of a program with tests/preload/NAME.cpp in it.
 inline std::string preloading(const std::string& name) {
   const char* options = std::getenv("ASAN_OPTIONS");  // whose library would have to be the first
   return "env LD_PRELOAD='" FOLDGRAD_PRELOAD "/lib" + name + ".so' ASAN_OPTIONS='" + (options ? options : "") +

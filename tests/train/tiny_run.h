@@ -1,4 +1,4 @@
-// A run of `foldgrad train` on nine short sentences, in a directory of its own.
+// A run of `foldgrad train` on nine short sentences, in its own directory.
 #pragma once
 #include "tests/train/program.h"
 
@@ -28,7 +28,7 @@ log_every = 2
 save_every = 2
 )";
 
-// Writes nine sentences, to train and to validate on.
+// Writes nine sentences for training and validation.
 inline void write_tiny_text(const std::string& directory) {
   std::string de, en;
   for (const char* one : {"eins", "zwei", "drei"})

@@ -1,4 +1,4 @@
-// Training of a small Transformer to copy sentences.
+// Trains a small Transformer to copy sentences.
 #pragma once
 #include <cmath>
 
@@ -9,7 +9,7 @@ namespace foldgrad::testing {
 
 constexpr std::int64_t kWords = 5, kFirstWord = 4;
 
-// Returns sentences of 1 to 5 words, to be copied: numbers in base 5, where no single digit shows if a number is odd.
+// Returns sentences of 1 to 5 words to copy: numbers in base 5, in which no single digit shows if a number is odd.
 inline EncodedPairs copies(std::int64_t begin, std::int64_t step) {
   EncodedPairs pairs;
   for (std::int64_t n = begin; n < 2000; n += step) {
@@ -34,7 +34,7 @@ inline TransformerConfig small_config(const std::string& normalizer) {
   return config;
 }
 
-// A task of batches that a test has made, so that it can look at them and go through them itself.
+// A task with batches of the test, which can inspect them and step through them.
 class BatchTask final : public Task {
  public:
   BatchTask(Transformer& model, Batches& batches) : model_(model), batches_(batches) {}
@@ -52,7 +52,7 @@ class BatchTask final : public Task {
   Batches& batches_;
 };
 
-// All that a run consists of, on sentences 1, 3, 5, ... by default.
+// All parts of a training, on sentences 1, 3, 5, ... by default.
 struct TinyTraining {
   TinyTraining(const TransformerConfig& config, std::uint64_t seed, const TrainerOptions& options,
                const Optimizer::Rule& rule = Adam{}, double lr = 5e-3, DType dtype = DType::f32,
@@ -76,7 +76,7 @@ struct TinyTraining {
       for (const auto& [name, tensor] : trainer.average()->state()) all.push_back(tensor.values<float>());
     return all;
   }
-  // Returns the distance between all values and those of another time.
+  // Returns the distance between all values and earlier ones.
   double distance(const std::vector<std::vector<float>>& before) {
     const auto now = values();
     double squares = 0;

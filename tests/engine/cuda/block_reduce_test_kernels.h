@@ -8,10 +8,10 @@ namespace foldgrad::testing {
 
 struct BlockReduction {
   const double* x;    // [blocks, n]
-  double *sum, *max;  // [blocks, threads]: what each thread is given
+  double *sum, *max;  // [blocks, threads]: the result that each thread gets
   std::int64_t n;
 };
-// Reduces each row of x with a block of its own.
+// Reduces each row of x with a separate block.
 void reduce_rows_cuda(const BlockReduction& p, unsigned blocks, unsigned threads);
 
 // Sum and sum of squares of every column.

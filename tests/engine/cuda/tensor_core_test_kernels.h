@@ -14,8 +14,8 @@ struct SmallProduct {
 };
 void small_product_cuda(const SmallProduct& p);
 
-// out = the sums of `rows` rows of 8 * threads numbers, which come through shared memory, two rows at a time on the
-// way.
+// out = the sums of `rows` rows of 8 * threads numbers, which are copied through shared memory; two copies are in
+// flight.
 struct RowSum {
   const bf16* in;
   float* out;
@@ -23,7 +23,7 @@ struct RowSum {
 };
 void row_sum_cuda(const RowSum& p);
 
-// out[i] = in[n - 1 - i] for n floats, which lie in shared memory all at once.
+// out[i] = in[n - 1 - i] for n floats, which are all in shared memory at once.
 struct TurnRound {
   const float* in;
   float* out;

@@ -1,4 +1,4 @@
-// A directory for one test's files, removed with them at the end.
+// A directory for one test's files, removed at the end.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>

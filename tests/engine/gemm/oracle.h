@@ -1,5 +1,5 @@
-// Every back end of gemm() on this machine, random operands, and the independent triple loop they are compared with. It
-// sums in long double, which is exact enough for f64 too.
+// Every back end of gemm() on this machine, random operands, and an independent triple loop for comparison. It sums in
+// long double, which is exact enough for f64 too.
 #pragma once
 #include <fmt/core.h>
 
@@ -22,12 +22,11 @@ template <class T>
 struct BackEnd {
   const char* name;
   Device device;
-  bool takes_empty;  // sizes of zero; the libraries are asked only for products with something to multiply
+  bool takes_empty;  // accepts sizes of zero; libraries get only products with something to multiply
   bool (*run)(const Gemm&, const GemmPointers&);
 };
 
-// Calls call(c, a, b) with pointers of the types that g and T say. Returns false for a bias, which gemm() adds by
-// itself.
+// Calls call(c, a, b) with pointers of the types that g and T give. Returns false for a bias, which gemm() adds itself.
 template <class T, class Call>
 bool with_pointers(const Gemm& g, const GemmPointers& p, const Call& call) {
   const auto *a = (const T*)p.a, *b = (const T*)p.b;
@@ -60,7 +59,7 @@ template <class T>
 std::vector<BackEnd<T>> back_ends() {
   std::vector<BackEnd<T>> all = {{"gemm on cpu", Device::cpu, true, run_gemm<T, Device::cpu>},
                                  {"reference", Device::cpu, true, run_reference<T>}};
-#ifndef __SANITIZE_THREAD__  // it cannot see into these
+#ifndef __SANITIZE_THREAD__  // ThreadSanitizer cannot see into these
 #ifdef FOLDGRAD_HAVE_ONEDNN
   all.push_back({"oneDNN", Device::cpu, false, run_library<T, onednn_gemm_cpu>});
 #endif
@@ -89,8 +88,8 @@ inline std::int64_t extent(std::int64_t batch, std::int64_t batch_stride, std::i
   return (batch - 1) * batch_stride + (rows - 1) * row_stride + columns;
 }
 
-// The operands of one product. Elements between rows and matrices are NaN, so that a read of them shows; so is C when
-// beta is 0. More rows than a tile has follow C, to catch kernels that write them.
+// The operands of one product. Elements between rows and matrices are NaN, so that reading them shows; so is C if beta
+// is 0. More rows than a tile has follow C, to catch kernels that write them.
 template <class T, class C = T>
 struct Operands {
   Gemm g;  // as given to gemm
@@ -118,7 +117,7 @@ struct Operands {
   }
 };
 
-// Returns C after the product, or nothing where the back end declines.
+// Returns C after the product, or nothing if the back end declines.
 template <class T, class C>
 std::optional<std::vector<C>> result(const BackEnd<T>& back_end, const Operands<T, C>& o) {
   std::vector<std::shared_ptr<void>> held;
@@ -134,10 +133,10 @@ std::optional<std::vector<C>> result(const BackEnd<T>& back_end, const Operands<
   return c;
 }
 
-// The expected C, and how far it may be off; a negative tolerance marks elements that must not be touched.
-// A sum of k products, in any order and with the scales applied anywhere, is off by at most about (k + 8) u times the
-// sum of the magnitudes, u being half the epsilon of the type summed in; storing as bf16 adds half a unit in its last
-// place. See Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
+// The expected C and its tolerance; a negative tolerance marks elements that must not be touched. A sum of k products,
+// in any order and with the scales applied anywhere, has an error of at most about (k + 8) u times the sum of the
+// magnitudes, u being half the epsilon of the type of the sum; storing as bf16 adds half a unit in its last place. See
+// Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
 struct Expected {
   std::vector<double> c, tolerance;
 };
@@ -189,7 +188,7 @@ inline std::string describe(const Gemm& g, bool bias) {
                                : "");
 }
 
-// Returns "" or what the first wrong back end did.
+// Returns "" or the fault of the first wrong back end.
 template <class T, class C = T>
 std::string error_of(const Gemm& g, bool bias, unsigned seed, bool emulated = true) {
   const Operands<T, C> o(g, bias, seed);
@@ -215,7 +214,7 @@ inline std::string error_of_types(const Gemm& g, bool bias, unsigned seed = 1) {
   return error_of<bf16, float>(exact, bias, seed);
 }
 
-// Matrices one after the other with `pad` elements between rows and `gap` between matrices, or a batch stride of 0.
+// Matrices one after another with `pad` elements between rows and `gap` between matrices, or with a batch stride of 0.
 struct Layout {
   std::int64_t pad = 0, batch = 1, gap = 0;
   bool share_a = false, share_b = false;

@@ -1,4 +1,4 @@
-// Several processes within one, each on a thread of its own, for tests of what runs on ranks of many processes.
+// Simulates several processes within one, each on its own thread, to test code for ranks of many processes.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -15,7 +15,7 @@ namespace foldgrad::testing {
 
 class Wire {
  public:
-  // With turns, one process runs at a time, until it waits for a message: the emulation runs one kernel at a time.
+  // With turns, one process runs at a time until it waits for a message: the emulation runs only one kernel at a time.
   explicit Wire(bool turns = false) : turns_(turns) {}
 
   static constexpr int kLinkTag = -1;  // of messages that a link has sent
@@ -47,7 +47,7 @@ class Wire {
   void leave_turn() {
     if (turns_) turn_.unlock();
   }
-  // Returns all messages; is called when all processes have ended.
+  // Returns all messages. Call it after all processes have ended.
   const std::vector<Sent>& all() const { return all_; }
   std::size_t linked_bytes(int from) const {
     std::size_t bytes = 0;
@@ -116,8 +116,8 @@ class WiredLink final : public DeviceLink {
   int rank_ = -1;
 };
 
-// Calls `body` with the team of each of so many processes and the communicators of its ranks. `open_link` is given a
-// process.
+// Calls `body` with the team of each of `processes` processes and the communicators of its ranks. `open_link` is called
+// with the index of a process.
 inline void run_teams(Wire& wire, int ranks, int processes, const std::function<OpenDeviceLink(int process)>& open_link,
                       const std::function<void(const Team&, Communicator&)>& body) {
   std::vector<std::thread> all;
@@ -132,7 +132,7 @@ inline void run_teams(Wire& wire, int ranks, int processes, const std::function<
   for (std::thread& process : all) process.join();
 }
 
-// Calls `body` with the communicator of each of so many ranks, in so many processes.
+// Calls `body` with the communicator of each of `ranks` ranks, in `processes` processes.
 inline void run_ranks(int ranks, int processes, const std::function<void(Communicator&)>& body) {
   Wire wire;
   run_teams(

@@ -1,5 +1,5 @@
-// Statistics of normalizers frozen so that the training pass is inference: where every statistic of training equals the
-// running one, both and the folded model are one function, whatever the family.
+// Freezes statistics of normalizers: when every statistic of training equals the running one, the training pass,
+// inference and the folded model compute one function, in every family.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -15,10 +15,10 @@ struct Setting {
   Options options = {};
 };
 
-// Returns every offline normalizer, in each form whose training pass normalizes with something else; and pn, which is
-// offline but for the scaling per token. warmup = 2: the first iteration has the statistics of its batch, as all have
-// where nothing is averaged, later ones have averages. prepbn is what it is after `total` iterations: before, its
-// training pass is a layer normalization in part. With eps = 0.5 some of rbn's variances are clamped and some are not.
+// Returns every offline normalizer, in each form whose training pass normalizes with other statistics; and pn, which is
+// offline except for the scaling per token. warmup = 2: the first iteration uses the statistics of its batch, as all do
+// in forms without averages; later ones use averages. prepbn has its final form after `total` iterations: before, its
+// training pass is partly a layer normalization. With eps = 0.5 some of rbn's variances are clamped and some are not.
 inline std::vector<Setting> settings() {
   std::vector<Setting> all{{"affine"},
                            {"bn"},
@@ -76,8 +76,8 @@ inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward)
   return inputs;
 }
 
-// Makes the statistics of one training pass, at each site, the running ones and the whole window. bn keeps the biased
-// variance then, by which training divides, in place of v n/(n-1), which it would have averaged.
+// Copies the statistics of one training pass, at each site, into the running ones and the whole window. bn then keeps
+// the biased variance, by which training divides, in place of v n/(n-1), which it would have averaged.
 inline void freeze(Model& model, std::int64_t iterations, const std::function<void(Tape&)>& training_pass) {
   for (Normalizer* norm : model.normalizers())
     if (norm->info().name == "prepbn") norm->state().at("steps").data<std::int64_t>()[0] = iterations;

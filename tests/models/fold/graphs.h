@@ -1,4 +1,4 @@
-// Small graphs put together by hand, which run as they are and as folded.
+// Small graphs built by hand, which run unfolded and folded.
 #pragma once
 #include <deque>
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace foldgrad::testing {
 
-// One run. Parameters get random values when they are first asked for; normalizers are affine maps with random A and B
-// unless another kind is named. In a folded graph they are what is left of them.
+// One run of a graph. Parameters get random values on first use; normalizers are affine maps with random A and B unless
+// another kind is named. In a folded graph only their remaining maps run.
 class GraphBuilder {
  public:
   Tape tape;
@@ -49,7 +49,7 @@ class GraphBuilder {
     }
     return norm.apply(x, {.training = training});
   }
-  // Adds to the stream x in the scope "sum". In a folded graph the stream passes the map that is left there first.
+  // Adds to the stream x in the scope "sum". In a folded graph the stream first passes the remaining map at that place.
   Var sum(const Var& x, const std::function<Var(const Var& stream)>& add) {
     const Var stream = folded_ && folded_->residuals.count("sum") ? mapped(x, folded_->residuals.at("sum")) : x;
     const Tape::Scope inside(tape, "sum");
@@ -94,7 +94,7 @@ class GraphBuilder {
 
 using BuildGraph = std::function<std::vector<Var>(GraphBuilder&)>;
 
-// Folds the graph, and requires that the folded graph gives what it gave.
+// Folds the graph, and requires that the folded graph gives the same results.
 inline FoldedGraph fold_and_compare(const BuildGraph& build, const FoldOptions& options = {}) {
   GraphBuilder before;
   const std::vector<Var> want = build(before);
@@ -107,7 +107,7 @@ inline FoldedGraph fold_and_compare(const BuildGraph& build, const FoldOptions& 
 
 using Vars = std::vector<Var>;
 
-// Folds `site`, whose normalizer is `norm`, in a graph of given weights: for results worked by hand.
+// Folds `site`, whose normalizer is `norm`, in a graph of given weights, for results worked by hand.
 inline FoldedGraph fold_by_hand(const Var& result, Normalizer& norm, const FoldSite& site,
                                 const std::vector<Parameter*>& weights) {
   NamedTensors values;
@@ -116,7 +116,7 @@ inline FoldedGraph fold_by_hand(const Var& result, Normalizer& norm, const FoldS
   return fold(graph_of(result.tape(), {result}, {site.name}), {site}, values);
 }
 
-// Returns the first edge that kept the site from folding, after folding has left the graph's results as they were.
+// Returns the first edge that kept the site from folding. Checks that folding has not changed the graph's results.
 inline std::string refusal(const BuildGraph& build, const FoldOptions& options = {}, const std::string& site = "norm") {
   const FoldedGraph folded = fold_and_compare(build, options);
   for (const SiteReport& r : folded.reports) {

@@ -19,8 +19,8 @@ inline GptConfig tiny_gpt(const std::string& normalizer = "ln", bool pre_norm = 
   return config;
 }
 
-// Returns configurations of a normalizer, before and after sublayers: with learned positions and the embeddings as
-// output projection; and with sines, and a projection of its own that has a bias.
+// Returns configurations with a normalizer, before and after sublayers: with learned positions and the embeddings as
+// output projection; and with sines, and a separate output projection that has a bias.
 inline std::vector<GptConfig> gpt_kinds(const std::string& normalizer) {
   std::vector<GptConfig> kinds;
   for (const bool pre_norm : {true, false})
@@ -52,7 +52,7 @@ inline std::unique_ptr<Gpt> random_gpt(const GptConfig& config, DType dtype = DT
   return random_model<Gpt>(config, dtype);
 }
 
-// Returns the logits of what follows texts, [texts, vocabulary] in f64, by a pass over the whole of each.
+// Returns the logits after the last token of each text, [texts, vocabulary] in f64, by a pass over the whole text.
 inline Tensor following(Gpt& model, const std::vector<TokenIds>& texts) {
   const std::int64_t V = model.config().vocabulary;
   const Tensor all = Tensor::empty({std::int64_t(texts.size()), V}, DType::f64);

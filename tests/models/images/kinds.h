@@ -20,8 +20,8 @@ inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::strin
 
 using ImageFamilies = ::testing::Types<Vit, Cct>;
 
-// few: both orders of sublayer and normalizer, or both published stems with the blocks that go with them.
-// all: every choice that changes where normalizers stand and what reads them.
+// few: both orders of sublayer and normalizer, or both published stems with their blocks. all: every choice that
+// changes the positions of normalizers or their readers.
 template <>
 struct Kinds<Vit> {
   static NamedTensors inputs(const VitConfig& config) { return images_of(config); }
@@ -45,7 +45,7 @@ template <>
 struct Kinds<Cct> {
   static NamedTensors inputs(const CctConfig& config) { return images_of(config); }
   static std::vector<CctConfig> few(const std::string& normalizer) {
-    if (normalizer == "deepnorm") return {};  // it is for post-norm
+    if (normalizer == "deepnorm") return {};  // only for post-norm
     return {tiny_cct(normalizer, "cct", "cct"), tiny_cct(normalizer, "hybrid")};
   }
   static std::vector<CctConfig> all(const std::string& normalizer) {

@@ -1,4 +1,4 @@
-// Normalizers that go through all phases of their training in a few steps.
+// Normalizers that pass through all phases of their training in a few steps.
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "tests/harness/op_spec.h"
@@ -9,7 +9,7 @@ using Options = std::map<std::string, std::string>;
 
 constexpr std::int64_t kChannels = 8;
 
-// Returns short windows and warm-ups, so that a few steps go through all phases.
+// Returns short windows and warm-ups, so that a few steps pass through all phases.
 inline Options quick(const std::string& name) {
   if (name == "un") return {{"window", "2"}, {"warmup", "2"}};
   if (name == "mabn") return {{"window", "2"}, {"warmup", "2"}};
@@ -22,7 +22,7 @@ inline Options quick(const std::string& name) {
 inline std::unique_ptr<Normalizer> quick_normalizer(const std::string& name, DType dtype, Device device) {
   return make_normalizer(name, quick(name), "norm", kChannels, dtype, device);
 }
-// Moves parameters away from where they began.
+// Changes parameters randomly.
 inline void randomize(Normalizer& norm) {
   unsigned seed = 100;
   for (Parameter* p : norm.parameters())

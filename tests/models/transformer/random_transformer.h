@@ -1,5 +1,5 @@
-// Random Transformers for properties of folding: sizes, kinds, weights, sentences, and gains over six orders of
-// magnitude.
+// Random Transformers for properties of folding: random sizes, kinds, weights and sentences, and gains over six orders
+// of magnitude.
 #pragma once
 #include <rapidcheck.h>
 
@@ -43,8 +43,8 @@ inline TranslationBatch random_batch(const TransformerConfig& config) {
   return {source, mask_of(source), input, mask_of(input), input};
 }
 
-// Sets |A| of a site to 10^decades, channel by channel: by its running variance alone while eps lets it be, otherwise
-// by its gain, which nothing takes back; B to the order of 10^levels.
+// Sets |A| of a site to 10^decades, channel by channel: only by its running variance as far as eps allows, otherwise by
+// its gain, which nothing cancels; B to the order of 10^levels.
 inline void set_gains(Normalizer& norm, const std::vector<double>& decades, const std::vector<double>& levels) {
   Tensor variance, gain, bias;
   for (auto&& [name, tensor] : norm.state()) {
@@ -73,9 +73,9 @@ inline void set_gains(Normalizer& norm, const std::vector<double>& decades, cons
   if (bias.defined()) change(bias, [&](std::size_t c, double b) { return b * std::pow(10, levels[c]); });
 }
 
-// Draws gains from 1e-3 to 1e3, while values stay in the range of f32: what a site gives in a channel, 10^level, is
-// divided out in the columns of the linear layers that read it. With pre-norm the level is the gain's; with post-norm,
-// where the stream goes through one gain after the other, levels are drawn and a gain leads from one to the next.
+// Draws gains from 1e-3 to 1e3 while values stay in the range of f32: the linear layers that read a site divide its
+// order of magnitude in a channel, 10^level, out of their columns. With pre-norm the level is the gain's. With
+// post-norm, where the stream passes one gain after another, levels are drawn, and gains lead from one to the next.
 inline void randomize_gains(Transformer& model, unsigned seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> gain(-3, 3), level(-1.5, 1.5);
@@ -114,8 +114,8 @@ inline std::unique_ptr<Transformer> random_transformer(const TransformerConfig& 
   return model;
 }
 
-// Returns how many times more a model's logits change than its numbers, both relative, the former to the greatest: with
-// every parameter and statistic multiplied by 1 + d or 1 - d, in f64. The greatest of a few draws.
+// Returns the factor between the relative change of a model's numbers and that of its logits (relative to the
+// greatest): every parameter and statistic is multiplied by 1 + d or 1 - d, in f64. The greatest of a few draws.
 inline double condition_number(Transformer& model, const TranslationBatch& batch) {
   constexpr double kChange = 1e-9;  // far above the rounding of f64, far below where logits are no longer linear in it
   std::mt19937_64 random(1);
@@ -138,11 +138,11 @@ inline double condition_number(Transformer& model, const TranslationBatch& batch
   return greatest;
 }
 
-// Bounds the difference that rounding makes between a model and its folded form. A computed sum of n products is the
-// exact one of weights that are each off by at most n u, u = half an epsilon, wherever in the sum the roundings fall;
+// Bounds the difference that rounding makes between a model and its folded form. A computed sum of n products equals
+// the exact sum with weights that are each off by at most n u, u = half an epsilon, wherever in the sum it rounds;
 // folding rounds W diag(A) once more, and the map at the site rounds three times. So both models give the exact logits
-// of models whose numbers are off by at most (n + 4) u, relative; and by how much more logits change than numbers is
-// the condition number, of which a few draws find a good part: a quarter at least. n: the longest sum.
+// of models whose numbers have a relative error of at most (n + 4) u. The condition number says how much more logits
+// change than numbers; a few draws find at least a quarter of it. n: the longest sum.
 inline double folding_tolerance(Transformer& model, const TranslationBatch& batch, DType dtype) {
   const double u =
       (dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon())) /

@@ -1,5 +1,5 @@
-// A web server of this machine for one test: /range/FILE can be resumed, /plain/FILE comes whole, others are 404.
-// /bare/FILE is as /range/FILE, but does not say how large it is where nothing is left of it.
+// A web server on this machine for one test: /range/FILE can be resumed, /plain/FILE is always sent whole, others are
+// 404. /bare/FILE is like /range/FILE, but does not state the file's size when nothing of it is left.
 #pragma once
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-// Tests with mutants of good files: each is accepted, or refused with an exception of ours that says where and what.
+// Tests with mutants of good files: each is accepted, or refused with one of our exceptions, which says where and what.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 namespace foldgrad::testing {
 
-// Return what scripts/soak sets: a factor for the number of inputs, and another seed.
+// Return the settings of scripts/soak: a factor for the number of inputs, and another seed.
 inline int soaking() {
   const char* times = std::getenv("FOLDGRAD_SOAK");
   return times ? std::max(1, std::atoi(times)) : 1;
@@ -24,11 +24,11 @@ inline std::uint64_t fuzz_seed() {
 
 class Fuzz : public FileTest {
  protected:
-  // The way to make a mutant of a text; mostly a method of Mutator.
+  // Makes a mutant of a text; mostly a method of Mutator.
   using Mutate = std::function<std::string(Mutator&, const std::string&)>;
 
-  // Writes mutants of what the file has, or of one of `good`, into it and calls `read`, `inputs` times. At least one in
-  // `rarely` must be accepted, and one in `rarely` refused: otherwise the mutants do not reach what they are meant for.
+  // Writes mutants of the file's content, or of one of `good`, into the file and calls `read`, `inputs` times. At least
+  // one in `rarely` must be accepted, and one in `rarely` refused: otherwise the mutants miss their purpose.
   void fuzz(const std::string& file, const Mutate& mutate, int inputs, int rarely, const std::function<void()>& read,
             std::vector<std::string> good = {}) {
     const std::string path = files_ / file;
@@ -62,7 +62,7 @@ class Fuzz : public FileTest {
   }
 
  private:
-  // Checks that the message says where, and is no library's.
+  // Checks that the message says where, and is not a library's.
   void check(const std::string& message, const std::string& path) {
     EXPECT_NE(message.find(files_.path()), message.npos) << path << ": " << message;
     for (const char* foreign :

@@ -1,4 +1,4 @@
-// Runs of each family of models, as small as one can be by default: on CIFAR's files that a test has written, on drawn
+// Runs of each family of models, as small as possible by default: on CIFAR files that a test has written, on drawn
 // shapes, and on a text of a few words.
 #pragma once
 #include <random>
@@ -10,7 +10,7 @@ namespace foldgrad::testing {
 
 inline const std::string kVitConfig =
     settings_config("family = \"vit\"\npatch = 8\npooling = \"mean\"", "valid_images = 0", 12);
-// A Compact Convolutional Transformer on drawn shapes, of few channels and, by the kernel's stride of two, few
+// A Compact Convolutional Transformer on drawn shapes, with few channels and, since the kernel has a stride of two, few
 // pixels.
 inline const std::string kCctConfig =
     settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0",
@@ -18,7 +18,7 @@ inline const std::string kCctConfig =
 inline const std::string kGptConfig =
     settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 
-// Keys that every family below has, with what each changes first; and those of models of images.
+// Keys that every family below has, with the number that each changes first; and those of image models.
 inline const std::vector<Effect> kEffectsOfBlocks{{"", "model.width=16", "shapes"},
                                                   {"", "model.ffn_width=16", "shapes"},
                                                   {"", "model.layers=2", "shapes"},
@@ -36,7 +36,7 @@ inline const std::vector<Effect> kEffectsOfImageModels{
     {"model.weight_standardization=true", "model.standardization_scope=out_ffn", "shapes"},
     {"", "model.positions=sinusoidal", "loss 1"}};
 
-// Makes images of a bright square on dark noise: where it lies is the class.
+// Makes images of a bright square on dark noise; its place is the class.
 inline ImageSet squares(std::int64_t count, unsigned seed) {
   ImageSet images{
       Tensor::empty({count, 32, 32, 3}, DType::u8), Tensor::empty({count}, DType::i64), {"above", "below", "left"}};
@@ -60,7 +60,7 @@ class ClassificationRun : public SettingsRun {
   }
 };
 
-// Returns 545 characters, 14 different ones, each of which is in every tenth of the text.
+// Returns 545 characters, 14 different ones, all of which occur in every tenth of the text.
 inline std::string few_words() {
   const std::vector<std::string> words{"das", "alte", "haus", "steht", "l\u00f6w", "in"};
   std::string text;

@@ -1,4 +1,4 @@
-// Folding of what a run has trained, whatever the family.
+// Folds the models of runs of any family.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 
 namespace foldgrad::testing {
 
-// Expects that every site of the run's model folds away, that a certificate and all checks say that the folded model is
-// the one that was trained, and that it comes back from a directory. Returns the names of the checks.
+// Expects that every site of the run's model folds away, that a certificate and all checks find the folded model equal
+// to the trained one, and that it can be loaded from a directory. Returns the names of the checks.
 inline std::vector<std::string> expect_folds(const std::string& run, const FoldOptions& options = {}) {
   const std::unique_ptr<Model> model = load_model(run);
   const FoldedModel folded = fold(*model, options);

@@ -1,11 +1,11 @@
-// Numbers of a run of `foldgrad train`, as far as a configuration decides them: by name, as text that is compared.
+// The numbers of a `foldgrad train` run that its configuration determines: by name, as text for comparison.
 #pragma once
 #include "engine/files/safetensors.h"
 #include "tests/train/tiny_run.h"
 
 namespace foldgrad::testing {
 
-// Numbers in the order of a run: a difference in one of them makes those after it differ.
+// Numbers in the order of a run: if one of them differs, those after it differ too.
 const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",     "work 1",          "shapes",
                                                 "loss 1",      "gradient 1",     "moments 1",       "weights 1",
                                                 "weights end", "statistics end", "validation loss", "samples"};
@@ -20,7 +20,7 @@ inline std::string shapes_of(const SafetensorsFile& file) {
   return all;
 }
 
-// Returns the numbers of the tensors whose name begins so.
+// Returns the numbers of the tensors whose names begin with `prefix`.
 inline std::string numbers_of(const SafetensorsFile& file, const std::string& prefix) {
   std::string all;
   for (const auto& [name, tensor] : file.tensors)
@@ -29,7 +29,7 @@ inline std::string numbers_of(const SafetensorsFile& file, const std::string& pr
   return all;
 }
 
-// Returns all numbers of a run; those of update 1 are there if it was logged and saved.
+// Returns all numbers of a run, including those of update 1 if it was logged and saved.
 inline RunNumbers numbers_of_run(const std::string& run) {
   namespace fs = std::filesystem;
   RunNumbers n{{"outcome", "finished"}};
@@ -72,12 +72,12 @@ inline RunNumbers numbers_of_run(const std::string& run) {
     n["statistics end"] =
         numbers_of(read_safetensors(run + "/checkpoints/" + steps.back() + "/norm_state.safetensors"), "");
     const std::string samples = run + "/samples/" + steps.back() + ".txt";
-    if (fs::exists(samples)) n["samples"] = read_bytes(samples);  // when that update was validated
+    if (fs::exists(samples)) n["samples"] = read_bytes(samples);  // if that update was validated
   }
   return n;
 }
 
-// Returns the first consequence that both have and that differs, and every cadence that does.
+// Returns the first consequence that both have and that differs, and every cadence that differs.
 inline std::vector<std::string> differences(RunNumbers a, RunNumbers b) {
   if (a["outcome"] != b["outcome"]) return {"outcome"};
   std::vector<std::string> found;

@@ -1,4 +1,4 @@
-// Runs in the process of the test, by settings that change a configuration as small as one can be.
+// Runs within the test's process; settings change a configuration that is as small as possible.
 #pragma once
 #include <omp.h>
 
@@ -37,7 +37,7 @@ keep = 99
                      model, data, batch);
 }
 
-// A run with the settings `base` and `change`, and the first number that differs from a run with `base` alone.
+// A run with the settings `base` and `change`, and the first number that differs from a run with only `base`.
 struct Effect {
   const char *base, *change, *differs;
 };
@@ -86,7 +86,7 @@ class SettingsRun : public ProgramFiles {
 
   int runs_ = 0;
   std::map<std::string, RunNumbers> bases_;  // of expect_effects(), by their settings
-  std::string text_;                         // that the last training ended with
+  std::string text_;                         // the end of the last training
 };
 
 }  // namespace foldgrad::testing

@@ -1,4 +1,4 @@
-// PNG files made by the specification (ISO/IEC 15948), without a library.
+// Makes PNG files by the specification (ISO/IEC 15948), without a library.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,7 +20,7 @@ inline std::string chunk(const std::string& kind, const std::string& content) {
   return big_endian(std::uint32_t(content.size())) + kind + content + big_endian(crc32(kind + content));
 }
 
-// Returns one block of bytes as they are, in zlib's frame: fewer than 65,536 of them.
+// Returns a block of fewer than 65,536 uncompressed bytes, in zlib's frame.
 inline std::string stored(const std::string& bytes) {
   const std::uint32_t n = std::uint32_t(bytes.size());
   std::uint32_t a = 1, b = 0;  // Adler-32
@@ -34,8 +34,7 @@ inline std::string stored(const std::string& bytes) {
 
 enum class PngColour { gray = 0, rgb = 2, palette = 3, gray_alpha = 4, rgba = 6 };
 
-// Makes a PNG file. `samples`: all rows as the file has them, without their filters. `before`: chunks in front of the
-// samples.
+// Makes a PNG file. `samples`: all rows as in the file, without their filters. `before`: chunks before the samples.
 inline std::string png_file(std::uint32_t width, std::uint32_t height, int depth, PngColour colour,
                             const std::string& samples, const std::string& before = "") {
   std::string rows;
