@@ -1,4 +1,4 @@
-// Holds UN and the fold of book/tiny.cpp to the engine's.
+// Compares UN and folding of book/tiny.cpp with the engine's.
 #include "models/fold/weights.h"
 #include "ops/channel_norm/channel_norm.h"
 #include "tests/book/both.h"
@@ -58,7 +58,7 @@ struct UnifiedNorms {
 TEST(TinyUn, CN_1_UN_1_UN_16_UN_17_UN_19_CN_2_CN_3_AreTheEngines) {
   UnifiedNorms filtered({.C = 5, .warmup = 10});
   filtered.run(16, 0);
-  EXPECT_EQ(filtered.un.skips, 1);  // and 30 steps with averages
+  EXPECT_EQ(filtered.un.skips, 1);  // with 30 steps that use averages
 
   UnifiedNorms early({.C = 5, .M = 3, .warmup = 0});
   early.run(9, 0);

@@ -1,4 +1,4 @@
-// The engines that cuDNN proposes for the convolutions of our models. It needs a device's properties for that, no
+// The engines that cuDNN proposes for the convolutions of our models. This needs only a device's properties, not a
 // device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace foldgrad {
 namespace {
 
-// Written in the way in which cuDNN writes the properties of a device that is there.
+// In the format in which cuDNN writes the properties of a real device.
 constexpr std::string_view kH100 = R"({
   "deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "pciDeviceId": 0,
   "multiProcessorCount": 132, "warpSize": 32, "maxGridSize": [2147483647, 65535, 65535],
@@ -48,8 +48,8 @@ Conv2dSizes sizes(std::int64_t kernel, std::int64_t channels) {
           .padding = small ? 1 : 2};
 }
 
-// Engines with notes on non-determinism, rounded sums or Winograd's and Fourier's transforms are not taken, nor tensor
-// cores for f32, whose operands they would round.
+// Rejects engines with notes on non-determinism, rounded sums or transforms of Winograd and Fourier, and tensor cores
+// for f32, whose operands they would round.
 TEST(CudnnPlan, EveryProductHasAnEngineThatRoundsNoFurtherThanItsType) {
   CudnnDescriptors descriptors;
   const cudnnBackendDescriptor_t device = h100(descriptors);
@@ -88,7 +88,7 @@ TEST(CudnnPlan, NeedsADeviceOnlyToRun) {
   }
 }
 
-// One is kept for each product of each layer and size of batch.
+// An engine is kept for each product of each layer and batch size.
 TEST(CudnnPlan, KeepsNoneOfTheProposals) {
   CudnnDescriptors descriptors;
   const cudnnBackendDescriptor_t device = h100(descriptors);

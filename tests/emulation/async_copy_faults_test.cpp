@@ -10,8 +10,8 @@ enum class Fault { none, no_wait, no_commit, wait_for_too_few, no_barrier, reuse
 
 constexpr int kThreads = 64, kRounds = 3, kColumns = 4 * kThreads;
 
-// Adds up in each thread, over three rows of p.data, what another thread's copies have brought; two rows are on the
-// way. The sums replace the beginning of the first row.
+// Adds up in each thread, over three rows of p.data, the values that another thread copied; two rows are in flight. The
+// sums replace the beginning of the first row.
 template <Fault kFault>
 __global__ void pipeline_kernel(Array p) {
   float* stages = dynamic_shared<float>();  // [2, kColumns]
@@ -49,7 +49,7 @@ bool right(const std::vector<float>& data) {
   return true;
 }
 
-// Returns in how many of the three orders the result is right.
+// Returns how many of the three orders give the right result.
 template <Fault kFault>
 int right_orders() {
   int n = 0;

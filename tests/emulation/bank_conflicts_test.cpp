@@ -1,4 +1,4 @@
-// Bank conflicts of shared memory that the twin of shared_array() is to show, planted one by one.
+// Plants bank conflicts of shared memory, one by one, which the twin of shared_array() must show.
 #include "emulation/bank_conflicts.h"
 
 #include "engine/cuda/launch.h"
@@ -22,7 +22,7 @@ int ways(int lanes = 32) {
   return conflict.ways();
 }
 
-// A lane at 33 words from the next is in the bank beside it; a double fills two banks, and 16 lanes go at a time.
+// A lane at 33 words from the next is in the neighbouring bank. A double fills two banks, and 16 lanes go at a time.
 TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
   for (const Order order : kOrders) {
     const OrderScope scope(order);

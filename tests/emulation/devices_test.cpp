@@ -1,4 +1,4 @@
-// Several GPUs, machines on which none can be used, and memory that comes to an end.
+// Several GPUs, machines without a usable GPU, and exhausted memory.
 #include <algorithm>
 #include <thread>
 
@@ -40,7 +40,7 @@ TEST_F(EmulatedDevices, EachHasMemoryOfItsOwn) {
   const std::shared_ptr<void> second = memory::allocate(Device::cuda, 4096);
   EXPECT_EQ(bytes_on(0) - before[0], 1024u);
   EXPECT_EQ(bytes_on(1) - before[1], 4096u);
-  first.reset();  // goes back to where it came from, whatever is chosen now
+  first.reset();  // returns to its device, whichever is chosen now
   EXPECT_EQ(memory::statistics(Device::cuda).cached, 0u);
   use_cuda_device(0);
   EXPECT_EQ(memory::statistics(Device::cuda).cached, 1024u);
@@ -125,7 +125,7 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
   EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 1); }), "memory: no CUDA device: ECC error");
 }
 
-// An operation whose backward takes memory and does not give it back.
+// An operation whose backward takes memory and keeps it.
 struct Hoarder {
   std::shared_ptr<void>* hoard;
   const char* name() const { return "hoarder"; }
@@ -135,7 +135,7 @@ struct Hoarder {
   }
 };
 
-// Nested scopes are joined; what has been given back counts no more.
+// Nested scopes are joined; freed memory no longer counts.
 TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
   memory::release_cache(Device::cuda);
   emulation::set_devices({{.devices = 2}, bytes_on(0) + (std::size_t(8) << 20)});
@@ -147,7 +147,7 @@ TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
     return memory::allocate(Device::cuda, bytes);
   };
   const std::shared_ptr<void> attention = in_scope("self_attn", 3 * kMiB), ffn = in_scope("ffn", 2 * kMiB);
-  in_scope("norm", kMiB);  // gives it back
+  in_scope("norm", kMiB);  // frees it
   std::shared_ptr<void> hoard;
   Var y = tape.variable(Tensor::zeros({1}, DType::f64));
   {
@@ -185,12 +185,12 @@ TEST_F(EmulatedDevices, MemoryComesToAnEnd) {
   std::shared_ptr<void> most = memory::allocate(Device::cuda, 8192);
   EXPECT_THROW(memory::allocate(Device::cuda, 4096), OutOfMemory);
   most.reset();
-  EXPECT_TRUE(memory::allocate(Device::cuda, 4096));  // cached memory is given back first
+  EXPECT_TRUE(memory::allocate(Device::cuda, 4096));  // frees cached memory first
   use_cuda_device(1);
   EXPECT_TRUE(memory::allocate(Device::cuda, 8192));
 }
 
-// A device that has failed has no memory to give back, and asking it would hide its first message.
+// A failed device has no memory to free, and asking it would hide its first message.
 TEST_F(EmulatedDevices, OtherFailuresLeaveTheCache) {
   memory::release_cache(Device::cuda);
   memory::allocate(Device::cuda, 8192);

@@ -1,4 +1,4 @@
-// Each fault that the emulation promises to report, planted in a kernel of its own.
+// Plants each fault that the emulation promises to report in a separate kernel.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 using emulation::kAddressSanitizer;
 using emulation::kThreadSanitizer;
 
-// Turns round the values of each block, through shared memory, twice.
+// Reverses the values of each block twice, through shared memory.
 template <bool kWriteBarrier, bool kReadBarrier>
 __global__ void turn_round_kernel(Array p) {
   float* scratch = dynamic_shared<float>();
@@ -30,7 +30,7 @@ void expect_race_of(void (*kernel)(Array), const Grid& grid, int n) {
   expect_race([&] { in_all_orders(kernel, grid, n); });
 }
 
-// Checks that a race is reported, or that each order has a result of its own.
+// Checks that a race is reported, or that each order gives a different result.
 void expect_seen(void (*kernel)(Array), const Grid& grid, int n) {
   if (kThreadSanitizer) return expect_race_of(kernel, grid, n);
   const auto results = in_all_orders(kernel, grid, n);
@@ -70,7 +70,7 @@ TEST(Emulation, MissingSyncwarpIsSeen) {
     EXPECT_EQ(std::count_if(result.begin(), result.end(), [](float v) { return std::isnan(v); }), 32);
 }
 
-// Meetings, each of which waits for the warp; but only __syncwarp() also shows it what was written before.
+// Meetings. Each waits for the warp, but only __syncwarp() also makes earlier writes visible to it.
 enum class Meeting { shuffle, ballot, shuffle_and_syncwarp };
 template <Meeting kMeeting>
 __global__ void met_neighbour_kernel(Array p) {
@@ -143,7 +143,7 @@ TEST(Emulation, ShuffleWithAnAbsentLaneIsAnError) {
   EXPECT_EQ(error(4, 40), "emulation: kernel 'planted', block (0, 0, 0), thread (32, 0, 0): " + call +
                               " waits for lane 8, which the block does not have");
   EXPECT_EQ(error(4, 64), "no error");
-  // Lane 7 alone completes its own shuffle; the others wait for it at the same line, with another mask.
+  // Only lane 7 completes its own shuffle. The others wait for it at the same line, with another mask.
   EXPECT_EQ(error(2, 64), kFirstThread + call + " waits for lane 7, which waits in __shfl_sync with mask 0xffffffff" +
                               at(kAbsentLine + 2));
 }
@@ -180,7 +180,7 @@ TEST(Emulation, SharedMemoryOverrunIsAnError) {
             start + "0 bytes of shared memory, at byte 4092");
 }
 
-// Reads what it has not written; then leaves something for the next block.
+// Reads memory that it has not written, then leaves a value for the next block.
 __global__ void uninitialised_kernel(Array p) {
   float* scratch = dynamic_shared<float>();
   p.data[blockIdx.x * blockDim.x + threadIdx.x] = scratch[threadIdx.x];

@@ -1,4 +1,4 @@
-// Accesses to global memory that the twin of packs is to show, planted one by one.
+// Plants accesses to global memory, one by one, which the twin of packs must show.
 #include "emulation/global_memory.h"
 #include "engine/cuda/pack.h"
 #include "tests/emulation/kernels.h"
@@ -42,7 +42,7 @@ TEST(GlobalMemory, WholeSectorsAreTheLeast) {
   }
 }
 
-// In the second warp one lane has something to do, in the third none.
+// In the second warp one lane has work, in the third none.
 TEST(GlobalMemory, UnwantedAccessesAreNone) {
   expect_accesses(accesses_of(double_kernel<4>, 0, 4 * 33), 2 * (512 + 16), 2 * (16 + 1), 2 * (16 + 1));
   memory[4 * 33] = 7;
@@ -50,7 +50,7 @@ TEST(GlobalMemory, UnwantedAccessesAreNone) {
   EXPECT_EQ(memory[4 * 33], 7);
 }
 
-// From the middle of a sector on, 512 bytes touch 17 of them, and cannot touch fewer.
+// Starting in the middle of a sector, 512 bytes touch 17 sectors, and cannot touch fewer.
 TEST(GlobalMemory, ALateBeginCostsASector) {
   expect_accesses(accesses_of(double_kernel<4>, 4, 4 * 32), 2 * 512, 2 * 17, 2 * 17);
 }

@@ -1,4 +1,4 @@
-// Faults that the twins of tensor-core instructions and asynchronous copies are to show, planted one by one.
+// Plants faults, one by one, which the twins of tensor-core instructions and asynchronous copies must show.
 #include <algorithm>
 #include <cmath>
 
@@ -24,7 +24,7 @@ constexpr int kDepth = 64;
 template <Fault kFault>
 __global__ void product_kernel(Array p) {
   constexpr int kRow = kDepth + (kFault == Fault::plain_rows ? 0 : 8);
-  bf16* a = dynamic_shared<bf16>();  // [16, kRow], with 16 bytes more, so that rows lie in different banks
+  bf16* a = dynamic_shared<bf16>();  // [16, kRow], 16 bytes longer than needed, so that rows are in different banks
   bf16* b = a + 16 * kRow;           // [kDepth, 8]
   for (int e = int(threadIdx.x); e < 16 * kDepth; e += 64)
     a[e / kDepth * kRow + e % kDepth] = bf16(float(e / kDepth + (e % kDepth == e / kDepth ? 16 : 0)));

@@ -18,8 +18,8 @@ bf16 from_bits(std::uint16_t bits) {
   return value;
 }
 
-// Returns the value by the definition of the format, without the trick that it is half a float: sign, 8 bits of
-// exponent with bias 127, 7 of fraction. Infinity counts as 2^128, the next after the largest, as rounding sees it.
+// Returns the value by the definition of the format, without using that it is half a float: sign, 8 bits of exponent
+// with bias 127, 7 of fraction. For rounding, infinity counts as 2^128, the next number after the largest.
 double value_of(std::uint16_t bits) {
   const int exponent = bits >> 7 & 255, fraction = bits & 127;
   const double magnitude = exponent == 0 ? std::ldexp(fraction, -133) : std::ldexp(128 + fraction, exponent - 134);
@@ -44,7 +44,7 @@ TEST(Bf16, EveryPatternIsTheFloatThatTheFormatSays) {
 TEST(Bf16, EveryPatternSurvivesTheRoundTrip) {
   for (int bits = 0; bits < 65536; ++bits) {
     const float value = from_bits(std::uint16_t(bits));
-    if (std::isnan(value)) {  // one NaN stands for all
+    if (std::isnan(value)) {  // all NaNs count as one
       EXPECT_EQ(bf16(value).bits, 0x7fff) << bits;
       EXPECT_EQ(bf16(double(value)).bits, 0x7fff) << bits;
     } else {
@@ -54,8 +54,8 @@ TEST(Bf16, EveryPatternSurvivesTheRoundTrip) {
   }
 }
 
-// Between every two neighbours: just below the middle goes down, just above goes up, the middle itself to the even one.
-// Doubles next to the middle are closer to it than any float, so rounding to float first would land on the middle.
+// Between every two neighbours: just below the middle rounds down, just above rounds up, the middle itself to even.
+// Doubles next to the middle are closer to it than any float, so rounding to float first would give the middle.
 TEST(Bf16, RoundsOnceToNearestTiesToEven) {
   for (int bits = 0; bits < kInfinityBits; ++bits) {
     const int even = bits % 2 == 0 ? bits : bits + 1;
@@ -69,7 +69,7 @@ TEST(Bf16, RoundsOnceToNearestTiesToEven) {
       EXPECT_EQ(bf16(s * std::nextafter(below, kInfinity)).bits, sign | bits) << bits;
       EXPECT_EQ(bf16(s * std::nextafter(above, 0.0)).bits, sign | (bits + 1)) << bits;
       const float float_middle = float(middle);
-      if (double(float_middle) != middle) continue;  // below the least float
+      if (double(float_middle) != middle) continue;  // below the smallest float
       EXPECT_EQ(bf16(float(s) * float_middle).bits, sign | even) << bits;
       EXPECT_EQ(bf16(float(s) * std::nextafter(float_middle, 0.0f)).bits, sign | bits) << bits;
       EXPECT_EQ(bf16(float(s) * std::nextafter(float_middle, INFINITY)).bits, sign | (bits + 1)) << bits;
@@ -89,7 +89,7 @@ TEST(Bf16, ExtremesOfDoubles) {
   EXPECT_EQ(bf16(std::numeric_limits<float>::denorm_min()).bits, 0);
   EXPECT_EQ(bf16(std::nan("")).bits, 0x7fff);
   EXPECT_EQ(bf16(-std::nanf("")).bits, 0x7fff);
-  EXPECT_EQ(bf16(std::bit_cast<float>(0x7f800001u)).bits, 0x7fff);  // a NaN by the bits that are cut off alone
+  EXPECT_EQ(bf16(std::bit_cast<float>(0x7f800001u)).bits, 0x7fff);  // only the cut off bits make it a NaN
   EXPECT_EQ(bf16(std::bit_cast<float>(0xffffffffu)).bits, 0x7fff);  // adding would carry into the sign
 }
 

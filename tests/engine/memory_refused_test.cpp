@@ -1,10 +1,10 @@
-// The allocator's own bookkeeping when operator new has no memory left.
+// The allocator's own bookkeeping if operator new has no memory left.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <new>
 
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // an alarm that is false where all of them are replaced
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // a false alarm if all of them are replaced
 
 #include "engine/memory.h"
 
@@ -23,7 +23,7 @@ void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); 
 namespace foldgrad::memory {
 namespace {
 
-// A deleter that allocates would end the program here, as it did while a half-built model was destroyed.
+// A deleter that allocated would end the program here, as once happened when a half-built model was destroyed.
 TEST(MemoryRefused, GivingBackNeedsNoMemory) {
   std::vector<std::shared_ptr<void>> held;
   for (const std::size_t bytes : {1, 1000, 100'000})

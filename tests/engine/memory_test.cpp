@@ -1,4 +1,4 @@
-// Counters are of the whole process, so every test begins with an empty cache and compares with what it found.
+// Counters are of the whole process, so every test begins with an empty cache and compares with the initial values.
 #include "engine/memory.h"
 
 #include <thread>
@@ -6,7 +6,7 @@
 
 #include "tests/harness/compare.h"
 
-// The sanitizers end the process when a program asks for too much; here that must come back as an error.
+// The sanitizers end the process if a program asks for too much; here that must become an error.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
@@ -45,7 +45,7 @@ TEST_P(Memory, BlocksAreAlignedAndDistinct) {
   for (const std::size_t bytes : {1, 63, 64, 255, 257, 1000, 5000, 1 << 20, (2 << 20) + 1}) {
     blocks.push_back(take(bytes));
     EXPECT_EQ(std::uintptr_t(blocks.back().get()) % 64, 0u) << bytes;
-    zero(GetParam(), blocks.back().get(), bytes);  // under the sanitizers: the whole block is there
+    zero(GetParam(), blocks.back().get(), bytes);  // shows under the sanitizers that the whole block exists
     for (std::size_t i = 0; i + 1 < blocks.size(); ++i) EXPECT_NE(blocks[i], blocks.back());
   }
 }
@@ -88,7 +88,7 @@ TEST_P(Memory, CountsWhatIsOutWhatIsKeptAndTheMost) {
   a.reset();
   reset_peak(GetParam());
   EXPECT_EQ(peak(), 1024u);
-  c = take(200);  // of another class: the 320 bytes stay where they are
+  c = take(200);  // of another class: the 320 bytes stay in the cache
   EXPECT_EQ(peak(), 1024u + 256);
   EXPECT_EQ(cached(), 1024u + 320);
   EXPECT_EQ(from_system(), 4u);
@@ -106,7 +106,7 @@ TEST_P(Memory, AFreedBlockIsUsedAgainByItsClassOnly) {
   EXPECT_EQ(cached(), 0u);
 }
 
-// Batches of different sizes share what the largest of them needed.
+// Batches of different sizes share the memory of the largest.
 TEST_P(Memory, ALargeFreedBlockServesMoreThanHalfItsSize) {
   constexpr std::size_t kKiB = 1024;
   void* const address = take(256 * kKiB).get();
@@ -180,7 +180,7 @@ TEST_P(Memory, Threads) {
   EXPECT_LE(from_system(), 3 * 8u);  // three classes, at most eight blocks of each at a time
 }
 
-// The cache is given up before the request is.
+// The cache is freed before the request fails.
 TEST_P(Memory, TooMuch) {
   take(1000);
   EXPECT_EQ(cached(), 1024u);

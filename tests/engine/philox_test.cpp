@@ -30,7 +30,7 @@ TEST(Philox, SeedStreamStepAndElementArePlacedInKeyAndCounter) {
 }
 
 RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
-  // Starts across 2^35 too, where the number of the block fills its lower word.
+  // Also starts across 2^35, where the block's number fills its lower word.
   const auto base = *rc::gen::element<std::uint64_t>(0, (1ull << 35) - 128, 1ull << 40);
   const std::uint64_t first = base + 8 * *rc::gen::inRange<std::uint64_t>(0, 100);
   const Random random{*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<std::uint32_t>(),
@@ -43,7 +43,8 @@ RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
 // Returns a number in [0, 1).
 double uniform(const Random& random, std::uint64_t element) { return random.bits(element) / 4294967296.; }
 
-// 100 cells of 10,000 expected each: chi squared has mean 99 and standard deviation 14; 7 of those are never seen.
+// 100 cells of 10,000 expected each: chi squared has mean 99 and standard deviation 14; a deviation of 7 of those never
+// occurs.
 TEST(Philox, FillsCellsEvenly) {
   const Random random{42, 7, 3};
   std::vector<int> cells(100);
@@ -51,7 +52,7 @@ TEST(Philox, FillsCellsEvenly) {
   double chi2 = 0;
   for (int count : cells) chi2 += (count - 1e4) * (count - 1e4) / 1e4;
   EXPECT_LT(chi2, 200);
-  EXPECT_GT(chi2, 30);  // more even than chance is wrong as well
+  EXPECT_GT(chi2, 30);  // more even than chance is also wrong
 }
 
 TEST(Philox, NeighbouringSequencesAreNotCorrelated) {

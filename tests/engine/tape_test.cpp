@@ -6,8 +6,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// y = a b element by element, in f64 on the CPU: an operation of the test's own, so that the tape is tested without
-// ops/.
+// y = a b element by element, in f64 on the CPU: defined here, so that the tape is tested without ops/.
 struct ProductNode {
   Tensor a, b;
   const char* name() const { return "product"; }
@@ -79,7 +78,7 @@ TEST(Tape, ParametersKeepTheirGradientUntilTheyAreTold) {
 }
 
 TEST(Tape, AGradientOfAnotherTypeIsReplaced) {
-  Parameter p{.name = "x", .value = scalars({2}), .grad = Tensor::zeros({1}, DType::f32)};  // the value was f32
+  Parameter p{.name = "x", .value = scalars({2}), .grad = Tensor::zeros({1}, DType::f32)};  // the value used to be f32
   Tape tape;
   tape.backward(product(tape.parameter(p), tape.variable(scalars({5}))), scalars({1}));
   EXPECT_EQ(p.grad.dtype(), DType::f64);
@@ -115,7 +114,7 @@ TEST(Tape, RoundedParametersHaveExactGradients) {
     EXPECT_EQ(weight.grad.values<float>(), std::vector<float>{want});
     tape.clear();
   }
-  // Whoever passes dy on, too, and from any of its uses.
+  // The same for an operation that passes dy on, and for any of its uses.
   weight.zero_grad();
   const Var w = tape.parameter(weight, rounded);
   tape.backward(tape.record(rounded.clone(), {w, w}, SumNode{.terms = 2}), dy.clone());
@@ -193,7 +192,7 @@ TEST(Tape, WithRecordingOffValuesAreFreedAtOnce) {
   EXPECT_TRUE(tape.nodes().empty());
 }
 
-// As deep a graph as recursion could not follow.
+// A graph too deep for recursion.
 TEST(Tape, DeepGraphsRunBackwardAndGiveTheirMemoryBack) {
   const auto before = memory::statistics(Device::cpu).current;
   Tape tape;
@@ -204,7 +203,7 @@ TEST(Tape, DeepGraphsRunBackwardAndGiveTheirMemoryBack) {
   tape.backward(y, scalars({5}));
   EXPECT_EQ(values(tape.grad(x)), std::vector<double>{5});
   tape.clear();
-  // Left are what x, one, y hold.
+  // The remaining memory is that of x, one and y.
   EXPECT_EQ(memory::statistics(Device::cpu).current, before + 3 * 256);
 }
 
@@ -216,7 +215,7 @@ TEST(Tape, GradientsOfResultsAreReleasedWhileBackwardRuns) {
   const auto before = memory::statistics(Device::cpu);
   memory::reset_peak(Device::cpu);
   tape.backward(y, Tensor::zeros({10000}, DType::f64));
-  // dy, the copy of it and the next gradient; every node's own tensors are gone by its turn.
+  // dy, its copy and the next gradient; every node's own tensors are freed by then.
   EXPECT_LE(memory::statistics(Device::cpu).peak, before.current + 4 * 10000 * sizeof(double));
 }
 

@@ -48,7 +48,7 @@ TEST(Tensor, Factories) {
   }
 }
 
-// Memory that was used before must not shine through.
+// Earlier contents of the memory must not show.
 TEST(Tensor, ZerosOfUsedMemory) {
   Tensor::full({100}, 5, DType::f32);
   EXPECT_EQ(Tensor::zeros({100}, DType::f32).values<float>(), std::vector<float>(100, 0));
@@ -183,7 +183,7 @@ TEST(Tensor, Item) {
   EXPECT_EQ(message_of([] { counting({0}).item(); }), "tensor: item() needs exactly one element, got f32 [0] on cpu");
 }
 
-// Small whole numbers are exact in every dtype, so every pair of conversions must keep them.
+// Small integers are exact in every dtype, so every pair of conversions must keep them.
 TEST(Tensor, ConvertsBetweenAllDTypes) {
   const Tensor numbers = Tensor::of<std::uint8_t>({2, 3}, {0, 1, 2, 3, 100, 127});
   for (const DType from : kAll)
@@ -196,14 +196,14 @@ TEST(Tensor, ConvertsBetweenAllDTypes) {
 }
 
 TEST(Tensor, ConversionsRoundOnce) {
-  // By way of float, 1 + 2^-8 + 2^-40 would be the middle between two bf16.
+  // Through float, 1 + 2^-8 + 2^-40 would become the middle between two bf16.
   const double up = 1 + std::ldexp(1, -8) + std::ldexp(1, -40);
   EXPECT_EQ(Tensor::of<double>({}, {up}).to(DType::bf16).item(), 1 + std::ldexp(1, -7));
   // So would 2^25 + 2^17 + 1, an integer.
   const std::int32_t n = (1 << 25) + (1 << 17) + 1;
   EXPECT_EQ(Tensor::of<std::int32_t>({}, {n}).to(DType::bf16).item(), (1 << 25) + (1 << 18));
   EXPECT_EQ(Tensor::of<std::int64_t>({}, {n}).to(DType::bf16).item(), (1 << 25) + (1 << 18));
-  // By way of double, 2^60 + 2^36 + 1 would be the middle between two floats.
+  // Through double, 2^60 + 2^36 + 1 would become the middle between two floats.
   const std::int64_t large = (std::int64_t(1) << 60) + (std::int64_t(1) << 36) + 1;
   EXPECT_EQ(Tensor::of<std::int64_t>({}, {large}).to(DType::f32).item(), std::ldexp(1, 60) + std::ldexp(1, 37));
   const double nan = Tensor::of<double>({}, {NAN}).to(DType::bf16).item();

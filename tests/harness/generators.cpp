@@ -10,7 +10,7 @@ namespace {
 double rounded(double v, int digits) { return std::strtod(fmt::format("{:.{}g}", v, digits).c_str(), nullptr); }
 int exponent(double v) { return v == 0 ? 0 : int(std::floor(std::log10(std::fabs(v)))); }
 
-// Returns edit `k` of a number, for those that edit a number by itself.
+// Returns edit `k` of a number, for edits of single numbers.
 double edited(double v, int k) {
   switch (k) {
     case 0:
@@ -25,7 +25,7 @@ double edited(double v, int k) {
       return rounded(v, k - 3);
   }
 }
-// Returns the number's digits without zeros at either end, and its exponent's distance from 0, and 1 for a sign.
+// Returns the number of digits without zeros at either end, plus the exponent's distance from 0, plus 1 for a sign.
 int characters(double v) {
   if (!std::isfinite(v)) return 400;
   int digits = 0, zeros = 0;
@@ -169,7 +169,7 @@ rc::Gen<Tensor> any_tensor(const Shape& shape, double scale) {
       };
     return edits;
   };
-  // What is written to a tensor must not change the counterexample.
+  // Writes to a tensor must not change the counterexample.
   return rc::gen::map(shrinking<Tensor>(draw, edits_of), [](const Tensor& t) { return t.clone(); }).as("tensor");
 }
 

@@ -17,7 +17,7 @@ const std::vector<std::string> kNumbers{"0",     "-1",     "1",          "2",   
 const std::vector<std::string> kWords{
     // JSON
     "\"\"", "\"\\u0000\"", "\"\\ud800\"", "null", "true", "false", "{}", "[]", "[1,2]", "\"un\"",
-    // no UTF-8, or characters that nobody sees
+    // not UTF-8, or invisible characters
     "\xff", "\xc3", "\xed\xa0\x80", "\u200b", "\ufeff", "\x1b[31m",
     // signs of JSON and TOML
     ",", ":", "}", "]", "{", "[", "=", "#", "\"", "'", " "};

@@ -45,7 +45,7 @@ OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode) {
   const auto start = [&](std::size_t k) { return randn(c.operands[k].shape(), 50 + unsigned(k)).to(dtype); };
   Tape tape;
   std::vector<Var> vars;
-  std::vector<Parameter> parameters(c.operands.size());  // those that are differentiated
+  std::vector<Parameter> parameters(c.operands.size());  // those with gradients
   for (std::size_t k = 0; k < c.operands.size(); ++k) {
     const Tensor& operand = c.operands[k];
     const Tensor value = operand.to(operand.dtype() == DType::f64 ? dtype : operand.dtype()).to(device);

@@ -27,7 +27,7 @@ void gradients(const OpSpec& spec) {
   }
 }
 
-// Checks f(x, x): the gradient of x is the sum of what two equal operands would get.
+// Checks f(x, x): the gradient of x is the sum of the gradients of two equal operands.
 void one_value_as_two_operands(const OpSpec& spec) {
   for (const OpCase& c : spec.cases)
     for (std::size_t a = 0; a < c.operands.size(); ++a)
@@ -52,7 +52,7 @@ void one_value_as_two_operands(const OpSpec& spec) {
       }
 }
 
-// Checks that operands that want no gradient change nothing for the others.
+// Checks that operands without gradients change nothing for the others.
 void constants(const OpSpec& spec) {
   for (const OpCase& c : spec.cases)
     for (Device device : devices()) {
@@ -116,7 +116,7 @@ std::int64_t runs_of_fast_kernels() {
   return runs;
 }
 
-// Compares fast kernels with plain ones, both of which may be as far from f64 as in lower_precision.
+// Compares fast kernels with plain ones; either may differ from f64 as much as in lower_precision.
 void fast_equals_plain(const OpSpec& spec) {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16})
     for (const OpCase& c : spec.cases)
@@ -138,7 +138,7 @@ void expect_identical(const OpCase& c, const OpResult& got, const OpResult& want
     }
 }
 
-// Checks that kernels give the same bits whichever thread runs first, as they do with all their barriers.
+// Checks that kernels give the same bits whichever thread runs first, as correct barriers guarantee.
 void thread_orders(const OpSpec& spec) {
   if (!cuda_is_emulated()) GTEST_SKIP() << "the order of threads can be chosen under emulation only";
   for (const OpCase& c : spec.cases) {
@@ -148,7 +148,7 @@ void thread_orders(const OpSpec& spec) {
   }
 }
 
-// Checks that a second run gives the same bits, and one thread of the CPU the same but for rounding.
+// Checks that a second run gives the same bits, and one CPU thread the same except for rounding.
 void repeats(const OpSpec& spec) {
   const int threads = omp_get_max_threads();
   for (const OpCase& c : spec.cases) {
@@ -163,7 +163,7 @@ void repeats(const OpSpec& spec) {
   }
 }
 
-// Checks that operands that differ in dtype or device are refused in the operation's name, never read.
+// Checks that operands of different dtype or device are refused by name, never read.
 void mixed_operands(const OpSpec& spec) {
   const OpCase& c = spec.cases.front();
   const auto floating =

@@ -1,4 +1,4 @@
-// The ladder of products: results, and what docs/gemm_ladder.md says of bytes and bank conflicts.
+// The ladder of products: results, and the bytes and bank conflicts stated in docs/gemm_ladder.md.
 #ifdef FOLDGRAD_HAVE_CUDA
 #include "book/ladder/ladder.h"
 
@@ -69,7 +69,7 @@ std::string error_at(const BackEnd<T>& rung, std::int64_t m, std::int64_t n, std
   return error.empty() ? "" : fmt::format("{}, m {}, n {}, k {}: {}", rung.name, m, n, k, error);
 }
 
-// Around the seams of tiles and steps: nothing, one, a whole tile, one row or chunk more and less.
+// Around the borders of tiles and steps: nothing, one, a whole tile, one row or chunk more and less.
 TEST(Ladder, EqualsTheTripleLoopAtTheSeams) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for_each_rung([]<class T>(const BackEnd<T>& rung, int chunk) {

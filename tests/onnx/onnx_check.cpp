@@ -1,6 +1,6 @@
-// onnx_check FILE: a check of a file by ONNX's own library. It checks the model and infers all shapes, strictly, then
-// prints inputs, outputs and how many nodes there are of each operator. A program of its own, since it needs the shared
-// protobuf that our libraries must not meet (cmake/FoldgradOnnx.cmake).
+// onnx_check FILE: checks a file with ONNX's own library: the model, and all shapes by strict inference. Prints inputs,
+// outputs and the number of nodes of each operator. A separate program, since it needs the shared protobuf, which must
+// not be linked together with our libraries (cmake/FoldgradOnnx.cmake).
 #include <onnx/checker.h>
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>

@@ -36,7 +36,7 @@ TEST(Activation, EachNameIsAFunction) {
 }
 
 OpCase bias_case(Activation activation, std::int64_t rows, std::int64_t columns) {
-  // The sum must stay away from relu's kink: x is, by 0.01, and the bias is smaller.
+  // The sum must stay away from relu's kink: x is at least 0.01 from it, and the bias is smaller.
   return {.label = fmt::format("{} of {} rows of {}", name(activation), rows, columns),
           .operands = {randn_off_zero({rows, columns}, 1, 0.1), randn({columns}, 2, 0.02)},
           .f = [activation](const std::vector<Var>& v) { return bias_activation(v[0], v[1], activation); }};
@@ -102,7 +102,7 @@ TEST(BiasActivation, ACT_8_WorkedByHand) {
                  [](auto& v) { return bias_activation(v[0], v[1], Activation::relu); });
 }
 
-// Far out y is x or 0 and the slope 1 or 0, in every precision; a NaN is not hidden.
+// Far from 0 y is x or 0 and the slope 1 or 0, in every precision; a NaN is not hidden.
 TEST(Activation, LimitsAndNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (Device device : devices())
@@ -125,7 +125,7 @@ TEST(Activation, LimitsAndNaN) {
       }
 }
 
-// The engine's polynomials in a vectorised loop with a remainder give what one element alone gives.
+// The engine's polynomials in a vectorised loop with a remainder give the result of a single element.
 TEST(Activation, EveryPlaceOfALoopGivesTheSameBits) {
   const Tensor x = randn({1000}, 5, 3).to(DType::f32);
   for (Activation a : kActivations) {

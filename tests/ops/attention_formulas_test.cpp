@@ -1,4 +1,4 @@
-// The results of attention against its formulas, and what must hold whatever its blocks are.
+// Compares attention with its formulas, and checks properties that do not depend on its blocks.
 #include <omp.h>
 #include <rapidcheck.h>
 
@@ -37,8 +37,8 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
                  });
 }
 
-// Adds one head of the formulas with whole matrices, and the softmax differentiated in its textbook form:
-// ds_ij = p_ij (dp_ij - sum_t p_it dp_it).
+// Adds one head of the formulas with whole matrices, and the softmax differentiated in its textbook form: ds_ij = p_ij
+// (dp_ij - sum_t p_it dp_it).
 void formulas_of_head(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, std::int64_t s,
                       std::int64_t h, std::vector<Tensor>& out) {
   const std::int64_t D = in[0].shape()[1] / options.heads, row = in[0].shape()[1];
@@ -94,7 +94,7 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlock
     for (std::int64_t width : {16, 33})
       for (bool causal : {false, true})
         expect_formulas({1, queries, keys, 2, width}, with(2, causal, causal ? 0 : 0.3), Lengths::padded);
-  expect_formulas({3, 90, 90, 2, 16}, with(2), Lengths::padded);  // the last without a key, in memory that was used
+  expect_formulas({3, 90, 90, 2, 16}, with(2), Lengths::padded);  // the last has no key; its memory held other values
 }
 
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_ATT_8_EqualsTheFormulas) {
@@ -108,7 +108,7 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_ATT_8_EqualsTheFormulas) {
   }));
 }
 
-// Every segment has the same bits in any company, on both devices.
+// Every segment has the same bits whatever other segments there are, on both devices.
 TEST(Attention, ATT_3_ATT_6_OtherSegmentsChangeNothing) {
   const Sizes s{3, 40, 90, 2, 32};
   const Rows rows(s, Lengths::ragged);
@@ -132,7 +132,7 @@ TEST(Attention, ATT_3_ATT_6_OtherSegmentsChangeNothing) {
     }
 }
 
-// Keys and values packed, and queries with them: the same bits, also by tensor cores.
+// Packed keys and values, and queries with them, give the same bits, also on tensor cores.
 TEST(Attention, PackedOperandsGiveTheSame) {
   const Sizes s{2, 9, 9, 2, 32};
   const Rows rows(s, Lengths::padded);
@@ -204,7 +204,7 @@ TEST(Attention, ATT_6_SurplusKeysMayHoldAnything) {
     }
 }
 
-// Doubling the length doubles the memory. A matrix of scores would make it four times.
+// Doubling the length doubles the memory. A matrix of scores would quadruple it.
 TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
   const auto peak = [](Device device, std::int64_t T) {
     const Tensor x = Tensor::zeros({T, 4}, DType::f32, device);
@@ -217,7 +217,7 @@ TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
     tape.backward(y, x);
     return double(memory::statistics(device).peak - before);
   };
-  // A quarter on top: the allocator rounds sizes up by as much. The CPU has its tiles besides, whatever the length.
+  // A quarter more: the allocator rounds sizes up by as much. The CPU has its tiles in addition, for every length.
   // Under ThreadSanitizer the emulation would take minutes for such lengths.
   for (const Device device : devices()) {
     const std::int64_t T = device == Device::cuda && emulation::kThreadSanitizer ? 256 : 1024;

@@ -1,4 +1,4 @@
-// The cases in which attention runs on tensor cores, and how much it computes there.
+// The cases in which attention runs on tensor cores, and how many products it computes there.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include "emulation/cuda_emulation.h"
 #include "emulation/global_memory.h"
@@ -10,7 +10,7 @@ namespace {
 
 class AttentionKernels : public ::testing::TestWithParam<int> {};
 
-// Counts what forward and backward launch.
+// Counts the launches of forward and backward.
 emulation::Counts counts_of(const Sizes& s, DType dtype) {
   const Rows rows(s, Lengths::equal);
   const auto f = [&](const std::vector<Var>& v) { return attend(v, with(s.heads), rows); };
@@ -34,7 +34,8 @@ TEST_P(AttentionKernels, MultiplyWithoutDetoursAndBankConflicts) {
   EXPECT_EQ(counts_of({1, 130, 100, 1, width}, DType::bf16).bank_conflicts, 0);
 }
 
-// Rows of a head lie apart, but each is whole sectors of 32 bytes. More is read and written than y and the gradients.
+// Rows of a head are not adjacent, but each is whole sectors of 32 bytes. More is read and written than y and the
+// gradients.
 TEST_P(AttentionKernels, TouchNoMoreOfMemoryThanTheyTake) {
   const std::int64_t width = GetParam();
   for (const std::int64_t keys : {37, 129}) {

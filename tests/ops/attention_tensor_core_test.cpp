@@ -8,7 +8,7 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr double u = 1.0 / 256;  // what rounding to bf16 changes of a number, at most
+constexpr double u = 1.0 / 256;  // the greatest relative error of rounding to bf16
 
 struct Case {
   Sizes sizes;
@@ -26,10 +26,10 @@ struct Case {
   }
 };
 
-// The distance at which y, dq, dk and dv of bf16 may be from those of double. These are rounded to bf16: p before it
-// multiplies v and dy, y where delta is made of it, ds before it multiplies k and q, and the results. Each rounding
-// changes a factor by the part u of it, at most. float adds errors of 2^-24 of each of its sums' terms and of 2^-20 of
-// a p, for scores below 16; with second-order terms a sixteenth of u covers them.
+// The allowed distance between y, dq, dk and dv of bf16 and those of double. Rounded to bf16 are p before it multiplies
+// v and dy, y for delta, ds before it multiplies k and q, and the results. Each rounding changes a factor by at most
+// the part u. float adds errors of 2^-24 of each of its sums' terms and of 2^-20 of a p, for scores below 16; with
+// second-order terms a sixteenth of u covers them.
 class Bounds {
  public:
   Bounds(const OpCase& op, const Case& c, const OpResult& want) : in_(op.operands), c_(c), rows_(c.rows()) {
@@ -62,7 +62,7 @@ class Bounds {
   const double* key_row(const Tensor& t, std::int64_t b, std::int64_t j, std::int64_t h) const {
     return row(rows_.keys, t, b, j, h);
   }
-  // Returns the bounds of operand k's gradient, or with k = 0 of y.
+  // Returns the bounds of operand k's gradient, or of y for k = 0.
   double* bound(std::size_t k, std::int64_t b, std::int64_t i, std::int64_t h) {
     return const_cast<double*>(row(k < 2 ? rows_.queries : rows_.keys, bounds[k], b, i, h));
   }
@@ -102,7 +102,7 @@ class Bounds {
   Tensor y_, dy_;
 };
 
-// Returns the largest |got - want| / bound, where a bound of 0 asks for equality; 1e300 for NaN.
+// Returns the largest |got - want| / bound. A bound of 0 requires equality; NaN gives 1e300.
 double worst(const Tensor& got, const Tensor& want, const Tensor& bound, const Tensor& more = {}) {
   const std::vector<double> g = got.to(Device::cpu).to(DType::f64).values<double>();
   double largest = 0;
@@ -121,11 +121,11 @@ void expect_within_bounds(const Case& c) {
   const OpResult want = run_case(op, DType::f64, Device::cpu);
   const Bounds all(op, c, want);
   for (const GradMode mode : {GradMode::set, GradMode::add}) {
-    if (mode == GradMode::add && c.sizes.batch == 1) continue;  // for time
+    if (mode == GradMode::add && c.sizes.batch == 1) continue;  // to save time
     const OpResult got = run_case(op, DType::bf16, Device::cuda, mode);
     EXPECT_LE(worst(got.y, want.y, all.bounds[0]), 1) << c.label();
     for (unsigned k = 0; k < 3; ++k) {
-      // A gradient that is added to is rounded once more; its start is run_case's.
+      // A gradient that is added to an earlier one is rounded once more; the earlier one is run_case's.
       const Tensor more = mode == GradMode::add ? randn(op.operands[k].shape(), 50 + k) : Tensor();
       EXPECT_LE(worst(got.grads[k], want.grads[k], all.bounds[k + 1], more), 1)
           << c.label() << ", gradient of operand " << k << (mode == GradMode::add ? ", added" : "");
@@ -133,7 +133,7 @@ void expect_within_bounds(const Case& c) {
   }
 }
 
-// Around fragments of 16 rows, tiles of 32 and 64, blocks of 64, and the 128 up to which one kernel does all of
+// Around fragments of 16 rows, tiles of 32 and 64, blocks of 64, and 128, the limit for one kernel for the whole
 // backward.
 const std::pair<std::int64_t, std::int64_t> kLengths[] = {{1, 1},   {1, 17},    {15, 16},  {16, 15},
                                                           {17, 33}, {40, 31},   {64, 64},  {65, 64},
@@ -174,7 +174,7 @@ TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
     const Case other{c.sizes, with(2), Lengths::equal};
     const OpCase in_between = other.op();
     const auto expect_again = [&](const char* how) {
-      run_case(in_between, DType::bf16, Device::cuda);  // leaves other numbers in the memory that is used again
+      run_case(in_between, DType::bf16, Device::cuda);  // changes the memory that is reused
       const OpResult got = run_case(op, DType::bf16, Device::cuda);
       EXPECT_TRUE(identical(got.y, want.y)) << c.label() << how;
       for (std::size_t k = 0; k < 3; ++k)
@@ -185,8 +185,8 @@ TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
   }
 }
 
-// All scores are 0 and v is the identity, so y is z / keys; dy is it too, so dv is z / keys with its axes exchanged.
-// Heads have so many elements that rows begin anywhere in a block of random numbers.
+// All scores are 0 and v is the identity, so y is z / keys; dy is the identity too, so dv is z / keys transposed. Heads
+// have such sizes that rows begin anywhere in a block of random numbers.
 TEST_P(AttentionTensorCores, ATT_3_ATT_4_DropWhatTheCpuDrops) {
   for (const std::int64_t keys : {27, 32}) {
     const std::int64_t queries = 29, width = GetParam();

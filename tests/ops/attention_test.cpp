@@ -17,7 +17,7 @@ OpCase packed_case(const Sizes& s, const AttentionOptions& options, Lengths leng
                      [=](auto& v) { return attention_packed(v[0], options, rows.to(v[0].device())); });
 }
 
-// From one tensor of keys and values, [Nk, 2 H D].
+// With one tensor of keys and values, [Nk, 2 H D].
 OpCase keys_and_values_case(const Sizes& s, const AttentionOptions& options, Lengths lengths) {
   const Rows rows(s, lengths);
   const std::int64_t columns = s.heads * s.width;
@@ -30,7 +30,7 @@ OpCase keys_and_values_case(const Sizes& s, const AttentionOptions& options, Len
 
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = Lengths::padded;
 
-// Makes an error of attention within one segment, of as many rows as q and k have.
+// Makes an error of attention within one segment, whose rows are those of q and k.
 OpError attention_error(const char* message, Shape q, Shape k, Shape v, AttentionOptions options,
                         DType dtype = DType::f32) {
   return error_of_zeros(
@@ -94,7 +94,8 @@ const RegisterOp kAttention({
                         Segments({1, 1}))},
     .parity_tolerance = 1e-11,  // scores of 128 products in another order, exponentiated
     .f32_roundoffs = 1000,      // sums of up to 130 products of products
-    // y, which delta is made of, is rounded to bf16, and so are results; gradients are sums of several such terms.
+    // y, from which delta is computed, is rounded to bf16, and so are results; gradients are sums of several such
+    // terms.
     .bf16_roundoffs = 16,
 });
 

@@ -1,4 +1,4 @@
-// Attention to rows of a cache, on every device against its formula.
+// Attention to rows of a cache, compared on every device with its formula.
 #include "ops/attention/cached_attention.h"
 
 #include <cmath>
@@ -11,8 +11,7 @@ namespace {
 
 using Places = std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>>;  // per query: block and row
 
-// Queries, keys and values are projections side by side, of which the queries use the first columns, the cache the
-// others.
+// Queries, keys and values are projections side by side: the queries use the first columns, the cache the others.
 struct Cache {
   int heads;
   std::int64_t width;
@@ -75,12 +74,13 @@ struct Cache {
   }
 };
 
-// Values are of size 1 and weights sum to 1; scores of up to 128 terms carry some 10 eps, which the exponential makes
-// relative errors of a weight. bf16 rounds y alone, by half a unit in the last place of a value below 4.
+// Values are of size 1 and weights sum to 1; scores of up to 128 terms have errors of some 10 eps, which the
+// exponential turns into relative errors of a weight. bf16 rounds only y, by half a unit in the last place of a value
+// below 4.
 constexpr std::pair<DType, double> kTolerances[] = {{DType::f32, 3e-6}, {DType::f64, 1e-14}, {DType::bf16, 0.02}};
 
 // Queries with 0, 1, 31, 32, 33 and 70 keys, the last two sharing some: none, one, a warp and one less or more, and
-// more than two warps. Keys lie in three blocks.
+// more than two warps. The keys are in three blocks.
 TEST(CachedAttention, ATT_7_OnEveryDevice) {
   const std::vector<std::int64_t> sizes{40, 1, 7};
   std::mt19937 random(2);
@@ -101,8 +101,8 @@ TEST(CachedAttention, ATT_7_OnEveryDevice) {
   }
 }
 
-// Groups of 1, 5, 3 and 7 neighbouring queries with equally many keys share the first few, all, or none. On the CPU
-// those that share are computed together, which must not show.
+// Groups of 1, 5, 3 and 7 neighbouring queries with the same number of keys share the first few, all, or none. The CPU
+// computes those that share together, which must not change a bit.
 TEST(CachedAttention, QueriesHaveTheSameBitsInAnyCompany) {
   for (const auto& [heads, width] : {std::pair{2, 4}, {3, 20}, {1, 64}, {2, 128}})
     for (const std::int64_t keys : {0, 1, 4, 5, 13, 33})

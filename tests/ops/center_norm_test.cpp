@@ -33,7 +33,7 @@ TEST(CenterNorm, CEN_1_CEN_2_CEN_3_CEN_4_WorkedByHand) {
                  [](auto& v) { return center_norm(v[0], v[1], v[2]); });
 }
 
-// It is linear in x, so a matrix does the same: k diag(gamma) (I - 1 1^T / C).
+// It is linear in x, so it equals a matrix: k diag(gamma) (I - 1 1^T / C).
 TEST(CenterNorm, CEN_1_CEN_2_IsAMatrix) {
   const std::int64_t C = 5;
   const Tensor gamma = randn({C}, 1), beta = randn({C}, 2), matrix = Tensor::empty({C, C}, DType::f64);

@@ -13,7 +13,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Returns |got - want| in units of the last place that a float near `want` has.
+// Returns |got - want| in units of the last place of a float near `want`.
 double ulps(float got, double want) {
   if (std::fabs(want) >= 3.4028235677973366e38) return double(got) == std::copysign(INFINITY, want) ? 0 : INFINITY;
   const int exponent = want == 0 ? -126 : std::max(std::ilogb(want), -126);
@@ -36,7 +36,7 @@ const std::vector<Function> kFunctions = {
      3.5},
 };
 
-// Checks each function at all the arguments, for which for_all(visit) calls visit(x).
+// Checks each function at all arguments x for which for_all(visit) calls visit(x).
 template <class ForAll>
 void expect_close(const ForAll& for_all) {
   for (const Function& f : kFunctions) {
@@ -50,7 +50,7 @@ void expect_close(const ForAll& for_all) {
   }
 }
 
-// The same number of arguments from every power of two, both signs: all scales from the smallest subnormal on.
+// The same number of arguments of either sign from every power of two, from the smallest subnormal.
 TEST(VectorMath, FloatIsCloseOverTheWholeRange) {
   expect_close([](const auto& visit) {
     for (std::uint32_t bits = 1; bits < 0x7f800000u; bits += 4001)
@@ -65,7 +65,7 @@ TEST(VectorMath, FloatIsCloseOnADenseGrid) {
   });
 }
 
-// Returns gelu_tanh's function by a sigmoid, which keeps its digits where it is small.
+// Returns the function of gelu_tanh as a sigmoid, which keeps its digits where it is small.
 double tanh_cdf(double x) { return 1 / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x))); }
 
 TEST(VectorMath, DistributionFunctionsAreWithinTheirAbsoluteError) {

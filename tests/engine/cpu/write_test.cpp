@@ -12,7 +12,7 @@ class WriteCpu : public testing::Test {};
 using Types = testing::Types<float, double, bf16>;
 TYPED_TEST_SUITE(WriteCpu, Types);
 
-// Places that no line border and no length makes equal, with untouched neighbours.
+// Positions and lengths at and around the borders of cache lines, with untouched neighbours.
 TYPED_TEST(WriteCpu, BothWaysWriteTheSameAndNothingElse) {
   using T = TypeParam;
   using Value = compute_t<T>;

@@ -1,4 +1,4 @@
-// Memory of the emulated device under guard: only kernels and copies reach it.
+// Guarded memory of the emulated device: only kernels and copies can access it.
 #include <cstdlib>
 
 #include "engine/memory.h"
@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Each test is about a process of its own, which asks for the guard before it has any memory of the device.
+// Each test runs in a separate process, which asks for the guard before it has any memory of the device.
 class GuardedMemory : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -58,7 +58,7 @@ bool kernels_and_copies_reach_it() {
   accumulate(x, y);
   y.zero();
   y.copy_from(Tensor::full({5000}, 3, DType::f32));
-  Tensor::empty({7000}, DType::f32, Device::cuda);  // another size, which goes back to the cache
+  Tensor::empty({7000}, DType::f32, Device::cuda);  // another size, which returns to the cache
   memory::release_cache(Device::cuda);
   accumulate(y, x);
   return x.values<float>() == std::vector<float>(5000, 4) && y.values<float>() == std::vector<float>(5000, 7);

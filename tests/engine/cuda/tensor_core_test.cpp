@@ -22,7 +22,7 @@ Tensor transposed(const Tensor& x) {
   return t;
 }
 
-// Checks products of random numbers: no two places of a fragment can be exchanged unseen. The sums are exact but for
+// Checks products of random numbers, so that exchanged places of a fragment show. The sums are exact except for
 // roundings of float: 32 of them, each at most 2^-23 (a GPU may round down) of a sum of at most 32 products below 25.
 void expect_product(int warps, int depth, bool a_transposed, bool b_transposed) {
   const int rows = 16 * warps;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace testing;
 
-// A limit of `bytes` for each file of this process while it lives: the nearest to a full disk that every user can make.
+// Limits each file of this process to `bytes` while it exists: the nearest thing to a full disk without privileges.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -44,7 +44,7 @@ std::pair<std::string, int> failure_of(const Body& body) {
   return {"no error", 0};
 }
 
-// Returns true if the message is `before`, something and `after`: the number of the temporary file, which counts up.
+// Returns true if the message is `before`, the temporary file's running number, and `after`.
 bool matches(const std::string& message, const std::string& before, const std::string& after) {
   return message.size() > before.size() + after.size() && message.starts_with(before) && message.ends_with(after);
 }
@@ -118,7 +118,7 @@ TEST_F(AtomicFileTest, TheOldFileSurvivesAFullDisk) {
     const FileSizeLimit limit(1000);
     AtomicFile file(path);
     file.write(std::string(999, 'x'));
-    file.write(std::string(2, 'y'));  // one fits, and is written by itself first
+    file.write(std::string(2, 'y'));  // one fits, and is written separately first
   });
   EXPECT_EQ(error, EFBIG);
   EXPECT_TRUE(matches(message, path + ".", ".part: cannot be written: File too large")) << message;
@@ -163,7 +163,7 @@ TEST_F(AtomicFileTest, ATargetThatBecameADirectoryMeanwhile) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-// Links that lead to each other stand for a directory that is there but cannot be listed.
+// Links that refer to each other look like a directory that exists but cannot be listed.
 TEST_F(AtomicFileTest, OnlyAnAbsentDirectoryMayBeOptional) {
   EXPECT_TRUE(paths_in(directory / "absent", /*optional=*/true).empty());
   ASSERT_EQ(symlink("loop", (directory / "loop").c_str()), 0);

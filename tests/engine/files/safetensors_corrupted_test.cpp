@@ -1,4 +1,4 @@
-// A small file changed in every small way: it is refused, or read as what it now says.
+// Changes a small file in every small way: it must be refused, or read by its new content.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -15,9 +15,9 @@ namespace {
 
 using Decoded = std::map<std::string, std::tuple<std::string, std::vector<std::uint64_t>, std::string>>;
 
-// Reads as a second reader, by a DOM instead of events. Returns (dtype, shape, values) by name, or nothing for a file
-// that must be refused. A DOM hides duplicate keys. In the file below no change of one byte makes two keys equal but
-// those of tensors with values, and without one of these the layout has a gap.
+// A second reader, with a DOM instead of events. Returns (dtype, shape, values) by name, or nothing for a file that
+// must be refused. A DOM hides duplicate keys. In the file below a change of one byte makes two keys equal only if they
+// are of tensors with values, and without one of these the layout has a gap.
 std::optional<Decoded> decode(const std::string& bytes) {
   using Json = nlohmann::json;
   const std::map<std::string, unsigned> types = {{"F64", 8}, {"I64", 8},  {"F32", 4},
@@ -49,7 +49,7 @@ std::optional<Decoded> decode(const std::string& bytes) {
     const Json &dtype = entry["dtype"], &shape = entry["shape"], &offsets = entry["data_offsets"];
     if (!dtype.is_string() || !types.count(dtype) || !unsigned_array(shape) || !unsigned_array(offsets)) return {};
     if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size()) return {};
-    long double expected = types.at(dtype);  // exact for all that can be equal to the size of this small file
+    long double expected = types.at(dtype);  // exact for all products that can equal the size of this small file
     for (const Json& size : shape) expected *= size.get<std::uint64_t>();
     const std::uint64_t begin = offsets[0], end = offsets[1];
     if (expected != end - begin) return {};
@@ -102,7 +102,7 @@ TEST(SafetensorsCorrupted, EveryTruncationIsRefused) {
   }
 }
 
-// Any other value of any byte of length and header: refused, or read as what the file now says; another name, say.
+// Every other value of every byte of length and header: refused, or read by the new content, such as another name.
 TEST(SafetensorsCorrupted, EveryChangeOfOneByteIsDecidedAsByASecondReader) {
   const TemporaryDirectory directory;
   const std::string path = small_file(directory);
@@ -123,7 +123,7 @@ TEST(SafetensorsCorrupted, EveryChangeOfOneByteIsDecidedAsByASecondReader) {
     }
     put(at, original);
   }
-  EXPECT_GT(accepted, 1000);  // names and metadata, mostly
+  EXPECT_GT(accepted, 1000);  // mostly names and metadata
   EXPECT_GT(refused, 30000);
 }
 

@@ -1,4 +1,4 @@
-// Files that are wrong in one place: every refusal with its whole message.
+// Files with one fault each: every refusal with its whole message.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -22,7 +22,7 @@ std::string repeated(const std::string& text, int count) {
   return fmt::format("{}", fmt::join(std::vector(count, text), ""));
 }
 
-// Returns the message without the path, "accepted", or what else went wrong.
+// Returns the message without the path, "accepted", or another failure.
 std::string refusal_of(const std::string& path) {
   try {
     read_safetensors(path);
@@ -50,7 +50,7 @@ void check_cases(const std::vector<Case>& cases) {
   }
 }
 
-// These return a header with this text for one value of an entry `a`, or for the metadata.
+// Return a header with this text for one value of an entry `a`, or for the metadata.
 std::string shape(const std::string& text) {
   return R"({"a":{"dtype":"F32","data_offsets":[0,4],"shape":)" + text + "}}";
 }
@@ -61,7 +61,7 @@ std::string dtype(const std::string& text) {
   return R"({"a":{"data_offsets":[0,4],"shape":[1],"dtype":)" + text + "}}";
 }
 std::string metadata(const std::string& text) { return R"({"__metadata__":)" + text + "}"; }
-// Returns a header of tensors `a`, `b`, ... of bytes at these offsets.
+// Returns a header of tensors `a`, `b`, ... whose bytes have these offsets.
 std::string bytes_at(const std::vector<std::pair<int, int>>& offsets) {
   std::string entries;
   char name = 'a';
@@ -90,7 +90,7 @@ TEST(SafetensorsMalformed, LengthOfTheHeader) {
     write_bytes(path, bytes);
     EXPECT_EQ(refusal_of(path), message);
   }
-  // A file of holes, large enough for the length that is over the format's limit.
+  // A sparse file, large enough for a length above the format's limit.
   write_bytes(path, with_length(100'000'001, "{"));
   std::filesystem::resize_file(path, 100'000'100);
   EXPECT_EQ(refusal_of(path), kNotWhole + "at most 100000000 bytes, got 100000001");
@@ -285,7 +285,7 @@ TEST(SafetensorsMalformed, Layout) {
   });
 }
 
-// Recursion or memory per level would show as a crash under the sanitizers.
+// Recursion or memory per level would crash under the sanitizers.
 TEST(SafetensorsMalformed, Depth) {
   const int levels = 1'000'000;
   check_cases({

@@ -49,8 +49,8 @@ TEST(Gemm, InsideAParallelRegion) {
   EXPECT_EQ(errors[0] + errors[1], "");
 }
 
-// Rows in packs of 16 bytes; each thing that forbids packs; matrices side by side within common rows; and a C that
-// begins beside a multiple of 16 bytes. Without a product, the bias is all there is.
+// Rows in packs of 16 bytes; each condition that forbids packs; matrices side by side within common rows; and a C that
+// does not begin at a multiple of 16 bytes. Without a product, only the bias remains.
 TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
   for (auto [batch, m, n, row_stride, batch_stride] : {std::array{1, 5, 512, 512, 0},
                                                        {3, 4, 64, 64, 256},
@@ -76,7 +76,7 @@ TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
   EXPECT_EQ(c.values<float>(), want);
 }
 
-// A bias of a layer whose parameters lie together with others' begins anywhere, and cuBLASLt does not ask where.
+// The bias of a layer may begin anywhere if parameters share a storage, and cuBLASLt does not check it.
 TEST(Gemm, ABiasMayBeginBesideAMultipleOf16Bytes) {
   if (!cuda_available()) GTEST_SKIP() << "no device";
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
@@ -90,7 +90,7 @@ TEST(Gemm, ABiasMayBeginBesideAMultipleOf16Bytes) {
   }
 }
 
-// Only cuBLASLt does both at once; everywhere else C is left as it was, for the two steps that follow.
+// Only cuBLASLt does both at once. All others leave C unchanged for the two steps that follow.
 TEST(Gemm, SumsRowsBesideTheProductOrDoesNothing) {
   const std::int64_t m = 24, n = 16, k = 200;
   Tensor a = Tensor::empty({k, m}, DType::f32), b = Tensor::empty({k, n}, DType::f32);

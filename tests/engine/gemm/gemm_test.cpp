@@ -33,8 +33,8 @@ TYPED_TEST(GemmOf, TwoByTwoByHand) {
       }
 }
 
-// Neighbours of 256 in bf16 are 2 apart. 256 + (1 + 2^-9) is nearest to 258; were the product rounded to bf16 on the
-// way, the outcome would be 256 + 1, a tie, and so 256.
+// Neighbours of 256 in bf16 are 2 apart. 256 + (1 + 2^-9) is nearest to 258. If the product were rounded to bf16 first,
+// 256 + 1 would be a tie, and give 256.
 TEST(Gemm, SumsBf16InF32) {
   for (const BackEnd<bf16>& back_end : back_ends<bf16>())
     for (bool bias : {false, true})
@@ -51,7 +51,7 @@ TEST(Gemm, SumsBf16InF32) {
       }
 }
 
-// 256 + (1 + 2^-9) as above, which f32 has.
+// 256 + (1 + 2^-9) as above, which f32 can represent.
 TEST(Gemm, OfBf16CanStoreF32) {
   for (const BackEnd<bf16>& back_end : back_ends<bf16>()) {
     Gemm g = product(false, false, 1, 1, 2);
@@ -66,7 +66,7 @@ TEST(Gemm, OfBf16CanStoreF32) {
   }
 }
 
-// Around the tile of the own kernel (32, its depth 16) and the block of columns of the reference (64).
+// Around the tile of our own kernel (32, its depth 16) and the block of columns of the reference (64).
 TEST(Gemm, SizesAroundTiles) {
   unsigned seed = 0;
   for (int m : {1, 2, 31, 32, 33, 65})
@@ -78,7 +78,7 @@ TEST(Gemm, SizesAroundTiles) {
       }
 }
 
-// By AMX oneDNN 2.6 uses tiles that it has not configured where 63 terms are left after blocks of 64.
+// With AMX oneDNN 2.6 uses unconfigured tiles if 63 terms are left after blocks of 64.
 TEST(Gemm, OfBf16With63TermsLeft) {
   for (auto [m, n, k] : {std::array{8, 144, 63}, {34, 97, 63}, {66, 38, 63}, {184, 187, 1215}})
     for (bool transposed : {false, true})
@@ -86,7 +86,7 @@ TEST(Gemm, OfBf16With63TermsLeft) {
                 "");
 }
 
-// oneDNN 3.7 may take a matrix of one row or column for its transpose when there are gaps.
+// oneDNN 3.7 may confuse a matrix of one row or column with its transpose if there are gaps.
 TEST(Gemm, OneRowOrColumnWithGaps) {
   for (auto [m, n, k] : {std::array{1, 97, 192}, {17, 1, 196}, {64, 1, 63}, {5, 7, 1}, {2, 1, 32}})
     for (unsigned flags = 0; flags < 8; ++flags) {
@@ -109,7 +109,8 @@ TYPED_TEST(GemmOf, LargeProducts) {
       }
 }
 
-// With k = m a transposed A has the strides of one that is not; with a gap in C the matrices are no tall one.
+// With k = m a transposed A has the strides of an untransposed one; with a gap in C the matrices cannot be one tall
+// matrix.
 TEST(Gemm, BatchesWithSharedOperands) {
   for (bool ta : {false, true})
     for (bool share_a : {false, true})
@@ -124,7 +125,7 @@ TEST(Gemm, BatchesWithSharedOperands) {
         }
 }
 
-// oneDNN's primitives are kept by what they were made for; one shape must not get the primitive of another product.
+// oneDNN's primitives are cached by their parameters; a shape must not get the primitive of another product.
 TEST(Gemm, ManyProductsOfOneShape) {
   for (bool ta : {false, true})
     for (double alpha : {1.0, 2.0})
@@ -142,7 +143,7 @@ TEST(Gemm, ManyProductsOfOneShape) {
 }
 
 #ifdef FOLDGRAD_HAVE_CUDA
-// The grid of the own kernel has at most 65,535 matrices. k = 0 keeps this quick under emulation.
+// The grid of our own kernel has at most 65,535 matrices. k = 0 keeps this quick under emulation.
 TEST(Gemm, TiledKernelTakesLargeBatches) {
   if (!cuda_available()) GTEST_SKIP() << "no CUDA device";
   const BackEnd<float> tiled{"tiled", Device::cuda, true, run_tiled<float>};
@@ -151,7 +152,7 @@ TEST(Gemm, TiledKernelTakesLargeBatches) {
 }
 #endif
 
-// Q K^T and P V for [tokens, heads, width] as attention stores it: the matrices of the batch lie side by side.
+// Q K^T and P V for [tokens, heads, width] as attention stores it: the matrices of the batch are side by side.
 TEST(Gemm, BatchesSideBySide) {
   Gemm g = product(false, true, 6, 7, 8, {.batch = 3});
   g.row_stride_a = g.row_stride_b = 3 * 8, g.batch_stride_a = g.batch_stride_b = 8;
@@ -172,7 +173,7 @@ TEST(Gemm, SizesOfZero) {
     }
 }
 
-// With alpha 0 not even a NaN in A or B shows.
+// With alpha 0, even a NaN in A or B does not show.
 TEST(Gemm, AlphaZeroReadsNeitherOperand) {
   Gemm g = product(false, false, 2, 3, 4);
   g.alpha = 0, g.beta = 2;
@@ -201,7 +202,7 @@ RC_GTEST_PROP(Gemm, EqualsTheTripleLoop, ()) {
   if (!error.empty()) RC_FAIL(error);
 }
 
-// The libraries are not tested by declining everything.
+// The tests above must not pass because the libraries decline everything.
 TEST(Gemm, LibrariesTakePlainProducts) {
   const Gemm g = product(false, false, 8, 8, 8);
   for (const auto& back_end : back_ends<float>())
@@ -214,7 +215,7 @@ TEST(Gemm, LibrariesTakePlainProducts) {
   Gemm gradient = product(true, false, 64, 32, 128);
   gradient.f32_c = true;
   if (const BackEnd<bf16> onednn{"oneDNN", Device::cpu, false, run_library<bf16, onednn_gemm_cpu>};
-      result(onednn, Operands<bf16>(g, false, 1))) {  // a processor that has bf16 at all
+      result(onednn, Operands<bf16>(g, false, 1))) {  // if the processor has bf16
     EXPECT_TRUE(result(onednn, Operands<bf16, float>(gradient, false, 1)));
   }
 #endif

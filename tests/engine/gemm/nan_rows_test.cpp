@@ -1,5 +1,5 @@
-// A product's rows depend on their own row of A only. Libraries read beyond a row where its end is no multiple of what
-// they load at once, and multiply that by zeros; but 0 * NaN is NaN.
+// A row of a product depends only on its own row of A. Libraries read beyond a row whose end is not a multiple of their
+// loads, and multiply that by zeros; but 0 * NaN is NaN.
 #include <array>
 #include <cmath>
 
@@ -11,8 +11,8 @@ namespace {
 
 using namespace testing;
 
-// Makes rows 1, 3, 5, ... of op(A) NaN. Returns "" or the first element of C that is not NaN in such a row, or not the
-// same as without any NaN in another row.
+// Makes rows 1, 3, 5, ... of op(A) NaN. Returns "", or the first element of C that is not NaN in such a row, or that
+// differs from the result without NaN in another row.
 template <class T, class C = T>
 std::string error_by_nan_rows(const Gemm& g) {
   const Operands<T, C> finite(g, /*with_bias=*/false, 1);

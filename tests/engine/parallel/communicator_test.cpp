@@ -14,7 +14,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns a value of element i on rank r, whose sums round.
+// Returns a value of element i on rank r; sums of these round.
 float value(int r, std::size_t i) { return float(std::sin(1.0 + double(i) + 17.0 * r)); }
 
 // Returns the sum over ranks [begin, end) as a tree.
@@ -46,7 +46,7 @@ TEST(Communicator, ATreeRoundsOtherwiseThanASumFromLeftToRight) {
     for (int r = 0; r < 8; ++r) sum += value(r, i);
     different += sum != tree(0, 8, i);
   }
-  EXPECT_GT(different, 100);  // or the test above could not tell the two apart
+  EXPECT_GT(different, 100);  // otherwise the test above could not tell the two apart
 }
 
 TEST(Communicator, PAR_1_SendsWhatTheFormulaSays) {
@@ -138,7 +138,7 @@ TEST(Communicator, TensorsOfEitherType) {
   });
 }
 
-// Messages of equal lengths, so that any that met the wrong receiver would do so unnoticed but for their values.
+// Messages have equal lengths, so that only their values show if one reaches the wrong receiver.
 TEST(Communicator, AnotherOneServesAnotherThread) {
   for (const int processes : {1, 2, 4})
     run_ranks(4, processes, [](Communicator& c) {
@@ -230,7 +230,7 @@ TEST(Team, AWaitThatIsTooLongNamesOperationStepAndRank) {
   });
   EXPECT_NE(text.find("all_gather: at step 12 rank "), std::string::npos) << text;
   EXPECT_NE(text.find("waited 1 s for rank "), std::string::npos) << text;
-  // On a busy machine others may not have come so far either.
+  // On a busy machine others may be late too.
   EXPECT_TRUE(std::regex_search(text, std::regex("missing: rank (\\d, )*2"))) << text;
 }
 

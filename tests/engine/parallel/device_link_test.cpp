@@ -1,4 +1,4 @@
-// Sums from GPU to GPU, each rank a process of its own, and how the ranks agree on them.
+// Sums from GPU to GPU, each rank in a separate process, and the agreement of ranks about them.
 #include "engine/parallel/device_link.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ void expect_bits_of_the_host(int ranks, std::int64_t n) {
 
 TEST_F(DeviceLinkOfTeam, SumsHaveTheBitsOfTheHost) {
   for (const int ranks : {2, 4})
-    for (const std::int64_t small : {4096 / 2, 4096})  // elements of a small sum, the most
+    for (const std::int64_t small : {4096 / 2, 4096})  // elements of a small sum, including the most
       for (const std::int64_t n :
            {std::int64_t(0), std::int64_t(1), std::int64_t(7), small, small + 1, 2 * small + 3}) {
         expect_bits_of_the_host<float>(ranks, n);
@@ -69,7 +69,7 @@ TEST_F(DeviceLinkOfTeam, PAR_1_SendsWhatTheFormulaSays) {
   for (int r = 0; r < 4; ++r) EXPECT_EQ(wire.linked_bytes(r), 2 * n * 3 / 4 * sizeof(double));
 }
 
-// So a partner that does not come is noticed within the team's limit of time.
+// So a missing partner is noticed within the team's time limit.
 TEST_F(DeviceLinkOfTeam, AMessageOfTheHostComesBeforeEachExchange) {
   Wire wire(true);
   sums<float>(wire, 2, 10000, link_of);
@@ -89,7 +89,7 @@ TEST_F(DeviceLinkOfTeam, BroadcastsAnyType) {
   EXPECT_EQ(wire.linked_bytes(0), 2u * 16);
 }
 
-// Checks a sum on two ranks, of which rank 1 has its tensor on the host.
+// Checks a sum on two ranks. Rank 1 has its tensor on the host.
 void expect_mixed_sum(Communicator& c) {
   const Tensor t = Tensor::of<float>({3}, {1, 2, float(c.rank())}, c.rank() == 1 ? Device::cpu : Device::cuda);
   c.all_reduce_sum(t);

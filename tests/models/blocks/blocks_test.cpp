@@ -43,7 +43,7 @@ TEST(FeedForwardBlock, CCT_2_OnTheStreamItIsPreNormOfANormalizedStream) {
   const auto &from = of_stream.parameters, &to = of_pre.parameters;
   for (Parameter* p : from) p->value.copy_from(randn(p->value.shape(), ++seed));
   ASSERT_EQ(from.size(), 6u);
-  for (std::size_t i = 0; i < 4; ++i) to[i]->value.copy_from(from[i]->value);  // the affine of `pre` does nothing
+  for (std::size_t i = 0; i < 4; ++i) to[i]->value.copy_from(from[i]->value);  // the affine map of `pre` does nothing
   Tape tape;
   const ForwardPass pass{.tape = tape, .dtype = DType::f64};
   const Segments rows({5, 3});
@@ -66,7 +66,7 @@ TEST(AttentionBlock, CrossAttentionNeedsThreeLayers) {
       "attention: cross-attention needs q, k and v as three layers, got 1");
 }
 
-// On a device one product in training, and one for each layer where folding and export read the recording.
+// On a device training uses one product, and folding and export, which read the recording, one for each layer.
 TEST(AttentionBlock, ProductsTogetherAndApartGiveTheSame) {
   BlockConfig config;
   config.width = 8, config.heads = 2;
@@ -105,8 +105,8 @@ Tensor training_logits(Vit& model, const NamedTensors& inputs) {
   return model.forward(inputs, {.tape = tape, .dtype = DType::f64, .training = true, .seed = 3}).value();
 }
 
-// Sublayers that are left out for every image add nothing, as if their last linear layers were 0. The rate grows with
-// the layer: 0 in the first of two, and all but 1 in the second.
+// Sublayers that are skipped for every image add nothing, as if their last linear layers were 0. The rate grows with
+// the layer: 0 in the first of two, almost 1 in the second.
 TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
   VitConfig config = tiny_vit("ln");
   config.drop_path = 0.99999;
@@ -119,7 +119,7 @@ TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
   const NamedTensors inputs = images_of(config, 8);
   const Tensor left_out = training_logits(model, inputs), want = inference_logits(cut, inputs, DType::f64);
   EXPECT_TRUE(close(left_out, want, 1e-12));
-  // At inference nothing is left out.
+  // Inference skips nothing.
   config.drop_path = 0;
   Vit plain(config, 1, DType::f64);
   plain.copy_from(model);
@@ -127,7 +127,7 @@ TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
   EXPECT_FALSE(close(inference_logits(plain, inputs, DType::f64), want, 1e-3));
 }
 
-// Half of the images lose the second layer's attention, and others its feed-forward block; the rest is divided by 1/2.
+// Half of the images lose the second layer's attention, others its feed-forward block; the rest is divided by 1/2.
 TEST(VitDropPath, ChoosesForEachImageAndSublayer) {
   VitConfig config = tiny_vit("none");
   config.drop_path = 0.5;
@@ -158,7 +158,7 @@ VitConfig standardized(const std::string& normalizer = "ln") {
   return config;
 }
 
-// Returns the weight with rows of mean 0, divided by the root of N var, var unbiased, times the gain.
+// Returns the weight with rows of mean 0, divided by the root of N var (var unbiased), times the gain.
 Tensor standardized_rows(const Tensor& weight, const Tensor& gain) {
   Tape tape(/*recording=*/false);
   return weight_standardize(tape.constant(weight), tape.constant(gain), {.unbiased = true}).value();
@@ -223,7 +223,7 @@ TEST(VitWeightStandardization, IsStoredWhenFolded) {
   }
 }
 
-// Two classes of an image, as mixed images have them.
+// Two classes per image, as for mixed images.
 TEST(VitLoss, CE_5_IsThatOfBothClassesByTheirShare) {
   const VitConfig config = tiny_vit();
   Vit model(config, 1, DType::f64);

@@ -1,5 +1,5 @@
-// A new Compact Convolutional Transformer: its parameters, their names and values, and the messages for
-// configurations that cannot be.
+// A new Compact Convolutional Transformer: its parameters, their names and values, and the messages for impossible
+// configurations.
 #include <cmath>
 
 #include "tests/models/images/kinds.h"
@@ -95,7 +95,7 @@ TEST(CctSetup, NamesAndShapesAreTheAuthors) {
   EXPECT_FALSE(hybrid.count("tokenizer.conv_layers.0.0.bias"));
 }
 
-// Sizes are those after PyTorch's Conv2d (stride max(1, kernel / 2 - 1), padding kernel / 2) and MaxPool2d.
+// Sizes follow PyTorch's Conv2d (stride max(1, kernel / 2 - 1), padding kernel / 2) and MaxPool2d.
 TEST(CctSetup, TokensOfOtherKernelsAndSizes) {
   const auto tokens = [](std::int64_t image, std::int64_t kernel, std::int64_t convs, const char* stem) {
     CctConfig config = cct4();

@@ -1,5 +1,5 @@
-// Properties of models of every family: they train, devices agree, dropout acts where it says, and a folded model is
-// the one that was trained.
+// Properties of models of every family: they train, devices agree, dropout acts where stated, and a folded model equals
+// the trained one.
 #include "engine/parallel/team.h"
 #include "tests/models/gpt/tiny_gpt.h"
 #include "tests/models/images/kinds.h"
@@ -16,7 +16,7 @@ TYPED_TEST_SUITE(Families, All);
 TYPED_TEST(Families, TrainWithEveryNormalizer) {
   for (const std::string& normalizer : normalizer_names()) {
     const auto kinds = Kinds<TypeParam>::few(normalizer);
-    // deepnorm belongs to post-norm, which a CCT has no place for.
+    // deepnorm is for post-norm, which a CCT does not have.
     EXPECT_EQ(kinds.empty(), (normalizer == "deepnorm" && std::is_same_v<TypeParam, Cct>)) << normalizer;
     for (auto config : kinds) {
       SCOPED_TRACE(describe(config));
@@ -50,7 +50,7 @@ TYPED_TEST(Families, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
   check_dropouts<TypeParam>(config, Kinds<TypeParam>::inputs(config));
 }
 
-// Computes one half of the examples on each rank, with the random numbers and the statistics of the whole.
+// Computes half of the examples on each rank, with the random numbers and the statistics of the whole batch.
 template <class M, class Config>
 void check_parts_are_the_whole(const Config& config, const NamedTensors& inputs) {
   const auto logits = [&](const NamedTensors& part, Communicator* communicator) {
@@ -106,7 +106,7 @@ TYPED_TEST(Families, FoldingAFoldedModelChangesNothing) {
     }
 }
 
-// Transformers that translate have fold/model_test.cpp.
+// Transformers that translate are tested in fold/model_test.cpp.
 template <class M>
 class FoldFamilies : public ::testing::Test {};
 using WithoutTranslation = ::testing::Types<Gpt, Vit, Cct>;

@@ -1,4 +1,4 @@
-// Maps into convolutions with channels last, from before and from after.
+// Folds maps into channels-last convolutions before and after them.
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"
@@ -36,7 +36,7 @@ TEST(FoldConvolution, FOLD_3_TheNormalizerBehindAConvolution) {
     }
 }
 
-// As rows of tokens, which is how a normalizer may get the image.
+// As rows of tokens, the form in which a normalizer may get the image.
 TEST(FoldConvolution, FOLD_3_ThroughAReshape) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               const Var z = reshape(conv(g, g.input({2, 5, 4, 3}), {.padding = 1}), {2, 20, 4});
@@ -57,15 +57,15 @@ TEST(FoldConvolution, FOLD_3_WorkedByHand) {
   EXPECT_TRUE(identical(folded.parameters.at("conv.bias"), Tensor::of<double>({1}, {8})));
 }
 
-// An activation that is part of the convolution stands between its weight and the normalizer.
+// An activation that is part of the convolution comes between its weight and the normalizer.
 TEST(FoldConvolution, ANormalizerBehindAnActivation) {
   EXPECT_EQ(
       refusal([](GraphBuilder& g) { return stem(g, true, "affine", {.padding = 1, .activation = Activation::gelu}); }),
       "norm -> gelu: gelu is not linear");
 }
 
-// A convolution reads the map: with an activation of its own, which comes after the bias that folding makes, and where
-// an operation behind it adds the bias.
+// A convolution reads the map: with its own activation, which follows the bias that folding makes, and with a bias that
+// a later operation adds.
 TEST(FoldConvolution, FOLD_1_IntoAConvolutionWithoutPadding) {
   for (const char* kind : {"affine", "centernorm", "bn"})
     for (bool bias : {false, true})
@@ -90,7 +90,7 @@ TEST(FoldConvolution, FOLD_1_WorkedByHand) {
   EXPECT_TRUE(identical(folded.parameters.at("conv.bias"), Tensor::of<double>({1}, {-4})));
 }
 
-// A bias behind the activation is not the convolution's.
+// A bias after the activation is not the convolution's.
 TEST(FoldConvolution, ABiasBehindTheActivationStays) {
   const FoldedGraph folded = fold_and_compare([](GraphBuilder& g) {
     const Var y = conv(g, g.norm(g.input({2, 5, 4, 3})), {.activation = Activation::relu}, /*bias=*/false);
@@ -115,10 +115,10 @@ TEST(FoldConvolution, Padding) {
   };
   EXPECT_EQ(padded(false),
             "norm -> conv: conv2d_channels_last: the convolution pads with zeros, where the map would give B");
-  EXPECT_EQ(padded(true), "folded");  // zeros stay zeros under A alone
+  EXPECT_EQ(padded(true), "folded");  // A keeps zeros
 }
 
-// A convolution between two normalizers that both fold: the first forwards where there is no padding, the second
+// A convolution between two normalizers that both fold: the first forwards if there is no padding, the second
 // backwards.
 RC_GTEST_PROP(FoldConvolution, FOLD_1_FOLD_3_OnBothSides, ()) {
   const int C = *rc::gen::inRange(1, 4), out = *rc::gen::inRange(1, 4), stride = *rc::gen::inRange(1, 3),

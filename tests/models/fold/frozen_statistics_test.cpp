@@ -1,4 +1,4 @@
-// Inference is the training pass with frozen statistics: where every statistic of training equals the running one, the
+// Inference is the training pass with frozen statistics: if every statistic of training equals the running one, the
 // training pass, inference on the tape, the folded model and inference without a tape give the same logits.
 #include "tests/models/fold/frozen_statistics.h"
 
@@ -11,7 +11,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Leaves tables untied: with random weights, a tied model says one word again and again.
+// Leaves tables untied: with random weights, a tied model repeats one word.
 std::vector<TransformerConfig> configs(const std::vector<Setting>& settings) {
   std::vector<TransformerConfig> all;
   for (const Setting& setting : settings)
@@ -94,8 +94,8 @@ TEST(FrozenStatistics, EveryOfflineNormalizerIsHere) {
   for (const NormalizerInfo& info : normalizers()) EXPECT_TRUE(!info.offline() || here.count(info.name)) << info.name;
 }
 
-// MABN and the released UN correct by r from iteration 1001 on. Tolerances: those of folding. What differs is the order
-// of sums, and in f32 the rounding of what is folded or kept running; seen with 100 seeds: 3e-15 and 9e-7.
+// MABN and the released UN correct by r from iteration 1001. Tolerances are those of folding. The differences are the
+// order of sums, and in f32 the rounding of folded maps and running statistics; seen with 100 seeds: 3e-15 and 9e-7.
 TEST(FrozenStatistics, TrainingInferenceAndFoldedModelsAgreeWithATapeAndWithout) {
   const TranslationBatch batch = translation_batch();
   struct Run {
@@ -114,7 +114,7 @@ TEST(FrozenStatistics, TrainingInferenceAndFoldedModelsAgreeWithATapeAndWithout)
     }
 }
 
-// An average in which the new value has no weight is frozen whatever the batch, so that training passes can translate.
+// An average that gives the new value no weight is frozen for every batch, so that training passes can translate.
 TEST(FrozenStatistics, WithAlphaOneTrainingTranslatesAsInferenceDoes) {
   const TranslationBatch batch = translation_batch();
   const Options one{{"alpha", "1"}, {"warmup", "0"}};

@@ -1,4 +1,4 @@
-// Graphs that fold, put together by hand, one for each way that a map can go; and the picture of one.
+// Hand-built graphs that fold, one for each path of a map; and the picture of one.
 #include "models/fold/graph_dot.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -42,7 +42,7 @@ TEST(FoldGraph, FOLD_1_WorkedByHand) {
   EXPECT_TRUE(identical(W.value, Tensor::of<double>({2, 2}, {1, 2, 3, 4})));
 }
 
-// W = (1 2; 3 4), A = (1, 3): the rows of W A are (1, 6) and (3, 12), with means 3.5 and 7.5 to be taken off.
+// W = (1 2; 3 4), A = (1, 3): the rows of W A are (1, 6) and (3, 12), from which the means 3.5 and 7.5 are subtracted.
 TEST(FoldGraph, FOLD_2_WorkedByHand) {
   Tape tape;
   Parameter W{"fc.weight", Tensor::of<double>({2, 2}, {1, 2, 3, 4})};
@@ -122,7 +122,7 @@ TEST(FoldGraph, IntoAFlattenedHead) {
   });
 }
 
-// Zeros stay zeros under A alone.
+// A keeps zeros.
 TEST(FoldGraph, ThroughPaddingWithZerosWhereBIsZero) {
   expect_folded({"fc.weight"}, [](GraphBuilder& g) {
     const Var y = g.norm(g.input({2, 3, 4}), "norm", "affine", /*zero_bias=*/true);
@@ -139,7 +139,7 @@ TEST(FoldGraph, FOLD_4_IntoTheNormalizerBehind) {
   EXPECT_EQ(folded.reports[1].outcome, Outcome::kept);
 }
 
-// Makes a sublayer of post-norm.
+// Makes a post-norm sublayer.
 std::vector<Var> post_norm(GraphBuilder& g) {
   const Var y = g.norm(g.input({2, 3, 4}));
   const Var h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4, /*bias=*/false);
@@ -231,7 +231,7 @@ TEST(FoldGraph, Messages) {
             "fold: norm must have 3 channels, got 2 of A and 2 of B");
 }
 
-// y = relu(x) + tanh(relu(x)); x, which nothing computes, has no arrow.
+// y = relu(x) + tanh(relu(x)). x is not computed, so it has no arrow.
 TEST(GraphDot, ArrowsLeadFromWhatComputesAValueToWhatReadsIt) {
   Tape tape;
   const Var x = tape.variable(randn({2, 3}, 1));

@@ -1,4 +1,4 @@
-// A folded Transformer is the Transformer: random models with every normalizer, and what is left of each site.
+// A folded Transformer equals the Transformer: random models with every normalizer, and the remains of each site.
 #include "tests/harness/properties.h"
 #include "tests/models/transformer/random_transformer.h"
 
@@ -41,7 +41,7 @@ void check_difference(bool offline, DType dtype, double useful) {
   if (normalizer == "groupnorm" || normalizer == "pn") config.normalizer_options = {{"groups", "2"}};
   const auto model = random_transformer(config, dtype);
   const FoldOptions options = random_options();
-  // In f32 the library prepares each new size for a long time.
+  // In f32 the library takes long to prepare each new size.
   const TranslationBatch batch = dtype == DType::f64 ? random_batch(config) : translation_batch();
   const Difference d = folding_error(*model, batch.named(), options);
   if (offline && (config.pre_norm || options.rescale_stream) && normalizer != "centernorm" && normalizer != "none")
@@ -49,14 +49,14 @@ void check_difference(bool offline, DType dtype, double useful) {
   const double tolerance = folding_tolerance(*model, batch, dtype);
   RC_LOG() << normalizer << ", relative difference " << d.relative << ", tolerance " << tolerance << "\n";
   RC_ASSERT(d.relative <= tolerance);
-  RC_PRE(tolerance <= useful);  // a few models are so badly conditioned that this says little: others take their place
-  // Not in f32 either; frozen_statistics_test.cpp has a few sizes.
+  RC_PRE(tolerance <= useful);  // a few models are too badly conditioned for this to say much: others replace them
+  // Not in f32 either, for which frozen_statistics_test.cpp has a few sizes.
   if (offline && dtype == DType::f64)
     RC_ASSERT(folding_error_without_tape(*model, options, batch).relative <= tolerance);
 }
 
-// On random models, 100 each, of which the gains are from 1e-3 to 1e3. Tolerances are at most 1e-11 and 5e-3, so that
-// they say something; seen: up to 1e-12 and 1e-3, and differences of an eighth of them.
+// 100 random models each, with gains from 1e-3 to 1e3. Tolerances are at most 1e-11 and 5e-3, so that they say
+// something; seen: tolerances up to 1e-12 and 1e-3, and differences of an eighth of them.
 RC_GTEST_PROP(FoldTransformer, FOLD_1_FOLD_2_FOLD_4_FOLD_5_OfflineInF64, ()) {
   check_difference(/*offline=*/true, DType::f64, 1e-11);
 }
@@ -85,7 +85,7 @@ TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
       // repbn adds a constant to its gain.
       const double orders = normalizer == "repbn" || normalizer == "prepbn" ? 5 : 5.5;
       EXPECT_GE(std::log10(*greatest / *least), pre_norm ? orders + 0.3 : orders - 0.5) << normalizer;
-      for (double decade = -2; decade <= 2; ++decade)  // and every decade between
+      for (double decade = -2; decade <= 2; ++decade)  // and every decade in between
         EXPECT_GT(
             std::count_if(gains.begin(), gains.end(),
                           [&](double A) { return A > std::pow(10, decade - 0.5) && A < std::pow(10, decade + 0.5); }),
@@ -94,7 +94,7 @@ TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
     }
 }
 
-// Makes every A a power of two, negative ones among them, and B zero.
+// Makes every A a power of two, some of them negative, and B zero.
 void make_powers_of_two(Transformer& model) {
   const auto power = [](double base, const Tensor& exponents, std::int64_t c) {
     return std::pow(base, double(exponents.data<std::int64_t>()[c] - 2));
@@ -138,8 +138,8 @@ void expect_the_same_bits(Transformer& model, const FoldOptions& options) {
   EXPECT_TRUE(identical(without(transformer_of(folded)), without(model)));
 }
 
-// Where nothing is rounded but sums, and these in the same order; without biases of linear layers in a rescaled stream
-// too. Not centernorm: a mean is taken off its weights.
+// Only sums round, and these in the same order; a rescaled stream must also have no biases of linear layers. Not
+// centernorm: folding subtracts a mean from its weights.
 TEST(FoldTransformer, PowersOfTwoAndNoBiasAreFoldedBitForBit) {
   for (const std::string& normalizer : names(/*offline=*/true))
     for (DType dtype : {DType::f32, DType::f64}) {
@@ -177,7 +177,7 @@ TEST(FoldTransformer, PreNormWithATiedTable) {
   for (const auto& [name, r] : sites)
     EXPECT_EQ(r.outcome, name == "decoder.layer_norm" ? Outcome::kept : Outcome::folded) << name;
   std::vector<std::string>& memory = sites["encoder.layer_norm"].into;
-  std::sort(memory.begin(), memory.end());  // which of q, k and v is recorded first is the compiler's choice
+  std::sort(memory.begin(), memory.end());  // the compiler chooses which of q, k and v is recorded first
   EXPECT_EQ(memory, (std::vector<std::string>{
                         "decoder.layers.0.encoder_attn.k_proj.weight", "decoder.layers.0.encoder_attn.v_proj.weight",
                         "decoder.layers.1.encoder_attn.k_proj.weight", "decoder.layers.1.encoder_attn.v_proj.weight"}));
@@ -222,7 +222,7 @@ TEST(FoldTransformer, PostNormKeepsItsMapOnTheResidualOrRescalesTheStream) {
   ASSERT_EQ(first.kept.size(), 1u);
   EXPECT_EQ(first.kept[0].edge, "encoder.layers.0.self_attn_layer_norm -> encoder.layers.0.ffn: bias_dropout_residual");
   EXPECT_EQ(first.kept[0].reason, "a sum, and so whatever reads the stream after it, needs the map itself");
-  EXPECT_EQ(sites.at("encoder.layers.0.final_layer_norm").outcome, Outcome::folded);  // of the memory alone
+  EXPECT_EQ(sites.at("encoder.layers.0.final_layer_norm").outcome, Outcome::folded);  // only for the memory
   EXPECT_EQ(sites.at("decoder.layers.0.final_layer_norm").outcome, Outcome::folded);
   using Sites = std::map<std::string, std::string>;
   EXPECT_EQ(transformer_of(folded).config().normalizer_at, (Sites{{"encoder.layers.0.ffn.residual", "affine"},

@@ -1,4 +1,4 @@
-// A map through weighted sums over tokens: exact where the weights sum to 1, refused where they need not.
+// A map through weighted sums over tokens: exact if the weights sum to 1, otherwise refused.
 #include "ops/weighted_pool/weighted_pool.h"
 
 #include "ops/activation/activation.h"
@@ -11,8 +11,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns the refusal of a head after the sum over the 4 tokens of a normalized [2, 4, 3] with weights that
-// `weights_of` makes of scores [2, 4, 1], which read the normalizer too.
+// Returns the refusal of a head after the sum over the 4 tokens of a normalized [2, 4, 3]. `weights_of` makes the
+// weights from scores [2, 4, 1], which read the normalizer too.
 std::string pooled(const std::function<Var(GraphBuilder&, const Var&)>& weights_of, const std::string& kind = "affine",
                    bool zero_bias = false) {
   return refusal([&](GraphBuilder& g) {

@@ -1,4 +1,4 @@
-// A decoder-only Transformer against one put together by hand; its gradients; what is left of one that is folded.
+// A decoder-only Transformer against one built by hand; its gradients; and the remains of a folded one.
 #include <cmath>
 
 #include "ops/activation/activation.h"
@@ -15,7 +15,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The forward pass once more, put together from operations alone: layer normalization, gelu, no dropout.
+// A second forward pass, built only from operations: layer normalization, gelu, no dropout.
 class GptByHand {
  public:
   explicit GptByHand(const Gpt& model) : config_(model.config()), values_(model.values()) {}
@@ -115,7 +115,7 @@ TEST(Gpt, GPT_1_EmbeddingsWithTheirPositionsAreDropped) {
   }
 }
 
-// Bit for bit, since the products have the same sizes. From the changed token on, all logits differ.
+// Bit for bit, since the products have the same sizes. Starting at the changed token, all logits differ.
 TEST(Gpt, LaterTokensChangeNoEarlierLogits) {
   for (const std::string& normalizer : normalizer_names())
     for (const GptConfig& config : gpt_kinds(normalizer)) {
@@ -154,7 +154,7 @@ TEST(FoldGpt, LeavesNothingOfOfflineNormalizers) {
       EXPECT_EQ(config_of(folded).normalizer, "none");
       EXPECT_TRUE(config_of(folded).normalizer_at.empty());
       EXPECT_FALSE(config_of(folded).tied);
-      // A scale leaves nothing to add but, in a rescaled stream, the biases of the last sublayer.
+      // `scale` leaves no bias to add except, in a rescaled stream, the biases of the last sublayer.
       EXPECT_EQ(config_of(folded).output_bias, config.output_bias || info.name != "scale" || !config.pre_norm);
       EXPECT_TRUE(folded.model->state().empty());
     }

@@ -1,4 +1,4 @@
-// Texts that a decoder-only Transformer writes.
+// Texts from a decoder-only Transformer.
 #include "models/gpt/sampling.h"
 
 #include <cmath>
@@ -32,7 +32,7 @@ TEST(Sampling, SMP_2_TheTokenIsTheFirstWhoseCumulatedProbabilityExceedsU) {
   }
 }
 
-// A token comes in n p of n draws, give or take sqrt(n p (1 - p)): beyond five of these once in 1.7 million.
+// A token occurs in n p of n draws, give or take sqrt(n p (1 - p)); beyond five of these once in 1.7 million.
 TEST(Sampling, SMP_1_TokensComeAsOftenAsTheSoftmaxSays) {
   const std::vector<double> logits{1, 0, -1, 2, 0.5};
   constexpr int kDraws = 20000;
@@ -53,14 +53,14 @@ TEST(Sampling, SMP_1_TokensComeAsOftenAsTheSoftmaxSays) {
   }
 }
 
-// Returns all tokens that 400 draws give.
+// Returns all tokens that occur in 400 draws.
 std::set<std::int64_t> drawn_of(const std::vector<double>& logits, const SamplingOptions& options) {
   std::set<std::int64_t> all;
   for (std::int64_t n = 0; n < 400; ++n) all.insert(sample(row(logits), 0, n, options));
   return all;
 }
 
-// Each has one of seventeen chances at least: that 400 draws miss it, one of 10^10.
+// Each has a probability of at least 1/17: that 400 draws miss it has one of 10^-10.
 TEST(Sampling, SMP_1_OfEqualLogitsThoseOfSmallerIdsAreAmongTheTopK) {
   using Ids = std::set<std::int64_t>;
   const auto drawn = [](const std::vector<double>& logits, std::int64_t top_k) {
@@ -82,7 +82,7 @@ TEST(Sampling, SMP_1_OfEqualLogitsThoseOfSmallerIdsAreAmongTheTopK) {
 }
 
 // Probabilities 1/8, 1/2, 1/8 and 1/4 at temperature 1. At temperature 2 they are as 1 : 2 : 1 : sqrt(2), the largest
-// 0.37; of the two largest alone the larger is 2/3 at temperature 1.
+// 0.37; with only the two largest, the larger is 2/3 at temperature 1.
 TEST(Sampling, SMP_3_NucleusWorkedByHand) {
   using Ids = std::set<std::int64_t>;
   const std::vector<double> logits{std::log(1), std::log(4), std::log(1), std::log(2)};
@@ -105,7 +105,7 @@ TEST(Sampling, SMP_3_NucleusWorkedByHand) {
 }
 
 // The expected token follows from the definitions, in long double: a token is in the nucleus if the tokens before it
-// come to less than top_p. Draws within 1e-9 of a limit are left out, since both sides round.
+// sum to less than top_p. Draws within 1e-9 of a limit are left out, since both sides round.
 RC_GTEST_PROP(Sampling, SMP_2_SMP_3_EveryDrawIsThatOfTheNucleus, ()) {
   const auto levels = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(-12, 13)));
   const double top_p = *rc::gen::inRange(0, 100) / 100.0, temperature = *rc::gen::inRange(1, 30) / 10.0;
@@ -158,7 +158,7 @@ TEST(Sampling, ThereIsNoTokenWhereALogitIsNotFinite) {
 
 struct Written {
   bool finite;
-  std::vector<TokenIds> texts;  // without what was given
+  std::vector<TokenIds> texts;  // without the prompt
 };
 Written written(Gpt& model, const std::vector<TokenIds>& texts, std::int64_t count, const SamplingOptions& options) {
   GptDecoder decoder(model, model.dtype());
@@ -172,7 +172,7 @@ Written written(Gpt& model, const std::vector<TokenIds>& texts, std::int64_t cou
   return all;
 }
 
-// Only the end of a longer text is seen; when there is no room, only the later half of the context.
+// Only the end of a longer text is seen; when the context is full, only its later half is kept.
 TEST(Generate, EachTokenIsDrawnFromAPassOverWhatIsSeen) {
   const std::vector<TokenIds> given{{1, 2}, {0, 1, 2, 3, 4, 5, 6, 3}, {4}};
   const auto end = [](const TokenIds& text, std::size_t most) {
@@ -209,7 +209,7 @@ TEST(Generate, EqualSeedsGiveEqualTextsAndEachTextIsDrawnByItself) {
   EXPECT_NE(texts(1)[0], texts(1)[1]);
 }
 
-// The third token is drawn from what stands at place 3.
+// The third token is drawn from the logits at position 3.
 TEST(Generate, StopsWhereLogitsAreNotFinite) {
   const auto model = random_gpt(tiny_gpt());
   model->values().at("wpe.weight").slice(3, 4).copy_from(Tensor::full({1, 8}, std::nan(""), DType::f64));

@@ -1,5 +1,5 @@
-// A new decoder-only Transformer: its parameters, their names and values, and the messages for configurations that
-// cannot be.
+// A new decoder-only Transformer: its parameters, their names and values, and the messages for impossible
+// configurations.
 #include <algorithm>
 #include <cmath>
 
@@ -9,9 +9,9 @@
 namespace foldgrad::testing {
 namespace {
 
-// nanoGPT prints 10.65M for its model of 65 characters, which has no biases, and leaves positions out: of six layers
-// 384 (1152 + 384 + 2 1536) weights and 2 384 gains, then 384 gains and 65 384 embeddings, together 10,646,784. Here
-// come biases, 6 (1152 + 384 + 1536 + 384 + 2 384) + 384, and positions, 256 384.
+// nanoGPT prints 10.65M for its model of 65 characters, which has no biases, and does not count positions: six layers
+// have 384 (1152 + 384 + 2 1536) weights and 2 384 gains each, then 384 gains and 65 384 embeddings, together
+// 10,646,784. Ours adds biases, 6 (1152 + 384 + 1536 + 384 + 2 384) + 384, and positions, 256 384.
 TEST(GptSetup, TheModelOfCharactersHasNanoGptsParameters) {
   GptConfig config;
   config.vocabulary = 65;
@@ -85,7 +85,7 @@ TEST(GptSetup, BeginsAsNanoGptDoes) {
 
 TEST(GptSetup, DeepNormScalesValuesOutputsAndFeedForward) {
   const NamedTensors p = Gpt(larger("deepnorm", /*pre_norm=*/false), 1).values();
-  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4 of a model that has one stack alone
+  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4 of a model with only one stack
   expect_normal(p.at("h.3.attn.c_attn.weight").slice(0, 192), 0.02);
   for (const Tensor& t : {p.at("h.3.attn.c_attn.weight").slice(192, 288), p.at("h.0.mlp.c_fc.weight")})
     expect_normal(t, gain * 0.02);

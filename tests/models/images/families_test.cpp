@@ -1,5 +1,5 @@
-// Properties of image classifiers of every family: gradients; a folded model is the one that was trained, and what is
-// left of each site.
+// Properties of image classifiers of every family: gradients; a folded model equals the trained one; and the remains of
+// each site.
 #include "engine/device.h"
 #include "tests/models/fold/frozen_statistics.h"
 #include "tests/models/images/kinds.h"
@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// No value of a ReLU is so near to 0, and no two of a maximum so near to each other, that a difference crosses it.
+// No value of a ReLU is so close to 0, and no two of a maximum so close to each other, that a difference crosses it.
 TEST(VitGradients, WithAClassTokenAndDropout) {
   VitConfig config = tiny_vit("ln");
   config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
@@ -37,7 +37,7 @@ template <class M>
 class ImagesOnADevice : public ::testing::Test {};
 TYPED_TEST_SUITE(ImagesOnADevice, ImageFamilies);
 
-// As a rank may have none of a batch.
+// A rank may have no images of a batch.
 TYPED_TEST(ImagesOnADevice, MayBeNone) {
   for (const Device device : {Device::cpu, Device::cuda}) {
     if (device == Device::cuda && !cuda_available()) continue;
@@ -92,11 +92,11 @@ TYPED_TEST(FoldImages, LeavesNothingOfOfflineNormalizers) {
   }
 }
 
-// The training pass, inference and the folded model are one function where statistics are frozen.
+// With frozen statistics the training pass, inference and the folded model are one function.
 TYPED_TEST(FoldImages, WithFrozenStatisticsItIsTheTrainingPass) {
   for (const Setting& setting : settings())
     for (auto config : Kinds<TypeParam>::few(setting.normalizer))
-      for (std::int64_t iterations : {100, 2000}) {  // mabn and the released un correct by r from iteration 1001 on
+      for (std::int64_t iterations : {100, 2000}) {  // mabn and the released un correct by r from iteration 1001
         config.normalizer_options = setting.options;
         if (config.has_cls() && config.pre_norm) config.pooling = "mean";
         SCOPED_TRACE(describe(config));

@@ -1,4 +1,4 @@
-// Image classifiers worked out by hand, and their dropout.
+// Image classifiers worked by hand, and their dropout.
 #include <cmath>
 
 #include "ops/activation/activation.h"
@@ -41,7 +41,7 @@ Var tokens_by_hand(Cct& model, Var x) {
 
 using Tokens = std::vector<std::vector<double>>;  // of one image
 
-// Runs layers whose attention adds nothing, and whose feed-forward blocks add their last bias alone.
+// Runs layers whose attention adds nothing, and whose feed-forward blocks add only their last bias.
 Tokens layers_by_hand(ImageModel& model, Tokens x, bool norm_on_stream) {
   for (std::size_t t = 0; t < x.size(); ++t)
     for (std::size_t c = 0; c < x[t].size(); ++c) {
@@ -138,7 +138,7 @@ TEST(Vit, BytesAreNormalizedByTheStatisticsOfTheConfiguration) {
                     inference_logits(model, {{"images", pixels}}, DType::f64), 1e-14));
 }
 
-// Weights of zero, so that the stream changes by nothing but ones that are kept, twice as large, or dropped.
+// Weights of zero, so that only ones change the stream: kept and doubled, or dropped.
 TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   VitConfig config = tiny_vit("none");
   config.dropout = config.activation_dropout = 0.5;
@@ -158,7 +158,7 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   });
   (void)model.forward(images_of(config, 4),
                       {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .step = 1});
-  ASSERT_EQ(results.size(), 7u);  // of tokens, and of two layers two sums and an activation each
+  ASSERT_EQ(results.size(), 7u);  // of tokens, and of two layers, each with two sums and an activation
   constexpr std::size_t kBits = 160;
   std::vector<std::vector<bool>> kept;
   std::vector<double> stream(kBits);

@@ -1,4 +1,4 @@
-// Training reads nothing from the device, since a read waits for all kernels before it.
+// Training reads nothing from the device, since a read waits for all earlier kernels.
 #include <cmath>
 
 #include "models/normalizers/normalizer.h"
@@ -29,7 +29,7 @@ TEST(NormalizerDevice, NoStepOfTrainingReadsTheDevice) {
       EXPECT_EQ(host_waits(), before) << info.name << ", x = " << scale;
     }
     const std::int64_t before = host_waits();
-    if (norm->diagnostics().least_variance) {  // which are read
+    if (norm->diagnostics().least_variance) {  // which reads them
       EXPECT_GT(host_waits(), before) << info.name;
     }
     if (info.name == "un") {

@@ -1,5 +1,5 @@
-// Every option of every normalizer changes exactly the arrays that it says it changes: one training step from the same
-// state with and without it. What is not in its row stays the same, bit for bit.
+// Every option of every normalizer changes exactly the arrays that its row lists: one training step from the same state
+// with and without it. All other arrays stay the same, bit for bit.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -13,17 +13,17 @@ using Names = std::set<std::string>;
 
 constexpr std::int64_t kTokens = 10;
 
-// The data of a step: channels 1 to 7 alike, channel 0 in its own way.
+// The data of a step: channels 1 to 7 alike, channel 0 different.
 struct Scene {
-  std::vector<double> window = {1, 1.44, 1.96}, window0 = {};  // the rings of mean squares; empty: as the others
-  double q = 1.6, q0 = -1;                                     // mean squares of x; below 0: as the others
-  std::int64_t iterations = 7;                                 // before: the step writes row 8 mod 3 = 2
-  bool window_by_channel = false;                              // the window of channel c is (c + 1)^2, x a little more
+  std::vector<double> window = {1, 1.44, 1.96}, window0 = {};  // rings of mean squares; empty: like the others
+  double q = 1.6, q0 = -1;                                     // mean squares of x; below 0: like the others
+  std::int64_t iterations = 7;                                 // earlier ones: the step writes row 8 mod 3 = 2
+  bool window_by_channel = false;                              // the window of channel c is (c + 1)^2, x slightly more
   bool masked = true;
 };
 const Scene kCalm, kUnmasked{.masked = false}, kLate{.iterations = 2000}, kHigh{.q = 400}, kLow{.q = 1e-4},
     kInfinite{.q0 = INFINITY};
-// Channel 0 alone does not repeat its constant window; the others vary so much that sums do not notice.
+// Only channel 0 differs from its window; the others vary so much that sums do not notice.
 const Scene kOneChannel{.window = {0.1, 1, 9}, .window0 = {1, 1, 1}, .q0 = 1.5};
 // Every channel leaves its constant window, by less than channels differ.
 const Scene kSpread{.window_by_channel = true};
@@ -40,7 +40,7 @@ struct Row {
 };
 
 Tensor filled(const Tensor& like, unsigned seed, double mean) {
-  // Row by row, so that a longer ring begins as a shorter one does.
+  // Filled row by row, so that a longer ring begins like a shorter one.
   const Tensor t = Tensor::empty(like.shape(), DType::f64);
   const std::int64_t rows = like.shape().rank() == 2 ? like.shape()[0] : 1, columns = like.size() / rows;
   for (std::int64_t r = 0; r < rows; ++r)
@@ -49,7 +49,7 @@ Tensor filled(const Tensor& like, unsigned seed, double mean) {
   return t;
 }
 
-// Sets a state in which everything matters, and parameters that are not where they began; alpha, shift and eta stay.
+// Sets a state in which everything matters, and parameters other than the initial ones; alpha, shift and eta stay.
 void prepare(Normalizer& norm, const Scene& scene) {
   for (Parameter* p : norm.parameters())
     if (p->name.find("weight") != std::string::npos || p->name.find("bias") != std::string::npos)
@@ -70,7 +70,7 @@ void prepare(Normalizer& norm, const Scene& scene) {
   }
 }
 
-// Returns x with the mean squares that the scene wants, over the tokens that count.
+// Returns x with the mean squares of the scene, over the tokens that count.
 Tensor inputs(const Scene& scene, std::int64_t counted) {
   const Tensor x = randn({2, 5, kChannels}, 21, 1, 0.3);
   double* v = x.data<double>();
@@ -85,7 +85,7 @@ Tensor inputs(const Scene& scene, std::int64_t counted) {
   return x;
 }
 
-// Returns all that a step computes, by name.
+// Returns all results of a step, by name.
 NamedTensors step(const std::string& name, const Options& options, const Scene& scene) {
   const auto norm = make_normalizer(name, options, "norm", kChannels, DType::f64);
   prepare(*norm, scene);
@@ -152,7 +152,7 @@ std::vector<Row> un_rows() {
       {"un", filter, "flag_low", "0", outlier, &kLow},
       {"un", filter, "flag_low", "0", {}, &kHigh},
       {"un", filter, "hold_on_skip", "1", {"run_var", "skips_in_a_row"}, &kHigh},
-      {"un", filter, "hold_on_skip", "1", {"skips_in_a_row"}, &kCalm},  // which is there only then
+      {"un", filter, "hold_on_skip", "1", {"skips_in_a_row"}, &kCalm},  // which only exists then
       {"un", un, "hold_non_finite", "0", outlier, &kInfinite, true},
       {"un", un, "hold_non_finite", "0", {}, &kCalm},
       {"un", filter, "psi_after_skip", "literal", {"psi_ema"}, &kHigh},
@@ -216,7 +216,7 @@ std::vector<Row> other_channel_rows() {
 }
 
 std::vector<Row> other_rows() {
-  const Options prepbn{{"total", "16"}};  // of which 7 steps are over
+  const Options prepbn{{"total", "16"}};  // of which 7 steps have passed
   const Names every_gradient{"y", "dx", "dbn.weight", "dbn.bias", "dbn.eta", "dln.weight", "dln.bias"};
   Names layer_norm_alone = every_gradient;
   layer_norm_alone.insert({"run_mean", "run_var", "iters"});
@@ -282,7 +282,7 @@ TEST(NormalizerEffects, OptionsChangeWhatTheySayAndNothingElse) {
   }
 }
 
-// Another value of every option is in the table, with an effect.
+// The table has another value of every option, with an effect.
 TEST(NormalizerEffects, EveryOptionHasARow) {
   std::set<std::pair<std::string, std::string>> covered;
   for (const Row& row : rows())

@@ -14,7 +14,7 @@ namespace {
 
 class EveryNormalizer : public ::testing::TestWithParam<std::string> {};
 
-// In f64 on one device, in f32 and bf16 with f32 parameters: shapes, dtypes, and values that differ by rounding only.
+// In f64 on one device, in f32 and bf16 with f32 parameters: shapes, dtypes, and values that differ only by rounding.
 TEST_P(EveryNormalizer, RunsOnEveryDeviceInEveryPrecision) {
   const auto exact = quick_normalizer(GetParam(), DType::f64, Device::cpu);
   randomize(*exact);
@@ -55,7 +55,7 @@ TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
   EXPECT_EQ(changed, !before.empty());
 }
 
-// Checks that rows after those that count, and that get no dy, change nothing at the others, as if they were not there.
+// Checks that rows after those that count, with no dy, change nothing for the others.
 void expect_padding_left_out(const std::string& normalizer, const Options& options) {
   constexpr std::int64_t kReal = 4;
   const auto run = [&](std::int64_t tokens) {
@@ -81,7 +81,7 @@ void expect_padding_left_out(const std::string& normalizer, const Options& optio
   for (const auto& [name, tensor] : without) EXPECT_TRUE(identical(with.at(name), tensor)) << name;
 }
 TEST_P(EveryNormalizer, PaddingIsLeftOut) { expect_padding_left_out(GetParam(), quick(GetParam())); }
-// Holds for this released form alone: those of un and PowerNorm average gradients over padding.
+// Holds only for this released form: un and PowerNorm average gradients over padding.
 TEST(Normalizer, ReleasedMabnLeavesPaddingOut) {
   expect_padding_left_out("mabn", {{"mode", "reference"}, {"window", "2"}, {"warmup", "2"}});
 }
@@ -148,7 +148,7 @@ TEST(Normalizer, DiagnosticsCountStepsAndSkips) {
   EXPECT_FALSE(make_normalizer("ln", {}, "n", 1)->diagnostics().least_variance);
 }
 
-// lam = start (left / total) falls from 1 in four steps, after one step of layer normalization alone.
+// lam = start (left / total) falls from 1 in four steps, after one step with only layer normalization.
 TEST(Normalizer, PrepbnTurnsFromLayerNormIntoRepbn) {
   const auto norm = make_normalizer("prepbn", {{"warmup", "1"}, {"total", "4"}}, "n", kChannels, DType::f64);
   const auto repbn = make_normalizer("repbn", {}, "n", kChannels, DType::f64);
@@ -217,7 +217,7 @@ TEST(Normalizer, DeepnormHasItsConstants) {
     EXPECT_NEAR(got.first, residual, 1e-12);
     EXPECT_NEAR(got.second, gain, 1e-12);
   };
-  // N = 16, M = 0: 32^(1/4) and 128^(-1/4). N = M = 1: the bare constants.
+  // N = 16, M = 0: 32^(1/4) and 128^(-1/4). N = M = 1: the constants themselves.
   expect(constants({{"encoder_layers", "16"}, {"decoder_layers", "0"}}), 2.378414230005442, 0.2973017787506803);
   expect(constants({{"encoder_layers", "1"}, {"decoder_layers", "1"}}), 0.81, 0.87);
   expect(constants({{"encoder_layers", "1"}, {"decoder_layers", "1"}, {"stack", "decoder"}}), 1.3160740129524926,
@@ -231,7 +231,7 @@ TEST(Normalizer, DeepnormHasItsConstants) {
   EXPECT_TRUE(close(norm->apply(sum, {}).value(), Tensor::zeros({1, 2}, DType::f64), 1e-9));
 }
 
-// Every default is a valid value and gives the same normalizer as leaving it out; so is every choice.
+// Every default is a valid value and gives the same normalizer as leaving it out; every choice is valid too.
 TEST(NormalizerOptions, DefaultsAndChoicesAreValidText) {
   for (const NormalizerInfo& info : normalizers()) {
     Options defaults = make_normalizer(info.name, {}, "norm", 32)->options().all();

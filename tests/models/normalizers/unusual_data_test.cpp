@@ -1,5 +1,5 @@
-// Every normalizer on NaN, infinity, constant and zero channels, zero tokens and batches of padding alone:
-// as the table in docs/normalizers.md says.
+// Every normalizer on NaN, infinity, constant and zero channels, zero tokens and batches of only padding, as the table
+// in docs/normalizers.md says.
 #include <cmath>
 
 #include "tests/models/normalizers/quick_normalizer.h"
@@ -13,7 +13,7 @@ struct UnusualRow {
   std::string normalizer;
   Options options;
   std::string nan, infinity;  // where y is not finite: none, element, token, group, channel, sample, ...
-  bool spoils = false;        // the state takes the value, as in the released codes
+  bool spoils = false;        // the value enters the state, as in the released code
 };
 
 const Options kShort{{"warmup", "2"}, {"window", "2"}}, kWarm{{"warmup", "2"}};
@@ -60,7 +60,7 @@ Step step(Normalizer& norm, const Tensor& x, std::optional<std::int64_t> counted
 }
 Tensor normal(unsigned seed) { return randn({kSamples, kSampleTokens, kChannels}, seed, 1, 0.3); }
 
-// Makes a normalizer in the midst of training, when averages are in use.
+// Makes a normalizer in the middle of training, when averages are in use.
 std::unique_ptr<Normalizer> trained(const UnusualRow& row) {
   auto norm = make_normalizer(row.normalizer, row.options, "norm", kChannels, DType::f64);
   for (unsigned t = 0; t < 5; ++t) step(*norm, normal(t));
@@ -112,7 +112,7 @@ TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
       x.data<double>()[kBadToken * kChannels + kBadChannel] = bad;
       EXPECT_EQ(spread(step(*norm, x).y), std::isnan(bad) ? row.nan : row.infinity);
       EXPECT_EQ(finite_state(*norm), !row.spoils);
-      // For ever, so that inference has it too.
+      // It stays in the state for ever, so that inference has it too.
       for (unsigned t = 60; t < 70; ++t) step(*norm, normal(t));
       EXPECT_EQ(finite_state(*norm), !row.spoils);
       if (!row.spoils) {
@@ -121,8 +121,8 @@ TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
     }
 }
 
-// Power-of-two factors round nothing, and eps is nothing next to these squares: normalizing x 2^80, whose squares
-// overflow in f32, gives what x 2^10 gives. Running values that f32 cannot hold are not taken.
+// Power-of-two factors round nothing, and eps is negligible next to these squares: normalizing x 2^80, whose squares
+// overflow in f32, gives the result of x 2^10. Running values that f32 cannot hold are not taken.
 TEST(NormalizerUnusualData, SquaresThatOverflow) {
   for (const auto& [name, options] : std::vector<std::pair<std::string, Options>>{{"ln", {}},
                                                                                   {"rmsnorm", {}},
@@ -157,7 +157,7 @@ TEST(NormalizerUnusualData, SquaresThatOverflow) {
       }
 }
 
-// Everything stays finite. Where the mean is subtracted from a channel, a constant one becomes its bias, which is 0.
+// Everything stays finite. If the mean is subtracted, a constant channel becomes its bias, which is 0.
 TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
   for (const UnusualRow& row : unusual_rows())
     for (const double value : {2.0, 0.0})
@@ -183,7 +183,7 @@ TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
       }
 }
 
-// A batch of padding alone: nothing to take statistics of. Nothing but the counters changes; a skip is counted.
+// A batch of only padding has no statistics. Only the counters change; a skip is counted.
 TEST(NormalizerUnusualData, NoRealToken) {
   for (const UnusualRow& row : unusual_rows()) {
     SCOPED_TRACE(row.normalizer);

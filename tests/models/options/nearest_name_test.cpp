@@ -17,7 +17,7 @@ TEST(NearestName, NeedsTheFewestEdits) {
   EXPECT_EQ(nearest_name("x", {}), "");
 }
 
-// Two of "warmup"'s six letters may differ, not three; and one of a name of two.
+// Two of the six letters of "warmup" may differ, but not three; one of two letters may.
 TEST(NearestName, ProposesNothingBeyondAThirdOfTheWord) {
   EXPECT_EQ(nearest_name("train.wXrYup", kKeys), "train.warmup");
   EXPECT_EQ(nearest_name("train.wXYZup", kKeys), "");

@@ -23,7 +23,7 @@ std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary
   return model;
 }
 
-// Returns the log softmax of what follows eos, ids...; the whole sentence is decoded anew.
+// Returns the log softmax after eos, ids..., decoding the whole sentence anew.
 std::vector<double> next_log_probabilities(Transformer& model, const Ids& source, const Ids& ids) {
   Ids input{kEos};
   input.insert(input.end(), ids.begin(), ids.end());
@@ -88,7 +88,7 @@ TEST(StepDecoder, EveryStepIsAFullForwardPass) {
     for (const Device device : devices()) expect_full_forward_passes(normalizer, device);
 }
 
-// Returns everything of at most `limit` tokens, best first.
+// Returns all hypotheses of at most `limit` tokens, best first.
 std::vector<Hypothesis> exhaustive(Transformer& model, const Ids& source, std::int64_t limit, double length_penalty) {
   std::vector<Hypothesis> all;
   struct Open {
@@ -128,8 +128,8 @@ TEST(BeamSearch, BEAM_3_BEAM_4_AWideBeamIsExhaustiveSearch) {
   }
 }
 
-// Runs fairseq's loop for one sentence, with every hypothesis decoded anew: tokens and scores of `beam` rows, the first
-// step from the first row alone, candidates sorted over all rows, ended ones taken out of the first `beam`.
+// Runs fairseq's loop for one sentence, decoding every hypothesis anew: tokens and scores of `beam` rows, the first
+// step from only the first row, candidates sorted over all rows, finished ones removed from the first `beam`.
 std::vector<Hypothesis> reference_search(Transformer& model, const Ids& source, std::size_t beam, std::size_t limit) {
   std::vector<std::pair<double, Ids>> rows{{0, {}}};
   std::vector<Hypothesis> done;
@@ -197,7 +197,7 @@ TEST(BeamSearch, CandidatesAreTheFirstOfAllSorted) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     const std::int64_t V = seed % 2 == 0 ? 200 : 2000;  // few and many blocks of 64
     const Tensor logits = randn({kRows, V}, seed);
-    for (std::int64_t r = 0; r < kRows; ++r)  // the special ones among the best
+    for (std::int64_t r = 0; r < kRows; ++r)  // the special ones are among the best
       for (std::int64_t v : {kPad, kEos, kUnk}) logits.data<double>()[r * V + v] = 4;
     const std::vector<Continuation> rows{
         {.score = -1}, {.score = -2, .may_end = false}, {.score = -3, .may_go_on = false}};
@@ -235,14 +235,14 @@ void expect_lost(const std::vector<Hypothesis>& got) {
   ASSERT_EQ(got.size(), 1u);
   EXPECT_TRUE(got[0].ids.empty() && got[0].score == -std::numeric_limits<double>::infinity());
 }
-// A hypothesis whose logits are not finite takes its sentence with it: the rest of the beam would hide that.
+// A hypothesis with non-finite logits discards its sentence: the rest of the beam would hide the fault.
 TEST(BeamSearch, ADivergedModelGivesOneEmptyResult) {
   TransformerConfig config = random_model(1)->config();
   config.share_embeddings = "none";
   Transformer model(config, 1, DType::f64);
   randomize(model, 1, 0.4);
   const std::int64_t first = search_one(model, {4, 2}, {})[0].ids.at(0);
-  model.target_table().value.data<double>()[first * 8] = std::nan("");  // as it is read, not predicted
+  model.target_table().value.data<double>()[first * 8] = std::nan("");  // on input only, not in predictions
   expect_lost(search_one(model, {4, 2}, {}));
   model.source_table().value.data<double>()[40] = std::nan("");
   expect_lost(search_one(model, {4, 2}, {}));

@@ -1,4 +1,4 @@
-// Effects of single keys of a Transformer: dropout in its places, rows of the table divided by their length.
+// Effects of single keys of a Transformer: dropout in its places, table rows divided by their length.
 #include "models/fold/model.h"
 #include "models/transformer/transformer.h"
 #include "ops/scale_norm/scale_norm.h"
@@ -8,10 +8,10 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr std::int64_t kBits = 64;  // of each mask that are compared
+constexpr std::int64_t kBits = 64;  // compared bits of each mask
 using Masks = std::map<std::string, std::vector<bool>>;
 
-// Returns which of the first elements were dropped, where nothing else is zero.
+// Returns which of the first elements were dropped, if nothing else is zero.
 std::vector<bool> zeros(const Tensor& t) {
   std::vector<bool> bits;
   for (double v : t.values<double>())
@@ -43,7 +43,7 @@ class DropoutPlaces : public ::testing::Test {
     return found;
   }
 
-  // Adds the mask of a sum that has nothing but the branch in it.
+  // Adds the mask of a sum that consists only of the branch.
   void add_sum(Sublayer& sublayer, Masks& masks) {
     const std::int64_t in = sublayer.out.weight.value.shape()[1];
     const Var branch = tape_.constant(randn({8, in}, 1)), x = tape_.constant(Tensor::zeros({8, 8}, DType::f64));
@@ -79,7 +79,7 @@ class DropoutPlaces : public ::testing::Test {
 TEST_F(DropoutPlaces, EachHasAMaskOfItsOwn) {
   const Sentences sentences{Tensor::of<std::int64_t>({8}, {4, 5, 6, 7, 8, 9, 10, 4}), Segments({4, 4})};
   TransformerConfig config = model_->config();
-  config.activation_dropout = 0;  // so that embeddings alone have a dropout of their own
+  config.activation_dropout = 0;  // so that only embeddings have their own dropout
   Transformer embedding(config, 1, DType::f64);
   Masks masks;
   Var memory;
@@ -107,7 +107,7 @@ TransformerConfig fixnorm_config(const std::string& share) {
   return config;
 }
 
-// Returns a model without fixnorm whose tables were divided here, row by row.
+// Returns a model without fixnorm whose tables are divided here, row by row.
 std::unique_ptr<Transformer> divided(Transformer& model) {
   TransformerConfig config = model.config();
   config.fixnorm = false;
@@ -142,8 +142,8 @@ TEST(FixNorm, FN_1_IsTheModelWithDividedRows) {
   }
 }
 
-// A shared table's gradient comes through both embeddings and the output projection. Row 1 is padding: its embedding is
-// no function of it, its logit is.
+// A shared table's gradient comes through both embeddings and the output projection. Row 1 is padding: its embedding
+// does not depend on it, its logit does.
 TEST(FixNorm, FN_1_SN_2_Gradients) {
   Transformer model(fixnorm_config("all"), 1, DType::f64);
   randomize(model, 10);

@@ -1,4 +1,5 @@
-// Decoding on every device, with packed weights and with kept keys and values, against full forward passes on the tape.
+// Decoding on every device, with packed weights and with cached keys and values, against full forward passes on the
+// tape.
 #include "models/transformer/inference.h"
 
 #include "tests/models/transformer/tiny_translation.h"
@@ -12,7 +13,7 @@ Tensor encoded_by_tape(Transformer& model, const TranslationBatch& batch) {
   return encoded(model, batch, pass);
 }
 
-// Makes a model in f64, with random weights and, after a training forward, statistics of its own.
+// Makes a model in f64, with random weights and statistics from a training pass.
 std::unique_ptr<Transformer> random_model(const TransformerConfig& config, const TranslationBatch& batch,
                                           double deviation = 0.3) {
   auto model = std::make_unique<Transformer>(config, 1, DType::f64);
@@ -34,7 +35,7 @@ TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
   return config;
 }
 
-// Allows for another order of sums, which is all that differs.
+// Allows for another order of sums, the only difference.
 void expect_the_same(const TransformerConfig& config, const std::vector<Device>& on = devices(),
                      double deviation = 0.3) {
   const TranslationBatch batch = translation_batch(/*extra=*/1);
@@ -58,7 +59,7 @@ TEST(InferenceTransformer, IsTheModelWithEveryNormalizer) {
       if (info.name != "deepnorm" || !pre_norm) expect_the_same(config_for(info.name, pre_norm));
 }
 
-// Rows are normalized in parts of 256 channels. In each the gains, biases and values are others.
+// Rows are normalized in parts of 256 channels. Each part has other gains, biases and values.
 TEST(InferenceTransformer, IsTheModelAcrossPartsOf256Channels) {
   for (const char* normalizer : {"bn", "centernorm", "ln", "rmsnorm"})
     for (std::int64_t width : {264, 520}) {
@@ -70,7 +71,7 @@ TEST(InferenceTransformer, IsTheModelAcrossPartsOf256Channels) {
     }
 }
 
-// With more rows than 32, and 11 tokens, queries, keys and values of the first layer are made once per token.
+// With more rows than 32, and 11 tokens, queries, keys and values of the first layer are computed once per token.
 TEST(InferenceTransformer, IsTheModelWithManyRowsOfFewTokens) {
   const std::int64_t sentences = 70;
   const Tensor source = random_ids({sentences, 3}, 11, 1), input = random_ids({sentences, 4}, 11, 2);
@@ -90,7 +91,7 @@ TEST(InferenceTransformer, IsTheModelWithEveryActivation) {
   }
 }
 
-// A folded model has a bias of the output projection and affine maps here and there. Tables may have unit rows.
+// A folded model has a bias of the output projection and affine maps in some places. Tables may have unit rows.
 TEST(InferenceTransformer, IsTheModelWithWhatFoldingLeaves) {
   TransformerConfig config = config_for("none", false);
   config.share_embeddings = "inputs";
@@ -106,7 +107,7 @@ TEST(InferenceTransformer, IsTheModelWithWhatFoldingLeaves) {
   expect_the_same(config);
 }
 
-// Only a map with gains of 1 and biases of 0 is left out.
+// Only a map with gains of 1 and biases of 0 is skipped.
 TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
   const TranslationBatch batch = translation_batch();
   for (const char* constant : {"weight", "bias"})
@@ -121,9 +122,9 @@ TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
     }
 }
 
-// In f32: 24 roundings deep in each of a dozen sublayers; seen: 3e-6. In bf16: weights and what products read have
-// 8 bits, and errors of about 2^-9 each add up like a random walk; seen: 0.03 for logits of deviation 1.6, and 0.05 on
-// a device, where the stream is bf16 too. An error in the way of computation is larger than either by far.
+// In f32: 24 roundings deep in each of a dozen sublayers; seen: 3e-6. In bf16: weights and operands of products have 8
+// bits, and errors of about 2^-9 each add up like a random walk; seen: 0.03 for logits of deviation 1.6, and 0.05 on a
+// device, where the stream is bf16 too. A mistake in the computation is larger than either by far.
 TEST(InferenceTransformer, LowerPrecisionIsClose) {
   for (const char* normalizer : {"ln", "rmsnorm", "un", "none", "dyt"})
     for (bool pre_norm : {true, false}) {
@@ -145,7 +146,7 @@ TEST(InferenceTransformer, LowerPrecisionIsClose) {
     }
 }
 
-// Where padding counts, statistics over a sentence see it, and so does what is encoded.
+// If padding counts, statistics over a sentence include it, and so change the encoder's result.
 TEST(InferenceTransformer, EncodesPaddingThatNormalizersSee) {
   TransformerConfig config = config_for("instancenorm", true);
   const TranslationBatch batch = translation_batch(/*extra=*/1);

@@ -32,10 +32,10 @@ TEST(Transformer, GradientsWithDeepNormAndTablesOfTheirOwn) {
   check_gradients_of<Transformer>(config);
 }
 
-// The forward pass once more, put together from operations alone: pre-norm, one table of embeddings, gelu, no dropout.
+// A second forward pass, built only from operations: pre-norm, one table of embeddings, gelu, no dropout.
 class TransformerByHand {
  public:
-  // `values`: those of a model's parameters, by name.
+  // `values`: a model's parameters by name.
   TransformerByHand(const TransformerConfig& config, const NamedTensors& values) : config_(config), values_(values) {}
 
   // Returns the loss summed over the tokens of `target`. Ids are [tokens].
@@ -121,13 +121,13 @@ TEST(Transformer, PaddingColumnsChangeNothing) {
     }
 }
 
-// As in the authors' code: rows that are padding count in the statistics of the first normalizer, where the encoder's
-// are zero and the decoder's are the embedding of padding.
+// As in the authors' code, padding rows count in the statistics of the first normalizer: they are zero in the encoder
+// and the embedding of padding in the decoder.
 TEST(Transformer, PaddingAsDataCountsInStatistics) {
   const TranslationBatch batch = translation_batch();
   const auto running_variances = [&](bool masked) {
     TransformerConfig config = tiny_config("qmbn");
-    config.normalizer_options = {{"alpha", "0"}};  // so that they are the batch's
+    config.normalizer_options = {{"alpha", "0"}};  // so that statistics are the batch's
     config.mask_normalizers = masked;
     Transformer model(config, 1, DType::f64);
     randomize(model, 3);
@@ -137,11 +137,11 @@ TEST(Transformer, PaddingAsDataCountsInStatistics) {
   const NamedTensors tokens = running_variances(true), all = running_variances(false);
   const Tensor got = all.at("encoder.layers.0.self_attn_layer_norm.run_var"),
                want = tokens.at("encoder.layers.0.self_attn_layer_norm.run_var").clone();
-  for (std::int64_t c = 0; c < want.size(); ++c) want.data<double>()[c] *= 12. / 15;  // 3 rows of zeros beside 12
+  for (std::int64_t c = 0; c < want.size(); ++c) want.data<double>()[c] *= 12. / 15;  // 3 rows of zeros and 12 others
   EXPECT_TRUE(close(got, want, 1e-14));
 }
 
-// The rows that products see are the tokens of both sides, and nothing else.
+// The rows of products are exactly the tokens of both sides.
 TEST(Transformer, RowsComputedAreTokens) {
   Transformer model(tiny_config("un"), 1);
   const TranslationBatch batch = translation_batch(/*extra=*/2);  // 12 source and 9 target tokens
@@ -156,9 +156,9 @@ TEST(Transformer, RowsComputedAreTokens) {
   EXPECT_EQ(products, (std::map<std::int64_t, int>{{12, 8}, {9, 9}}));
 }
 
-// In any company the same logits, with normalizers of rows or of a sentence: bit for bit by our own products, those of
-// the device. Libraries on the CPU add in an order that depends on the number of rows, which instancenorm magnifies up
-// to a hundredfold where a sentence has two tokens.
+// A sentence has the same logits whatever other sentences the batch has, with normalizers of rows or of a sentence: bit
+// for bit with our own products on the device. Libraries on the CPU add in an order that depends on the number of rows,
+// which instancenorm magnifies up to a hundredfold for sentences of two tokens.
 TEST(Transformer, OtherSentencesChangeNothing) {
   for (const char* normalizer : {"ln", "rmsnorm", "instancenorm"})
     for (const Device device : devices())
@@ -196,8 +196,8 @@ TEST(Transformer, PostNormNormalizesTheSumWithAScaledResidual) {
                     sublayer.norm->apply(sum, {}).value(), 1e-14));
 }
 
-// The table's padding row gets a gradient through the tied projection; the encoder must not see what becomes of it,
-// also where statistics count padding.
+// The table's padding row gets a gradient through the tied projection. The encoder must not see its changes, even if
+// statistics count padding.
 TEST(Transformer, TRF_1_TheEncoderSeesNothingAtPadding) {
   TransformerConfig config = tiny_config("un");
   config.mask_normalizers = false;

@@ -1,5 +1,4 @@
-// A new vision Transformer: its parameters, their names and values, and the messages for configurations that
-// cannot be.
+// A new vision Transformer: its parameters, their names and values, and the messages for impossible configurations.
 #include <cmath>
 
 #include "tests/models/spread.h"
@@ -128,7 +127,7 @@ TEST(VitSetup, TFixupScalesByTheNumberOfLayers) {
   }
 }
 
-// 8 x 8 tokens behind cls, with 24 frequencies each for column and row.
+// 8 x 8 tokens after cls, with 24 frequencies each for column and row.
 TEST(VitSetup, VIT_3_SinusoidalPositionsTellColumnsAndRows) {
   const Tensor positions = begun("pytorch", "v_out_ffn", "sinusoidal")("pos_embed").to(DType::f64);
   ASSERT_EQ(positions.shape(), (Shape{1, 65, 96}));
@@ -151,7 +150,7 @@ TEST(VitSetup, DeepNormScalesValuesOutputsAndFeedForward) {
   VitConfig config = tiny_vit("deepnorm", /*pre_norm=*/false);
   config.width = 96, config.ffn_width = 192, config.layers = 8;
   const NamedTensors p = Vit(config, 1).values();
-  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4 of a model that has an encoder alone
+  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4 of a model with only an encoder
   const Tensor& qkv = p.at("blocks.3.attn.qkv.weight");
   expect_normal(qkv.slice(0, 192), 0.02);
   for (const Tensor& t : {qkv.slice(192, 288), p.at("blocks.7.attn.proj.weight"), p.at("blocks.0.mlp.fc1.weight")})

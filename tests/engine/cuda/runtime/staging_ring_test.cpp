@@ -1,4 +1,4 @@
-// The ring by which uploads go.
+// The ring that uploads use.
 #include "engine/cuda/runtime/staging_ring.h"
 
 #include <algorithm>
