@@ -41,6 +41,7 @@ struct AttentionNode {
 
   const char* name() const { return op; }
 
+  // Differentiates attention [ATT-1, ATT-2, ATT-3]: dv [ATT-4], ds [ATT-5], dq and dk [ATT-6].
   void backward(NodeGrads& grads) {
     dispatch_floating(op, y.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;

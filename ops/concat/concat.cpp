@@ -41,6 +41,7 @@ struct ConcatNode {
 
   const char* name() const { return "concat"; }
 
+  // Differentiates concat [CAT-1]: dx of each operand [CAT-2].
   void backward(NodeGrads& grads) {
     std::int64_t begin = 0;
     for (std::size_t k = 0; k < row_sizes.size(); begin += row_sizes[k++]) {
@@ -67,6 +68,7 @@ struct SliceNode {
 
   const char* name() const { return "slice"; }
 
+  // Differentiates slice [CUT-1]: dx [CUT-2].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     auto [dx, mode] = grads.place(0);

@@ -51,6 +51,7 @@ struct UnfoldNode {
 
   const char* name() const { return "unfold"; }
 
+  // Differentiates unfold [CONV-1]: dx [CONV-3].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), grads.dy().dtype(), [&]<class T>(Type<T>) {
       const UnfoldBackward<T> p{.dx = grads.out<T>(0), .du = grads.dy().data<T>(), .s = s};
@@ -79,6 +80,7 @@ struct Conv2dChannelsLastNode {
 
   const char* name() const { return kName; }
 
+  // Differentiates conv2d_channels_last [CONV-4]: dx [CONV-5], dweight [CONV-6], dbias [CONV-7].
   void backward(NodeGrads& grads) {
     const Tensor dz = through_activation(grads);
     if (grads.wanted(0)) product(Conv2dPass::dx, grads.place(0), dz);

@@ -28,6 +28,7 @@ struct CrossEntropyNode {
 
   const char* name() const { return "cross_entropy"; }
 
+  // Differentiates cross_entropy [CE-1, CE-2, CE-3]: dz [CE-4], with two targets [CE-6].
   void backward(NodeGrads& grads) {
     FOLDGRAD_CHECK(!targets.lambda.defined() || !grads.wanted(3),
                    "cross_entropy: lambda must be a constant, got one that wants a gradient");

@@ -16,6 +16,7 @@ struct EmbeddingNode {
 
   const char* name() const { return op; }
 
+  // Differentiates embedding and gather [EMB-1]: dx [EMB-2].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     dispatch_floating(op, dy.dtype(), [&]<class T>(Type<T>) {

@@ -26,6 +26,7 @@ struct FlipNode {
 
   const char* name() const { return "flip"; }
 
+  // Differentiates flip [FLIP-1]: dx [FLIP-2].
   void backward(NodeGrads& grads) {
     const auto [dx, mode] = grads.place(0);
     run(dx, mode, grads.dy(), axis);

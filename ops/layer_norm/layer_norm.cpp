@@ -11,6 +11,7 @@ struct LayerNormNode {
 
   const char* name() const { return "layer_norm"; }
 
+  // Differentiates layer_norm [LN-1, LN-2, LN-3]: dx [LN-4], dgamma and dbeta [LN-5].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;

@@ -24,6 +24,7 @@ struct LayersNode {
   const char* name() const { return "linear_side_by_side"; }
   std::int64_t out() const { return std::accumulate(outs.begin(), outs.end(), std::int64_t(0)); }
 
+  // Differentiates linear [LIN-1]: dx [LIN-2], dW [LIN-3], db [LIN-4].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     const Device device = dy.device();

@@ -38,7 +38,7 @@ struct MatmulNode {
 
   const char* name() const { return "matmul"; }
 
-  // For a transposed operand, computes the transpose of [MM-2] or [MM-3].
+  // Differentiates matmul [MM-1]: da [MM-2], db [MM-3]; for a transposed operand, the transpose of it.
   void backward(NodeGrads& grads) {
     const Tensor& dc = grads.dy();
     const auto [da, mode_a] = grads.place(0);

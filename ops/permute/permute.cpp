@@ -75,6 +75,7 @@ struct PermuteNode {
 
   const char* name() const { return "permute"; }
 
+  // Differentiates permute [PER-1]: dx [PER-2].
   void backward(NodeGrads& grads) {
     std::vector<int> inverse(axes.size());
     for (std::size_t k = 0; k < axes.size(); ++k) inverse[axes[k]] = int(k);

@@ -32,6 +32,7 @@ struct SinusoidalPositionsNode {
 
   const char* name() const { return "sinusoidal_positions"; }
 
+  // Differentiates sinusoidal_positions [POS-3, POS-6]: dx [POS-3], at padding [POS-6].
   void backward(NodeGrads& grads) {
     if (!places.defined()) return grads.pass_dy(0);
     const Tensor& dy = grads.dy();
@@ -52,6 +53,7 @@ struct SinusoidalPositionsNode {
 struct LearnedPositionsNode {
   const char* name() const { return "learned_positions"; }
 
+  // Differentiates learned_positions [POS-4]: dx [POS-4], dtable [POS-5].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     const std::int64_t batch = dy.shape()[0], length = dy.shape()[1], columns = dy.shape()[2];

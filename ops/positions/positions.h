@@ -3,12 +3,12 @@
 //   [POS-1]  table_(p, i) = sin(p f_i),  table_(p, h + i) = cos(p f_i),  i = 0 ... h - 1,  h = floor(C / 2),
 //            f_i = exp(-i ln(10000) / (h - 1));  an odd C leaves the last column zero, and row 1 is zero
 //   [POS-2]  p_r = 2 + the index of row r in its sentence, from 0; p_r = 1 at padding, whose place is -1
-//   [POS-3]  y_r  = x_r + table_(p_r)           sinusoidal: the first token of a sentence has position 2, padding 1
-//   [POS-4]  y_bt = x_bt + table_t              learned
-//   [POS-6]  y_r = 0, dx_r = 0  at padding, with zero_padding
+//   [POS-3]  sinusoidal:  y_r  = x_r + table_(p_r)    dx = dy
+//   [POS-4]  learned:     y_bt = x_bt + table_t       dx = dy
+//   [POS-6]  y_r = 0, dx_r = 0 at padding, with zero_padding
 //
-//   backward: otherwise dx = dy; for the learned table
-//   [POS-5]  dtable_tc = sum_b dy_btc  for t < T, zero for later rows
+//   backward, of the learned table:
+//   [POS-5]  dtable_tc = sum_b dy_btc for t < T, zero for later rows
 //
 //   x, y: sinusoidal [N, C], learned [B, T, C]. Saved: the places, for POS-6.
 //   Source: Vaswani et al., 2017, as fairseq's SinusoidalPositionalEmbedding with padding index 1: sines first, then

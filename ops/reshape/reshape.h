@@ -1,6 +1,6 @@
 // Gives the same values another shape.
 //
-//   [RES-1]  y has x's elements in the same order; dx is dy in x's shape
+//   [RES-1]  y = x's elements in the same order    dx = dy in x's shape
 //
 //   Nothing is copied: y is a view of x's memory, and dy becomes dx. Saved: nothing. In PyTorch: Tensor.view.
 #pragma once

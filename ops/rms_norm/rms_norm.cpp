@@ -12,6 +12,7 @@ struct RmsNormNode {
 
   const char* name() const { return "rms_norm"; }
 
+  // Differentiates rms_norm [RMS-1, RMS-2]: dx [RMS-3], dgamma [RMS-4]; with eps outside, w in dx [RMS-6].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       const auto run = [&](auto partial) {

@@ -9,6 +9,7 @@ struct WatchNode {
   Communicator* communicator;
 
   const char* name() const { return "watch_channels"; }
+  // Differentiates watch_channels: passes dy on and records its sums.
   void backward(NodeGrads& grads) {
     record->gradient_sum = channel_gradient_sums(grads.dy(), y, offset, communicator).dy_x;
     grads.pass_dy(0);

@@ -23,6 +23,7 @@ struct PoolNode {
 
   const char* name() const { return w.defined() ? "weighted_pool" : "mean_pool"; }
 
+  // Differentiates weighted_pool [WP-1] and mean_pool [RED-3]: dx [WP-2], dw [WP-3], dx of mean_pool [RED-4].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {

@@ -7,7 +7,7 @@
 //   backward:
 //   [WP-2]   dx_btc = w_bt dy_bc
 //   [WP-3]   dw_bt  = sum_c dy_bc x_btc
-//   [RED-4]  of a mean: dx_btc = dy_bc / T
+//   [RED-4]  mean_pool: dx_btc = dy_bc / T
 //
 //   x: [B, T, C]; w: [B, T]; y: [B, C]. The order of the sums is fixed. Saved: x, w; nothing for a mean. This is not a
 //   matrix product because folding must know that a map of x passes if each row of w sums to 1 (PoolNode::passes).

@@ -1,12 +1,13 @@
 """The tags of docs/equations.md: code cites each at a line that computes it, tests cite each, and nothing cites a tag
 that has no row. Code cites [LN-4]; tests do so too, or carry LN_4 in the name of a test. Of rows that say
 "property: ..." or "definition: ..." no line computes anything, and comments cite them. Every numbered equation of the
-UN paper has a row too, with tags, tests or the word "prose"."""
+UN paper has a row too, with tags, tests or the word "prose". docs/backward.md is current (backward.py)."""
 import re
 import sys
 from collections import Counter
 from pathlib import Path
 
+import backward
 from sources import EQUATION, EQUATIONS, numbers, rows
 
 TAG = r"[A-Z][A-Z0-9]*-[0-9A-Za-z.]*[0-9A-Za-z]"
@@ -95,6 +96,7 @@ def faults(root):
     yield from unknown(root, counts.keys(), rest)
     yield from uncited(root, listed, in_names)
     yield from of_the_paper(page, counts.keys(), names)
+    yield from backward.faults(root)
 
 
 if __name__ == "__main__":
