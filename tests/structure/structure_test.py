@@ -1,6 +1,7 @@
 """The tree keeps the rules of rules.py, and each rule is one that can be broken."""
 import os
 import re
+import runpy
 import subprocess
 import unittest
 from pathlib import Path
@@ -104,8 +105,19 @@ class Structure(unittest.TestCase):
     def test_the_house_can_be_measured(self):
         printed = subprocess.run([ROOT / "scripts/house"], check=True, capture_output=True, text=True).stdout
         for row in (r"\| `engine/` \| \d+ \| [\d,]+ \|", r"\| lines of tests \| [\d,]+ \|",
-                    r"\| \*\*two hours\*\* \| "):
+                    r"\| \*\*two hours more\*\* \| ", r"\| \*\*together\*\* \| [\d,]+ \|"):
             self.assertRegex(printed, row)
+
+    def test_the_reading_path_lists_or_explains_what_it_leans_on(self):
+        house = runpy.run_path(str(ROOT / "scripts/house"), run_name="house")
+        self.assertEqual(list(house["path_faults"]()), [])
+        page = house["text"]("docs/reading_order.md")
+        for broken, fault in (
+                (page.replace("[engine/contains.h](../engine/contains.h)", ""),
+                 "train/loop/trainer.cpp needs engine/contains.h, which the page neither lists nor explains"),
+                (page.replace("models/normalizers/normalizer.cpp](", "normalizer.cpp](../engine/contains.h"),
+                 "its text needs models/normalizers/normalizer.cpp, which the page neither lists nor explains")):
+            self.assertEqual(list(house["path_faults"](broken))[:1], [f"docs/reading_order.md: {fault}"])
 
     def broken_by(self, path, line):
         files = sources()
