@@ -113,7 +113,7 @@ LIBRARIES = {
     "sanitizer/": ["emulation"],
 }
 # The operating system's. Operations and models know nothing of it.
-POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|fnmatch|locale|poll|pthread|setjmp|signal|std\w+|string|time|ucontext|"
+POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|fnmatch|locale|poll|pthread|sched|setjmp|signal|std\w+|string|time|ucontext|"
                    r"unistd|wctype)\.h$")
 POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
 

@@ -1,0 +1,252 @@
+#include "engine/cpu/threads.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/check.h"
+
+namespace foldgrad {
+namespace {
+
+// How often a thread looks again before it sleeps: 0.1 to 0.2 ms on x86. Sleeping and waking cost some 20 us.
+constexpr int kLooks = 2000;
+constexpr std::size_t kCacheLine = 64;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+// The processors that this process may use, as it was started: a thread may be bound to one of them later.
+struct Processors {
+#ifdef __linux__
+  cpu_set_t mask;
+  int count;
+
+  Processors() {
+    const bool known = sched_getaffinity(getpid(), sizeof mask, &mask) == 0;  // it fails with more than 1024 processors
+    count = known ? CPU_COUNT(&mask) : 0;
+  }
+  void give_to_this_thread() const {
+    if (count > 0) sched_setaffinity(0, sizeof mask, &mask);
+  }
+#else
+  int count = 0;
+  void give_to_this_thread() const {}
+#endif
+};
+
+const Processors& processors() {
+  static const Processors all;
+  return all;
+}
+[[maybe_unused]] const Processors& at_the_start = processors();
+
+int processor_count() {
+  return processors().count > 0 ? processors().count : std::max(1, int(std::thread::hardware_concurrency()));
+}
+
+int default_threads() {
+  static const int threads = [] {
+    const char* variable = std::getenv("OMP_NUM_THREADS");
+    const int wanted = variable ? std::atoi(variable) : 0;
+    return wanted >= 1 ? wanted : processor_count();
+  }();
+  return threads;
+}
+
+// The remaining pieces of one thread's share, [first, end), in one word.
+class alignas(kCacheLine) Share {
+ public:
+  void deal(std::int64_t first, std::int64_t end) { word_.store(word(first, end), std::memory_order_release); }
+  // These return -1 if no piece is left.
+  std::int64_t take_first() {
+    return take([](std::uint64_t first, std::uint64_t end) { return std::pair(first, word(first + 1, end)); });
+  }
+  std::int64_t take_last() {
+    return take([](std::uint64_t first, std::uint64_t end) { return std::pair(end - 1, word(first, end - 1)); });
+  }
+
+ private:
+  static std::uint64_t word(std::uint64_t first, std::uint64_t end) { return first << 32 | end; }
+  template <class Choose>
+  std::int64_t take(const Choose& choose) {
+    std::uint64_t old = word_.load(std::memory_order_acquire);
+    while (old >> 32 < std::uint32_t(old)) {
+      const auto [piece, rest] = choose(old >> 32, std::uint32_t(old));
+      if (word_.compare_exchange_weak(old, rest, std::memory_order_acq_rel)) return std::int64_t(piece);
+    }
+    return -1;
+  }
+
+  std::atomic<std::uint64_t> word_{0};
+};
+
+// The helpers of one calling thread.
+class Pool {
+ public:
+  explicit Pool(int threads);
+  ~Pool();
+
+  int threads() const { return int(shares_.size()); }
+  void run(std::int64_t pieces, const Body& body);
+
+ private:
+  void start_helpers();
+  void help(int self);
+  void work(int self);
+  void run_piece(std::int64_t piece);
+  // Returns when the value is another one than `old`.
+  void await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) const;
+
+  std::vector<Share> shares_;  // the caller's is the first
+  std::vector<std::thread> helpers_;
+  const int looks_;
+  std::atomic<bool> stopped_ = false;
+  const Body* body_ = nullptr;
+  std::mutex failing_;
+  std::exception_ptr failure_;  // of piece failed_
+  alignas(kCacheLine) std::atomic<std::int64_t> failed_ = INT64_MAX;
+  alignas(kCacheLine) std::atomic<std::uint32_t> calls_ = 0;    // changes when there is something to do
+  alignas(kCacheLine) std::atomic<std::uint32_t> pending_ = 0;  // pieces of this call that have not ended
+};
+
+thread_local int chosen_threads = 0;  // 0: the default
+thread_local bool in_piece = false;
+
+// Spinning would take the processor from a thread that has work, if there are more threads than processors.
+Pool::Pool(int threads) : shares_(std::size_t(threads)), looks_(threads <= processor_count() ? kLooks : 0) {
+  start_helpers();
+}
+
+void Pool::start_helpers() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // which a thread inherits
+  try {
+    for (int self = 1; self < threads(); ++self) helpers_.emplace_back([this, self] { help(self); });
+  } catch (const std::system_error&) {  // the shares of those that are missing are taken by the others
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Pool::~Pool() {
+  stopped_ = true;
+  calls_.fetch_add(1);
+  calls_.notify_all();
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+void Pool::await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) const {
+  for (int look = 0; look < looks_; ++look) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    relax();
+  }
+  value.wait(old);
+}
+
+void Pool::help(int self) {
+  processors().give_to_this_thread();
+  in_piece = true;
+  for (std::uint32_t seen = 0;;) {
+    await_change(calls_, seen);
+    seen = calls_.load(std::memory_order_acquire);
+    if (stopped_) return;
+    work(self);
+  }
+}
+
+void Pool::work(int self) {
+  std::uint32_t done = 0;
+  std::int64_t piece;
+  for (; (piece = shares_[std::size_t(self)].take_first()) >= 0; ++done) run_piece(piece);
+  for (int i = 1; i < threads(); ++i)
+    for (; (piece = shares_[std::size_t((self + i) % threads())].take_last()) >= 0; ++done) run_piece(piece);
+  // Until here the call cannot end. Afterwards, the next one may have begun.
+  if (done > 0 && pending_.fetch_sub(done) == done) pending_.notify_one();
+}
+
+void Pool::run_piece(std::int64_t piece) {
+  if (piece > failed_.load(std::memory_order_relaxed)) return;
+  try {
+    (*body_)(piece);
+  } catch (...) {
+    const std::lock_guard lock(failing_);
+    if (piece > failed_.load(std::memory_order_relaxed)) return;
+    failed_.store(piece, std::memory_order_relaxed);
+    failure_ = std::current_exception();
+  }
+}
+
+void Pool::run(std::int64_t pieces, const Body& body) {
+  body_ = &body;
+  pending_.store(std::uint32_t(pieces), std::memory_order_relaxed);
+  for (int i = 0; i < threads(); ++i)
+    shares_[std::size_t(i)].deal(pieces * i / threads(), pieces * (i + 1) / threads());
+  calls_.fetch_add(1);
+  calls_.notify_all();
+  in_piece = true;
+  work(0);
+  in_piece = false;
+  while (const std::uint32_t left = pending_.load(std::memory_order_acquire)) await_change(pending_, left);
+  if (!failure_) return;
+  failed_.store(INT64_MAX, std::memory_order_relaxed);
+  std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+std::atomic<int> forks = 0;  // of this process and its ancestors
+
+// Returns the calling thread's pool. The threads of a pool that was made before a fork are not in this process; its
+// memory is given up.
+Pool& pool_of_this_thread() {
+  static const int watched = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  static_cast<void>(watched);
+  thread_local std::unique_ptr<Pool> pool;
+  thread_local int made_after = 0;
+  if (made_after != forks) static_cast<void>(pool.release());
+  if (!pool || pool->threads() != threads()) {
+    pool.reset();
+    pool = std::make_unique<Pool>(threads());
+    made_after = forks;
+  }
+  return *pool;
+}
+
+}  // namespace
+
+int threads() {
+  if (in_piece) return 1;
+  return chosen_threads > 0 ? chosen_threads : default_threads();
+}
+
+void set_threads(int n) {
+  FOLDGRAD_CHECK(n >= 1, "threads: their number must be at least 1, got {}", n);
+  chosen_threads = n;
+}
+
+void parallel(std::int64_t pieces, Body body) {
+  FOLDGRAD_CHECK(pieces <= INT_MAX, "parallel: a loop must have fewer than 2^31 pieces, got {}", pieces);
+  if (pieces <= 1 || threads() == 1) {
+    for (std::int64_t piece = 0; piece < pieces; ++piece) body(piece);
+    return;
+  }
+  pool_of_this_thread().run(pieces, body);
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,61 @@
+// The threads of the CPU: a loop whose pieces run on several of them.
+//
+//   parallel(8, [&](std::int64_t piece) { sum_block(piece); });
+//
+// Each thread that calls parallel() owns a few helpers. Say there are two of them, so that three threads share the 8
+// pieces of the call above:
+//
+//   1. The caller deals out shares of consecutive pieces: 0 and 1 to itself, 2 to 4 and 5 to 7 to its helpers.
+//      Consecutive pieces touch neighbouring memory, and in the next loop over the same tensor the same thread touches
+//      the same memory again, which its caches still hold.
+//   2. Each thread takes the pieces of its share from the front. When none is left there, it takes pieces from the back
+//      of the others' shares.
+//   3. When the caller finds no piece anywhere, it waits for the helpers that are still inside one. A helper that has
+//      begun none is not waited for: it may be asleep, or another program may have its processor.
+//   4. A helper without work watches for the next call for about 0.1 ms, and then sleeps until one comes.
+//
+// A share is one word, the first and the end of its remaining pieces. A thread takes a piece by replacing the word with
+// a compare-and-swap, which fails if another thread was faster. Such a word may be from an earlier call: if a helper
+// reads {5, 8}, loses its processor for some calls, and swaps when the share is {5, 8} again, then it has taken piece 5
+// of the newest call. That does no harm, because a helper looks up what to run only after it has taken a piece, and a
+// call does not end before all pieces that were taken are done.
+//
+// So that results do not depend on the number of threads, what a piece does must depend on its number only, and the
+// number of pieces on the shapes only. Give a loop at least 8 pieces, or as many as take 50 us each: a piece that is
+// being worked on is not shared any more.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace foldgrad {
+
+// A reference to a callable object, which takes the number of a piece. It costs no memory, unlike std::function.
+class Body {
+ public:
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<F>, Body>>>
+  Body(F&& f)  // NOLINT(google-explicit-constructor): a lambda is passed as it is
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
+        call_([](void* object, std::int64_t piece) { (*static_cast<std::remove_reference_t<F>*>(object))(piece); }) {}
+  void operator()(std::int64_t piece) const { call_(object_, piece); }
+
+ private:
+  void* object_;
+  void (*call_)(void*, std::int64_t);
+};
+
+// Returns how many threads this thread's next parallel() uses: the last number that it gave to set_threads(), otherwise
+// the first number in $OMP_NUM_THREADS, otherwise the number of processors that the process may use. 1 inside a piece.
+int threads();
+// Sets the number for the calling thread. Throws std::invalid_argument unless n is at least 1.
+void set_threads(int n);
+
+// Calls body(piece) once for each piece from 0 to pieces - 1, on any thread and in any order, and returns when all have
+// ended. Within a piece, and with one thread, it is a plain loop. Throws what the first piece that fails has thrown, as
+// a loop would; later pieces may or may not have run. Throws std::invalid_argument for 2^31 pieces or more.
+//
+// Helpers block all signals, run on any processor of the process even if the caller is bound to one, and end with the
+// calling thread. After fork() the child starts its own. If the system refuses a helper, the others do its work.
+void parallel(std::int64_t pieces, Body body);
+
+}  // namespace foldgrad
