@@ -1,5 +1,5 @@
-// Estimates of a backward pass that are no gradients: by how much dx of whole layers differs, from the true gradient by
-// central differences and as the documented formula says; and which gradients stay exact all the same.
+// Backward passes that are estimates, not gradients: how much dx of whole layers differs from the true gradient (by
+// central differences) and from the documented formula; and which gradients are exact nevertheless.
 #include <cmath>
 
 #include "tests/ops/channel_norm_fixture.h"
@@ -11,13 +11,13 @@ using Options = ChannelNormOptions;
 
 constexpr std::int64_t kRows = 12, kColumns = 3;
 
-// A layer in the midst of training: rings and averages of steps before, padding, and one more step to be looked at.
+// A layer in the middle of training: windows and averages of earlier steps, padding, and one more step to examine.
 struct Midst {
   Options options;
   ChannelNormState state;
   Tensor x = randn({kRows, kColumns}, 1, 1.3, 0.4), dy = cotangent({kRows, kColumns}),
          gamma = randn({kColumns}, 3, 0.3, 1), beta = randn({kColumns}, 4);
-  static constexpr std::int64_t counted = kRows - 2;  // rows, the first
+  static constexpr std::int64_t counted = kRows - 2;  // leading rows that count
 
   Midst(const Options& o, std::int64_t iterations)
       : options(o), state(ChannelNormState::create(o, kColumns, DType::f64)) {
@@ -41,7 +41,7 @@ struct Midst {
   Tensor dx() const { return run_case(step(), DType::f64, Device::cpu).grads[0]; }
   Tensor dx_by_differences() const { return central_differences(step(), 0); }
 
-  // Evaluates the documented formula (h - [i in S] z_i psi) / s, s and psi being given per channel; z is x / s.
+  // Evaluates the documented formula (h - [i in S] z_i psi) / s for given s and psi per channel; z is x / s.
   Tensor formula(const std::vector<double>& variance, const std::vector<double>& psi) const {
     const Tensor dx = Tensor::empty(x.shape(), DType::f64);
     for (std::int64_t i = 0; i < x.size(); ++i) {
@@ -82,9 +82,9 @@ double window_mean(const Midst& m, std::int64_t c, double q) {
   return std::exp(logs / double(M));
 }
 
-// UN's psi is an average of earlier steps. The true gradient, the older entries of the window being constants, has
-// (lambda / M) G with lambda = GM / q in its place: confirmed by differences, while dx is off by |z| |psi - that| / s,
-// which here is more than a tenth somewhere in each channel.
+// UN's psi is an average of earlier steps. The true gradient, with the older entries of the window as constants, has
+// (lambda / M) G with lambda = GM / q in its place. Differences confirm it, while dx is off by |z| |psi - that| / s,
+// which here exceeds a tenth somewhere in each channel.
 TEST(ChannelNormEstimates, UN_17_UnDiffersFromTheGradientByItsPsi) {
   const Midst m(with_warmup(Options::un(), 0), 9);
   std::vector<double> variance, estimate, truth;
@@ -108,8 +108,8 @@ TEST(ChannelNormEstimates, UN_17_UnDiffersFromTheGradientByItsPsi) {
   }
 }
 
-// Every other estimate, and where differences show it to be one. dgamma and dbeta are exact in all of them, but dgamma
-// of released UN where r is not 1: there it is r times the gradient.
+// Every other estimate; differences show that it is not the gradient. dgamma and dbeta are exact in all of them, except
+// dgamma of released UN where r is not 1: there it is r times the gradient.
 TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
   struct Case {
     const char* name;
@@ -130,7 +130,7 @@ TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
     SCOPED_TRACE(c.name);
     const OpCase step = c.midst.step();
     const std::vector<Tensor> got = run_case(step, DType::f64, Device::cpu).grads;
-    // In units of dx, whose elements are about 1: an estimate that came so close would be a gradient.
+    // In units of dx, whose elements are about 1: an estimate with a smaller difference would be a gradient.
     EXPECT_GT(largest_difference(got[0], central_differences(step, 0)), 0.05);
     EXPECT_TRUE(close(got[2], central_differences(step, 2), 1e-9));
     const Tensor dgamma = central_differences(step, 1);
@@ -147,16 +147,16 @@ TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
   }
 }
 
-// With psi = 0, both of its averages being zero, dx is the gradient of y in which var_hat is a constant.
+// With psi = 0, since both of its averages are zero, dx is the gradient of y with var_hat as a constant.
 TEST(ChannelNormEstimates, CN_2_WithoutPsiDxIsTheGradientWithAConstantVariance) {
   Options o = with_warmup(Options::un(), 0);
   o.backward = BackwardAverage::exponential;
-  o.alpha_backward = 1;  // what is zero stays zero
+  o.alpha_backward = 1;  // zero stays zero
   Midst m(o, 9);
   set(m.state.psi_ema, 0);
   std::vector<double> variance;
   for (std::int64_t c = 0; c < kColumns; ++c) variance.push_back(window_mean(m, c, m.q(c)));
-  // Evaluated with these variances as running ones, the layer has them as constants.
+  // Evaluated with these variances as running ones, the layer uses them as constants.
   ChannelNormState constant = ChannelNormState::create(o, kColumns, DType::f64);
   constant.run_var.copy_from(Tensor::of({kColumns}, variance));
   OpCase evaluation = m.step();

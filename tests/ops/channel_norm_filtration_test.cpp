@@ -1,5 +1,5 @@
-// Filtration: the decision of a layer, and many iterations of statistics with noise, whose level changes once and
-// stays. A lasting change is no outlier; soon after it nothing may be skipped, and run_var must be the new level.
+// Filtration: the decision of a layer, and many iterations of noisy statistics whose level changes once and stays. A
+// lasting change is not an outlier; soon afterwards nothing may be skipped, and run_var must be the new level.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace foldgrad::testing {
 namespace {
 
 constexpr int kIterations = 800, kChangeAt = 300, kLast = 200;
-// Standard deviations of log q: in time, and between the channels' levels.
+// Standard deviations of log q: over time, and between the channels' levels.
 constexpr double kNoise = 0.05, kFarApart = 0.7;
 constexpr std::int64_t kWidth = 64;
 
@@ -21,8 +21,8 @@ struct Ending {
   bool ever_skipped;
 };
 
-// Runs the operation on rows whose squares are q = level (1 or, later, `factor`) exp(noise). `spread` is that of the
-// log of the levels.
+// Runs the operation on rows whose squares are q = level (1 or, later, `factor`) exp(noise). `spread` is the standard
+// deviation of the log of the levels.
 Ending end_of(const ChannelNormOptions& o, double spread, double factor, unsigned seed) {
   std::mt19937_64 rng(seed);
   std::normal_distribution<double> normal;
@@ -75,9 +75,9 @@ TEST(ChannelNormFiltration, UN_19_LearnsALastingChange) {
   EXPECT_GT(runs_with_skips, 144 / 3) << "else nothing was to be learned";
 }
 
-// With `pooled` it is the spread of the levels, not the data, that decides how much noise is skipped: the variance over
-// all channels is the threshold. Where levels are equal, windows of up to 4 never leave the state in which they are
-// skipped; run_var is right all the same.
+// With `pooled` the spread of the levels, not the data, decides how much noise is skipped: the variance over all
+// channels is the threshold. If levels are equal, windows of up to 4 never leave the state in which they are skipped;
+// run_var is right nevertheless.
 TEST(ChannelNormFiltration, UN_19_PooledSkipsNoiseWhereLevelsAreEqual) {
   for (const unsigned seed : {1u, 2u, 3u, 4u})
     for (const std::int64_t M : {2, 3, 4, 8})
@@ -93,8 +93,8 @@ TEST(ChannelNormFiltration, UN_19_PooledSkipsNoiseWhereLevelsAreEqual) {
       }
 }
 
-// Why layer_sum is not the default: a skip writes the slow run_var into the windows, whose variance falls until every q
-// is an outlier.
+// The reason why layer_sum is not the default: a skip writes the slow run_var into the windows, whose variance falls
+// until every q is an outlier.
 TEST(ChannelNormFiltration, UN_19_LayerSumSkipsForEverAfterAChangeInShortWindows) {
   for_all(Granularity::layer_sum, /*hold=*/false, [](std::int64_t M, double factor, const Ending& ending) {
     if (factor != 1) {
@@ -119,7 +119,8 @@ TEST(ChannelNormFiltration, HoldsForThirtyTwoIterationsInARow) {
   }
 }
 
-// Held for no more than 32 iterations in a row, run_var learns the change though every iteration is skipped.
+// Estimates are held for no more than 32 iterations in a row, so run_var learns the change though every iteration is
+// skipped.
 TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
   int runs_that_skip_all = 0;
   for_all(Granularity::layer_sum, /*hold=*/true, [&](std::int64_t, double, const Ending& ending) {
@@ -129,8 +130,9 @@ TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
   EXPECT_GT(runs_that_skip_all, 72 / 2);
 }
 
-// Returns true if a layer of 1,030 channels skips an iteration in which q is 1 everywhere, but `factor` in one channel.
-// Its windows hold 1 everywhere, but 1e6 in channel `spread`, unless that is -1, where this iteration writes.
+// Returns true if a layer of 1,030 channels skips an iteration in which q is 1 in every channel except `channel`, where
+// it is `factor`. Its windows are 1 everywhere, except 1e6 in channel `spread` (if not -1), in the slot of this
+// iteration.
 bool skips(Granularity granularity, Device device, std::int64_t channel, double factor, std::int64_t spread = -1) {
   const Layer layer(filtered(granularity), 1030, device);
   set_iterations(layer.state, 9);
@@ -155,7 +157,7 @@ TEST(ChannelNormFiltration, UN_19_EveryChannelCountsInALayersDecision) {
     }
 }
 
-// Corollary 3.2 has the true gradient, lambda / M times G, below 1/M of the estimate where the test fires upwards. With
+// By Corollary 3.2 the true gradient, lambda / M times G, is below 1/M of the estimate if the test fires upwards. With
 // `pooled` it need not be: 2 replaces 1 in the window (1, 1e4, 1e4, 1e4) of one channel among 63 of ones. It is an
 // outlier, since the distance of the new window, 7500.5 - 1189.2, is above the threshold 4 V(sqrt) = 456 of all
 // windows; and lambda = GM / q = 595. The window's own threshold is 9801.

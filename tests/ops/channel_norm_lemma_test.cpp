@@ -1,5 +1,5 @@
-// The lemmas of UN's paper about its outlier test, in the form in which they are true
-// (docs/derivations/channel_norm.md), on random windows; and the form that is not true, by counterexample.
+// Tests the lemmas of UN's paper about its outlier test on random windows, in the form in which they are true
+// (docs/derivations/channel_norm.md), and the untrue form by counterexample.
 #include <cmath>
 #include <map>
 
@@ -21,7 +21,7 @@ bool fires(const Entries& before, std::int64_t slot, double q, int ddof) {
 }
 bool fires(const Arrival& a, int ddof) { return fires(a.before, a.slot, a.q, ddof); }
 
-// The means of the inequalities, computed otherwise than by the code: in long doubles, by roots and products.
+// The means of the inequalities, computed differently from the code: in long doubles, by roots and products.
 using Real = long double;
 Real arithmetic(const Entries& a) {
   Real sum = 0;
@@ -51,7 +51,7 @@ TEST(ChannelNormLemma, UN_16_MeansAndVarianceAreThose) {
     const int ddof = any_ddof();
     RC_ASSERT(std::fabs(math::arithmetic_mean(window(a)) - arithmetic(a)) <= 1e-14 * arithmetic(a));
     RC_ASSERT(std::fabs(math::geometric_mean(window(a), 0) - geometric(a)) <= 1e-13 * geometric(a));
-    // A root is rounded by some 1e-16 of itself, and the square of a difference d of roots then by 2e-16 d root: at
+    // A root has an error of some 1e-16 of itself, and the square of a difference d of roots then of 2e-16 d root: at
     // most 1e-12 d^2 + 1e-20 root^2.
     RC_ASSERT(std::fabs(math::variance_of_roots(window(a), ddof) - variance(a, ddof)) <=
               1e-12 * variance(a, ddof) + 1e-19 * arithmetic(a));
@@ -69,7 +69,7 @@ TEST(ChannelNormLemma, UN_18_P1_BothVariances) {
   });
 }
 
-// The code decides as the inequality does, except within rounding of where both sides are equal.
+// The code decides as the inequality does, unless both sides are equal within rounding.
 TEST(ChannelNormLemma, UN_19_FiresWhereTheInequalityHolds) {
   check_property(kCases, [] {
     const Arrival a = *any_arrival();
@@ -142,7 +142,7 @@ TEST(ChannelNormLemma, UN_19_P2_ReplayNeverFires) {
   });
 }
 
-// Summed over channels too, and whatever the layer rule, as long as thresholds are per channel.
+// Also summed over channels and for every layer rule, as long as thresholds are per channel.
 TEST(ChannelNormLemma, UN_19_P2_P8_ReplayNeverFiresForALayer) {
   check_property(300, [] {
     const std::string name = *rc::gen::element<std::string>("channel", "layer_any", "layer_sum").as("granularity");
@@ -174,7 +174,7 @@ TEST(ChannelNormLemma, UN_19_P4_DistanceGrowsWhereItFires) {
   });
 }
 
-// Lemma 3.1 as its proof has it: with u = (a_{t-M} / a_t)^(1/M) and f the mean of 1, u, ..., u^(M-1), lambda < f < 1
+// Lemma 3.1 as it is proved: with u = (a_{t-M} / a_t)^(1/M) and f the mean of 1, u, ..., u^(M-1), lambda < f < 1
 // upwards and lambda > f > 1 downwards.
 TEST(ChannelNormLemma, Lemma_3_1_P5_WhereItFires) {
   check_property(kCases, [] {
@@ -192,8 +192,8 @@ TEST(ChannelNormLemma, Lemma_3_1_P5_WhereItFires) {
   });
 }
 
-// Corollary 3.2 for outliers upwards: the true gradient, G lambda / M, is below 1/M of the estimate. That lambda / M is
-// the derivative of the geometric mean is checked with differences of the code's.
+// Corollary 3.2 for upward outliers: the true gradient, G lambda / M, is below 1/M of the estimate. Differences of the
+// code's geometric mean check that lambda / M is its derivative.
 TEST(ChannelNormLemma, Corollary_3_2_P6_Upwards) {
   check_property(kCases, [] {
     const Arrival a = any_outlier();
@@ -222,7 +222,7 @@ TEST(ChannelNormLemma, P8_Means) {
   });
 }
 
-// Counts what 2,000 windows and 2,000 new values are, so that the properties above cannot pass for want of cases.
+// Counts the kinds of 2,000 windows and 2,000 new values, so that the properties above cannot pass for lack of cases.
 TEST(ChannelNormLemma, GeneratorsReachWhatThePropertiesPromise) {
   std::map<std::string, int> reached;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
@@ -268,7 +268,7 @@ TEST(ChannelNormLemma, Corollary_3_2_FailsDownwards) {
   EXPECT_GT(lambda / 4, 0.25);
 }
 
-// 99 channels at 1 and one with the window (1, 1, 1, 100), whose last value comes again.
+// 99 channels at 1 and one with the window (1, 1, 1, 100), whose last value repeats.
 TEST(ChannelNormLemma, UN_19_PooledThresholdFiresOnAReplay) {
   for (Granularity g : {Granularity::pooled, Granularity::layer_sum, Granularity::layer_any}) {
     const Layer layer(filtered(g), 100, Device::cpu);

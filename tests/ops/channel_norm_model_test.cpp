@@ -1,6 +1,6 @@
-// channel_norm against the model of channel_norm_model.h, on random histories of all methods and options. Neither can
-// share a misreading of the papers with the other: `verify-traces` compares the operation with what another program
-// wrote (tests/golden).
+// Compares channel_norm with the model of channel_norm_model.h on random histories of all methods and options. Both
+// could share a misreading of the papers: `verify-traces` compares the operation with another program's results
+// (tests/golden).
 #include "tests/ops/channel_norm_model.h"
 
 #include "ops/channel_norm/channel_norm.h"
@@ -30,7 +30,7 @@ struct ChannelNormKind {
     o.alpha_forward = random.one_of({0., 0.5, 0.9, 1.});
     o.alpha_backward = random.coin() ? o.alpha_forward : 0.7;
     o.eps = random.one_of({1e-5, 1e-3, 1.});
-    // With one entry AM = GM; UN alone knows, for others rounding would decide.
+    // With one entry AM = GM. UN handles this case; for others rounding would decide.
     o.filtration = random.coin() && has_window(o) && (o.window_forward > 1 || o.forward == ForwardAverage::geometric);
     o.granularity = Granularity(random.below(4));
     o.ddof = random.below(2);
@@ -42,7 +42,7 @@ struct ChannelNormKind {
     o.finite_state = random.coin();
     if (o.statistic == ChannelStatistic::mean_square && random.below(4) == 0)
       o.rescale = random.coin() ? Rescale::backward : Rescale::both;
-    if (o.forward == ForwardAverage::geometric && random.below(3) == 0) {  // the family that has the methods
+    if (o.forward == ForwardAverage::geometric && random.below(3) == 0) {  // the family with these methods
       o.forward = ForwardAverage(o.window_forward == 1 ? 2 * random.below(2) : random.below(4));
       o.backward = BackwardAverage(random.below(4));
       o.filtration = o.filtration && has_window(o);
@@ -50,12 +50,12 @@ struct ChannelNormKind {
     return o;
   }
   static long late_start(Draws& random) { return 990 + random.below(20); }
-  // Windows with NaN decide about outliers by chance; they are kept free of it, or the filter is off.
+  // Windows with NaN decide about outliers by chance, so they get no NaN, or the filter is off.
   static bool allows_non_finite(const Options& o) {
     return o.form == ChannelForm::paper && (o.hold_non_finite || !o.filtration);
   }
 
-  // Returns edits to the options of UN, shorter windows and less warm-up.
+  // Returns edits to the options of UN, shorter windows and a shorter warm-up.
   static std::vector<Edit<Options>> edits(const Options& options) {
     std::vector<Edit<Options>> all{[](Options& o) {
       const Options before = std::exchange(o, Options::un());
@@ -98,7 +98,7 @@ struct ChannelNormKind {
     return o.warmup >= 0 && o.window_backward > 0 && o.window_forward > (geometric ? 0 : 1);
   }
 
-  // Returns the options that are not those of UN.
+  // Returns the options that differ from UN's.
   static std::string text(const Options& o) {
     const Options un;
     std::string all = "UN";
@@ -152,7 +152,7 @@ void compare_state(const ChannelNormState& state, const ChannelNormModel& model)
   if (state.skips.item() != model.skips) throw std::runtime_error("skips");
 }
 
-// The number of times that histories came to each thing that they promise.
+// How often histories reached each case that they must cover.
 using Reached = std::map<std::string, int>;
 
 void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step, bool padded) {
@@ -173,7 +173,7 @@ void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step,
   }
 }
 
-// Compares steps up to the first close call.
+// Compares steps up to the first one that rounding could decide.
 Reached follow(const ChannelNormHistory& h, Device device) {
   const int C = int(h.channels());
   ChannelNormModel model(h.options, C, kTolerance, h.start);

@@ -1,4 +1,4 @@
-// The specification of channel_norm, and how it behaves over several calls, on outliers and on unusual data.
+// The specification of channel_norm, and its behaviour over several calls, on outliers and on unusual data.
 #include <omp.h>
 
 #include <cmath>
@@ -17,11 +17,11 @@ ChannelNormState state_for(const Var& x, const Options& o) {
 struct Setting {
   Options options;
   std::int64_t iterations = 0;  // before the case
-  double window = 0;            // value of all buffers but counters, 0: fresh
+  double window = 0;            // value of all buffers except counters; 0: initial state
   bool padded = false, training = true;
 };
 
-// Begins every evaluation with a state of its own. Without it, differences would see the state move.
+// Begins every evaluation with a copy of the state, which would otherwise change between the differences.
 OpFunction from_state(const Setting& s, std::int64_t rows) {
   return [s, rows](const std::vector<Var>& v) {
     const ChannelNormState state = state_for(v[0], s.options);
@@ -34,8 +34,8 @@ OpFunction from_state(const Setting& s, std::int64_t rows) {
 }
 
 // Returns the exact cases of the specification's gradient-check matrix, and, for the parity of devices and precisions,
-// those whose backward is an estimate: differences leave them out, as `large`. Rows are around one block of 64, columns
-// around a warp.
+// those whose backward is an estimate; `large` excludes these from differences. Rows are around one block of 64,
+// columns around a warp.
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
   const auto add = [&](const std::string& label, const Setting& s, std::int64_t rows, std::int64_t columns,
@@ -116,7 +116,7 @@ const RegisterOp kChannelNorm({
     .bf16_roundoffs = 32,
 });
 
-// Padding at the end, with any values and no gradient, changes no bit of the rest, across the blocks of 64 rows too.
+// Padding at the end, with any values and no gradient, changes no bit of the rest, also across blocks of 64 rows.
 TEST(ChannelNormRules, CN_1_PaddingChangesNoBit) {
   Options hold = filtered(Granularity::layer_sum);
   hold.hold_on_skip = true;
@@ -174,7 +174,7 @@ TEST(ChannelNormRules, ForwardWithoutGradientLeavesGradientBuffers) {
   }
 }
 
-// Sums are formed in blocks that the number of threads doesn't change.
+// Sums are over blocks that do not depend on the number of threads.
 TEST(ChannelNormRules, AnyNumberOfThreadsGivesTheSameBits) {
   const int threads = omp_get_max_threads();
   std::vector<std::pair<Tensor, Tensor>> results;
@@ -205,7 +205,7 @@ TEST(ChannelNormRules, BackwardOfEvaluationWritesNothing) {
   }
 }
 
-// One step 400 times too large: the window forgets it, run_var only with hold_on_skip.
+// One step 400 times too large: the window forgets it; run_var does so only with hold_on_skip.
 TEST(ChannelNormUnusualData, UN_19_OneStepFourHundredTimesTooLarge) {
   for (bool hold : {false, true}) {
     Options o = filtered(Granularity::layer_sum);
@@ -226,7 +226,7 @@ TEST(ChannelNormUnusualData, UN_19_OneStepFourHundredTimesTooLarge) {
   }
 }
 
-// As released, one infinity stays in run_var for ever and no filter sees it.
+// As released: one infinity stays in run_var for ever and no filter sees it.
 TEST(ChannelNormUnusualData, ReleasedFormKeepsInfinity) {
   Options o = with_warmup(Options::un_released(), 0);
   o.filtration = true;
@@ -239,7 +239,7 @@ TEST(ChannelNormUnusualData, ReleasedFormKeepsInfinity) {
   EXPECT_TRUE(std::isinf(item(layer.state.run_var)));
 }
 
-// Padding leaves the statistics alone, whatever is in it, in the last block with tokens and after it.
+// Padding does not change the statistics, whatever its values, in the last block with tokens and after it.
 TEST(ChannelNormUnusualData, CN_1_PaddingDoesNotCount) {
   Tensor x = randn({130, 2}, 1);
   for (std::int64_t i = 2 * 60; i < x.size(); ++i) x.data<double>()[i] = NAN;

@@ -1,4 +1,4 @@
-// channel_norm on numbers that can be followed by hand.
+// channel_norm on numbers that can be computed by hand.
 #include <cmath>
 
 #include "tests/ops/channel_norm_fixture.h"
@@ -120,7 +120,7 @@ TEST(ChannelNorm, UN_14_ExponentialForward) {
   }
 }
 
-// Beyond iteration 1000 r takes the window's statistic back to the running one, but no further than 5 times.
+// After iteration 1000 r corrects the window's statistic to the running one, but by a factor of at most 5.
 TEST(ChannelNorm, MABN_1_RescalesToTheRunningEstimate) {
   for (Device device : devices())
     for (double x : {2., 1000.}) {

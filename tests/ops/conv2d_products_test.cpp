@@ -18,8 +18,8 @@ struct Case {
   Conv2dOptions options;
 };
 
-// As stems of vision models have them; odd sizes; single pixels; strides, also beyond the kernel; images that the last
-// kernel does not reach, or only one column of it.
+// The stems of vision models; odd sizes; single pixels; strides, also larger than the kernel; images whose border the
+// last kernel does not reach, or only with one column.
 const Case kCases[] = {{{2, 32, 32, 3}, {64, 3, 3, 3}, {1, 1}},   {{2, 16, 16, 64}, {128, 64, 3, 3}, {1, 1}},
                        {{1, 16, 16, 32}, {64, 32, 3, 3}, {2, 1}}, {{3, 7, 5, 16}, {33, 16, 3, 3}, {1, 0}},
                        {{2, 9, 9, 17}, {5, 17, 3, 2}, {2, 1}},    {{2, 6, 7, 48}, {32, 48, 1, 1}, {1, 0}},
@@ -30,7 +30,7 @@ const Case kCases[] = {{{2, 32, 32, 3}, {64, 3, 3, 3}, {1, 1}},   {{2, 16, 16, 6
 const Conv2dPass kPasses[] = {Conv2dPass::y, Conv2dPass::dx, Conv2dPass::dweight};
 const char* name(Conv2dPass pass) { return pass == Conv2dPass::y ? "y" : pass == Conv2dPass::dx ? "dx" : "dweight"; }
 
-// The tensors of one product in f64, of which one is to be written.
+// The tensors of one product in f64; one of them is the result.
 struct Operands {
   Tensor x, weight, y, bias;
 
@@ -50,7 +50,7 @@ struct Operands {
   const Tensor& of(Conv2dPass pass) const { return pass == Conv2dPass::y ? y : pass == Conv2dPass::dx ? x : weight; }
 };
 
-// Runs `body` for every case, pass and lower precision, with what must come out.
+// Runs `body` for every case, pass and lower precision, with the expected result.
 template <class Body>
 void for_each_product(const Body& body) {
   for (const Case& c : kCases)
@@ -90,10 +90,10 @@ TEST(Conv2dProducts, CONV_4_CONV_5_CONV_6_OfOnednn) {
     in_f32 += p.dtype == DType::f32;
     EXPECT_TRUE(close(at.of(p.pass), want, tolerance(p.dtype, 2)));
   });
-  EXPECT_GE(in_f32, 15);  // of 36: it is oneDNN that was tested
+  EXPECT_GE(in_f32, 15);  // of 36: oneDNN was really tested
 }
 
-// Leaves as it was what it refuses.
+// If it refuses, the result stays unchanged.
 TEST(Conv2dProducts, OnednnRefusesKernelsThatSeePaddingOnly) {
   if (!onednn_is_used()) GTEST_SKIP() << "this build leaves libraries alone";
   const Case c{{1, 2, 2, 4}, {4, 4, 1, 1}, {1, 1}};

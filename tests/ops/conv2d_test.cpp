@@ -46,7 +46,7 @@ OpError conv_error(const char* message, const Shape& x, const Shape& weight, Opt
   return error_of_zeros(message, {x, weight, bias}, conv_of(o));
 }
 
-// Kernels that overlap, leave gaps, do not reach the border, or see padding only; channels of one chunk of 64 and more.
+// Kernels that overlap, leave gaps, do not reach the border, or see only padding; channels of one chunk of 64 and more.
 const RegisterOp kUnfold({
     .name = "unfold",
     .cases = {unfold_case({2, 3, 4, 2}, 2, 3), unfold_case({1, 4, 4, 2}, 2, 2, {.stride = 2}),
@@ -75,7 +75,7 @@ const RegisterOp kPatchEmbedding({
                            {5, 1, 2, 2})},
 });
 
-// Kernels that overlap, leave gaps, do not reach the border, are single pixels, or see padding only; every kind of
+// Kernels that overlap, leave gaps, do not reach the border, are single pixels, or see only padding; every kind of
 // activation (its slope from y or from z), with a bias and without.
 const RegisterOp kConv2dChannelsLast({
     .name = "conv2d_channels_last",
@@ -110,11 +110,11 @@ const RegisterOp kConv2dChannelsLast({
                           {4, 4, 3}, {5, 3, 2, 2})},
     // dweight sums up to 144 products.
     .f32_roundoffs = 400,
-    // Where no library has the case, nine rounded numbers make one of dx.
+    // If no library has the case, dx sums nine rounded numbers.
     .bf16_roundoffs = 32,
 });
 
-// A row of three, kernel of two, padding of one above and below too: places between 0 1 2 3 0.
+// A row of three, kernel of two, padding of one, also above and below: windows in 0 1 2 3 0.
 TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 3, 1}, {1, 2, 3})},
                   .y = {0, 0, 0, 1, 0, 0,  //
@@ -130,7 +130,7 @@ TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
                  unfold_of(3, 2, {.padding = 1}));
 }
 
-// One token, whose first channel adds up the patch and whose second weighs it by k.
+// One token, whose first channel sums the patch and whose second weighs it by k.
 TEST(Conv2d, CONV_2_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2, 2, 2}, {1, 10, 2, 20, 3, 30, 4, 40}),
                                numbers({2, 2, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 1,  //
@@ -141,8 +141,8 @@ TEST(Conv2d, CONV_2_WorkedByHand) {
                  patches);
 }
 
-// One row of three pixels with channels (1, 10), (2, 20), (3, 30). The kernel's upper and lower row see padding only.
-// z = 10002, 21005, 32008, 3003, less 15000, so dz = 0, 1, 2, 0.
+// One row of three pixels with channels (1, 10), (2, 20), (3, 30). The kernel's upper and lower row see only padding. z
+// = 10002, 21005, 32008, 3003, less 15000, so dz = 0, 1, 2, 0.
 TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 3, 2}, {1, 10, 2, 20, 3, 30}),
                                numbers({1, 2, 3, 2}, {7, 7, 1, 2, 7, 7,  //
@@ -204,7 +204,7 @@ RC_GTEST_PROP(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_EqualTheDefinition
   }
 }
 
-// A patch embedding is the convolution whose stride is the patch, its places as tokens.
+// A patch embedding is the convolution whose stride is the patch, with its places as tokens.
 TEST(Conv2d, CONV_2_PatchesAreAConvolution) {
   Tape tape;
   const Var x = tape.constant(randn({2, 4, 6, 3}, 1)), weight = tape.constant(randn({5, 3, 2, 2}, 2)),
@@ -214,7 +214,7 @@ TEST(Conv2d, CONV_2_PatchesAreAConvolution) {
   EXPECT_TRUE(identical(tokens.reshape({2, 2, 3, 5}), conv2d_channels_last(x, weight, bias, {.stride = 2}).value()));
 }
 
-// A network that has diverged must not look as if it were dead: max(NaN, 0) is NaN in every precision.
+// A diverged network must not look dead: max(NaN, 0) is NaN in every precision.
 TEST(Conv2dChannelsLast, ANaNIsNotHiddenByRelu) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -234,7 +234,7 @@ TEST(Conv2dChannelsLast, ANaNIsNotHiddenByRelu) {
     }
 }
 
-// z as a model without a tape computes it, over and over.
+// z as a model without a tape computes it, repeatedly.
 TEST(Conv2dChannelsLast, TakesTurnsBetweenShapes) {
   const Tensor weight = randn({16, 16, 3, 3}, 2).to(DType::f32);
   std::vector<Tensor> first;

@@ -27,7 +27,7 @@ OpCase cross_entropy_case(Shape shape, double eps, Reduction reduction) {
 }
 
 // Returns a case with two targets, which are the same class in every third row; every fourth row has the whole share on
-// one side. Nothing else is looked at in ignored rows.
+// one side. Ignored rows have other values too, which must not matter.
 OpCase two_targets_case(Shape shape, double eps, Reduction reduction) {
   OpCase c = cross_entropy_case(shape, eps, reduction);
   Tensor second = random_ids(shape.without(-1), shape[-1], 6), lambda = Tensor::empty(second.shape(), DType::f32);
@@ -156,24 +156,24 @@ TEST(CrossEntropy, CE_5_TargetsOutsideMakeTheLossNaNOnCuda) {
   }
 }
 
-// Beside the logits there is their gradient and a few numbers per row, and no second matrix of probabilities.
+// Memory for the logits' gradient and a few numbers per row, but not for a second matrix of probabilities.
 TEST(CrossEntropy, NeedsNoMemoryForProbabilities) {
   for (const Device device : devices()) {
     const Tensor z = Tensor::zeros({64, 4096}, DType::f32, device);
     const Tensor targets = Tensor::zeros({64}, DType::i64, device);
-    memory::release_cache(device);  // of earlier tests, whose blocks may be larger than asked for
+    memory::release_cache(device);  // from earlier tests, whose blocks may be larger than requested
     const std::size_t before = memory::statistics(device).current;
     memory::reset_peak(device);
     Tape tape;
     const Var v = tape.variable(z);
     tape.backward(cross_entropy(v, tape.constant(targets), {.label_smoothing = 0.1}));
-    // A quarter on top: the allocator rounds sizes up by as much.
+    // A quarter more: the allocator rounds sizes up by as much.
     EXPECT_LT(double(memory::statistics(device).peak - before), 1.3 * double(z.bytes())) << name(device);
   }
 }
 
-// Logits that nobody holds become their gradient, and the layer before them gets the same bits as of logits that are
-// held. Beside them everything is small.
+// Logits that no one else holds become their gradient, and the layer before gets the same bits as with held logits. All
+// other memory is small.
 TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -197,14 +197,14 @@ TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
         gradients[held] = tape.grad(x).to(DType::f64).values<double>();
       }
       EXPECT_EQ(gradients[0], gradients[1]) << name(device);
-      // One matrix in place of two, beside what the products need for themselves: with AMX oneDNN takes two thirds of
-      // one in bf16.
+      // One matrix instead of two, in addition to the memory of the products: with AMX oneDNN takes two thirds of one
+      // in bf16.
       EXPECT_GT(peaks[1] - peaks[0], 0.9 * bytes) << name(device);
       EXPECT_LT(peaks[0], 1.9 * bytes) << name(device);
     }
 }
 
-// [CE-2] is the cross entropy against the smoothed distribution, and without smoothing the usual one; a shift of a row
+// [CE-2] is the cross entropy against the smoothed distribution, and without smoothing the usual one; shifting a row
 // changes nothing.
 RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
   const auto V = *rc::gen::inRange<std::int64_t>(2, 80);
@@ -221,7 +221,7 @@ RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
 }
 
 // p = (1/8, 2/8, 5/8) with the classes 1 and 2, p = 1/3 everywhere with 2 and 0, the first row with 1 twice, and one
-// that is ignored. eps = 1/2, so eps_i = 1/4 and a class has 1/4 of its share beside 1/4.
+// that is ignored. eps = 1/2, so eps_i = 1/4, and a class has 1/4 of its share plus 1/4.
 TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
   const double ln2 = std::log(2), ln5 = std::log(5), ln8 = std::log(8), ln3 = std::log(3);
   const double of_1 = ln8 / 4 + 2 * ln2 / 2 + (ln8 - ln5) / 4, of_2 = ln8 / 4 + 2 * ln2 / 4 + (ln8 - ln5) / 2,
@@ -239,7 +239,7 @@ TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
                  cross_entropy_of({.label_smoothing = 0.5}));
 }
 
-// With all of the share on one side the bits are those of one target, and the other class may be of logit -infinity.
+// With the whole share on one side the bits are those of one target, and the other class may have a logit of -infinity.
 TEST(CrossEntropy, CE_5_CE_6_AWholeShareIsOneTarget) {
   Tensor logits = randn({20, 7}, 1, 3);
   for (int n = 0; n < 20; ++n) logits.data<double>()[7 * n + 6] = -std::numeric_limits<double>::infinity();

@@ -41,7 +41,7 @@ OpCase fused_case(std::int64_t rows, std::int64_t columns, double p) {
 OpError fused_error(const char* message, const Shape& bias, const Shape& residual, double p) {
   return error_of_zeros(message, {{2, 8}, bias, residual}, fused_of(p));
 }
-// Makes a case that drops half of the samples, of as many rows as the middle axis has, and elements besides.
+// Makes a case that drops half of the samples (each as many rows as the middle axis is long) and also elements.
 OpCase path_case(const Shape& shape, double p) {
   const std::int64_t rows = shape.rank() > 2 ? shape[1] : 1;
   return random_case({shape, {shape[-1]}, shape}, fmt::format("{}, p = {}, drop path", shape, p),
@@ -87,7 +87,7 @@ TEST(Dropout, DO_1_DO_2_DO_3_FollowTheBits) {
 }
 
 // Checks with a mask from the definition, one element and one sample at a time; 3/4 of the elements are dropped, and
-// none or half of the samples. With a bias that wants no gradient dx is computed in another loop.
+// none or half of the samples. With a bias without a gradient, another loop computes dx.
 void expect_definition(std::int64_t samples, std::int64_t steps, std::int64_t columns, double path_p, bool constant,
                        Device device) {
   const DropPath path{.p = path_p, .random = {11, 12, 13}, .rows = steps};
@@ -156,7 +156,7 @@ TEST(Dropout, KeepsTheShareAndTheMean) {
 }
 
 OpCase drop_case(Activation activation, std::int64_t rows, std::int64_t columns, double p) {
-  // The sum must stay away from relu's kink: x is, by 0.1, and the bias is smaller.
+  // The sum must stay away from relu's kink: x is at least 0.1 from it, and the bias is smaller.
   return {.label = fmt::format("{} of {} rows of {}, p {}", name(activation), rows, columns, p),
           .operands = {randn_off_zero({rows, columns}, 1, 0.1), randn({columns}, 2, 0.02)},
           .f = [=](const std::vector<Var>& v) { return bias_activation_dropout(v[0], v[1], activation, p, kRandom); }};
@@ -184,7 +184,7 @@ const RegisterOp kSpec({
     .bf16_roundoffs = 16,  // sums of 70 rows
 });
 
-// Compilers for GPUs join the product of a term with the sum of dbias as they see fit, hence its tolerance there: half
+// Compilers for GPUs are free to contract the product of a term with the sum of dbias, hence its tolerance there: half
 // an epsilon for each of 20 terms of size 3 or less.
 TEST(BiasActivationDropout, ACT_9_HasTheBitsOfTwoOperations) {
   for (Device device : devices())

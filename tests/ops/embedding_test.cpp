@@ -19,7 +19,7 @@ OpCase embedding_case(std::int64_t rows, std::int64_t columns, Shape ids, double
   return {.label = fmt::format("{} rows of {}, ids {}, scale {}, padding {}", rows, columns, ids, scale, padding),
           .operands = {randn({rows, columns}, 1), random_ids(ids, rows, 2)},
           .f = [=](const std::vector<Var>& v) { return embedding(v[0], v[1], scale, padding); },
-          // Differences would find a gradient of the padding's row too.
+          // Differences would give the padding's row a gradient.
           .large = padding >= 0};
 }
 
@@ -77,8 +77,8 @@ TEST(Embedding, EMB_1_EMB_2_WorkedByHand) {
                  [](auto& v) { return embedding(v[0], v[1], /*scale=*/10, /*padding_id=*/1); });
 }
 
-// Returns ids like those of words: a third of the positions chooses one row, a fifteenth the padding; the rest is
-// spread out.
+// Returns ids distributed like words: a third of the positions has one row, a fifteenth the padding; the rest is spread
+// out.
 std::vector<std::int64_t> like_words(int positions, int rows, std::int64_t frequent, std::int64_t padding) {
   std::vector<std::int64_t> ids(positions);
   for (int m = 0; m < positions; ++m) ids[m] = m % 3 == 1 ? frequent : m % 10 == 0 ? padding : m * 7919 % rows;
@@ -93,8 +93,8 @@ Tensor table_gradient(Device device, int rows, const std::vector<std::int64_t>& 
       .grads[0];
 }
 
-// Checks sums of random dy, where another order of positions shows in the last bits. The harness's own test of thread
-// orders cannot see it: the numbers of its dy are so short that f32 adds them exactly.
+// Checks sums of random dy, whose last bits depend on the order of positions. The harness's test of thread orders
+// cannot see it: its dy have so few digits that f32 adds them exactly.
 template <class T>
 ::testing::AssertionResult sums_in_order(int rows, int columns, const std::vector<std::int64_t>& ids,
                                          std::int64_t padding) {
@@ -130,7 +130,7 @@ TEST(Embedding, EMB_2_SumsInTheOrderOfPositionsWhateverThreadComesFirst) {
   EXPECT_TRUE(sums_in_order<bf16>(kRows, 516, ids, 1));
 }
 
-// All that may wait of a row, and then a tile of nothing else; its neighbour waits meanwhile.
+// The most positions of a row that may wait, then a tile with only that row; its neighbour waits meanwhile.
 TEST(Embedding, EMB_2_ARowMayHaveAllPositionsOfATile) {
   for (std::int64_t row : {3, 7}) {
     std::vector<std::int64_t> ids(2 * kTile + 5, row);
@@ -140,7 +140,7 @@ TEST(Embedding, EMB_2_ARowMayHaveAllPositionsOfATile) {
 }
 
 #ifdef FOLDGRAD_EMULATE
-// No number twice, and 5 % more sectors than the least, at most, at widths that are and are not whole packs.
+// No number is read twice, and at most 5 % more sectors than the least, at widths that are and are not whole packs.
 TEST(Embedding, BothPassesTouchWholeSectors) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (int columns : {4, 12, 129, 512, 516}) {
@@ -172,7 +172,7 @@ TEST(Embedding, EMB_1_AnUnknownIdGivesNaNOnCuda) {
   EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{0, 1}));
 }
 
-// Choosing rows is multiplying by a matrix of zeros and ones, so the gradient is its transpose times dy, but for the
+// Choosing rows is multiplying by a matrix of zeros and ones, so the gradient is its transpose times dy, except in the
 // padding's row. Positions around warps.
 RC_GTEST_PROP(Embedding, EMB_2_IsTheTransposeOfTheChoice, ()) {
   const int rows = *rc::gen::element(1, 2, 3, 8, 257), columns = *rc::gen::inRange(1, 5),

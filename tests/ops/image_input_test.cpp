@@ -53,8 +53,8 @@ TEST(ImageInput, IMG_1_WorkedByHand) {
                  });
 }
 
-// Every byte in every type. These are rounded: the share, the mean and their difference, at most 1 and then over 0.24;
-// the standard deviation and y, at most 2.2. In bf16 only y is.
+// Every byte in every dtype. Rounded are the share, the mean and their difference, at most 1 and then over 0.24; the
+// standard deviation and y, at most 2.2. In bf16 only y is.
 TEST(ImageInput, IMG_1_EveryByteInEveryType) {
   std::vector<std::uint8_t> bytes;
   for (int i = 0; i < 256; ++i) bytes.insert(bytes.end(), 3, std::uint8_t(i));

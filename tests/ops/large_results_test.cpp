@@ -1,5 +1,5 @@
-// Results so large that they bypass the caches (engine/cpu/write.h) have the bits of small ones: rows that do not
-// depend on each other are computed once among many and once alone.
+// Results that bypass the caches (engine/cpu/write.h) because of their size have the bits of small ones: independent
+// rows are computed once among many and once separately.
 #include "engine/cpu/write.h"
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kColumns = 1000, kFew = 5, kMany = kBypassBytes / 4 / kColumns + 1;  // rows end inside lines
 
-// Returns numbers that f32 has, in f64.
+// Returns f64 numbers that f32 can represent.
 Tensor values(Shape shape) {
   std::vector<double> v(shape.elements());
   std::uint32_t state = 1;

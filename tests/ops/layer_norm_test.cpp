@@ -8,7 +8,7 @@ namespace {
 
 OpCase layer_norm_case(std::int64_t rows, std::int64_t columns, double mean = 0) {
   return {.label = fmt::format("{} rows of {} around {}", rows, columns, mean),
-          // gamma is random too: with equal entries a backward that misplaces it cannot be told from a right one.
+          // gamma is random too: with equal entries, a backward that misplaces it would look right.
           .operands = {randn({rows, columns}, 1, 1, mean), randn({columns}, 2), randn({columns}, 3)},
           .f = [](auto& v) { return layer_norm(v[0], v[1], v[2]); }};
 }
@@ -39,7 +39,7 @@ TEST(LayerNorm, LN_1_LN_2_LN_3_LN_4_LN_5_WorkedByHand) {
                  [](auto& v) { return layer_norm(v[0], v[1], v[2], /*eps=*/3); });
 }
 
-// More rows than there are warps at once. No sum of 2,100 terms below 10 is off by more than 2100^2 10 2^-53.
+// More rows than warps that run at once. Sums of 2,100 terms below 10 are off by at most 2100^2 10 2^-53.
 TEST(LayerNorm, LN_5_SumsOverManyRows) {
   for (std::int64_t columns : {3, 8}) {
     const OpCase c = layer_norm_case(2100, columns);
@@ -52,7 +52,7 @@ TEST(LayerNorm, LN_5_SumsOverManyRows) {
   }
 }
 
-// E[x^2] - E[x]^2 would leave nothing of a variance of 1 around 1e4 in f32: the second pass does.
+// E[x^2] - E[x]^2 would lose a variance of 1 around 1e4 in f32: the second pass keeps it.
 TEST(LayerNorm, LN_1_RowsFarFromZeroKeepTheirVariance) {
   const Tensor x = randn({4, 300}, 7, 1, 1e4).to(DType::f32);
   const auto normalized = [](const Tensor& rows) {

@@ -42,7 +42,7 @@ const RegisterOp kLinear({
     .f32_roundoffs = 400,
 });
 
-// Takes x, the weights, and as many biases or none.
+// Takes x, the weights, and the same number of biases or none.
 Var linears_of(const std::vector<Var>& v, std::size_t layers) {
   const auto first_bias = v.begin() + 1 + std::ptrdiff_t(layers);
   return linear_side_by_side(v[0], {v.begin() + 1, first_bias}, {first_bias, v.end()});
@@ -82,7 +82,7 @@ struct Layers {
     for (const Tensor& w : weights_of) weights.push_back({"weight", w});
     for (const Tensor& b : biases_of) biases.push_back({"bias", b});
   }
-  // Returns y, by one product or by one for each layer. The gradients of random dy are then in the parameters.
+  // Returns y, by one product or by one for each layer. The parameters then have the gradients of a random dy.
   Tensor run(const Tensor& x, bool apart = false) {
     Tape tape;
     const Var in = tape.constant(x);
@@ -96,8 +96,8 @@ struct Layers {
   }
 };
 
-// Read in place or copied, where there is a gap before the second or the third, or another order. Gradients lie
-// together afterwards, are those of a layer each, and are added to by a second pass.
+// Weights are read in place, or copied if there is a gap before the second or the third, or another order. Gradients
+// are contiguous afterwards, equal those of single layers, and a second pass adds to them.
 TEST(LinearSideBySide, ReadsLayersWhereverTheyLie) {
   using Begins = std::vector<std::int64_t>;
   for (Device device : devices()) {
@@ -133,7 +133,7 @@ TEST(LinearSideBySide, CopiesNoLayersThatLieTogether) {
   }
 }
 
-// A weight that is a constant gets none, and one whose layer is there twice gets the sum of both.
+// A constant weight gets no gradient, and a weight that is used by two layers gets the sum of both.
 TEST(LinearSideBySide, GradientsOfSomeLayers) {
   const auto gradient = [](bool apart) {
     Parameter w{"w", randn({2, 3}, 1)};
@@ -167,7 +167,7 @@ TEST(Linear, LIN_1_LIN_2_LIN_3_LIN_4_WorkedByHand) {
       linear_of);
 }
 
-// Folding rests on this: a diagonal map before the layer is the layer with scaled columns, and a shift is a bias.
+// Folding relies on this: a diagonal map before the layer equals the layer with scaled columns, and a shift is a bias.
 RC_GTEST_PROP(Linear, LIN_1_ScaleAndShiftOfTheInputMoveIntoTheLayer, ()) {
   const int rows = *rc::gen::inRange(1, 6), in = *rc::gen::inRange(1, 9), out = *rc::gen::inRange(1, 9);
   Tape tape;
@@ -194,8 +194,8 @@ TEST(PackedLinear, WorkedByHand) {
   }
 }
 
-// Every number of rows is a primitive of its own in the library, on weights packed once; odd sizes are padded in there.
-// It may know some of the activations, and call others by a wrong name.
+// The library makes a primitive for every number of rows, on weights packed once, and pads odd sizes. It may lack some
+// of the activations, or confuse their names.
 // Tolerances: sums of 130 products in f32, and one rounding of the result to bf16.
 TEST(PackedLinear, IsTheProductAndWhatFollows) {
   std::vector<std::pair<std::optional<Activation>, double>> all_that_follows{{{}, 0}, {{}, 0.5}};
@@ -218,7 +218,7 @@ TEST(PackedLinear, IsTheProductAndWhatFollows) {
       }
 }
 
-// Rows of x that are NaN leave the others alone, also where the library reads beyond a row (nan_rows_test.cpp).
+// NaN in some rows of x does not change the others, even if the library reads beyond a row (nan_rows_test.cpp).
 TEST(PackedLinear, NaNStaysInItsRow) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   constexpr std::int64_t n = 48;

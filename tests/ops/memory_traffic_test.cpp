@@ -1,4 +1,4 @@
-// How often kernels that are limited by memory go through their matrices, and in how many sectors.
+// How often memory-bound kernels read and write their matrices, and in how many sectors.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include <cmath>
 #include <functional>
@@ -37,10 +37,10 @@ struct Passes {
   int forward, backward;  // over matrices [rows, columns]
   OpFunction f;           // of x [rows, columns] and two vectors [columns]
   bool by_rows = false;   // by engine/cpu/row_op.h
-  int long_rows = 0;      // more passes backward where a warp cannot hold a row and what it adds to sums
+  int long_rows = 0;      // more passes backward if a warp cannot hold a row and its terms of sums
 };
 
-// Forward a result is written and operands are read. Backward dx is written, and what it depends on is read.
+// Forward reads the operands and writes a result. Backward writes dx and reads the tensors that it depends on.
 const std::vector<Passes> kMemoryBound = {
     {"scale", 2, 2, [](auto& v) { return scale(v[0], 3); }},
     {"relu", 2, 3, [](auto& v) { return relu(v[0]); }},
@@ -54,7 +54,7 @@ const std::vector<Passes> kMemoryBound = {
     {"softmax", 2, 3, [](auto& v) { return softmax(v[0]); }, true},
 };
 
-// Records a gain or bias as models do: gradients are f32, also where values are rounded to bf16.
+// Records a gain or bias as models do: gradients are f32, also if values are rounded to bf16.
 Var recorded(Tape& tape, Parameter& p, DType dtype) {
   return dtype == DType::bf16 ? tape.parameter(p, p.value.to(dtype)) : tape.parameter(p);
 }
@@ -63,7 +63,7 @@ Tensor on_device(const Shape& shape, unsigned seed, DType dtype) {
   return randn(shape, seed).to(dtype).to(Device::cuda);
 }
 
-// Calls measure(forward, run) for forward and for backward, which it is to run.
+// Calls measure(forward, run) for forward and for backward, each as a function that it must run.
 template <class Measure>
 void both_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype, const Measure& measure) {
   const DType master = dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -80,7 +80,7 @@ void run(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype)
   both_passes(op, rows, columns, dtype, [](bool, const auto& pass) { pass(); });
 }
 
-// Expects that a run moves so many bytes, in whole sectors.
+// Expects that a run moves this number of bytes, in whole sectors.
 template <class Run>
 void expect_bytes(std::int64_t bytes, const Run& run) {
   const emulation::CountAccesses accesses;
@@ -101,7 +101,7 @@ void expect_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DT
 }
 
 // A row has a few lanes of a warp, a warp and one more pack, several packs a thread, a block, and an odd number.
-// Kernels that keep rows in registers take whole packs only.
+// Kernels that keep rows in registers take only whole packs.
 TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
   for (const Passes& op : kMemoryBound)
     for (const auto& [rows, columns] :
@@ -110,7 +110,7 @@ TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
         for (const DType dtype : {DType::f32, DType::bf16}) expect_passes(op, rows, columns, dtype);
 }
 
-// A block more than there are elements for would do nothing, or do it again.
+// A surplus block would do nothing, or repeat work.
 TEST(MemoryTraffic, EachThreadHasAnElement) {
   for (const Passes& op : kMemoryBound)
     for (const auto& [rows, columns] : {std::pair{40, 512}, {100, 64}, {20, 1032}})
@@ -129,7 +129,7 @@ TEST(MemoryTraffic, EachThreadHasAnElement) {
 
 // Sums over rows: of gains and biases, and of a channel's statistics.
 TEST(MemoryTraffic, SumsMeetNoBankMoreThanTwice) {
-  constexpr std::int64_t kRows = 9;  // blocks are the same with more
+  constexpr std::int64_t kRows = 9;  // more rows would not change a block
   for (const std::int64_t columns : {16, 40, 512, 1000, 33})
     for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
       const auto expect_few_ways = [&](const std::string& op, const std::function<void()>& run) {
@@ -152,8 +152,8 @@ struct Cells {
   OpFunction f;              // of x [8, 6, C]
 };
 
-// Operations that read or write at places of their own. Pooling walks down the rows of several samples at once: short
-// rows must be whole sectors.
+// Operations that read or write scattered elements. Pooling walks down the rows of several samples at once: short rows
+// must be whole sectors.
 const std::vector<Cells> kByCells = {
     {"mean_pool", 1 + 1 / 6., 1, [](auto& v) { return mean_pool(v[0]); }},
     {"weighted_pool", 1 + 1 / 6., 2, [](auto& v) { return weighted_pool(v[0], v[1]); }},
@@ -161,7 +161,7 @@ const std::vector<Cells> kByCells = {
      [](auto& v) {
        return permute(v[0], {1, 0, 2});
      }},
-    // One value as both parts: a kernel of its own adds their gradients.
+    // One value as both parts: a separate kernel adds their gradients.
     {"concat", 4, 7,
      [](auto& v) {
        return concat({v[0], v[0]}, 1);
@@ -191,8 +191,8 @@ TEST(MemoryTraffic, EveryNumberMovesOnceAtPlacesOfItsOwn) {
       }
 }
 
-// Groups are whole sectors. x is read three times, for the mean, the deviations and y. Backward both matrices twice,
-// for means and dx, and once more for gamma and beta.
+// Groups are whole sectors. Forward reads x three times, for the mean, the deviations and y. Backward reads both
+// matrices twice, for means and dx, and once more for gamma and beta.
 TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
   for (const std::int64_t columns : {48, 240, 1536})
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -209,7 +209,7 @@ TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
     }
 }
 
-// In tiles, whose edges lie within the matrix. Where rows are no whole packs, they are no whole sectors either.
+// In tiles, whose edges are inside the matrix. Rows that are not whole packs are not whole sectors either.
 TEST(MemoryTraffic, PermuteTransposesInWholeSectors) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Tape tape;
@@ -235,8 +235,8 @@ TEST(MemoryTraffic, SumReadsOnceAndImagesOfBytesAreReadAsSuch) {
   }
 }
 
-// Windows share nothing, and the place of each maximum is a byte. Pixels that a window skips lie between the
-// others, so that they must be whole sectors.
+// Windows do not overlap, and the place of each maximum is a byte. Skipped pixels are between the others, which must
+// therefore be whole sectors.
 TEST(MemoryTraffic, MaxPoolReadsImagesOnce) {
   for (const std::int64_t channels : {64, 144, 512})
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -248,7 +248,7 @@ TEST(MemoryTraffic, MaxPoolReadsImagesOnce) {
     }
 }
 
-// As many classes as registers hold: each logit is read once, and once more for the gradient.
+// The most classes that registers hold: each logit is read once, and once more for the gradient.
 TEST(MemoryTraffic, CrossEntropyReadsLogitsOnce) {
   for (const std::int64_t classes : {40, 1000, 10152}) {
     SCOPED_TRACE(classes);

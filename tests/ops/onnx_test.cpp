@@ -1,5 +1,5 @@
-// Operations as nodes of ONNX, as text: Slice(x0, [2], [4], [1]). The results of the nodes are compared by
-// tests/python/onnxruntime_test.py and its like, for the operations of models.
+// Operations as nodes of ONNX, as text: Slice(x0, [2], [4], [1]). tests/python/onnxruntime_test.py and others compare
+// the results of the nodes, for the operations of models.
 #include <fmt/ranges.h>
 
 #include "engine/graph/onnx_graph.h"

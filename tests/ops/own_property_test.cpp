@@ -1,4 +1,4 @@
-// The example of docs/verify.md: a property of one's own.
+// The example of docs/verify.md: a user's property.
 #include "ops/rms_norm/rms_norm.h"
 #include "tests/harness/generators.h"
 

@@ -1,5 +1,5 @@
-// Where a parameter comes rounded to bf16 (Tape::parameter), its gradient is that of f32: what the operation computes
-// in f32 of the same numbers, up to the order of sums. Rounded to bf16 it would be off by up to 2^-9 of itself.
+// A parameter rounded to bf16 (Tape::parameter) has an f32 gradient: the one that the operation computes in f32 from
+// the same numbers, up to the order of sums. Rounded to bf16 it would be off by up to 2^-9 of itself.
 #include <random>
 
 #include "ops/activation/activation.h"
@@ -36,7 +36,7 @@ std::vector<Case> cases() {
   const Shape column{kColumns}, scalar{1};
   static const Tensor ids = [] {
     std::vector<std::int64_t> rows(kRows * kColumns);
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = std::int64_t(i * i % 5);  // the sixth row is nobody's
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = std::int64_t(i * i % 5);  // no index chooses the sixth row
     return Tensor::of<std::int64_t>({kRows * kColumns}, rows);
   }();
   const auto channels = [=](const ChannelNormOptions& options) {
@@ -85,7 +85,7 @@ class ParameterGradients : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Operations, ParameterGradients, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Returns numbers that bf16 has, of both signs and mostly no powers of two.
+// Returns numbers that bf16 can represent, of both signs and mostly not powers of two.
 Tensor random_numbers(const Shape& shape, unsigned seed, Device device) {
   std::mt19937 random(seed);
   std::vector<float> v(shape.elements());
@@ -115,8 +115,8 @@ TEST_P(ParameterGradients, AreAsExactAsInF32) {
       const std::vector<float> w = want[k].grad.values<float>(), g = got[k].grad.values<float>();
       float largest = 0;
       for (float x : w) largest = std::max(largest, std::abs(x));
-      // Sums of up to 7,200 terms in another order: each is off by less than that many roundoffs of the sum of their
-      // sizes, in the worst case, and by some hundred of the result, in truth.
+      // Sums of up to 7,200 terms in another order: their error is less than that number of roundoffs of the sum of
+      // their sizes in the worst case, and some hundred of the result in practice.
       for (std::size_t i = 0; i < w.size(); ++i)
         EXPECT_NEAR(w[i], g[i], 2e-5 * largest) << name(device) << " parameter " << k << " element " << i;
     }

@@ -60,7 +60,7 @@ TEST(Permute, PER_1_LongRows) {
     ASSERT_EQ(y.data<double>()[i % 2 * 16450 + i / 2], x.data<double>()[i]) << i;
 }
 
-// Against the definition, index by index, whatever the axes.
+// Compared with the definition, index by index, for all axes.
 RC_GTEST_PROP(Permute, PER_1_EveryElementIsInItsPlace, ()) {
   const int rank = *rc::gen::inRange(1, 7);
   std::vector<int> axes(rank);

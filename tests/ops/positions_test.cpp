@@ -9,7 +9,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns the places of two sentences of different lengths, with padding, of N rows in all.
+// Returns the places of two sentences of different lengths, with padding, of N rows in total.
 Tensor places_of(std::int64_t N) {
   const std::int64_t first = N / 3;
   return Segments({first - first / 4, (N - first + 1) / 2}, {first, N - first}).places();
@@ -28,7 +28,7 @@ OpCase learned_case(std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t
   return random_case({{B, T, C}, {rows, C}}, with_learned);
 }
 
-// Makes an error with one sentence of `places` tokens, and a table of so many rows of 4.
+// Makes an error with one sentence of `places` tokens, and a table of `rows` rows of 4.
 OpError sinusoidal_error(const char* message, Shape x, std::int64_t places, std::int64_t rows,
                          DType dtype = DType::f32) {
   return {message, [=](Tape& t) {

@@ -21,7 +21,7 @@ PowerNormState copy_of(const PowerNormState& s) {
   return {s.phi.clone(), s.nu_ema.clone(), s.iters.clone(), s.skips.clone()};
 }
 
-// Begins every evaluation with a state of its own. In training dx is an estimate, which differences leave out.
+// Begins every evaluation with a copy of the state. In training dx is an estimate, which differences leave out.
 OpCase power_case(const std::string& label, bool training, bool padded, std::int64_t rows, std::int64_t columns) {
   return {.label = label,
           .operands = {randn({rows, columns}, 1, 1, 0.3), randn({columns}, 2), randn({columns}, 3)},
@@ -130,7 +130,7 @@ TEST(PowerNorm, CN_4_InferenceIsOneAffineMap) {
   }
 }
 
-// power_norm once more, in the manner of channel_norm_model.h, without a look at ops/power_norm.
+// A second implementation of power_norm, like channel_norm_model.h, written without looking at ops/power_norm.
 class PowerNormModel {
  public:
   PowerNormModel(const PowerNormOptions& options, int channels) : phi(channels, 1), nu_ema(channels, 0), o(options) {}
@@ -164,7 +164,7 @@ class PowerNormModel {
     if (iters < o.warmup) phi[c] = phi[c] * (t - 1) / t + q / t;
     phi[c] = alpha * phi[c] + (1 - alpha) * q;
   }
-  // Computes [PN-1] and [PN-3]; `root` is what x was divided by.
+  // Computes [PN-1] and [PN-3]; `root` is the divisor of x.
   void backward(std::size_t c, const Column& x, const Column& dy, Real gamma, Real beta, Real root, Real root_q,
                 bool writes, ModelStep& out) {
     Real sum = 0;
@@ -182,7 +182,7 @@ class PowerNormModel {
   const PowerNormOptions o;
 };
 
-// The number of steps of each kind that histories have had.
+// The number of steps of each kind in histories.
 using Reached = std::map<std::string, int>;
 
 // The options of power_norm in a history.
@@ -214,7 +214,7 @@ struct PowerNormKind {
 };
 using PowerNormHistory = History<PowerNormKind>;
 
-// Counts the steps that were compared; throws at a difference.
+// Counts the compared steps; throws at a difference.
 void follow(const PowerNormHistory& h, Device device, Reached& reached) {
   const std::int64_t C = std::int64_t(h.channels());
   PowerNormModel model(h.options, int(C));

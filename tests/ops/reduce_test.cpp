@@ -41,7 +41,7 @@ TEST(Reduce, RED_1_ScalarsOfBf16AreF32) {
   }
 }
 
-// Each element is counted once, whatever the number of parts and what is left over in each.
+// Each element counts once, whatever the number of parts and the rest in each.
 TEST(Reduce, RED_1_RED_2_SumsOfWholeNumbersAreExact) {
   for (std::int64_t n : {1, 63, 65, 4095, 4097, 20000, 262145, 300001}) {
     const Tensor ids = random_ids({n}, 10, unsigned(n));

@@ -1,4 +1,4 @@
-// Every public function of ops/ has all that an operation must have. The functions are found in the headers, so that
+// Every public function of ops/ has everything that an operation needs. The functions are found in the headers, so that
 // none can be forgotten.
 #include <filesystem>
 #include <map>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Maps functions to headers, of every declaration `Var name(` in the headers of ops/.
+// Maps functions to headers, for every declaration `Var name(` in the headers of ops/.
 std::map<std::string, std::string> public_functions() {
   const fs::path root(FOLDGRAD_SOURCE_DIR);
   const std::regex declaration("\nVar (\\w+)\\(");
@@ -32,7 +32,7 @@ const OpSpec* spec_of(const std::string& function) {
   return nullptr;
 }
 
-// Checks that forward and backward run where they are asked to, on every device of this process.
+// Checks that forward and backward run on the requested device, for every device of this process.
 void expect_runs(const OpSpec& spec) {
   for (Device device : devices()) {
     const OpResult result = run_case(spec.cases.front(), DType::f64, device);
@@ -46,7 +46,7 @@ void expect_runs(const OpSpec& spec) {
 TEST(Registry, EveryFunctionHasASpecificationMessagesAndADocument) {
   const std::string documents = read_bytes(FOLDGRAD_SOURCE_DIR "/docs/ops.md");
   const auto functions = public_functions();
-  EXPECT_GE(functions.size(), 40u);  // else the search above has gone blind
+  EXPECT_GE(functions.size(), 40u);  // otherwise the search above finds nothing
   for (const auto& [function, header] : functions) {
     const OpSpec* spec = spec_of(function);
     ASSERT_NE(spec, nullptr) << function << " of " << header << " has no RegisterOp in tests/ops";

@@ -6,7 +6,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Puts some rows below the clamp where eps is large.
+// With a large eps some rows are below the clamp.
 OpCase scale_norm_case(std::int64_t rows, std::int64_t columns, double eps = 1e-5) {
   return {.label = fmt::format("{} rows of {}, eps {}", rows, columns, eps),
           .operands = {randn({rows, columns}, 1, 1, 0.5), randn({1}, 2, 1, 3)},

@@ -49,7 +49,7 @@ TEST(Segments, EqualOnesAndTablesOnADevice) {
     EXPECT_EQ(s.device(), device);
     EXPECT_EQ(s.offsets().values<std::int64_t>(), (Numbers{0, 4, 8}));
     EXPECT_EQ(s.lengths().values<std::int64_t>(), (Numbers{4, 4}));
-    EXPECT_EQ(s.room(1), 4);  // on the host all the same
+    EXPECT_EQ(s.room(1), 4);  // on the host nevertheless
   }
 }
 

@@ -42,7 +42,7 @@ TEST(Softmax, SM_3_WorkedByHand) {
                  [](auto& v) { return softmax(v[0]); });
 }
 
-// The maximum is taken off first: exp(1000) alone would be infinite, exp(-1000) / exp(-1000) undefined.
+// The maximum is subtracted first: otherwise exp(1000) would be infinite and exp(-1000) / exp(-1000) undefined.
 TEST(Softmax, SM_1_LargeEntriesNeitherOverflowNorVanish) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -63,7 +63,7 @@ TEST(Softmax, SM_2_RowsOfMinusInfinityGiveZerosAndNaNIsSeen) {
     }
 }
 
-// Entries of -infinity leave to the others what a softmax of them alone gives; results sum to 1, dx to 0.
+// The entries that are not -infinity get the softmax of themselves; results sum to 1, dx to 0.
 RC_GTEST_PROP(Softmax, SM_2_SM_3_EntriesOfMinusInfinityHaveNoShare, ()) {
   const auto C = *rc::gen::inRange<std::int64_t>(1, 150);
   const auto finite = *rc::gen::container<std::vector<bool>>(std::size_t(C), rc::gen::arbitrary<bool>());

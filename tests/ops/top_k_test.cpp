@@ -26,8 +26,8 @@ TEST(TopK, TOP_1_TOP_2_WorkedByHand) {
   }
 }
 
-// Few different values, so that most are equal, and a row that rises to its end, which the last threads hold; around a
-// warp, a block of 256 threads, and several rounds of it.
+// Few different values, so that most are equal, and an ascending row, whose largest entries the last threads have;
+// around a warp, a block of 256 threads, and several rounds of it.
 TEST(TopK, TOP_1_OfEqualOnesTheFirst) {
   std::mt19937 random(2);
   for (const Device device : devices())
@@ -50,7 +50,7 @@ TEST(TopK, TOP_1_OfEqualOnesTheFirst) {
           ASSERT_TRUE(std::equal(want.begin(), want.end(), got.begin() + r * k)) << columns << " " << name(device);
           double sum = 0;
           for (std::int64_t c = 0; c < columns; ++c) sum += std::exp(row[c]);
-          // Sums of 700 terms of one sign in f32, in some order, and of the logarithm.
+          // In f32: sums of 700 terms of one sign, in any order, and the logarithm.
           EXPECT_NEAR(l[std::size_t(r)], std::log(sum), dtype == DType::f32 ? 1e-5 : 1e-13) << name(device);
         }
       }

@@ -51,7 +51,7 @@ TEST(MeanPool, RED_3_RED_4_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 0, 1}, {})}, .y = {0}}, averaged);
 }
 
-// 1e8 + 1 is 1e8 in f32: the sum shows in which order the steps came.
+// 1e8 + 1 is 1e8 in f32: the sum shows the order of the steps.
 TEST(WeightedPool, WP_1_SumsInTheOrderOfSteps) {
   for (Device device : devices()) {
     Tape tape;

@@ -1,4 +1,4 @@
-// A library for LD_PRELOAD whose clocks go back: each look at one is a second before the last.
+// A library for LD_PRELOAD whose clocks run backwards: each reading is a second before the last.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,12 +1,12 @@
-// A library for LD_PRELOAD that makes one call fail that concerns a directory, or kills the process there.
+// A library for LD_PRELOAD that makes one call on a directory's files fail, or kills the process there.
 //
-//   FAULTS_BELOW   the directory, absolute; calls on other files are left alone
-//   FAULTS_AT      which call, from 0
-//   FAULTS_ERROR   errno that it fails with; 0: SIGKILL
-//   FAULTS_COUNT   a file that gets the number of calls, when the process ends by itself
+//   FAULTS_BELOW   the directory, absolute; calls on other files work as usual
+//   FAULTS_AT      index of the call, from 0
+//   FAULTS_ERROR   errno of the failure; 0: SIGKILL
+//   FAULTS_COUNT   a file for the number of calls, written when the process exits
 //
-// A write that fails writes its first half. Calls are made directly to the kernel. sleep() returns at once, so
-// that those who try again do so.
+// A write that fails writes its first half. Calls are made directly to the kernel. sleep() returns at once, so that
+// retries come without delay.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kMostDescriptors = 1024;
 bool ours[kMostDescriptors];  // by descriptor
-long calls = 0;               // the program makes them one at a time, but for the flag below
+long calls = 0;               // the program makes them one at a time, except for the flag below
 const char* below = getenv("FAULTS_BELOW");
 const char* count_file = getenv("FAULTS_COUNT");
 const long fault_at = getenv("FAULTS_AT") ? atol(getenv("FAULTS_AT")) : -1;
@@ -45,7 +45,7 @@ int keep(int descriptor, bool is_ours) {
 
 bool is_next(bool is_ours) { return is_ours && __atomic_load_n(&calls, __ATOMIC_SEQ_CST) == fault_at; }
 
-// Returns true if this call is to fail, with errno set.
+// Returns true if this call must fail, and sets errno.
 bool fails(bool is_ours) {
   if (!is_ours || __atomic_fetch_add(&calls, 1, __ATOMIC_SEQ_CST) != fault_at) return false;
   if (fault_error == 0) kill(getpid(), SIGKILL);
@@ -53,7 +53,7 @@ bool fails(bool is_ours) {
   return true;
 }
 
-// Returns -1 with errno set, or what the kernel returns.
+// Returns -1 with errno set, or the kernel's result.
 template <class... Arguments>
 long call(bool is_ours, long number, Arguments... arguments) {
   return fails(is_ours) ? -1 : syscall(number, arguments...);
@@ -104,7 +104,7 @@ ssize_t pread64(int file, void* data, size_t bytes, off_t at) { return pread(fil
 int ftruncate(int file, off_t bytes) noexcept { return int(call(is_ours(file), SYS_ftruncate, file, bytes)); }
 int ftruncate64(int file, off_t bytes) noexcept { return ftruncate(file, bytes); }
 int flock(int file, int operation) noexcept { return int(call(is_ours(file), SYS_flock, file, operation)); }
-// Does not wait for the disk, since no machine stops here.
+// Does not wait for the disk, since the tests crash no machine.
 int fsync(int file) { return fails(is_ours(file)) ? -1 : 0; }
 int fdatasync(int file) { return fsync(file); }
 ssize_t sendfile(int to, int from, off_t* at, size_t bytes) noexcept {
@@ -114,7 +114,7 @@ ssize_t sendfile64(int to, int from, off_t* at, size_t bytes) noexcept { return 
 int close(int file) {
   const bool mine = is_ours(file);
   keep(file, false);
-  if (is_next(mine) && fault_error != 0) syscall(SYS_close, file);  // it is closed all the same
+  if (is_next(mine) && fault_error != 0) syscall(SYS_close, file);  // it is closed nevertheless
   return int(call(mine, SYS_close, file));
 }
 int rename(const char* from, const char* to) noexcept {

@@ -1,6 +1,5 @@
-// A library for LD_PRELOAD with a signal handler that does nothing, called a thousand times per second of processor
-// time, in whichever thread does not block SIGPROF. A program whose libraries keep to the calling convention cannot
-// tell the difference.
+// A library for LD_PRELOAD with an empty signal handler, called a thousand times per second of processor time, in any
+// thread that does not block SIGPROF. A program whose libraries keep to the calling convention cannot notice it.
 #include <signal.h>
 #include <sys/time.h>
 

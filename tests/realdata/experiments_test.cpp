@@ -25,7 +25,7 @@ TEST(Experiments, Multi30k) {
   EXPECT_EQ(data.valid.pairs.source.size(), 1014u);
   EXPECT_EQ(data.vocabulary.source_size(), 6000);
   EXPECT_EQ(unknown(data.train.pairs.source) + unknown(data.train.pairs.target), 0);
-  // Which pieces there are may differ between versions of the library, their number hardly.
+  // Versions of the library may choose different pieces, but hardly a different number of them.
   std::size_t tokens = 0;
   for (const Ids& ids : data.train.pairs.target) tokens += ids.size();
   EXPECT_GT(tokens, 29000u * 12);
@@ -35,10 +35,10 @@ TEST(Experiments, Multi30k) {
   const EncodedPairs encoded = encode(data.vocabulary, test);
   std::int64_t same = 0;
   for (std::size_t i = 0; i < 1000; ++i) same += data.vocabulary.decode_target(encoded.target[i]) == test.target[i];
-  EXPECT_GE(same, 980);  // spaces at ends and doubled ones do not come back
+  EXPECT_GE(same, 980);  // spaces at ends and doubled ones are lost
 }
 
-// 10,152 rows: what fairseq's joined dictionary of all 160,239 pairs has.
+// 10,152 rows, as in fairseq's joined dictionary of all 160,239 pairs.
 TEST(Experiments, Iwslt14) {
   const RealData files("iwslt14", "iwslt14-part.tar.xz");
   FOLDGRAD_SKIP_WITHOUT(files, "iwslt14");

@@ -1,4 +1,4 @@
-// The translation task IWSLT14 German to English, as fairseq's prepare-iwslt14.sh leaves it before byte pair encoding.
+// The translation task IWSLT14 German to English, prepared by fairseq's prepare-iwslt14.sh before byte pair encoding.
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"
@@ -17,7 +17,7 @@ class Iwslt14 : public ::testing::Test {
   RealData data_{"iwslt14", "iwslt14-part.tar.xz"};
 };
 
-// Returns FNV-1a over lines and their ends: the output of subword-nmt 0.3.8 itself may not be kept here.
+// Returns FNV-1a over lines and their ends: the output of subword-nmt 0.3.8 itself may not be stored here.
 std::uint64_t digest(const std::vector<std::string>& lines) {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (const std::string& line : lines)
@@ -25,7 +25,8 @@ std::uint64_t digest(const std::vector<std::string>& lines) {
   return h;
 }
 
-// Numbers of tokens: those that fairseq's preprocessing logs. Digests and unknown tokens: by subword-nmt and Python.
+// Numbers of tokens are those that fairseq's preprocessing logs; digests and unknown tokens come from subword-nmt and
+// Python.
 TEST_F(Iwslt14, BpeAndDictionariesGiveThePublishedNumbers) {
   struct Side {
     std::uint64_t digest;
@@ -62,7 +63,7 @@ TEST_F(Iwslt14, BpeAndDictionariesGiveThePublishedNumbers) {
   }
 }
 
-// With 4096 tokens a batch little is padding: sorting by length does its work.
+// With 4096 tokens a batch little is padding: sorting by length works.
 TEST_F(Iwslt14, BatchesHoldMostlyTokens) {
   Bpe bpe(data_ / "fairseq.bpe10k.code");
   const Dictionary de = Dictionary::read(data_ / "fairseq.dict.de.txt"),
