@@ -1,5 +1,5 @@
-// Checks for errors of callers. A message names the operation, the requirement with its numbers, and the value found.
-// Not for .cu files: fmt 9 does not compile under every nvcc, and kernels get only checked arguments.
+// Checks for errors of the caller. A message names the operation, the requirement with its numbers, and the value
+// found. Do not include this in .cu files: fmt 9 does not compile under every nvcc, and kernels get checked arguments.
 #pragma once
 #include <fmt/core.h>
 

@@ -21,14 +21,12 @@ std::string cuda_description();
 // Waits for all kernels launched so far. Throws their errors as std::runtime_error.
 void cuda_synchronize();
 // Returns how often this process has waited for a device: in cuda_synchronize(), in a copy to the host, and in a copy
-// to the device while 64 MiB were still queued. For tests: a training step must not wait, or the GPU would run out of
-// work.
+// to the device while 64 MiB were still queued. For tests: a training step must not wait, or the GPU would idle.
 std::int64_t host_waits();
 
 constexpr int kMostCudaDevices = 16;
 
-// Returns the number of GPUs that the driver shows to this process, usable or not: 0 without a driver, 2 under
-// emulation.
+// Returns the number of GPUs that the driver shows, usable or not: 0 without a driver, 2 under emulation.
 int cuda_devices();
 // Returns why the device `index` cannot be used and what to do about it; empty if it can be used.
 std::string cuda_trouble(int index);

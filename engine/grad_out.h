@@ -20,8 +20,7 @@ struct GradOut {
   }
 };
 
-// Where a kernel writes sums over rows, such as gradients of biases and gains. Its type is the one that they are
-// summed in.
+// Where a kernel writes sums over rows, such as gradients of biases, in the type that they are summed in.
 template <class T>
 using ParameterGradOut = GradOut<compute_t<T>>;
 

@@ -14,11 +14,9 @@ NamedTensors clone(const NamedTensors& tensors);
 // Moves tensors to `device`; those already there are not copied.
 NamedTensors to(const NamedTensors& tensors, Device device);
 
-// Throws std::invalid_argument unless `from` has exactly the names of `own`, with the same shapes and dtypes. `who`
-// begins the message.
+// Throws std::invalid_argument, beginning with `who`, unless `from` has the names, shapes and dtypes of `own`.
 void require_alike(const std::string& who, const NamedTensors& own, const NamedTensors& from);
-// Copies the values of `from`, on any device, into the tensors of `own`. Throws like require_alike(), before it writes
-// anything.
+// Copies the values of `from`, on any device, into the tensors of `own`; throws like require_alike() before it does.
 void copy_into(const std::string& who, NamedTensors own, const NamedTensors& from);
 
 }  // namespace foldgrad

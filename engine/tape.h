@@ -66,8 +66,7 @@ class Var {
   unsigned generation_ = 0;  // the tape's generation, which clear() raises, so that use of a stale Var is an error
 };
 
-// One recorded operation. An operation gives Tape::record() a struct with the tensors and numbers that its backward
-// needs:
+// One recorded operation. An operation gives Tape::record() a struct with the tensors and numbers for its backward:
 //
 //   struct ScaleNode {
 //     double s;
@@ -87,8 +86,7 @@ class Node {
   // Moves `map`, which is pending at operand use.operand, to the result: finds map' with f(map(x)) = map'(f(x)).
   // Returns an empty text, or the reason why there is no such map'.
   virtual std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const = 0;
-  // Adds the operation to an ONNX graph and returns the name of its result. Throws std::invalid_argument if it cannot
-  // be exported.
+  // Adds the operation to an ONNX graph and returns its result's name. Throws std::invalid_argument if ONNX lacks it.
   virtual std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const = 0;
 
   const std::vector<int>& inputs() const { return inputs_; }  // ids of the operands
@@ -252,7 +250,7 @@ class NodeGrads {
   ParameterGradOut<T> exact_out(int k) {
     return out<compute_t<T>>(k);
   }
-  // The same for matrix products, which can write any dtype: it has the gradient's own.
+  // Like place(), but in the gradient's dtype: for matrix products, which can write any dtype.
   std::pair<Tensor, GradMode> exact_place(int k) { return place(k, slot(k).grad_dtype()); }
 
   // Adds `grad`, which backward has computed in new memory, to operand k's gradient after the node. It may become that

@@ -1,6 +1,5 @@
 // A dense, row-major array on one device. A Tensor is a handle, like a pointer: copies share storage, clone() copies
-// the values, and a const Tensor allows writes through data(). zero() and copy_from() are for owners and therefore not
-// const.
+// the values, and a const Tensor can be written to through data(). zero() and copy_from() are for owners: not const.
 #pragma once
 #include <memory>
 #include <vector>
@@ -31,8 +30,7 @@ class Tensor {
   std::int64_t size() const { return shape_.elements(); }
   std::size_t bytes() const { return defined_ ? std::size_t(size()) * size_of(dtype_) : 0; }
 
-  // Returns the first element, on device(); null if there is no storage. Throws std::invalid_argument if T is not
-  // dtype().
+  // Returns the first element, on device(); null without storage. Throws std::invalid_argument if T is not dtype().
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);

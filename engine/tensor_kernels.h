@@ -15,7 +15,7 @@ struct Fill {
   FOLDGRAD_HD void operator()(std::int64_t i) const { out[i] = value; }
 };
 
-// accumulate() of tape.h; also the operation `cast`.
+// The kernel of accumulate() (tape.h) and of the operation `cast`.
 template <class From, class To>
 struct Accumulate {
   static constexpr const char* kName = "accumulate";

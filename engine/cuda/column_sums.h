@@ -147,8 +147,8 @@ void column_sums_cuda(const F& f) {
   run_column_sums</*kElements=*/false>(f);
 }
 
-// Computes elements and sums in one pass, so that their common operands are loaded once, or only the sums. If only the
-// elements are wanted, it computes the sums in vain; training never asks for that.
+// Computes elements and sums in one pass, which loads their common operands once; or only the sums, if no element is
+// wanted. If no sum is wanted, it computes them in vain; training never asks for that.
 template <class F>
 void elements_and_column_sums_cuda(const F& f) {
   if (f.target())

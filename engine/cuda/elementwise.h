@@ -13,7 +13,7 @@ inline Grid elementwise_grid(std::int64_t threads) {
 
 // Runs f(i) for i < f.n, one element at a time: for small inputs and for structs that address memory themselves
 // (cells.h). Grid-stride, so any grid covers all n. Unrolling is off: the compiler would divide to get the number of
-// rounds, mostly 1.
+// rounds, which is mostly 1.
 template <class F>
 __global__ void elementwise_kernel(F f) {
   const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x;

@@ -35,7 +35,7 @@ bool waits_for_each_kernel() {
   return waits;
 }
 
-// Allows a kernel more than 48 KiB of shared memory, which CUDA requires us to ask for.
+// Allows a kernel more than 48 KiB of shared memory; CUDA requires this call.
 void allow_shared_bytes(const char* name, const void* kernel, std::size_t bytes) {
   if (bytes <= 48 * 1024) return;
   const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));

@@ -1,4 +1,4 @@
-// Launches kernels; nothing else does. Without nvcc they run on the host, one fiber per thread (emulation/).
+// The only way to launch kernels. Without nvcc they run on the host, one fiber per thread (emulation/).
 //
 // The emulation enforces these rules for kernels: one parameter struct by value; shared memory only from
 // dynamic_shared<T>(); no return before a barrier that other threads of the block still reach.

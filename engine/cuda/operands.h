@@ -69,8 +69,7 @@ struct OperandVisitor {
   }
 };
 
-// Loads the columns c ... c + N - 1 of column operands. After the first row they are in the caches and not counted as
-// traffic.
+// Loads columns c ... c + N - 1. After the first row these are in the caches and not counted as traffic.
 template <int N>
 struct FetchColumns : OperandVisitor<N> {
   std::int64_t c;

@@ -37,7 +37,7 @@ template <class... Pointers>
 FOLDGRAD_HD bool begin_at_multiples(std::size_t bytes, const Pointers*... at) {
   return ((reinterpret_cast<std::uintptr_t>(at) % bytes == 0) && ...);
 }
-// Returns true if packs of `bytes` may begin at all of these addresses and fast kernels are on. Null fits.
+// Returns true if packs of `bytes` may begin at all of these addresses (or null) and fast kernels are on.
 template <class... Pointers>
 bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
   return takes_packs(begin_at_multiples(bytes, at...));

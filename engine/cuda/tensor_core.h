@@ -2,7 +2,7 @@
 // ldmatrix, which loads its operands from shared memory. For .cu files.
 //
 // All 32 lanes of a warp make each of these calls together. Each lane has a share of the matrices, a fragment, in
-// registers. Neighbours in pairs share a register, the first in its lower half. For lane l:
+// registers. Two neighbouring numbers share a register, the first in its lower half. For lane l:
 //
 //   A [16, 16]: register r has row l / 4 + 8 (r % 2) and columns l % 4 * 2 + 8 (r / 2) and the next
 //   B [16, 8]:  register r has rows l % 4 * 2 + 8 r and the next, and column l / 4

@@ -8,9 +8,8 @@
 
 namespace foldgrad {
 
-// A new file next to `path`. commit() writes it to the disk and renames it to `path`; until then an existing file stays
-// unchanged. Without commit() the new file is removed. A symbolic link at `path` is replaced, not followed. Throws
-// FileError.
+// A new file next to `path`. commit() syncs it and renames it to `path`; until then an existing file stays unchanged.
+// Without commit() the new file is removed. A symbolic link at `path` is replaced, not followed. Throws FileError.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);

@@ -19,8 +19,7 @@ struct JsonError {
 // text ("" for all else). May throw.
 using JsonWatch = std::function<void(std::size_t depth, nlohmann::json::parse_event_t event, const std::string& key)>;
 
-// Parses one JSON value; Json is nlohmann::json or nlohmann::ordered_json. Throws JsonError, and any exception of
-// `watch`.
+// Parses one JSON value; Json is nlohmann::json or nlohmann::ordered_json. Throws JsonError; `watch` may throw others.
 //
 // We do not use the library's parser with a callback: it searches an object again after each member that is an object,
 // and an ordered object after every member. A header of 100,000 tensors took minutes.

@@ -11,7 +11,7 @@ struct AffineMap {
   std::vector<double> A, B;
   bool centered = false;
 
-  // Takes A and B [C], of any dtype, on any device.
+  // Copies A and B [C] of any dtype from any device.
   static AffineMap of(const Tensor& A, const Tensor& B) {
     const auto host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).values<double>(); };
     return {host(A), host(B)};

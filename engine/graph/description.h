@@ -22,8 +22,8 @@ struct Description {
   bool sums_to_one = false;  // each row of the result, along the last axis, sums to one for all operands
   bool training = false;     // used statistics of the batch
 
-  // Where the result's numbers come from. computed: anything else; same_rows: each row along the last axis is a row of
-  // operand 0; same: operand 0's memory with another shape or type.
+  // The result's numbers. same: those of operand 0, in the same order in memory. same_rows: each row along the last
+  // axis is a row of operand 0. computed: all others.
   enum class Numbers { computed, same_rows, same } numbers = Numbers::computed;
 
   static Description of(const Node& node) {

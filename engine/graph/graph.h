@@ -25,7 +25,7 @@ struct GraphNode {
 
 inline constexpr const char* kNormalizer = "normalizer";
 
-// An edge, seen from its end: value number `operand` that node `node` reads.
+// An edge, seen from its end: operand number `operand` of node `node`.
 struct GraphUse {
   int node, operand;
   bool operator==(const GraphUse&) const = default;

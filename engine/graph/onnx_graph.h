@@ -48,8 +48,7 @@ class OnnxOperands {
   virtual const Shape& result() const = 0;      // as recorded
   // Returns the weight of operand k, `value` [out, in], transposed to [in, out].
   virtual std::string matrix(int k, const Tensor& value) const = 0;
-  // Returns operand k as a constant: the integers `value` that were recorded, the same for every index of the first
-  // axis.
+  // Returns the recorded integers `value` of operand k as a constant, repeated for every index of the first axis.
   virtual std::string constant(int k, const Tensor& value) const = 0;
 
   // For operations on rows of sequences. `length` is the length of all sequences, or -1 if they differ.

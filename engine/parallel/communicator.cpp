@@ -106,8 +106,7 @@ void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   }
 }
 
-// Copies the bytes from subtree to subtree, the largest first: at distance d from each multiple of 2 d to the rank d
-// above.
+// Copies the bytes from subtree to subtree, the largest first: at distance d from rank 2 d i to rank 2 d i + d.
 void Communicator::broadcast_bytes(Device device, std::span<std::byte> bytes) {
   operation_ = "broadcast";
   for (int d = size_ / 2; d >= 1; d /= 2) {

@@ -69,11 +69,9 @@ class Communicator {
   bool any(bool flag);  // returns true if it is true on any rank
   void barrier() { (void)any(false); }
 
-  // Returns a second communicator of the same ranks, for another thread of each rank. It must not outlive this one. All
-  // ranks call this.
+  // Returns a second communicator for another thread of each rank. It must not outlive this one. All ranks call this.
   virtual std::unique_ptr<Communicator> another() = 0;
-  // Stops waiting: operations of this communicator that wait now or later throw CommunicationError. Any thread may call
-  // this.
+  // Stops waiting: operations that wait now or later throw CommunicationError. Any thread may call this.
   virtual void interrupt() = 0;
 
   // Sets the training step, for messages.
@@ -97,7 +95,7 @@ class Communicator {
   const char* operation() const { return operation_; }
 
  private:
-  // The spans of these are in the memory of `device`.
+  // These take spans in the memory of `device`.
   void swap(Device device, int partner, std::span<const std::byte> out, std::span<std::byte> in);
   void broadcast_bytes(Device device, std::span<std::byte> bytes);
   template <class T>

@@ -16,7 +16,7 @@ class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
 
-  // Identifies the rank's GPU; unique.
+  // A unique number of the rank's GPU.
   using Uuid = std::array<std::byte, 16>;
   virtual Uuid uuid() const = 0;
   // Returns, on one rank, the id that all ranks pass to join().

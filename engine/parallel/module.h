@@ -1,5 +1,4 @@
-// Libraries of ours next to the program, opened on demand: the program starts even if the libraries that they link are
-// missing.
+// Opens our libraries next to the program on demand, so that it starts even if libraries that they link are missing.
 #pragma once
 #include <dlfcn.h>
 

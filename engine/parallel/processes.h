@@ -1,4 +1,4 @@
-// The processes of one training, as the launcher started them. An implementation exchanges messages between pairs of
+// The processes of one training, as the launcher started them. An implementation exchanges messages between two of
 // them.
 #pragma once
 #include <chrono>

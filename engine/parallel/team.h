@@ -12,7 +12,7 @@
 namespace foldgrad {
 
 struct TeamOptions {
-  int ranks = 1;                   // of all processes together: a power of two and a multiple of the processes
+  int ranks = 1;                   // in all processes: a power of two, and a multiple of the number of processes
   Processes* processes = nullptr;  // must outlive the team; null if there is only this process
   double timeout = 600;            // seconds that a rank waits for another
   int threads = 1;                 // of OpenMP, shared by the ranks of this process; each has at least one

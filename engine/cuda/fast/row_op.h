@@ -200,7 +200,7 @@ bool row_in_registers(const F& f) {
   return false;
 }
 
-// Takes up to 1,024 columns, or 512 of f64, in one kernel. A thread has the same number of sums as numbers of a row.
+// Takes up to 1,024 columns, or 512 of f64, in one kernel. A thread also keeps each sum for each of its columns.
 template <class F>
 bool row_and_sums_in_registers(const F& f) {
   using T = ElementOf<F>;

@@ -25,7 +25,7 @@ class StagingRing {
   // `marks` must outlive the ring.
   StagingRing(std::size_t bytes, Marks& marks) : size_(bytes), marks_(marks) {}
 
-  // Returns the offset of `bytes` free bytes, 1 to the ring's size; waits if copies still read them.
+  // Returns the offset of `bytes` free bytes, at least 1 and at most the ring's size; waits if copies still read them.
   std::size_t reserve(std::size_t bytes);
   // Tells the ring that the copy from the last reserve() is queued.
   void queued();

@@ -122,8 +122,7 @@ class ZmqProcesses final : public Processes {
     return std::strrchr(endpoint, ':') + 1;
   }
 
-  // Receives a message within the time left; returns false if none came. Drops messages that do not have `wanted`
-  // parts.
+  // Receives a message within the time left; returns false if none came. Drops messages without `wanted` parts.
   bool receive(void* socket, Clock::time_point until, std::vector<Message>& parts, std::size_t wanted) {
     while (Clock::now() < until) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
