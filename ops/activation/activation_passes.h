@@ -6,9 +6,8 @@
 
 namespace foldgrad {
 
-// Computes y = activation(x + bias), or activation(x) if bias is undefined. `op` begins messages. On the CPU y may be
-// x; on CUDA that throws std::invalid_argument, since kernels load x by instructions for read-only data
-// (engine/cuda/pack.h).
+// Computes y = activation(x + bias), or activation(x) if bias is undefined. `op` begins error messages. On the CPU y
+// may be x; on CUDA that throws std::invalid_argument: kernels load x as read-only data (engine/cuda/pack.h).
 void activation_forward(const char* op, Activation activation, const Tensor& y, const Tensor& x, const Tensor& bias);
 
 // Operands of a backward pass. With a bias, tensors are seen as rows of the bias's channels.

@@ -14,8 +14,8 @@
 //   segment's length are padding. Query i sees key j if j is not padding and, if causal, j <= i + (Tk - Tq); so the
 //   last query sees every key. A query that sees no key gets y_i = 0 and a zero gradient; so does a key in the padding.
 //   z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones. Dropout reads the 16 bits of an element of the
-//   sequence `random`, as in ops/dropout/dropout.h; without dropout z = 1. For a segment with K keys before the padding
-//   whose first query is row r of the whole batch,
+//   sequence `random`, as in ops/dropout/dropout.h; without dropout z = 1. Let K be the number of the segment's keys
+//   without padding, and r the row of its first query in the whole batch:
 //   [ATT-8]  the element is  2^24 r H + (h Tq + i) K + j
 //
 //   q, y: [Nq, H D], k, v: [Nk, H D], the rows of all segments; head h in columns h D ... h D + D - 1.

@@ -39,8 +39,7 @@ class HeadBackward {
   HeadBackward(const AttentionBackward<T>& p, std::int64_t head, const BackwardRoom<V>& room)
       : p_(p), s_(p.shape), at_(s_, head), row_(padded<V>(s_.width)), room_(room), keep_(s_) {}
 
-  // The outer loop is over keys, the inner one over queries: dk and dv of a block are summed in the cache, dq in memory
-  // for one head.
+  // Loops over keys, and inside over queries: sums dk and dv of a block in the cache, and dq in memory for one head.
   void run() {
     sum_delta();
     const std::int64_t block = block_of<V>(at_.key_rows);
@@ -68,7 +67,7 @@ class HeadBackward {
     const std::int64_t block = block_of<V>(at_.queries);
     for (std::int64_t i0 = 0; i0 < at_.queries; i0 += block) {
       const std::int64_t nq = std::min(block, at_.queries - i0);
-      // All queries take key block 0, which sets their dq.
+      // Key block 0 is never skipped: it sets dq of all queries.
       if (j0 > 0 && at_.visible(i0 + nq - 1) <= j0) continue;
       queries_block(i0, nq, j0, nk, first);
       first = false;

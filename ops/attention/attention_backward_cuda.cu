@@ -127,8 +127,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) b
 
 }  // namespace
 
-// Goes over the scores twice, by queries and by keys, instead of once with atomic additions; so every run gives the
-// same bits.
+// Goes over the scores twice, by queries and by keys: atomic additions would change the bits from run to run.
 template <class T>
 void attention_cuda(const AttentionBackward<T>& p) {
   const AttentionShape& s = p.shape;

@@ -77,8 +77,8 @@ void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0
   }
 }
 
-// Fetches a row into the cache ahead of its use, to be written if `kWrite`. A head of one block takes so little time
-// that waiting for its rows would be a good part of it, so we fetch them while we compute the head before.
+// Fetches a row into the cache ahead of its use, to be written if `kWrite`. A head of one block is computed so fast
+// that waiting for its rows would matter, so we fetch them while we compute the head before.
 // Always inlined: GCC 12 thinks that a function that only prefetches has no effect, and drops calls to it.
 template <bool kWrite = false, class T>
 [[gnu::always_inline]] inline void fetch_row(const T* x, std::int64_t row, std::int64_t r, std::int64_t rows,

@@ -17,8 +17,7 @@ struct Running {
   Sums<V> y;
 };
 
-// Turns the scores of a row's next keys into probabilities relative to the largest score so far; writes them times z to
-// `weights`.
+// Turns scores of a row's next keys into probabilities relative to the largest score so far; writes z times these.
 template <class T, class V>
 __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& at, std::int64_t i, std::int64_t j0,
                             int a, V (&scores)[kPerThread], Running<V>& running, V* weights) {

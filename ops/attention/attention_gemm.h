@@ -6,8 +6,7 @@
 
 namespace foldgrad {
 
-// The part of a product that may be skipped. In a block of scores the causal mask hides the entries (i, j) with j > i +
-// diagonal.
+// The part of a product to skip. In a block of scores the causal mask hides the entries (i, j) with j > i + diagonal.
 enum class Causal : std::uint8_t {
   none,
   columns,     // C is such a block: hidden entries are not computed, and undefined afterwards

@@ -1,4 +1,4 @@
-// Conversion to another floating type.
+// Converts to another floating type.
 //
 //   [CAST-1]  y_i = x_i, rounded once to the nearest value of y's type; every NaN in bf16 is 0x7fff
 //
@@ -11,8 +11,7 @@
 
 namespace foldgrad {
 
-// Converts between f32, f64 and bf16; returns x if it has this dtype already. Throws std::invalid_argument for other
-// types.
+// Converts between f32, f64 and bf16; returns x if it has this dtype. Throws std::invalid_argument for other types.
 Var cast(const Var& x, DType dtype);
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// CenterNorm along the rows of a matrix; engine/cpu/row_op.h explains the members and runs the structs.
+// CenterNorm along the rows of a matrix. engine/cpu/row_op.h runs these structs and explains their members.
 #pragma once
 #include "engine/kernels.h"
 

@@ -23,10 +23,10 @@
 //   [CN-4]   y_i = A x_i + B,   A = gamma / sqrt(run_var + eps),   B = beta
 //
 // After a skip the windows record the old run_var and psi_ema instead of q_t and G_t. By default the whole layer skips
-// if one channel fails the test; the threshold uses the windows of all channels (see Granularity). It is the variance
-// over all channels, so the spread of their levels decides which noise is an outlier. With equal levels, 5 % of noise
-// and M <= 4, every iteration is skipped for ever, and nothing is averaged (docs/normalizers.md). The threshold uses
-// the window before q_t, because with only one window the test never fires:
+// if the test fires for one channel; the threshold uses the windows of all channels (see Granularity). It is the
+// variance over all channels, so the spread of their levels decides which noise is an outlier. With equal levels, 5 %
+// of noise and M <= 4, every iteration is skipped for ever, and nothing is averaged (docs/normalizers.md). The
+// threshold uses the window before q_t, because with only one window the test never fires:
 //   [UN-18]  AM(A) - GM(A) <= M V(sqrt(A))
 // Until iteration `warmup`, while the window is not full (t <= M), and if M = 1, var_hat = q_t and psi = G_t; then dx
 // is the exact gradient. Later psi is an estimate by design. dgamma and dbeta are always exact. Several forward passes
@@ -47,13 +47,13 @@
 //
 // Held channels: a channel is held if it has no position in S (for a variance: fewer than two) or, with
 // hold_non_finite, if its statistic is not finite. Its running estimates then normalize it, and it writes no state.
-// (Its window entry keeps the old value, 0 in the first M iterations.) With finite_state no state takes a value that is
-// not finite.
+// (Its window entry keeps the old value, 0 in the first M iterations.) With finite_state, state only takes finite
+// values.
 //
+// Released forms compute as the authors' code does:
 //   un_released    psi_ema is used during warm-up, too; all channels share one pooled threshold; r multiplies h; G
 //                  divides by the number of all positions, and padding rows are corrected as well; if M = 1, r = 1 and
 //                  win_g records psi_ema, as after a skip
-//                  and win_g records psi_ema, as after a skip
 //   mabn_released  windows use arithmetic means, forward and backward; r multiplies gamma, forward and backward. The
 //                  authors' code has no padding; here q, G and the correction leave padding out
 //   [MABN-1]       r = clamp(sqrt(var_hat + eps) / sqrt(run_var + eps), 1/5, 5), a constant; 1 up to

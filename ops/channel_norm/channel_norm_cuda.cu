@@ -25,7 +25,7 @@ struct BothTerms {
   }
 };
 
-// One block: it takes the layer's decision, which never leaves the device.
+// Runs as one block, so that the layer's decision never leaves the device.
 template <class T>
 __global__ void __launch_bounds__(kChannelNormThreads) statistics_kernel(ChannelForward<T> p) {
   auto* scratch = dynamic_shared<SkipTerms>();  // one per warp

@@ -48,7 +48,7 @@ struct ChannelForward {
   const T* gamma;                           // [C]
   S* gain;                                  // [C]: y = gain (x - mean) + beta
 
-  // Returns true if run() needs the sum of terms() over all channels. Otherwise each channel decides alone.
+  // Returns true if run() needs the sum of terms() over all channels. Otherwise each channel decides for itself.
   FOLDGRAD_HD bool layer_decides() const { return filters() && options.granularity != Granularity::channel; }
   FOLDGRAD_HD SkipTerms terms(std::int64_t c) const {
     return channel_norm_math::skip_terms(options, window(c), slot(), statistic(c));
@@ -117,8 +117,7 @@ struct ChannelForward {
     const bool own = options.granularity == Granularity::channel;
     return filters() && channel_norm_math::fires<S>(options, own ? terms(c) : layer, entries);  // [UN-19]
   }
-  // Returns true if run_var must not change. Counts skips in a row: after kLongestHold of them the change is no
-  // outlier.
+  // True if run_var must not change. Counts skips in a row: after kLongestHold of them the change is not an outlier.
   FOLDGRAD_HD bool holds(std::int64_t c, bool skip) const {
     if (!options.hold_on_skip) return false;
     std::int64_t& in_a_row = state.skips_in_a_row[c];

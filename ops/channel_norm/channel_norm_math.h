@@ -21,8 +21,8 @@ template <class S>
 FOLDGRAD_HD double as_stored(double q) {
   return finite(double(S(q))) ? double(S(q)) : q;
 }
-// Stores a value of the state. With finite_state, drops a value that would not be finite: all later iterations would
-// have it, too.
+// Stores a value of the state. With finite_state, drops a value that would not be finite: it would spoil all later
+// iterations.
 template <class S>
 FOLDGRAD_HD void store(const ChannelNormOptions& o, S& state, double value) {
   if (!o.finite_state || finite(double(S(value)))) state = S(value);

@@ -10,7 +10,7 @@ constexpr std::int64_t kRowBlocks = 1024;  // the most along the rows; blocks lo
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
               "few enough for sums in the element's arithmetic");
 
-// Threads take N columns each; blocks take kChannelBlockRows rows at a time.
+// Returns a grid whose threads take N columns each and whose blocks take kChannelBlockRows rows at a time.
 template <int N, int K>
 Grid channel_grid(std::int64_t columns, std::int64_t rows) {
   const MatrixThreads threads(columns, N);

@@ -104,8 +104,7 @@ struct Conv2dChannelsLastNode {
   }
 
  private:
-  // Returns dz: dy if there is no activation, undefined if neither dx nor dweight needs it. The same pass over dy puts
-  // dbias.
+  // Returns dz: dy without an activation, undefined if neither dx nor dweight needs it. Puts dbias in the same pass.
   Tensor through_activation(NodeGrads& grads) const {
     const Tensor& dy = grads.dy();
     const bool products = grads.wanted(0) || grads.wanted(1);
@@ -125,7 +124,7 @@ struct Conv2dChannelsLastNode {
     return activation ? dz : dy;
   }
 
-  // Puts the gradient of a product. Libraries can only set, so a contribution that adds takes a second step.
+  // Computes a gradient by a product. Libraries only set it; adding it to an earlier gradient takes a second step.
   void product(Conv2dPass pass, const std::pair<Tensor, GradMode>& place, const Tensor& dz) const {
     const auto& [grad, mode] = place;
     const Tensor to = mode == GradMode::set ? grad : Tensor::empty(grad.shape(), grad.dtype(), grad.device());

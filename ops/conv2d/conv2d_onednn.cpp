@@ -73,8 +73,7 @@ struct Descriptions {
   dnnl::convolution_forward::primitive_desc forward(bool with_bias) const {
     using dnnl::convolution_forward;
     const auto training = dnnl::prop_kind::forward_training;
-    // If the channels are not a multiple of 16, creating this primitive reads out of bounds, which can crash the
-    // process.
+    // Creating this primitive reads out of bounds, and may crash, if the channels are not a multiple of 16.
     const auto faulty = kernels[1] % 16 != 0 ? "brgconv:avx512_core_amx" : "";
     return with_bias
                ? choose_implementation<convolution_forward>(
@@ -120,7 +119,7 @@ bool all_columns_hit(const Conv2dSizes& s) {
 }
 
 // Returns true for bf16 convolutions that oneDNN 2.6 computes wrongly: y if the stride skips rows of the image, and
-// dweight if a column of the kernel sees only padding: oneDNN leaves its gradient uninitialised.
+// dweight if a column of the kernel sees only padding (its gradient is then left uninitialised).
 bool is_faulty(const Conv2dProduct& p) {
   if (p.dtype != DType::bf16) return false;
   return p.pass == Conv2dPass::y ? p.s.stride > p.s.kernel_height

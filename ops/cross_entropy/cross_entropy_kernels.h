@@ -102,7 +102,7 @@ struct CrossEntropyForward {
   }
 };
 
-// Sums the rows' losses: all rows' losses are the only row of a matrix.
+// Sums the losses of all rows, which are a matrix of one row here.
 template <class T>
 struct CrossEntropyTotal {
   static constexpr const char* kName = "cross_entropy sum over rows";

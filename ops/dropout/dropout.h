@@ -1,6 +1,6 @@
 // Inverted dropout (Srivastava et al., JMLR 2014): training scales, so that inference needs no change.
 //
-//   [DO-1]  keep_i = [bits_i >= 2^16 q]        bits_i: the 16 bits of element i, as a flat index, of sequence `random`
+//   [DO-1]  keep_i = [bits_i >= 2^16 q]        bits_i: the 16 bits of element i (a flat index) of sequence `random`
 //           q: the multiple of 2^-16 below 1 that is nearest to p; the mean of keep_i / (1 - q) is exactly 1
 //   [DO-2]  y_i    = keep_i x_i / (1 - q)
 //   [DO-3]  dx_i   = keep_i dy_i / (1 - q)

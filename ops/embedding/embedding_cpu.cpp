@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// Sorts the positions with an id that counts into `order`: by row, then ascending. Those of row v end at ends[v].
+// Sorts positions into `order` by id, then ascending; row v's end at ends[v]. Leaves out padding and unknown ids.
 template <class T>
 void sort_positions(const EmbeddingBackward<T>& p, int* ends, int* order) {
   std::fill_n(ends, p.rows, 0);
@@ -20,8 +20,7 @@ void sort_positions(const EmbeddingBackward<T>& p, int* ends, int* order) {
     if (p.counts(p.ids[m])) order[ends[p.ids[m]]++] = int(m);
 }
 
-// Puts row `row` of dx from the rows of dy at n positions. Sums a few registers' worth of columns at once, in
-// compute_t.
+// Puts row `row` of dx from the rows of dy at n positions. Sums a few registers' worth of columns in compute_t.
 template <class T>
 void add_row(const EmbeddingBackward<T>& p, std::int64_t row, const int* positions, int n) {
   using Value = compute_t<T>;

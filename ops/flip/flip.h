@@ -1,4 +1,4 @@
-// Reversal of one axis.
+// Reverses one axis.
 //
 //   [FLIP-1]  y_rks  = x_r(n-1-k)s     x seen as [R, n, S]; n is the size of the axis
 //

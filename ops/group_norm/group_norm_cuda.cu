@@ -14,8 +14,7 @@ struct Block {
   std::int64_t channels = p.columns / p.groups, width = channels / N;
 
   // Calls body(i, c) for each of this thread's packs: element i, channel c. A thread has pack threadIdx.x and every
-  // blockDim.x-th after it. It steps through rows, because dividing each number by the width would cost more than the
-  // work.
+  // blockDim.x-th after it. It steps through rows: dividing each number by the width would cost more than the work.
   template <class Body>
   __device__ void packs(const Body& body) const {
     if (width == 0) return;

@@ -104,7 +104,7 @@ Tensor in_one_place(const std::vector<Var>& parts) {
   return lie_together(tensors) ? tensors[0] : stacked(tensors);
 }
 
-// Computes and records y. There are as many biases as weights, or none.
+// Computes and records y. There is one bias per weight, or none at all.
 Var product(const char* op, const Var& xv, const std::vector<Var>& weights, const std::vector<Var>& biases) {
   const Tensor& x = xv.value();
   check_floating(op, "x", x, 1);

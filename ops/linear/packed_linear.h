@@ -28,9 +28,9 @@ using PackedLinear = std::function<void(std::int64_t rows, const void* x, void* 
 // Copies weight, [n, k], and bias, [n] or undefined; both on the CPU, of any floating dtype.
 PackedLinear packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
 
-// Makes the oneDNN form. Returns null if oneDNN does not support it.
+// Makes a layer that oneDNN computes. Returns null if oneDNN does not support it.
 PackedLinear onednn_packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
-// Makes the form with gemm(), for every dtype.
+// Makes a layer that gemm() computes, for every dtype.
 PackedLinear plain_packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
 
 }  // namespace foldgrad

@@ -11,12 +11,12 @@ struct MaxPool2dSizes {
   std::int64_t batch, channels;
   int height, width, out_height, out_width, kernel, stride, padding;
 
-  // Returns the kernel's rows that are inside the image for output i; likewise its columns.
+  // Returns the rows of the kernel that are inside the image for output i. It works for columns, too.
   FOLDGRAD_HD Range hits(int i, int image) const {
     const int first = i * stride - padding, rest = image - first;
     return {first < 0 ? -first : 0, rest < kernel ? rest : kernel};
   }
-  // Returns the outputs, out of `places`, whose kernel covers row h of the image; likewise for a column.
+  // Returns the outputs in [0, places) whose kernel covers row h of the image. It works for columns, too.
   FOLDGRAD_HD Range seen_from(int h, int places) const {
     const int before = h + padding - kernel + 1, end = (h + padding) / stride + 1;
     return {before > 0 ? (before + stride - 1) / stride : 0, end < places ? end : places};

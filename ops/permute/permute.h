@@ -1,4 +1,4 @@
-// The exchange of axes.
+// Permutes axes.
 //
 //   [PER-1]  y_(j_0, ..., j_n) = x_i  with  j_k = i_(axes_k):  axis k of y is axis axes_k of x
 //

@@ -50,7 +50,7 @@ void transpose_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::i
 
 }  // namespace
 
-// A part is some rows and columns of one matrix.
+// Divides each matrix into parts of some rows and columns.
 template <class T>
 void permute_cpu(const Permute<T>& p) {
   if (p.columns == 0) return;

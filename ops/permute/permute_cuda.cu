@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(kPermuteThreads) transpose_kernel(Permute<T> p
   }
 }
 
-// Returns true if neighbours in x and in y form whole packs, and rows do. The other strides then do, too: x and y are
-// dense, so y's are multiples of `columns`, and x's of `columns` or, if it is transposed, of `rows`.
+// Returns true if packs fit: neighbours in x and in y are whole packs, and so are rows. Then the other strides are,
+// too: x and y are dense, so y's are multiples of `columns`, and x's of `columns` or, if it is transposed, of `rows`.
 template <class T>
 bool suits_packs(const Permute<T>& p) {
   constexpr std::int64_t N = kPackSize<T>;

@@ -5,8 +5,8 @@ namespace foldgrad {
 
 constexpr int kPermuteOuterAxes = 4;
 
-// Moves matrices: y [outer axes, rows, columns] from x. A kernel handles two axes as a matrix and loops over the outer
-// axes, if any. If columns are neighbours in x (column_x = 1), it copies rows; if rows are (row_x = 1), it transposes.
+// Computes y [outer axes, rows, columns] from x. A kernel handles two axes as a matrix and loops over the outer axes,
+// if any. If columns are neighbours in x (column_x = 1), it copies rows; if rows are (row_x = 1), it transposes.
 template <class T>
 struct Permute {
   GradOut<T> y;

@@ -15,8 +15,8 @@ namespace foldgrad {
 class Segments {
  public:
   Segments() : Segments(std::vector<std::int64_t>()) {}
-  // Without `rooms`, each room is as large as its length. Throws std::invalid_argument unless there are equally many
-  // rooms and lengths and 0 <= length <= room for each.
+  // Without `rooms`, each room is as large as its length. Throws std::invalid_argument unless lengths and rooms have
+  // the same number of entries and 0 <= length <= room for each.
   explicit Segments(const std::vector<std::int64_t>& lengths, const std::vector<std::int64_t>& rooms = {});
   // Returns `count` segments of `length` tokens.
   static Segments equal(std::int64_t count, std::int64_t length);

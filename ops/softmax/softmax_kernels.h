@@ -1,4 +1,4 @@
-// Softmax along the rows of a matrix; engine/cpu/row_op.h explains the members and runs the structs.
+// Softmax along the rows of a matrix. engine/cpu/row_op.h runs these structs and explains their members.
 #pragma once
 #include <cmath>
 
@@ -25,8 +25,8 @@ struct SoftmaxForward {
     const Value value = x[i];
     max[0] = value > max[0] ? value : max[0];
   }
-  // Uses 0 as the maximum of a row of only -infinity, so that no difference is NaN. HUGE_VAL: device code may not call
-  // functions of numeric_limits.
+  // Uses 0 as the maximum of a row of only -infinity, so that no difference is NaN. Uses HUGE_VAL because device code
+  // may not call functions of numeric_limits.
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&max)[1]) const {
     row.max = max[0] == Value(-HUGE_VAL) ? Value(0) : max[0];  // [SM-1]
   }

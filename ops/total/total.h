@@ -5,7 +5,7 @@
 
 namespace foldgrad {
 
-// Sums the only row of a matrix (engine/cpu/row_op.h).
+// Sums a matrix of one row (engine/cpu/row_op.h).
 template <class T>
 struct Total {
   static constexpr const char* kName = "total";

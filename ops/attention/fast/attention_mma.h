@@ -1,8 +1,8 @@
 // Building blocks of attention with tensor cores: tiles in shared memory, and products in which each warp owns 16 rows.
 // For .cu files.
 //
-// A warp keeps its results in registers as 16 x 8 fragments (engine/cuda/tensor_core.h). Of a fragment, a lane has rows
-// lane / 4 (a = 0 below) and lane / 4 + 8 (a = 1), and columns lane % 4 * 2 (c = 0) and the next (c = 1). The four
+// A warp keeps its results in registers as 16 x 8 fragments (engine/cuda/tensor_core.h). A lane has a fragment's rows
+// lane / 4 (a = 0 below) and lane / 4 + 8 (a = 1), and its columns lane % 4 * 2 (c = 0) and the next (c = 1). The four
 // lanes of a row are a quad.
 #pragma once
 #include <type_traits>
@@ -15,8 +15,7 @@
 
 namespace foldgrad {
 
-// Products take bf16 and sum in float. Unlike the plain kernels, these round p and ds to bf16 before they multiply
-// them.
+// Products take bf16 and sum in float. Unlike the plain kernels, these round p and ds to bf16 before products.
 void attention_mma_cuda(const AttentionForward<bf16>& p);
 void attention_mma_cuda(const AttentionBackward<bf16>& p);
 
@@ -215,8 +214,7 @@ __device__ __forceinline__ void store_pair(bf16* to, float lower, float upper) {
 #endif
 }
 
-// Exchanges one of two numbers with lane (own lane XOR distance): the lower lane keeps its first, the upper one its
-// second.
+// Exchanges one of two numbers with lane (own lane XOR distance): the lower lane keeps its first, the upper its second.
 __device__ __forceinline__ void exchange(float& first, float& second, int distance) {
   const bool upper = lane() & distance;
   const float got = __shfl_xor_sync(0xffffffffu, upper ? first : second, distance);
@@ -226,8 +224,8 @@ __device__ __forceinline__ void exchange(float& first, float& second, int distan
     second = got;
 }
 
-// Calls put(row, column, values, wanted) for 8 neighbours at a time, to store 16 bytes; wanted is true in the first
-// `rows` rows. Before, each lane of a quad has two numbers of each of four fragments; after the exchange it has all
+// Calls put(row, column, values, wanted) for 8 neighbours at a time, to store 16 bytes; `wanted` is true in the first
+// `rows` rows. At first each lane of a quad has two numbers of each of four fragments; after exchange() it has all
 // eight of one fragment.
 template <int kFragments, class Put>
 __device__ void for_packs(const FragmentC (&sums)[kFragments], int rows, const Put& put) {

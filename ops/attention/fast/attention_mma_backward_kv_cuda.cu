@@ -45,8 +45,8 @@ __device__ inline Query ask(const Query& mine, int lane) {
           {__shfl_sync(0xffffffffu, mine.row.L, lane), __shfl_sync(0xffffffffu, mine.row.delta, lane)}};
 }
 
-// Turns q . k and dy . v into z p and ds, in place. Rows are keys, whose first queries are given; columns are queries
-// from i0.
+// Turns q . k and dy . v into z p and ds, in place. Rows are keys; their first queries are given. Columns are queries
+// i0 ...
 template <int kFragments>
 __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, int j0,
                             const int (&first)[2], FragmentC (&q_dot_k)[kFragments],
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   if (p.dv) put_rows(p.dv, sums.dv, at_row, s.k_row, left, float(s.keep_factor));
 }
 
-// Computes dk and dv. kShort: also dq; queries and keys of a head must fit one block.
+// Computes dk and dv; with kShort also dq, and one block must then fit all queries and keys of a head.
 template <bool kShort>
 void backward_kv(const AttentionBackward<bf16>& p) {
   const AttentionShape& s = p.shape;
