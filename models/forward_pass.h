@@ -14,7 +14,6 @@ inline std::uint32_t random_stream(const std::string& place) {
   return hash;
 }
 
-// The settings of one forward pass.
 struct ForwardPass {
   Tape& tape;
   DType dtype;  // of activations

@@ -55,12 +55,11 @@ class Model {
 
   // Returns the smallest inputs that make every operation run; `graph` records with them.
   virtual NamedTensors smallest_inputs() const = 0;
-  // Returns random inputs including "target", for comparing models in checks and certificates. Equal seeds give equal
-  // ones.
+  // Returns random inputs, with "target", to compare models in checks and certificates; equal ones for equal seeds.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
 
-  // Returns a model with the same configuration; with `folded`, with the normalizers that it leaves. Parameters are
-  // zero, normalizers new.
+  // Returns a new model of the same configuration, or with the normalizers that `folded` leaves. Its parameters are
+  // zero.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
   // Returns an equivalent model that folding can handle; null if this one is. Folding cannot handle fixnorm.
   virtual std::unique_ptr<Model> foldable() { return nullptr; }
@@ -68,7 +67,7 @@ class Model {
   // Writes the model as ONNX (docs/onnx.md) and returns the names of the graphs' files. Creates `directory`. Replaces
   // existing files only after all new ones are written. Throws std::invalid_argument unless the model is f32 on the
   // CPU, for a normalizer with statistics over tokens, for weights of 2 GiB or more, if padding has the id of a
-  // sentence's end, and if the files would replace one of our models. Throws FileError; std::runtime_error if
+  // sentence's end, and if the files would replace one of our models. Also throws FileError, and std::runtime_error if
   // onnx_available() is false.
   virtual std::vector<std::string> write_onnx(const std::string& directory) = 0;
 

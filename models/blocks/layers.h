@@ -3,7 +3,7 @@
 //
 //   pre-norm:   x + drop(W_out branch(norm(x)) + b_out)
 //   post-norm:  norm(residual_scale x + drop(W_out branch(x) + b_out))
-//   folded post-norm:  affine(x) + W_out branch(x) + b_out; affine is the normalizer of the sublayer before
+//   folded post-norm:  affine(x) + W_out branch(x) + b_out; affine is the folded normalizer of the sublayer before
 //   on the stream:  [CCT-2] n + drop(W_out branch(n) + b_out), n = norm(x)
 #pragma once
 #include <functional>
@@ -106,8 +106,7 @@ struct AttentionBlock {
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
   void list(ModelParts& parts);
 
-  // Either one layer, with rows for q, then k, then v; or three layers, whose weights are consecutive in memory on a
-  // GPU.
+  // One layer, with rows for q, then k, then v; or three layers, whose weights are consecutive in memory on a GPU.
   std::vector<LinearLayer> qkv;
   Sublayer sublayer;
   int heads;

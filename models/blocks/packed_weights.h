@@ -16,8 +16,7 @@ class PackedWeights {
  public:
   explicit PackedWeights(DType dtype) : dtype_(dtype) {}
 
-  // Returns activation(x W^T + b) of layers that read the same x, next to each other: [rows, sum of columns], in
-  // `dtype`.
+  // Returns activation(x W^T + b) of layers that read the same x, side by side: [rows, sum of columns], in `dtype`.
   Var product(const std::vector<LinearLayer*>& layers, const Var& x, std::optional<Activation> activation = {});
   // Returns scale stream + x W^T + b. Overwrites the stream if no one else needs its memory.
   Var add(Var stream, double scale, LinearLayer& layer, const Var& x);
@@ -53,8 +52,7 @@ class PackedWeights {
 // bf16; the residual stream is f32 on the CPU and bf16 on other devices, as in training.
 class InferencePrecision {
  public:
-  // Throws std::invalid_argument, beginning with `who`, unless dtype is f64 for an f64 model, or f32 or bf16 for an f32
-  // model.
+  // Throws std::invalid_argument, beginning with `who`, unless dtype is f64 for f64 models, f32 or bf16 for f32 ones.
   InferencePrecision(const char* who, const Model& model, DType dtype);
 
   DType dtype() const { return dtype_; }

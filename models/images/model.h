@@ -8,8 +8,7 @@
 //
 //   Inputs: "images", [B, S, S, 3] with S = image_size, as bytes or normalized with config().pixels; "target", i64 [B],
 //   the classes. For mixed images also "second_target", i64 [B], and "share", f32 [B], the share of the first class
-//   [CE-5]. The layers of models/blocks/layers.h are between [VIT-1] and [VIT-2]. Normalizers use all tokens in their
-//   statistics.
+//   [CE-5]. The layers of models/blocks/layers.h are between [VIT-1] and [VIT-2]. Statistics use all tokens.
 #pragma once
 #include <deque>
 
@@ -38,8 +37,7 @@ class ImageModel : public Model {
   // Returns eight images of normally distributed pixels.
   NamedTensors random_inputs(std::uint64_t seed) const override;
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
-  // Returns a model whose layers have biases that normalizers can fold into, and plain weights instead of standardized
-  // ones.
+  // Returns a model with biases that normalizers can fold into, and with plain instead of standardized weights.
   std::unique_ptr<Model> foldable() override;
   // Writes model.onnx: pixel_values [batch, 3, S, S], normalized, to logits [batch, classes].
   std::vector<std::string> write_onnx(const std::string& directory) override;
@@ -59,8 +57,7 @@ class ImageModel : public Model {
   struct Names {
     std::string stem, cls, positions, norm, attention_pool, head;
   };
-  // Makes everything except the stem and the layers, but reserves config.layers layers. `tokens` is the number of
-  // tokens per image, cls included.
+  // Makes all except the stem and the config.layers layers. `tokens` is the number of tokens per image, with cls.
   ImageModel(const ImageModelConfig& config, const Names& names, std::int64_t tokens, DType dtype, Device device);
 
   // Adds a convolution of zeros, [out, in, kernel, kernel]. A family's constructor calls it.

@@ -26,8 +26,7 @@ struct NormalizerSite {
   DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 };
 
-// A normalizer with a gain and a bias per channel. If one of them is not trained, it stays 1 or 0 and is not a
-// parameter.
+// A normalizer with a gain and a bias per channel. One that is not trained stays 1 or 0 and is not a parameter.
 class WithGainAndBias : public Normalizer {
  public:
   explicit WithGainAndBias(const NormalizerSite& s, bool trains_gain = true, bool trains_bias = true)

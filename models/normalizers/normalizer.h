@@ -78,8 +78,7 @@ class Normalizer {
   // Returns those buffers that are running estimates for inference: run_mean, run_var, phi.
   NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
-  // Restores a snapshot or a file's tensors. Throws std::invalid_argument unless names, shapes and dtypes are those of
-  // state().
+  // Restores a snapshot or a file's tensors. Throws std::invalid_argument unless they are like those of state().
   void restore(const NamedTensors& snapshot);
   // Sets the counters of training forwards to zero, so that fine-tuning has a warm-up again.
   void reset_iterations();

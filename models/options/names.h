@@ -1,5 +1,4 @@
-// Names for the values of enumerations. Next to an enumeration, define a function that returns the names of its values
-// 0, 1, ...:
+// Names for the values of enumerations. Next to an enumeration, define a function that returns the names in order:
 //   enum class Shape { round, square };
 //   constexpr auto names_of(Shape) { return std::array{"round", "square"}; }
 //

@@ -23,7 +23,7 @@ class InferenceTransformer {
   const TransformerConfig& config() const { return model_.config(); }
   // Returns the encoder's output for all tokens of [B, S] except padding, [tokens, width], sentence after sentence.
   // Throws std::invalid_argument unless ids and mask are on the CPU with the same shape, ids are in the vocabulary, and
-  // a sentence has at most max_positions tokens, including padding if normalizers do.
+  // a sentence has at most max_positions tokens, counting padding if normalizers include it.
   Tensor encode(const Tensor& source, const Tensor& source_mask) const;
 
  private:
