@@ -1,12 +1,10 @@
-// Runs CUDA kernels on the host, for machines without a GPU: one fiber per CUDA thread, suspended at barriers and
-// shuffles.
+// Runs CUDA kernels on the host, without a GPU: one fiber per CUDA thread, suspended at barriers and shuffles.
 //
 // One warp runs until all its threads wait or have returned, then the next; blocks run one after another. Tests choose
 // the order of threads, warps and blocks: if a kernel's result depends on it, the kernel lacks a barrier. The emulation
 // is stricter than a GPU, because kernels should be readable: every thread of a block must reach the same
 // __syncthreads(), every lane of a mask the same shuffle. A violation throws std::runtime_error with kernel, block,
-// thread and source line. For ThreadSanitizer each CUDA thread is a thread, so it reports a missing barrier as a data
-// race.
+// thread and source line. For ThreadSanitizer each CUDA thread is a thread, so a missing barrier is a data race.
 //
 // Not detected: races between blocks, memory order, time, and a GPU's own arithmetic (fast math, contraction).
 #pragma once
@@ -29,8 +27,7 @@ struct dim3 {
 
 namespace foldgrad::emulation {
 
-// The order of blocks, of the warps in a block, and of the threads in a warp. `shuffled` is a fixed permutation per
-// seed.
+// The order of blocks, of warps in a block, and of threads in a warp. `shuffled` is a fixed permutation per seed.
 enum class Order { ascending, descending, shuffled };
 
 // Sets the order of launches while the object lives.

@@ -14,7 +14,8 @@ class Fiber {
   void prepare(void (*entry)());
   // Runs entry(), from its start or from where it was suspended, until it calls suspend(). Call from the host's stack.
   void resume();
-  // Returns from entry() to resume(). Not while an exception is handled: the runtime keeps its state per host thread.
+  // Returns from entry() to resume(). Do not call it while an exception is handled: the runtime's state is per host
+  // thread.
   void suspend();
 
   // For ThreadSanitizer, to which fibers are threads and switches order nothing: says that everything this fiber did

@@ -45,8 +45,7 @@ struct Row {
   bool transposed;
 };
 
-// Counts bank conflicts: rows whose addresses agree modulo 128 bytes are in the same banks, and must be read one after
-// another.
+// Counts bank conflicts: rows whose addresses agree modulo 128 bytes are in the same banks and are read in turn.
 FOLDGRAD_UNSEEN void count_conflicts(const Row* const* rows) {
   int in_bank[8] = {}, most = 1;
   for (int i = 0; i < 8; ++i) {
