@@ -15,9 +15,9 @@ struct Product {
   std::int64_t m, n, k;
 };
 
-// All sum in float. The first four sum in the order of k, so they give the same bits. Sizes of zero are fine. All throw
-// std::invalid_argument for negative sizes. async_cuda also does unless each row of A and B consists of whole 16 bytes
-// and begins at a multiple of 16 (k and n are multiples of 4), and mma_cuda likewise (multiples of 8).
+// All kernels sum in float. The first four sum in the order of k, so they give the same bits. Sizes may be zero; all
+// throw std::invalid_argument for negative ones. async_cuda also throws unless k and n are multiples of 4 and A and B
+// begin at multiples of 16 bytes, so that it can copy rows 16 bytes at a time; mma_cuda needs multiples of 8.
 void naive_cuda(const Product<float>& g);      // 1: one thread per element of C
 void tiled_cuda(const Product<float>& g);      // 2: tiles of A and B in shared memory
 void registers_cuda(const Product<float>& g);  // 3: 8 x 8 elements of C in each thread's registers

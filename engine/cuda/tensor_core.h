@@ -36,8 +36,8 @@ __device__ __forceinline__ void mma(FragmentC& c, const FragmentA& a, const Frag
 }
 
 // Loads four 8 x 8 matrices of bf16. Lane 8 m + i passes the address of row i of matrix m: 16 aligned bytes of shared
-// memory. Register m of lane l gets row l / 4, columns l % 4 * 2 and the next, of matrix m; transposed, rows l % 4 * 2
-// and the next, column l / 4.
+// memory. In return register m of lane l gets two numbers of matrix m: row l / 4, columns l % 4 * 2 and the next. The
+// transposed form gives rows l % 4 * 2 and the next, column l / 4.
 __device__ __forceinline__ void load_matrices(std::uint32_t (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

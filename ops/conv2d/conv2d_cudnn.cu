@@ -1,4 +1,4 @@
-// Convolutions by cuDNN 9; a plan is made once for each shape. So far it has run on no GPU.
+// Convolutions by cuDNN 9; a plan is made once for each shape. Not yet run on a GPU.
 #include <array>
 #include <map>
 #include <mutex>

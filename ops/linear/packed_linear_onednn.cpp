@@ -18,7 +18,7 @@ Memory::desc dense(std::int64_t rows, std::int64_t columns, DType dtype) {
   return {{rows, columns}, type_of(dtype), {columns, 1}};
 }
 
-// The activations that oneDNN computes while a product is in registers. Layers with other activations are plain.
+// The activations that oneDNN computes while a product is in registers. For other activations a layer is plain.
 struct PostOp {
   Activation activation;
   dnnl::algorithm algorithm;
