@@ -15,13 +15,13 @@ GROUP = rf"\[{TAG}(?:, ?{TAG})*\]"
 PAGE = "docs/backward.md"
 HEAD = """# Every backward pass on one page
 
-A row per operation that has a gradient. L is the loss; dv is dL/dv; dy is the gradient that arrives. Letters and shapes are
-explained in the header of the operation's folder, derivations are in [docs/derivations/](derivations/layer_norm.md), and
-sources of the tags in [equations.md](equations.md). The last column names the functions that evaluate the gradients. Fast
-kernels in `fast/` compute the same.
+A row per operation that has a gradient. dv means dL/dv for the loss L; dy is the gradient of the result. The header of the
+operation's folder explains letters and shapes; derivations are in [docs/derivations/](derivations/layer_norm.md), sources
+of the tags in [equations.md](equations.md). The last column names the functions that evaluate the gradients; fast kernels
+in `fast/` compute the same.
 
-`scripts/house --write` makes this page from the comments of the nodes and headers; the test `equations` fails if it is not
-current, or if a node with a backward pass says nothing of it.
+`scripts/house --write` makes this page from the comments of nodes and headers. The test `equations` fails if it is not
+current, or if a node with a backward pass does not say what it differentiates.
 
 | operation | forward | gradients | evaluated by |
 |---|---|---|---|
