@@ -15,10 +15,10 @@ GROUP = rf"\[{TAG}(?:, ?{TAG})*\]"
 PAGE = "docs/backward.md"
 HEAD = """# Every backward pass on one page
 
-A row per operation that has a gradient. dv means dL/dv for the loss L; dy is the gradient of the result. The header of the
-operation's folder explains letters and shapes; derivations are in [docs/derivations/](derivations/layer_norm.md), sources
-of the tags in [equations.md](equations.md). The last column names the functions that evaluate the gradients; fast kernels
-in `fast/` compute the same.
+A row per operation that has a gradient. dv means dL/dv for the loss L; dy is the gradient of the result. The header of
+the operation's folder explains letters and shapes; derivations are in [docs/derivations/](derivations/layer_norm.md),
+sources of the tags in [equations.md](equations.md). The last column names the functions that evaluate the gradients;
+fast kernels in `fast/` compute the same.
 
 `scripts/house --write` makes this page from the comments of nodes and headers. The test `equations` fails if it is not
 current, or if a node with a backward pass does not say what it differentiates.
@@ -160,7 +160,8 @@ def page(root):
         for node in nodes(files):
             try:
                 if not node.says:
-                    raise ValueError("say above backward() what it differentiates: // Differentiates NAME [TAG]: dx [TAG].")
+                    raise ValueError("say above backward() what it differentiates: "
+                                     "// Differentiates NAME [TAG]: dx [TAG].")
                 lines.append(row(node, files))
             except ValueError as error:
                 faults.append(f"{node.path}: {node.name}: {error}")
