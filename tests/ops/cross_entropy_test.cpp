@@ -27,7 +27,7 @@ OpCase cross_entropy_case(Shape shape, double eps, Reduction reduction) {
 }
 
 // Returns a case with two targets, which are the same class in every third row; every fourth row has the whole share on
-// one side. Ignored rows have other values too, which must not matter.
+// one side. In ignored rows the share is -1, which must not matter.
 OpCase two_targets_case(Shape shape, double eps, Reduction reduction) {
   OpCase c = cross_entropy_case(shape, eps, reduction);
   Tensor second = random_ids(shape.without(-1), shape[-1], 6), lambda = Tensor::empty(second.shape(), DType::f32);

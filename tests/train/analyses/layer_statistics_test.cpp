@@ -1,4 +1,4 @@
-// Statistics of each layer while it trains, and its exact gradient.
+// Statistics of each layer during training, and its exact gradient.
 #include "train/analyses/layer_statistics.h"
 
 #include <cmath>
@@ -40,7 +40,7 @@ TEST(LayerStatistics, WindowsOfSomeChannelsAndWhatIsClamped) {
   for (float factor : {1.f, 4.f})
     for (int c = 0; c < 9; ++c) window.push_back(factor * float(c + 1));
   un->state().at("win_sq").copy_from(Tensor::of({2, 9}, window));
-  // GM = 2 (c + 1): r is 5 for c = 0, 1/5 for c = 1, and between for all others.
+  // GM = 2 (c + 1): r is 5 for c = 0, 1/5 for c = 1, and between them for all others.
   un->state().at("run_var").copy_from(Tensor::of<float>({9}, {0.01, 400, 6, 8, 10, 12, 14, 16, 18}));
   const auto site = [&] { return normalizer_statistics({un.get()}).at("norm"); };
   EXPECT_EQ(site().at("clamped"), 0) << "r is 1 up to iteration 4000";
@@ -102,14 +102,14 @@ TEST(Progress, PlainLinesElsewhereAndColoursOnlyWhereWanted) {
 class Pass {
  public:
   static constexpr std::int64_t kRows = 5, kChannels = 3;
-  static constexpr std::int64_t kCounted = 4;  // of the rows; the last is padding
+  static constexpr std::int64_t kCounted = 4;  // leading rows; the last is padding
 
   Pass(const std::string& name, const std::map<std::string, std::string>& options)
       : norm_(make_normalizer(name, options, "norm", kChannels, DType::f64)) {
     for (Parameter* p : norm_->parameters()) p->value.copy_from(randn({kChannels}, 7, 1, 1));
   }
 
-  // Returns an input whose mean squares grow with the steps in the first two channels and fall in the third.
+  // Returns an input whose mean squares rise with the steps in the first two channels and fall in the third.
   Tensor x(int step) const {
     const Tensor x = randn({kRows, kChannels}, 11);
     for (std::int64_t i = 0; i < x.size(); ++i) x.data<double>()[i] *= std::pow(i % kChannels == 2 ? 0.8 : 1.3, step);
@@ -170,16 +170,16 @@ double product(const Tensor& a, const Tensor& b) {
 struct Case {
   std::string name;
   std::map<std::string, std::string> options;
-  double lambda_below_1;  // -1: var_hat is no average
-  bool estimate;          // whether dx is none of the exact gradient
+  double lambda_below_1;  // -1: var_hat is not an average
+  bool estimate;          // true if dx is not the exact gradient
 };
 
-// Central differences are good to some 1e-9 here.
+// Central differences are accurate to some 1e-9 here.
 TEST(ExactGradient, CosineAndNormsAreThoseOfCentralDifferences) {
   const std::vector<Case> cases = {
       {"un", {{"warmup", "1"}, {"window", "2"}}, 2. / 3, true},
       {"un", {{"warmup", "1"}, {"window", "3"}, {"forward_average", "none"}}, -1, true},
-      // Either mean of two is below q where the q before is.
+      // Any mean of two is below q if the previous q is.
       {"un", {{"warmup", "1"}, {"window", "2"}, {"forward_average", "arithmetic"}}, 2. / 3, true},
       {"un", {{"warmup", "100"}, {"window", "2"}}, -1, false},
       {"mabn", {{"warmup", "1"}}, 2. / 3, true},

@@ -9,16 +9,17 @@
 namespace foldgrad::testing {
 namespace {
 
-// For M = 2, with roots r: the new value n and the kept one k are (n - k)^2 / 2 apart, and the threshold is the square
-// of the window's difference. By hand, from the third value on: (3 - 2)^2/2 > 1? (4 - 3)^2/2 > 1? (7 - 4)^2/2 > 1: yes.
-// (10 - 7)^2/2 > 9? (5 - 10)^2/2 > 9: yes. A window that kept what the skip of 49 writes would fire at 100, too.
+// For M = 2, with roots r: the distance between the new value n and the kept one k is (n - k)^2 / 2, and the threshold
+// is the square of the window's difference. By hand, from the third value: (3 - 2)^2/2 > 1? (4 - 3)^2/2 > 1? (7 -
+// 4)^2/2 > 1: yes. (10 - 7)^2/2 > 9? (5 - 10)^2/2 > 9: yes. If windows held the value that the skip of 49 writes, 100
+// would fire too.
 TEST(Outliers, UN_19_AreCountedInWindowsOfRecordedValues) {
   const std::vector<float> q{1, 4, 9, 16, 49, 100, 25};
   EXPECT_EQ(percent_of_outliers({{"window", "2"}}, q, 1), 40);
   EXPECT_EQ(percent_of_outliers({{"window", "2"}, {"mode", "reference"}}, q, 1), 40);
   EXPECT_EQ(percent_of_outliers({{"window", "2"}, {"filtration", "0"}, {"warmup", "4000"}}, q, 1), 40);
   EXPECT_EQ(percent_of_outliers({{"window", "2"}, {"flag_low", "0"}}, q, 1), 20);
-  // The released form fires at 100, when the window is not full yet: it is (0, 1, 4).
+  // The released form fires at 100, before the window is full: it is (0, 1, 4).
   EXPECT_EQ(percent_of_outliers({{"window", "3"}, {"mode", "reference"}}, {1, 4, 100, 4}, 1), 0);
   // A second channel at another level raises the threshold of both, unless each has its own.
   std::vector<float> two;
@@ -48,7 +49,7 @@ TEST(Outliers, NoiseIsThatOfEachChannel) {
     for (std::int64_t row = 0; row < kRows; ++row) places += values[row] == q[row * kChannels + c];
     std::ranges::sort(values);
     EXPECT_EQ(values, channel_values(q, kChannels, c));
-    // Of 2,000 values the mean is off by 1/45 and the deviation by 1/63 of a deviation, one time in three.
+    // One time in three the mean of 2,000 values is off by 1/45 and their deviation by 1/63 of a deviation.
     const std::vector<double> noise = channel_values(normal, kChannels, c);
     double squares = 0;
     for (const double v : noise) squares += std::pow(v - mean_of(noise), 2) / double(kRows);

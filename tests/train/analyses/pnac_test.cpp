@@ -1,4 +1,4 @@
-// Statistics of what was recorded: normality in windows, similarity of layers.
+// Statistics of recordings: normality in windows, similarity of layers.
 #include "train/analyses/pnac.h"
 
 #include <cmath>
@@ -28,7 +28,7 @@ TEST(Normality, IsThatOfSciPy) {
   for (const auto& [sample, k2, p] : rows) {
     const Normality got = normality_of(sample);
     EXPECT_NEAR(got.k2, k2, 1e-12 * k2) << sample.size();
-    EXPECT_NEAR(got.p, p, 1e-12 * p * (1 + k2)) << sample.size();  // what k2 is off, exp(-k2/2) is off k2/2 times
+    EXPECT_NEAR(got.p, p, 1e-12 * p * (1 + k2)) << sample.size();  // exp(-k2/2) has k2/2 times k2's error
   }
   EXPECT_TRUE(std::isnan(normality_of(std::vector<double>(9, 2.0)).p));
   EXPECT_EQ(message<std::invalid_argument>([] { normality_of(std::vector<double>(7)); }),
@@ -51,9 +51,9 @@ TEST(Pnac, CountsTheChannelsThatPassInEveryWindow) {
   for (std::int64_t r = 0; r < kRows; ++r) {
     const auto place = float((r * 7) % 20);                      // every window has the places 0 to 19 once
     values[r * kChannels] = place * place;                       // passes: p = 0.27
-    values[r * kChannels + 1] = place + (r == 5 ? 500.f : 0.f);  // in the windows with row 5 does not
-    values[r * kChannels + 2] = 1;                               // never: it does not vary
-    values[r * kChannels + 3] = r == 39 ? NAN : place * place;   // not in the last window
+    values[r * kChannels + 1] = place + (r == 5 ? 500.f : 0.f);  // fails in windows with row 5
+    values[r * kChannels + 2] = 1;                               // always fails: it is constant
+    values[r * kChannels + 3] = r == 39 ? NAN : place * place;   // fails in the last window
   }
   const std::vector<double> got = pnac(values, kChannels, kWindow);
   ASSERT_EQ(got.size(), 21u);
@@ -100,8 +100,8 @@ double cka(const std::vector<std::pair<Tensor, Tensor>>& batches) {
   return sums.values().at(0).at(0);
 }
 
-// x = (1, 1, 0, 0) has K_01 = 1 alone off the diagonal, y = (1, 0, 1, 0) has L_02:
-// HSIC1(K, K) = (2 + 4/6 - 2) / 4, HSIC1(K, L) = (0 + 4/6 - 1) / 4.
+// x = (1, 1, 0, 0) has only K_01 off the diagonal, y = (1, 0, 1, 0) has L_02: HSIC1(K, K) = (2 + 4/6 - 2) / 4, HSIC1(K,
+// L) = (0 + 4/6 - 1) / 4.
 TEST(Cka, WorkedByHand) {
   const Gram K = gram_of(Tensor::of<double>({4, 1}, {1, 1, 0, 0})),
              L = gram_of(Tensor::of<float>({4, 1}, {1, 0, 1, 0}));
@@ -114,8 +114,7 @@ TEST(Cka, WorkedByHand) {
   EXPECT_NEAR(sums.values()[0][1], -0.5, 1e-15);
 }
 
-// The formula of cka.h with NumPy 2.4.6, of the matrices as they are: repr() of HSIC1 and CKA, of one minibatch and
-// two.
+// The formula of cka.h with NumPy 2.4.6 on the matrices themselves: repr() of HSIC1 and CKA, of one minibatch and two.
 TEST(Cka, IsThatOfNumPy) {
   const Tensor x = features(9, 6, 5, 3), y = features(9, 4, 2, 7);
   EXPECT_NEAR(hsic1(gram_of(x), gram_of(y)), -0.15383894985945046, 1e-12);
@@ -124,7 +123,7 @@ TEST(Cka, IsThatOfNumPy) {
   EXPECT_NEAR(cka({{x, y}, {features(9, 6, 3, 4), features(9, 4, 6, 5)}}), -0.22199511683463177, 1e-12);
 }
 
-// In f64 all of it is exact but for rounding, which a shift of 1e6 makes 1e6 times larger.
+// In f64 all of it is exact except for rounding, which a shift of 1e6 makes 1e6 times larger.
 TEST(Cka, StaysWhereFeaturesAreRotatedScaledOrMoved) {
   const Tensor x = features(20, 2, 5, 3), y = features(20, 3, 2, 7);
   const double want = cka({{x, y}});
@@ -164,7 +163,7 @@ TEST(LayerOutputs, OfEveryNormalizerAndSublayer) {
                                       "blocks.1.norm1", "blocks.1.attn", "blocks.1.norm2", "blocks.1.mlp", "norm"}));
 }
 
-// Rows of tokens alone, and with surplus rows after those of each sentence.
+// Rows of only tokens, and with surplus rows after those of each sentence.
 TEST(LayerOutputs, MeanOverTokens) {
   const Tensor tokens = Tensor::of<float>({3, 2}, {1, 2, 3, 4, 5, 6}),
                all = Tensor::of<float>({6, 2}, {1, 2, 3, 4, 90, 90, 5, 6, 90, 90, 90, 90});

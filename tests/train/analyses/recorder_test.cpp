@@ -67,7 +67,7 @@ class RecorderTest : public FileTest {
     }
     return Recorder(all, phases, files_ / "statistics");
   }
-  // Makes an update of some batches, in which every normalizer takes part.
+  // Makes an update of `batches` batches, in which every normalizer takes part.
   void update(Recorder& r, std::int64_t n, Device device = Device::cpu, const std::vector<double>& x = kX,
               int batches = 1) {
     r.begin(n);
@@ -177,7 +177,7 @@ TEST_F(RecorderTest, GoesOnWithItsOwnFileAlone) {
             Lines{path() + ": is a recording of another model; what it had is recorded no more"});
   EXPECT_EQ(recorder({"qmbn"}, {{"end", 2, 4}}).resume(2),
             Lines{path("end") + ": is missing, with what was recorded up to update 2"});
-  // Going back before the phase removes it.
+  // Resuming before the phase removes the file.
   Recorder r = recorder({"qmbn"}, {{"begin", 1, 4}});
   EXPECT_EQ(r.resume(0), Lines());
   r.save();

@@ -51,7 +51,7 @@ TEST_F(Checkpoint, KeepsTheLastOnesAndTheBest) {
   EXPECT_EQ(bytes("BEST"), "step-00000002\n");
 }
 
-// The run was taken back to step 10, the best until then, and BEST names a later one of before, or nothing.
+// The run was rolled back to step 10, then the best one, and BEST names a later step from before, or nothing.
 TEST_F(Checkpoint, NamesTheBestAgainAfterARollBack) {
   for (std::int64_t step : {10, 20}) save_checkpoint(files_.path(), contents_of_step(step), {.best = step});
   save_checkpoint(files_.path(), contents_of_step(15), {.keep = 1, .best = 10});
@@ -126,7 +126,7 @@ TEST_F(Checkpoint, NamesWhatIsDamaged) {
 }
 
 RC_GTEST_PROP(CheckpointDamage, NeverLoadsOtherValuesFromDamagedFiles, ()) {
-  static const TemporaryDirectory files;  // saved once: bringing files to the disk takes most of the time
+  static const TemporaryDirectory files;  // saved once: flushing files to the disk takes most of the time
   const CheckpointContents c = contents_of_step(1);
   const std::string at = files / "step-00000001";
   if (!std::filesystem::exists(at)) save_checkpoint(files.path(), c, {});

@@ -1,5 +1,5 @@
-// Stops or fails every file operation of a save in turn. The functions of libc are replaced for this program, so that
-// the code under test is what runs elsewhere, std::filesystem included.
+// Stops or fails every file operation of a save in turn. This program replaces functions of libc, so that the code
+// under test is the real one, including std::filesystem.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,7 +28,7 @@ struct Fault {
   bool on = false;
 } fault;
 
-// The paths of files with bytes and of directories with names that are not on the disk yet; kept while `tracked`.
+// The paths of files whose bytes and of directories whose names have not been flushed; kept while `tracked`.
 struct Unsynced {
   bool tracked = false;
   std::map<int, std::string> opened;
@@ -47,7 +47,7 @@ struct Unsynced {
   }
 } unsynced;
 
-bool can_exchange = true;  // whether the file system can swap two names
+bool can_exchange = true;  // the file system can swap two names
 
 bool fails_here() {
   if (!fault.on || fault.count++ != fault.at) return false;
@@ -60,7 +60,7 @@ bool fails_here() {
 
 extern "C" {
 ssize_t write(int descriptor, const void* data, size_t bytes) {
-  if (fault.on && fault.count == fault.at && bytes > 1) {  // half of it arrives
+  if (fault.on && fault.count == fault.at && bytes > 1) {  // half of it is written
     syscall(SYS_write, descriptor, data, bytes / 2);
     fails_here();
     return -1;
@@ -81,7 +81,7 @@ int open(const char* path, int flags, ...) {
   }
   return descriptor;
 }
-int fsync(int descriptor) {  // no machine stops here, so that nothing need wait for the disk
+int fsync(int descriptor) {  // the tests crash no machine, so there is no need to wait for the disk
   if (fails_here()) return -1;
   if (unsynced.tracked) unsynced.paths.erase(unsynced.opened[descriptor]);
   return 0;
@@ -118,7 +118,7 @@ void arm(long at, int error) { fault = {at, error, 0, true}; }
 
 SaveOptions options_of(std::int64_t step) { return {.keep = 2, .best = step}; }
 
-// Saves two checkpoints, to be there before the save that is tested.
+// Saves two checkpoints before the save under test.
 void prepare(const TemporaryDirectory& directory) {
   for (std::int64_t step : {1, 2}) save_checkpoint(directory.path(), contents_of_step(step), options_of(step));
 }
@@ -132,7 +132,7 @@ long operations_of_save(std::int64_t step) {
   return fault.count;
 }
 
-// Checks that the checkpoint that LATEST names loads, and is the one of `step` or the one before.
+// Checks that the checkpoint named by LATEST loads, and is that of `step` or the one before.
 void check_newest(const TemporaryDirectory& directory, std::int64_t step, long at) {
   const NewestCheckpoint newest = load_newest_checkpoint(directory.path());
   const std::int64_t got = newest.contents.step;

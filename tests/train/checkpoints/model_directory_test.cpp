@@ -13,7 +13,7 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-// Returns a model after some training passes, so that buffers differ from their first values.
+// Returns a model after some training passes, so that buffers differ from their initial values.
 std::unique_ptr<Transformer> used_model(const TransformerConfig& config) {
   auto model = std::make_unique<Transformer>(config, 3);
   randomize(*model, 5);
@@ -41,7 +41,7 @@ TEST_F(ModelDirectory, ComesBackBitForBit) {
     EXPECT_TRUE(identical(logits_by_tape(*loaded, batch), logits_by_tape(*model, batch))) << normalizer;
     TransformerConfig read = loaded->config();
     EXPECT_EQ(config_json(read), config_json(config)) << normalizer;
-    read.normalizer_options = {};  // now with the defaults that were implied
+    read.normalizer_options = {};  // now with the defaults written out
     EXPECT_EQ(read, config) << normalizer;
   }
 }
@@ -90,7 +90,7 @@ TEST_F(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
   EXPECT_TRUE(same_bits(loaded->values(), tensors));
 }
 
-// A file of holes would be copied for hours.
+// A sparse file would be copied for hours.
 TEST_F(ModelDirectory, TakesNoVocabularyThatCannotBeOne) {
   const std::string vocabulary = files_ / "vocabulary", file = vocabulary + "/vocabulary.json";
   std::filesystem::create_directory(vocabulary);
@@ -102,7 +102,7 @@ TEST_F(ModelDirectory, TakesNoVocabularyThatCannotBeOne) {
   EXPECT_FALSE(exists("out"));
 }
 
-// Otherwise the files of the model would be taken without a comparison.
+// Otherwise the files of the model would be used without a comparison.
 TEST_F(ModelDirectory, RefusesAManifestThatIsABrokenLink) {
   const std::string at = files_ / "m", manifest = at + "/manifest.json";
   write_model_directory(at, *used_model(tiny_config()));
@@ -111,7 +111,7 @@ TEST_F(ModelDirectory, RefusesAManifestThatIsABrokenLink) {
             manifest + ": cannot be opened: Too many levels of symbolic links");
 }
 
-// The files of a model that was loaded may change before their digests are taken.
+// The files of a loaded model may change before their digests are taken.
 TEST_F(ModelDirectory, HasNoDigestsOfAFileThatCannotBeRead) {
   const std::string at = files_ / "m", model = at + "/model.safetensors";
   write_model_directory(at, *used_model(tiny_config()));
@@ -187,7 +187,7 @@ class Malformed : public FileTest {
     write_safetensors(at_ + file, tensors);
     return without(std::string(file) + ": ");
   }
-  // Returns the message of load_model without the file that it must name.
+  // Returns the message of load_model without the file, which it must name.
   std::string without(const std::string& file) {
     const std::string refusal = error_of<CheckpointError>([&] { load_model(at_); });
     EXPECT_TRUE(begins(refusal, "@m" + file));

@@ -1,4 +1,5 @@
-// NaN and infinity: refused where a model is loaded or written, named where they arise, shown to those who look.
+// NaN and infinity: refused when a model is loaded or written, reported where they arise, shown by commands that
+// inspect.
 #include <limits>
 #include <set>
 
@@ -12,7 +13,7 @@ namespace foldgrad::testing {
 namespace {
 
 struct Command {
-  std::string arguments, output;  // what must not be there after a refusal
+  std::string arguments, output;  // files that must not exist after a refusal
   bool may_look = false;          // has --allow-non-finite
 };
 
@@ -71,7 +72,7 @@ TEST_F(NonFiniteNumbers, AreRefusedByEveryCommandThatLoadsAModel) {
                "@m/norm_state.safetensors: tensor encoder.layer_norm.run_var must be finite, got inf at [3]");
 }
 
-// It chooses a place in a window.
+// The counter chooses a place in a window.
 TEST_F(NonFiniteNumbers, ACounterOutsideItsRangeIsRefusedLikewise) {
   auto state = read_safetensors(files_ / "m/norm_state.safetensors").tensors;
   for (const std::int64_t count : {std::numeric_limits<std::int64_t>::max(), std::int64_t(-1)}) {
@@ -110,8 +111,8 @@ TEST_F(NonFiniteNumbers, AreShownByInspectAndFoundByVerify) {
   EXPECT_EQ(r.out, "FAILED   all numbers are finite: encoder.layers.0.fc1.weight: nan at [2, 5]\n");
 }
 
-// Whatever says in its help that it takes a model directory is tested here or in the test above; `classify` and
-// `generate`, which take models of images and of text, beside their own tests in the first.
+// Commands whose help says that they take a model directory are tested here or in the test above, except `classify` and
+// `generate`, which take models of images and of text and have their own tests.
 TEST_F(NonFiniteNumbers, AreTestedWithAllCommandsThatLoadAModel) {
   std::set<std::string> tested{"inspect", "verify", "classify", "generate"}, loading;
   for (const Command& command : commands()) tested.insert(command.arguments.substr(0, command.arguments.find(' ')));

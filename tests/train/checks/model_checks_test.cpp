@@ -1,4 +1,4 @@
-// Every check of `foldgrad verify` passes for a sound model and fails for one that is broken in just its way.
+// Every check of `foldgrad verify` passes for a sound model and fails for one with the matching fault.
 #include "train/checks/model_checks.h"
 
 #include <cmath>
@@ -26,7 +26,7 @@ std::string failures(const std::vector<CheckResult>& results) {
 
 FoldedModel untied(Model& model) { return fold(model, {FoldOptions::Tied::untie, true}); }
 
-// Returns the model in f32, as it is read from a file.
+// Returns the model in f32, as if read from a file.
 std::unique_ptr<Transformer> stored(Transformer& exact) {
   auto model = std::make_unique<Transformer>(exact.config(), 1);
   model->copy_from(exact);
@@ -63,7 +63,7 @@ TEST(ModelChecks, PassForSoundModels) {
     }
 }
 
-// Among all checks, those fail that look at what is broken.
+// Of all checks, only those of the faulty part fail.
 TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
   const auto exact = used_un();
   const auto failed = [&](DType broken, double change) {
@@ -142,7 +142,7 @@ TEST(ModelChecks, PaddingAndOtherSentencesThatChangeOneSentenceAreFound) {
     }
 }
 
-// y = x, whose backward pass multiplies by a factor and leaves out the elements in [begin, end).
+// y = x, whose backward pass multiplies by a factor and skips the elements in [begin, end).
 struct WrongNode {
   double factor;
   std::int64_t begin, end;
@@ -169,7 +169,7 @@ TEST(ModelChecks, WrongGradientsAreFound) {
   for (double factor : {0.999, 1.001, -1.0, 0.0, double(NAN)}) EXPECT_EQ(outcome(factor), Outcome::failed) << factor;
 }
 
-// 100 + 1e-8 sum of x^2: gradients of 1e-8, beside a loss whose rounding is 1e-14.
+// 100 + 1e-8 sum of x^2: gradients of 1e-8, and a loss whose rounding is 1e-14.
 TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
   Parameter x{"x", randn({400}, 1)};
   const auto outcome = [&](double factor, std::int64_t begin, std::int64_t end) {
@@ -185,7 +185,7 @@ TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
     EXPECT_EQ(outcome(1, begin, begin + 200), Outcome::failed) << "half of the gradient is missing from " << begin;
 }
 
-// x + 1.5e6 x^3 at 0: the longest step, 1e-5, is off by 1.5 of what is allowed, the next by 0.015.
+// x + 1.5e6 x^3 at 0: the error of the longest step, 1e-5, is 1.5 times the allowed one, that of the next 0.015 times.
 TEST(ModelChecks, AShorterStepDecidesWhereTheLongestSeesCurvature) {
   Parameter x{"x", Tensor::zeros({1}, DType::f64)};
   const LossOf loss = [&](Tape& tape) {
@@ -227,10 +227,10 @@ TEST(Certificate, TellsOfAWrongFold) {
   const auto wrong = difference(0.1);
   EXPECT_GT(wrong.at(""), 1e-4);
   EXPECT_GT(wrong.at("encoder.layers.0.final_layer_norm"), 1e-3);
-  EXPECT_LE(wrong.at("encoder.layers.0.self_attn_layer_norm"), 5e-6);  // lies before it
+  EXPECT_LE(wrong.at("encoder.layers.0.self_attn_layer_norm"), 5e-6);  // is before the fault
 }
 
-// Where a model's results are all zero, its folded form's may be rounding: that is a difference of 1, and no infinity.
+// If a model's results are all zero, its folded form's may be rounding errors: a difference of 1, not infinity.
 TEST(Certificate, HasNumbersAlone) {
   EXPECT_EQ(difference(Tensor::full({2}, 1e-9, DType::f64), Tensor::zeros({2}, DType::f64)).relative, 1);
   EXPECT_EQ(difference(Tensor::zeros({2}, DType::f64), Tensor::zeros({2}, DType::f64)).relative, 0);

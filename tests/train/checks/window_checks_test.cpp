@@ -1,4 +1,4 @@
-// Checks of windows of statistics pass for those that training leaves, and fail for others.
+// Checks of windows of statistics pass after training, and fail for other windows.
 #include <cmath>
 #include <functional>
 #include <random>
@@ -44,7 +44,7 @@ TEST(WindowChecks, StatisticsThatWindowsDoNotBearOutAreFound) {
   EXPECT_EQ(outcome("run_var", [](double) { return NAN; }), Outcome::failed);
 }
 
-// Whatever an outlier does to the state, at whichever of the last iterations.
+// Whatever an outlier does to the state, in any of the last iterations.
 TEST(WindowChecks, WindowsWithOutliersPass) {
   for (const char* mode : {"paper", "reference"})
     for (const char* hold : {"0", "1"})

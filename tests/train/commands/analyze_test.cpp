@@ -1,4 +1,4 @@
-// foldgrad analyze, on runs that were recorded.
+// foldgrad analyze, on recorded runs.
 #include <filesystem>
 
 #include "engine/files/safetensors.h"
@@ -69,7 +69,7 @@ class Analyze : public TinyRun {
       EXPECT_EQ(gradient["sites"][6]["cosine end"]["values"][i].get<float>(), dx[3 * i]);
       EXPECT_EQ(gradient["sites"][6]["norm ratio end"]["values"][i].get<float>(), dx[3 * i + 1]);
     }
-    // The warm-up ends at 2, the window of 2 is full from 3 on.
+    // The warm-up ends at 2; the window of 2 is full starting at 3.
     for (int i = 0; i < 2; ++i) {
       EXPECT_NEAR(gradient["sites"][0]["cosine begin"]["values"][i].get<double>(), 1, 1e-6);
       EXPECT_TRUE(gradient["sites"][0]["lambda < 1 begin"]["values"][i].is_null());
@@ -77,7 +77,7 @@ class Analyze : public TinyRun {
     EXPECT_LT(gradient["sites"][0]["cosine begin"]["values"][11].get<double>(), 0.9999);
   }
 
-  // Compares the skips with the counters of the last checkpoint, which are an account of their own.
+  // Compares the skips with the counters of the last checkpoint, which count independently.
   void expect_skips() {
     const json skips = analyzed("skips @run")[0];
     EXPECT_EQ(skips["steps"], (std::vector<int>{10, 20, 40}));
@@ -87,7 +87,7 @@ class Analyze : public TinyRun {
     for (const json& row : skips["sites"]) {
       const auto counted = std::int64_t(state.at(row["site"].get<std::string>() + ".skips").item());
       EXPECT_EQ(row["skips"][2], counted) << row;
-      EXPECT_EQ(row["percent"], 100.0 * double(counted) / 38) << row;  // the window is full from 3 on
+      EXPECT_EQ(row["percent"], 100.0 * double(counted) / 38) << row;  // the window is full starting at 3
       all += counted;
     }
     EXPECT_EQ(skips["sites"].size(), 7u);

@@ -24,7 +24,7 @@ class ClassifyCommand : public ModelProgram {
     write_bytes(files_ / "a.bin", records);
   }
 
-  // Returns a record of CIFAR, with planes that tell records apart.
+  // Returns a record of CIFAR whose planes depend on `seed`.
   static std::string record(const std::string& labels, int seed) {
     std::string planes(3 * 32 * 32, '\0');
     for (std::size_t i = 0; i < planes.size(); ++i) planes[i] = char(i * std::size_t(seed + 3) / 7 % 256);
@@ -47,7 +47,7 @@ class ClassifyCommand : public ModelProgram {
         picture.pixels[p * 3 + c] = std::uint8_t(record[record.size() - 3072 + c * 1024 + p]);
     return picture;
   }
-  // Checks that the answer has the five likeliest classes, in their order.
+  // Checks that the answer has the five most likely classes, in order.
   void expect_answer(const json& answer, const std::string& image, const Picture& picture) {
     EXPECT_EQ(answer.at("image"), image);
     std::map<std::string, double> rest = probabilities(picture);
@@ -86,7 +86,7 @@ TEST_F(ClassifyCommand, TellsTheLikeliestClassesOfRecords) {
   EXPECT_EQ(output("classify @v @a.bin:2 @a.bin:0"), lines);
 }
 
-// 128 images are computed at a time. Records of CIFAR-100 are known by their size, and pictures may have any.
+// 128 images are computed at a time. CIFAR-100's records are recognized by their size, and pictures may have any size.
 TEST_F(ClassifyCommand, ManyImagesComeInTheirOrder) {
   std::string records, samples(7 * 9 * 3, '\0');
   for (int i = 0; i < 130; ++i) records += record(std::string(1, char(i % 7)), i);
@@ -130,7 +130,7 @@ TEST_F(ClassifyCommand, Errors) {
   write_bytes(files_ / "short.bin", record("", 1));
   expect_error("classify @v @short.bin", 3,
                "@short.bin: must consist of records of 3073 bytes, got 3072 bytes: record 0, from byte 0, has 3072");
-  // Nothing is printed of the images before one that cannot be read.
+  // Nothing is printed about images before one that cannot be read.
   EXPECT_EQ(run("classify @v @a.bin @absent.png").out, "");
   expect_error("classify @m @a.bin", 4, "@m: must be a model that classifies images, but this is a transformer");
   expect_error("classify @no @a.bin", 4, "@no: there is no such file or directory");

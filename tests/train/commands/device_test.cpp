@@ -1,4 +1,4 @@
-// Every command that computes gives on a device what it gives on the CPU.
+// Every command that computes gives the same result on a device as on the CPU.
 #include "engine/device.h"
 
 #include "engine/files/safetensors.h"
@@ -27,7 +27,7 @@ TEST_F(Devices, Translate) {
     EXPECT_GT(want.size(), 20u);
     EXPECT_EQ(output("translate @m <@in.de --device " + device() + options), want);
   }
-  // Random logits of deviation 1 are far enough from each other for bf16 to choose alike.
+  // Random logits of deviation 1 differ enough for bf16 to choose alike.
   EXPECT_EQ(output("translate @m <@in.de --beam 1 --dtype bf16 --device " + device()),
             output("translate @m <@in.de --beam 1 --device cpu"));
 }
@@ -162,8 +162,8 @@ class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<Dev
   }
 };
 
-// In f32: sums in another order, through some updates. In bf16: 8 bits, where such sums are rounded differently; what
-// is saved stays f32.
+// In f32: sums in another order, over some updates. In bf16: 8 bits, and such sums are rounded differently; saved
+// values stay f32.
 TEST_P(RunDevices, TrainEvalAndAnswer) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   expect_near(losses_on(device(), "bf16"), losses_on("cpu", "bf16"), 0.05);
@@ -175,14 +175,14 @@ TEST_P(RunDevices, TrainEvalAndAnswer) {
     }
   expect_near(losses_on(device(), "f32"), losses_on("cpu", "f32"), 1e-4);
   expect_near(answers_on(device(), "f32cpu"), answers_on("cpu", "f32cpu"), 1e-4);
-  // Text follows gaps between logits, which are wider than rounding.
+  // Text depends on the gaps between logits, which exceed rounding.
   const auto text_on = [&](const std::string& where) {
     return std::string(GetParam().name) == "gpt"
                ? output("generate @f32cpu --temperature 0 --length 30 --device " + where)
                : bytes("f32" + where + "/samples/step-00000003.txt");
   };
   EXPECT_EQ(text_on(device()), text_on("cpu"));
-  // A run may go on elsewhere.
+  // A run may be resumed on another device.
   output("train --resume @f32" + device() + " --set train.steps=7 --device cpu");
 }
 

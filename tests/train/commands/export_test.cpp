@@ -1,5 +1,5 @@
-// The command export: what ONNX's own library says of the files (tests/onnx/onnx_check.cpp). Their results are compared
-// by tests/python/onnxruntime_test.py.
+// The command export: ONNX's own library checks the files (tests/onnx/onnx_check.cpp). tests/python/onnxruntime_test.py
+// compares their results.
 #include <filesystem>
 #include <set>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kFiles[] = {"encoder_model", "decoder_model", "decoder_with_past_model"};
 
-// Returns what onnx_check prints, or its complaint; empty where ONNX's library is absent.
+// Returns the output of onnx_check, or its complaint; empty without ONNX's library.
 std::string checked(const std::string& path) {
 #ifdef FOLDGRAD_ONNX_CHECK
   const TemporaryDirectory directory;
@@ -27,7 +27,7 @@ std::string checked(const std::string& path) {
 #endif
 }
 
-// Returns the operators of a file, from the text that onnx_check prints.
+// Returns the operators of a file, from the output of onnx_check.
 std::set<std::string> operators(const std::string& text) {
   std::set<std::string> names;
   for (const std::string& line : lines_of(text))
@@ -93,7 +93,7 @@ TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
                 "operator ");
 }
 
-// Nothing is left of the normalizers: not a node whose operator could be one's part, and as many others as of `none`.
+// Nothing is left of the normalizers: no node with an operator of theirs, and as many others as with `none`.
 TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
   for (bool pre_norm : {true, false}) {
     TransformerConfig config = tiny_config("un", pre_norm);
@@ -170,7 +170,7 @@ TEST_F(ExportCommand, Refuses) {
   expect_error("export @un -o @taken", 3, "@taken: cannot be created: Not a directory");
 }
 
-// The memory is never touched.
+// The memory is never accessed.
 TEST_F(ExportCommand, RefusesMoreThanAFileOfProtobufCanHold) {
   const auto graph = OnnxFile::make("encoder");
   graph->initializer("small", Tensor::zeros({2}, DType::f32));

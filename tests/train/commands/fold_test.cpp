@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// Commands on a model that was used a little, @model.
+// Commands on a model after a little training, @model.
 class UsedModel : public ProgramFiles {
  protected:
   UsedModel() {

@@ -14,7 +14,7 @@ class GenerateCommand : public ModelProgram {
  protected:
   GenerateCommand() { write("g", TextVocabulary::characters("ab \u00e9\n")); }
 
-  // Writes a model with this vocabulary, whose projection may lean to a token.
+  // Writes a model with this vocabulary; `by` biases its projection to the token `leaning`.
   void write(const std::string& name, const TextVocabulary& vocabulary, std::int64_t leaning = -1, float by = 0) {
     GptConfig config = tiny_gpt("un");
     config.vocabulary = vocabulary.size(), config.tied = false, config.output_bias = true;
@@ -73,7 +73,7 @@ TEST_F(GenerateCommand, OfSeveralTextsTheFirstIsThatOfOneAlone) {
   EXPECT_TRUE(contains(all, "\n--- 3 of 3 ---\nab"));
 }
 
-// Characters that come in several tokens, and tokens that are none, look the same streamed and at once.
+// Characters of several tokens, and invalid ones, look the same streamed and at once.
 TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
   write("unknown", TextVocabulary::characters("ab"), TextVocabulary::kUnknown, 99);
   EXPECT_EQ(generated("@unknown --prompt a --length 3"), "a\ufffd\ufffd\ufffd\n");
@@ -87,7 +87,7 @@ TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
 
 TEST_F(GenerateCommand, Errors) {
   expect_error("generate @g --prompt 'ab\u00e8'", 2, "--prompt: the vocabulary has no character \"\u00e8\"");
-  // Unknown characters decode to this one, which must not make it known.
+  // Unknown characters decode to this one, which must not become known thereby.
   expect_error("generate @g --prompt '\ufffd'", 2, "--prompt: the vocabulary has no character \"\ufffd\"");
   expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt must be UTF-8, is not at byte 2");
   write_bytes(files_ / "p", "a\xff");

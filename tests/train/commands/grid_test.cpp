@@ -40,7 +40,7 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
   EXPECT_EQ(bytes("out/grid.md"), first.out);
   ASSERT_EQ(train("alone", "--set train.lr=2e-2 --set norm.un.window=4 --set train.seed=2").exit_code, 0);
   expect_same_numbers("alone", "out/M-=-4/seed-2", "step-00000005");
-  // A killed training is resumed, and an ended one is left alone.
+  // A killed training is resumed; a finished one is left unchanged.
   std::filesystem::remove_all(files_ / "out/M-=-4/seed-1");
   ASSERT_EQ(train("out/M-=-4/seed-1", "--set train.lr=2e-2 --set norm.un.window=4 --set train.steps=3").exit_code, 0);
   const std::string log = bytes("out/M-=-4/seed-1/log.jsonl");
@@ -55,7 +55,7 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
     EXPECT_EQ(events(ended, "start").size(), 1u) << ended;
 }
 
-// Tables are there before the end, and an interrupted run is saved.
+// Tables exist before the end, and an interrupted run is saved.
 TEST_F(GridRuns, TablesFollowTheRuns) {
   write_grid("[cells.short]\n[cells.wide]\ntrain.steps = 100000000\noutput.log_every = 1\n");
   SpawnedProgram program(words("out >/dev/null 2>&1"));
@@ -84,7 +84,7 @@ TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
     }
     program.send(kill ? SIGKILL : SIGTERM);
     EXPECT_EQ(program.end_signal(), kill ? SIGKILL : SIGTERM);
-    EXPECT_EQ(flock(lock, LOCK_EX), 0);  // which the end of the training has released
+    EXPECT_EQ(flock(lock, LOCK_EX), 0);  // released at the end of the training
     ::close(lock);
     EXPECT_FALSE(contains(bytes(out + "/all/seed-1/log.jsonl"), "{\"event\":\"end\""));
   }
@@ -118,7 +118,7 @@ TEST_F(GridRuns, EndAtTheFirstWhoseDataAreMissing) {
 
 TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
   write_grid("[set]\ntrain.steps = 20000\n");
-  // Other files than the standard streams, which the test may have inherited, would be too many for the loader.
+  // With other inherited files than the standard streams the loader would have too many.
   SpawnedProgram none(
       words("none >/dev/null 2>@err"), [] { close_range(3, ~0u, 0); }, "prlimit --nofile=4:4");
   EXPECT_EQ(none.exit_code(), 1);
@@ -132,7 +132,7 @@ TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
   EXPECT_TRUE(contains(bytes("err"), "out/all/seed-1: was ended by signal 9 (Killed)")) << bytes("err");
 }
 
-// A training that stands still is continued, so that it can save and end.
+// A suspended training is continued, so that it can save and end.
 TEST_F(GridRuns, EndWhereATrainingStandsStill) {
   write_grid("[set]\ntrain.steps = 100000000\n");
   SpawnedProgram program(words("out >/dev/null 2>&1"));

@@ -1,4 +1,4 @@
-// The program's account of itself, and its documents, which must agree.
+// The program's descriptions of itself agree with the documents.
 #include "tests/train/program.h"
 
 #include <fmt/format.h>

@@ -14,8 +14,7 @@ class RecalibrateCommand : public ModelProgram {
   std::vector<double> statistic(const std::string& directory, const std::string& name) {
     return load_transformer(directory)->state().at(name).to(DType::f64).values<double>();
   }
-  // Computes the mean and the unbiased variance of what the encoder's first normalizer sees: sqrt(width) E[id] +
-  // position.
+  // Computes the mean and the unbiased variance of the first encoder normalizer's input: sqrt(width) E[id] + position.
   std::map<std::string, std::vector<double>> first_site() {
     const Tensor table = model_->source_table().value, places = sinusoidal_table(16, 8, DType::f64);
     std::vector<std::vector<double>> rows;
@@ -39,8 +38,8 @@ class RecalibrateCommand : public ModelProgram {
   }
 };
 
-// The first normalizer sees embeddings, which no statistic changes: after k passes over one batch with statistic b, a
-// running average that began at s is alpha^k s + (1 - alpha^k) b. The text is one batch.
+// The input of the first normalizer, embeddings, depends on no statistic: after k passes over one batch with statistic
+// b, a running average that began at s is alpha^k s + (1 - alpha^k) b. The text is one batch.
 TEST_F(RecalibrateCommand, AveragesTheStatisticsOfTheTextAndLeavesAllElse) {
   EXPECT_EQ(output(std::string("recalibrate @m -o @r") + kText), filled("@r: statistics of @m after 1 more batches\n"));
   output(std::string("recalibrate @m -o @r4") + kText + "--batches 4");
@@ -101,7 +100,7 @@ TEST_F(AverageCommand, TakesTheLastOfARun) {
   output("average --last 2 @run -o @a");
   EXPECT_EQ(load_transformer(files_ / "a")->values().at("encoder.layer_norm.bias").values<float>(),
             std::vector<float>(8, 3));
-  write_bytes(files_ / "run/checkpoints/LATEST", "step-00000002\n");  // taken back to there
+  write_bytes(files_ / "run/checkpoints/LATEST", "step-00000002\n");  // rolled back to it
   output("average --last 2 @run -o @back");
   EXPECT_EQ(load_transformer(files_ / "back")->values().at("encoder.layer_norm.bias").values<float>(),
             std::vector<float>(8, 1.5));

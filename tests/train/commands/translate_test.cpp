@@ -32,7 +32,7 @@ TEST_F(TranslateCommand, KeepsOrderAndEmptyLinesInWhateverBatches) {
   const std::vector<std::string> lines = lines_of(all);
   EXPECT_EQ(translated("\ufeffein zwei"), lines[0] + "\n");
   EXPECT_EQ(translated("\nein zwei\n \t\n\nzwei\r\n\n"), "\n" + lines[0] + "\n\n\n" + lines[2] + "\n\n");
-  // Nothing of these is visible; the last two alone are words to str.split().
+  // All of these are invisible; only the last two are words to str.split().
   for (const char* blank : {"\u00a0", "\u3000", "\u200b", "\ufeff \u200e", "\x01"})
     EXPECT_EQ(translated(std::string("ein zwei\n") + blank + "\n"), lines[0] + "\n\n") << blank;
 }
@@ -56,7 +56,7 @@ TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
 
 class EvalCommand : public TranslateCommand {
  protected:
-  // Writes a run, whose text is what its model translates.
+  // Writes a run whose text is the input of its model's translations.
   void write_run() {
     write("run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
     save_step(0, /*best=*/-1, /*with_vocabulary=*/true);
@@ -100,12 +100,12 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   const std::string text = output("eval @m --source @in.de --reference @own.en");
   for (const char* part : {"\ntokenized BLEU   BLEU = ", "\nsacreBLEU        BLEU = ", "\nexact match      100.00 %\n"})
     EXPECT_TRUE(contains(text, part));
-  // Names of files lie below --data-dir.
+  // Names of files are relative to --data-dir.
   EXPECT_EQ(parsed("eval @m --data-dir @ --source in.de --reference own.en --json --max-tokens 20")["loss"],
             all["loss"]);
 }
 
-// Shorter references: of hypotheses and references exchanged, precisions and lengths are others.
+// Shorter references: exchanging hypotheses and references changes precisions and lengths.
 TEST_F(EvalCommand, ScoresAreThoseOfTheHypotheses) {
   const Lines hypotheses = lines_of(translated(kSource));
   Lines references;

@@ -84,7 +84,7 @@ TEST(VerifyTraces, OneWrongValueIsFound) {
   expect_difference("pn_0", "y", 1, [](Tensor& t) { t.data<double>()[0] = std::nan(""); });
 }
 
-// The first difference leads to the mistake; the largest may be its consequence.
+// The first difference shows the mistake; the largest may be its consequence.
 TEST(VerifyTraces, FirstAndLargestDifference) {
   const Changed changed("un_paper_0", [](SafetensorsFile& f) {  // y is [30, 7, 7]
     double* y = f.tensors.at("y").data<double>();
@@ -137,7 +137,7 @@ TEST(VerifyTraces, MetadataIsUsed) {
   for (const auto& [golden, key, value] : changes) {
     const Changed changed(golden, [&, key = key, value = value](SafetensorsFile& f) {
       f.metadata[key] = value;
-      // Rings of another length and a mask that was passed are refused by other tests.
+      // Other tests cover rings of another length and a mask for a normalizer without one.
       if (key == std::string("window"))
         for (const char* ring : {"state.win_sq", "state.win_g"})
           f.tensors[ring] = Tensor::zeros({30, 3, f.tensors.at("gamma").size()}, DType::f64);
@@ -197,7 +197,7 @@ TEST(VerifyTraces, MalformedMetadataIsAnError) {
                        "there is no normalizer \"lm\"; did you mean \"ln\"? There are: affine, bn"));
 }
 
-// A file that is no trace does not keep the others from being checked.
+// A file that is not a trace does not prevent checks of the others.
 TEST(VerifyTraces, PrintsEachArrayAndNamesFilesThatAreNoTraces) {
   const ProgramResult r = run_program("verify-traces missing.safetensors README.md tests/golden/bn_0.safetensors");
   EXPECT_EQ(r.exit_code, 3);
@@ -209,7 +209,7 @@ TEST(VerifyTraces, PrintsEachArrayAndNamesFilesThatAreNoTraces) {
   EXPECT_EQ(r.err.substr(0, r.err.find('\n')),
             "error: missing.safetensors: cannot be opened: No such file or directory");
   EXPECT_TRUE(contains(r.err, "error: README.md: "));
-  // Nor do options that contradict each other, which only the operation finds.
+  // The same for contradicting options, which only the operation detects.
   const Changed contradicting("un_paper_0", [](SafetensorsFile& f) {
     f.metadata["filtration"] = "1";
     f.metadata["forward_average"] = "none";

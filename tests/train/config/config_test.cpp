@@ -51,7 +51,7 @@ TEST(Config, ReadsTheOptionsOfNormalizers) {
         << text;
 }
 
-// Runs of before have it in their files.
+// Files of older runs have it.
 TEST(Config, ValidationInTheBackgroundCanOnlyBeOff) {
   EXPECT_EQ(config_text(parse_config("[validate]\nbackground = false\n", "a.toml")), config_text(ExperimentConfig()));
   const std::string gone = "validate.background is no longer a key: training waits for validation; remove it";
@@ -116,7 +116,7 @@ TEST(Config, AKeyOfAHundredThousandPartsIsAnErrorNotACrash) {
   EXPECT_EQ(parse_config("", "a.toml", {"data.directory=" + path}).data.directory, path);
 }
 
-// Both ends of a range belong to it; what lies beyond is refused.
+// Both ends of a range are allowed; values beyond are refused.
 TEST(Config, SizesHaveTwoEnds) {
   constexpr std::int64_t kMost = 2147483647;
   const std::tuple<const char*, std::int64_t, std::int64_t> rows[] = {
@@ -180,7 +180,7 @@ struct Arbitrary {
   }
 };
 
-// Makes lengths and learning rates go together.
+// Makes lengths and learning rates consistent.
 void fit(TrainConfig& t) {
   t.initial_lr = std::min(t.initial_lr, t.lr), t.minimum_lr = std::min(t.minimum_lr, t.lr);
   if (t.epochs > 0) t.warmup_epochs = std::min(t.warmup_epochs, t.epochs - 1);
@@ -240,20 +240,20 @@ TEST(Config, AFamilyHasTheKeysOfItsModelDataAndValidation) {
             "a.toml:3: model.max_positions is a key of model.family = \"transformer\", not of \"gpt\"");
 }
 
-// Each family after the first shows what differs from the one before, also where an earlier one was the same.
+// Each family after the first shows its differences from the one before, even if an earlier one had the same.
 TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   const std::string help = config_help(), header = "With model.family = \"cct\", these differ from the ones above:";
   const std::size_t at = help.find(header);
   ASSERT_NE(at, std::string::npos);
   const std::string cct = help.substr(at, help.find("With model.family", at + 1) - at);
   EXPECT_NE(cct.find("  attention_dropout   Dropout of attention probabilities: a number in [0, 1) (default 0.1)"),
-            std::string::npos);  // as a translation's, but not as a ViT's
+            std::string::npos);  // like a translation's, but not like a ViT's
   EXPECT_EQ(cct.find("  batch "), std::string::npos);
   EXPECT_EQ(help.find("  family "), help.rfind("  family "));  // of the headers, which have its values
   EXPECT_LT(help.find("  family "), at);
 }
 
-// So runs that began without them go on.
+// So runs that began without them can be resumed.
 TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   const auto keys = trajectory_keys({});
   for (const char* key : {"train.epochs", "train.warmup_epochs", "train.no_decay", "train.average_statistics",

@@ -1,4 +1,4 @@
-// Every key of a configuration changes what it says it changes, and nothing before: two runs each.
+// Every key of a configuration changes the numbers that its row lists, and nothing before: two runs each.
 #include "tests/train/runs/settings_run.h"
 #include "train/config/config.h"
 #include "train/data/text/sentence_piece.h"
@@ -9,7 +9,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 struct Row {
-  const char* base;    // settings of both runs, beside those of kRunConfig
+  const char* base;    // settings of both runs, added to those of kRunConfig
   const char* change;  // settings of the second run; the first names the key
   Names differs;       // differences() of the two
 };
@@ -37,7 +37,7 @@ constexpr const char* kOneBatch = "train.max_tokens=64 data.source_dictionary=di
 constexpr const char* kPieces = "data.tokenizer=sentencepiece data.vocabulary=24";
 
 const std::vector<Row> kRows = {
-    {"", "model.family=other", {"outcome"}},  // there is one alone
+    {"", "model.family=other", {"outcome"}},  // the only one
     {"", "model.width=32", {"shapes"}},
     {"", "model.ffn_width=32", {"shapes"}},
     {"", "model.heads=4", {"loss 1"}},
@@ -47,9 +47,9 @@ const std::vector<Row> kRows = {
     {"", "model.dropout=0.4", {"loss 1"}},
     {"", "model.attention_dropout=0.4", {"loss 1"}},
     {"", "model.activation_dropout=0.4", {"loss 1"}},
-    {"", "model.pre_norm=false", {"shapes"}},  // pre-norm has a normalizer behind each stack
+    {"", "model.pre_norm=false", {"shapes"}},  // pre-norm has a normalizer after each stack
     {"", "model.activation=tanh", {"loss 1"}},
-    {"", "model.share_embeddings=decoder", {"vocabulary"}},  // one for both languages only where they share a table
+    {"", "model.share_embeddings=decoder", {"vocabulary"}},  // one for both languages only if they share a table
     {kDictionaries, "model.share_embeddings=none", {"vocabulary"}},
     {"", "model.fixnorm=true", {"loss 1"}},
     {"", "model.initialization=xavier", {"loss 1"}},
@@ -88,12 +88,12 @@ const std::vector<Row> kRows = {
     {"", "train.beta1=0.8", {"moments 1"}},
     {"", "train.beta2=0.9", {"moments 1"}},
     {"", "train.eps=1e-3", {"weights 1"}},
-    {"train.optimizer=sgd train.momentum=0.5", "train.momentum=0.9", {"weights end"}},  // the first update has no past
+    {"train.optimizer=sgd train.momentum=0.5", "train.momentum=0.9", {"weights end"}},  // the first update has none
     {"train.optimizer=sgd train.momentum=0.5", "train.nesterov=true", {"weights 1"}},
     {"", "train.weight_decay=0.5", {"weights 1"}},
     {"train.weight_decay=0.5", "train.no_decay=vectors", {"weights 1"}},
-    {"", "train.lr=2e-2", {"weights end", "lr"}},  // the first update is made at initial_lr
-    {"", "train.schedule=constant", {}},           // which parts from the other behind the warm-up
+    {"", "train.lr=2e-2", {"weights end", "lr"}},  // the first update uses initial_lr
+    {"", "train.schedule=constant", {}},           // differs only after the warm-up
     {"train.warmup=1", "train.schedule=constant", {"weights end", "lr"}},
     {"", "train.warmup=3", {"weights end", "lr"}},
     {"", "train.warmup_epochs=2", {"weights end", "lr"}},
@@ -163,7 +163,7 @@ class ConfigEffects : public SettingsRun {
   }
 
   RunNumbers numbers_with(std::string settings, bool with_test) {
-    // Only one key of either pair can be given.
+    // Only one key of each pair can be given.
     if (!contains(settings, "train.epochs")) settings = "train.steps=3 " + settings;
     if (!contains(settings, "train.warmup_epochs")) settings = "train.warmup=2 " + settings;
     std::ranges::replace(settings, ' ', ';');
@@ -176,7 +176,7 @@ class ConfigEffects : public SettingsRun {
 };
 
 TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
-  std::map<std::string, RunNumbers> bases{{"", numbers_with("", false)}};  // of run0 and run1 others begin
+  std::map<std::string, RunNumbers> bases{{"", numbers_with("", false)}};  // the bases of others: run0 and run1
   (void)numbers_with("norm.name=un norm.un.warmup=2 norm.un.window=2", false);
   for (const Row& row : kRows) {
     const std::string base = row.base, change = row.change;
@@ -189,7 +189,7 @@ TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
   }
 }
 
-// A key that is said to decide the trained numbers does, and no other.
+// The keys declared to decide the trained numbers are exactly those that do.
 TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining) {
   std::map<std::string, bool> decides;
   for (const Row& row : kRows) {
@@ -201,7 +201,7 @@ TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining
   const std::vector<KeyWithValue> all = keys_of({});
   for (const auto& [key, value] : all) {
     ASSERT_TRUE(decides.count(key.full_name())) << key.full_name() << " has no row in kRows";
-    // How far to train, unless the schedule depends on it; and the family that configurations without one have.
+    // The length of training, unless the schedule depends on it; and the family of configurations that name none.
     const std::string name = key.full_name();
     if (name == "train.steps" || name == "train.epochs" || name == "model.family") continue;
     EXPECT_EQ(decides.at(key.full_name()), key.trajectory) << key.full_name();

@@ -1,4 +1,4 @@
-// Configurations in files: those that begin with another, those of the repository, and what the documents say of keys.
+// Configurations in files: those with a base, those of the repository, and the documents' descriptions of keys.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -122,7 +122,7 @@ std::vector<std::filesystem::path> configs() {
   return paths;
 }
 
-// Returns true for the recipes of a grid, which are named after what they differ in.
+// Returns true for the recipes of a grid, which are named after their differences.
 bool is_of_grid(const std::filesystem::path& path) { return path.parent_path().stem() == "nft"; }
 
 // The parts of a file's name: TASK-NORMALIZER.toml for an experiment, TASK.toml for a base, whose normalizer is "".
@@ -147,7 +147,7 @@ TEST(Configs, LoadAndMakeModels) {
     }
     EXPECT_EQ(parse_config(config_text(config), "again"), config);
     EXPECT_NO_THROW(require_trainable(config));
-    // No checkpoint of a recipe is chosen by the images that it is scored on.
+    // No recipe chooses a checkpoint by the images on which it is scored.
     if (family(config.family).task == family("vit").task) {
       EXPECT_GT(config.images.valid_images, 0);
     }
@@ -158,13 +158,13 @@ TEST(Configs, LoadAndMakeModels) {
     TransformerConfig model = config.model;
     model.source_vocabulary = model.target_vocabulary = 8;
     EXPECT_NO_THROW(model.validate());
-    model.encoder_layers = model.decoder_layers = 1;  // for the sake of time
+    model.encoder_layers = model.decoder_layers = 1;  // to save time
     model.width = model.ffn_width = 32;
     EXPECT_GT(Transformer(model, 1).parameter_count(), 0);
   }
 }
 
-// Runs that are to be compared differ in nothing but their normalizer.
+// Runs for comparison differ only in their normalizer.
 TEST(Configs, OfOneTaskDifferByNormalizer) {
   std::map<std::string, ExperimentConfig> first;
   for (const std::filesystem::path& path : configs()) {
@@ -179,7 +179,7 @@ TEST(Configs, OfOneTaskDifferByNormalizer) {
   EXPECT_EQ(first.size(), 13u);
 }
 
-// The keys in which a recipe of the grid differs from that with layer normalization before each sublayer.
+// The keys in which a grid's recipe differs from the one with layer normalization before each sublayer.
 TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
   const std::string grid = FOLDGRAD_SOURCE_DIR "/configs/nft/";
   const ExperimentConfig base = read_config(grid + "pre-ln.toml");
@@ -238,7 +238,7 @@ std::set<std::string> documented_rows() {
   return rows;
 }
 
-// Returns the values as TOML has them, by key.
+// Returns the values in TOML's form, by key.
 std::map<std::string, std::string> texts_of(const ExperimentConfig& defaults) {
   std::map<std::string, std::string> texts;
   std::string section;

@@ -1,4 +1,4 @@
-// Files that come from the net and out of archives, and where they lie.
+// Files from the network and from archives, and their places.
 #include "train/data/fetch.h"
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ class DownloadTest : public FileTest {
     write_bytes(served_ / "file", kContent);
     server_.emplace(served_.path());
     setenv("no_proxy", "127.0.0.1", 1);
-    write_bytes(home_ / ".curlrc", "include\n");  // which would put headers into the file
+    write_bytes(home_ / ".curlrc", "include\n");  // would put headers into the file
     setenv("HOME", home_.path().c_str(), 1);
   }
   Download wanted(const std::vector<std::string>& paths) {
@@ -50,7 +50,7 @@ TEST_F(DownloadTest, TakesTheFirstMirrorThatHasTheFile) {
   download(wanted({"plain/absent", "plain/file"}));
   EXPECT_EQ(bytes("new/file"), kContent);
   EXPECT_FALSE(exists("new/file.part"));
-  download(wanted({"plain/absent"}));  // it is there already
+  download(wanted({"plain/absent"}));  // it exists already
   EXPECT_EQ(log(), "/plain/file \n");
 }
 
@@ -61,7 +61,7 @@ TEST_F(DownloadTest, APartIsResumedWhereItCanBe) {
     std::string part, requests;
   };
   for (const auto& [path, part, requests] : {Case{"range/file", ten, "/range/file bytes=10-\n"},
-                                             {"plain/absent", kContent, ""},  // it is whole, and needs no server
+                                             {"plain/absent", kContent, ""},  // it is complete, and needs no server
                                              {"plain/file", ten, "/plain/file bytes=10-\n/plain/file \n"},
                                              {"range/file", longer, "/range/file \n"},
                                              {"range/file", other, "/range/file \n"},
@@ -110,7 +110,7 @@ TEST_F(TakeFile, CopiesWhatHasTheDigest) {
             "@mine: must have SHA-256 " + wanted.sha256 + ", got " + sha256("else"));
 }
 
-// An archive as the published ones are: a folder with records and other files.
+// An archive like the published ones: a folder with records and other files.
 class FetchImages : public FileTest {
  protected:
   FetchImages() {
@@ -142,11 +142,11 @@ TEST_F(FetchImages, PutsWhatTheArchiveHoldsInPlace) {
   EXPECT_EQ(read_bytes(root_ + "/test.bin"), "three");
   EXPECT_EQ(read_bytes(root_ + "/readme.html"), "see there");
   EXPECT_FALSE(there("unpacked"));
-  // They are not asked for again, nor is the archive.
+  // Existing files are not fetched again, nor is the archive.
   std::filesystem::remove_all(root_ + "/archives");
   fetch_images(set_, {}, root_);
   EXPECT_FALSE(there("archives"));
-  // A missing file comes from the archive, which stays.
+  // A missing file is taken from the archive, which is kept.
   std::filesystem::remove(root_ + "/test.bin");
   fetch_images(set_, {archive_}, root_);
   std::filesystem::remove(root_ + "/train.bin");

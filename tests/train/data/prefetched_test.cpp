@@ -1,4 +1,4 @@
-// Sequences of batches, and the permutations by which they are drawn.
+// Sequences of batches, and the permutations that order them.
 #include "train/data/prefetched.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST_P(PrefetchedTest, EpochsFollowEachOtherInTheirOrders) {
   EXPECT_EQ(toys_.cursor(), (DataCursor{2, 1}));
 }
 
-// A batch that was made ahead is dropped, also right after the last of an epoch.
+// A batch made in advance is dropped, also right after the last of an epoch.
 TEST_P(PrefetchedTest, AfterSeekTheBatchesOfThatPlaceFollow) {
   for (const int before : {0, 1, 3}) {
     next(before);
@@ -59,7 +59,8 @@ TEST_P(PrefetchedTest, CursorsOutsideAreRefused) {
   EXPECT_EQ(error_of({-1, 0}), rule + "epoch -1, batch 0");
 }
 
-// Each of the 6 orders about 100 times of 600, with a deviation of 9.1: beyond 5 of them, once in a million seeds.
+// Each of the 6 orders occurs about 100 times of 600, with a deviation of 9.1: beyond 5 of them, once in a million
+// seeds.
 TEST(Permutation, EveryOrderIsAsLikely) {
   std::map<Order, int> times;
   for (std::uint32_t step = 0; step < 600; ++step) ++times[permutation(3, {.seed = 1, .stream = 2, .step = step})];

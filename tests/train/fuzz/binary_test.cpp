@@ -48,7 +48,7 @@ void run_command(const std::string& model, const std::string& input, const std::
   run();
 }
 
-// A model of a family, with what `foldgrad run` takes for it.
+// A model of a family, with inputs for `foldgrad run`.
 struct Fuzzed {
   const char* family;
   std::unique_ptr<Model> (*make)();
@@ -100,13 +100,13 @@ INSTANTIATE_TEST_SUITE_P(Families, FuzzModel, ::testing::ValuesIn(kFamilies),
 
 using FuzzCheckpoint = Fuzz;
 
-// Whatever is accepted is what was saved: the digests see to that.
+// Every accepted checkpoint is the saved one: the digests guarantee it.
 TEST_F(FuzzCheckpoint, AnyOfItsFiles) {
   const CheckpointContents saved = contents_of_step(3);
   save_checkpoint(files_.path(), saved, {});
   const std::string directory = files_ / "step-00000003";
   for (const char* file : {"manifest.json", "state.json", "optimizer.safetensors", "model.safetensors"}) {
-    // Nearly all are refused: only those are accepted in which nothing has changed, such as white space.
+    // Nearly all are refused: only equivalent changes, such as white space, are accepted.
     const int rarely = file == std::string("manifest.json") ? 200 : 1'000'000;
     fuzz(std::string("step-00000003/") + file, &Mutator::words, 400, rarely,
          [&] { EXPECT_TRUE(same(load_checkpoint(directory), saved)); });
@@ -126,7 +126,7 @@ TEST_F(FuzzTrace, OfAnyNormalizer) {
 
 using FuzzCifar = Fuzz;
 
-// Bytes of pixels may be any; another length or a label that is no class is refused.
+// Any bytes are valid pixels; another length or a label that is not a class is refused.
 TEST_F(FuzzCifar, RecordsAndNames) {
   std::string good;
   for (const char label : {0, 1, 1}) good += label + std::string(3 * kCifarSide * kCifarSide, 'p');
@@ -151,7 +151,7 @@ class FuzzPictures : public Fuzz {
   }
 };
 
-// Corrects the checksums of chunks, or few mutants would get past them.
+// Corrects the checksums of chunks; otherwise few mutants would pass them.
 std::string with_check_sums(std::string file) {
   for (std::size_t at = 8; at + 12 <= file.size();) {
     std::size_t size = 0;

@@ -1,4 +1,4 @@
-// Parameters that no group of the optimizer has are frozen: they take part in the forward pass alone.
+// Parameters in no group of the optimizer are frozen: they only take part in the forward pass.
 #include "tests/harness/compare.h"
 #include "tests/train/tiny_training.h"
 
@@ -15,11 +15,11 @@ std::vector<Parameter*> unfrozen(Model& model) {
 
 TransformerConfig apart(const std::string& normalizer) {
   TransformerConfig config = small_config(normalizer);
-  config.share_embeddings = "none";  // the encoder's table is its own
+  config.share_embeddings = "none";  // the encoder has its own table
   return config;
 }
 
-// A training of all but the encoder.
+// Trains everything except the encoder.
 struct HalfFrozen {
   explicit HalfFrozen(const TrainerOptions& options, const std::string& normalizer = "un")
       : model(apart(normalizer), 3),
@@ -85,7 +85,7 @@ TEST(FrozenParameters, AreNotClippedAdaptively) {
   for (HalfFrozen* run : {&free, &clipped}) run->trainer.step();
   for (std::size_t i = 0; i < free.model.parameters().size(); ++i) {
     const Parameter &p = *free.model.parameters()[i], &q = *clipped.model.parameters()[i];
-    if (p.name.ends_with("k_proj.bias")) continue;  // which changes nothing but by rounding
+    if (p.name.ends_with("k_proj.bias")) continue;  // which changes only rounding
     EXPECT_EQ(identical(p.grad, q.grad), is_frozen(&p)) << p.name;
   }
 }

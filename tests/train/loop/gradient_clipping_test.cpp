@@ -1,4 +1,4 @@
-// Clipping of gradients, and what optimizers refuse.
+// Clipping of gradients, and inputs that optimizers refuse.
 #include "train/loop/optimizer/gradient_clipping.h"
 
 #include <omp.h>
@@ -34,8 +34,8 @@ std::vector<Parameter*> pointers(std::deque<Parameter>& parameters) {
   return all;
 }
 
-// torch.nn.utils.clip_grad_norm_(max_norm=1.5) of PyTorch 2.15 on these gradients in f64: the norm it returned, and the
-// gradients afterwards, which here an SGD step with lr 1 from zeros shows, negated.
+// torch.nn.utils.clip_grad_norm_(max_norm=1.5) of PyTorch 2.15 on these gradients in f64: the norm that it returned,
+// and the gradients afterwards, which an SGD step with lr 1 from zeros shows here, negated.
 TEST(GradientClipping, CLIP_1_CLIP_2_IsPyTorchs) {
   for (Device device : devices()) {
     Parameter a = with_gradient(Tensor::of<double>({2, 2}, {0.5, -1.5, 2, 0.25}, device), "a");
@@ -78,7 +78,7 @@ TEST(GradientClipping, CLIP_2_SmallGradientsStay) {
   }
 }
 
-// Neither may pass for a gradient that needs no clipping.
+// Neither may look like a gradient that needs no clipping.
 TEST(GradientClipping, CLIP_2_NotANumberShows) {
   for (Device device : devices()) {
     Parameter w = with_gradient(Tensor::of<float>({2}, {1, NAN}, device));
@@ -92,7 +92,7 @@ TEST(GradientClipping, CLIP_2_NotANumberShows) {
   }
 }
 
-// 1e30 squared is no f32.
+// 1e30 squared is not an f32.
 TEST(GradientClipping, CLIP_1_LargeGradientsDoNotOverflow) {
   for (Device device : devices()) {
     Parameter w = with_gradient(Tensor::of<float>({2}, {3e30f, 4e30f}, device));
@@ -145,7 +145,7 @@ TEST(GradientClipping, AGC_2_DividesByAMillionthAtLeast) {
   }
 }
 
-// Rows longer than a block, and more units than threads would need to share: the sums again in long double.
+// Rows longer than a block, and more units than threads; the sums are checked in long double.
 TEST(GradientClipping, AGC_1_AGC_2_LongRows) {
   for (Device device : devices()) {
     const Tensor value = randn({9, 700}, 1), grad = randn({9, 700}, 2);

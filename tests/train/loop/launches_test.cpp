@@ -1,4 +1,4 @@
-// The launches of a step of training as the emulation counts them: docs/cuda.md has them by kernel.
+// The launches of a training step, counted by the emulation: docs/cuda.md lists them by kernel.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include <gtest/gtest.h>
 
@@ -10,17 +10,17 @@ namespace {
 
 struct Launches {
   int all = 0;
-  int of_biases = 0;  // those that cuBLASLt does within a product
+  int of_biases = 0;  // those that cuBLASLt computes within a product
 };
 
-// Counts those of a step in bf16 with 6 + 6 layers, dropout and clipping.
+// Counts the launches of a step in bf16 with 6 + 6 layers, dropout and clipping.
 Launches of_a_step(const std::string& normalizer) {
   TransformerConfig config = with_dropout(small_config(normalizer));
   config.encoder_layers = config.decoder_layers = 6;
   config.width = config.ffn_width = 16;
   TinyTraining run(config, 3, {.clip = 1, .dtype = DType::bf16}, Adam{}, 5e-3, DType::f32, copies(26, 1000),
                    Device::cuda);
-  run.trainer.step();  // which also fills the gradients' places
+  run.trainer.step();  // which also allocates the gradients
   run.trainer.report();
   const emulation::RecordLaunches record;
   run.trainer.step();
@@ -32,7 +32,7 @@ Launches of_a_step(const std::string& normalizer) {
   return launches;
 }
 
-// A change here is a change of the tables in docs/cuda.md and bench/step_model.py.
+// If this changes, the tables in docs/cuda.md and bench/step_model.py change too.
 TEST(Launches, OfAStep) {
   const Launches ln = of_a_step("ln"), un = of_a_step("un");
   EXPECT_EQ(ln.all, 549);

@@ -89,8 +89,7 @@ TEST(Optimizer, ADAM_3_WorkedByHand) {
   }
 }
 
-// --- Against models of one scalar in long double, written as fairseq and PyTorch have them: decay first, then the
-// step.
+// --- Compares with models of one scalar in long double, written like fairseq and PyTorch: decay first, then the step.
 
 using Real = long double;
 
@@ -182,7 +181,7 @@ TEST(Optimizer, TheFactorOfAGroupIsOneOfItsLearningRateAlone) {
     }
 }
 
-// Emulated kernels run the very formulas of the CPU, without contraction; nvcc fuses products and sums.
+// Emulated kernels run the same formulas as the CPU, without contraction; nvcc fuses products and sums.
 TEST(Optimizer, DevicesAgree) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
@@ -197,7 +196,7 @@ TEST(Optimizer, DevicesAgree) {
   }
 }
 
-// All values that are not empty, in packs and one by one: by the optimizer, and from values that others changed.
+// Rounds all non-empty values, in packs and one by one: by the optimizer, and after values have been changed otherwise.
 TEST(Optimizer, WritesRoundedValues) {
   for (Device device : devices())
     for (const Optimizer::Rule& rule :
@@ -221,7 +220,7 @@ TEST(Optimizer, WritesRoundedValues) {
     }
 }
 
-// So that one product reads them in bf16, too.
+// So one product can read them in bf16 too.
 TEST(Optimizer, RoundedValuesLieTogetherWhereValuesDo) {
   const Tensor together = randn({6, 4}, 1).to(DType::f32);
   Parameter a{"a", together.slice(0, 2)}, b{"b", together.slice(2, 6)}, other{"other", together.clone()};
@@ -241,7 +240,7 @@ TEST(Optimizer, RoundsValuesOfF32) {
             "round_values: p0 must be f32 [2] on cpu, to go with p0, which is f64 [2] on cpu, got f64 [2] on cpu");
 }
 
-// Decay and step are 2e-8 each. Neither alone moves a 1 in f32, whose next smaller neighbour is 6e-8 away; both do.
+// Decay and step are 2e-8 each. Neither moves a 1 in f32, whose next smaller neighbour is 6e-8 away; their sum does.
 TEST(Optimizer, ADAM_4_SmallDecayIsNotLost) {
   for (Device device : devices()) {
     Model model;

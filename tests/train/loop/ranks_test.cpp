@@ -1,4 +1,4 @@
-// Training on several ranks: the same bits however they are spread over processes, and nearly those of one alone.
+// Training on several ranks: the same bits for any distribution over processes, and nearly those of a single process.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +19,7 @@ struct Setting {
   EncodedPairs pairs = copies(1, 2);
 };
 
-// Returns options with everything that has an effect on an update.
+// Returns options with all settings that affect an update.
 TrainerOptions full(DType dtype) {
   return {.clip = 1, .agc = 0.1, .accumulate = 2, .seed = 5, .dtype = dtype, .average_decay = 0.9};
 }
@@ -55,7 +55,7 @@ Values trained(const Setting& s, Communicator* communicator, Device device = Dev
                    communicator);
   run.steps(6);
   if (s.normalizer == "un") {
-    EXPECT_GT(skips(run.model), 0);  // beside the warm-up and averages, outliers too
+    EXPECT_GT(skips(run.model), 0);  // outliers, in addition to the warm-up and averages
   }
   return values_of(run);
 }
@@ -80,7 +80,7 @@ TEST(Ranks, SameBitsInOneTwoAndFourProcesses) {
     }
 }
 
-// Returns the values of rank 1 of two ranks with a GPU each.
+// Returns the values of rank 1 of two ranks, each with a GPU.
 Values on_gpus(const Setting& s, bool linked, std::size_t& linked_bytes) {
   Wire wire(true);
   Values values;
@@ -106,8 +106,8 @@ TEST(Ranks, SameBitsFromGpuToGpuAndThroughTheHost) {
   EXPECT_GT(some, 10000u);
 }
 
-// The rule for sums in another order, which f64 rounds to some 1e-16. Adam divides small gradients by their size, and
-// would turn their rounding into a difference in the weights.
+// Plain descent for sums in another order, which f64 rounds to some 1e-16. Adam divides small gradients by their size,
+// and would turn their rounding into a difference of the weights.
 constexpr Sgd kPlainDescent{.momentum = 0.9};
 
 // Checks that values agree to 1e-12. Returns the largest difference.
@@ -128,7 +128,7 @@ TEST(Ranks, FourAreNearlyOneInF64) {
     const Setting setting{norm, DType::f64, full(DType::f64), kPlainDescent};
     const Values one = trained(setting, nullptr), four = on_ranks(setting, 1)[0];
     const double largest = expect_near(one, four, norm);
-    EXPECT_GT(largest, 0) << norm;  // or the ranks have not cut the batches
+    EXPECT_GT(largest, 0) << norm;  // otherwise the ranks have not divided the batches
   }
 }
 
@@ -141,14 +141,14 @@ TEST(Ranks, SomeMayHaveNoExample) {
   }
 }
 
-// Returns gradients of a Transformer, whose one embedding is used at the beginning and the end, summed over the ranks,
-// which have sentences of their own.
+// Returns gradients of a Transformer, whose one embedding is used at the beginning and the end, summed over ranks with
+// different sentences.
 std::vector<std::vector<double>> summed_gradients(Communicator& c, bool watched, std::size_t bucket_bytes) {
   TransformerConfig config = small_config("ln");
   Transformer model(config, 3, DType::f64);
   Batches batches(copies(1 + c.rank(), 2), {.max_tokens = 64});
   std::vector<Parameter*> parameters = model.parameters();
-  parameters.erase(parameters.begin() + 3);  // one that is frozen
+  parameters.erase(parameters.begin() + 3);  // this one is frozen
   GradientSum sum(c, parameters, bucket_bytes);
   std::vector<std::vector<double>> all;
   for (int step = 0; step < 2; ++step) {
@@ -177,7 +177,7 @@ TEST(Ranks, SumsDuringTheBackwardPassHaveTheBitsOfSumsAfterIt) {
       });
     EXPECT_EQ((of_rank[{0, true}]), (of_rank[{0, false}])) << bucket_bytes;
     EXPECT_EQ((of_rank[{1, true}]), (of_rank[{1, false}])) << bucket_bytes;
-    EXPECT_NE((of_rank[{0, true}]), (of_rank[{1, true}])) << bucket_bytes;  // by the gradient of the frozen one
+    EXPECT_NE((of_rank[{0, true}]), (of_rank[{1, true}])) << bucket_bytes;  // in the frozen gradient
   }
 }
 

@@ -1,4 +1,4 @@
-// Slow companions of the weights: the learning rate, and averages of weights.
+// The learning rate, and averages of weights.
 #include "train/loop/schedule.h"
 
 #include <limits>

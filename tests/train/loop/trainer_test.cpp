@@ -16,7 +16,7 @@ TEST(Trainer, LearnsToCopyUnseenSentences) {
     TinyTraining run(small_config(norm), 2, {.clip = 1, .label_smoothing = 0}, Adam{}, 3e-3);
     run.steps(1);
     EXPECT_GT(run.trainer.report().loss, 1.5) << norm;  // guessing one of 6 costs log 6 = 1.79
-    run.steps(200);  // with many more, at this constant rate, the loss wanders, and where to is a matter of rounding
+    run.steps(200);  // with many more, at this constant rate, the loss wanders, depending on rounding
     const TrainingReport last = run.trainer.report();
     EXPECT_EQ(last.updates, 201);
     EXPECT_EQ(last.lr, 3e-3);
@@ -30,7 +30,7 @@ TEST(Trainer, LearnsToCopyUnseenSentences) {
       ended.push_back(kEos);
       right += ended == test.target[i];
     }
-    EXPECT_GT(right, 0.8 * double(got.size())) << norm;  // also: results are in the order of the sources
+    EXPECT_GT(right, 0.8 * double(got.size())) << norm;  // also checks that results are in the order of the sources
   }
 }
 
@@ -112,7 +112,7 @@ TEST(Trainer, ReportsMeansSinceTheLastReport) {
   EXPECT_EQ(report.work_per_second(), double(second.source_tokens + second.target_tokens) / report.seconds);
 }
 
-// Such as a validation, which is none of its work.
+// For example a validation, which is not part of its work.
 TEST(Trainer, TimeBetweenAReportAndTheNextUpdateDoesNotCount) {
   using Clock = std::chrono::steady_clock;
   TinyTraining run(small_config("ln"), 1, {});
@@ -135,7 +135,7 @@ TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
   EXPECT_GT(stopped.trainer.snapshot().since_report.seconds, 0);
   resumed.trainer.restore(stopped.trainer.snapshot());
   resumed.steps(3);
-  for (int i = 0; i < 2; ++i) {  // and none in those behind it
+  for (int i = 0; i < 2; ++i) {  // none in those after it
     const TrainingReport want = whole.trainer.report(), got = resumed.trainer.report();
     EXPECT_EQ(got.loss, want.loss);
     EXPECT_EQ(got.gradient_norm, want.gradient_norm);
@@ -146,7 +146,7 @@ TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
   }
 }
 
-// One step of plain descent with rate 1 is the gradient.
+// One step of plain descent with rate 1 shows the gradient.
 TEST(Trainer, AGC_1_AGC_2_ClipsTheGradientOfEveryUnitButOfTheOutputUnlessToldTo) {
   constexpr double kClipping = 0.02;
   TransformerConfig config = small_config("ln");
@@ -229,7 +229,7 @@ TEST(Evaluation, VAL_1_MeanOfPairsWithoutSmoothing) {
     tokens += double(batch.target_tokens);
   }
   Batches batches(pairs, {.max_tokens = 30, .shuffle = false});
-  batches.next();  // validation begins at the first batch all the same
+  batches.next();  // validation begins at the first batch nevertheless
   EXPECT_NEAR(validation_loss(model, batches).loss, sum / tokens, 1e-5);  // f32
 }
 

@@ -1,4 +1,4 @@
-// The random numbers and the rate of an update, and the fate of one that is not finite.
+// The random numbers and the rate of an update, and updates that are not finite.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// With one batch and a rate that moves nothing, only the random numbers of dropout tell one loss from another.
+// With one batch and a rate that moves nothing, losses differ only by the random numbers of dropout.
 TEST(TrainerUpdates, EveryBatchOfAnUpdateHasItsOwnDropout) {
   const TransformerConfig config = with_dropout(small_config("ln"));
   const TrainerOptions options{.accumulate = 2, .seed = 5, .dtype = DType::f64, .label_smoothing = 0};
@@ -75,7 +75,7 @@ TEST(Trainer, AVG_3_AveragesRunningStatisticsAndNothingElseThatNormalizersRememb
   }
 }
 
-// As in a run that is resumed with train.average_statistics which began without.
+// As in a run that began without train.average_statistics and is resumed with it.
 TEST(Trainer, AVG_3_StatisticsThatHaveNoAverageYetBeginAtTheirValues) {
   const TrainerOptions options{.average_decay = 0.5, .average_statistics = true};
   TinyTraining run(small_config("un"), 7, options), resumed(small_config("un"), 7, options);
@@ -128,7 +128,7 @@ TransformerConfig poisoned_config() {
   return config;
 }
 
-// One source has a word whose embedding is NaN, so that its batch, and no other, gives a loss that is not finite.
+// One source has a word whose embedding is NaN, so that only its batch gives a loss that is not finite.
 struct PoisonedTraining : TinyTraining {
   explicit PoisonedTraining(OnNan on_nan, std::int64_t accumulate = 1)
       : TinyTraining(poisoned_config(), 7, {.accumulate = accumulate, .on_nan = on_nan, .average_decay = 0.5}, Adam{},
@@ -166,7 +166,7 @@ struct PoisonedTraining : TinyTraining {
   std::int64_t accumulate;
 };
 
-// Counts the updates before the poisoned batch comes.
+// Counts the updates before the poisoned batch.
 int updates_before_poison(std::int64_t accumulate) {
   PoisonedTraining run(OnNan::abort, accumulate);
   int n = 0;

@@ -61,10 +61,10 @@ TEST(RunNames, AreTheFewestLastPartsThatTellApart) {
   EXPECT_EQ(distinct_names({"a/un", "b/un/", "b/ln"}), (Names{"a/un", "b/un", "ln"}));
   EXPECT_EQ(distinct_names({"x/a/un", "y/a/un", "y/b/un"}), (Names{"x/a/un", "y/a/un", "b/un"}));
   EXPECT_EQ(distinct_names({"my-un", "un"}), (Names{"my-un", "un"}));  // parts, not letters
-  // One that another ends with is a whole path.
+  // A name that another ends with is the whole path.
   EXPECT_EQ(distinct_names({"/un", "/b/un"}), (Names{"un", "b/un"}));
   EXPECT_EQ(distinct_names({"/a/un", "/b/a/un", "/b/un"}), (Names{"a/un", "b/a/un", "b/un"}));
-  // Places without a name have one.
+  // Paths without a name get one.
   EXPECT_EQ(distinct_names({"."}), Names{std::filesystem::current_path().filename()});
   EXPECT_EQ(distinct_names({"a/../b/./un"}), Names{"un"});
 }

@@ -1,4 +1,4 @@
-// Scores of a run of images, and those of its model after `eval`, `recalibrate` and `average`.
+// Scores of runs on images, and those of their models after `eval`, `recalibrate` and `average`.
 #include "models/fold/model.h"
 #include "models/vit/vit.h"
 #include "tests/train/runs/family_run.h"
@@ -17,7 +17,7 @@ class ClassificationScoring : public ClassificationRun {
 };
 
 TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
-  // A rate that rises until it destroys what was learned.
+  // A rate that rises until it destroys the trained weights.
   ASSERT_EQ(train("run", "train.steps=6;train.warmup=5;train.lr=50;validate.every=1;output.save_every=3"), 0);
   EXPECT_TRUE(begins(text_, "last of 6 steps, validated on the test images: top-1 "));
   EXPECT_TRUE(contains(text_, "/checkpoints/step-00000006\n"));
@@ -54,7 +54,7 @@ TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
   ASSERT_EQ(updates.size(), 8u);
   EXPECT_EQ(updates[4].at("lr"), 1e-2);
   EXPECT_LT(updates[3].at("lr"), 1e-2);
-  // Three epochs go on from two.
+  // Three epochs continue after two.
   write_bytes(files_ / "config.toml", config.replace(config.find("epochs = 2"), 10, "epochs = 3"));
   ASSERT_EQ(train("run", "", "latest"), 0);
   EXPECT_EQ(events("run", "train").back().at("step"), 12);
@@ -69,7 +69,8 @@ TEST_F(ClassificationScoring, HeldOutImagesChoose) {
   EXPECT_FALSE(events("run", "start").at(0).contains("validated_on"));
 }
 
-// The saved model is the validated one, averaged statistics too; and the score is in f32 whatever training computes in.
+// The saved model is the validated one, including averaged statistics, and scores are in f32 whatever the dtype of
+// training.
 TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   ASSERT_EQ(train("run", "train.steps=8;train.average_decay=0.75;train.average_statistics=true;train.dtype=bf16"), 0);
   const auto validated = events("run", "validate").back();
@@ -82,7 +83,7 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   EXPECT_EQ(text, "test: " + got.at("text").get<std::string>() + "\n" + samples);
   EXPECT_TRUE(contains(text, "of 24 images"));
   EXPECT_TRUE(contains(eval("@run --split train").at("text"), "of 48 images"));
-  // A folded model lies outside of the run.
+  // A folded model is outside of the run.
   write_model_directory(files_ / "folded", *fold(*load_model(files_ / "run")).model);
   EXPECT_NEAR(eval("@folded --config @run/config.toml").at("loss"), got.at("loss"), 1e-5);
   expect_error("eval @folded --data-dir @", 2, "@folded belongs to no run: --config must name a configuration");
@@ -104,8 +105,8 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   const auto before = load_model(files_ / "run"), after = load_model(files_ / "new");
   for (const auto& [name, value] : before->values())
     EXPECT_EQ(after->values().at(name).values<float>(), value.values<float>()) << name;
-  // The first normalizer sees what no statistic changes: with alpha = 0.9 nothing is left of the old ones, and the
-  // means of batches of 12 wander around that of all 48 images, which one pass over all of them gives.
+  // The input of the first normalizer depends on no statistic: with alpha = 0.9 nothing is left of the old ones, and
+  // the means of batches of 12 vary around that of all 48 images, which one pass over all of them gives.
   const auto whole = load_model(files_ / "run");
   const ImageSet images = squares(48, 1);
   for (int pass = 0; pass < 60; ++pass) {
@@ -140,7 +141,7 @@ VitConfig config_of_squares() {
   return config;
 }
 
-// Images of one gray each, 100 or 200: pixels of neither were uncovered, by cutout one of each image.
+// Images of one gray each, 100 or 200: all other pixels were uncovered, by cutout one of each image.
 TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
   VitConfig config = config_of_squares();
   config.pixels = {.mean = {150 / 255.0, 150 / 255.0, 150 / 255.0}, .std = {1, 1, 1}};
@@ -167,7 +168,7 @@ TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
   EXPECT_EQ(black[200], mean[200]);
 }
 
-// Batch k of all is mixed by (seed, k), until the epoch that ends it.
+// Each batch is mixed by (seed, its number), until the epoch that ends it.
 TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
   const VitConfig config = config_of_squares();
   const auto task = [&](const MixOptions& mix) {

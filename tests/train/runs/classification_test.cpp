@@ -1,5 +1,5 @@
-// Runs that learn to classify images: a vision Transformer on CIFAR's files, a Compact Convolutional Transformer on
-// drawn shapes.
+// Runs that learn to classify images: a vision Transformer on CIFAR files, a Compact Convolutional Transformer on drawn
+// shapes.
 #include "train/tasks/classification.h"
 
 #include "engine/contains.h"
@@ -49,7 +49,7 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
                   {"", "model.pooling=cls", "shapes"},
                   {"", "model.qkv_bias=true", "shapes"},
                   {"", "model.pre_norm=false", "shapes"},
-                  {"", "data.task=cifar100", "outcome"},  // whose files are not there
+                  {"", "data.task=cifar100", "outcome"},  // whose files do not exist
                   {"", "data.directory=other", "loss 1"},
                   {"", "data.augment=crop4", "loss 1"},
                   {"data.augment=crop4", "data.fill=zero", "loss 1"},
@@ -93,7 +93,7 @@ TEST_F(ClassificationRun, OneClassTakesNoLabelSmoothing) {
   EXPECT_EQ(train("one", settings + ";train.label_smoothing=0"), 0);
 }
 
-// The same squares as PNG files of 32 x 32, of which the run takes the scaled ones.
+// The same squares as PNG files of 32 x 32, which the run scales.
 TEST_F(ClassificationRun, LearnsFromPicturesInFolders) {
   if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
   for (const auto& [part, images] : {std::pair("train", squares(48, 1)), std::pair("test", squares(24, 2))})
@@ -180,7 +180,7 @@ TEST_F(CctRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   }
 }
 
-// Those of its model alone: data and training are a vision Transformer's.
+// Only keys of its model: data and training are the vision Transformer's.
 TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
   expect_effects(kEffectsOfBlocks);
   expect_effects(kEffectsOfImageModels);

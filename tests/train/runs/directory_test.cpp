@@ -12,7 +12,7 @@
 #include "tests/harness/file_test.h"
 #include "train/runs/logger.h"
 
-// Replaces write() of libc in this program: a disk may take less than it is given.
+// Replaces write() of libc in this program: a disk may accept fewer bytes than it gets.
 static std::size_t most_bytes_of_a_write = SIZE_MAX;
 extern "C" ssize_t write(int descriptor, const void* data, size_t bytes) {
   return syscall(SYS_write, descriptor, data, std::min(bytes, most_bytes_of_a_write));
@@ -54,7 +54,7 @@ TEST_F(EventLogTest, GoesOnBehindWhatIsLeftOfIt) {
     return read_bytes(path);
   };
   const std::string next = "{\"step\":2}\n";
-  EXPECT_EQ(after_resuming(line + line + "{\"st", 11, 0), line + next);  // what a kill leaves
+  EXPECT_EQ(after_resuming(line + line + "{\"st", 11, 0), line + next);  // left by a kill
   EXPECT_EQ(after_resuming(line, 1000, 989), line + next);
   EXPECT_EQ(after_resuming(line + "{\"st", 1000, 989), line + next);
   EXPECT_EQ(after_resuming(line + line, 15, 4), line + next);  // of another log

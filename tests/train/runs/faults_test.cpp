@@ -1,5 +1,5 @@
-// Every call by which a run's files are made, read, renamed and removed, failing or killed there: from the first start,
-// and from a resumed one. Afterwards `--resume` goes on, or begins at 0, and ends with the bits of a run in peace.
+// Fails or kills at every call that makes, reads, renames or removes a file of a run, in a first start and in a resumed
+// one. Afterwards `--resume` continues, or begins at 0, and ends with the bits of an undisturbed run.
 #include <cerrno>
 #include <filesystem>
 
@@ -44,7 +44,7 @@ keep = 2
 constexpr int kKill = 0;
 
 struct Fault {
-  long at = -1;  // which call; -1: none
+  long at = -1;  // index of the call; -1: none
   int error = kKill;
 };
 
@@ -73,7 +73,7 @@ class RunFaults : public ProgramFiles {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  // Goes through the calls of a run that begins with the files of `before`, or with none when that is empty.
+  // Tests all calls of a run that begins with the files of `before`, or without files if that is empty.
   void survives_faults(const std::string& before, int kind) {
     make_anew("counted", before);
     ASSERT_EQ(train("counted"), 0) << bytes("err");

@@ -1,4 +1,4 @@
-// Trainings that begin from a model, with learning rates of their own for some parameters and none for others.
+// Trainings that start from a model, with special learning rates for some parameters and none for others.
 #include "engine/files/file.h"
 #include "models/fold/model.h"
 #include "tests/models/vit/tiny_vit.h"
@@ -121,7 +121,7 @@ TEST_F(FineTuning, BeginsWithANewHeadWhereTheClassesAreOthersOrWhenTold) {
   EXPECT_EQ(refused("data.directory=more;train.head=keep"),
             "@run/checkpoints/step-00000003/model.safetensors: head.bias is [3], but must be [4] by this "
             "configuration and its data; train.head = \"new\" begins with a new one");
-  // A model without names may have any.
+  // A model without names of classes fits any.
   const std::string at = find_model_directory(files_ / "run");
   auto json = nlohmann::json::parse(read_bytes(at + "/config.json"));
   json.at("model").erase("class_names");

@@ -19,7 +19,7 @@ TEST_F(LanguageRun, LearnsReportsBitsPerCharacterAndWrites) {
   const auto validations = events("run", "validate");
   ASSERT_EQ(validations.size(), 3u);
   const auto bits = [&](std::size_t i) { return validations[i].at("bits_per_character").get<double>(); };
-  EXPECT_LT(bits(0), std::log2(15));  // of a guess among all characters and the unknown one
+  EXPECT_LT(bits(0), std::log2(15));  // a guess among all characters and the unknown one
   EXPECT_LT(bits(1), bits(0));
   EXPECT_LT(bits(2), 0.75 * std::log2(15));
   for (const json& v : validations) {
@@ -40,7 +40,7 @@ TEST_F(LanguageRun, LearnsReportsBitsPerCharacterAndWrites) {
       text_, fmt::format("best of 60 steps: loss {:.4f}, perplexity ", validations[2].at("loss").get<double>())));
 }
 
-// A rate that rises until it destroys what was learned.
+// A rate that rises until it destroys the trained weights.
 TEST_F(LanguageRun, TheBestCheckpointHasTheFewestBits) {
   ASSERT_EQ(train("run", "train.steps=8;train.warmup=7;train.lr=1;validate.every=1;output.save_every=3"), 0);
   const auto validations = events("run", "validate");
@@ -90,7 +90,7 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
                         "bits             {:.4f} per character\n",
                         other.at("loss").get<double>(), other.at("perplexity").get<double>(),
                         other.at("bits_per_character").get<double>()));
-  // Without a test text the split "test" is that of validation, and is called so.
+  // Without a test text the split "test" is the validation text, and is called so.
   ASSERT_EQ(train("without", "train.steps=8"), 0);
   EXPECT_TRUE(begins(output("eval @without --data-dir @"), "data             valid (data.test is empty)\n"));
   EXPECT_EQ(parsed("eval @without --json --data-dir @").at("data"), "valid");
@@ -101,7 +101,7 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   expect_error("eval @run --data-dir @ --split no", 3, "@text/no: cannot be opened: No such file or directory");
 }
 
-// Whatever a token is, characters are counted.
+// Bits are per character, whatever a token is.
 TEST_F(LanguageRun, OfBytePairsBitsAreOfCharacters) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   ASSERT_EQ(train("run", "data.tokenizer=bpe;data.vocabulary=290"), 0);
@@ -116,7 +116,7 @@ TEST_F(LanguageRun, OfBytePairsBitsAreOfCharacters) {
   EXPECT_TRUE(begins(output("generate @run --prompt 'das \u597d' --length 40"), "das \u597d"));
 }
 
-// Statistics over a sequence are not known before it is there.
+// Statistics over a sequence are unknown before it is complete.
 TEST_F(LanguageRun, ModelsThatMixTokensTrainButDoNotWrite) {
   ASSERT_EQ(train("run", "norm.name=instancenorm"), 0);
   EXPECT_FALSE(exists("run/samples/step-00000003.txt"));
@@ -155,7 +155,7 @@ TEST_F(LanguageRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
   write_bytes(files_ / "text/w", "das alte in\n");
   write("other/c.txt", "x\n" + few_words());
   expect_effects(kEffectsOfBlocks);
-  expect_effects({{"model.width=64", "model.heads=1", "loss 1"},  // narrow ones begin with even attention
+  expect_effects({{"model.width=64", "model.heads=1", "loss 1"},  // narrow models begin with even attention
                   {"", "model.context=4", "work 1"},
                   {"", "model.pre_norm=false", "shapes"},
                   {"", "model.positions=sinusoidal", "shapes"},

@@ -1,4 +1,4 @@
-// A run goes on from whatever is left of it, and ends with the bits of one that was not stopped.
+// A run resumes from whatever is left of it, and ends with the bits of an uninterrupted one.
 #include <functional>
 #include <set>
 
@@ -23,7 +23,7 @@ class RunLife : public TinyRun {
 TEST_F(RunLife, ResumingBeginsWhereThereIsNothing) {
   ASSERT_EQ(train("whole").exit_code, 0);
   expect_resumed("none", train("none", "--resume"), "there is no run yet: beginning at step 0\n");
-  // Directories that kills leave, before config.toml and after it.
+  // Directories left by kills before and after config.toml was written.
   std::filesystem::create_directories(files_ / "early/checkpoints/.part-step-00000002");
   write("early/command.txt", "foldgrad train\n");
   write("early/env.json.7-0.part", "{");
@@ -42,7 +42,7 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   ASSERT_EQ(train("part", "--set train.lr=0.02 --set train.steps=3").exit_code, 0);
   std::vector<std::string> forms{"--resume @", "--out @ --resume", "--out @ --resume @",
                                  "--resume @/checkpoints/step-00000003", "--resume latest --out @"};
-  // --resume could take the configuration for its value.
+  // --resume could take the configuration as its value.
   forms.push_back("--set train.lr=0.02 --data-dir " + files_.path() + " --out @ --resume " + files_ / "config.toml");
   for (const std::string& form : forms) {
     const std::string run = "run" + std::to_string(std::hash<std::string>()(form));
@@ -56,12 +56,12 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
                                          {"--out @none --resume", "CONFIG is required"}}) {
     expect_failure(run(std::string("train ") + arguments), 2, std::string("error: ") + error + "\n");
   }
-  // Data that have moved since.
+  // Data that have been moved.
   std::filesystem::create_directory(files_ / "elsewhere");
   for (const char* name : {"train.de", "train.en", "valid.de", "valid.en"})
     std::filesystem::rename(files_ / name, files_ / "elsewhere/" + name);
   expect_resumed("part", run("train --set train.steps=5 --resume @part --data-dir @elsewhere"), "resuming at step 3\n");
-  // And data that have changed.
+  // Data that have changed.
   for (const char* name : {"elsewhere/valid.de", "elsewhere/valid.en"}) write(name, bytes(name) + "ein\n");
   expect_error("train --set train.steps=6 --resume @part", 4,
                "@part/checkpoints/step-00000005: the data differ from those of the run: valid.de, valid.en. Pass "
@@ -69,7 +69,7 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   output("train --set train.steps=6 --allow-config-change --resume @part");
 }
 
-// Files that are lost or damaged: of a checkpoint they leave the others whole.
+// Lost or damaged files of a checkpoint leave the others intact.
 TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
   ASSERT_EQ(train("whole").exit_code, 0);
   ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
@@ -102,10 +102,10 @@ TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
   }
 }
 
-// Before the training and after it; one whose last update leaves the warm-up is not warned of.
+// Before and after training. If the last update leaves the warm-up, there is no warning.
 TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
   int number = 0;
-  // Returns how often a training of three updates says it of these keys, and true if a comparison marks the run.
+  // Returns how often a training of three updates warns about these keys, and true if a comparison marks the run.
   const auto warnings = [&](const std::string& norm, const std::string& meanwhile, const std::string& keys,
                             const std::string& settings) {
     const std::string run = fmt::format("warmup{}", ++number);
@@ -132,7 +132,7 @@ TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
   // Averages begin when the window is full.
   EXPECT_EQ(un("norm.un.window = 3", "--set norm.un.window=3 --set norm.un.warmup=0"), twice);
   EXPECT_EQ(un("", "--set norm.un.window=3 --set norm.un.warmup=0 --set norm.un.forward_average=exponential"), never);
-  EXPECT_EQ(un("", "--set norm.un.window=1 --set norm.un.warmup=0"), never);  // it takes no averages
+  EXPECT_EQ(un("", "--set norm.un.window=1 --set norm.un.warmup=0"), never);  // it uses no averages
   const auto prepbn = [&](const std::string& keys, const std::string& settings) {
     return warnings("prepbn", "computes a layer normalization that inference leaves out", keys, settings);
   };
@@ -201,11 +201,11 @@ TEST_F(RunLife, AReportThatCannotBeMadeIsNoError) {
 
 struct ResumedRun {
   const char* name;
-  std::string config, settings;  // as ClassificationRun::train() takes them
+  std::string config, settings;  // for ClassificationRun::train()
   int part, whole;               // updates
 };
 
-// Epochs of the vision Transformer have two batches, and its third is not mixed. Those of the text have three.
+// An epoch of the vision Transformer has two batches, and its third is not mixed. An epoch of the text has three.
 const ResumedRun kRuns[] = {
     {"text", kTinyConfig, "", 3, 5},
     // With such a rate no validation is better than the first.
@@ -237,7 +237,7 @@ TEST_P(Resumable, EndsWithTheBitsOfTheWholeRun) {
   const std::string score = text_.substr(0, text_.find('\n')), latest = bytes("whole/checkpoints/LATEST");
   ASSERT_EQ(train("part", settings(run.part)), 0);
   ASSERT_EQ(train("part", settings(run.whole), "latest"), 0);
-  EXPECT_EQ(text_.substr(0, text_.find('\n')), score);  // of the best validation, which may lie before the cut
+  EXPECT_EQ(text_.substr(0, text_.find('\n')), score);  // of the best validation, which may be before the cut
   const std::string step = latest.substr(0, latest.find('\n'));
   expect_same_numbers("whole", "part", step);
   EXPECT_EQ(bytes("whole/samples/" + step + ".txt"), bytes("part/samples/" + step + ".txt"));

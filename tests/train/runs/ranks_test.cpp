@@ -1,4 +1,4 @@
-// Runs on several ranks, in one process and, where there is mpirun, in several.
+// Runs on several ranks, in one process and, if there is mpirun, in several.
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -14,7 +14,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns a port that nobody listens on.
+// Returns a free port.
 int free_port() {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -28,18 +28,18 @@ int free_port() {
 
 class RanksRun : public TinyRun {
  protected:
-  // Runs the program in a single process, or by mpirun.
+  // Runs the program in one process, or with mpirun.
   ProgramResult run(int processes, const std::string& arguments) {
     return processes == 1 ? run_program(arguments) : mpirun(processes, arguments);
   }
   static ProgramResult mpirun(int processes, const std::string& arguments) {
-    // LeakSanitizer would look into the library of MPI, too.
+    // LeakSanitizer would also check the library of MPI.
     const std::string start =
         "ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mechanism "
         "none";
     return run_after(fmt::format("{} -n {} ", start, processes), arguments + " --device cpu");
   }
-  // Runs the program by torchrun's variables, without torchrun. All that rank 0 says is the result's error.
+  // Runs the program with torchrun's variables, without torchrun. Rank 0's whole output becomes the result's error.
   ProgramResult torchrun(int processes, const std::string& arguments) {
     const std::string log = files_ / "torchrun", one = fmt::format("'{}' {} --device cpu", program(), arguments);
     const std::string command = fmt::format(
@@ -114,7 +114,7 @@ TEST_F(RanksRun, NormsOfLayersAreOfTheWholeBatchAndOfWhatIsTrained) {
     EXPECT_NEAR(got.at(layer).get<double>(), norm.get<double>(), 1e-5 * norm.get<double>()) << layer;
 }
 
-// In the first update the weights are the same, and sums are only added in another order.
+// In the first update the weights are equal, and sums are only added in another order.
 TEST_F(RanksRun, RecordsAreOfAllRanks) {
   for (const std::string norm : {"un", "rmsnorm"}) {
     const std::string settings =
@@ -139,7 +139,7 @@ TEST_F(RanksRun, RecordsAreOfAllRanks) {
 class Meeting : public RanksRun {
  protected:
   void SetUp() override { needs("torchrun"); }
-  // Runs one process of several by torchrun's variables; they wait for each other for two seconds.
+  // Runs one process of several with torchrun's variables; they wait two seconds for each other.
   ProgramResult one(int rank, int port, const std::string& variables = "", const std::string& first = "") {
     return run_after(fmt::format("{}export TORCHELASTIC_RUN_ID=none MASTER_ADDR=localhost MASTER_PORT={} WORLD_SIZE=2 "
                                  "RANK={} {}; ",
@@ -161,7 +161,7 @@ TEST_F(Meeting, ProcessesThatDoNotComeAreNamedInTime) {
   expect_failure(one(1, port, "MASTER_ADDR=none.invalid"), 6, "error: parallel: $MASTER_ADDR: \"none.invalid\": ");
 }
 
-// Strangers' bytes are neither an address nor a reason to give up.
+// Bytes from strangers are not an address, and not a reason to give up.
 TEST_F(Meeting, StrangersAreNotTakenForProcesses) {
   const int port = free_port() - 1;
   const std::string garbage = fmt::format(
@@ -176,7 +176,7 @@ TEST_F(Meeting, StrangersAreNotTakenForProcesses) {
   expect_failure(r, 6, "error: parallel: process 1 of 2 did not come within 2 s");
 }
 
-// A copy of the program has no libraries beside it.
+// A copy of the program has no libraries next to it.
 TEST_F(RanksRun, ALibraryThatIsMissingIsNamed) {
   const std::string copy = files_ / "foldgrad";
   for (const auto& [variables, name, library] :
@@ -243,7 +243,7 @@ TEST_F(MpiRun, EvaluateTogether) {
   expect_failure(mpirun(1, eval("out", "no") + " --device cpu" + other), 2, "all ranks must have the same model");
 }
 
-// Batch norm of all rows, or of each rank's, whose statistics are rank 0's at the end of every update.
+// Batch norm of all rows, or of each rank's; then rank 0's statistics are kept at the end of every update.
 TEST_F(RanksRun, StatisticsOfEachRankAreOthers) {
   for (const char* sync : {"true", "false"})
     ASSERT_EQ(train(sync, std::string(kFour) + "--set norm.name=bn --set norm.sync=" + sync).exit_code, 0);

@@ -1,4 +1,4 @@
-// Runs with [record]: what is trained, what is recorded, and both after a kill.
+// Runs with [record]: the trained bits, the recording, and both after a kill.
 #include "train/analyses/recording.h"
 
 #include "engine/device.h"
@@ -52,7 +52,7 @@ TEST_F(RecordingRuns, EndInTheSameBits) {
   }
 }
 
-// The normalizer's own record of its last iteration is a second account.
+// The normalizer's own record of its last iteration is an independent one.
 TEST_F(RecordingRuns, HaveWhatTheNormalizerKeeps) {
   expect_trained("run", kRecord);
   const Recording end = read_recording(path("run", "end"));
@@ -88,7 +88,7 @@ TEST_F(RecordingRuns, GoOnAfterAKillWithTheSameFile) {
                   bytes(run + "/statistics/" + phase + ".safetensors"))
           << run << " " << phase;
   }
-  // Lost or damaged, it is warned about, and training goes on.
+  // If it is lost or damaged, a warning says so, and training continues.
   write_bytes(path("whole", "begin"), "no recording");
   std::filesystem::remove(path("whole", "end"));
   const ProgramResult r = run_program("train --resume " + files_ / "whole/checkpoints/step-00000004");

@@ -1,4 +1,4 @@
-// A normalizer that the library has never heard of: trained, verified, folded and exported like its own.
+// A normalizer that the library does not know: trained, verified, folded and exported like its own.
 #include <filesystem>
 
 #include "models/fold/model.h"
@@ -17,7 +17,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// y = (1 + tanh(slope)) x + bias, with gains between 0 and 2. What it records begins with a parameter, not with x.
+// y = (1 + tanh(slope)) x + bias, with gains between 0 and 2. Its recording begins with a parameter, not with x.
 class BoundedGain : public Normalizer {
  public:
   explicit BoundedGain(const NormalizerSite& s)
@@ -58,7 +58,7 @@ class BoundedRms final : public BoundedGain {
   }
 };
 
-// y = sigmoid(slope) x, with no form for inference.
+// y = sigmoid(slope) x, without a form for inference.
 class OpaqueGain final : public Normalizer {
  public:
   explicit OpaqueGain(const NormalizerSite& s) : Normalizer(s), slope_(s.parameter("slope", 0)) {}
@@ -120,7 +120,7 @@ TEST_F(RegisteredNormalizer, IsDecodedByItsForm) {
   }
 }
 
-// Its gain is no parameter of its own and stays; its bias folds.
+// Its gain is not a separate parameter and stays; its bias folds.
 TEST_F(RegisteredNormalizer, OfOneThatStaysTheBiasFolds) {
   Transformer model(tiny_config("bounded_rms"), 3);
   randomize(model, 5, 0.15);
@@ -173,7 +173,7 @@ TEST_F(RegisteredNormalizer, StaysWhereItClaimsNothing) {
   }
 }
 
-// A graph in which the site does something else than its normalizer does at inference.
+// A graph in which the site does not compute the normalizer's inference form.
 TEST_F(RegisteredNormalizer, IsNotFoldedWhereAnotherRecordingStandsAtItsSite) {
   Tape tape;
   Parameter W{"fc.weight", randn({2, 2}, 1)};

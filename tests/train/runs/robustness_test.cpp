@@ -1,4 +1,4 @@
-// Runs that are killed, interrupted, or refused by the disk: with the program itself.
+// Runs of the program that are killed, interrupted, or refused by the disk.
 #include <sys/resource.h>
 
 #include <random>
@@ -12,7 +12,7 @@ namespace {
 
 class TrainRobustness : public TinyRun {
  protected:
-  // Starts the program; files may have `file_limit` bytes, so that the disk seems full.
+  // Starts the program. Files may have at most `file_limit` bytes, so that the disk seems full.
   SpawnedProgram spawn(const std::string& arguments, rlim_t file_limit = RLIM_INFINITY) {
     return SpawnedProgram(arguments + " >" + files_ / "out" + " 2>" + files_ / "err", [=] {
       std::signal(SIGXFSZ, SIG_IGN);  // then writing fails with EFBIG
@@ -93,7 +93,7 @@ TEST_F(TrainRobustness, NoTimeIsNegativeWhereClocksGoBack) {
   }
 }
 
-// Below 64 KiB a command ended by SIGSEGV.
+// Below 64 KiB a command used to end with SIGSEGV.
 TEST_F(TrainRobustness, ASmallStackIsEnough) {
   SpawnedProgram program(arguments("out") + " >/dev/null 2>&1", [] {
     const rlimit small{32 << 10, 32 << 10};
@@ -104,7 +104,7 @@ TEST_F(TrainRobustness, ASmallStackIsEnough) {
 
 TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
   ASSERT_EQ(train("whole").exit_code, 0);
-  SpawnedProgram child = spawn(arguments("part"), 6000);  // config.toml has room, weights have not
+  SpawnedProgram child = spawn(arguments("part"), 6000);  // enough for config.toml, not for weights
   wait_for_error("no checkpoint at step 5, to be tried again: ");
   EXPECT_TRUE(contains(errors(), ": cannot be written: File too large\n"));
   EXPECT_FALSE(exists("part/checkpoints/LATEST"));

@@ -1,4 +1,4 @@
-// A run made from its configuration, and the account of itself that it saves.
+// Setting up a run from its configuration, and its saved description.
 #include "train/runs/setup.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ TEST(TrainingSetup, SchedulesPassThroughTheKeysRates) {
   EXPECT_EQ(lr(cosine, 12), 0.25);
 }
 
-// 2 epochs of 7 batches are 14, and 5 updates of 3 batches, the last of which reaches into the third epoch.
+// 2 epochs of 7 batches are 14, and 5 updates of 3 batches; the last reaches into the third epoch.
 TEST(TrainingSetup, EpochsAreCountedInWholeUpdates) {
   TrainConfig t;
   t.steps = 9, t.warmup = 4, t.accumulate = 3;
@@ -198,7 +198,7 @@ TEST(TrainingSetup, RefusesKeysThatDoNotGoTogether) {
 TEST(Resume, AmongEqualScoresTheSmallerLossIsBetter) {
   BestValidation best;
   EXPECT_TRUE(best.worse_than(0, 5));
-  EXPECT_TRUE(best.worse_than(-1e9, 5));  // a score may be negative, as minus a loss is
+  EXPECT_TRUE(best.worse_than(-1e9, 5));  // a score may be negative, such as minus a loss
   best = {1, 0, 5, ""};
   EXPECT_TRUE(best.worse_than(0, 4));
   EXPECT_TRUE(best.worse_than(0.5, 6));
@@ -225,7 +225,7 @@ TEST(Resume, RefusesAnotherConfigurationAndNamesWhatHasChanged) {
   const std::string file = directory / "config.toml";
   ExperimentConfig before, now;
   now.train.lr = 0.25;
-  now.output.keep = 1;  // changes nothing that is trained
+  now.output.keep = 1;  // changes no trained number
   write_bytes(file, config_text(before));
   NewestCheckpoint checkpoint{"c/step-00000001", contents_of_step(1), {}};
   checkpoint.contents.config_hash = config_hash(before);

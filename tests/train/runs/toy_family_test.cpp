@@ -1,5 +1,5 @@
-// A second family of models goes through the whole machinery of runs, files, folding and checks by its row alone: it is
-// as small as one can be, and tells points of three clusters apart by a linear layer, a normalizer and a linear layer.
+// A second family of models passes through runs, files, folding and checks with only its row: as small as possible, it
+// classifies points of three clusters by a linear layer, a normalizer and a linear layer.
 #include <cmath>
 
 #include "models/blocks/layers.h"
@@ -65,7 +65,7 @@ class ToyModel final : public Model {
 
 class ToyTask final : public Task {
  public:
-  static inline std::int64_t stops_at = -1;  // that many batches, then next() throws
+  static inline std::int64_t stops_at = -1;  // after that number of batches next() throws
 
   explicit ToyTask(std::unique_ptr<Model> model) : model_(std::move(model)) {}
   Model& model() override { return *model_; }

@@ -1,4 +1,4 @@
-// Failures outside of this program, or caused by those who give it files: our message, our exit code.
+// Failures outside of this program, or caused by its input files: our message, our exit code.
 #include "tests/train/model_program.h"
 #include "train/data/text/sentence_piece.h"
 
@@ -16,19 +16,19 @@ TEST(Environment, ThreadsAreCheckedLikeTheOption) {
   for (const char* threads : {"1", "1024", "4,2"}) EXPECT_EQ(norms(threads).exit_code, 0) << threads;
 }
 
-// AddressSanitizer needs terabytes of addresses. CUDA's libraries need gigabytes, and where they do not fit the
-// system's loader ends the program before it has begun.
+// AddressSanitizer needs terabytes of addresses. CUDA's libraries need gigabytes; if these do not fit, the system's
+// loader ends the program before it has begun.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(FOLDGRAD_HAVE_CUBLAS) && !defined(FOLDGRAD_HAVE_CUDNN)
 TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
   const TemporaryDirectory files;
   write_bytes(files / "c.toml", "[data]\ntask = 'numbers'\ntrain_pairs = 10\nvalid_pairs = 2\n[model]\nheads = 4\n");
-  // libgomp makes a team of one thread anew in each parallel region, and ends the process where it finds no memory for
-  // it; that of two it keeps.
+  // libgomp makes a team of one thread anew in each parallel region, and ends the process if it has no memory for it;
+  // it keeps a team of two.
   const auto train = [&](const std::string& set) {
     return run_after("OMP_NUM_THREADS=2; ulimit -v 700000; ",
                      "train " + files / "c.toml" + " --out " + files / "run" + " --set " + set);
   };
-  // One allocation that is too large, and small ones until nothing is left: then destructors have nothing to go by.
+  // One allocation that is too large, and small ones until nothing is left: then destructors have no memory either.
   for (const char* set : {"model.ffn_width=2000000000", "model.encoder_layers=2000000 --set model.width=32"}) {
     const ProgramResult r = train(set);
     EXPECT_EQ(r.exit_code, 6) << set << r.err;

@@ -27,7 +27,7 @@ TEST(Launcher, KnowsWhoHasStartedIt) {
   EXPECT_EQ(describe(launch(
                 {{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_ADDR", "localhost"}})),
             "2 processes of torchrun, this is 0");
-  EXPECT_EQ(describe(launch({{"WORLD_SIZE", "2"}, {"RANK", "0"}})), "one process");  // which anybody may have set
+  EXPECT_EQ(describe(launch({{"WORLD_SIZE", "2"}, {"RANK", "0"}})), "one process");  // which anyone may have set
 }
 
 TEST(Launcher, KnowsItsPlaceOnTheMachine) {

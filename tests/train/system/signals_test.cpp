@@ -1,4 +1,4 @@
-// Signals reach the program, and none of them a thread that runs kernels.
+// Signals reach the program, but no thread that runs kernels.
 #include "train/system/signals.h"
 
 #include "tests/train/spawned_program.h"
@@ -26,17 +26,17 @@ TEST_F(Signals, EveryThreadButOneBlocksThem) {
     const int signals[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGPROF, SIGALRM, SIGVTALRM, SIGUSR1,
                            SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE, SIGIO,     SIGRTMIN};
     for (const int signal : signals) blocked += program.has("SigBlk", signal, thread);
-    if (!std::filesystem::exists(task.path())) continue;  // it ended meanwhile, as the one that prefetches does
+    if (!std::filesystem::exists(task.path())) continue;  // it has ended, for example the prefetching one
     EXPECT_TRUE(blocked == 0 || blocked == int(std::size(signals))) << thread << " blocks " << blocked;
     open += blocked == 0;
     ++threads;
   }
   EXPECT_EQ(open, 1);
-  EXPECT_GE(threads, 4);  // main, the one for signals, the one that prefetches batches, one more of OpenMP
+  EXPECT_GE(threads, 4);  // main, the one for signals, the prefetching one, one more of OpenMP
 }
 
 TEST_F(Signals, AStormOfThemChangesNoBit) {
-  for (const char* name : {"train.de", "train.en"}) {  // such matrices as oneDNN has code generated for
+  for (const char* name : {"train.de", "train.en"}) {  // matrices for which oneDNN generates code
     std::string text;
     for (int i = 0; i < 20; ++i) text += bytes(name);
     write_bytes(files_ / name, text);
@@ -82,7 +82,7 @@ TEST_F(Signals, OneEndsACommandThatDoesNotTrain) {
   ASSERT_EQ(train("run").exit_code, 0);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     int ends[2];
-    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);  // from which nothing comes
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);  // never written to
     SpawnedProgram program(quiet("translate " + files_ / "run"), [&] { dup2(ends[0], STDIN_FILENO); });
     wait_until([&] { return program.status("Threads") != "1" || program.ended(); });
     program.send(signal);

@@ -13,7 +13,7 @@ namespace {
 enum Fault { kClosed, kFull, kBroken };
 constexpr const char* kFaultNames[] = {"closed", "full", "broken"};
 
-// Makes `stream` closed, full or broken; is called in the child.
+// Makes `stream` closed, full or broken. Called in the child.
 void spoil(int stream, Fault fault) {
   int pipe_ends[2] = {};
   if (fault == kClosed) {
@@ -34,7 +34,7 @@ class Streams : public TinyRun {
     write_safetensors(files_ / "ids", {{"source", ids}, {"input", ids}});
   }
 
-  // Replaces @ by the directory of the files, # by a name that is not there yet.
+  // Replaces @ by the directory of the files, # by a new name.
   std::string filled(std::string arguments) {
     for (std::size_t at = 0; (at = arguments.find_first_of("@#", at)) != std::string::npos;)
       arguments.replace(at, 1, files_.path() + (arguments[at] == '@' ? "/" : "/new" + std::to_string(++names_)));
@@ -136,7 +136,7 @@ TEST_F(Streams, WhatCannotBeReadIsNoEndOfTheText) {
     EXPECT_EQ(r.out, "") << from;
     EXPECT_EQ(r.err, std::string("error: stdin: cannot be read: ") + reason + "\n") << from;
   }
-  // A connection that breaks off in the fourth line: closed while its other end has not read what was sent to it.
+  // A connection that breaks in the fourth line: one end is closed before it has read the data sent to it.
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const std::string text = bytes("train.de"), sent = text.substr(0, text.find('\n', text.find('\n') + 1) + 5);

@@ -1,4 +1,4 @@
-// Text in other forms: base64, JSON, words, what a terminal may show.
+// Text in other forms: base64, JSON, words, and text for a terminal.
 #include "engine/files/file.h"
 #include "tests/harness/file_test.h"
 #include "train/data/lines.h"
@@ -41,7 +41,7 @@ TEST(InQuotes, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(in_quotes(std::string("a\0b", 3)), "\"a\\x00b\"");
   EXPECT_EQ(in_quotes("\xc2\x9b"), "\"\\x9b\"");  // a control character of one byte in other encodings
   EXPECT_EQ(in_quotes("\u202eabc\u2066\u2028"), "\"\\u202eabc\\u2066\\u2028\"");
-  EXPECT_EQ(in_quotes("\u200e\u200f\u200d"), "\"\\u200e\\u200f\u200d\"");  // marks of direction, not what joins letters
+  EXPECT_EQ(in_quotes("\u200e\u200f\u200d"), "\"\\u200e\\u200f\u200d\"");  // marks of direction, but not joiners
   EXPECT_EQ(in_quotes("a\xff\xc3"), "\"a\\xff\\xc3\"");
 }
 
@@ -103,7 +103,7 @@ TEST_F(JsonFile, HasEachKeyOnceAndNoZeroBytes) {
   EXPECT_EQ(error(std::string("{}\0", 3)), "@a.json: is not JSON at byte 3");
 }
 
-// A file of holes that claims a terabyte.
+// A sparse file of a terabyte.
 TEST_F(JsonFile, IsNotLargerThanWhatIsReadWhole) {
   write("a.json", "{}");
   std::filesystem::resize_file(files_ / "a.json", std::uintmax_t(1) << 40);

@@ -191,7 +191,7 @@ TEST_F(Exhibits, TrainingImagesAreShownAsTheyAreLearntFrom) {
     EXPECT_FALSE(augmented_exhibit(a, images_, {0, 1}, 1).is_null());
 }
 
-// Padding, which a sentence has in some batches and in others not, changes nothing of what a layer is compared by.
+// Padding, which a sentence has in some batches and not in others, does not change the values that compare layers.
 TEST(ValidationExamples, OfTranslationAreTheSameInAnyBatch) {
   const TemporaryDirectory files;
   const Vocabulary vocabulary = Vocabulary::numbers();

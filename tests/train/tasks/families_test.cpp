@@ -1,5 +1,5 @@
-// config.json of models that classify images or predict text, and the files that `foldgrad run` reads and `export`
-// writes of them.
+// config.json of models that classify images or predict text, and their files that `foldgrad run` reads and `export`
+// writes.
 #include "train/tasks/families.h"
 
 #include <cmath>
@@ -36,7 +36,7 @@ void change_rest(GptConfig& config) { config.normalizer_at = {{"h.0.ln_1", "affi
 template <class M>
 using ConfigOf = std::remove_cvref_t<decltype(std::declval<const M&>().config())>;
 
-// Returns a configuration in which nothing is as it is by default.
+// Returns a configuration in which no key has its default.
 template <class M>
 ConfigOf<M> unusual() {
   ConfigOf<M> config = Kinds<M>::few("un").back();
@@ -64,7 +64,7 @@ TYPED_TEST(FamilyJson, WhatIsWrittenReadsBackTheSame) {
 int expected_parameters(const ImageModelConfig&) { return 5; }
 int expected_parameters(const GptConfig& config) { return config.has_learned_positions() ? 4 : 3; }
 
-// Sizes that no file bears out must not take memory. A Cct of one convolution has channels that are those of an image.
+// Sizes that do not match a file must not take memory. A Cct of one convolution has as many channels as an image.
 TYPED_TEST(FamilyJson, ExpectsTheParametersThatEachSizeBelongsTo) {
   for (const auto& config : {unusual<TypeParam>(), Kinds<TypeParam>::few("ln").front()}) {
     const TypeParam model(config, std::nullopt);

@@ -1,4 +1,4 @@
-// Augmentation of images, by its definition and as Pillow does it.
+// Augmentation of images, compared with its definition and with Pillow.
 #include "train/data/images/augmentation.h"
 
 #include <gtest/gtest.h>
@@ -41,8 +41,8 @@ std::string reds(const Bytes& image) {
   return text;
 }
 
-// A 2 x 2 image has 9 crops with a border of 1, here written out; in 900 epochs each comes about 100 times. Its number
-// has a binomial distribution of deviation 9.4: beyond 5 of them, once in a million draws of seeds.
+// A 2 x 2 image has 9 crops with a border of 1, listed here; in 900 epochs each occurs about 100 times. The number has
+// a binomial distribution of deviation 9.4: beyond 5 of them, once in a million seeds.
 TEST(Augmentation, AUG_1_EveryCropIsAsLikely) {
   const ImageSet images = numbered(2, 2);
   std::map<std::string, int> times{{"0 0 0 1 ", 0}, {"0 0 1 2 ", 0}, {"0 0 2 0 ", 0}, {"0 1 0 3 ", 0}, {"1 2 3 4 ", 0},
@@ -52,8 +52,7 @@ TEST(Augmentation, AUG_1_EveryCropIsAsLikely) {
   for (const auto& [crop, count] : times) EXPECT_NEAR(count, 100, 47) << crop;
 }
 
-// RandomCrop of torchvision pads the image by p on each side with its fill, and cuts out a window of the image's size:
-// every such window, and nothing else.
+// torchvision's RandomCrop pads the image by p on each side with its fill, and cuts out any window of the image's size.
 TEST(Augmentation, AUG_1_CropsAreTheWindowsOfThePaddedImage) {
   constexpr std::int64_t H = 3, W = 4, p = 2, columns = W + 2 * p;
   const ImageSet images = counting_images(1, H, W, 1);
@@ -73,7 +72,7 @@ TEST(Augmentation, AUG_1_CropsAreTheWindowsOfThePaddedImage) {
       windows.insert(window);
     }
   ASSERT_EQ(windows.size(), 25u);
-  // That one of them does not come in 500 epochs has a probability of 4e-8.
+  // The probability that one of them is missing in 500 epochs is 4e-8.
   for (std::int64_t epoch = 0; epoch < 500; ++epoch) seen.insert(augmented(a, images, 0, 1, epoch));
   EXPECT_EQ(seen, windows);
 }
@@ -119,10 +118,10 @@ TEST(Augmentation, AUG_4_CutoutIsClippedAndEveryCentreIsAsLikely) {
   for (const auto& [image, count] : times) EXPECT_NEAR(count, 300, 71) << image;  // 5 deviations of 14.1
 }
 
-// Crop and cutout have many places; those of two images and those of two epochs agree by chance alone:
-// 81 crops and 1,024 holes, twice mirrored.
+// Crop and cutout have many places; those of two images and those of two epochs agree only by chance: 81 crops and
+// 1,024 holes, mirrored or not.
 TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
-  ImageSet images = counting_images(2, 32, 32, 1);  // of which the second is to be as the first
+  ImageSet images = counting_images(2, 32, 32, 1);  // the second is to equal the first
   std::copy_n(images.image(0), images.image_bytes(), images.pixels.data<std::uint8_t>() + images.image_bytes());
   const Augmentation a{.crop = 4, .flip = Flip::random, .cutout = 8};
   const Bytes image = augmented(a, images, 0, 1, 0);
@@ -133,8 +132,8 @@ TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
   EXPECT_EQ(augmented({}, images, 1, 1, 0), images.pixels.slice(1, 2).values<std::uint8_t>());
 }
 
-// Two operations of a picture by hand: which they are is drawn anew for each image and epoch, and every one of fifteen
-// comes; so does every sign of a magnitude.
+// Two operations of a picture by hand. They are drawn for each image and epoch, and every one of fifteen occurs; so
+// does every sign of a magnitude.
 TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
   const ImageSet images = counting_images(2, 8, 8, 1);
   const Augmentation a{.rand_augment = {.operations = 1, .magnitude = 7}, .fill = {1, 2, 3}};
@@ -153,7 +152,7 @@ TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
   for (const auto& [pixels, count] : expected) EXPECT_NEAR(times[pixels], count, 5 * std::sqrt(count));
 }
 
-// Random numbers choose by place: in another order a run that is resumed would go on with other images.
+// Random numbers are indices: with another order a resumed run would continue with other images.
 TEST(Augmentation, RandAugmentsOperationsKeepTheirOrder) {
   std::string names;
   for (const PictureOp& op : kPictureOps) names += op.name + std::string(" ");
@@ -162,7 +161,7 @@ TEST(Augmentation, RandAugmentsOperationsKeepTheirOrder) {
             "colour contrast brightness sharpness ");
 }
 
-// Each operation has random numbers of its own, and cutout comes after them.
+// Each operation has its own random numbers, and cutout comes after them.
 TEST(Augmentation, RandAugmentComesBeforeCutout) {
   const ImageSet images = counting_images(1, 8, 8, 1);
   const Augmentation cut{.rand_augment = {.operations = 3, .magnitude = 10}, .cutout = 16, .fill = {1, 2, 3}};
@@ -226,13 +225,13 @@ int largest_difference(const Bytes& a, const Bytes& b) {
   return largest;
 }
 
-// Returns null where no operation has this name.
+// Returns null if no operation has this name.
 const PictureOp* operation(const std::string& name) {
   const auto found = std::ranges::find(kPictureOps, name, &PictureOp::name);
   return found == kPictureOps.end() ? nullptr : &*found;
 }
 
-// Pillow cuts off what bilinear interpolation gives, where we round it: that is one gray level. All else is exact.
+// Pillow truncates the result of bilinear interpolation, and we round it: that is one gray level. All else is exact.
 TEST(Pillow, RND_1_RND_2_RND_3_RND_4_RND_5_DoesTheSame) {
   int compared = 0;
   for (const auto& [name, tensor] : golden().tensors) {
@@ -260,7 +259,7 @@ TEST(Pillow, RND_2_EqualizesWithoutTheLastLevel) {
   EXPECT_EQ(pixels.back(), (2 / 2 + 2 * 255) / 2);
 }
 
-// One level has nothing to be spread over, and 254 pixels below the last are fewer than 255 levels.
+// One level cannot be spread, and 254 pixels below the last are fewer than 255 levels.
 TEST(Pillow, RND_1_RND_2_LeaveWhatHasTooFewLevels) {
   Bytes pixels(255 * 3, 7);
   operation("autocontrast")->apply({1, 255, {0, 0, 0}, pixels.data()}, 0);

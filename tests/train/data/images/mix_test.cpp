@@ -74,7 +74,7 @@ TEST(Mix, MIX_3_ByHand) {
 }
 
 // With a = 1 the square of r is uniform, so a box has l of 4 rows with a probability of (2 l + 1) / 16, and its centre
-// is any of 4. Each of these 16 cases is counted out, for rows and for columns; 5 deviations.
+// is any of 4. Each of these 16 cases is counted, for rows and for columns; 5 deviations.
 TEST(Mix, MIX_3_BoxesAreAsLikelyAsCountedOut) {
   using Side = std::pair<std::int64_t, std::int64_t>;
   const std::int64_t size = 4, steps = 6400;

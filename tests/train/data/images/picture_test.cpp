@@ -29,7 +29,7 @@ Bytes red_of(const Picture& p) {
 }
 
 TEST(Square, PIC_1_WorkedByHand) {
-  // To a half: of centres 1 and 3 the nearest pixels weigh 3/4, those behind them 1/4, as far as there are any.
+  // To a half: for centres 1 and 3 the nearest pixels weigh 3/4, the next ones 1/4 if they exist.
   const Bytes line{10, 30, 50, 230};
   Bytes four;
   for (int row = 0; row < 4; ++row) four.insert(four.end(), line.begin(), line.end());
@@ -38,7 +38,7 @@ TEST(Square, PIC_1_WorkedByHand) {
   // To the double: centres 1/4, 3/4, 5/4, 7/4 in a line of two; in the middle 3/4 and 1/4.
   EXPECT_EQ(red_of(square(picture(2, 2, {0, 100, 0, 100}), 4)),
             (Bytes{0, 25, 75, 100, 0, 25, 75, 100, 0, 25, 75, 100, 0, 25, 75, 100}));
-  // Rows are as columns.
+  // Rows are like columns.
   EXPECT_EQ(red_of(square(picture(2, 2, {0, 0, 100, 100}), 4)),
             (Bytes{0, 0, 0, 0, 25, 25, 25, 25, 75, 75, 75, 75, 100, 100, 100, 100}));
   // To two thirds: centres 3/4 and 9/4, where pixels weigh 5/6 and 1/2.
@@ -50,7 +50,7 @@ TEST(Square, TakesTheMiddleAndLeavesWhatFits) {
   EXPECT_EQ(red_of(square(wide, 2)), (Bytes{2, 3, 6, 7}));
   EXPECT_EQ(red_of(square(high, 2)), (Bytes{3, 4, 5, 6}));
   EXPECT_EQ(red_of(square(picture(2, 2, {9, 8, 7, 6}), 2)), (Bytes{9, 8, 7, 6}));
-  // Between two columns where the sides differ by an odd number.
+  // Between two columns, if the sides differ by an odd number.
   EXPECT_EQ(red_of(square(picture(1, 2, {10, 20}), 1)), (Bytes{15}));
 }
 
@@ -102,7 +102,7 @@ TEST(DecodePng, LaysWhatIsTransparentOverWhite) {
 TEST(DecodePng, WhatIsCutOffOrDamagedIsRefused) {
   if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
   std::string good = png_file(2, 2, 8, PngColour::rgb, "abcdefghijkl");
-  const std::size_t last = good.size() - chunk("IEND", "").size();  // what stands behind is not waited for
+  const std::size_t last = good.size() - chunk("IEND", "").size();  // decoding does not wait for what follows
   for (std::size_t n = 8; n < last; ++n) ASSERT_EQ(refusal(good.substr(0, n)).find("a: PNG: "), 0u) << n;
   EXPECT_EQ(refusal(good), "no error");
   good[last - 7] = char(good[last - 7] + 1);  // within the check sum of the samples

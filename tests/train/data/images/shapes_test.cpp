@@ -45,8 +45,8 @@ TEST(Shapes, PartsSeedsAndImagesDiffer) {
   EXPECT_NE(one, image(ImagePart::train, 0, 2));
 }
 
-// The numbers of two images would overlap if one took more than its share: the same noise would be in both. A rejected
-// colour takes six bytes more, so that two neighbours rarely take equally many; this sees what no image may reach.
+// If an image took more random numbers than its share, the next one would repeat them as the same noise. A rejected
+// colour takes six bytes more, so that two neighbours rarely take the same number; this catches any excess.
 TEST(Shapes, NeighboursShareNoNoise) {
   for (std::int64_t i = 0; i < 20; ++i) {
     const Bytes a = image(ImagePart::train, i, 1), b = image(ImagePart::train, i + 1, 1);
@@ -58,7 +58,7 @@ TEST(Shapes, NeighboursShareNoNoise) {
 
 // Per class, over 1,000 images: the mean colour of the corner, which is background or stripe, and how much the mean of
 // one colour over the image exceeds that of the next. All images are drawn alike in this, so the classes agree within 5
-// deviations of these means, which come from the images themselves; with 60 comparisons, but for 1 in 30,000 seeds.
+// deviations of these means, which come from the images themselves; with 60 comparisons, except for 1 in 30,000 seeds.
 TEST(Shapes, NoColourTellsTheClass) {
   const std::int64_t per_class = 1000;
   const ImageSet images = shapes::sample(ImagePart::train, 10 * per_class, 3);
@@ -77,13 +77,13 @@ TEST(Shapes, NoColourTellsTheClass) {
   const double n = double(images.size());
   for (int f = 0; f < kFeatures; ++f) {
     const double mean = all[f] / n, deviation = std::sqrt(squares[f] / n - mean * mean);
-    EXPECT_GT(deviation, 10);  // colours differ from image to image
+    EXPECT_GT(deviation, 10);  // colours differ between images
     for (const auto& of_class : sum)
       EXPECT_NEAR(of_class[f] / per_class, mean, 5 * deviation / std::sqrt(double(per_class))) << f;
   }
 }
 
-// No shape reaches out of its circle, else it could be cut off by the image's edge; and none is much smaller than it.
+// Each shape is inside its circle, so that the image's edge does not cut it off, and not much smaller.
 TEST(Shapes, EveryOutlineFillsACircleOfRadiusOne) {
   for (std::int64_t shape = 0; shape < shapes::kClasses; ++shape) {
     float farthest = 0;
@@ -114,7 +114,7 @@ TEST(Shapes, DistancesByHand) {
   EXPECT_FLOAT_EQ(of("cross", 0.7f, 0), -0.25f);
   EXPECT_FLOAT_EQ(of("cross", 0.7f, 0.7f), 0.43f);
   EXPECT_NEAR(of("star", 0, 1), 0, 1e-6);           // a tip
-  EXPECT_NEAR(of("star", 0, -0.381966f), 0, 1e-6);  // and where two of its lines meet between tips
+  EXPECT_NEAR(of("star", 0, -0.381966f), 0, 1e-6);  // where two of its lines meet between tips
   EXPECT_FLOAT_EQ(of("bars", 0.1f, 0), 0.22f);
   EXPECT_FLOAT_EQ(of("bars", 0.1f, 0.42f), -0.2f);
   EXPECT_FLOAT_EQ(of("L", -0.38f, -0.3f), -0.22f);

@@ -1,4 +1,4 @@
-// Text as ids and back, and what [data] of a configuration names as text.
+// Text to ids and back, and the text of a configuration's [data].
 #include <algorithm>
 #include <ctime>
 
@@ -16,8 +16,8 @@ const std::string kText = "das alte Haus\n  zwei\tl\u00f6cher \n\nein haus am ha
 
 TextVocabulary pieces() { return TextVocabulary::bpe(kText, 280); }
 
-// Draws text that is hard to handle: white space and line ends of all kinds, NUL, a byte order mark, the replacement
-// character, characters of one to four bytes. Leaves out U+2581, by which SentencePiece writes a space.
+// Draws difficult text: white space and line ends of all kinds, NUL, a byte order mark, the replacement character, and
+// characters of one to four bytes. Leaves out U+2581, by which SentencePiece writes a space.
 std::string any_text() {
   const std::vector<std::uint32_t> hard{'a', 's', 'u', 'h', ' ', '\n', '\r', '\t', 0, 0xe9, 0xfffd, 0xfeff, 0x2028};
   const auto character =
@@ -69,7 +69,7 @@ TEST(TextVocabulary, BytePairsAreShorterThanTheirBytesAndTheSameEachTime) {
   EXPECT_EQ(pieces().encode(kText), v.encode(kText));
   EXPECT_EQ(v.encode("\n"), Ids{4 + '\n'});  // pieces are of lines without their ends, which are bytes
   EXPECT_EQ(std::ranges::count(v.encode(kText), kEos), 0);
-  EXPECT_EQ(v.decode({v.encode("d").at(0), kEos, v.encode("a").at(0)}), "da");  // that of lines is no end of a text
+  EXPECT_EQ(v.decode({v.encode("d").at(0), kEos, v.encode("a").at(0)}), "da");  // that of lines does not end a text
 }
 
 using TextVocabularyFiles = FileTest;
@@ -159,7 +159,7 @@ TEST_F(LanguageText, TheLastTenthIsValidationFromTheBeginningOfALineOn) {
   };
   std::string lines;
   for (int i = 0; i < 18; ++i) lines += "1234\n";
-  EXPECT_EQ(valid(lines + "abcd\nefgh\n"), "abcd\nefgh\n");  // where a line begins already
+  EXPECT_EQ(valid(lines + "abcd\nefgh\n"), "abcd\nefgh\n");  // a line begins there
   EXPECT_EQ(valid("xx" + lines + "cd\nefgh\n"), "cd\nefgh\n");
   EXPECT_EQ(valid(std::string(99, 'x') + "\n"), "xxxxxxxxx\n");
   std::string accents;
@@ -179,7 +179,7 @@ TEST_F(LanguageText, ValidationAndTestMayHaveFilesOfTheirOwnWhichAreNotTrainedOn
   EXPECT_EQ(split("train"), "w\n");
 }
 
-// A resumed run compares digests by name: it would not notice that the other file has changed.
+// A resumed run compares digests by name: with one digest it would miss a change in the other file.
 TEST_F(LanguageText, FilesOfOneNameHaveADigestEach) {
   for (const std::string part : {"a", "b"}) write(part + "/text.txt", part + " text\n");
   config_.train = "a/text.txt", config_.valid = "b/text.txt";

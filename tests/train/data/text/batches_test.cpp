@@ -55,7 +55,7 @@ TEST(Batches, BAT_1_BAT_2_OrderAndSizesByHand) {
   EXPECT_EQ(epoch_of(batches), (std::vector<std::vector<std::int64_t>>{{4, 1}, {0, 3}, {2}}));
 }
 
-// A batch of 3 rows is closed, and what remains of it may not exceed the limit together with the long pair.
+// After a batch of 3 rows is closed, its remainder and the long pair together must not exceed the limit.
 TEST(Batches, BAT_2_NoBatchExceedsTheLimitAfterARemainder) {
   Batches batches(pairs_of({{1, 1}, {1, 1}, {1, 1}, {6, 6}}), {.max_tokens = 8, .multiple = 2, .shuffle = false});
   EXPECT_EQ(epoch_of(batches), (std::vector<std::vector<std::int64_t>>{{0, 1}, {2}, {3}}));

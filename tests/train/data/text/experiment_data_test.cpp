@@ -30,7 +30,7 @@ class ExperimentDataTest : public FileTest {
 TEST_F(ExperimentDataTest, WordsOfTheTrainingFiles) {
   const ExperimentData data = read("");
   EXPECT_EQ(data.vocabulary.kind(), "words");
-  // One table: of both sides. "House", "Haus" twice, "low" twice come first, by bytes.
+  // One table for both sides. "House", "Haus" twice, "low" twice come first, ordered by bytes.
   EXPECT_EQ(data.train.pairs.source[0], data.vocabulary.encode_target("Ein Haus"));
   EXPECT_EQ(data.train.pairs.target[2], (Ids{6, kEos}));
   EXPECT_EQ(data.valid.text.target[1], "the big old House");
@@ -104,13 +104,13 @@ TEST_F(ExperimentDataTest, LeavesOutWhatIsTooLongOrTooUnequal) {
 }
 
 TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine) {
-  // train.en has its longest sentence in line 2, which max_ratio leaves out; valid.en is never cleaned.
+  // The longest sentence of train.en, in line 2, is dropped by max_ratio; valid.en is never cleaned.
   EXPECT_EQ(refusal<FileError>("max_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
             "@valid.en: line 2 has 5 tokens, its end included, but train.max_tokens = 4; raise that, or leave the pair "
             "out");
   EXPECT_EQ(refusal<FileError>("valid = 'train'\nmax_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
             "@train.en: line 2 has 5 tokens, its end included, but train.max_tokens = 4; raise that, or leave the pair "
-            "out");  // nor is the text of training when it is that of validation too
+            "out");  // nor is training text that is also the validation text
   EXPECT_EQ(refusal<FileError>("max_ratio = 1.5\n[model]\nmax_positions = 2\n"),
             "@train.de: line 1 has 3 tokens, its end included, but model.max_positions = 2; raise that, or leave the "
             "pair out with data.max_length");
@@ -150,7 +150,7 @@ TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
             "data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
 }
 
-// A digest of a file of holes takes hours; as text, the file is refused at its first byte.
+// The digest of a sparse file takes hours; read as text, the file is refused at its first byte.
 TEST_F(ExperimentDataTest, TextIsReadBeforeDigestsAreTaken) {
   write("valid.de", "z\xffwei\n");
   std::filesystem::remove(files_ / "valid.en");  // has no digest
@@ -171,7 +171,7 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
       "; data.directory = \"multi30k\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data "
       "fetch multi30k` makes it, see docs/data.md";
   EXPECT_EQ(refused(), "@multi30k: there is no such directory" + lies);
-  std::filesystem::create_directory(directory);  // what a fetch that failed may have left
+  std::filesystem::create_directory(directory);  // which a failed fetch may have left
   EXPECT_EQ(refused(), "@multi30k: has no train.de" + lies);
 }
 

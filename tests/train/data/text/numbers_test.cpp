@@ -93,8 +93,8 @@ TEST(Numbers, OrdinalsDecimalsAndDatesSpelledByHand) {
   }
 }
 
-// Reads cardinals back, from the parts that cut() makes. That this works for every number shows that no two numbers are
-// spelled alike, and that the parts are those meant.
+// Reads cardinals back from the parts that cut() makes. If this works for every number, no two numbers have the same
+// spelling, and the parts are the intended ones.
 std::int64_t value_of(const std::string& words) {
   static const std::map<std::string, std::int64_t> kValues = [] {
     std::map<std::string, std::int64_t> values{{"ein", 1}, {"eine", 1}, {"sech", 6}, {"sieb", 7}, {"zwan", 2}};

@@ -29,7 +29,7 @@ TEST_F(BpeCodes, SegmentsAsSubwordNmtDoes) {
   for (const json& golden : goldens) {
     Bpe codes = bpe(golden["codes"]);
     ASSERT_GE(golden["lines"].size(), 200u);
-    for (int time = 0; time < 2; ++time)  // the second time words are remembered
+    for (int time = 0; time < 2; ++time)  // words are cached the second time
       for (std::size_t i = 0; i < golden["lines"].size(); ++i)
         EXPECT_EQ(codes.apply(golden["lines"][i]), golden["segmented"][i]) << golden["lines"][i];
   }
@@ -42,7 +42,7 @@ TEST_F(BpeCodes, WorkedByHand) {
 }
 
 TEST_F(BpeCodes, OfAPairThatComesTwiceTheFirstPlaceCounts) {
-  EXPECT_EQ(bpe("#version: 0.2\nl o\no m\nl o\n").apply("loma"), "lo@@ m@@ a");  // at its second it would be l@@ om@@ a
+  EXPECT_EQ(bpe("#version: 0.2\nl o\no m\nl o\n").apply("loma"), "lo@@ m@@ a");  // at its second: l@@ om@@ a
 }
 
 TEST_F(BpeCodes, RemoveJoinsPieces) {
@@ -76,7 +76,7 @@ TEST_F(DictionaryFiles, NumbersAsFairseqGivesThem) {
   EXPECT_EQ(Dictionary::read(files_ / "again.txt").text(), dictionary.text());
 }
 
-// Scores of SentencePiece stand for counts in some files; fairseq reads each as an integer.
+// Some files have scores of SentencePiece in place of counts; fairseq reads each as an integer.
 TEST_F(DictionaryFiles, CountsMayBeNegative) {
   write("dict.txt", "ie -0\np -1\nw -2\n");
   const Dictionary dictionary = Dictionary::read(files_ / "dict.txt");

@@ -1,4 +1,4 @@
-// Vocabularies, and the pieces of words that SentencePiece learns.
+// Vocabularies, and SentencePiece's pieces of words.
 #include "train/data/text/vocabulary.h"
 
 #include <algorithm>
@@ -161,7 +161,7 @@ TEST_F(SentencePieceTest, ErrorsNameTheReason) {
   const std::string must = "sentence_piece: the text must have words in lines of at most 4192 bytes, got ";
   EXPECT_EQ(error({" ", "", "\t"}), must + "3 lines without any");
   const std::string longest(4193, 'a');
-  // The library drops these or makes white space of them, and would then end the process.
+  // The library drops these or turns them into white space, and would then end the process.
   for (const char* line :
        {"\u200b", "\u200d\u2581", "\x1f", "\x7f", "\u3000", "\u2581", "\ufeff", "\ufffd", longest.c_str()})
     EXPECT_EQ(error({line, " "}), must + "2 lines without any");
