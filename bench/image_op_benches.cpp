@@ -55,7 +55,7 @@ void add_convolution(Benches& b) {
             {b.values({B, 16, 16, 64}), b.values({128, 64, 3, 3})}, [](const Vars& v) { return convolve(v[0], v[1]); });
 }
 
-// Adds the input layers of a Compact Convolutional Transformer for images of 32 x 32, whose gradient nobody wants.
+// Adds the input layers of a Compact Convolutional Transformer for images of 32 x 32, which need no gradient.
 void add_stem(Benches& b) {
   const std::int64_t B = 2 * b.sizes.sentences;
   const Tensor images = b.values({B, 32, 32, 3});

@@ -1,6 +1,6 @@
 // Times inference with a Transformer of transformer_iwslt_de_en's size and random weights: the encoder, greedy decoding
-// and beam search, with several normalizers. The encoder's matrix products are set beside the peak of fused
-// multiply-adds, measured in the same run; decoding is forced to 25 tokens a sentence, the end included.
+// and beam search, with several normalizers. Compares the encoder's matrix products with the peak of fused
+// multiply-adds, measured in the same run; decoding is forced to 25 tokens a sentence, including the end.
 //
 //   inference_bench [Google Benchmark's flags]      TASK/NORMALIZER/DTYPE
 //   inference_bench --save=DIRECTORY                writes the model with layer normalization, for other programs
@@ -15,7 +15,7 @@ namespace {
 
 struct Task {
   const char* name;
-  std::int64_t batch, length, beam;  // beam 0: the encoder alone
+  std::int64_t batch, length, beam;  // beam 0: only the encoder
 };
 constexpr Task kTasks[] = {{"encoder/32x32", 32, 32, 0}, {"encoder/1x32", 1, 32, 0}, {"greedy/64x25", 64, 25, 1},
                            {"greedy/1x25", 1, 25, 1},    {"beam5/64x25", 64, 25, 5}, {"beam5/1x25", 1, 25, 5}};
@@ -27,7 +27,7 @@ TransformerConfig config_of(const std::string& normalizer) {
   return config;
 }
 
-// Counts the encoder's products alone.
+// Counts only the encoder's products.
 double matrix_flops(const Task& task, const TransformerConfig& c) {
   const double tokens = double(task.batch * task.length), d = double(c.width);
   return 2 * tokens * double(c.encoder_layers) *

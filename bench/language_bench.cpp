@@ -1,5 +1,5 @@
 // Times a language model of nanoGPT's size for characters, 6 layers of width 384: a training step of 64 sequences of
-// 256 tokens, with the norm of the gradient and AdamW; and writing 255 tokens after one, for one text and for 32.
+// 256 tokens, with the norm of the gradient and AdamW; and generating 255 tokens after one, for one text and for 32.
 //
 //   language_bench [Google Benchmark's flags]      step/DROPOUT/DTYPE, write/TEXTS/DTYPE
 //   bench/pytorch_language.py has the same names

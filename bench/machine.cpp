@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Returns the best of many runs: a limit is what the machine can do when nobody disturbs it.
+// Returns the best of many runs: a limit is the speed of the undisturbed machine.
 template <class Body>
 double fastest_seconds(const Body& body) {
   double best = 1e9;
@@ -99,14 +99,14 @@ double copy_bandwidth(Device device, std::size_t bytes) {
 
 double fma_peak() {
   using Vector [[gnu::vector_size(kVectorBytes)]] = float;
-  // Enough independent chains to hide the latency of an FMA, and few enough for all to be in registers.
+  // Enough independent chains to hide the latency of an FMA, and few enough to fit into registers.
   constexpr int kLanes = kVectorBytes / sizeof(float), kChains = 12, kRounds = 200'000;
   float sink = 0;
   const double seconds = fastest_seconds([&] {
 #pragma omp parallel reduction(+ : sink)
     {
       Vector chains[kChains] = {}, factor = chains[0] + 0.999f, term = chains[0] + 1e-3f;
-      // The compiler would compute one of several that are equal.
+      // If several were equal, the compiler would compute only one.
       for (int k = 0; k < kChains; ++k)
         for (int lane = 0; lane < kLanes; ++lane) chains[k][lane] = float(kLanes * k + lane);
       for (int r = 0; r < kRounds; ++r) {

@@ -1,5 +1,4 @@
-// The limits of this machine, measured in the same run as what is compared with them; and the time that something
-// takes.
+// The limits of this machine, measured in the same run as the results; and the time that a function takes.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -10,32 +9,32 @@
 
 namespace foldgrad::bench {
 
-// Returns the seconds of each of `times` calls of `timed`; a call of `before` precedes each and does not count. On the
-// CPU by the clock. On a GPU by events in its queue, for which the host waits once, at the end; time in which the queue
-// was empty counts, so kernels should take longer than the host takes to launch them.
+// Returns the seconds of each of `times` calls of `timed`, each after an uncounted call of `before`. On the CPU by the
+// clock; on a GPU by events in its queue, for which the host waits once at the end. Time with an empty queue counts, so
+// kernels should take longer than the host takes to launch them.
 std::vector<double> device_seconds(Device device, int times, const std::function<void()>& before,
                                    const std::function<void()>& timed);
 
 // Returns the seconds by events. Throws std::runtime_error in builds without CUDA.
 std::vector<double> event_seconds(int times, const std::function<void()>& before, const std::function<void()>& timed);
 
-// Returns the bytes read plus bytes written per second by the fastest copy of `bytes` to as many others on the device:
-// on the CPU the best of memcpy, a vector loop and a vector loop with non-temporal stores, on all threads; on cuda a
-// device-to-device copy, by events.
+// Returns the bytes read plus bytes written per second by the fastest copy of `bytes` on the device: on the CPU the
+// best of memcpy, a vector loop and a vector loop with non-temporal stores, on all threads; on cuda a device-to-device
+// copy, by events.
 double copy_bandwidth(Device device, std::size_t bytes);
 // Returns the operations per second of the fastest of some products of 8192 x 8192 numbers on cuda.
 double product_rate(Device device, DType dtype);
 // Returns the f32 operations per second of a loop of independent fused multiply-adds on all threads. CPU only.
 double fma_peak();
 
-// Adds what the machine is to the results of a benchmark. Returns fma_peak(), or on cuda 0.
+// Adds a description of the machine to the results of a benchmark. Returns fma_peak(), or on cuda 0.
 double describe_machine(Device device);
 
-// Takes --device=cuda out of the arguments; returns the CPU without it. Throws std::invalid_argument without a GPU.
+// Removes --device=cuda from the arguments; without it returns the CPU. Throws std::invalid_argument without a GPU.
 Device device_argument(int& argc, char** argv);
 
-// Serves as main() of a benchmark: `register_all` adds contexts and benchmarks, which are run unless it returns other
-// than 0. What is thrown is printed under the name of the program, and gives 1; arguments that nobody takes give 2.
+// Serves as main() of a benchmark: `register_all` adds contexts and benchmarks, which run unless it returns a number
+// other than 0. An exception is printed under the name of the program, and gives 1; unknown arguments give 2.
 int run_program(const char* program, int argc, char** argv, int (*register_all)(int& argc, char** argv));
 
 }  // namespace foldgrad::bench

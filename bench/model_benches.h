@@ -1,4 +1,4 @@
-// The common part of benchmarks of models: inputs, folded models, counters, and how they are timed on the CPU.
+// The common part of benchmarks of models: inputs, folded models, counters, and timing on the CPU.
 #pragma once
 #include <benchmark/benchmark.h>
 
@@ -27,14 +27,14 @@ class Draws {
   std::uint32_t state_ = 1;
 };
 
-// Returns what make(normalizer) returns, but of "un_folded" the folded model of "un".
+// Returns make(normalizer), or for "un_folded" the folded model of "un".
 template <class Make>
 std::unique_ptr<Model> model_with(const std::string& normalizer, const Make& make) {
   if (normalizer != "un_folded") return make(normalizer);
   return fold(*make("un"), {.tied = FoldOptions::Tied::untie}).model;
 }
 
-// Returns a counter of what an iteration does, reported per second.
+// Returns a counter, reported per second, of the work of an iteration.
 inline benchmark::Counter rate(double per_iteration) {
   return benchmark::Counter(per_iteration, benchmark::Counter::kIsIterationInvariantRate);
 }

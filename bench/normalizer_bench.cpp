@@ -1,12 +1,12 @@
-// Times normalizers as the papers of UN (table 8) and Dynamic Tanh do, at two levels: one layer, and a model, whose
-// normalizers take what it takes longer than the same without any. And the memory of a model's activations: the most
-// that tensors take beside weights and inputs.
+// Times normalizers as the papers of UN (table 8) and Dynamic Tanh do, at two levels: one layer, and a model, in which
+// the normalizers' time is the difference from the same model without any. Also measures the memory of a model's
+// activations: the most that tensors take in addition to weights and inputs.
 //
 //   normalizer_bench [Google Benchmark's flags]      layer/NORMALIZER/PHASE/DTYPE, MODEL/NORMALIZER/PHASE/DTYPE
 //   PHASE: infer, or train, which is forward and backward without the optimizer; bench/pytorch_normalizers.py has some
 //   of the same names
 //
-// `traffic_ms`: what a copy of as many bytes takes as the normalizers must move, measured in the same run.
+// `traffic_ms`: the time of a copy of the bytes that the normalizers must move, measured in the same run.
 #include "bench/machine.h"
 #include "bench/model_benches.h"
 #include "engine/memory.h"
@@ -35,7 +35,7 @@ void report(benchmark::State& state, double normalized, DType dtype, bool traini
 template <class Body>
 void time(benchmark::State& state, const Body& body) {
   body();
-  memory::release_cache(Device::cpu);  // else larger blocks of earlier benchmarks would be handed out and counted
+  memory::release_cache(Device::cpu);  // otherwise larger blocks of earlier benchmarks would be reused and counted
   const std::size_t before = memory::statistics(Device::cpu).current;
   memory::reset_peak(Device::cpu);
   body();
@@ -61,7 +61,7 @@ void layer(benchmark::State& state, const std::string& normalizer, bool training
 struct Workload {
   std::unique_ptr<Model> model;
   NamedTensors inputs;
-  double rows;  // that each normalizer sees
+  double rows;  // of each normalizer's input
 };
 
 template <class Config>
@@ -80,7 +80,7 @@ Workload images(const std::string& normalizer, std::int64_t batch) {
   return {std::make_unique<ImageModelOfFamily>(config, /*seed=*/1), std::move(inputs), double(batch * config.tokens())};
 }
 
-// Makes one sequence, as Dynamic Tanh was timed, for a smaller model.
+// Makes one sequence, as for the timing of Dynamic Tanh, for a smaller model.
 Workload decoder(const std::string& normalizer) {
   GptConfig config = config_of<GptConfig>(normalizer);
   config.vocabulary = 1000, config.width = 512, config.ffn_width = 2048, config.heads = 8, config.context = 2048;

@@ -55,7 +55,7 @@ void add_rows(Benches& b) {
   b.memory_bound("softmax" + size, 2 * n, 3 * n, {b.values({R, C})}, [](const Vars& v) { return softmax(v[0]); });
 }
 
-// Adds a normalizer whose statistics take a pass over all rows both ways: x is read twice, and backward dy too.
+// Adds a normalizer whose statistics take a pass over all rows forward and backward: x is read twice, backward dy too.
 void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& options) {
   const std::int64_t R = b.sizes.rows, C = b.sizes.columns;
   const double n = double(R * C);
@@ -68,7 +68,7 @@ void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& op
 void add_lookups(Benches& b) {
   const std::int64_t sentences = b.sizes.sentences, tokens = 64 * sentences;
   const double n = 512. * double(tokens);
-  // Backward a fresh gradient of the whole table is written.
+  // Backward writes a fresh gradient of the whole table.
   b.memory_bound(fmt::format("embedding/10000x512/{}", tokens), 2 * n, n + 10000 * 512.,
                  {b.values({10000, 512}), b.ids({sentences, 64}, 10000)},
                  [](const Vars& v) { return embedding(v[0], v[1]); });
@@ -106,7 +106,7 @@ void add_memory_bound(Benches& b) {
   add_rows(b);
   add_channel_norm(b, "batch_norm", ChannelNormOptions::bn());
   ChannelNormOptions un = ChannelNormOptions::un();
-  un.warmup = 4;  // so that the averages are at work from the start
+  un.warmup = 4;  // so that averages are used from the start
   add_channel_norm(b, "unified_norm", un);
   add_lookups(b);
 }

@@ -1,4 +1,4 @@
-// Operations at certain sizes, of which each gives two benchmarks: NAME/forward and NAME/backward.
+// Operations at certain sizes. Each gives two benchmarks: NAME/forward and NAME/backward.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace foldgrad::bench {
 
-// The least that any implementation must read and write, and the operations of its products. Each matrix that a pass
-// takes part in counts once in that pass, vectors and scalars do not count:
+// The least that any implementation must read and write, and the operations of its products. Each matrix counts once in
+// each pass that uses it; vectors and scalars do not count:
 //   y = f(x)                               2 n forward: x, y;       3 n backward: dy, x or y, dx (dropout: dy, dx)
 //   y = f(a, b)                            3 n forward: a, b, y;    2 n backward: dy, which becomes da, and db
 //   memory statistics over all rows (batch norm)  3 n forward: x, then x, y;  5 n backward: dy, x, then dy, x, dx
-// On the CPU products in bf16 are beside the peak of f32 too, which some processors double for them. Without any work
-// backward there is no gradient.
+// On the CPU products in bf16 are compared with the peak of f32 too; some processors are twice as fast in bf16. Without
+// any work backward there is no gradient.
 struct Work {
   double forward_bytes = 0, backward_bytes = 0;
   double forward_flops = 0, backward_flops = 0;
@@ -27,7 +27,7 @@ using Vars = std::vector<Var>;
 struct OpBench {
   std::string name;              // "layer_norm/8192x512"; bench/pytorch_ops.py uses the same names, for the CPU
   DType dtype;                   // of the operands
-  std::vector<Tensor> operands;  // floating ones are differentiated
+  std::vector<Tensor> operands;  // floating-point ones get gradients
   std::function<Var(const Vars&)> f;
   Work work;
 };
@@ -36,25 +36,25 @@ struct OpBench {
 // an operand.
 std::vector<OpBench> op_benches(Device device);
 
-// Computes y and its gradients where all memory at hand has been filled with NaN. Throws std::runtime_error if one of
-// their elements is not finite: then a kernel has not written it, and what is timed is not what it should be.
+// Computes y and its gradients in memory filled with NaN. Throws std::runtime_error if an element is not finite: then a
+// kernel has not written it, and the timing would be of something else.
 void require_written(const OpBench& op);
 
 // The sizes of operands.
 struct Sizes {
   std::int64_t rows, columns;  // of matrices
-  std::int64_t sentences;      // and images, each of a size that does not change
+  std::int64_t sentences;      // and images, each of a fixed size
   std::int64_t length;         // of sentences, for attention
 };
 
-// A collection of operations to be measured, on one device, which draws their operands.
+// Collects operations to be measured on one device, and draws their operands.
 class Benches {
  public:
   const Sizes sizes;
 
   Benches(Device device, const Sizes& sizes_) : sizes(sizes_), device_(device) {}
 
-  // Sets the type of the operands that follow.
+  // Sets the dtype of later operands.
   void use(DType dtype) { dtype_ = dtype; }
 
   // Adds f on these operands; see Work for what counts, here in elements.
@@ -68,7 +68,7 @@ class Benches {
     add(name, std::move(operands), std::move(f), {0, 0, forward_flops, backward_flops});
   }
 
-  // Draws normal ones, which begin anew after a million: to draw all of a large tensor would take the longest.
+  // Draws normal values, which repeat after a million: drawing all of a large tensor would take longest.
   Tensor values(Shape shape) {
     std::normal_distribution<float> normal;
     std::vector<float> drawn(std::min<std::int64_t>(shape.elements(), 1 << 20));
@@ -104,8 +104,8 @@ class Benches {
   std::mt19937 rng_{1};
 };
 
-// These add operations of vision models (image_op_benches.cpp).
-void add_images(Benches& b);  // limited by memory
+// Add operations of vision models (image_op_benches.cpp).
+void add_images(Benches& b);  // memory-bound ones
 void add_image_input(Benches& b);
 void add_convolution(Benches& b);
 void add_stem(Benches& b);

@@ -1,7 +1,7 @@
-// Times every operation, forward and backward, and sets it beside what this machine can do: memory-bound operations
-// beside the bandwidth of a copy that moves as many bytes, products beside the peak of fused multiply-adds on the CPU,
-// and beside a large product of the same type on a GPU, all measured in the same run. Limits are the fastest of many
-// runs, so their shares are those of the fastest iteration.
+// Times every operation, forward and backward, and compares it with the machine's limits, all measured in the same run:
+// memory-bound operations with the bandwidth of a copy that moves the same number of bytes, products with the peak of
+// fused multiply-adds on the CPU, and with a large product of the same dtype on a GPU. Limits are the fastest of many
+// runs, so shares are those of the fastest iteration.
 //
 //   ops_bench [--device=cuda] [Google Benchmark's flags]
 #include <benchmark/benchmark.h>

@@ -1,4 +1,4 @@
-// The trainer's step on the same batch again and again, with all that a step of a run does.
+// The trainer's complete step, on the same batch every time.
 #pragma once
 #include <stdexcept>
 
@@ -26,8 +26,8 @@ class SameBatch final : public Task {
 
 class TrainingStep {
  public:
-  // inputs: those of model.loss(), on the host. weight: what their losses are divided by. The first steps, which
-  // allocate and compile products, have been made when this returns.
+  // inputs: those of model.loss(), on the host. weight: the divisor of their losses. The constructor makes the first
+  // steps, which allocate and compile products.
   TrainingStep(std::unique_ptr<Model> model, NamedTensors inputs, std::int64_t weight, const Optimizer::Rule& rule,
                DType dtype)
       : task_(std::move(model), std::move(inputs), weight),

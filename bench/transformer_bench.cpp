@@ -1,6 +1,6 @@
 // Times a training step of the Transformer: forward, backward, the norm of the gradient and Adam, on one batch without
-// padding. Its matrix products are set beside the peak of fused multiply-adds on the CPU, and beside a large product on
-// a GPU, measured in the same run.
+// padding. Compares its matrix products with the peak of fused multiply-adds on the CPU, and with a large product on a
+// GPU, measured in the same run.
 //
 //   transformer_bench [--device=cuda] [Google Benchmark's flags]
 //   TASK/step/DTYPE, on a GPU also TASK/step/un/DTYPE, the median of 200 steps after 50; bench/pytorch_transformer.py
@@ -33,7 +33,7 @@ std::vector<Task> tasks(Device device) {
   return {{"iwslt", iwslt, 64 * more, 32}, {"multi30k", multi30k, 128 * more, 16}};
 }
 
-// Counts the products alone; backward has two for each of forward's. Causal attention is counted in full.
+// Counts only the products; backward has two for each of forward's. Causal attention is counted in full.
 double matrix_flops(const Task& task) {
   const TransformerConfig& c = task.config;
   const double tokens = double(task.batch * task.length), d = double(c.width), ffn = double(c.ffn_width);
@@ -57,8 +57,8 @@ void run(benchmark::State& state, const Task& task, DType dtype, Device device, 
   const TranslationBatch batch = make_batch(task);
   TrainingStep step(std::make_unique<Transformer>(task.config, /*seed=*/1, DType::f32, device), batch.named(),
                     batch.target.size(), Adam(), dtype);
-  // Steps on a GPU follow one another without the host waiting between them, as in training. One that has been idle
-  // takes a while to reach its clock.
+  // Steps on a GPU follow one another without the host waiting in between, as in training. An idle GPU takes a while to
+  // reach its clock.
   const bool gpu = device == Device::cuda;
   const auto steps = [&](int count) {
     return device_seconds(

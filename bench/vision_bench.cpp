@@ -1,6 +1,6 @@
 // Times models of images: a training step (forward, backward, the norm of the gradient and AdamW) and inference, which
-// is the recorded forward pass without its recording. Their products are set beside the peak of fused multiply-adds,
-// measured in the same run. And how long it takes to augment a batch for such a step.
+// is the forward pass without recording. Compares their products with the peak of fused multiply-adds, measured in the
+// same run. Also times the augmentation of a batch for such a step.
 //
 //   vision_bench [Google Benchmark's flags]      MODEL/step/DTYPE, MODEL/infer/NORMALIZER/DTYPE, augment/NAMES
 //   bench/pytorch_vision.py has the same names
@@ -86,7 +86,7 @@ void infer(benchmark::State& state, const Task& task, const std::string& normali
   count(state, task, 2 * task.multiply_adds * double(task.batch), fma);
 }
 
-// Makes batches of 128 on one thread, as is done for the next batch while a step runs.
+// Makes batches of 128 on one thread, as prefetching does during a step.
 void augment_batch(benchmark::State& state, const std::vector<std::string>& names) {
   ImageBatches batches(shapes::sample(ImagePart::train, 1024, /*seed=*/1), counting(1024),
                        {.augmentation = augmentation(names)});
