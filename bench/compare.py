@@ -6,14 +6,14 @@
     python compare.py --build build/release --program vision_bench --filter 'vit_s4/(step|infer)' -- --onnxruntime
     python compare.py --build build/release --program inference_bench [--threads 1 --cpu-time]
 
-Counterparts are PyTorch's, and of inference_bench those of CTranslate2 and onnxruntime, too. PyTorch and onnxruntime
-then run our model with layer normalization, from its files; CTranslate2 one of the same sizes. They are set beside what
-of ours the filter chose. Whatever follows -- goes to them. With --cpu-time and --threads 1 the table of inference_bench
-means something on a busy machine, too. scripts/python.sh installs what they need.
+Counterparts are PyTorch's, for inference_bench also those of CTranslate2 and onnxruntime. There PyTorch and onnxruntime
+run our model with layer normalization, from its files; CTranslate2 one of the same sizes. They are compared with our
+benchmarks that match the filter. Arguments after -- go to them. With --cpu-time and --threads 1 the table of
+inference_bench is meaningful even on a busy machine. scripts/python.sh installs their packages.
 
-"of limit" is the share of what this machine can do: of the peak of fused multiply-adds, or of the fastest of three
-copies of as many bytes, of our fastest iteration; not all have one. "of copy_" is the share, of the median, of what
-PyTorch's copy_ of 16 MiB moves. Of a counterpart there is its time, and that over ours.
+"of limit" is our fastest iteration's share of a limit of this machine, if there is one: the peak of fused
+multiply-adds, or the fastest of three copies of the same number of bytes. "of copy_" is the median's share of the
+bandwidth of PyTorch's copy_ of 16 MiB. For a counterpart the table has its time, and that over ours.
 """
 import argparse
 import json
@@ -26,8 +26,8 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Arguments of each counterpart: NAMES stands for a regular expression of what is wanted, MODELS for the folder of what
-# write_models() writes.
+# Arguments of each counterpart: NAMES is replaced by a regular expression of names, MODELS by the folder of
+# write_models().
 COUNTERPARTS = {
     "ops_bench": {"pytorch_ops.py": ["--filter", "NAMES"]},
     "transformer_bench": {"pytorch_transformer.py": ["--filter", "NAMES"]},
@@ -38,7 +38,7 @@ COUNTERPARTS = {
                         "onnxruntime_encoder.py": ["MODELS/ln", "--exported", "MODELS/onnx"]},
 }
 PACKAGES = {"inference_bench": ["ctranslate2", "onnxruntime", "onnx", "safetensors"]}
-# Each repetition makes a new model, whose second step is still slower than those after it.
+# Each repetition makes a new model, whose second step is still slower than later ones.
 LENGTH = ["--benchmark_repetitions=5", "--benchmark_min_time=0.05"]
 LENGTH_OF = {"vision_bench": ["--benchmark_repetitions=3", "--benchmark_min_time=1.5"],
              "language_bench": ["--benchmark_repetitions=3", "--benchmark_min_time=1.5"],
@@ -46,8 +46,8 @@ LENGTH_OF = {"vision_bench": ["--benchmark_repetitions=3", "--benchmark_min_time
 
 
 def run_ours(program, o):
-    """Returns (context, {name: milliseconds, "share" of the machine's limit if there is one, "MB" that must be moved
-    where memory limits}) of one run, medians."""
+    """Returns (context, {name: milliseconds, "share" of the machine's limit if there is one, "MB" to be moved if
+    memory-bound}) of one run, medians."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [program, f"--benchmark_out={out.name}", *LENGTH_OF.get(program.name, LENGTH)]
         if o.filter:
@@ -67,14 +67,14 @@ def run_ours(program, o):
 
 def write_models(build, models):
     subprocess.run([build / "inference_bench", f"--save={models}/ln"], check=True)
-    # A build without ONNX says so, and onnxruntime then runs PyTorch's export alone.
+    # A build without ONNX says so; then onnxruntime runs only PyTorch's export.
     subprocess.run([build / "foldgrad", "export", f"{models}/ln", "--to", "onnx", "-o", f"{models}/onnx"],
                    stdout=subprocess.DEVNULL)
 
 
 def peers_of(name, theirs):
-    """Returns {label: name} of theirs that do the same task. PyTorch has no Unified Normalization: inference is set
-    beside its own with layer normalization. Decoding and encoders of ours in bf16 are set beside int8 too."""
+    """Returns {label: name} of their benchmarks of the same task. PyTorch has no Unified Normalization, so inference is
+    compared with layer normalization. Our decoding and encoders in bf16 are compared with int8 too."""
     task = name.rsplit("/", 2)[0]
     if task.split("/")[0] in ("encoder", "greedy", "beam5"):
         kinds = ["f32"] if name.endswith("/f32") else ["bf16", "int8"]
@@ -121,7 +121,7 @@ def timed(values):
 
 def table(ours, theirs, copy):
     """Returns {name: its row for --json}. `copy`: bytes that PyTorch's copy_ reads and writes in a millisecond, a
-    second limit beside the peak, or None."""
+    second limit besides the peak, or None."""
     rows = {}
     for name, rounds in ours.items():
         row = rows[name] = timed([r["ms"] for r in rounds])

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Times in CTranslate2 the decoding that inference_bench times here: the same sizes, lengths and names.
+"""Times in CTranslate2 the decoding of inference_bench: the same sizes, lengths and names.
 
     python ctranslate2_decoding.py [--threads 2] [--rounds 3] [--cpu-time]
 
-A pre-norm Transformer with random weights; translations of 25 tokens are forced. Ours count the end among them, so both
-take 25 steps. Prints one JSON object: name -> seconds of every round, and what was used under "context".
+A pre-norm Transformer with random weights; translations of 25 tokens are forced. Ours include the end, so both take 25
+steps. Prints one JSON object: name -> seconds of every round, and the setup under "context".
 """
 import argparse
 import json

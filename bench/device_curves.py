@@ -4,10 +4,10 @@
     bench/device_curves.py --program build/kit/foldgrad --reference FILE [--device cuda]
     bench/device_curves.py --program build/release/foldgrad --reference FILE --write     makes the file, on the CPU
 
-Data come from data/ beside this folder, or from $FOLDGRAD_DATA. Devices add in other orders, and every update carries
-the difference on, so that it grows: the first updates are to agree one by one, the last ones in their mean. Limits are ten
-times what another instruction set of the CPU's products makes (AVX2 for AVX-512: 8e-5 and 2e-4), and more. Prints one JSON
-object; exit code 1 when they do not agree.
+Data come from data/ next to this folder, or from $FOLDGRAD_DATA. Devices add in other orders, and the difference grows
+with every update: the first updates must agree one by one, the last ones in their mean. Limits are more than ten times
+the differences between instruction sets of the CPU's products (AVX2 and AVX-512: 8e-5 and 2e-4). Prints one JSON
+object; the exit code is 1 if they do not agree.
 """
 import argparse
 import json

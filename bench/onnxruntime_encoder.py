@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times in onnxruntime the encoder that inference_bench times here: the same sizes, and the same weights.
+"""Times in onnxruntime the encoder of inference_bench: the same sizes and the same weights.
 
     inference_bench --save=DIR/ln
     foldgrad export DIR/ln --to onnx -o EXPORTED
     python onnxruntime_encoder.py DIR/ln [--exported EXPORTED] [--threads 2] [--rounds 20] [--cpu-time]
 
-onnxruntime runs what PyTorch makes of the form of pytorch_inference.py, and our own file; that both compute the same is
-checked before. Prints one JSON object: NAME/PROGRAM -> seconds of every round, and what was used under "context".
+onnxruntime runs PyTorch's export of the model in pytorch_inference.py, and our own file, after a check that both
+compute the same. Prints one JSON object: NAME/PROGRAM -> seconds of every round, and the setup under "context".
 """
 import json
 import os

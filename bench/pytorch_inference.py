@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times in PyTorch the encoder that inference_bench times here: the same sizes, and the same weights.
+"""Times in PyTorch the encoder of inference_bench: the same sizes and the same weights.
 
     inference_bench --save=DIR/ln
     python pytorch_inference.py DIR/ln [--threads 2] [--rounds 20] [--cpu-time]
 
-examples/pytorch_model.py reads the model, which then is brought into the form that is fastest in PyTorch; both are
-compared before anything is timed. Prints one JSON object: NAME/PROGRAM -> seconds of every round, and what was used
-under "context". f32, and bf16 by autocast, eager and compiled with frozen weights.
+examples/pytorch_model.py reads the model, which is then converted to the fastest form in PyTorch; both are compared
+before anything is timed. Prints one JSON object: NAME/PROGRAM -> seconds of every round, and the setup under
+"context". f32, and bf16 by autocast, eager and compiled with frozen weights.
 """
 import argparse
 import json

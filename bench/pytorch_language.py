@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times in PyTorch what language_bench times: the same model, sizes and names, with layer normalization.
+"""Times the work of language_bench in PyTorch: the same model, sizes and names, with layer normalization.
 
     python pytorch_language.py [--threads 2] [--seconds 10] [--filter step] [--compile]
 
-f32 is eager f32, bf16 is autocast with f32 weights; the fused attention, AdamW in one kernel, keys and values in one
-tensor that is filled from step to step: what a careful user of PyTorch writes. Prints one JSON object: name -> seconds
-of every step, and what was used under "context".
+f32 is eager f32, bf16 is autocast with f32 weights. The code is that of a careful user of PyTorch: the fused attention,
+AdamW in one kernel, keys and values in one tensor that steps fill. Prints one JSON object: name -> seconds of every
+step, and the setup under "context".
 """
 import json
 import math
@@ -30,7 +30,7 @@ class Block(nn.Module):
         self.c_fc, self.c_out = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x, cache=None, place=0):
-        """Runs the block. cache: [2, B, heads, CONTEXT, width / heads], of which `place` tokens are filled."""
+        """Runs the block. cache: [2, B, heads, CONTEXT, width / heads], with `place` tokens filled."""
         q, k, v = self.c_attn(self.ln_1(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         if cache is not None:
             end = place + x.shape[1]

@@ -8,7 +8,7 @@ import torch
 
 
 def parser(description, seconds=10):
-    """Returns a parser of the options that all have."""
+    """Returns a parser of the common options."""
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
     options.add_argument("--seconds", type=float, default=seconds, help=f"per benchmark (default: {seconds:g})")
@@ -17,7 +17,7 @@ def parser(description, seconds=10):
 
 
 def begin(options):
-    """Returns the options given, and the beginning of the result, with what was used."""
+    """Returns the given options, and the beginning of the result, with the setup."""
     given = options.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)
@@ -33,7 +33,7 @@ def onnx_session(path, threads):
 
 
 def exported(model, name, given, threads):
-    """Returns a session of what PyTorch makes of the model, whose input has this name."""
+    """Returns a session of PyTorch's export of the model, whose input has this name."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "model.onnx")
         torch.onnx.export(model, (given,), path, dynamo=False, opset_version=17, input_names=[name])
@@ -41,7 +41,7 @@ def exported(model, name, given, threads):
 
 
 def measure(step, seconds, device="cpu"):
-    """Returns the seconds of each step; on a GPU of each of ten, which follow one another without a wait."""
+    """Returns the seconds of each step; on a GPU of ten steps at a time, made without a wait, divided by ten."""
     wait, steps = (torch.cuda.synchronize, 10) if device == "cuda" else (lambda: None, 1)
     step(), step(), wait()
     times = []

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Times in PyTorch what ops_bench times here: the same operations, sizes and names.
+"""Times the operations of ops_bench in PyTorch, with the same sizes and names.
 
     python pytorch_ops.py [--threads 2] [--seconds 0.3] [--filter softmax]
 
-Prints one JSON object: name -> seconds of every repetition, and what was used under "context". "copy/16MiB" is a plain
+Prints one JSON object: name -> seconds of every repetition, and the setup under "context". "copy/16MiB" is a plain
 copy from one tensor to another.
 """
 import json
@@ -17,7 +17,7 @@ from pytorch_measure import begin, parser
 
 
 def cases():
-    """Yields (name, operands, function); floating operands are differentiated."""
+    """Yields (name, operands, function); floating-point operands get gradients."""
     R, C = 8192, 512
     size = f"/{R}x{C}"
     x, z, bias = torch.randn(R, C), torch.randn(R, C), torch.randn(C)
@@ -62,7 +62,7 @@ def standardize(w, g):
 
 
 def image_cases():
-    """Yields the cases that vision models add. Images whose gradient nobody wants are no operands."""
+    """Yields the additional cases of vision models. Images that need no gradient are not operands."""
     yield "max_pool2d/128x32x32x64", [channels_last(torch.randn(128, 64, 32, 32))], pool
     yield ("weighted_pool/512x64x128", [torch.randn(512, 64, 128), torch.randn(512, 64)],
            lambda x, w: torch.matmul(w.unsqueeze(1), x).squeeze(1))

@@ -4,7 +4,7 @@
     foldgrad data synth shapes DIR --count 128000 --test-count 5000
     python pytorch_shapes.py DIR [linear] [perceptron] [convolutions]
 
-A task that teaches what attention is for must be out of reach of a linear model and hard for a perceptron.
+A task for attention must be out of reach of a linear model and hard for a perceptron.
 """
 import argparse
 import pathlib

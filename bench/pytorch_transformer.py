@@ -3,9 +3,9 @@
 
     python pytorch_transformer.py [--threads 2] [--device cuda] [--seconds 10] [--filter iwslt] [--compile]
 
-f32 is eager f32, bf16 is autocast with f32 weights. One product for q, k and v (k and v of the memory), the fused
-attention, Adam in one kernel: what a careful user of PyTorch writes. Prints one JSON object: name -> seconds of every
-step, and what was used under "context".
+f32 is eager f32, bf16 is autocast with f32 weights. The code is that of a careful user of PyTorch: one product for q, k
+and v (k and v of the memory), the fused attention, Adam in one kernel. Prints one JSON object: name -> seconds of every
+step, and the setup under "context".
 """
 import contextlib
 import json

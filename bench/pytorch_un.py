@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Times foldgrad_torch beside PyTorch's normalizers, eager, in one thread: the table of docs/pytorch.md.
+"""Compares the times of foldgrad_torch and PyTorch's normalizers, eager, in one thread: the table of docs/pytorch.md.
 
     python bench/pytorch_un.py [--rounds 60]
 
-In each round all take one turn, in random order, so that a busy machine slows them alike and each follows each. Freed
-memory stays in the process: otherwise glibc returns it to the system in some steps, and to get it back takes as long as
-a normalizer. Prints CPU milliseconds of a step, the median
-and the quartiles over the rounds, and the median of the rounds' ratios to the first of each group. The warm-up of the
-statistics is over.
+In each round all take one turn, in random order, so that a busy machine slows them alike. Freed memory stays in the
+process: otherwise glibc returns it to the system in some steps, and getting it back takes as long as a normalizer.
+Prints CPU milliseconds of a step, the median and the quartiles over the rounds, and the median of the rounds' ratios to
+the first of each group. The statistics' warm-up is over.
 """
 import argparse
 import ctypes
@@ -64,7 +63,7 @@ def encoder(unified):
 
 
 def groups():
-    """Yields a group's name and its steps, by their names; the first is what the others are compared with."""
+    """Yields a group's name and its steps by their names; the others are compared with the first."""
     yield f"module, forward and backward, [{ROWS}, {WIDTH}]", {
         name: training_step(make(WIDTH), ROWS, WIDTH) for name, make in LAYERS.items()}
     yield "nn.TransformerEncoder, 2 layers of 256, forward and backward, [8, 64, 256]", {

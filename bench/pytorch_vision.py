@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times in PyTorch what vision_bench times: the same models, sizes and names, with layer normalization.
+"""Times the work of vision_bench in PyTorch: the same models, sizes and names, with layer normalization.
 
     python pytorch_vision.py [--threads 2] [--seconds 10] [--filter cct] [--compile | --onnxruntime]
 
-f32 is eager f32, bf16 is autocast with f32 weights; convolutions have their channels last; the fused attention, AdamW in
-one kernel: what a careful user of PyTorch writes. onnxruntime runs inference in f32 alone, of what PyTorch exports.
-Prints one JSON object: name -> seconds of every step, and what was used under "context".
+f32 is eager f32, bf16 is autocast with f32 weights. The code is that of a careful user of PyTorch: channels last, the
+fused attention, AdamW in one kernel. onnxruntime runs inference of PyTorch's export, only in f32. Prints one JSON
+object: name -> seconds of every step, and the setup under "context".
 """
 import contextlib
 import json
@@ -71,7 +71,7 @@ TASKS = {"vit_s4": (Vit, 64), "cct4_3x2": (Cct, 128)}
 
 
 def pixels(images):
-    """Converts bytes, channels last in memory, to what a model takes, as vision_bench's models do themselves."""
+    """Converts bytes, channels last in memory, to a model's input, as vision_bench's models do themselves."""
     return images.float().div_(255).sub_(0.5).div_(0.25)
 
 

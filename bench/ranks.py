@@ -3,10 +3,10 @@
 
     $(scripts/python.sh numpy torch) bench/ranks.py --build build/release [--rounds 3] [--steps 8] [--dtypes bf16]
 
-Model, batch and update are those of "iwslt" in pytorch_transformer.py; of its 64 pairs each rank has 32. Ours are the
-updates of `foldgrad train` on a made text whose pairs all have 32 tokens on each side, making batches included. Both
-also run alone, as one process of two threads; all in turn in each round. A row has the median of the seconds of all
-steps, least and most, and of the rounds' ratios; rounds go to stderr as they end.
+Model, batch and update are those of "iwslt" in pytorch_transformer.py; each rank has 32 of its 64 pairs. Ours are the
+updates of `foldgrad train`, including making batches, on a generated text with 32 tokens on each side of every pair.
+Both also run as one process of two threads; all in turn in each round. A row has the median, the least and the most
+seconds of a step, and the same of the rounds' ratios; rounds are printed to stderr as they end.
 """
 import argparse
 import json
@@ -29,7 +29,7 @@ except ImportError as e:
 BATCH, LENGTH, SIZES = TASKS["iwslt"]
 WARMUP = 3  # first steps of each run, which are not counted
 LAUNCHES = {"2 processes of 1 thread": (2, 1), "1 process of 2 threads": (1, 2)}
-# Not bound to cores, as PyTorch's processes are not.
+# Not bound to cores, like PyTorch's processes.
 MPIRUN = "mpirun --allow-run-as-root --oversubscribe --bind-to none --mca btl_vader_single_copy_mechanism none".split()
 TORCHRUN = "-m torch.distributed.run --standalone --nproc-per-node".split()
 CONFIG = """
@@ -76,14 +76,14 @@ def pytorch_seconds(o, work, dtype, processes, threads):
 
 
 def run_rank(o):
-    """Trains in each process of PyTorch; rank 0 prints the seconds of its steps."""
+    """Trains in each of PyTorch's processes; rank 0 prints the seconds of its steps."""
     rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch.manual_seed(rank)
     wrap = lambda model: model
     if ranks > 1:
         torch.distributed.init_process_group("gloo")
-        # Without broadcasts of buffers: its only one, the positions, is constant.
+        # Buffers are not broadcast: the only one, the positions, is constant.
         wrap = lambda model: torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False,
                                                                        gradient_as_bucket_view=True)
     step, times = step_of(BATCH // ranks, LENGTH, SIZES, o.rank == "bf16", wrap), []

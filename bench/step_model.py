@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A training step of IWSLT14 on an H100 by calculation: a prediction, not a measurement.
 
-Prints the table of docs/cuda.md: each kernel of a step in bf16 with its launches, bytes, operations and registers, and the
-time that these would take. 6 + 6 layers of width 512, 128 x 32 tokens on each side, 10,152 words; dropout and clipping.
+Prints the table of docs/cuda.md: each kernel of a step in bf16 with its launches, bytes, operations and registers, and
+the predicted time. 6 + 6 layers of width 512, 128 x 32 tokens on each side, 10,152 words; dropout and clipping.
 
     scripts/kernel_gates --show | bench/step_model.py [--normalizer un]
 """
@@ -82,7 +82,7 @@ def kernels(normalizer):
 
 
 def registers(shown, pattern):
-    """Returns those of the first kernel that fits."""
+    """Returns the registers of the first kernel that matches."""
     found = next((line for line in shown if re.search(pattern, line)), None)
     if not found:
         raise SystemExit(f"step_model: scripts/kernel_gates --show lists no kernel {pattern}")
@@ -90,7 +90,7 @@ def registers(shown, pattern):
 
 
 def in_flight(kernel, used):
-    """Returns the bytes that an SM has on the way: of as many blocks as its 65,536 registers and 2,048 threads hold."""
+    """Returns the bytes in flight on an SM, which runs as many blocks as fit its 65,536 registers and 2,048 threads."""
     per_block = -(-used // 8) * 8 * kernel.threads
     blocks = min(65536 // per_block, 2048 // kernel.threads)
     return blocks * kernel.threads * kernel.packs * 16

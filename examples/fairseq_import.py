@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a Transformer that fairseq has trained as a model directory of foldgrad.
+"""Converts a Transformer trained by fairseq to a model directory of foldgrad.
 
     examples/fairseq_import.py checkpoint_best.pt DIRECTORY [--source-dictionary dict.de.txt --target-dictionary
                                dict.en.txt [--bpe-codes code]]
 
-Names of weights are the same in both; old checkpoints with `in_proj_weight` are understood too. What foldgrad's
-Transformer does not have (learned positions, a normalizer of the embeddings, ...) is an error, and so is a tensor whose
-name is not known. Dictionaries are needed to translate; without them `foldgrad run` takes ids.
+Names of weights are the same in both; old checkpoints with `in_proj_weight` work too. Features that foldgrad's
+Transformer lacks (learned positions, a normalizer of the embeddings, ...) are an error, and so are tensors with unknown
+names. Dictionaries are needed to translate; without them `foldgrad run` takes ids.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ from pytorch_model import Transformer
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh",
                "tanh": "tanh", "swish": "silu"}
-# Options with which the model computes something else than foldgrad's.
+# Options with which the model computes something different from foldgrad's.
 MUST_BE_OFF = ("encoder_learned_pos", "decoder_learned_pos", "no_scale_embedding", "layernorm_embedding",
                "no_token_positional_embeddings", "cross_self_attention", "no_cross_attention", "adaptive_input",
                "tie_adaptive_weights", "adaptive_softmax_cutoff", "encoder_layerdrop", "decoder_layerdrop")
@@ -84,7 +84,7 @@ def names_of(config):
 
 
 def weights_for(config, weights):
-    """Returns the weights without what fairseq saves beside them, and shared tables once."""
+    """Returns only the weights, with shared tables once."""
     wanted = names_of(config)
     beside = re.compile(r".*(\.version|\.embed_positions\..*)$")
     shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"} - wanted

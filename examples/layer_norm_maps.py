@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what trained layer norms map their input to, element by element, as the page on Dynamic Tanh does.
+"""Draws the maps of trained layer norms, element by element, as the page on Dynamic Tanh does.
 
     examples/layer_norm_maps.py RUN TEXT > maps.svg
 

@@ -42,7 +42,7 @@ def save_tensors(path, tensors, metadata={}):
 
 
 def load_pickled(path, trust):
-    """Returns what torch.save has written. Without `trust` that may be tensors and plain data alone, no code."""
+    """Returns the content of a file of torch.save. Without `trust` it must be only tensors and plain data, no code."""
     try:
         return torch.load(path, map_location="cpu", weights_only=not trust)
     except (OSError, RuntimeError, EOFError) as e:
@@ -68,7 +68,7 @@ def save_model(directory, family, config, weights):
 
 
 def model_directory(path):
-    """Returns `path`, or if it is a run its best checkpoint, or else its latest."""
+    """Returns `path`, or for a run its best checkpoint, or else its latest."""
     if os.path.exists(os.path.join(path, "config.json")):
         return path
     for pointer in ("BEST", "LATEST"):
@@ -89,7 +89,7 @@ def load_config(directory, family="transformer"):
 
 
 def load_values(directory, model):
-    """Returns what `model`, a module, is to hold: weights, and the running estimates of normalizers. Inference needs no
+    """Returns the state for `model`, a module: weights, and the running estimates of normalizers. Inference needs no
     other state; windows and counters are for training."""
     tensors = load_tensors(os.path.join(directory, "model.safetensors"))
     state = os.path.join(directory, "norm_state.safetensors")

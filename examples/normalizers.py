@@ -21,7 +21,7 @@ class Affine(nn.Module):
 
 class Offline(Affine):
     """y = A x + B with A = weight / sqrt(variance + eps) and B = bias - A run_mean: one factor per channel, which folds
-    away. `state` names what training kept: the variance, and the mean where it is subtracted."""
+    away. `state` names the statistics from training: the variance, and the mean if it is subtracted."""
 
     def __init__(self, width, eps, state=("run_var",), clamped=False):
         super().__init__(width)
@@ -47,7 +47,7 @@ class RepBN(Offline):
 
 
 class PRepBN(nn.Module):
-    """RepBN alone at inference, whatever is left of the layer normalization."""
+    """Only RepBN at inference, whatever the remaining share of the layer normalization."""
 
     def __init__(self, width, eps):
         super().__init__()
@@ -74,7 +74,7 @@ class PowerNorm(Offline):
 
 
 class RMSNorm(Affine):
-    """RMSNorm; with `partial` the mean is over the first channels alone."""
+    """RMSNorm; with `partial` the mean is only over the first channels."""
 
     def __init__(self, width, eps, outside, partial, bias):
         super().__init__(width, bias)
@@ -141,21 +141,20 @@ class DeepNorm(nn.LayerNorm):
 
 
 def residual_sum(x, norm, branch, pre_norm, residual=nn.Identity()):
-    """Returns the sum of a sublayer; `residual` is what x goes through on its way into that of post-norm."""
+    """Returns the sum of a sublayer; post-norm applies `residual` to x before the sum."""
     if isinstance(norm, DeepNorm):
         return norm(norm.residual_factor * x + branch(x))
     return x + branch(norm(x)) if pre_norm else norm(residual(x) + branch(x))
 
 
 def make_residual(config, sublayer):
-    """Makes what x goes through on its way into the sum of a sublayer, such as "blocks.0.attn": a normalizer in some
-    folded models."""
+    """Makes the map of x before the sum of a sublayer such as "blocks.0.attn": a normalizer in some folded models."""
     site = f"{sublayer}.residual"
     return make_norm(config, site) if site in config["norm"].get("at", {}) else nn.Identity()
 
 
 def make_norm(config, site, channels=None):
-    """Makes the normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says; of so many
+    """Makes the normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says; of `channels`
     channels, or of the model's width."""
     model, norm = config["model"], config["norm"]
     width, at = channels or model["width"], norm.get("at", {})

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Greedy decoding with onnxruntime, from the files that `foldgrad export MODEL -o DIRECTORY` writes.
+"""Greedy decoding with onnxruntime, from the files of `foldgrad export MODEL -o DIRECTORY`.
 
     echo "4 5 6" | examples/onnx_greedy.py DIRECTORY
 
-Every line has the ids of a sentence without its end; the ids of the translation come out the same way.
+Every line has the ids of a sentence without its end; the output has the ids of the translations.
 """
 import argparse
 import os
@@ -26,7 +26,7 @@ class Translator:
         self.max_positions = int(known["max_positions"])
 
     def encode(self, sentences):
-        """Returns what the decoders need of sentences, lists of ids that end with eos."""
+        """Returns the decoders' inputs for sentences, lists of ids that end with eos."""
         ids = np.full((len(sentences), max(map(len, sentences))), self.pad, np.int64)
         for row, sentence in enumerate(sentences):
             ids[row, :len(sentence)] = sentence

@@ -4,9 +4,9 @@
     examples/pytorch_cct.py MODEL IN.safetensors OUT.safetensors
 
 computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have the names
-and shapes of SHI-Labs/Compact-Transformers. MODEL is a model directory or a run, of which the best checkpoint is taken,
-or else the latest; normalizers.py has the normalizers, pytorch_vit.py the attention. Everything is in torch.float32
-unless --dtype says float64.
+and shapes of SHI-Labs/Compact-Transformers. MODEL is a model directory or a run, whose best checkpoint is used, or else
+the latest; normalizers.py has the normalizers, pytorch_vit.py the attention. Everything is in torch.float32 unless
+--dtype says float64.
 """
 from collections import OrderedDict
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes a model of PyTorch as a model directory, which foldgrad's run, inspect, fold, eval and translate take.
+"""Writes a model of PyTorch as a model directory for foldgrad's run, inspect, fold, eval and translate.
 
     examples/pytorch_export.py DIRECTORY [--norm un]
 
-makes a small model with random weights and a vocabulary of words; `export` is what to call with your own.
+makes a small model with random weights and a vocabulary of words; call `export` with your own.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ def export(model, config, directory, source_words=None, target_words=None):
 
 
 def norm_state(model, config):
-    """Returns what un keeps: at inference run_var alone matters, the rest is as at the beginning of training."""
+    """Returns un's state: inference needs only run_var, the rest is as at the beginning of training."""
     state = {}
     window = config["norm"].get("options", {}).get("window", 4)
     for site, norm in model.named_modules():

@@ -4,8 +4,8 @@
     examples/pytorch_gpt.py MODEL IN.safetensors OUT.safetensors
 
 computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have nanoGPT's
-names and shapes. MODEL is a model directory or a run, of which the best checkpoint is taken, or else the latest;
-normalizers.py has the normalizers. Everything is in torch.float32 unless --dtype says float64.
+names and shapes. MODEL is a model directory or a run, whose best checkpoint is used, or else the latest; normalizers.py
+has the normalizers. Everything is in torch.float32 unless --dtype says float64.
 """
 import torch
 from torch import nn

@@ -4,8 +4,8 @@
     examples/pytorch_vit.py MODEL IN.safetensors OUT.safetensors
 
 computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have timm's
-names and shapes. MODEL is a model directory or a run, of which the best checkpoint is taken, or else the latest;
-normalizers.py has the normalizers. Everything is in torch.float32 unless --dtype says float64.
+names and shapes. MODEL is a model directory or a run, whose best checkpoint is used, or else the latest; normalizers.py
+has the normalizers. Everything is in torch.float32 unless --dtype says float64.
 """
 import torch
 from torch import nn
@@ -86,7 +86,7 @@ class PatchEmbed(nn.Module):
 
 
 def normalized(images, m, dtype):
-    """Returns bytes as the model reads them; floating pixels are normalized already."""
+    """Returns bytes in the form of the model's input; floating-point pixels are already normalized."""
     if images.dtype != torch.uint8:
         return images.to(dtype)
     mean = torch.tensor(m.get("image_mean", [0] * 3), dtype=dtype)
@@ -95,7 +95,7 @@ def normalized(images, m, dtype):
 
 
 def pooled(x, pooling, attention_pool):
-    """Returns what the classes are read from. x: [B, T, C]."""
+    """Returns the input of the classifier. x: [B, T, C]."""
     if pooling == "sequence":
         return (torch.softmax(attention_pool(x), 1) * x).sum(1)
     return x[:, 0] if pooling == "cls" else x.mean(1)

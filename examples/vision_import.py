@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Writes a model that timm or SHI-Labs/Compact-Transformers has trained to classify images as a model directory of
-foldgrad.
+"""Converts an image classifier trained by timm or SHI-Labs/Compact-Transformers to a model directory of foldgrad.
 
     examples/vision_import.py WEIGHTS DIRECTORY --heads 6 [--activation gelu] [--eps 1e-6] [--mean 0.491 0.482 0.447
                               --std 0.247 0.243 0.262] [--classes names.txt]
 
 WEIGHTS is a state_dict: a .safetensors file, or one that torch.save has written, also below the key "state_dict" or
-"model". Names of weights are the same in both worlds, and the sizes are taken from their shapes; shapes do not tell the
-heads, eps of the layer normalization, and what images were normalized by. timm's VisionTransformer has to have a class
-token, or the mean of tokens after its last normalizer, and square patches; what foldgrad's model does not have
-(distillation, register tokens, LayerScale, ...) is an error, as is every weight whose name is not known. --classes is a
-file with the name of a class on each line.
+"model". Names of weights are the same in both, and shapes give the sizes, but not the heads, eps of the layer
+normalization, and mean and deviation of the images. timm's VisionTransformer must have a class token, or the mean of
+tokens after its last normalizer, and square patches; features that foldgrad's model lacks (distillation, register
+tokens, LayerScale, ...) are an error, and so are weights with unknown names. --classes is a file with the name of a
+class on each line.
 """
 import argparse
 import re
@@ -62,7 +61,7 @@ def cct_of(weights):
     convs = layers_of(weights, "tokenizer.conv_layers.")
     last = weights[f"tokenizer.conv_layers.{convs - 1}.0.weight"]
     kernel, cls = last.shape[-1], "classifier.class_emb" in weights
-    # Each convolution with its maximum halves an image, and with kernels of 7 quarters it.
+    # Each convolution with its maximum halves the side of an image, and with kernels of 7 quarters it.
     side = root(weights["classifier.positional_emb"].shape[1] - cls, "positions of tokens")
     return {"stem": "cct", "convs": convs, "kernel": kernel, "image_size": side * (4 if kernel == 7 else 2) ** convs,
             "classes": len(weights["classifier.fc.weight"]), "width": len(last),
