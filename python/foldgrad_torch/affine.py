@@ -25,7 +25,7 @@ def has_running_statistics(norm: nn.Module) -> bool:
 
 @torch.no_grad()
 def affine_map(norm: nn.Module) -> Affine:
-    """Returns what the normalizer computes at inference. Raises Refusal if that is not a finite affine map."""
+    """Returns the normalizer's map at inference. Raises Refusal if it is not a finite affine map."""
     if not isinstance(norm, ChannelNorm) and not has_running_statistics(norm):
         raise Refusal(f"{type(norm).__name__} is not a UN, MABN or PNStar; replace_norms comes first. It has no "
                       "running statistics: it is not an affine map at inference")
@@ -48,7 +48,7 @@ def tried(norm: nn.Module, A: Tensor, B: Tensor) -> Affine:
     So a timm BatchNormAct2d is one with its activation as the rest. Raises Refusal otherwise."""
     rest, ranks, generator = list(norm.children()), [], torch.Generator().manual_seed(1)
     for rank in (2, 3, 4, 5):
-        # With as many examples as channels, an InstanceNorm would take the first axis for the channels.
+        # With equal numbers of examples and channels, an InstanceNorm would take the first axis for the channels.
         x = torch.randn(3 if len(A) == 2 else 2, len(A), *[3] * (rank - 2), generator=generator, dtype=torch.float64)
         shape = (1, -1) + (1,) * (rank - 2)
         try:

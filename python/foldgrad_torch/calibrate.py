@@ -11,12 +11,12 @@ from .channel_norm import ChannelNorm
 
 @torch.no_grad()
 def calibrate(module: nn.Module, batches: Iterable, forward: Callable[[nn.Module, Any], Any] | None = None) -> int:
-    """Makes run_var of every UN, MABN and PNStar anew, the mean over the batches, and returns their number.
+    """Recomputes run_var of every UN, MABN and PNStar as the mean over the batches, and returns their number.
 
     Batches go through the model without dropout, with each normalizer as in training. A batch is a tensor, a list or
     tuple that begins with one, or a dict of arguments; forward(module, batch) is for others, or for real_tokens().
-    Everything else stays as it was: parameters, other buffers, the counters, training or evaluation. Raises ValueError
-    without a batch or a normalizer.
+    Nothing else changes: parameters, other buffers, the counters, training or evaluation. Raises ValueError without a
+    batch or a normalizer.
     """
     norms = [norm for norm in module.modules() if isinstance(norm, ChannelNorm)]
     modes = {part: part.training for part in module.modules()}

@@ -1,5 +1,5 @@
-"""ChannelNorm, of which UN, MABN and PNStar are members: one set of statistics per channel, over all tokens, some of
-them of earlier iterations. At inference each is one affine map per channel, which fold() puts into the next layer."""
+"""ChannelNorm, the base of UN, MABN and PNStar: one set of statistics per channel, over all tokens, partly of earlier
+iterations. At inference each is one affine map per channel, which fold() puts into the next layer."""
 from __future__ import annotations
 
 import copy
@@ -21,7 +21,7 @@ WITHOUT_STATISTICS = ("inference without statistics, at iteration 0: train the m
 
 
 class WarmUpWarning(UserWarning):
-    """The warning of a normalizer that was put to use before its warm-up was over."""
+    """The warning of a normalizer that is used before its warm-up is over."""
 
 
 class ChannelNorm(nn.Module):
@@ -32,7 +32,7 @@ class ChannelNorm(nn.Module):
     In training every forward pass with gradients is an iteration, also each micro-batch whose gradients are summed.
 
     Parameters and buffers have the names of foldgrad's model directories. Raises ValueError for options out of range,
-    TypeError for a width or warm-up that is no integer.
+    TypeError for a width or warm-up that is not an integer.
     """
 
     def __init__(self, width: int, warmup: int, alpha: float, eps: float, bias: bool, dim: int,
@@ -74,8 +74,7 @@ class ChannelNorm(nn.Module):
 
     def forward_statistic(self, q: Tensor, t: Tensor | int, active: Tensor | bool, held: Tensor | bool,
                           state: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | bool, dict[str, Tensor]]:
-        """Returns var_hat [C], the channels to be skipped, bool [C], the held ones among them, and new values of
-        buffers."""
+        """Returns var_hat [C], the skipped channels, bool [C], the held ones among them, and new values of buffers."""
         raise NotImplementedError
 
     def backward_statistic(self, G: Tensor, past: Iteration,
@@ -156,7 +155,7 @@ class ChannelNorm(nn.Module):
         return Iteration(t, n, root, active, held, skip)
 
     def over_ranks(self, *values: Tensor) -> list[Tensor]:
-        """Returns the sums of the values over the processes of the group."""
+        """Returns the sums of the values over the group's processes."""
         if self.process_group is None:
             return list(values)
         together = torch.cat(values)
@@ -184,7 +183,7 @@ class ChannelNorm(nn.Module):
         return super().train(mode)
 
     def lacking(self) -> str:
-        """Returns why the statistics are not those to be used, or "". Reads counters: waits for a GPU."""
+        """Returns why the statistics are not ready for use, or "". Reads counters: waits for a GPU."""
         if self.iters.is_meta or self.iters >= self.first_average:
             return ""
         if self.iters > 0:
@@ -195,7 +194,7 @@ class ChannelNorm(nn.Module):
         return WITHOUT_STATISTICS if (self.run_var == 1).all() else ""  # a BatchNorm's, or from calibrate()
 
     def note_state(self) -> None:
-        """Keeps what lacking() says for forward passes, which do not read counters, so that a GPU need not wait."""
+        """Keeps the result of lacking(), so that forward passes need not read counters and wait for a GPU."""
         self.noted = self.lacking()
 
     def warn_of_statistics(self) -> None:
@@ -207,7 +206,7 @@ class ChannelNorm(nn.Module):
         self.note_state()
 
     def _apply(self, fn, recurse=True):
-        # bfloat16() and half() are for parameters. An average of weight 0.9 in the 8 bits of bf16 would stand still.
+        # bfloat16() and half() are for parameters. An average of weight 0.9 would stop moving in the 8 bits of bf16.
         before = dict(self._buffers)
         super()._apply(fn, recurse)
         for name, old in before.items():

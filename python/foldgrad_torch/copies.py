@@ -1,4 +1,4 @@
-"""Copies of modules that a training pass has been through."""
+"""Copies of modules after a training pass."""
 from __future__ import annotations
 
 import copy
@@ -9,8 +9,8 @@ from torch.overrides import TorchFunctionMode
 
 
 class Detaching(TorchFunctionMode):
-    """Copies tensors that have a history. PyTorch refuses to: the last pass leaves them in a module that computes its
-    weight (nn.utils.weight_norm, pruning) or keeps activations, in an attribute, a list or an object of its own."""
+    """Copies tensors that have a history, which PyTorch refuses. The last pass leaves them in a module that computes
+    its weight (nn.utils.weight_norm, pruning) or keeps activations, in an attribute, a list or another object."""
 
     def __torch_function__(self, function, types, arguments=(), options=None):
         tensor = arguments[0] if arguments else None
@@ -21,6 +21,6 @@ class Detaching(TorchFunctionMode):
 
 
 def detached_copy(module: nn.Module, shared: tuple[Tensor, ...] = ()) -> nn.Module:
-    """Returns a deep copy of the module without histories. It has the tensors in `shared` in common with the module."""
+    """Returns a deep copy of the module without histories. Both have the tensors in `shared` in common."""
     with Detaching():
         return copy.deepcopy(module, {id(tensor): tensor for tensor in shared})

@@ -22,7 +22,7 @@ PARTS = ("query", "key", "value")  # "attention.query" is the part of nn.Multihe
 
 
 class Edges(NamedTuple):
-    """Of normalizers, by name: the layers that read it, or why they are not known; the layer that it alone reads."""
+    """For each normalizer, the layers that read it, or why they are unknown; and the layer that only it reads."""
     readers: dict[str, list[str] | str]
     writers: dict[str, str]
 
@@ -45,7 +45,7 @@ def find_edges(root: nn.Module, norms: Mapping[str, nn.Module], readers: Mapping
 
 
 def edges_within(module: nn.Module, prefix: str, norms: Mapping[str, nn.Module]) -> Edges:
-    """Returns what is certain in a module of PyTorch itself."""
+    """Returns the certain edges in a module of PyTorch."""
     edges = Edges({}, {})
     if isinstance(module, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
         decoder = isinstance(module, nn.TransformerDecoderLayer)
@@ -81,13 +81,13 @@ def of_pytorch(transformer: nn.Transformer) -> bool:
 
 
 def output_norm(module: nn.Module) -> str:
-    """Returns which part of the module gives its output, if that is a normalizer: "" for the module itself."""
+    """Returns the part of the module that gives its output, if it is a normalizer: "" for the module itself."""
     return {nn.TransformerEncoder: ".norm", nn.TransformerDecoder: ".norm",
             nn.Transformer: ".decoder.norm"}.get(type(module), "")
 
 
 class Tracer(torch.fx.Tracer):
-    """Looks into modules, but not into normalizers and those of PyTorch."""
+    """Traces into modules, but not into normalizers and PyTorch's own."""
 
     def __init__(self, norms: Mapping[str, nn.Module]):
         super().__init__()
@@ -98,15 +98,15 @@ class Tracer(torch.fx.Tracer):
 
 
 def traced(module: nn.Module, prefix: str, norms: Mapping[str, nn.Module]) -> Iterator[Edges]:
-    """Yields the edges in the graph of module(x), other arguments having their defaults. Where control flow depends on
-    numbers there is no graph; then the children have theirs."""
+    """Yields the edges in the graph of module(x), with defaults for other arguments. If control flow depends on numbers
+    there is no graph; then uses those of the children."""
     inside = {name.removeprefix(prefix): norm for name, norm in norms.items() if name.startswith(prefix)}
     if not inside or module in norms.values():
         return
     try:
         if isinstance(module, OPAQUE):
             raise TypeError(type(module))
-        # forward() may keep what it computes: in a copy, which has the parameters in common.
+        # forward() may keep its results: in a copy, which shares the parameters.
         copied = detached_copy(module, (*module.parameters(), *module.buffers()))
         defaults = {p.name: p.default for p in inspect.signature(copied.forward).parameters.values()
                     if p.default is not inspect.Parameter.empty}

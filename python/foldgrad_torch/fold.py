@@ -1,5 +1,5 @@
-"""Folding: y = A x + B of a normalizer at inference goes into the linear layers that read y, or into the layer before
-it; nothing is left of the normalizer."""
+"""Folding: a normalizer's map at inference, y = A x + B, goes into the linear layers that read y, or into the layer
+before it; nothing is left of the normalizer."""
 from __future__ import annotations
 
 import warnings
@@ -33,19 +33,19 @@ class Folded(nn.Module):
 
 def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = None,
          writers: Mapping[str, str] | None = None) -> tuple[nn.Module, Report]:
-    """Returns a copy of the module for inference, with every UN, MABN, PNStar and BatchNorm folded that can be, and a
-    report.
+    """Returns a copy of the module for inference, in which every UN, MABN, PNStar and BatchNorm is folded if possible,
+    and a report.
 
     A normalizer goes into the linear layers that read it: nn.Linear, convolutions, nn.MultiheadAttention. Otherwise it
-    goes into the layer before it, an nn.Linear or a convolution, if nothing else reads that. These layers are known in
-    PyTorch's Transformers and nn.Sequential, and from the graph of module(x) where torch.fx can make it. Otherwise
+    goes into the layer before it, an nn.Linear or a convolution, if nothing else reads that. fold() knows these layers
+    in PyTorch's Transformers and nn.Sequential, and from the graph of module(x) if torch.fx can make it. Otherwise
     `readers` and `writers` name them: readers={"norm1": "attn.qkv", "norm2": ["mlp.fc1"]} are layers of the same block,
     writers={"bn1": "conv1"} the layer before. "attention.query", ".key" and ".value" are parts of an attention, and "*"
     stands for any text, the same on both sides: {"decoder.*.norm2": "decoder.*.multihead_attn.query"}. Nothing else may
     read that normalizer or that layer. Products are taken in f64 and rounded once for each normalizer.
 
     Raises ValueError if nothing was folded and for names that do not exist. Warns of normalizers that have not left
-    their warm-up. The copy is not to be trained.
+    their warm-up. The copy must not be trained.
     """
     warn_of_warm_up(module)
     folded, report = detached_copy(module), Report()
@@ -76,7 +76,7 @@ def warn_of_warm_up(module: nn.Module) -> None:
 
 
 def split_part(root: nn.Module, name: str) -> tuple[str, tuple[str, ...]]:
-    """Returns a layer's name, and for an attention the parts that the name means."""
+    """Returns a layer's name, and for an attention the parts in the name."""
     parent, _, last = name.rpartition(".")
     if last in PARTS and isinstance(root.get_submodule(parent), nn.MultiheadAttention):
         return parent, (last,)
@@ -84,7 +84,7 @@ def split_part(root: nn.Module, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 class Shared:
-    """The layers in several places of a model or after several normalizers: a fold for one would change others."""
+    """Layers in several places of a model or after several normalizers: folding one would change the others."""
 
     def __init__(self, root: nn.Module, edges: Edges):
         self.modules = Counter(id(module) for _, module in root.named_modules(remove_duplicate=False))
@@ -103,7 +103,7 @@ class Shared:
 
 
 def fold_one(root: nn.Module, name: str, norm: nn.Module, edges: Edges, shared: Shared) -> str:
-    """Folds all or nothing, and returns where to. Raises Refusal."""
+    """Folds all or nothing, and returns the layers. Raises Refusal."""
     if shared.modules[id(norm)] > 1:
         raise Refusal("it is used in several places")
     affine, writer = affine_map(norm), edges.writers.get(name)
@@ -134,7 +134,7 @@ def fold_one(root: nn.Module, name: str, norm: nn.Module, edges: Edges, shared: 
 
 def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
            shared: Shared) -> tuple[nn.Module, dict[str, Tensor]]:
-    """Returns a layer that reads A x + B, in these parts of it, and its new parameters. Raises Refusal."""
+    """Returns a layer that reads A x + B in these parts, and its new parameters. Raises Refusal."""
     layer = root.get_submodule(name)
     if type(layer) not in LINEAR:
         raise Refusal(f"{name} is a {type(layer).__name__}, not a linear layer")

@@ -1,4 +1,4 @@
-"""The part of the family's arithmetic that touches every element of x; channel_norm.py has what is per channel."""
+"""The family's arithmetic on every element of x; channel_norm.py has the arithmetic per channel."""
 from __future__ import annotations
 
 import inspect
@@ -37,7 +37,7 @@ def not_finite(values: Tensor) -> Tensor | bool:
 
 
 def choose(condition: Tensor | bool, a: Tensor | float, b: Tensor | float) -> Tensor | float:
-    """Returns torch.where(condition, a, b); for a Python bool that takes no operation."""
+    """Returns torch.where(condition, a, b), without an operation for a Python bool."""
     return torch.where(condition, a, b) if isinstance(condition, Tensor) else a if condition else b
 
 
@@ -72,9 +72,9 @@ def column_sums(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the sums over the rows of a b and of a, both [P, C], as [C]."""
     if not eager_cpu(a, b):
         return (a * b).sum(0), a.sum(0)
-    # PyTorch takes several passes over the memory for this. The gradients that a batch normalization at inference has
-    # for its weight and bias are the same sums, in one pass, if its mean and variance are 0 and its eps 1. They are
-    # added one after the other; blocks of rows keep the rounding small.
+    # PyTorch needs several passes over the memory for this. The weight and bias gradients of batch normalization at
+    # inference are the same sums in one pass, if its mean and variance are 0 and its eps 1. They are added one after
+    # the other; blocks of rows keep the rounding small.
     zero = a.new_zeros(a.shape[1])
     sums = torch.ops.aten.native_batch_norm_backward.default
     blocks = [sums(as_image(of_a), as_image(of_b), None, zero, zero, None, None, False, 1.0, (False, True, True))[1:]
@@ -93,7 +93,7 @@ class Normalize(torch.autograd.Function):
 
     Shapes: x [..., C]; weight and bias [C], bias or None; mask bool [P, 1] or None. In place of the gradient through
     root the backward pass uses psi = gradient_statistic(sums of dz z, iteration), which writes the normalizer's state.
-    No value is read on the host but from a CPU, so a GPU need not wait.
+    The host reads only values on a CPU, so it need not wait for a GPU.
     """
     generate_vmap_rule = True
 
@@ -129,12 +129,12 @@ class Normalize(torch.autograd.Function):
         return (*given, *[None] * (5 + len(iteration) - len(given)))
 
 
-# PyTorch asks for it at each call, and making it takes as long as ten operations.
+# PyTorch uses it at each call, and making it takes as long as ten operations.
 Normalize.forward.__signature__ = inspect.signature(Normalize.forward)
 
 
 class FirstOnly(torch.autograd.Function):
-    """Returns the gradients as functions of the other tensors, of which there is no derivative: psi is an estimate."""
+    """Returns the gradients as functions without derivatives: psi is an estimate."""
     generate_vmap_rule = True
 
     @staticmethod

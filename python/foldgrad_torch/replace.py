@@ -23,17 +23,17 @@ def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
                   **options) -> Report:
     """Replaces the normalizers of the module, in the module itself, by a `kind` with these options.
 
-    Replaced are modules that compute LayerNorm or RMSNorm over the last axis or over axis 1, tried on random numbers,
-    and PyTorch's BatchNorm1d, 2d and 3d. `dim` restricts that to one axis. The parameters `weight` and `bias` stay the
-    same objects, so that an optimizer may hold them already; without a bias there is none afterwards. where(name,
-    normalizer) returns true for those to look at.
+    Replaces modules that compute LayerNorm or RMSNorm over the last axis or over axis 1, tried on random numbers, and
+    PyTorch's BatchNorm1d, 2d and 3d. `dim` restricts that to one axis. The parameters `weight` and `bias` stay the same
+    objects, so that an optimizer may hold them already; without a bias there is none afterwards. where(name,
+    normalizer) returns true for candidates.
 
-    A BatchNorm's statistics are taken over: run_var becomes running_var + running_mean^2. Its mean goes into the bias
-    and the quotient of the deviations into the weight, in place, so that the model computes at inference what it did.
-    The iterations, the windows and `alpha` begin anew.
+    Keeps a BatchNorm's statistics: run_var becomes running_var + running_mean^2. Its mean goes into the bias and the
+    quotient of the deviations into the weight, in place, so that inference gives the same results. The iterations, the
+    windows and `alpha` begin anew.
 
-    The report lists what was replaced, and every other normalizer with the reason. Raises ValueError if nothing was, or
-    could be, because `module` is the normalizer itself.
+    The report lists the replaced normalizers, and every other one with the reason. Raises ValueError if none was
+    replaced, or if `module` is the normalizer itself.
     """
     if is_norm(module):
         raise ValueError(f"replace_norms: this {type(module).__name__} has no parent to replace it in: construct "
@@ -66,11 +66,11 @@ def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Returns true for normalizers that are not of this package: PyTorch's and their subclasses, modules with running
-    statistics, modules that compute LayerNorm or RMSNorm, and those that are called so.
+    """Returns true for normalizers outside of this package: PyTorch's and their subclasses, modules with running
+    statistics, and modules that compute LayerNorm or RMSNorm or have such a name.
 
-    A module that holds others, such as a PreNorm, has no weight. A leading underscore is that of PyTorch's _WeightNorm
-    and _SpectralNorm, which are about weights."""
+    A module with children, such as a PreNorm, has no weight. Names with a leading underscore are PyTorch's _WeightNorm
+    and _SpectralNorm, which normalize weights."""
     if isinstance(module, ChannelNorm):
         return False
     if isinstance(module, OF_PYTORCH) or has_running_statistics(module):
@@ -111,8 +111,7 @@ def channel_axis(norm: nn.Module, dim: int | None) -> int:
 
 
 def axis_by_trial(norm: nn.Module, axes) -> int | None:
-    """Returns the first axis over which the normalizer computes what LayerNorm or RMSNorm does, on random numbers and
-    parameters."""
+    """Returns the first axis over which the normalizer equals LayerNorm or RMSNorm on random numbers and parameters."""
     try:
         norm = detached_copy(norm).to("cpu", torch.float64)
     except Exception:  # here and below it is the code of others
@@ -137,7 +136,7 @@ def axis_by_trial(norm: nn.Module, axes) -> int | None:
             bias = 0 if getattr(norm, "bias", None) is None else norm.bias
             for centred in (x - x.mean(-1, keepdim=True), x):
                 expected = centred / centred.square().mean(-1, keepdim=True).sqrt() * norm.weight + bias
-                # Its eps is not known. One of 1e-3, the largest in use, changes y by 5e-4 of itself.
+                # Its eps is unknown. The largest in use, 1e-3, changes y by 5e-4 of itself.
                 if y.shape == x.shape and torch.allclose(y, expected, rtol=1e-2, atol=1e-2):
                     return axis
     return None
@@ -154,7 +153,7 @@ def successor(norm: nn.Module, kind: type[ChannelNorm], dim: int, options: dict)
 
 @torch.no_grad()
 def take_over(norm: nn.Module, new: ChannelNorm) -> None:
-    """Takes over a BatchNorm's statistics, so that weight x / sqrt(run_var + eps) + bias is what it computes."""
+    """Takes over a BatchNorm's statistics, so that weight x / sqrt(run_var + eps) + bias equals its result."""
     mean, variance = norm.running_mean.double(), norm.running_var.double()
     if not mean.any() and (variance == 1).all():
         return  # it has not been trained

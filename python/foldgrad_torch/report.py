@@ -1,16 +1,16 @@
-"""A report of what was done to the normalizers of a model, and what was not."""
+"""A report of the changes to a model's normalizers, and of refusals."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 
 class Refusal(Exception):
-    """The reason why a normalizer stays as it is."""
+    """The reason why a normalizer stays unchanged."""
 
 
 @dataclass
 class Report:
-    """What was done, and why something was refused, by the names that normalizers have in the model."""
+    """The changes, and the reasons for refusals, by the normalizers' names in the model."""
     done: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 

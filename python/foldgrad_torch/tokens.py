@@ -1,4 +1,4 @@
-"""Padding, for normalizers deep in a model whose forward passes hand on no mask."""
+"""Padding masks for normalizers deep in a model whose forward passes do not pass a mask on."""
 from __future__ import annotations
 
 from contextlib import contextmanager

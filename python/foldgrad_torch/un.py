@@ -19,14 +19,14 @@ class UN(ChannelNorm):
     Until iteration max(warmup, window + 1), and at outliers, var_hat is the batch's own mean square. The gradient is
     exact until then, an estimate by design after it. At inference var_hat is the running average run_var.
 
-    width: C. warmup: iterations, half of a short training's; 4,000 are 4 % of the paper's. alpha: weight of the old value
-    in running averages. filtration: look for outliers [UN-19] and skip their iterations, in the channels that
-    `granularity` says: pooled, layer_any, channel or layer_sum. ddof: of the variance in that test. flag_low: falls are
-    outliers too. hold_on_skip: outliers, 32 of them in a row at most, stay out of run_var as well. bias: as in
-    nn.LayerNorm. dim: the axis of the channels. process_group: statistics go over all its processes, such as
+    width: C. warmup: iterations, half of a short training's; 4,000 are 4 % of the paper's. alpha: weight of the old
+    value in running averages. filtration: look for outliers [UN-19] and skip their iterations, in the channels given by
+    `granularity`: pooled, layer_any, channel or layer_sum. ddof: of the variance in that test. flag_low: falls are
+    outliers too. hold_on_skip: up to 32 outliers in a row stay out of run_var as well. bias: as in nn.LayerNorm. dim:
+    the axis of the channels. process_group: statistics go over all its processes, such as
     torch.distributed.group.WORLD; None: each process has its own.
 
-    It is foldgrad's `un` of mode paper; docs/normalizers.md has all options and what the released code does otherwise.
+    It is foldgrad's `un` of mode paper; docs/normalizers.md has all options and the differences of the released code.
     """
     granularities = ("pooled", "layer_any", "channel", "layer_sum")
 
@@ -84,10 +84,10 @@ class UN(ChannelNorm):
         return state["psi_ema"]
 
     def outliers(self, window: Tensor, with_q: Tensor, average: Tensor, held: Tensor | bool) -> Tensor:
-        """Returns bool [C], or [] for all channels: true where the arithmetic mean of the window with q exceeds the
+        """Returns bool [C], or [] for all channels: true if the arithmetic mean of the window with q exceeds the
         geometric one, `average`, by more than M times the variance of the roots of the window before [UN-19].
 
-        The tolerance is for rounding, which alone separates the means of equal entries, whose variance is 0."""
+        The tolerance is for rounding: only rounding separates the means of equal entries, whose variance is 0."""
         tolerance = 1e-9 if window.dtype == torch.float64 else 4e-6
         mean = with_q.mean(0)
         distance, roots = mean - average, window.sqrt()

@@ -1,4 +1,4 @@
-"""The progress of normalizers in their warm-up: a shorter training never averages, and trains something else."""
+"""The progress of normalizers in their warm-up: a training that ends before it never uses averages."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -19,6 +19,6 @@ class WarmUp(NamedTuple):
 
 
 def warm_up_report(module: nn.Module) -> list[WarmUp]:
-    """Returns how far each normalizer of the module is. Reads their counters: waits for a GPU once per normalizer."""
+    """Returns the progress of each normalizer. Reads their counters: waits for a GPU once per normalizer."""
     return [WarmUp(name, int(norm.iters), norm.first_average) for name, norm in module.named_modules()
             if isinstance(norm, ChannelNorm)]
