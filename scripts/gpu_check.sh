@@ -1,14 +1,14 @@
 #!/bin/sh
-# The check on a machine with a GPU: from a kit (scripts/gpu_kit.sh), in which nothing has to be built.
+# The check on a machine with a GPU, from a kit (scripts/gpu_kit.sh) in which everything is built.
 #
 #   gpu_kit/scripts/gpu_check.sh [--out FOLDER] [--seconds 570] [STAGE...]
 #
-# Stages are named in scripts/gpu/check.py and begin in the order of their worth; each ends within 100 seconds, whatever
-# hangs. After each, FOLDER has the page of all so far, the figures as JSON, and the logs in one file. Exit code 1: a
-# stage has failed; the others ran all the same. 2: a mistake in the command. 6: no GPU, no Python, or no kit.
+# scripts/gpu/check.py names the stages, which run in the order of their value; each ends within 100 seconds, even if it
+# hangs. After each, FOLDER has a page of all stages so far, the figures as JSON, and the logs in one file. Exit code 1:
+# a stage has failed; the others ran nevertheless. 2: a mistake in the command. 6: no GPU, no Python, or no kit.
 #
-# The kit brings its libraries except those of the driver, of C and C++, and cuBLAS, which is looked for in the CUDA
-# toolkit and among Python's packages (LD_LIBRARY_PATH adds others).
+# The kit contains its libraries except those of the driver, of C and C++, and cuBLAS, which is searched for in the CUDA
+# toolkit and in Python's packages (LD_LIBRARY_PATH adds others).
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 6
 python=$(command -v python3) || { echo "gpu_check: python3 is not on PATH" >&2; exit 6; }
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Packs what scripts/gpu_check.sh needs on a machine with a GPU, so that nothing is built or fetched there: test
-# programs, benchmarks and `foldgrad` with their libraries, and the files that they read. Needs nvcc, but no GPU.
+# Packs everything for scripts/gpu_check.sh on a machine with a GPU, so that nothing is built or fetched there: test
+# programs, benchmarks and `foldgrad` with their libraries and input files. Needs nvcc, but no GPU.
 #
 #   scripts/gpu_kit.sh [-DNAME=VALUE...]     build/gpu_kit.tar.xz, of at most 60 MB; the arguments are cmake's
 #
 # The programs run on GPUs of capability 8.x and 9.0, and any Linux on x86-64 with AVX2 whose C library is as new as
-# that of this machine. They were linked with cuBLASLt of this CUDA and do without cuDNN. Multi30k goes along where this
-# machine has it ($FOLDGRAD_DATA). In the end each program is started in an empty root, without a GPU.
+# that of this machine. They are linked with cuBLASLt of this CUDA and do not use cuDNN. Multi30k is packed if this
+# machine has it ($FOLDGRAD_DATA). At the end each program is started in an empty root, without a GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packing.sh
@@ -48,7 +48,7 @@ echo "gpu_kit: $packed, $size bytes, of $(du -s --block-size=1MB "$kit" | cut -f
   needed_versions "$kit/$build"/* "$kit/$build"/lib/*)"
 ((size <= most_bytes)) || { echo "gpu_kit: more than $most_bytes bytes" >&2; exit 1; }
 
-# An empty root has the C and C++ libraries, and in place of cuBLAS' functions some that do nothing, but no driver.
+# An empty root has the C and C++ libraries, and dummies of cuBLAS' functions, but no driver.
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 tar -xJf "$packed" -C "$root" --strip-components=1

@@ -1,7 +1,7 @@
 # Functions of the scripts that pack programs for other machines.
 
 # Prints the libraries that programs load, except those that the machine must have: the C and C++ libraries. Newer ones
-# run what was built with older ones, and libraries of the machine may need the newer ones.
+# run programs built with older ones, and libraries of the machine may need the newer ones.
 libraries_of() {  # PROGRAM...
   local program
   for program in "$@"; do
@@ -29,7 +29,7 @@ fill_root() {  # ROOT
   done
 }
 
-# Runs a command in a root. There is no /proc in it, without which a program does not find libraries by its own place:
+# Runs a command in a root. It has no /proc, without which a program does not find libraries relative to itself:
 # LIBRARIES is their folder.
 in_root() {  # ROOT LIBRARIES COMMAND...
   local enter=("$(PATH=$PATH:/usr/sbin command -v chroot)")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what foldgrad is built with, from Debian's packages. Does nothing where all of it is there already.
-# --browser: also Chromium (300 MB), which a test opens reports in.
+# Installs the tools and libraries to build foldgrad, from Debian's packages. Does nothing if all are installed.
+# --browser: also Chromium (300 MB), in which a test opens reports.
 set -euo pipefail
 
 packages=(
@@ -48,7 +48,7 @@ echo "setup: installing ${missing[*]}"
 if ! known; then
   apt update
 fi
-# The package lists may be there but too old for the mirror; then they are fetched and the install is tried once more.
+# The package lists may be too old for the mirror; then they are fetched and the installation is tried once more.
 apt install --no-install-recommends "${missing[@]}" || {
   apt update
   apt install --no-install-recommends "${missing[@]}"

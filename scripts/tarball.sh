@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # Packs the program for machines without its libraries: build/foldgrad-VERSION-linux-x86_64.tar.xz has the program, all
 # libraries that it loads except the C and C++ libraries, their licences, its manual page, completion, configurations
-# and documentation. Needs Debian and what scripts/setup.sh installs.
+# and documentation. Needs Debian and the packages of scripts/setup.sh.
 #
 #   scripts/tarball.sh [-DNAME=VALUE...]     the arguments are cmake's
 #
-# The program runs from wherever it is unpacked, on any Linux on x86-64 with AVX2 (-DFOLDGRAD_CPU=x86-64-v2: with
-# SSE 4.2) whose C and C++ libraries are as new as the script says. It has no CUDA kernels. `mpirun` needs the machine's
-# Open MPI.
-# In the end the program is started in an empty root; tests/install/tarball_test.sh does more in another system's.
+# The program runs from any folder, on any Linux on x86-64 with AVX2 (-DFOLDGRAD_CPU=x86-64-v2: with SSE 4.2) whose C
+# and C++ libraries are at least as new as the script prints. It has no CUDA kernels. `mpirun` needs the machine's Open
+# MPI. At the end the program is started in an empty root; tests/install/tarball_test.sh does more in another system's
+# root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packing.sh
 build=build/tarball
 
-# All libraries are looked for beside the program first, also those that they need in turn: by RPATH, not RUNPATH.
+# All libraries, including indirect ones, are searched for next to the program first: by RPATH, not RUNPATH.
 flags=-Wl,--disable-new-dtags
 cmake --preset release -B "$build" -DFOLDGRAD_CUDA=OFF -DFOLDGRAD_CPU=x86-64-v3 -DFOLDGRAD_TESTS=OFF \
   -DFOLDGRAD_BENCH=OFF -DCMAKE_INSTALL_RPATH="\$ORIGIN/../lib" -DCMAKE_EXE_LINKER_FLAGS="$flags" \

@@ -19,10 +19,10 @@ from shards import run_tests  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/kit"
 STAGE_SECONDS = 100
-# The engine's tests come first, so that a fault below shows before all that stands on it.
+# The engine's tests come first, so that a fault shows there before it shows in everything above.
 BASICS = ["engine_cuda_test", "engine_cuda_runtime_test", "engine_test", "engine_gemm_test"]
-# Examples of each property: a GPU's own mistakes are in kernels, not in rare examples. Threads: as many processes run
-# at a time as there are cores.
+# Few examples of each property: a GPU's own mistakes are in kernels, not in rare examples. Few threads: one process
+# runs for each core.
 OF_TESTS = {"RC_PARAMS": "max_success=10", "OMP_NUM_THREADS": "2"}
 TIMES = re.compile(r'"name": "([^"]+)",.*?"real_time": ([^,]+),.*?"time_unit": "(\w+)"', re.S)  # of Google Benchmark
 MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}
@@ -43,7 +43,7 @@ class Check:
         self.out.mkdir(parents=True, exist_ok=True)
 
     def run(self, log, *command, **environment):
-        """Runs the command and returns what it printed. Raises Failed with the end of it."""
+        """Runs the command and returns its output. Raises Failed with the end of the output."""
         child = launch(command, self.logs / log, environment)
         status = finish(child, self.stage_ends)
         text = (self.logs / log).read_text(errors="replace")
@@ -52,7 +52,7 @@ class Check:
         return text
 
     def bench(self, log, *command):
-        """Keeps the times of a benchmark in milliseconds, also of one that ran out of time and left half a file."""
+        """Keeps the times of a benchmark in milliseconds, even if it ran out of time and left half a file."""
         file = self.logs / f"{log}.json"
         try:
             self.run(f"{log}.log", *command, "--device=cuda", f"--benchmark_out={file}", "--benchmark_out_format=json")
@@ -184,7 +184,7 @@ STAGES = {
 
 
 def page(check):
-    """Returns a page of what passed, what failed, and the figures beside predictions and PyTorch."""
+    """Returns a page with passes, failures, and the figures next to predictions and PyTorch's."""
     commit = (ROOT / "build/kit/commit").read_text().strip()
     lines = [f"# scripts/gpu_check.sh at {commit}", "", check.machine, "", "| stage | result | seconds | |",
              "|---|---|---|---|"]

@@ -1,4 +1,4 @@
-"""Programs in process groups of their own, which end as a whole when their time is up."""
+"""Programs in separate process groups, which end as a whole when their time is up."""
 import os
 import signal
 import subprocess
@@ -12,7 +12,7 @@ def launch(command, log, environment):
 
 
 def finish(child, ends):
-    """Waits, kills what is left of the group, and returns 0 or, in words, how the child ended."""
+    """Waits, kills the rest of the group, and returns 0 or, in words, how the child ended."""
     try:
         status = child.wait(max(0, ends - time.monotonic()))
     except subprocess.TimeoutExpired:

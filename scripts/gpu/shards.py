@@ -1,5 +1,5 @@
-"""Test programs in several processes at a time. A fault of a kernel takes all later tests of its process along, so the
-tests that did not pass run again, each in a process of its own; those that a crash left out go on in another."""
+"""Runs test programs in several processes at a time. A faulty kernel also fails all later tests of its process, so
+tests that did not pass run again, each in a separate process; tests after a crash run in another process."""
 import os
 import re
 import subprocess
@@ -30,7 +30,7 @@ def names_of(program):
 
 
 def outcomes(text):
-    """Returns {test: result}. A test that has begun and says no more has crashed."""
+    """Returns {test: result}. A test that has begun and not ended has crashed."""
     found = {}
     for kind, name in OUTCOME.findall(text):
         found[name] = RESULTS[kind]
@@ -49,7 +49,7 @@ def run_once(program, names, log, ends, environment):
 
 
 def run_shard(program, names, log, ends, environment):
-    """Goes on after each crash with the tests that are left."""
+    """After each crash continues with the remaining tests."""
     results = {}
     while names:
         new = run_once(program, names, log, min(ends, time.monotonic() + SECONDS_AT_ONCE), environment)

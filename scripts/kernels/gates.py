@@ -1,4 +1,4 @@
-"""Kernels as the compiler describes them, and the table that they are held against."""
+"""The compiler's description of kernels, and the table of their requirements."""
 import re
 import subprocess
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def _bodies(ptx):
 
 
 def kernels_of(source, ptxas, ptx):
-    """Returns the kernels of a file, from what `ptxas -v` printed, for other architectures too, and the PTX."""
+    """Returns the kernels of a file, from the PTX and the output of `ptxas -v`, also for other architectures."""
     bodies, kernels = _bodies(ptx), []
     entries = re.split(rf"Compiling entry function '([\w$]+)' for '{ARCHITECTURE}'", ptxas)
     readable = _demangled(entries[1::2])

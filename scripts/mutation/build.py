@@ -1,8 +1,8 @@
-"""The compilation and linking of one changed file against a finished build, which stays untouched.
+"""Compiles and links one changed file against a finished build, which stays untouched.
 
 A changed source is compiled by the build's own command, a changed header is found first because its copy's folder comes
 first in the include path. A program is linked by the build's own command with the changed objects in front: they define
-what the libraries' own objects would, so that the linker leaves those where they are."""
+the symbols of the libraries' own objects, so that the linker does not use those."""
 import json
 import re
 import shlex
@@ -79,7 +79,7 @@ class BuildTree:
         return self.archives[archive]
 
     def objects_in(self, program):
-        """Returns what can become part of the program: its own objects, and those of its libraries."""
+        """Returns the objects that can become part of the program: its own, and those of its libraries."""
         tokens = self._link_tokens(program)
         found = {t for t in tokens if t.endswith(".o")}
         for t in tokens:

@@ -3,7 +3,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-# Comments, strings and characters, then lines of the preprocessor: none of them is changed.
+# Comments, strings and characters, and preprocessor lines are not changed.
 _TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'""",
                    re.S)
 _PREPROCESSOR = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
@@ -115,5 +115,5 @@ def mutants_of(path, text):
 
 
 def chosen(mutants, seed, count):
-    """Returns the first `count` of them in an order that the seed decides. Other code does not change the order."""
+    """Returns the first `count` mutants in an order given by the seed. Other code does not change the order."""
     return sorted(mutants, key=lambda m: hashlib.sha1(f"{seed}|{m.key}".encode()).digest())[:count]

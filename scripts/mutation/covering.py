@@ -42,7 +42,7 @@ class Covering:
         self.distances = {name: self._distances(p) for name, p in self.tests.items()}
 
     def _beside(self, path):
-        """Returns {header: number of headers in between} of what `path` includes of its folder and the two above."""
+        """Returns {header: number of headers in between} for includes of `path` from its folder and the two above."""
         folders = Path(path).parents[:3]
         found, layer = {}, [path]
         while layer:
@@ -53,7 +53,7 @@ class Covering:
         return found
 
     def _distances(self, start):
-        """Returns {file: distance from `start`}: an include costs 1, from a header to what implements it 0 or more."""
+        """Returns {file: distance from `start`}: an include costs 1, from a header to its implementation 0 or more."""
         distance, heap = {start: 0}, [(0, start)]
         while heap:
             d, path = heapq.heappop(heap)
@@ -72,7 +72,7 @@ class Covering:
         return sorted((d[path], name) for name, d in self.distances.items() if path in d)
 
     def script(self, test):
-        """Returns the path of a test in Python, which has no program of its own, and None for others."""
+        """Returns the path of a Python test, which has no separate program, and None for others."""
         return self.tests[test] if test.startswith("python.") else None
 
     def runs_program(self, test):

@@ -1,4 +1,4 @@
-"""Mutants that no test can tell from the code: equivalent.txt, three lines each and a blank one:
+"""Equivalent mutants: equivalent.txt has three lines for each, and a blank one:
 
     PATH: the reason
     -the line as it is
@@ -24,7 +24,7 @@ class Known:
 
 
 def read(root):
-    """Stops the program when an entry is no longer a change of the code."""
+    """Stops the program if an entry no longer matches the code."""
     entries, by_path = set(), {}
     for number, block in enumerate((Path(root) / FILE).read_text().strip().split("\n\n"), 1):
         if not block:

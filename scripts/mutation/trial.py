@@ -1,4 +1,4 @@
-"""The trial of one mutant: it is compiled, then the tests that can reach it are linked and run until one fails."""
+"""Tries one mutant: compiles it, then links and runs the tests that can reach it until one fails."""
 import os
 import re
 import resource
@@ -80,7 +80,7 @@ class Tester:
         return (failed or last[-1:] or [f"exit code {process.returncode}"])[0], seconds
 
     def passes_unchanged(self, test, failed):
-        """Tests whether what failed of a program passes without a change, or links if `failed` is NOT_LINKED."""
+        """Returns True if the failed test passes without a change; for NOT_LINKED, if the program links."""
         only = failed if "." in failed or failed == NOT_LINKED else "*"
         with self.lock:
             lock = self.locks.setdefault((test, only), threading.Lock())
@@ -99,7 +99,7 @@ class Tester:
             return self.sound[test, only]
 
     def order(self, path):
-        """Returns tests by nearness. What has killed mutants of this file comes first, then what is named like it."""
+        """Returns tests by nearness, first those that have killed mutants of this file, then those named like it."""
         words = set(re.split(r"[/_.]", path)) - {"cpp", "cu", "h", "test"}
 
         def rank(entry):
