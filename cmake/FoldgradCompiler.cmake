@@ -1,4 +1,4 @@
-# Flags for everything that is compiled.
+# Flags of all compilations.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -7,7 +7,7 @@ set(CMAKE_CUDA_STANDARD 17)  # unset, it would follow C++ to 20, which CMake 3.2
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# Instruction set. foldgrad_cpu_level is what programs check when they start: 1 to 4, or 0 where there are no levels.
+# Instruction set. Programs check foldgrad_cpu_level when they start: 1 to 4, or 0 if there are no levels.
 set(foldgrad_cpu_level 0)
 set(march "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
@@ -44,8 +44,8 @@ else()
   foldgrad_feature("Instruction set" ${march} "${why}" "")
 endif()
 
-# Rounding must not depend on what the compiler fuses: equal formulas give equal bits. Errno and traps of the math
-# functions are never looked at, and keeping them would stop the vectoriser.
+# Rounding must not depend on fused operations: equal formulas give equal bits. Errno and traps of the math functions
+# are never used, and keeping them would stop the vectoriser.
 set(float_flags -ffp-contract=off -fno-math-errno -fno-trapping-math)
 set(cxx_flags -Wall -Wextra ${float_flags})
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -55,7 +55,7 @@ if(march)
   list(APPEND cxx_flags -march=${march})
 endif()
 if(foldgrad_cpu_level EQUAL 4)
-  # GCC's generic tuning stays at 256 bits, for the first AVX-512 machines, whose clock fell with 512.
+  # GCC's generic tuning uses only 256 bits, because 512 lowered the clock of the first AVX-512 machines.
   list(APPEND cxx_flags -mprefer-vector-width=512)
 endif()
 set(cuda_flags -lineinfo)
@@ -73,7 +73,7 @@ foreach(flag ${cuda_flags})
   add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${flag}>")
 endforeach()
 
-if(FOLDGRAD_RELOCATABLE)  # libraries lie in lib/ beside the program, also those that they need in turn
+if(FOLDGRAD_RELOCATABLE)  # all libraries, also indirect ones, are in lib/ next to the program
   set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
   set(CMAKE_INSTALL_RPATH "$ORIGIN/lib")
   add_link_options(LINKER:--disable-new-dtags)
@@ -95,7 +95,7 @@ if(FOLDGRAD_SANITIZE)
   add_compile_options(-fsanitize=${FOLDGRAD_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${FOLDGRAD_SANITIZE})
   if(FOLDGRAD_SANITIZE MATCHES undefined)
-    # The first four take a quarter of the compiler's time. AddressSanitizer sees the bad accesses that come of them.
+    # The first four take a quarter of the compiler's time. AddressSanitizer sees the resulting bad accesses.
     add_compile_options(-fno-sanitize=null,vptr,object-size,pointer-overflow -fno-sanitize-recover=all)
   endif()
   foldgrad_feature("Sanitizers" ON "${FOLDGRAD_SANITIZE}" "")
@@ -105,7 +105,7 @@ endif()
 # because ccache then shares no object between build directories, and a change in one source compiles all of these.
 set(launcher "")
 if(FOLDGRAD_PRECOMPILE)
-  set(launcher env CCACHE_SLOPPINESS=pch_defines,time_macros)  # else ccache refuses what uses such headers
+  set(launcher env CCACHE_SLOPPINESS=pch_defines,time_macros)  # otherwise ccache refuses sources with such headers
 else()
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()

@@ -1,6 +1,6 @@
-# Tests against kernels that fuse a * b + c into one operation, as nvcc compiles them: contracted_NAME for some tests
-# NAME. The kernels are compiled once more and stand before those of the libraries; all else is shared. Nothing builds
-# these programs unasked, and ctest does not know them.
+# Tests of kernels that fuse a * b + c into one operation, like nvcc's: contracted_NAME for some tests NAME. The kernels
+# are compiled once more and linked before those of the libraries; all else is shared. These programs are built only on
+# request, and ctest does not know them.
 
 set(sources "")
 foreach(library ${foldgrad_libraries})

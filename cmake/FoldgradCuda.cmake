@@ -43,12 +43,12 @@ if(foldgrad_cuda STREQUAL ON)
     if(foldgrad_gpu)
       set(CMAKE_CUDA_ARCHITECTURES native)
     else()
-      set(CMAKE_CUDA_ARCHITECTURES 80 90)  # 8.x runs the first; what is newer than 9.x compiles the second's PTX
+      set(CMAKE_CUDA_ARCHITECTURES 80 90)  # 8.x runs the first; GPUs newer than 9.x compile the second's PTX
     endif()
   endif()
   include(${CMAKE_CURRENT_LIST_DIR}/check_cuda_architectures.cmake)
   enable_language(CUDA)
-  include(${CMAKE_CURRENT_LIST_DIR}/check_cuda_architectures.cmake)  # now it is known what native means
+  include(${CMAKE_CURRENT_LIST_DIR}/check_cuda_architectures.cmake)  # now the value of `native` is known
   find_package(CUDAToolkit REQUIRED)
   list(JOIN CMAKE_CUDA_ARCHITECTURES ", " architectures)
   string(APPEND why ", ${CMAKE_CUDA_COMPILER_VERSION}, for ${architectures}")

@@ -1,5 +1,5 @@
 # cmake --install: the program with its manual page, completion, configurations and documentation (component `program`),
-# and the libraries with their headers and what find_package(foldgrad) reads (component `development`). The target
+# and the libraries with their headers and the files for find_package(foldgrad) (component `development`). The target
 # `uninstall` removes both.
 
 include(GNUInstallDirs)
@@ -9,7 +9,7 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/foldgrad)
 set(headers ${CMAKE_INSTALL_INCLUDEDIR}/foldgrad)
 set(share ${CMAKE_INSTALL_DATADIR})
 
-# Runs before all other rules: records for `uninstall` our folders, and those of the others that do not exist yet.
+# Runs before all other rules: records for `uninstall` our folders, and other folders that do not exist yet.
 string(CONFIGURE [[
   set(record "@PROJECT_BINARY_DIR@/install_folders.txt")
   foreach(folder @CMAKE_INSTALL_BINDIR@ @package@ @headers@ @CMAKE_INSTALL_DOCDIR@ @share@/foldgrad
@@ -31,7 +31,7 @@ add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DI
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME program)
 install(TARGETS foldgrad)
-if(foldgrad_modules)  # beside the program, which looks for them there
+if(foldgrad_modules)  # next to the program, which looks for them there
   install(TARGETS ${foldgrad_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(CODE "execute_process(COMMAND \"$<TARGET_FILE:foldgrad>\" manual COMMAND_ERROR_IS_FATAL ANY

@@ -6,15 +6,15 @@ include(CheckCXXSourceCompiles)
 include(CheckCXXSourceRuns)
 
 set(missing "")
-macro(foldgrad_require target package)  # what follows: arguments of find_package
+macro(foldgrad_require target package)  # further arguments are those of find_package
   find_package(${ARGN} QUIET)
   if(NOT TARGET ${target})
     list(APPEND missing ${package})
   endif()
 endmacro()
 
-# Looks for a library that has no package file, where FOLDGRAD_NAME allows: sets `found` and `why`, and the
-# paths foldgrad_NAME and foldgrad_NAME_include. What follows: arguments of find_library and find_path.
+# Looks for a library that has no package file, if FOLDGRAD_NAME allows it: sets `found` and `why`, and the paths
+# foldgrad_NAME and foldgrad_NAME_include. Further arguments are those of find_library and find_path.
 macro(foldgrad_find name library header)
   string(TOLOWER foldgrad_${name} variable)
   set(found OFF)
@@ -30,7 +30,7 @@ macro(foldgrad_find name library header)
   endif()
 endmacro()
 
-# Looks for something else that the same library needs, by find_KIND().
+# Looks for another file of the same library, by find_KIND().
 macro(foldgrad_find_also kind variable file)
   if(found)
     cmake_language(CALL find_${kind} ${variable} ${file})
@@ -51,8 +51,8 @@ macro(foldgrad_find_for_cuda name library header)
   endif()
 endmacro()
 
-# Drops a library of products that was found unless check_cxx_source_KIND() accepts the code; `otherwise` says what is
-# wrong with the library then. PROPERTY names the result in the cache.
+# Drops a found library of products unless check_cxx_source_KIND() accepts the code; `otherwise` is the reason to print.
+# PROPERTY names the result in the cache.
 function(foldgrad_check name property kind otherwise code)
   if(NOT found)
     if(why STREQUAL "not found")
@@ -70,10 +70,10 @@ function(foldgrad_check name property kind otherwise code)
   endif()
 endfunction()
 
-# With threads of its own a library would start a second pool, and the two would fight for the cores.
+# A library with its own threads would start a second pool, and the two would fight for the cores.
 set(not_openmp "does not use OpenMP, its threads would compete with ours")
 
-# Drops a cuDNN that was found if it is older than 9.8, which makes no plans from the properties of a device.
+# Drops a found cuDNN if it is older than 9.8, which cannot make plans from the properties of a device.
 function(foldgrad_check_cudnn)
   set(header ${foldgrad_cudnn_include}/cudnn_version.h)
   if(NOT found OR NOT EXISTS ${header})
@@ -88,7 +88,7 @@ function(foldgrad_check_cudnn)
   endif()
 endfunction()
 
-# Sets foldgrad_have_NAME: to `found`, which is a boolean, unless FOLDGRAD_NAME is OFF. `why` says how or why not.
+# Sets foldgrad_have_NAME to `found`, a boolean, unless FOLDGRAD_NAME is OFF. `why` says how it was found or why not.
 macro(foldgrad_optional name what package)
   string(TOLOWER foldgrad_have_${name} have)
   set(${have} OFF)
@@ -146,7 +146,7 @@ foldgrad_check(onednn is_known compiles "has neither the interface of oneDNN 2.6
   }")
 foldgrad_optional(ONEDNN "oneDNN" libdnnl-dev)
 
-# Of OpenBLAS's three flavours only that with OpenMP is taken.
+# OpenBLAS has three flavours; only the one with OpenMP is used.
 foldgrad_find(CBLAS openblas cblas.h PATH_SUFFIXES openblas-openmp)
 foldgrad_check(cblas uses_openmp runs "${not_openmp}" "
   #include <cblas.h>
@@ -174,7 +174,7 @@ foldgrad_optional(SENTENCEPIECE "SentencePiece" libsentencepiece-dev)
 set(found OFF)
 set(why "not found, so one process only")
 if(NOT FOLDGRAD_MPI STREQUAL OFF)
-  set(MPI_CXX_SKIP_MPICXX ON)  # the C++ interface of old, which nobody uses
+  set(MPI_CXX_SKIP_MPICXX ON)  # the old C++ interface is not used
   find_package(MPI QUIET COMPONENTS CXX)
   if(TARGET MPI::MPI_CXX)
     set(found ON)

@@ -1,9 +1,9 @@
 # The ONNX writer, as a library of one object with protobuf inside: models/onnx/graph_onnx.cpp, protoc's translation of
-# onnx.proto, and the parts of libprotobuf-lite.a that they need, linked beforehand.
+# onnx.proto, and the necessary parts of libprotobuf-lite.a, linked beforehand.
 #
-# Not libonnx and a shared libprotobuf: Debian's SentencePiece has another release of protobuf in it and exports its
-# symbols. In one program, each would call functions of the other and end it. Within one object nothing is left to be
-# looked up elsewhere, and --exclude-libs keeps SentencePiece from finding what is in here.
+# Not libonnx and a shared libprotobuf: Debian's SentencePiece contains another release of protobuf and exports its
+# symbols. In one program, each would call functions of the other and crash. Within one object no symbol is looked up
+# elsewhere, and --exclude-libs hides its symbols from SentencePiece.
 set(folder ${PROJECT_BINARY_DIR}/onnx)
 file(MAKE_DIRECTORY ${folder})
 add_custom_command(OUTPUT ${folder}/onnx.pb.cc ${folder}/onnx.pb.h
@@ -13,7 +13,7 @@ add_custom_command(OUTPUT ${folder}/onnx.pb.cc ${folder}/onnx.pb.h
 set(source ${PROJECT_SOURCE_DIR}/models/onnx/graph_onnx.cpp)
 add_library(foldgrad_onnx_objects OBJECT ${source} ${folder}/onnx.pb.cc)
 set_source_files_properties(${folder}/onnx.pb.cc PROPERTIES COMPILE_OPTIONS "-O1;-w")
-set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -O1)  # its work is done in protobuf
+set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -O1)  # protobuf does the work
 target_include_directories(foldgrad_onnx_objects SYSTEM PRIVATE ${folder} ${foldgrad_protobuf_include})
 target_link_libraries(foldgrad_onnx_objects PRIVATE foldgrad_settings fmt::fmt)
 

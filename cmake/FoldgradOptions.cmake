@@ -21,10 +21,10 @@ function(foldgrad_refuse_unknown_options)
   set(unknown "")
   foreach(name ${cached})
     get_property(help CACHE ${name} PROPERTY HELPSTRING)
-    if(help MATCHES "specified on the command line")  # otherwise an earlier version of this file has left it there
+    if(help MATCHES "specified on the command line")  # otherwise it is left from an earlier version of this file
       list(APPEND unknown ${name})
     endif()
-    unset(${name} CACHE)  # the next run would stumble over it again
+    unset(${name} CACHE)  # otherwise the next run would fail again
   endforeach()
   if(unknown)
     list(JOIN unknown ", " unknown)
@@ -58,7 +58,7 @@ foldgrad_option(FOLDGRAD_RELOCATABLE OFF "Programs that run elsewhere, from wher
 foldgrad_option(FOLDGRAD_BENCH AUTO "Build the benchmarks" AUTO ON OFF)
 foldgrad_refuse_unknown_options()
 
-# Adds a row to the table that ends the configuration: what, its state, why, and the package that turns it on.
+# Adds a row to the table at the end of the configuration: name, state, reason, and the package that turns it on.
 function(foldgrad_feature what state why package)
   set(columns what state why)
   set(widths 16 10 58)

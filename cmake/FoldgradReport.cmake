@@ -1,4 +1,4 @@
-# The page that `foldgrad report` fills in: train/reports/page/*, and Chart.js where it was found, as one string of C++.
+# The template of `foldgrad report`: train/reports/page/*, and Chart.js if it was found, as one string of C++.
 set(page ${PROJECT_SOURCE_DIR}/train/reports/page)
 file(GLOB parts CONFIGURE_DEPENDS ${page}/*.html ${page}/*.css ${page}/*.js)
 set(template ${PROJECT_BINARY_DIR}/report/report_template.cpp)

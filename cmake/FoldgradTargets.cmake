@@ -1,4 +1,4 @@
-# Libraries, one per top folder. Which sources belong to a build, and with which flags, follows from their names:
+# Libraries, one per top folder. The names of sources decide if they belong to a build, and their flags:
 #   NAME_LIBRARY.cpp     where this build has LIBRARY (onednn, cudart, onnx ...); a file LIBRARY.cpp likewise
 #   NAME_no_LIBRARY.cpp  where it has not
 #   fast/NAME.*          unless FOLDGRAD_FAST=OFF (engine/fast.h)
@@ -6,7 +6,7 @@
 
 set(CMAKE_UNITY_BUILD ${FOLDGRAD_PRECOMPILE})
 
-# Kernels are large, so programs that are packed together share them, and with them the CUDA runtime that knows them.
+# Kernels are large, so programs that are packed together share them, and the CUDA runtime that registers them.
 set(foldgrad_library_type STATIC)
 set(foldgrad_cudart CUDA::cudart_static)
 if(FOLDGRAD_RELOCATABLE)
@@ -16,12 +16,12 @@ if(FOLDGRAD_RELOCATABLE)
   set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 endif()
 
-set(foldgrad_have_cudart OFF)  # device memory, rather than the host's in its place
+set(foldgrad_have_cudart OFF)  # device memory instead of the host's
 if(foldgrad_cuda STREQUAL ON)
   set(foldgrad_have_cudart ON)
 endif()
 
-# Splits the sources of a folder and those below it into host code and kernels, leaving out what this build lacks.
+# Splits the sources of a folder and its subfolders into host code and kernels, without those of missing libraries.
 function(foldgrad_sources folder host_out kernels_out)
   file(GLOB_RECURSE host CONFIGURE_DEPENDS ${folder}/*.cpp)
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${folder}/*.cu)
@@ -36,7 +36,7 @@ function(foldgrad_sources folder host_out kernels_out)
     set(present ${host} ${kernels})
     list(FILTER present INCLUDE REGEX "[_/]${library}\\.(cpp|cu)$")
     list(REMOVE_ITEM present ${absent} "")
-    # The ONNX writer is compiled by FoldgradOnnx.cmake, and ways to other processes as libraries of their own.
+    # FoldgradOnnx.cmake compiles the ONNX writer; connections to other processes are separate libraries.
     if(NOT foldgrad_have_${library} OR library MATCHES "^(onnx|mpi|zmq|nccl)$")
       list(REMOVE_ITEM host ${present} "")
       list(REMOVE_ITEM kernels ${present} "")
@@ -47,7 +47,7 @@ function(foldgrad_sources folder host_out kernels_out)
   endforeach()
   set(fast ${kernels})
   list(FILTER fast INCLUDE REGEX "/fast/")
-  if(fast)  # their names are those of the plain kernels
+  if(fast)  # they have the names of the plain kernels
     set_source_files_properties(${fast} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   if(foldgrad_cuda STREQUAL OFF)
@@ -65,7 +65,7 @@ function(foldgrad_sources folder host_out kernels_out)
   set(${kernels_out} ${kernels} PARENT_SCOPE)
 endfunction()
 
-# Kernels are C++17 for either compiler, so they are objects of their own inside the library.
+# Kernels are C++17 for either compiler, so they are separate objects inside the library.
 function(foldgrad_add_kernels library kernels)
   add_library(${library}_kernels OBJECT ${kernels})
   set_target_properties(${library}_kernels PROPERTIES CXX_STANDARD 17)
@@ -73,8 +73,8 @@ function(foldgrad_add_kernels library kernels)
   target_sources(${library} PRIVATE $<TARGET_OBJECTS:${library}_kernels>)
 endfunction()
 
-# A library of what lies in `folder`. What it links follows. Other projects call foldgrad_engine foldgrad::engine. It
-# asks those who link it for C++20; kernels, which are C++17, link the settings alone.
+# A library of the sources in `folder`; further arguments are linked. Other projects call foldgrad_engine
+# foldgrad::engine. It requires C++20 of those who link it; kernels, which are C++17, link only the settings.
 function(foldgrad_add_library library folder)
   foldgrad_sources(${folder} host kernels)
   add_library(${library} ${foldgrad_library_type} ${host})
@@ -87,7 +87,7 @@ function(foldgrad_add_library library folder)
   endif()
 endfunction()
 
-# Compiles those sources of a library whose path matches as a target of its own, which can have flags of its own.
+# Compiles those sources of a library whose path matches as a separate target, which can have its own flags.
 function(foldgrad_compile_apart library part pattern)
   get_target_property(chosen ${library} SOURCES)
   set(others ${chosen})
@@ -99,7 +99,7 @@ function(foldgrad_compile_apart library part pattern)
   set_target_properties(${library} PROPERTIES SOURCES "${others};$<TARGET_OBJECTS:${part}>")
 endfunction()
 
-# Adds those of the optional libraries that this build has to a list of what a library links; all see their headers.
+# Adds the optional libraries of this build to a library's list of links; all see their headers.
 function(foldgrad_link_optional links)  # their names follow
   foreach(library ${ARGN})
     if(foldgrad_have_${library})
@@ -155,7 +155,7 @@ if(foldgrad_have_onnx)
 endif()
 set(train_links CLI11::CLI11 tomlplusplus::tomlplusplus OpenSSL::Crypto)
 foldgrad_link_optional(train_links sentencepiece libpng turbojpeg)
-# Apart, so that programs start without what these link (engine/parallel/module.h).
+# Separate, so that programs start without the libraries that these link (engine/parallel/module.h).
 set(foldgrad_modules "")
 function(foldgrad_add_module module source)  # what it links follows
   add_library(${module} MODULE ${PROJECT_SOURCE_DIR}/engine/parallel/${source})
@@ -191,16 +191,16 @@ file(READ ${PROJECT_SOURCE_DIR}/configs/numbers.toml demo_config)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/demo_config.cpp.in ${PROJECT_BINARY_DIR}/demo/demo_config.cpp @ONLY)
 target_sources(foldgrad_train PRIVATE ${PROJECT_BINARY_DIR}/demo/demo_config.cpp)
 
-# Code that puts operations together, keeps records, checks and prints gets -O1: more would only take longer to compile,
-# since the work is done in operations, loop/, data/ and scores/. They share no precompiled header with code of other
-# options: GCC would take that header's.
+# Code that combines operations, keeps records, checks and prints gets -O1: more would only take longer to compile,
+# since the work is done in operations, loop/, data/ and scores/. It must not share a precompiled header with code of
+# other options: GCC would use the header's options.
 foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/(commands/|(complete|manual|program)\\.cpp$)")
 foldgrad_compile_apart(foldgrad_train foldgrad_records
                        "/train/(analyses|checkpoints|checks|config|reports|runs|system|tasks)/")
 foreach(part foldgrad_models foldgrad_commands foldgrad_records)
   target_compile_options(${part} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 endforeach()
-# The rest becomes a part as well: a library's own sources wait for all objects of its parts.
+# The rest becomes a part as well, since a library's own sources wait for all objects of its parts.
 foldgrad_compile_apart(foldgrad_train foldgrad_training "\\.cpp$")
 target_precompile_headers(foldgrad_engine PRIVATE <fmt/core.h> <functional> <map> <memory> <string> <vector>)
 foreach(library ops training)
@@ -209,8 +209,8 @@ endforeach()
 target_precompile_headers(foldgrad_records PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
 target_precompile_headers(foldgrad_commands REUSE_FROM foldgrad_records)
 
-# Names in these libraries' files do not clash, so that few cores may compile more of them as one; many cores would all
-# wait for the last ones.
+# Names in these libraries' files do not clash, so that few cores may compile more of them as one; many cores would wait
+# for the last ones.
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
 if(cores LESS 8)
   foreach(library models records commands)
@@ -235,7 +235,7 @@ add_dependencies(foldgrad foldgrad_version)
 
 set(CMAKE_UNITY_BUILD OFF)
 
-# The engine in one file, for readers. It uses none of the others.
+# The engine in one file, for readers. It uses no other file.
 add_executable(tiny ${PROJECT_SOURCE_DIR}/book/tiny.cpp)
 
 # Each bench/*_bench.cpp is a program; they share the other files there.

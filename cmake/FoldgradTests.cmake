@@ -1,6 +1,6 @@
-# Test programs: one for each folder of tests/, so that headers are compiled and libraries linked once for all its files.
-# Each file can also be built alone (`ninja layer_norm_test`; all of them: `ninja single_tests`). A program links
-# what it tests and what lies below, so that for the test of an operation nothing above operations is compiled.
+# Test programs: one for each folder of tests/, so that headers are compiled and libraries linked once for all its
+# files. Each file can also be built separately (`ninja layer_norm_test`; all of them: `ninja single_tests`). A program
+# links the tested library and those below, so that the test of an operation compiles nothing above operations.
 
 include(GoogleTest)
 
@@ -8,9 +8,9 @@ set(folders engine ladder ops models train realdata book)
 if(foldgrad_cuda STREQUAL EMULATE)
   list(APPEND folders emulation)
 endif()
-# ThreadSanitizer sees no barrier of OpenMP. What it can judge are kernels on fibers, below models/, and the threads that
-# prefetch batches and sum gradients, which are compiled below without the rest of train/. The preset `tsan` runs the
-# tests of these.
+# ThreadSanitizer sees no barrier of OpenMP. It can judge kernels on fibers, below models/, and the threads that
+# prefetch batches and sum gradients, which are compiled below without the rest of train/. The preset `tsan` runs their
+# tests.
 if(FOLDGRAD_SANITIZE STREQUAL thread)
   list(REMOVE_ITEM folders models train realdata book)
   foreach(target foldgrad foldgrad_models foldgrad_onnx foldgrad_onnx_objects foldgrad_train foldgrad_training
@@ -21,28 +21,28 @@ if(FOLDGRAD_SANITIZE STREQUAL thread)
   endforeach()
 endif()
 
-# Sanitizers look at the libraries. Tests of commands and runs start the program again and again on code that the other
-# tests reach.
+# Sanitizers check the libraries. Tests of commands and runs start the program repeatedly on code that other tests
+# reach.
 set(foldgrad_left_out "^$")
 if(FOLDGRAD_SANITIZE)
   list(REMOVE_ITEM folders realdata)
   set(foldgrad_left_out "/tests/train/(commands|runs)/")
 endif()
 
-# Tests are compiled often and run briefly: they get -Og, with which GCC takes up to a quarter less time than with -O1,
-# the libraries under test their full optimisation.
+# Tests are compiled often and run briefly: they get -Og, with which GCC takes up to a quarter less time than with -O1.
+# The libraries under test get full optimisation.
 add_library(foldgrad_test_settings INTERFACE)
 target_compile_options(foldgrad_test_settings INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-Og>)
-if(FOLDGRAD_SANITIZE MATCHES undefined)  # which takes half of the compiler's time and is meant for what is tested
+if(FOLDGRAD_SANITIZE MATCHES undefined)  # takes half of the compiler's time and is meant for the tested code
   target_compile_options(foldgrad_test_settings INTERFACE -fno-sanitize=undefined)
 endif()
 if(FOLDGRAD_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # GCC no longer knows which of its warnings come from within the standard library, and gives false alarms.
+  # GCC no longer recognizes warnings from within the standard library, and gives false alarms.
   target_compile_options(foldgrad_test_settings INTERFACE -Wno-array-bounds -Wno-stringop-overflow)
 endif()
 set(foldgrad_test_root ${PROJECT_SOURCE_DIR})
 set(foldgrad_test_build ${PROJECT_BINARY_DIR})
-if(FOLDGRAD_RELOCATABLE)  # tests run from the upper folder of what is packed
+if(FOLDGRAD_RELOCATABLE)  # tests run from the root of the packed tree
   set(foldgrad_test_root .)
   file(RELATIVE_PATH foldgrad_test_build ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 endif()
@@ -73,7 +73,7 @@ if(FOLDGRAD_SANITIZE STREQUAL thread AND EXISTS /proc/sys/vm/mmap_rnd_bits)
   endif()
 endif()
 
-# The library whose tests lie in a folder of tests/; for folders of their own, the uppermost.
+# The library that a folder of tests/ tests; for other folders, the uppermost one.
 function(foldgrad_tested_library library_out folder)
   set(library foldgrad_${folder})
   if(folder STREQUAL emulation)
@@ -86,7 +86,7 @@ function(foldgrad_tested_library library_out folder)
   set(${library_out} ${library} PARENT_SCOPE)
 endfunction()
 
-# Kernels that only a test needs lie beside it: block_reduce_test.cpp with block_reduce_test_kernels.cu.
+# Kernels of a single test are next to it: block_reduce_test.cpp with block_reduce_test_kernels.cu.
 function(foldgrad_add_test name library)  # sources follow
   add_executable(${name} ${ARGN})
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX UNITY_BUILD ${FOLDGRAD_PRECOMPILE})
@@ -111,8 +111,8 @@ function(foldgrad_add_test name library)  # sources follow
   endif()
 endfunction()
 
-# Under AddressSanitizer a program takes longer to start than most tests to run, so ctest runs a quarter of a program at
-# a time there, and single tests elsewhere.
+# Under AddressSanitizer a program takes longer to start than most tests to run, so there ctest runs a quarter of a
+# program at a time; elsewhere it runs single tests.
 function(foldgrad_discover name label)
   set(properties TIMEOUT ${foldgrad_test_timeout})
   if(label)
@@ -142,8 +142,8 @@ function(foldgrad_test_name name_out source)
   set(${name_out} ${name} PARENT_SCOPE)
 endfunction()
 
-# Libraries for LD_PRELOAD, which change what the program meets: libNAME.so of tests/preload/NAME.cpp. Sanitizers stay
-# out of them, since theirs must be the first library of a program.
+# Libraries for LD_PRELOAD, which change the program's environment: libNAME.so of tests/preload/NAME.cpp. They are built
+# without sanitizers, whose library must be a program's first.
 set(foldgrad_preload ${PROJECT_BINARY_DIR}/preload)
 set(preloaded "")
 file(GLOB sources CONFIGURE_DEPENDS tests/preload/*.cpp)
@@ -157,7 +157,7 @@ foreach(source ${sources})
   list(APPEND preloaded preload_${name})
 endforeach()
 
-# ONNX's own library, to check what `foldgrad export` writes.
+# ONNX's own library, to check the files of `foldgrad export`.
 if(foldgrad_have_onnx AND train IN_LIST folders)
   find_library(foldgrad_onnx_library onnx)
   find_library(foldgrad_onnx_proto_library onnx_proto)
@@ -175,14 +175,14 @@ endif()
 set(gpu_tests "")
 add_custom_target(single_tests)
 
-set(foldgrad_library_type STATIC)  # for what only a test links, compiled as tests are
+set(foldgrad_library_type STATIC)  # for libraries that only a test links, compiled like tests
 foldgrad_add_library(foldgrad_ladder ${PROJECT_SOURCE_DIR}/book/ladder foldgrad_engine)
 
 foreach(folder ${folders})
   foldgrad_tested_library(library ${folder})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
   list(FILTER sources EXCLUDE REGEX ${foldgrad_left_out})
-  if(foldgrad_cuda STREQUAL OFF)  # without the tests that have kernels of their own
+  if(foldgrad_cuda STREQUAL OFF)  # without tests that have kernels
     file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test_kernels.cu)
     list(TRANSFORM kernels REPLACE "_kernels\\.cu$" ".cpp")
     list(REMOVE_ITEM sources ${kernels})
@@ -245,8 +245,8 @@ file(WRITE ${PROJECT_BINARY_DIR}/gpu_tests.txt "${gpu_tests}\n")
 add_test(NAME cuda_architectures COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
          -P ${PROJECT_SOURCE_DIR}/tests/install/cuda_architectures_test.cmake)
 
-# Tests in Python, by the interpreter that $FOLDGRAD_PYTHON names when they run. They exit with 77, and count as
-# skipped, where it lacks their packages.
+# Tests in Python, run by the interpreter $FOLDGRAD_PYTHON. They exit with 77, and count as skipped, if it lacks their
+# packages.
 function(foldgrad_add_python_test name script)  # arguments of the script follow
   set(tests ${PROJECT_SOURCE_DIR}/tests)
   add_test(NAME ${name} COMMAND sh ${tests}/python/run.sh ${tests}/${script} ${ARGN})

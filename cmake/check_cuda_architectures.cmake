@@ -1,5 +1,5 @@
-# Refuses what the kernels cannot be compiled for. Also runs alone, as its test does:
-# cmake -DCMAKE_CUDA_ARCHITECTURES="75;90" -P cmake/check_cuda_architectures.cmake
+# Refuses architectures for which the kernels cannot be compiled. Also runs separately, as in its test: cmake
+# -DCMAKE_CUDA_ARCHITECTURES="75;90" -P cmake/check_cuda_architectures.cmake
 set(too_old "")
 foreach(architecture IN LISTS CMAKE_CUDA_ARCHITECTURES)
   string(REGEX MATCH "^[0-9]+" number "${architecture}")

@@ -1,5 +1,5 @@
-# cmake -DBUILD=... -P uninstall.cmake: removes the files that `cmake --install` has last installed from a build folder,
-# and the folders that it made for them and that are empty now.
+# cmake -DBUILD=... -P uninstall.cmake: removes the files of the last `cmake --install` from a build folder, and the
+# folders made for them that are now empty.
 file(GLOB manifests ${BUILD}/install_manifest*.txt)
 if(NOT manifests)
   message(FATAL_ERROR "nothing is installed from ${BUILD}")

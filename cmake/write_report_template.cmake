@@ -1,5 +1,5 @@
 # cmake -DSOURCE=train/reports/page -DCHART_JS=FILE -DOUTPUT=FILE -P write_report_template.cmake: puts style and scripts
-# into report.html, and that into a source file. {{title}} and {{data}} are left to the program. CHART_JS may be empty.
+# into report.html, and that into a source file. The program fills in {{title}} and {{data}}. CHART_JS may be empty.
 function(fill name content)
   string(REPLACE "{{${name}}}" "${content}" page "${page}")
   set(page "${page}" PARENT_SCOPE)
