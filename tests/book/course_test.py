@@ -1,9 +1,9 @@
-"""A test of docs/engine.md: its programs compile and print what it says, its excerpts stand in book/tiny.cpp, and its
-pictures are those that book/pictures.cpp draws. The excerpts of docs/reading_kernels.md and the lengths that
-docs/gemm_ladder.md gives are tested too.
+"""Tests docs/engine.md: its programs compile and print the output on the page, its excerpts are in book/tiny.cpp, and
+its pictures are those of book/pictures.cpp. Also tests the excerpts of docs/reading_kernels.md and the lengths in
+docs/gemm_ladder.md.
 
-A block of C++ that begins with "// NAME.cpp" is a program, and the text after it what it prints. Any other is an
-excerpt. Numbers may differ in digits that the functions of another C library may round differently.
+A block of C++ that begins with "// NAME.cpp" is a program, and the text after it is its output. Any other block is an
+excerpt. Numbers may differ in digits that another C library may round differently.
 """
 import math
 import os

@@ -1,6 +1,6 @@
-"""The order of a tape must not depend on the compiler: gradients of what several operations read are added in that
-order, so that another one gives other bits. C++ leaves the order of a call's arguments to the compiler, and GCC and
-Clang choose differently; so what records operations is compiled by the other one too, and both recordings compared.
+"""The order of a tape must not depend on the compiler: gradients of a value that several operations read are added in
+that order, so that another order gives other bits. C++ leaves the order of a call's arguments to the compiler, and GCC
+and Clang choose differently; so the other one compiles the recording code too, and both recordings are compared.
 
     node_order_test.py BUILD PROGRAM      PROGRAM: BUILD's `recordings`, compiled by GCC
 """
@@ -19,7 +19,7 @@ SKIPPED = 77
 
 
 def records(path):
-    """Returns True for sources that record operations: models, and operations made of others."""
+    """Returns True for sources that record operations: models, and operations composed of others."""
     if path.parts[0] == "models":
         return path.parts[1] not in ("fold", "inference", "onnx", "options")
     others = re.findall(r'#include "ops/(\w+)/\1\.h"', (ROOT / path).read_text())
@@ -27,7 +27,7 @@ def records(path):
 
 
 def sources_of(file):
-    """Returns what the compiler sees in a file of compile_commands.json: itself, or the sources compiled as one."""
+    """Returns the sources of a file of compile_commands.json: itself, or those compiled as one."""
     return [Path(p) for p in re.findall('#include "(.+)"', file.read_text())] if file.parent.name == "Unity" else [file]
 
 

@@ -86,11 +86,11 @@ class Browser:
         self.settle()
 
     def settle(self):
-        """Waits until the page has been drawn, and has heard of what happened to it."""
+        """Waits until the page has been drawn and has handled its events."""
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def evaluate(self, expression):
-        """Returns the value of an expression of JavaScript; of a promise, the value that it comes to."""
+        """Returns the value of an expression of JavaScript; for a promise, the value that it resolves to."""
         result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in result:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']['exception']['description']}")

@@ -1,5 +1,4 @@
-"""PyTorch and onnxruntime give the logits of foldgrad for Compact Convolutional Transformers that it has trained, and
-for folded ones."""
+"""PyTorch and onnxruntime give the logits of foldgrad for its trained and folded Compact Convolutional Transformers."""
 from family_models import SOME, TRAINING, ImageModels, check_all
 from pytorch_cct import load_model
 
@@ -12,7 +11,7 @@ heads = 4
 layers = 2
 initialization = "pytorch"
 """ + TRAINING
-# One after the other, so that each normalizer has one and all kinds of models have several.
+# Used in turn, so that each normalizer has one kind and all kinds have several normalizers.
 KINDS = [["convs=2"], ["convs=1", "kernel=7", "block=cct"], ["stem=hybrid", "convs=2"], ["stem=hybrid", "convs=3"],
          ["kernel=5", "pooling=cls", "activation=relu"]]
 MORE = [("ln eps=1e-4", ["weight_standardization=true"])]

@@ -1,4 +1,4 @@
-"""CKA between the layers of two vision Transformers is what NumPy makes of the same models in PyTorch."""
+"""CKA between the layers of two vision Transformers equals NumPy's for the same models in PyTorch."""
 import json
 import tempfile
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/compare.py, where the benchmark and the interpreter with PyTorch are stand-ins. Needs no package."""
+"""Tests bench/compare.py with stand-ins for the benchmark and the interpreter with PyTorch. Needs no package."""
 import json
 import os
 import subprocess

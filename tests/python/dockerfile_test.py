@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The image of the Dockerfile has the packages of all libraries that the program and its modules are linked with, and
-these modules. Needs no builder of images, but the Debian that the image is made of; .ci/run image builds it."""
+"""The Dockerfile's image has the packages of all libraries that the program and its modules are linked with, and these
+modules. Needs no builder of images, but the image's Debian; .ci/run image builds it."""
 import os
 import platform
 import re
@@ -14,7 +14,7 @@ IN_EVERY_IMAGE = {"libc6", "libgcc-s1"}
 
 
 def package_of(library):
-    """Returns the package of a file, which dpkg may know by its place before /lib became a link to /usr/lib."""
+    """Returns the package of a file, which dpkg may list with the path from before /lib became a link to /usr/lib."""
     for path in (os.path.realpath(library), os.path.realpath(library).removeprefix("/usr")):
         found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
         if found.returncode == 0:

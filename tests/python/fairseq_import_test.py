@@ -1,5 +1,5 @@
 """examples/fairseq_import.py: checkpoints with fairseq's names and random weights give the logits of a Transformer in
-PyTorch, examples/pytorch_model.py, that has the same weights."""
+PyTorch, examples/pytorch_model.py, with the same weights."""
 import argparse
 import os
 import tempfile

@@ -1,5 +1,5 @@
-"""The common part of tests of families of models: PyTorch and onnxruntime give the logits of foldgrad for models that
-it has trained, and for folded ones."""
+"""The common part of tests of families of models: PyTorch and onnxruntime give the logits of foldgrad for its trained
+and folded models."""
 import json
 import os
 import sys

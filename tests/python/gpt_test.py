@@ -1,5 +1,4 @@
-"""PyTorch and onnxruntime give the logits of foldgrad for decoder-only Transformers that it has trained, and for folded
-ones."""
+"""PyTorch and onnxruntime give the logits of foldgrad for its trained and folded decoder-only Transformers."""
 import random
 
 from family_models import SOME, Models, check_all
@@ -30,7 +29,7 @@ every = 40
 save_every = 40
 """
 WORDS = "one two three four five six".split()
-# One after the other, so that each normalizer has one and all kinds of models have several.
+# Used in turn, so that each normalizer has one kind and all kinds have several normalizers.
 KINDS = [[], ["tied=false"], ["positions=sinusoidal", "pre_norm=false"], ["pre_norm=false", "activation=relu"],
          ["positions=sinusoidal", "activation=gelu_tanh"], ["positions=sinusoidal", "pre_norm=false", "tied=false"]]
 MORE = [("un warmup=1 window=3", ["pre_norm=false"]), ("ln eps=0.01", ["tied=false"])]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/gpu_check.sh in a kit whose programs, and those of the machine, are stand-ins. Needs no package or GPU."""
+"""Tests scripts/gpu_check.sh with stand-ins for the kit's and the machine's programs. Needs no package or GPU."""
 import json
 import os
 import shutil
@@ -18,7 +18,7 @@ case "$*" in
   *) echo "NVIDIA H200, 580.1, 143771 MiB, 9.0" ;;
 esac
 """
-# A stand-in that knows GoogleTest's --gtest_list_tests and a filter in a file. T.bad fails, T.ill fails beside others,
+# A stand-in with GoogleTest's --gtest_list_tests and a filter in a file. T.bad fails, T.ill fails together with others,
 # T.crash ends the process, T.hang never ends.
 TESTS = """#!{python}
 import os, pathlib, sys, time

@@ -1,4 +1,4 @@
-"""The page of `foldgrad grid`, of runs whose logs are there, so that nothing is trained."""
+"""The page of `foldgrad grid` for runs with existing logs, so that nothing is trained."""
 import json
 import statistics
 
@@ -47,7 +47,7 @@ class GridPage(PageTest):
         cls.page = cls.path("out/grid.html")
 
     def lines(self, title):
-        """Returns {name: {points, style, hidden}} of the lines of a chart that are no band."""
+        """Returns {name: {points, style, hidden}} of the lines of a chart that are not bands."""
         return self.js(f"""(() => {{
           const {{chart}} = charts.find(card => card.curve.title === {json.dumps(title)});
           return Object.fromEntries(chart.data.datasets.filter(({{helper}}) => !helper).map(
@@ -79,7 +79,7 @@ class GridPage(PageTest):
             steps = [step for step in STEPS if step % 1000 == 0 and (step <= 2000 or cell != DIVERGED)]
             self.assertEqual([x for x, _ in line["points"]], steps)
             for step, value in line["points"]:
-                # The program has read what Python wrote with all its digits.
+                # The program has read Python's numbers with all their digits.
                 self.assertAlmostEqual(value, statistics.mean(bleu(cell, seed, step) for seed in SEEDS), delta=1e-12)
 
     def test_long_runs_are_thinned_out(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/kernel_gates on kernels that break its rules. Needs nvcc and no package."""
+"""Tests scripts/kernel_gates on kernels that break its rules. Needs nvcc and no package."""
 import os
 import shutil
 import subprocess

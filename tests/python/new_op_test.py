@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""scripts/new_op in a copy of the tree: what it refuses, and an operation that compiles at once, whose tests fail and
-say what comes next until formula, gradient and numbers are written. Needs no package; it compiles where the build under
-test has kernels on the host, with the commands of that build."""
+"""scripts/new_op in a copy of the tree: names that it refuses, and an operation that compiles at once, whose tests fail
+and say what comes next until formula, gradient and numbers are written. Needs no package; compiles with the commands of
+the build under test, if that has kernels on the host."""
 import json
 import re
 import shlex

@@ -13,8 +13,8 @@ from pytorch_export import export  # noqa: E402
 from normalizers import Offline  # noqa: E402
 from pytorch_model import Transformer  # noqa: E402
 
-# Both sides round every sum of f32 once per term, in different orders: of the greatest logit, some 1e-6 is to be
-# expected of two layers and twice as much of post-norm. An error in a formula is larger by orders of magnitude.
+# Both sides round every sum of f32 once per term, in different orders: for two layers some 1e-6 of the greatest logit,
+# with post-norm twice as much. An error in a formula is larger by orders of magnitude.
 TOLERANCE = 5e-6
 SOURCE_WORDS, TARGET_WORDS = [f"wort{i}" for i in range(20)], [f"word{i}" for i in range(28)]
 LIMIT = 16  # tokens of a translation
@@ -32,7 +32,7 @@ def randomize(network):
 
 
 class Files:
-    """Models, each in a directory that is named after the model."""
+    """Models, each in a directory named after the model."""
 
     def __init__(self, directory):
         self.directory = directory

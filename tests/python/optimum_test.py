@@ -1,4 +1,4 @@
-"""Hugging Face's Optimum loads what `foldgrad export` writes, and generates the ids of foldgrad's own decoding."""
+"""Hugging Face's Optimum loads the files of `foldgrad export`, and generates the ids of foldgrad's own decoding."""
 import json
 import os
 import random
@@ -71,7 +71,7 @@ def expect_continuations(model, characters, prompts, count):
 
 
 def texts():
-    """Checks that a model that foldgrad has trained, and its folded one, go on with parts of the text."""
+    """Checks that a trained model of foldgrad, and its folded one, continue parts of the text."""
     with tempfile.TemporaryDirectory() as files:
         gpt, folded, config = (os.path.join(files, name) for name in ("gpt", "gpt-folded", "config.toml"))
         text = write_text(os.path.join(files, "text.txt"))

@@ -1,4 +1,4 @@
-"""What examples/pnac_density.py and examples/layer_norm_maps.py draw."""
+"""The pictures of examples/pnac_density.py and examples/layer_norm_maps.py."""
 import unittest
 import xml.dom.minidom
 

@@ -1,4 +1,4 @@
-"""The exhibits of a task besides the scores of a run, on the page of `foldgrad report`: shaded counts and pictures."""
+"""The exhibits of a task on the page of `foldgrad report`: shaded counts and pictures."""
 import base64
 import json
 import struct

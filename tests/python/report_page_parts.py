@@ -47,7 +47,7 @@ def events(seed, skips):
 
 
 class Structure(html.parser.HTMLParser):
-    """Complains about elements that are not closed, closed twice, or whose id came before."""
+    """Reports elements that are not closed, closed twice, or have a repeated id."""
     VOID = {"meta", "input", "img", "br", "hr", "link"}
 
     def __init__(self, text):

@@ -26,7 +26,7 @@ def recorded(seed, rows=ROWS, channels=CHANNELS):
 
 
 def recording(seed, first, normalizer="un", rows=ROWS, sites=SITES, channels=CHANNELS):
-    """Returns a file of safetensors. In the first site every eleventh value was skipped, every seventh is constant."""
+    """Returns a safetensors file. In the first site every eleventh value was skipped, every seventh is constant."""
     tensors = {"update": ("I64", [rows], struct.pack(f"<{rows}q", *range(first, first + rows)))}
     for name, numbers in recorded(seed, rows, channels).items():
         if name.rsplit(".", 1)[0] in sites:
@@ -68,7 +68,7 @@ class ReportRecordings(PageTest):
         self.expect_sound_structure()
 
     def traces(self):
-        """Returns what the charts of the section draw: {title: {label: points [x, y]}}."""
+        """Returns the content of the section's charts: {title: {label: points [x, y]}}."""
         return self.js("""Object.fromEntries(
           [...document.querySelectorAll('#recordings figure')].map(figure => [
             figure.querySelector('strong').textContent,
@@ -99,7 +99,7 @@ class ReportRecordings(PageTest):
             for label, points in lines.items():
                 self.assertEqual([x for x, _ in drawn[title][label]], [x for x, _ in points], (title, label))
                 for (_, got), (_, value) in zip(drawn[title][label], points):
-                    # Values as they are; means are sums of four in two programs.
+                    # Values must be equal; means are sums of four in two programs.
                     self.assertAlmostEqual(got, value, delta=0 if " of " not in label else 1e-14 * max(1, abs(value)))
 
     def test_traces_are_those_of_the_file(self):

@@ -1,4 +1,4 @@
-"""Tables of the page of `foldgrad report`: which scores they show, which values they mark, and that heads are filled."""
+"""Tables of the page of `foldgrad report`: their scores, marked values, and non-empty heads."""
 from report_page_parts import PageTest, main
 
 PHONE = 390

@@ -1,4 +1,4 @@
-"""The common part of the tests here: where things are, packages that may be absent, and programs that must succeed."""
+"""The common part of the tests here: paths, packages that may be missing, and programs that must succeed."""
 import contextlib
 import importlib
 import io
@@ -16,7 +16,7 @@ sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "python
 
 
 def require(*packages):
-    """Ends the test as skipped where one of them cannot be imported."""
+    """Ends the test as skipped if one of them cannot be imported."""
     for package in packages:
         try:
             importlib.import_module(package)
@@ -26,7 +26,7 @@ def require(*packages):
 
 
 def call(*command, stdin=""):
-    """Returns what the command, which must succeed, prints on stdout."""
+    """Returns the stdout of the command, which must succeed."""
     done = subprocess.run(command, input=stdin, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
@@ -45,7 +45,7 @@ def safetensors(tensors, metadata):
 
 
 def printed_by(main, *arguments):
-    """Returns what an example prints as a program, or its error."""
+    """Returns the output of an example as a program, or its error."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
@@ -72,14 +72,14 @@ def largest_difference(got, want):
 
 
 def expect_near_greatest(name, got, want, tolerance):
-    """Prints by how much of the greatest number the tensors differ, and checks it against the tolerance."""
+    """Prints the tensors' difference relative to the greatest number, and checks it against the tolerance."""
     off = ((got - want).abs().max() / want.abs().max()).item()
     print(f"{name}: logits differ by {off:.1e} of the greatest")
     expect(off <= tolerance, f"{name}: at most {tolerance} is allowed")
 
 
 def expect_refused(directory, name, printed, message):
-    """Checks that an import has said this and written nothing."""
+    """Checks that an import has printed this error and written nothing."""
     expect(message in printed and not os.path.exists(os.path.join(directory, name)),
            f"{name}: must say {message!r} and write nothing, got {printed!r}")
 

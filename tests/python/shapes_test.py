@@ -1,5 +1,5 @@
-"""The output of `foldgrad data synth shapes`, read by the description of CIFAR-10's binary layout and no code of ours:
-classes are as frequent, no image is there twice, and no linear classifier solves the task."""
+"""The output of `foldgrad data synth shapes`, read by the description of CIFAR-10's binary layout and none of our code:
+classes are equally frequent, no image occurs twice, and no linear classifier solves the task."""
 import os
 import tempfile
 

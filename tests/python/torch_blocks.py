@@ -17,7 +17,7 @@ def vit():
 
 
 class GptLayerNorm(nn.Module):
-    """nanoGPT's normalizer, a class of its own for the sake of bias=False."""
+    """nanoGPT's normalizer, a separate class because of bias=False."""
 
     def __init__(self, width, bias):
         super().__init__()

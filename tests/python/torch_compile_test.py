@@ -19,7 +19,7 @@ def encoder(kind):
 
 
 def steps(model, run, masked):
-    """Returns outputs, gradients and buffers of several iterations, with a padding that changes."""
+    """Returns outputs, gradients and buffers of several iterations with varying padding."""
     torch.manual_seed(2)
     results = []
     for i in range(8):
@@ -62,7 +62,7 @@ class Checkpointed(nn.Module):
 
 
 def checkpointed():
-    """Checks that a repeated compiled normalizer raises too, but no layer beside it; no_grad passes do not count."""
+    """Checks that a repeated compiled normalizer raises too, but no layer next to it; no_grad passes do not count."""
     torch._dynamo.reset()
     x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     model = Checkpointed(True)

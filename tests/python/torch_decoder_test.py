@@ -65,7 +65,7 @@ class Pair(nn.Module):
 
 
 def whole():
-    """Checks nn.Transformer: encoder.norm goes into all keys and values, decoder.norm into what reads it outside."""
+    """Checks nn.Transformer: encoder.norm goes into all keys and values, decoder.norm into its outside readers."""
     torch.manual_seed(2)
     model = transformer()
     _, report = same_outputs("alone", model, *given(), done=SITES[:4] + ["encoder.norm"] + SITES[4:],
@@ -98,7 +98,7 @@ def patterns():
 
 
 def other_widths():
-    """Checks an attention whose keys and values have widths of their own, with and without biases."""
+    """Checks an attention whose keys and values have other widths, with and without biases."""
     torch.manual_seed(4)
 
     class Cross(nn.Module):

@@ -1,5 +1,5 @@
-"""The code of docs/pytorch.md and python/README.md runs as it stands there and prints what stands there, with the
-package as pip installs it where pip can."""
+"""The code of docs/pytorch.md and python/README.md runs unchanged and prints the output given there, with the package
+installed by pip if possible."""
 import contextlib
 import importlib.metadata
 import importlib.util
@@ -19,8 +19,8 @@ import torch  # noqa: E402
 
 
 def installed(directory):
-    """Puts the package, installed from a copy of python/, in front of the search path; without pip that of the tree is
-    used."""
+    """Puts the package, installed from a copy of python/, in front of the search path; without pip, uses that of the
+    tree."""
     wheels = importlib.util.find_spec("setuptools") and importlib.util.find_spec("setuptools.command.bdist_wheel")
     if not (wheels and importlib.util.find_spec("pip")):
         print("not installed: there is no pip with setuptools of 70.1 or later")
@@ -41,7 +41,7 @@ def installed(directory):
 
 
 def run(page):
-    """Runs the blocks of a page, one after the other. A block of text is what the one before it prints."""
+    """Runs the blocks of a page, one after the other. A block of text is the output of the one before it."""
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", Path(SOURCES, page).read_text(encoding="utf-8"), flags=re.M | re.S)
     names, printed, ran = {}, "", 0
     torch.manual_seed(1)

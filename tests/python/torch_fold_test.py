@@ -1,4 +1,4 @@
-"""fold() of foldgrad_torch: the folded model gives the outputs of the unfolded one, and what cannot be folded stays."""
+"""fold() of foldgrad_torch: the folded model gives the same outputs, and keeps normalizers that do not fold."""
 import copy
 
 from setting import expect, expect_error, largest_difference, require, warnings_of
@@ -15,7 +15,7 @@ TOLERANCE = 1e-11
 
 
 def randomized(model):
-    """Imitates a training: all parameters are random, running values from 1e-3 to 1e3, counters beyond the warm-up."""
+    """Imitates training: all parameters are random, running values from 1e-3 to 1e3, counters beyond the warm-up."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn_like(parameter) * (0.3 if parameter.dim() > 1 else 1))
@@ -31,7 +31,7 @@ def norms_in(model):
 
 
 def same_outputs(what, model, *inputs, done, refused=(), **options):
-    """Folds the model and checks that all of its outputs stay, within TOLERANCE of the largest."""
+    """Folds the model and checks that its outputs stay the same, within TOLERANCE of the largest."""
     before = copy.deepcopy(model.state_dict())
     folded, report = fold(model, **options)
     expect(list(report.done) == list(done) and list(report.refused) == list(refused), f"{what}:\n{report}")
@@ -68,7 +68,7 @@ def encoders():
 
 
 def biases_are_made():
-    """Checks that linear layers without a bias get one for B, but not attention, all of whose biases go together."""
+    """Checks that linear layers without a bias get one for B, but not attention, which has all biases or none."""
     torch.manual_seed(2)
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True, bias=False)
     layer.norm1, layer.norm2 = UN(8), UN(8)
@@ -115,7 +115,7 @@ class Encoder(nn.TransformerEncoderLayer):
 
 
 def refusals():
-    """Checks each refusal beside a normalizer that folds, in one model."""
+    """Checks each refusal together with a normalizer that folds, in one model."""
     torch.manual_seed(5)
     shared, twice, tied = UN(8), nn.Linear(8, 8), nn.Linear(8, 8)
     other = nn.Linear(8, 8)

@@ -87,8 +87,8 @@ def sums():
 
 
 def on_host():
-    """Checks that a CPU, where decisions are read on the host, computes what a GPU does: with outliers, batches of no
-    use and gradients of no use, by passes that take this CPU for another device."""
+    """Checks that a CPU, where the host reads decisions, computes the same as a GPU: with outliers, unusable batches
+    and unusable gradients, by passes that treat this CPU as another device."""
     un = [partial(UN, window=3, warmup=4, filtration=True, **options) for options in (
         {}, {"flag_low": False, "granularity": "layer_any"}, {"granularity": "channel", "hold_on_skip": True},
         {"flag_low": False, "granularity": "layer_sum"})]

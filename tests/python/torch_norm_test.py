@@ -30,7 +30,7 @@ def same(a, b):
 
 
 def warm_up_is_exact():
-    """Checks that dx is what autograd makes of the plain formula, also with a mask and forward passes that wait."""
+    """Checks that dx is autograd's for the plain formula, also with a mask and several forwards before backward."""
     torch.manual_seed(3)
     norm = UN(4, warmup=100, **DOUBLE)
     inputs = [torch.randn(2, 3, 4, **DOUBLE, requires_grad=True) for _ in range(3)]
@@ -115,7 +115,7 @@ def longest_hold():
 
 
 def held_channels():
-    """Checks that, beside an infinite element, others of its channel have running values in place of statistics."""
+    """Checks that a channel with an infinite element uses running values in place of statistics elsewhere."""
     for kind, psi in ((UN, "psi_ema"), (PNStar, "psi_ema"), (MABN, None)):
         norm = trained(kind(2, warmup=2, **DOUBLE))
         before, x, dy = buffers(norm), torch.randn(6, 2, **DOUBLE), torch.randn(6, 2, **DOUBLE)
@@ -147,7 +147,7 @@ def channels_at_axis_1():
 
 
 def precision():
-    """Checks that the state stays in f32 when parameters go to 16 bits, and is what f32 makes of the same inputs."""
+    """Checks that the state stays in f32 when parameters become 16 bits wide, and equals f32's for the same inputs."""
     for convert in (lambda n: n.bfloat16(), lambda n: n.half(), lambda n: n.to(torch.bfloat16)):
         norm = trained(UN(3, warmup=2))
         before = buffers(norm)
@@ -175,7 +175,7 @@ def precision():
 
 
 def passes_that_do_not_count():
-    """Checks that a training pass without gradients computes as the next, warns and writes nothing; a repeat raises."""
+    """Checks that a training pass without gradients equals the next, warns and writes nothing; a repeat raises."""
     for kind in (UN, MABN, PNStar):
         norm, x = trained(kind(3, warmup=2)), torch.randn(4, 3)
         before, seen = buffers(norm), []

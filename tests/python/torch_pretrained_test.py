@@ -38,7 +38,7 @@ def folds(what, model, x, done, refused=(), **options):
 
 
 def sequences():
-    """Checks both directions: into the layer after it, and into the one before it where that pads or is nonlinear."""
+    """Checks both directions: into the layer after it, and into the one before it if the next pads or is nonlinear."""
     torch.manual_seed(1)
     x, image = torch.randn(5, 6, **DOUBLE), torch.randn(2, 6, 7, 8, **DOUBLE)
     conv = {"groups": 2, "bias": False}
@@ -91,7 +91,7 @@ class Block(nn.Module):
 
 
 def by_graph():
-    """Checks modules with a forward() of their own: what is refused, and what `readers` and `writers` add."""
+    """Checks modules with their own forward(): refusals, and the effect of `readers` and `writers`."""
     torch.manual_seed(2)
     x = torch.randn(2, 1, 16, 2, **DOUBLE)
     model = pretrained(Crepe())
@@ -101,7 +101,7 @@ def by_graph():
     expect("relu reads it" in report.refused["bn1"] and report.done["bn2"] == "back into conv2", f"{report}")
 
     class Branching(nn.Module):
-        """Control flow by numbers: there is no graph of it, but there is one of the block within it."""
+        """Control flow by numbers: it has no graph, but the block inside has one."""
 
         def __init__(self):
             super().__init__()
@@ -150,7 +150,7 @@ def of_timm():
 
 
 def taken_over():
-    """Checks that replace_norms keeps what a BatchNorm computes at inference, and its parameters as objects."""
+    """Checks that replace_norms keeps a BatchNorm's results at inference, and its parameters as objects."""
     torch.manual_seed(4)
     image = torch.randn(3, 6, 5, 5, **DOUBLE)
     for kind in (UN, MABN):
@@ -201,7 +201,7 @@ def calibrated():
 
 
 class Keeps(nn.Linear):
-    """Keeps what it computes wherever a module may."""
+    """Keeps its results in all places where a module may."""
 
     def __init__(self):
         super().__init__(4, 4)
@@ -220,7 +220,7 @@ class Box:
 
 
 def after_a_training_pass():
-    """Checks that tensors with a history are no obstacle, that what is computed is refused, and the rest folded."""
+    """Checks that tensors with a history do not matter, that computed weights are refused, and the rest is folded."""
     torch.manual_seed(6)
 
     def pruned(layer):

@@ -14,7 +14,7 @@ def norms_of(model):
 
 
 def in_an_encoder():
-    """Checks nn.TransformerEncoder: UN trains, leaves padding out, and is no LayerNorm to PyTorch's fast path."""
+    """Checks nn.TransformerEncoder: UN trains, leaves padding out, and avoids PyTorch's fast path for LayerNorm."""
     torch.manual_seed(5)
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0, batch_first=True)
 
@@ -55,7 +55,7 @@ def in_an_encoder():
 
 
 def in_models_of_others():
-    """Checks that models of others train, with an optimizer from before, and use the statistics after the warm-up."""
+    """Checks that models of others train, with an existing optimizer, and use the statistics after the warm-up."""
     torch.manual_seed(6)
     cases = [(vit(), torch.randn(6, 8, 8, 3), torch.randint(3, (6,)), 5, True),
              (gpt(), torch.randint(11, (4, 7)), torch.randint(11, (4, 7)), 5, False),
@@ -124,11 +124,11 @@ class GN(nn.GroupNorm):
 
 
 class LN(nn.LayerNorm):
-    """A LayerNorm by what it is, without the word in its name."""
+    """A subclass of LayerNorm without the word in its name."""
 
 
 class Scaled(nn.Module):
-    """A LayerNorm by what it computes alone."""
+    """A LayerNorm only by its results."""
 
     def __init__(self, width):
         super().__init__()
@@ -161,7 +161,7 @@ class PreNorm(nn.Module):
 
 
 def by_what_they_compute():
-    """Checks what becomes of each kind of normalizer, one row for each."""
+    """Checks the result for each kind of normalizer, one row for each."""
     shared = nn.LayerNorm(4)
     model = nn.ModuleDict({
         "layer": nn.LayerNorm(4, eps=1e-3), "rms": nn.RMSNorm(4), "own_rms": RmsNorm(4, 0),

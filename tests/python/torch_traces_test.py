@@ -1,5 +1,5 @@
-"""foldgrad_torch computes what foldgrad computes: by the traces of tests/golden, and by `foldgrad verify-traces` on
-traces that it records itself."""
+"""foldgrad_torch computes the same as foldgrad: by the traces of tests/golden, and by `foldgrad verify-traces` on
+traces recorded here."""
 import glob
 import os
 import random
@@ -46,7 +46,7 @@ def replay(metadata, given, dtype=torch.float64):
 
 
 def golden():
-    """Checks that all arrays agree with un_paper_*, which are of another program, within 1e-12."""
+    """Checks that all arrays agree with another program's traces, un_paper_*, within 1e-12."""
     files = sorted(glob.glob(os.path.join(SOURCES, "tests", "golden", "un_paper_*.safetensors")))
     expect(len(files) >= 13, f"only {len(files)} traces of un_paper in tests/golden")
     for path in files:

@@ -1,5 +1,5 @@
-"""PyTorch and onnxruntime give the logits of foldgrad for Transformers that translate, which it or PyTorch has written,
-and for folded ones."""
+"""PyTorch and onnxruntime give the logits of foldgrad for translating Transformers, written by it or by PyTorch, and
+for folded ones."""
 import json
 import os
 import subprocess
@@ -33,7 +33,7 @@ beam = 1
 [output]
 save_every = 4
 """
-# One after the other, so that each normalizer has one and all kinds of models have several.
+# Used in turn, so that each normalizer has one kind and all kinds have several normalizers.
 KINDS = [[], ["share_embeddings=none", "activation=sigmoid"], ["activation=gelu_tanh"],
          ["share_embeddings=none", "activation=tanh"], ["activation=silu"]]
 MORE = [("ln eps=1e-4", ["pre_norm=false"])]

@@ -1,4 +1,4 @@
-"""examples/vision_import.py: what foldgrad computes with imported weights is what the published models compute."""
+"""examples/vision_import.py: with imported weights foldgrad gives the logits of the published models."""
 import os
 import tempfile
 

@@ -1,5 +1,4 @@
-"""PyTorch and onnxruntime give the logits of foldgrad for vision Transformers that it has trained, and for folded
-ones."""
+"""PyTorch and onnxruntime give the logits of foldgrad for its trained and folded vision Transformers."""
 import json
 import os
 import shutil
@@ -18,7 +17,7 @@ heads = 4
 layers = 2
 initialization = "pytorch"
 """ + TRAINING
-# One after the other, so that each normalizer has one and all kinds of models have several.
+# Used in turn, so that each normalizer has one kind and all kinds have several normalizers.
 KINDS = [["pooling=mean"], ["pooling=cls", "qkv_bias=true"], ["pooling=mean", "pre_norm=false", "activation=relu"],
          ["pooling=cls", "activation=gelu_tanh"], ["pooling=cls", "pre_norm=false"]]
 MORE = [("un warmup=1 window=3", ["weight_standardization=true", "standardization_scope=qkv_fc1"]),
@@ -28,7 +27,7 @@ MORE = [("un warmup=1 window=3", ["weight_standardization=true", "standardizatio
 
 
 def by_hand(models):
-    """Checks a config.json without what has a default, in which one site names its normalizer, which is the others'."""
+    """Checks a config.json without keys at their default, in which one site names the normalizer of all others."""
     model = shutil.copytree(model_directory(models.path("ln")), models.path("edited"),
                             ignore=shutil.ignore_patterns("manifest.json"))
     path = os.path.join(model, "config.json")

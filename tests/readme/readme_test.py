@@ -1,8 +1,8 @@
-"""The commands of README.md, docs/tutorial.md and docs/class.md, run in order as they stand there, each made small.
+"""Runs the commands of README.md, docs/tutorial.md and docs/class.md in order, each made small.
 
-Lines that are indented by four spaces are commands. All are run by one shell in a directory that looks like the source
-tree, on data made here, but for those that NOT_RUN names with a reason. SMALL adds what makes a command small to its
-end; nothing else about it changes. scripts/build.sh is a stand-in that has built already.
+Lines that are indented by four spaces are commands. One shell runs all of them, except those in NOT_RUN, in a directory
+that looks like the source tree, on data made here. SMALL appends options that make a command small; nothing else about
+it changes. scripts/build.sh is a stand-in that has built already.
 """
 import json
 import os
@@ -38,7 +38,7 @@ SMALL = {
         "--max-length-b 20",
     "$F eval runs/multi30k-un --split test --beam 1": "--max-length-b 20",
 }
-# By document, the files that must be there afterwards.
+# By document, the files that must exist afterwards.
 MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.json", "runs/multi30k-un/report.html",
                       "runs/demo-shapes/report.html", "runs/demo-language/folded/model.safetensors",
                       "averaged/model.safetensors", "folded/certificate.json", "before-and-after.svg"],

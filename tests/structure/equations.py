@@ -1,7 +1,7 @@
 """The tags of docs/equations.md: code cites each at a line that computes it, tests cite each, and nothing cites a tag
-that has no row. Code cites [LN-4]; tests do so too, or carry LN_4 in the name of a test. Of rows that say
-"property: ..." or "definition: ..." no line computes anything, and comments cite them. Every numbered equation of the
-UN paper has a row too, with tags, tests or the word "prose". docs/backward.md is current (backward.py)."""
+that has no row. Code cites [LN-4]; tests do so too, or carry LN_4 in the name of a test. No line computes rows that say
+"property: ..." or "definition: ..."; comments cite them. Every numbered equation of the UN paper has a row too, with
+tags, tests or the word "prose". docs/backward.md is current (backward.py)."""
 import re
 import sys
 from collections import Counter
@@ -34,7 +34,7 @@ def test_names(text):
 
 
 def named(known, names):
-    """Returns the tags in names of tests, and what is left of the names."""
+    """Returns the tags in names of tests, and the rest of the names."""
     found = set()
     for tag in sorted(known, reverse=True):  # LN-1.1 before LN-1
         part = f"_{re.sub('[-.]', '_', tag)}_"
@@ -45,7 +45,7 @@ def named(known, names):
 
 
 def unknown(root, known, names):
-    """Yields a message for each tag that is cited, or that a test is named after, and has no row."""
+    """Yields a message for each tag without a row that is cited or in the name of a test."""
     for path, text in texts(root, (*CODE, "tests")):
         for tag in sorted(cited(text) - known):
             yield f"{path} cites [{tag}], which docs/equations.md does not list"
@@ -55,7 +55,7 @@ def unknown(root, known, names):
 
 
 def uncited(root, listed, in_names):
-    """Yields a message for each row that is not cited as it has to be."""
+    """Yields a message for each row that lacks a required citation."""
     code = "".join(text for _, text in texts(root, CODE))
     in_code, computed = cited(code), cited(re.sub(r"^[ \t]*//.*", "", code, flags=re.M))
     in_tests = in_names | cited("".join(text for _, text in texts(root, ["tests"])))

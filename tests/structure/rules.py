@@ -3,9 +3,8 @@ how many files a folder may have. A permission that nothing uses is a violation 
 import collections
 import re
 
-# A folder may include itself and those that stand in its row, which must come before it: so there are no circles.
-# "ops" stands for every operation, whose fast kernels may include all that it may. What operations may include of each
-# other is below.
+# A folder may include itself and the folders in its row, which must come before it: so there are no circles. "ops"
+# means every operation; its fast kernels may include all that it may. OPS says which operations may include others.
 ALLOWED = {
     "engine": [],
     "emulation": [],
@@ -66,7 +65,7 @@ ALLOWED = {
               "train/system"],
 }
 
-# Operations that use others, in the same manner. One that uses none needs no row.
+# Operations that use others, in the same form. One that uses none needs no row.
 OPS = {
     "ops/activation": ["ops/dropout"],
     "ops/affine": ["ops/total"],
@@ -112,7 +111,7 @@ LIBRARIES = {
     "cpuid.h": ["engine/gemm"],
     "sanitizer/": ["emulation"],
 }
-# The operating system's. Operations and models know nothing of it.
+# Headers of the operating system, which operations and models do not use.
 POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|fnmatch|locale|poll|pthread|sched|setjmp|signal|std\w+|string|time|ucontext|"
                    r"unistd|wctype)\.h$")
 POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
@@ -146,7 +145,7 @@ def permission(folder, other):
 
 
 def includes(files):
-    """Yields (path, folder, header in brackets, file in quotes) of each include, but for those of tests."""
+    """Yields (path, folder, header in brackets, file in quotes) of each include, except in tests."""
     for path, text in sorted(files.items()):
         if not path.startswith("tests/"):
             for brackets, quotes in re.findall(r'^[ \t]*#[ \t]*include (?:<([^>]+)>|"([^"]+)")', text, re.M):

@@ -36,7 +36,7 @@ def numbers(text):
 
 
 def anchors(page):
-    """Returns the places that links into a page can lead to, as GitHub names its headings."""
+    """Returns the anchors of a page, as GitHub derives them from its headings."""
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
             for heading in re.findall(r"^#+ (.*)", page, re.M)}
 
@@ -61,7 +61,7 @@ def missing_numbers(paper):
 
 
 def equation_faults(paper, equations, read):
-    """Yields a message where rows of equations are not those of docs/equations.md, or no file that they name cites one
+    """Yields a message if rows of equations are not those of docs/equations.md, or if no file that they name cites one
     of their tags."""
     there = {cells[0]: set(TAG.findall(cells[-1])) for _, cells in rows(equations) if EQUATION.fullmatch(cells[0])}
     here = {cells[0]: cells for _, cells in rows(paper) if EQUATION.fullmatch(cells[0])}

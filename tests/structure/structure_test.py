@@ -1,4 +1,4 @@
-"""The tree keeps the rules of rules.py, and each rule is one that can be broken."""
+"""The tree keeps the rules of rules.py, and each rule can be broken."""
 import os
 import re
 import runpy

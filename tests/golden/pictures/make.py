@@ -26,7 +26,7 @@ def affine(image, matrix):
 
 
 def operation(image, name, m):
-    """Calls Pillow as timm's auto_augment.py does for increasing magnitudes; `m` is the level over 10 with a sign."""
+    """Calls Pillow like timm's auto_augment.py for increasing magnitudes; `m` is the level over 10 with a sign."""
     strength = abs(m)
     enhance = {"colour": ImageEnhance.Color, "contrast": ImageEnhance.Contrast,
                "brightness": ImageEnhance.Brightness, "sharpness": ImageEnhance.Sharpness}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/scores.json: scores of small sets of lines, as sacreBLEU and multi-bleu.perl give them.
+"""Writes tests/golden/scores.json: scores of small sets of lines by sacreBLEU and multi-bleu.perl.
 
     pip install sacrebleu==2.4.3
     python3 tests/train/scores/make_goldens.py multi-bleu.perl     # scripts/generic/multi-bleu.perl of Moses, 31473d8
@@ -69,10 +69,10 @@ def random_cases():
 
 
 def multi_bleu(hyps, refs):
-    """Returns the score with all digits and the original's line. The original fails where hyp_len is 0."""
+    """Returns the score with all digits and the original's line. The original fails if hyp_len is 0."""
     correct, total, hyp_len, ref_len = [0] * 4, [0] * 4, 0, 0
     for hyp, ref in zip(hyps, refs):
-        # Python's split() of bytes knows ASCII white space only, as Perl's of bytes does
+        # Python's split() of bytes splits only at ASCII white space, like Perl's
         h, r = hyp.encode().split(), ref.encode().split()
         hyp_len, ref_len = hyp_len + len(h), ref_len + len(r)
         for n in range(1, 5):
@@ -90,7 +90,7 @@ def multi_bleu(hyps, refs):
 
 
 def by_original(hyps, refs):
-    """Returns the line of multi-bleu.perl, or None where it divides by hyp_len = 0."""
+    """Returns the line of multi-bleu.perl, or None if it divides by hyp_len = 0."""
     with tempfile.NamedTemporaryFile("w", suffix=".ref") as file:
         file.writelines(line + "\n" for line in refs)
         file.flush()

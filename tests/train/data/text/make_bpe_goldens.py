@@ -25,8 +25,8 @@ def line():
 codes = io.StringIO()
 learn_bpe(io.StringIO("\n".join(line() for _ in range(1500))), codes, 400)
 with_version = codes.getvalue()
-# version 0.1: the end of a word is a symbol of its own; some of its pairs by hand, one of them twice: the first place of
-# "l o" decides that it is merged before "o m" in the many words with "lomi"
+# version 0.1: the end of a word is a separate symbol; some of its pairs by hand, one of them twice: because of the
+# first place of "l o", it is merged before "o m" in the many words with "lomi"
 old = "a a\nk a\nka </w>\nl o\no m\nlo </w>\nl o\nt h\nth e\nthe </w>\na </w>\nx x\nxx xx\n"
 unseen = ["".join(rng.choice(SYLLABLES) for _ in range(rng.randint(1, 6))) for _ in range(200)]
 lines = SPECIAL + [line() for _ in range(150)] + [" ".join(unseen[i:i + 4]) for i in range(0, 200, 4)]
