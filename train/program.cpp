@@ -65,7 +65,7 @@ std::vector<Command> commands(const BuildInfo& build, const std::vector<std::str
        add_compare},
       {"config", "List every key of a configuration; or check one, and print it with all defaults filled in",
        add_config},
-      {"data", "Describe and check a data set, prepare parallel text, fetch what is public, draw images", add_data},
+      {"data", "Describe and check a data set, prepare parallel text, fetch public data, draw images", add_data},
       {"demo",
        "Train a Transformer to translate German number words, and eval, fold, verify and report it, in a few minutes",
        [=](CLI::App& command) { return add_demo(command, build); }},

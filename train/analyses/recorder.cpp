@@ -95,7 +95,7 @@ std::vector<std::string> Recorder::resume(std::int64_t update) {
     phase.unsaved = there;  // at least rows after `update` must be removed
     if (update < phase.of.first) continue;
     if (!there) {
-      warnings.push_back(fmt::format("{}: is missing, with what was recorded up to update {}", path, update));
+      warnings.push_back(fmt::format("{}: is missing, and with it the recording up to update {}", path, update));
       continue;
     }
     try {
@@ -107,7 +107,7 @@ std::vector<std::string> Recorder::resume(std::int64_t update) {
             path, fmt::format("begins at update {}, before the phase that record.from gives", before.updates.front()));
       phase.recording = std::move(before);
     } catch (const FileError& e) {
-      warnings.push_back(fmt::format("{}; what it had is recorded no more", e.what()));
+      warnings.push_back(fmt::format("{}; its earlier values are lost", e.what()));
     }
   }
   return warnings;

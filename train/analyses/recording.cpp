@@ -33,7 +33,7 @@ std::vector<T> take(SafetensorsFile& file, const std::string& path, const std::s
 std::string note(const SafetensorsFile& file, const std::string& path, const char* name) {
   const auto found = file.metadata.find(name);
   if (found == file.metadata.end())
-    throw FileError(path, fmt::format("is no recording: its metadata has no \"{}\"", name));
+    throw FileError(path, fmt::format("is not a recording: its metadata has no \"{}\"", name));
   return found->second;
 }
 

@@ -43,7 +43,7 @@ CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor&
 CheckResult check_others(const char* row, const LogitsOf& logits_of, const NamedTensors& inputs) {
   const std::string name = fmt::format("other {}s of the batch change nothing", row);
   const std::int64_t rows = inputs.begin()->second.shape()[0], some = std::min<std::int64_t>(rows, 4);
-  if (rows < 2) return check_skipped(name, fmt::format("there is one {} alone", row));
+  if (rows < 2) return check_skipped(name, fmt::format("there is only one {}", row));
   const Tensor together = logits_of(inputs).slice(0, some), apart = together.clone();
   for (std::int64_t r = 0; r < some; ++r) {
     NamedTensors alone;

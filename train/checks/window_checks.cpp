@@ -205,7 +205,8 @@ CheckResult check_outliers(const OwnedNormalizers& sites) {
         if (fired && *std::ranges::min_element(window) > 0) lemma += !lemma_holds(window, slot, q[i]);
       }
     }
-  if (outliers + otherwise == 0) return check_skipped(kName, "no site has full windows of which a value stands out");
+  if (outliers + otherwise == 0)
+    return check_skipped(kName, "no site has a full window from which a drawn value stands out");
   return check_that(kName, otherwise == 0 && lemma == 0,
                     fmt::format("of {} values drawn {} were outliers; {} against Eq. 19, {} against the lemma", drawn,
                                 outliers, otherwise, lemma));

@@ -19,7 +19,7 @@ Action add_analyze(CLI::App& command) {
   const CLI::Range positive(std::int64_t(1), std::int64_t(1) << 40);
   CLI::App* pnac = add("pnac",
                        "How many channels' statistics are normally distributed over the last iterations, "
-                       "beside noise that is",
+                       "compared with noise that is",
                        analyze_pnac);
   pnac->add_option("--window", o.window, "Iterations of each test (default: 32)")->check(positive);
   CLI::App* trace = add("trace", "A channel's statistics and their moving means", analyze_trace);
@@ -45,7 +45,7 @@ Action add_analyze(CLI::App& command) {
              "Examples that are compared with each other at a time");
   cka->add_option("--config", o.config, "Configuration that names the data; default: that of the run of each model");
   add_data_dir_option(*cka, o.data_directory);
-  add_dtype_option(*cka, o.dtype, {DType::f32, DType::f64}, "What is computed in");
+  add_dtype_option(*cka, o.dtype, {DType::f32, DType::f64}, "Precision of the computation");
   add_device_option(*cka, o.device);
   return [options, chosen] {
     Answer all{.json = nlohmann::ordered_json::array()};

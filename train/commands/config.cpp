@@ -22,7 +22,7 @@ std::string overview() {
   for (const auto& [inference, title] : {std::pair(affine, "Fold away, an affine map per channel at inference:"),
                                          std::pair(linear, "Fold away, linear at inference:"),
                                          std::pair(elementwise, "Stay, functions of each element:"),
-                                         std::pair(online, "Stay, statistics of the tokens at hand:")}) {
+                                         std::pair(online, "Stay, use statistics of the current tokens:")}) {
     std::vector<std::string> names;
     for (const NormalizerInfo& norm : normalizers())
       if (norm.inference == inference) names.push_back(norm.name);

@@ -109,7 +109,7 @@ Answer run_verify(const DataOptions& o) {
   for (const auto& [ending, other] : {std::pair(o.source, o.target), {o.target, o.source}})
     for (const std::string& name : stems(o.directory, ending))
       if (!std::ranges::binary_search(names, name))
-        found.push_back(fmt::format("{}/{}.{}: there is no {}.{} beside it", o.directory, name, ending, name, other));
+        found.push_back(fmt::format("{}/{}.{}: there is no {}.{} next to it", o.directory, name, ending, name, other));
   const std::string own = o.directory + "/" + kDigestFile;
   if (!o.digests.empty() || file_exists(own)) check_digests(o.directory, o.digests.empty() ? own : o.digests, found);
   for (const std::string& problem : found) say("error: {}\n", problem);

@@ -137,7 +137,7 @@ Answer run_grid(const GridOptions& o) {
 Action add_grid(CLI::App& command) {
   const auto options = std::make_shared<GridOptions>();
   command.add_option("GRID", options->grid, "Keys and their values, TOML (docs/analyses.md)")->required();
-  command.add_option("--out", options->out, "Directory of the runs; those that are there are gone on with")->required();
+  command.add_option("--out", options->out, "Directory of the runs; existing ones are continued")->required();
   command.add_option("--jobs", options->jobs, "Runs at a time, which share the processors (default: 1)")
       ->check(CLI::Range(1, 1024));
   add_data_dir_option(command, options->data_directory);

@@ -87,7 +87,7 @@ Action add_verify_traces(CLI::App& command) {
       ->check(number_in(0, std::numeric_limits<double>::max()).description("NONNEGATIVE"));
   add_json_option(command);
   command.footer(
-      "Exit codes: 0 all agree, 1 a difference is above the tolerance, 2 usage, 3 a file is no trace, 6 device");
+      "Exit codes: 0 all agree, 1 a difference is above the tolerance, 2 usage, 3 a file is not a trace, 6 device");
   return [o] { return verify(*o); };
 }
 

@@ -84,7 +84,7 @@ void visit_image_size_keys(auto& m, const auto& v) {
   visit_size_keys(m, v);
   needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
   needed(m.pooling, "pooling",
-         "What the classes are read from: a token of its own, the mean of all tokens, or "
+         "Input of the classifier: a class token, the mean of all tokens, or "
          "their sum with learned weights",
          m.kPoolings);
 }

@@ -200,7 +200,7 @@ void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   train(t.nesterov, "nesterov", "", "Use Nesterov momentum (sgd)");
   train(t.weight_decay, "weight_decay", "", "Weight decay per update, times the learning rate", at_least(0));
   newer_key(t.no_decay, "no_decay", "",
-            "Parameters that weight decay leaves alone: none, or biases, gains and learned positions");
+            "Parameters without weight decay: none, or biases, gains and learned positions");
   train(t.lr, "lr", "", "Peak learning rate", above(0));
   train(t.schedule, "schedule", "", "Shape of the learning-rate schedule");
   train(t.initial_lr, "initial_lr", "", "Learning rate of the first update", at_least(0));
@@ -208,7 +208,7 @@ void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   train(t.clip, "clip", "", "Clip the norm of the gradient to this; 0: do not clip", at_least(0));
   train(t.agc, "agc", "", "Largest norm of a unit's gradient relative to its weights' (adaptive clipping); 0: off",
         at_least(0));
-  train(t.agc_exclude, "agc_exclude", "", "Parameters that agc leaves alone");
+  train(t.agc_exclude, "agc_exclude", "", "Parameters without agc");
   train(t.label_smoothing, "label_smoothing", "", "Weight of the uniform distribution in label smoothing", kFraction);
   train(t.average_decay, "average_decay", "", "Decay of the moving average of the weights; 0: no average", kFraction);
   newer_key(t.average_statistics, "average_statistics", "",
@@ -225,7 +225,7 @@ void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
             "PATTERN=FACTOR: factors of the learning rate, by names of parameters; of several patterns that match, the "
             "last counts");
   newer_key(t.freeze, "freeze", "", "Patterns of names of parameters that are not trained");
-  newer_key(t.shards, "shards", "parts", "Parts of a batch, for as many ranks, a power of two; 0: one for each process",
+  newer_key(t.shards, "shards", "parts", "Parts of a batch, one for each rank, a power of two; 0: one for each process",
             within(0, 1024));
   keys_in("norm", v, newer)(t.sync_norms, "sync", "", "With ranks, statistics per channel are of the whole batch");
 }
@@ -251,7 +251,7 @@ void visit_keys(KeysOf<OutputConfig> auto& o, const auto& v) {
   const auto output = keys_in("output", v);
   output(o.log_every, "log_every", "updates", "Updates between log lines", at_least(1));
   output(o.save_every, "save_every", "updates", "Updates between checkpoints", at_least(1));
-  output(o.keep, "keep", "checkpoints", "Newest checkpoints to keep, beside the best", at_least(1));
+  output(o.keep, "keep", "checkpoints", "Newest checkpoints to keep, in addition to the best", at_least(1));
 }
 
 // Recording of normalizers (train/analyses/recorder.h).
@@ -264,8 +264,8 @@ struct RecordConfig {
 void visit_keys(KeysOf<RecordConfig> auto& r, const auto& v) {
   const auto record = keys_in("record", v);
   record(r.from, "from", "updates",
-         "First updates of what is recorded of normalizers at the begin and at the end, the latter "
-         "negative: -200 is the 200th from the end");
+         "First updates of the recordings at the beginning and at the end, the latter negative: "
+         "-200 is the 200th from the end");
   record(r.steps, "steps", "updates", "How many to record from each of them", within(1, kMostOfASize));
 }
 

@@ -233,7 +233,7 @@ std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
   std::vector<std::string> all;
   for (const std::string& path : paths) {
     const std::string whole = whole_path(path);
-    FOLDGRAD_CHECK(whole != "/", "runs: {} is no directory of a run", path);
+    FOLDGRAD_CHECK(whole != "/", "runs: {} is not the directory of a run", path);
     FOLDGRAD_CHECK(!contains(all, whole), "runs: each must be given once, got {} twice", path);
     all.push_back(whole);
   }
@@ -255,7 +255,7 @@ nlohmann::ordered_json settings_of(const std::string& run) {
     for (const auto& [key, value] : values_below(table)) settings[key] = text_of(*value);
     return settings;
   } catch (const ConfigError& e) {
-    throw FileError(path, std::string("is no TOML: ") + e.what());
+    throw FileError(path, std::string("is not TOML: ") + e.what());
   }
 }
 

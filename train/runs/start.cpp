@@ -101,12 +101,12 @@ void require_fit(const Pretrained& from, const char* file, const NamedTensors& o
         fmt::format("{} {}, but must be {} by this configuration and its data; {}", name,
                     found == theirs.end() ? "is missing" : fmt::format("is {}", found->second.shape()), tensor.shape(),
                     contains(head, name) ? "train.head = \"new\" begins with a new one"
-                                         : "config.json beside it has the sizes that fit"));
+                                         : "config.json next to it has the sizes that fit"));
   }
   for (const auto& [name, tensor] : theirs)
     if (!own.contains(name))
       refuse(from, file,
-             fmt::format("{} {} has no place in a model of this configuration; config.json beside it has the keys "
+             fmt::format("{} {} has no place in a model of this configuration; config.json next to it has the keys "
                          "that make one",
                          name, tensor.shape()));
 }

@@ -133,7 +133,8 @@ ordered_json mistakes_exhibit(const ClassificationScores& scores) {
                                    100 * std::exp(-m.loss), classes[std::size_t(m.predicted)], 100 * m.certainty)));
   };
   return pictures_exhibit("Worst mistakes",
-                          "What each image is, what it is taken for, and how likely the model thinks either.", add);
+                          "Each image's true and predicted class, with the probabilities that the model gives them.",
+                          add);
 }
 
 ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,

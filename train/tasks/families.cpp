@@ -195,11 +195,10 @@ ExampleSet examples_of(const Model& model, const ModelData& data) {
 TrainingInputs training_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens, std::uint64_t seed) {
   const TaskKind& kind = *family_of(model).task;
   if (kind.training_inputs) return kind.training_inputs(model, data, max_tokens, seed);
-  FOLDGRAD_CHECK(
-      data.source.empty() && data.reference.empty() && data.split == "train",
-      "recalibrate: a model of model.family \"{}\" takes what it was trained on, no --source, --reference or "
-      "--split",
-      model.family());
+  FOLDGRAD_CHECK(data.source.empty() && data.reference.empty() && data.split == "train",
+                 "recalibrate: a model of model.family \"{}\" uses its training data, no --source, --reference or "
+                 "--split",
+                 model.family());
   ExperimentConfig config = data.read_config(model);
   config.train.seed = std::int64_t(seed);
   const std::shared_ptr<Task> task = make_task(config, data.data_root(config), data.directory, Device::cpu);

@@ -145,7 +145,7 @@ NamedTensors read_ids(const Model& model, const std::string& path) {
   const NamedTensors tensors = read_safetensors(path).tensors;
   const auto found = tensors.find("ids");
   if (found == tensors.end() || tensors.size() > 1)
-    throw FileError(path, "must hold a tensor ids alone, i64 [sequences, tokens]");
+    throw FileError(path, "must hold only a tensor ids, i64 [sequences, tokens]");
   const std::string form = fmt::format("[sequences, tokens] of at most {} tokens", config.context);
   return {{"ids", checked_ids(path, "ids", found->second, form, config.context, config.vocabulary)}};
 }
@@ -184,7 +184,7 @@ ExampleSet window_examples(const Model& model, const ModelData& data) {
 
 CheckResult check_causality(const char* name, Model& model, const Tensor& ids, const Tensor& logits) {
   const std::int64_t B = ids.shape()[0], T = ids.shape()[1], V = logits.shape()[2];
-  if (T < 2) return check_skipped(name, "the context has one token alone");
+  if (T < 2) return check_skipped(name, "the context has only one token");
   const Tensor changed = ids.clone(), got = logits.clone();
   for (std::int64_t b = 0; b < B; ++b)
     for (std::int64_t t = T / 2; t < T; ++t) {

@@ -174,9 +174,9 @@ TEST_F(RecorderTest, GoesOnWithItsOwnFileAlone) {
     EXPECT_EQ(read_recording(path()).updates, (std::vector<std::int64_t>{1, 2, 3, 4}));
   }
   EXPECT_EQ(recorder({"ln"}, {{"begin", 1, 4}}).resume(2),
-            Lines{path() + ": is a recording of another model; what it had is recorded no more"});
+            Lines{path() + ": is a recording of another model; its earlier values are lost"});
   EXPECT_EQ(recorder({"qmbn"}, {{"end", 2, 4}}).resume(2),
-            Lines{path("end") + ": is missing, with what was recorded up to update 2"});
+            Lines{path("end") + ": is missing, and with it the recording up to update 2"});
   // Resuming before the phase removes the file.
   Recorder r = recorder({"qmbn"}, {{"begin", 1, 4}});
   EXPECT_EQ(r.resume(0), Lines());

@@ -73,7 +73,7 @@ TEST_F(DataCommand, VerifyNamesAllThatIsWrong) {
   expect_error("data verify " + files_.path() + " --digests @digests", 3,
                "@train.en: must have as many lines as @train.de, which has 3, got 1\n"
                "error: @val.de: line 2 must be UTF-8, got byte 0xff as its byte 1\n"
-               "error: @test.en: there is no test.de beside it\n"
+               "error: @test.en: there is no test.de next to it\n"
                "error: @digests: line 1 must be \"SHA-256  NAME\", got \"short  train.de\"\n"
                "error: @gone: cannot be opened: No such file or directory");
 }

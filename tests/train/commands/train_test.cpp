@@ -79,7 +79,7 @@ TEST_F(TrainCommand, Errors) {
   const std::string run = files_ / "run";
   EXPECT_EQ(refused("run", "--set data.train=absent"),
             "3 error: " + files_.path() +
-                ": has no absent.de; data.directory = \"\" lies below --data-dir, $FOLDGRAD_DATA or "
+                ": has no absent.de; data.directory = \"\" is below --data-dir, $FOLDGRAD_DATA or "
                 "~/.cache/foldgrad");
   EXPECT_EQ(refused("run", "--device tpu").substr(0, 2), "2 ");
   EXPECT_EQ(

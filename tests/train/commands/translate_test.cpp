@@ -143,7 +143,7 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
   EXPECT_TRUE(begins(run("eval @run --data-dir @ --split other").out, "data             other\n"));
   expect_error(
       "eval @run --data-dir @ --split no", 3,
-      "@text: has no no.de; data.directory = \"text\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
+      "@text: has no no.de; data.directory = \"text\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
 }
 
 // The test's own directory is the data root that env.json names.

@@ -73,7 +73,7 @@ TEST_F(Report, SettingsThatDifferHaveALineEach) {
   EXPECT_TRUE(begins(error_of<FileError>([&] {
                        differences_table(read_run_logs({b, c}));
                      }),
-                     "@c/config.toml: is no TOML"));
+                     "@c/config.toml: is not TOML"));
   std::string key = "a";
   for (int i = 0; i < 100'000; ++i) key += ".a";
   write_bytes(c + "/config.toml", key + " = 1\n");
@@ -176,7 +176,7 @@ TEST_F(Report, DataHaveTheFilesThatAreThere) {
                                               {"title": "env.json", "text": "{}"}])"));
   write("a/config.toml", "lr =");
   const RunLog log = read_run_log(path);
-  EXPECT_TRUE(begins(message<FileError>([&] { report_data({log}); }), path + "/config.toml: is no TOML: "));
+  EXPECT_TRUE(begins(message<FileError>([&] { report_data({log}); }), path + "/config.toml: is not TOML: "));
 }
 
 // Returns the data between the tags of its element; a browser reads up to the first "</script".

@@ -125,7 +125,7 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   // An epoch is four batches.
   EXPECT_TRUE(contains(output("recalibrate @run -o @epoch --data-dir @"), " after 4 more batches\n"));
   expect_error("recalibrate @run -o @none --data-dir @ --split test", 2,
-               "recalibrate: a model of model.family \"vit\" takes what it was trained on, no --source, --reference or "
+               "recalibrate: a model of model.family \"vit\" uses its training data, no --source, --reference or "
                "--split");
 }
 

@@ -164,7 +164,7 @@ TEST(ReadImages, SplitsAreWhatARunHas) {
             "the split of images must be train, valid or test, got tset");
   config.valid_images = 0;
   EXPECT_EQ(message_of([&] { read_split(config, "", "valid"); }),
-            "there is no split valid: with data.valid_images = 0 the test images are validated on");
+            "there is no split valid: with data.valid_images = 0 validation uses the test images");
 }
 
 class CctRun : public ClassificationRun {

@@ -199,10 +199,10 @@ TEST_F(FineTuning, RefusesAnotherModelBeforeAnythingIsWritten) {
   EXPECT_EQ(
       refused("norm.un.window=3"),
       at + "norm_state.safetensors: blocks.0.norm1.win_g is [4, 8], but must be [3, 8] by this configuration and its "
-           "data; config.json beside it has the sizes that fit");
+           "data; config.json next to it has the sizes that fit");
   EXPECT_EQ(refused("model.weight_standardization=true"),
             at + "model.safetensors: blocks.0.attn.proj.gain is missing, but must be [8] by this configuration and its "
-                 "data; config.json beside it has the sizes that fit");
+                 "data; config.json next to it has the sizes that fit");
   EXPECT_EQ(refused("train.freeze=[\"blocks.*\", \"neck.*\"]"),
             "train.freeze: no parameter is called \"neck.*\"; their names begin with blocks, head, norm, patch_embed, "
             "pos_embed");
@@ -214,13 +214,13 @@ TEST_F(FineTuning, RefusesModelsThatHaveMoreThanTheConfiguration) {
   ASSERT_EQ(train("run", "model.weight_standardization=true"), 0);
   EXPECT_EQ(refused(""),
             "@run/checkpoints/step-00000003/model.safetensors: blocks.0.attn.proj.gain [8] has no place in a model "
-            "of this configuration; config.json beside it has the keys that make one");
+            "of this configuration; config.json next to it has the keys that make one");
   VitConfig small = read_config(files_ / "config.toml").vit;
   small.image_size = 16, small.classes = 3;
   write_model_directory(files_ / "small", Vit(small, 1));
   EXPECT_EQ(refused("train.from=" + files_ / "small"),
             "@small/model.safetensors: pos_embed is [1, 4, 8], but must be [1, 16, 8] by this configuration and its "
-            "data; config.json beside it has the sizes that fit");
+            "data; config.json next to it has the sizes that fit");
 }
 
 TEST_F(FineTuning, TakesFoldedModelsOnlyWhereTheyFit) {

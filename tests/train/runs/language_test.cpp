@@ -172,7 +172,7 @@ TEST_F(LanguageRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
 
 TEST_F(LanguageRun, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal("data.directory=absent"),
-            "@absent: is not there; data.directory = \"absent\" lies below --data-dir, "
+            "@absent: does not exist; data.directory = \"absent\" is below --data-dir, "
             "$FOLDGRAD_DATA or ~/.cache/foldgrad");
   EXPECT_EQ(refusal("model.patch=7"),
             "--set model.patch: model.patch is a key of model.family = \"vit\", not of \"gpt\"");

@@ -93,8 +93,8 @@ TEST_F(RecordingRuns, GoOnAfterAKillWithTheSameFile) {
   std::filesystem::remove(path("whole", "end"));
   const ProgramResult r = run_program("train --resume " + files_ / "whole/checkpoints/step-00000004");
   EXPECT_EQ(r.exit_code, 0);
-  EXPECT_TRUE(contains(r.err, "what it had is recorded no more\n"));
-  EXPECT_TRUE(contains(r.err, "end.safetensors: is missing, with what was recorded up to update 4\n"));
+  EXPECT_TRUE(contains(r.err, "its earlier values are lost\n"));
+  EXPECT_TRUE(contains(r.err, "end.safetensors: is missing, and with it the recording up to update 4\n"));
   EXPECT_EQ(read_recording(path("whole", "end")).updates, std::vector<std::int64_t>{5});
 }
 

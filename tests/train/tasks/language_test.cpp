@@ -158,7 +158,7 @@ TEST_F(LanguageModelFiles, InputsAreIdsOfTheModel) {
     EXPECT_EQ(read({{"ids", Tensor::of<std::int64_t>({2, 2}, {0, 1, id, 1})}}),
               fmt::format("@in: ids[1, 0] must be an id in [0, 10), got {}", id));
   for (const NamedTensors& wrong : {NamedTensors{}, {{"id", ids}}, {{"ids", ids}, {"target", ids}}})
-    EXPECT_EQ(read(wrong), "@in: must hold a tensor ids alone, i64 [sequences, tokens]");
+    EXPECT_EQ(read(wrong), "@in: must hold only a tensor ids, i64 [sequences, tokens]");
 }
 
 }  // namespace

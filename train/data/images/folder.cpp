@@ -132,8 +132,7 @@ Listing list(const std::string& directory, std::int64_t size, const std::vector<
     if (first_bad_utf8(name) != name.npos) throw FileError(directory + "/" + name, "must have a name of UTF-8");
     const auto found = std::ranges::find(all.classes, name);
     if (found == all.classes.end())
-      throw FileError(directory,
-                      fmt::format("has a class {} that there are no images of to train on", in_quotes(name)));
+      throw FileError(directory, fmt::format("has a class {} without training images", in_quotes(name)));
     list_class(directory + "/" + name, found - all.classes.begin(), all, source);
   }
   all.digest = sha256(source);

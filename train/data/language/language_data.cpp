@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 std::vector<std::string> training_files(const LanguageConfig& config, const std::string& directory) {
   const std::string place = config.train.empty() ? directory : (fs::path(directory) / config.train).string();
   if (!fs::exists(place))
-    throw FileError(place, fmt::format("is not there; data.directory = \"{}\" lies {}", config.directory,
+    throw FileError(place, fmt::format("does not exist; data.directory = \"{}\" is {}", config.directory,
                                        where_data_lies(directory)));
   if (!config.train.empty()) return {place};
   const auto is_kept = [&](const fs::path& file) {  // however its name is spelled

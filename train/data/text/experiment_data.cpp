@@ -120,7 +120,7 @@ void require_data(const DataConfig& config, const std::string& directory, const 
   const std::string first = name + "." + config.source;
   const bool there = std::filesystem::is_directory(directory);
   if (there && std::filesystem::exists(path_in(directory, first))) return;
-  throw FileError(directory, fmt::format("{}; data.directory = \"{}\" lies {}",
+  throw FileError(directory, fmt::format("{}; data.directory = \"{}\" is {}",
                                          there ? "has no " + first : "there is no such directory", config.directory,
                                          where_data_lies(directory)));
 }

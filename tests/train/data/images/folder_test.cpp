@@ -124,8 +124,7 @@ TEST_F(FolderTest, ErrorsNameTheFirstFileAndLeaveNoCache) {
   write("train/eel/a.png", gray(10));
   EXPECT_EQ(error(), "@train/eel/b.PNG: must be a PNG or JPEG file");
   EXPECT_FALSE(fs::exists(cache()));
-  EXPECT_EQ(error(ImagePart::test, {"cat", "dog"}),
-            "@test: has a class \"eel\" that there are no images of to train on");
+  EXPECT_EQ(error(ImagePart::test, {"cat", "dog"}), "@test: has a class \"eel\" without training images");
   fs::create_directory(files_ / "train/dog");
   EXPECT_EQ(error(), "@train/dog: has no PNG or JPEG file");
   fs::create_directory(files_ / "train/\xff");

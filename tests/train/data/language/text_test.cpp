@@ -195,7 +195,7 @@ TEST_F(LanguageText, MissingAndEmptyFilesAreNamed) {
   EXPECT_EQ(error(), must);
   config_.train = "no.txt";
   const std::string absent =
-      ": is not there; data.directory = \"\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad";
+      ": does not exist; data.directory = \"\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad";
   EXPECT_EQ(error(), "@no.txt" + absent);
   write("no.txt", "");
   EXPECT_EQ(error(), "@no.txt: must have text, is empty");

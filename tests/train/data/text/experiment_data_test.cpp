@@ -160,7 +160,7 @@ TEST_F(ExperimentDataTest, TextIsReadBeforeDigestsAreTaken) {
 TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
   EXPECT_EQ(refusal<FileError>("train = 'text'\n"),
             files_.path() +
-                ": has no text.de; data.directory = \"\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
+                ": has no text.de; data.directory = \"\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
   EXPECT_EQ(refusal<FileError>("tokenizer = 'bpe'\nbpe_codes = 'merges'\n"),
             "@merges: cannot be opened: No such file or directory");
   const DataConfig d = config("directory = 'multi30k'\n").data;
@@ -168,7 +168,7 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
   EXPECT_EQ(directory, files_ / "multi30k");
   const auto refused = [&] { return error_of<FileError>([&] { read_text(d, directory, "train"); }); };
   const std::string lies =
-      "; data.directory = \"multi30k\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data "
+      "; data.directory = \"multi30k\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data "
       "fetch multi30k` makes it, see docs/data.md";
   EXPECT_EQ(refused(), "@multi30k: there is no such directory" + lies);
   std::filesystem::create_directory(directory);  // which a failed fetch may have left
