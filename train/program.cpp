@@ -78,7 +78,7 @@ std::vector<Command> commands(const BuildInfo& build, const std::vector<std::str
        add_fold},
       {"generate", "Write text with a language model, token by token", add_generate},
       {"graph", "Draw the forward pass of a model as recorded, before and after folding", add_graph},
-      {"grid", "Train what a list of keys and values asks for, several seeds of each, and print a table", add_grid},
+      {"grid", "Train every combination of listed keys and values with several seeds, and print a table", add_grid},
       {"inspect",
        "Show sizes, parameters and the normalizers' state of a model, checkpoint or run, or a file's tensors",
        add_inspect},

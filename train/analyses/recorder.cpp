@@ -16,7 +16,7 @@ void append_pass(SiteRecording& to, const ChannelValues& values) {
   const auto append = [&to](auto& rows, const auto& row) {
     rows.insert(rows.end(), row.begin(), row.end());
     FOLDGRAD_CHECK(rows.empty() || rows.size() == to.q.size(),
-                   "record: {} has a gradient in some passes, in others none", to.site);
+                   "record: {} has a gradient in some passes but not in others", to.site);
   };
   append(to.q, values.q);
   append(to.G, values.G);

@@ -77,7 +77,7 @@ Recording read_recording(const std::string& path) {
   for (std::string site; sites >> site;) recording.sites.push_back(take_site(file, path, site, rows));
   if (recording.sites.empty()) throw FileError(path, "a recording must have at least one site, got none");
   if (!file.tensors.empty())
-    throw FileError(path, fmt::format("has a tensor {} of no site that it names", file.tensors.begin()->first));
+    throw FileError(path, fmt::format("has a tensor {} whose site it does not name", file.tensors.begin()->first));
   return recording;
 }
 

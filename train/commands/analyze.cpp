@@ -27,22 +27,19 @@ Action add_analyze(CLI::App& command) {
   trace->add_option("--channel", o.channel, "Channel (default: those of the least and the greatest AM/GM)")
       ->check(CLI::Range(std::int64_t(0), std::int64_t(1) << 40));
   trace->add_option("--window", o.window, "Iterations of the moving means (default: 4)")->check(positive);
-  add("skips",
-      "How many iterations were skipped as outliers, by normalizer and time, and how many of noise like the recording "
-      "would be",
+  add("skips", "Iterations skipped as outliers, by normalizer and time, compared with noise like the recording",
       analyze_skips);
-  add("gradient", "How near the gradients that normalizers pass back are to the exact ones", analyze_gradient);
+  add("gradient", "Agreement of the gradients that normalizers pass back with the exact ones", analyze_gradient);
   CLI::App* cka =
-      add("cka", "How much alike the layers of two models are on validation examples, by linear CKA", analyze_cka);
+      add("cka", "Similarity of the layers of two models on validation examples, by linear CKA", analyze_cka);
   cka->get_option("RUN")->expected(2)->description("Two runs, checkpoints or model directories");
   const auto is_picture = [](const std::string& text) {
     return text.ends_with(".svg") ? "" : fmt::format("must end with .svg, got {}", text);
   };
   cka->add_option("--plot", o.picture, "Draw the layers of both as a map into this file, SVG")->check(is_picture);
   add_number(*cka, "--examples", o.examples, 1, std::int64_t(1) << 40,
-             "Validation examples, as far as they are whole batches");
-  add_number(*cka, "--batch", o.batch, 1, std::int64_t(1) << 40,
-             "Examples that are compared with each other at a time");
+             "Validation examples, rounded down to whole batches");
+  add_number(*cka, "--batch", o.batch, 1, std::int64_t(1) << 40, "Examples compared with each other at a time");
   cka->add_option("--config", o.config, "Configuration that names the data; default: that of the run of each model");
   add_data_dir_option(*cka, o.data_directory);
   add_dtype_option(*cka, o.dtype, {DType::f32, DType::f64}, "Precision of the computation");

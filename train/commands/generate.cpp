@@ -121,7 +121,7 @@ Action add_generate(CLI::App& command) {
   add_device_option(command, o->device);
   add_non_finite_option(command, o->non_finite);
   command.footer(
-      "Only the end of a text that is longer than the model's context is seen.\n"
+      "Of a text longer than the model's context, only the end is used.\n"
       "Exit codes: 0, 2 usage, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
   return [o] { return generate_text(*o); };
 }

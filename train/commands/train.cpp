@@ -73,9 +73,10 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
   add_data_dir_option(command, options->data_directory);
   add_device_option(command, options->device);
   command
-      .add_option("--resume", options->resume,
-                  "Go on from the newest checkpoint in --out (latest), from that of the run at this path, or from the "
-                  "checkpoint at this path")
+      .add_option(
+          "--resume", options->resume,
+          "Continue from the newest checkpoint in --out (latest), from that of the run at this path, or from the "
+          "checkpoint at this path")
       ->expected(0, 1)
       ->default_str("latest");
   command.add_flag("--allow-config-change", options->allow_config_change,
@@ -83,7 +84,7 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
   command.add_flag("--profile-communication", options->profile_communication,
                    "Print how long ranks have waited for each other (docs/parallel.md)");
   add_number(command, "--communication-timeout", options->timeout, 1e-3, 1e6,
-             "Seconds that a rank waits for another, at the beginning for its process to come");
+             "Seconds that a rank waits for another, at the beginning for its process to start");
   command.footer(
       "Exit codes: 0, 2 configuration, 3 data or disk, 4 checkpoint, 5 diverged, 6 device, 130 interrupted after "
       "saving.");

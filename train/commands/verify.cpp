@@ -38,7 +38,7 @@ Answer run_verify(const VerifyCommand& o) {
 Action add_verify(CLI::App& command) {
   const auto o = std::make_shared<VerifyCommand>();
   add_model_option(command, o->model);
-  command.add_option("--seed", o->seed, "Seed of the random ids that it is checked on")->capture_default_str();
+  command.add_option("--seed", o->seed, "Seed of the random ids for the checks")->capture_default_str();
   add_fold_options(command, o->options);
   add_device_option(command, o->device);
   add_json_option(command);

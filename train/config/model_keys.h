@@ -47,7 +47,7 @@ void visit_keys(KeysOf<TransformerConfig> auto& m, const auto& v) {
   visit_size_keys(m, v);
   needed(m.encoder_layers, "encoder_layers", "", "Layers of the encoder", size);
   needed(m.decoder_layers, "decoder_layers", "", "Layers of the decoder", size);
-  needed(m.max_positions, "max_positions", "tokens", "Longest sentence with its end", within(1, kMostPositions));
+  needed(m.max_positions, "max_positions", "tokens", "Longest sentence, including its end", within(1, kMostPositions));
   v(m.pad, required(from_data("pad")));
   visit_layer_keys(m, v);
   needed(m.share_embeddings, "share_embeddings", "Embedding tables that the output projection shares",
@@ -67,7 +67,7 @@ void visit_keys(KeysOf<GptConfig> auto& m, const auto& v) {
   v(m.vocabulary, required(from_data("vocabulary")));
   visit_size_keys(m, v);
   needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
-  needed(m.context, "context", "tokens", "Longest sequence; those of training are as long", within(1, kMostPositions));
+  needed(m.context, "context", "tokens", "Longest sequence; training uses this length", within(1, kMostPositions));
   visit_layer_keys(m, v);
   needed(m.positions, "positions", "Positions of tokens: learned, or sines and cosines", m.kPositions);
   needed(m.tied, "tied", "", "The output projection is the table of embeddings");
@@ -93,15 +93,16 @@ void visit_image_training_keys(auto& m, const auto& v) {
   const auto model = keys_in("model", v);
   visit_dropout_keys(m, v);
   model(m.drop_path, "drop_path", "",
-        "How often the last layer leaves a sublayer out for an image (stochastic depth), the first never", kFraction);
+        "Probability that the last layer skips a sublayer for an image (stochastic depth), from 0 in the first",
+        kFraction);
   model(m.weight_standardization, "weight_standardization", "",
         "Standardize the weights of layers, with a gain for each row");
   keys_in("model", v, newer)(m.standardization_scope, "standardization_scope",
-                             "Which weights of layers weight_standardization is about", kStandardizationScopes);
+                             "Weights of layers that weight_standardization applies to", kStandardizationScopes);
   model(m.initialization, "initialization", "Initial weights", m.kInitializations);
   model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
   model(m.positions, "positions",
-        "What learned positions begin with: random numbers, or sines and cosines of row and column", m.kPositions);
+        "Initial values of learned positions: random numbers, or sines and cosines of row and column", m.kPositions);
   v(m.class_names, from_data("class_names"));
   v(m.pixels.mean, from_data("image_mean"));
   v(m.pixels.std, from_data("image_std"));

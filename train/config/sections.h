@@ -99,7 +99,7 @@ void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
        "Training images held out for validation (shapes: drawn in addition); 0: validate on the test images",
        at_least(0));
   data(i.augment, "augment", "",
-       "How training images are changed at random, names with spaces between: crop4 (pixels), flip or "
+       "Random changes of training images, names separated by spaces: crop4 (pixels), flip or "
        "flip_alternating, randaugment2m9 (operations, magnitude), cutout8 (pixels)");
   keys_in("data", v, newer)(i.fill, "fill", "",
                             "Pixels that crops show outside of an image: the mean of the training images, or zero, "
@@ -131,10 +131,10 @@ void visit_keys(KeysOf<LanguageConfig> auto& l, const auto& v) {
   data(l.task, "task", "", "Text, whose next token is predicted");
   data(l.directory, "directory", "", "Directory of the files, below --data-dir or absolute");
   data(l.train, "train", "",
-       "File of text; empty: all files NAME.txt and NAME.md of the directory but data.valid and data.test");
+       "File of text; empty: all files NAME.txt and NAME.md of the directory except data.valid and data.test");
   data(l.valid, "valid", "", "Text of validation; empty: the last tenth of the training text");
   aside(l.test, "test", "", "Text for `foldgrad eval`; empty: that of validation");
-  data(l.tokenizer, "tokenizer", "", "What a token is: a character, or a piece of byte-pair encoding");
+  data(l.tokenizer, "tokenizer", "", "Tokens: characters, or pieces of byte-pair encoding");
   data(l.vocabulary, "vocabulary", "pieces", "Size of the vocabulary, learned from the training text (bpe)",
        at_least(5));
   train(l.batch, "batch", "sequences", "Sequences of a batch, of model.context tokens each", at_least(1));
@@ -176,14 +176,12 @@ void visit_length_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   const auto length = [&t](const ConfigKey& key) {
     return t.schedule == ScheduleShape::cosine ? key : off_trajectory(key);
   };
-  v(t.epochs,
-    newer(length(ConfigKey("train", "epochs", "epochs", "How often to go through the data; 0: as train.steps says",
-                           within(0, kMostOfASize)))));
+  v(t.epochs, newer(length(ConfigKey("train", "epochs", "epochs", "Passes through the data; 0: use train.steps",
+                                     within(0, kMostOfASize)))));
   if (t.epochs == 0)
     v(t.steps, length(ConfigKey("train", "steps", "updates", "How many updates to make", at_least(1))));
   keys_in("train", v, newer)(t.warmup_epochs, "warmup_epochs", "epochs",
-                             "Linear warm-up to the peak learning rate; 0: as train.warmup says",
-                             within(0, kMostOfASize));
+                             "Linear warm-up to the peak learning rate; 0: use train.warmup", within(0, kMostOfASize));
   if (t.warmup_epochs == 0)
     keys_in("train", v)(t.warmup, "warmup", "updates", "Linear warm-up to the peak learning rate", at_least(0));
 }
@@ -217,8 +215,8 @@ void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   train(t.seed, "seed", "", "Seed of the initial weights, of dropout and of the order of the data", at_least(0));
   train(t.on_nan, "on_nan", "", "What to do when a loss or gradient is not finite");
   newer_key(t.from, "from", "",
-            "Model to begin from: a model directory, a checkpoint, or a run; empty: none, but random weights");
-  newer_key(t.head, "head", "", "Output layer with train.from: auto makes a new one where the classes differ");
+            "Model to begin from: a model directory, a checkpoint, or a run; empty: random weights");
+  newer_key(t.head, "head", "", "Output layer with train.from: auto makes a new one if the classes differ");
   newer_key(t.reset_iterations, "reset_iterations", "",
             "With train.from, normalizers count iterations from 0, so that their warm-up runs again");
   newer_key(t.rates, "rates", "",

@@ -55,9 +55,8 @@ TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
              .threads = omp_get_max_threads(),
              .open_link = device == Device::cuda ? open_nccl : OpenDeviceLink()});
   if (device == Device::cuda && team.local() > 1)
-    throw ConfigError(
-        fmt::format("train.shards must be the number of processes on a GPU, where each has one, got {} for {}",
-                    start.config.train.shards, start.config.train.shards / team.local()));
+    throw ConfigError(fmt::format("train.shards must be the number of processes if each has a GPU, got {} for {}",
+                                  start.config.train.shards, start.config.train.shards / team.local()));
   TrainingEnd end{kExitOk, ""};
   team.run([&](Communicator& communicator) {
     RunStart own = start;

@@ -21,10 +21,10 @@ void require_phases(const RecordConfig& record) {
   const auto wrong = [&](const char* what) {
     throw ConfigError(fmt::format("record.from {}, got [{}]", what, fmt::join(from, ", ")));
   };
-  if (from.size() > 2) wrong("must be at most two updates, one of the begin and one of the end");
+  if (from.size() > 2) wrong("must be at most two updates, one from the beginning and one from the end");
   if (contains(from, std::int64_t(0))) wrong("must not have 0: the first update is 1, the last -1");
   if (from.size() == 2 && (from[0] < 0 || from[1] > 0))
-    wrong("must be first an update from the begin, above 0, and then one from the end, below 0");
+    wrong("must be first an update from the beginning, above 0, and then one from the end, below 0");
 }
 
 // Returns the phases of a run, "begin" before "end". require_phases() must have accepted them.

@@ -186,7 +186,7 @@ NamedTensors read_image_inputs(const Model& model, const std::string& path) {
 Evaluation evaluate_classification(Model& model, const ModelData& data, const EvaluationOptions& options) {
   FOLDGRAD_CHECK(
       data.source.empty() && data.reference.empty() && options.hypotheses.empty(),
-      "eval: --source, --reference and --hypotheses are of models that translate, got one of model.family \"{}\"",
+      "eval: --source, --reference and --hypotheses are for models that translate, got one of model.family \"{}\"",
       model.family());
   const ExperimentConfig config = data.read_config(model);
   const ImageModelConfig& sizes = static_cast<const ImageModel&>(model).config();
@@ -210,7 +210,7 @@ Evaluation evaluate_classification(Model& model, const ModelData& data, const Ev
 
 ExampleSet image_examples(const Model& model, const ModelData& data) {
   FOLDGRAD_CHECK(data.source.empty() && data.reference.empty(),
-                 "--source and --reference are of models that translate, got one of model.family \"{}\"",
+                 "--source and --reference are for models that translate, got one of model.family \"{}\"",
                  model.family());
   const ExperimentConfig config = data.read_config(model);
   const auto split = std::make_shared<ImageSplit>(read_images(config.images, data.data_root(config)).valid);

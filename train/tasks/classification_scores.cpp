@@ -119,7 +119,7 @@ ordered_json confusion_exhibit(const ClassificationScores& scores) {
     counts.push_back(std::move(row));
   }
   return {{"title", "Confusions"},
-          {"note", "A row for each class: how many of its images are taken for which, shaded by their share."},
+          {"note", "A row for each class: the predicted classes of its images, shaded by their share."},
           {"matrix", {{"names", classes}, {"counts", counts}}}};
 }
 
@@ -141,7 +141,7 @@ ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet&
                                const std::vector<std::int64_t>& rows, std::uint64_t seed) {
   if (!augmentation.changes()) return nullptr;
   ordered_json exhibit = pictures_exhibit(
-      "Training images", "Some of them, each as it is and as the first epochs of training change it.",
+      "Training images", "Some images, unchanged and as augmented in the first epochs of training.",
       [&](ordered_json& pictures) {
         std::vector<std::uint8_t> changed(std::size_t(images.image_bytes()));
         for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), kAugmentedImages); ++i) {

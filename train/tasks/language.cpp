@@ -86,7 +86,7 @@ class Language final : public Task {
                                                         .seed = std::uint64_t(config.train.seed),
                                                         .prefetch = true}) {
     if (valid_.size() < 2)
-      throw ConfigError(fmt::format("data.valid = \"{}\": to validate on, a text must have at least 2 tokens, got {}",
+      throw ConfigError(fmt::format("data.valid = \"{}\": a validation text must have at least 2 tokens, got {}",
                                     config.language.valid, valid_.size()));
   }
 
@@ -129,7 +129,7 @@ struct EvaluatedText {
 };
 
 EvaluatedText read_evaluated_text(const Model& model, const ModelData& data) {
-  FOLDGRAD_CHECK(data.reference.empty(), "--reference is of models that translate, got one of model.family \"{}\"",
+  FOLDGRAD_CHECK(data.reference.empty(), "--reference is for models that translate, got one of model.family \"{}\"",
                  model.family());
   if (!data.source.empty())
     return {data.source, read_whole_text(std::filesystem::path(data.data_directory) / data.source)};
@@ -151,8 +151,8 @@ NamedTensors read_ids(const Model& model, const std::string& path) {
 }
 
 Evaluation evaluate_language(Model& model, const ModelData& data, const EvaluationOptions& options) {
-  FOLDGRAD_CHECK(options.hypotheses.empty(), "--hypotheses is of models that translate, got one of model.family \"{}\"",
-                 model.family());
+  FOLDGRAD_CHECK(options.hypotheses.empty(),
+                 "--hypotheses is for models that translate, got one of model.family \"{}\"", model.family());
   const TextVocabulary vocabulary = load_text_vocabulary(data.directory, gpt_config_of(model));
   const std::int64_t batch = std::max<std::int64_t>(1, options.max_tokens / gpt_config_of(model).context);
   const auto [of, text, stands_in] = read_evaluated_text(model, data);
@@ -259,7 +259,7 @@ std::unique_ptr<Task> make_language(const ExperimentConfig& config, const std::s
 
 TextVocabulary load_text_vocabulary(const std::string& directory, const GptConfig& config) try {
   const std::string path = directory + "/vocabulary";
-  if (!file_exists(path)) throw FileError(path, "is missing: this model takes and gives ids, no text");
+  if (!file_exists(path)) throw FileError(path, "is missing: this model takes and gives ids, not text");
   TextVocabulary vocabulary = TextVocabulary::load(path);
   if (vocabulary.size() != config.vocabulary)
     throw FileError(path,

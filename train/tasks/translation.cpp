@@ -180,7 +180,7 @@ std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std
     if (norm->mixes_tokens())
       throw ConfigError(
           fmt::format("norm.name: {} needs all tokens of a sentence at once, but a translation is made token by token; "
-                      "groupnorm can do with norm.groupnorm.axes = \"token\"",
+                      "groupnorm works with norm.groupnorm.axes = \"token\"",
                       norm->info().name));
   return std::make_unique<Translation>(std::move(model), std::move(data), config);
 }

@@ -217,7 +217,7 @@ ExampleSet examples(const Model& model, const ModelData& data) {
 
 Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config) try {
   const std::string path = directory + "/vocabulary";
-  if (!file_exists(path)) throw FileError(path, "is missing: this model takes and gives ids, no text");
+  if (!file_exists(path)) throw FileError(path, "is missing: this model takes and gives ids, not text");
   Vocabulary vocabulary = Vocabulary::load(path);
   if (vocabulary.source_size() != config.source_vocabulary || vocabulary.target_size() != config.target_vocabulary)
     throw FileError(path,

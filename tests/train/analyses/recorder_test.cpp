@@ -154,7 +154,7 @@ TEST_F(RecorderTest, WithoutABackwardPassThereIsNoGradient) {
   norms_[1]->apply(tape.constant(Tensor::of<double>({kRows, kChannels}, kX)), {.training = true});
   r.end(1);
   EXPECT_EQ(message<std::invalid_argument>([&] { update(r, 2); }),
-            "record: ln.norm has a gradient in some passes, in others none");
+            "record: ln.norm has a gradient in some passes but not in others");
 }
 
 TEST_F(RecorderTest, GoesOnWithItsOwnFileAlone) {

@@ -48,7 +48,7 @@ TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
   EXPECT_EQ(r.exit_code, 3);
   EXPECT_EQ(r.err, "error: stdin:2: must have at most 12 tokens with the end, got 13\n");
   std::filesystem::remove_all(files_ / "m/vocabulary");
-  expect_error("translate @m <@in.de", 4, "@m/vocabulary: is missing: this model takes and gives ids, no text");
+  expect_error("translate @m <@in.de", 4, "@m/vocabulary: is missing: this model takes and gives ids, not text");
   Vocabulary::words(Dictionary::of_words({"ein"}), Dictionary::of_words({"one"}), false).save(files_ / "m/vocabulary");
   expect_error("translate @m <@in.de", 4, "@m/vocabulary: must have 16 and 16 entries by config.json, got 8 and 8");
   EXPECT_EQ(run("translate @m --beam 0 <@in.de").exit_code, 2);

@@ -90,7 +90,7 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   expect_error("eval @run --data-dir @ --split other", 2,
                "the split of images must be train, valid or test, got other");
   expect_error("eval @run --data-dir @ --source a --reference b", 2,
-               "eval: --source, --reference and --hypotheses are of models that translate, got one of model.family "
+               "eval: --source, --reference and --hypotheses are for models that translate, got one of model.family "
                "\"vit\"");
   expect_error("eval @run --data-dir @ --config configs/numbers-un.toml", 2,
                "configs/numbers-un.toml: model.family must be \"vit\", that of the model, got \"transformer\"");

@@ -95,9 +95,9 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   EXPECT_TRUE(begins(output("eval @without --data-dir @"), "data             valid (data.test is empty)\n"));
   EXPECT_EQ(parsed("eval @without --json --data-dir @").at("data"), "valid");
   expect_error("eval @run --data-dir @ --source a --reference b", 2,
-               "--reference is of models that translate, got one of model.family \"gpt\"");
+               "--reference is for models that translate, got one of model.family \"gpt\"");
   expect_error("eval @run --data-dir @ --hypotheses @h", 2,
-               "--hypotheses is of models that translate, got one of model.family \"gpt\"");
+               "--hypotheses is for models that translate, got one of model.family \"gpt\"");
   expect_error("eval @run --data-dir @ --split no", 3, "@text/no: cannot be opened: No such file or directory");
 }
 
@@ -178,7 +178,7 @@ TEST_F(LanguageRun, RefusesWhatCannotBe) {
             "--set model.patch: model.patch is a key of model.family = \"vit\", not of \"gpt\"");
   write_bytes(files_ / "text/short", "\n");
   EXPECT_EQ(refusal("data.valid=short"),
-            "data.valid = \"short\": to validate on, a text must have at least 2 tokens, got 1");
+            "data.valid = \"short\": a validation text must have at least 2 tokens, got 1");
   EXPECT_FALSE(exists(fmt::format("run{}", runs_ - 1))) << "before it is trained";
 }
 

@@ -99,12 +99,14 @@ TEST_F(RecordingRuns, GoOnAfterAKillWithTheSameFile) {
 }
 
 TEST_F(RecordingRuns, PhasesThatCannotBeAreRefused) {
-  expect_refused("--set record.from=[1,2]",
-                 "record.from must be first an update from the begin, above 0, and then one from the end, below 0, got "
-                 "[1, 2]");
+  expect_refused(
+      "--set record.from=[1,2]",
+      "record.from must be first an update from the beginning, above 0, and then one from the end, below 0, got "
+      "[1, 2]");
   expect_refused("--set record.from=[0]", "record.from must not have 0: the first update is 1, the last -1, got [0]");
-  expect_refused("--set record.from=[1,-3,-2]",
-                 "record.from must be at most two updates, one of the begin and one of the end, got [1, -3, -2]");
+  expect_refused(
+      "--set record.from=[1,-3,-2]",
+      "record.from must be at most two updates, one from the beginning and one from the end, got [1, -3, -2]");
   expect_refused("--set record.from=[-2] --set record.steps=3",
                  "record.from = -2 with record.steps = 3 begins with update 4 and does not fit into updates 1 to 5 of "
                  "the run (train.steps)");

@@ -22,8 +22,7 @@ void check(const ImageSet& images, const std::vector<std::int64_t>& indices, con
     FOLDGRAD_CHECK(i >= 0 && i < images.size(), "image batches: an index must be in [0, {}), got {}", images.size(), i);
   FOLDGRAD_CHECK(options.size >= 1, "image batches: a batch must have at least 1 image, got {}", options.size);
   FOLDGRAD_CHECK(batches_of(std::int64_t(indices.size()), options) >= 1,
-                 "image batches: to train on, there must be {} images for a batch, got {}", options.size,
-                 indices.size());
+                 "image batches: training needs {} images for a batch, got {}", options.size, indices.size());
 }
 
 ImageBatch batch_of(const ImageSet& images, const std::vector<std::int64_t>& order, DataCursor at,

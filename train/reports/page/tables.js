@@ -145,7 +145,7 @@ function differencesSection() {
   const families = new Set(data.runs.map(run => run.settings['model.family'])).size > 1;
   const ofAll = differing.filter(key => !families || data.runs.every(run => key in run.settings)),
         ofSome = differing.filter(key => !ofAll.includes(key));
-  const rest = () => html`<details><summary>${ofSome.length} keys that not every run has</summary>
+  const rest = () => html`<details><summary>${ofSome.length} keys that some runs lack</summary>
     ${table(head(), ofSome.map(row))}</details>`;
   return [
     html`<div class="card">${ofAll.length ? table(head(), ofAll.map(row)) : null}${ofSome.length ? rest() : null}</div>`

@@ -115,7 +115,7 @@ TEST(ImageBatches, ErrorsNameTheNumbers) {
   EXPECT_EQ(error({0, 5}, {}), "image batches: an index must be in [0, 5), got 5");
   EXPECT_EQ(error({-1}, {}), "image batches: an index must be in [0, 5), got -1");
   EXPECT_EQ(error({0}, {.size = 0}), "image batches: a batch must have at least 1 image, got 0");
-  EXPECT_EQ(error({0, 1}, {.size = 3}), "image batches: to train on, there must be 3 images for a batch, got 2");
+  EXPECT_EQ(error({0, 1}, {.size = 3}), "image batches: training needs 3 images for a batch, got 2");
   EXPECT_EQ(error({0, 1}, {.size = 3, .training = false}), "no error");
   EXPECT_EQ(message<std::invalid_argument>([&] { hold_out(5, 5, 1); }),
             "image batches: of 5 images 1 to 4 can be held out, got 5");

@@ -99,8 +99,8 @@ TEST_F(DictionaryFiles, ErrorsNameFileAndLine) {
   EXPECT_EQ(error("a 1\nb\n"), "@dict.txt: line 2 must be a word, a space and its count, got \"b\"");
   for (const std::string line : {"a 1x", "a -", "a 99999999999999999999"})
     EXPECT_EQ(error(line + "\n"), "@dict.txt: line 1 must be a word, a space and its count, got \"" + line + "\"");
-  EXPECT_EQ(error("a 1\na 2\n"), "@dict.txt: line 2: the word \"a\" is there already");
-  EXPECT_EQ(error("<pad> 1\n"), "@dict.txt: line 1: the word \"<pad>\" is there already");
+  EXPECT_EQ(error("a 1\na 2\n"), "@dict.txt: line 2: the word \"a\" is repeated");
+  EXPECT_EQ(error("<pad> 1\n"), "@dict.txt: line 1: the word \"<pad>\" is repeated");
   const Dictionary dictionary = Dictionary::of_words({"a"});
   EXPECT_EQ(message<std::invalid_argument>([&] { dictionary.word(8); }), "dictionary: ids must be in [0, 8), got 8");
   const std::vector<std::string> twice{"a", "a"};
