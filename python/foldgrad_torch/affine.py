@@ -15,7 +15,8 @@ class Affine(NamedTuple):
     """y = rest(A x + B) per channel, in f64 on the CPU."""
     A: Tensor  # [C]
     B: Tensor  # [C]
-    axes: tuple[int, ...]  # where the channels may be
+    axis: int  # of the channels: 1 or -1
+    ranks: set[int]  # the numbers of axes that x may have, if `axis` is 1
     rest: list[nn.Module]  # what the normalizer does to A x + B, such as an activation
 
 
@@ -39,14 +40,14 @@ def affine_map(norm: nn.Module) -> Affine:
         B = -norm.running_mean * A if bias is None else bias - norm.running_mean * A
     if not (A.isfinite().all() and B.isfinite().all()):
         raise Refusal("its state or parameters are not finite")
-    return Affine(A, B, (norm.dim,), []) if isinstance(norm, ChannelNorm) else tried(norm, A, B)
+    return Affine(A, B, norm.dim, {3, 4, 5}, []) if isinstance(norm, ChannelNorm) else tried(norm, A, B)
 
 
 def tried(norm: nn.Module, A: Tensor, B: Tensor) -> Affine:
     """Returns A x + B, followed by the normalizer's children, if the normalizer computes just that of random numbers.
 
     So a timm BatchNormAct2d is one with its activation as the rest. Raises Refusal otherwise."""
-    rest, ranks, generator = list(norm.children()), [], torch.Generator().manual_seed(1)
+    rest, ranks, generator = list(norm.children()), set(), torch.Generator().manual_seed(1)
     for rank in (2, 3, 4, 5):
         # With equal numbers of examples and channels, an InstanceNorm would take the first axis for the channels.
         x = torch.randn(3 if len(A) == 2 else 2, len(A), *[3] * (rank - 2), generator=generator, dtype=torch.float64)
@@ -62,7 +63,7 @@ def tried(norm: nn.Module, A: Tensor, B: Tensor) -> Affine:
         if y.shape != x.shape or not torch.allclose(y, wanted, rtol=1e-9, atol=rounding):
             raise Refusal(f"{type(norm).__name__} does not compute A x + B of its statistics, weight and bias, "
                           "followed by its children")
-        ranks.append(rank)
+        ranks.add(rank)
     if not ranks:
         raise Refusal(f"{type(norm).__name__} takes no input with its {len(A)} channels at axis 1")
-    return Affine(A, B, (1, -1) if 2 in ranks else (1,), rest)
+    return Affine(A, B, 1, ranks, rest)

@@ -20,15 +20,34 @@ from .warm_up import warm_up_report
 
 
 class Folded(nn.Module):
-    """The place of a folded normalizer: y = x. nn.TransformerEncoderLayer compares the eps of its normalizers."""
+    """The place of a folded normalizer: y = x. nn.TransformerEncoderLayer compares the eps of its normalizers.
+
+    `rank`: the number of axes that x must have, 0 for any. nn.Linear works on the last axis: after a BatchNorm1d, which
+    works on axis 1, only an x with two axes gives what the unfolded model does."""
     eps = 0.0
 
-    def __init__(self):
+    def __init__(self, rank: int = 0):
         super().__init__()
+        self.rank = rank
         self.register_forward_pre_hook(no_fast_path)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if self.rank:  # torch.fx can trace this assertion, but not a raise that depends on x
+            torch._assert(x.dim() == self.rank, f"Folded: x must have {self.rank} axes: otherwise the channels of the "
+                          "normalizer and those of the layer that it is folded into are at different axes")
         return x
+
+
+def common_rank(name: str, layer: nn.Module, affine: Affine) -> int:
+    """Returns how many axes x has where the layer has its channels at the normalizer's axis, or 0 for any number.
+    Raises Refusal if there is no such x."""
+    convolution = type(layer) in CONVOLUTIONS
+    if affine.axis == -1 and not convolution:
+        return 0
+    rank = 2 + len(layer.kernel_size) if convolution else 2
+    if affine.axis != 1 or rank not in affine.ranks:
+        raise Refusal(f"{name} has its channels at axis {1 if convolution else -1}, the normalizer at {affine.axis}")
+    return rank
 
 
 def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = None,
@@ -107,15 +126,19 @@ def fold_one(root: nn.Module, name: str, norm: nn.Module, edges: Edges, shared: 
     if shared.modules[id(norm)] > 1:
         raise Refusal("it is used in several places")
     affine, writer = affine_map(norm), edges.writers.get(name)
+    if writer and type(before := root.get_submodule(writer)) in CONVOLUTIONS:
+        affine = affine._replace(ranks=affine.ranks & {2 + len(before.kernel_size)})
     names = edges.readers.get(name, "it is unknown which layers read it: name them in `readers`")
     try:
-        if isinstance(names, str):
-            raise Refusal(names)
+        if isinstance(names, str) or not names:
+            raise Refusal(names or "`readers` names no layer for it")
         parts: dict[str, tuple[str, ...]] = {}
         for place in names:
             layer, added = split_part(root, place)
             parts[layer] = parts.get(layer, ()) + added
         new = [change(root, layer, added, affine, shared) for layer, added in parts.items()]
+        if len({rank for _, rank, _ in new}) > 1:
+            raise Refusal(f"{' and '.join(parts)} have their channels at different axes")
         where = f"into {', '.join(names)}"
     except Refusal as reason:
         if writer is None:
@@ -124,17 +147,19 @@ def fold_one(root: nn.Module, name: str, norm: nn.Module, edges: Edges, shared: 
             new, where = [change_before(root, writer, affine, shared)], f"back into {writer}"
         except Refusal as second:
             raise Refusal(f"{reason}; {second}") from None
-    for layer, parameters in new:
+    for layer, rank, parameters in new:
         for key, value in parameters.items():
             setattr(layer, key, value)
     parent, _, last = name.rpartition(".")
-    setattr(root.get_submodule(parent), last, nn.Sequential(*affine.rest) if affine.rest else Folded())
+    place = Folded(rank)
+    setattr(root.get_submodule(parent), last, nn.Sequential(place, *affine.rest) if affine.rest else place)
     return where
 
 
 def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
-           shared: Shared) -> tuple[nn.Module, dict[str, Tensor]]:
-    """Returns a layer that reads A x + B in these parts, and its new parameters. Raises Refusal."""
+           shared: Shared) -> tuple[nn.Module, int, dict[str, Tensor]]:
+    """Returns a layer that reads A x + B in these parts, how many axes x must have, and the layer's new
+    parameters. Raises Refusal."""
     layer = root.get_submodule(name)
     if type(layer) not in LINEAR:
         raise Refusal(f"{name} is a {type(layer).__name__}, not a linear layer")
@@ -145,9 +170,7 @@ def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
     if any(shared.readers[name, part] > 1 for part in parts):
         raise Refusal(f"{name} reads several normalizers")
     A, B, attention = affine.A, affine.B, isinstance(layer, nn.MultiheadAttention)
-    dim, groups = 1 if type(layer) in CONVOLUTIONS else -1, getattr(layer, "groups", 1)
-    if dim not in affine.axes:
-        raise Refusal(f"{name} reads axis {dim}, the channels are at {affine.axes[0]}")
+    rank, groups = common_rank(name, layer, affine), getattr(layer, "groups", 1)
     if B.any() and pads_with_zeros(layer):
         raise Refusal(f"{name} pads with zeros, which B does not reach")
     new: dict[str, Tensor] = {}
@@ -168,7 +191,7 @@ def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
             start = PARTS.index(part) * len(added) if attention else 0
             new[bias_key] = torch.zeros_like(added) if biases is None else biases.clone()
             new[bias_key][start:start + len(added)] += added
-    return layer, rounded(layer, new)
+    return layer, rank, rounded(layer, new)
 
 
 def weight_of(layer: nn.Module, part: str) -> tuple[str, slice]:
@@ -181,20 +204,23 @@ def weight_of(layer: nn.Module, part: str) -> tuple[str, slice]:
     return "in_proj_weight", slice(start, start + layer.embed_dim)
 
 
-def change_before(root: nn.Module, name: str, affine: Affine, shared: Shared) -> tuple[nn.Module, dict[str, Tensor]]:
-    """Returns the layer before the normalizer, and the parameters W' = diag(A) W, b' = A b + B. Raises Refusal."""
+def change_before(root: nn.Module, name: str, affine: Affine,
+                  shared: Shared) -> tuple[nn.Module, int, dict[str, Tensor]]:
+    """Returns the layer before the normalizer, how many axes x must have, and the parameters W' = diag(A) W and
+    b' = A b + B. Raises Refusal."""
     layer = root.get_submodule(name)
     if type(layer) not in (nn.Linear, *CONVOLUTIONS):
         raise Refusal(f"{name} before it is a {type(layer).__name__}, not a linear layer")
     W, b = layer._parameters.get("weight"), layer.bias
     shared.refuse(name, layer, W, b)
-    if (1 if type(layer) in CONVOLUTIONS else -1) not in affine.axes or W.shape[0] != len(affine.A):
-        raise Refusal(f"{name} before it gives {W.shape[0]} channels at another axis, or in another number")
+    rank = common_rank(f"{name} before it", layer, affine)
+    if W.shape[0] != len(affine.A):
+        raise Refusal(f"{name} before it gives {W.shape[0]} channels, not {len(affine.A)}")
     A, B = affine.A, affine.B
     new = {"weight": wide(W) * A.view(-1, *[1] * (W.dim() - 1))}
     if b is not None or B.any():
         new["bias"] = B if b is None else A * wide(b) + B
-    return layer, rounded(layer, new)
+    return layer, rank, rounded(layer, new)
 
 
 def wide(parameter: Tensor) -> Tensor:

@@ -62,6 +62,34 @@ def sequences():
     warnings_of(lambda: folds("UN", back.eval(), image, ["1"]))
 
 
+def different_axes():
+    """Checks layers that work on another axis than the normalizer next to them, where both have 6 elements."""
+    torch.manual_seed(7)
+    x, square, cube = (torch.randn(*[6] * axes, **DOUBLE) for axes in (2, 3, 4))
+    norm, linear, conv = (lambda: nn.BatchNorm1d(6)), (lambda: nn.Linear(6, 6)), (lambda: nn.Conv1d(6, 6, 1))
+    un = UN(6, dim=1, dtype=torch.float64)
+    un.iters.fill_(10 ** 6)
+    # The axes of x tell whether a BatchNorm1d and its layer have the same channels: the folded model demands these.
+    for what, parts, right, wrong in [
+            ("into nn.Linear", [norm(), linear()], x, square), ("back into nn.Linear", [linear(), norm()], x, square),
+            ("into nn.Conv1d", [norm(), conv()], square, x), ("back into nn.Conv1d", [conv(), norm()], square, x),
+            ("UN", [un, nn.Conv2d(6, 6, 1)], cube, square)]:
+        model = pretrained(nn.Sequential(*parts))
+        site = next(name for name, part in model.named_children() if hasattr(part, "running_var") or part is un)
+        folds(what, model, right, [site])
+        folded, _ = fold(model)
+        model(wrong)
+        for made in (folded, torch.fx.symbolic_trace(folded), torch.compile(folded, backend="eager")):
+            expect_error(AssertionError, f"x must have {right.dim()} axes", lambda: made(wrong))
+    # Where a convolution is before the normalizer, the number of axes is known.
+    report = folds("between", pretrained(nn.Sequential(conv(), norm(), linear())), square, ["1"])
+    expect(report.done["1"] == "back into 0", f"{report}")
+    parts = {"good": pretrained(nn.Sequential(norm(), linear())), "a": norm(), "b": norm(), "c": linear(), "d": conv()}
+    _, report = fold(pretrained(nn.ModuleDict(parts)), {"a": ["c", "d"], "b": []})
+    expect(report.refused == {"a": "c and d have their channels at different axes",
+                              "b": "`readers` names no layer for it"}, f"{report}")
+
+
 class Crepe(nn.Module):
     """The pattern of torchcrepe: activation, BatchNorm, pooling, padding in forward()."""
 
@@ -256,7 +284,7 @@ def averaged():
 
 def main():
     torch.set_num_threads(1)
-    for test in (sequences, by_graph, of_timm, taken_over, calibrated, after_a_training_pass, averaged):
+    for test in (sequences, different_axes, by_graph, of_timm, taken_over, calibrated, after_a_training_pass, averaged):
         test()
     print("pretrained models fold and go on")
 
