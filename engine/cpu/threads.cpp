@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/check.h"
+#include "engine/cpu/write.h"
 
 namespace foldgrad {
 namespace {
@@ -178,6 +179,7 @@ void Pool::work(int self) {
   for (; (piece = shares_[std::size_t(self)].take_first()) >= 0; ++done) run_piece(piece);
   for (int i = 1; i < threads(); ++i)
     for (; (piece = shares_[std::size_t((self + i) % threads())].take_last()) >= 0; ++done) run_piece(piece);
+  finish_writes();
   // Until here the call cannot end. Afterwards, the next one may have begun.
   if (done > 0 && pending_.fetch_sub(done) == done) pending_.notify_one();
 }
@@ -244,7 +246,7 @@ void parallel(std::int64_t pieces, Body body) {
   FOLDGRAD_CHECK(pieces <= INT_MAX, "parallel: a loop must have fewer than 2^31 pieces, got {}", pieces);
   if (pieces <= 1 || threads() == 1) {
     for (std::int64_t piece = 0; piece < pieces; ++piece) body(piece);
-    return;
+    return finish_writes();
   }
   pool_of_this_thread().run(pieces, body);
 }

@@ -2,7 +2,8 @@
 //
 // A plain store first fetches the cache line that it is going to overwrite, and later evicts another. Non-temporal
 // stores do neither: one third of the traffic of a copy is saved. But what comes next finds nothing in the cache, so
-// they are for large results only; and nothing orders them with other stores, so a thread ends with finish_writes().
+// they are for large results only; and nothing orders them with other stores, so parallel() ends with
+// finish_writes().
 #pragma once
 #include <cstdint>
 #include <cstring>

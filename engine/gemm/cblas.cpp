@@ -9,6 +9,7 @@
 #include <climits>
 
 #include "engine/gemm/backends.h"
+#include "engine/gemm/one_thread.h"
 
 namespace foldgrad {
 namespace {
@@ -29,6 +30,7 @@ void multiply_all(Multiply* multiply, const Gemm& g, const GemmPointers& p) {
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   const std::int64_t largest = std::max({g.m, g.n, g.k, g.row_stride_a, g.row_stride_b, g.row_stride_c});
   if (p.bias || largest > INT_MAX || (dtype != DType::f32 && dtype != DType::f64)) return false;
+  const OneThread here;
   dtype == DType::f32 ? multiply_all<float>(cblas_sgemm, g, p) : multiply_all<double>(cblas_dgemm, g, p);
   return true;
 }

@@ -4,6 +4,7 @@
 
 #include "engine/dispatch.h"
 #include "engine/gemm/backends.h"
+#include "engine/gemm/pieces.h"
 
 namespace foldgrad {
 namespace {
@@ -121,7 +122,8 @@ void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, con
   check(dtype, whole, bias);
   if (whole.m == 0 || whole.n == 0 || whole.batch == 0) return;
   const Gemm product = merged(whole);
-  device == Device::cpu ? gemm_cpu(dtype, product, {c, a, b, bias}) : gemm_cuda(dtype, product, {c, a, b, bias});
+  device == Device::cpu ? multiply_in_pieces(dtype, product, {c, a, b, bias}, gemm_cpu)
+                        : gemm_cuda(dtype, product, {c, a, b, bias});
 }
 
 bool gemm_with_row_sums([[maybe_unused]] Device device, DType dtype, const Gemm& g, [[maybe_unused]] void* c,

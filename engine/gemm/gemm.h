@@ -29,7 +29,7 @@ struct Gemm {
 
 // Multiplies. c, a, b: of type dtype (f32, f64 or bf16) on `device`, but see f32_c; bias: null, or [n] of the same
 // type, added to every row before the result is stored and not scaled by alpha (only with beta 0). C overlaps neither
-// operand. Sizes of zero are fine: k = 0 gives beta C + bias. Equal calls give equal bits for the same number of
+// operand. Sizes of zero are fine: k = 0 gives beta C + bias. Equal calls give equal bits, for any number of
 // threads. Throws std::invalid_argument for negative sizes or batch strides, row strides shorter than a row, matrices C
 // that overlap, a bias beside beta or f32_c, f32_c of another dtype than bf16, or another dtype; std::runtime_error for
 // cuda in a build without it. May be called by several threads at once.

@@ -80,6 +80,7 @@ dnnl::engine& onednn_engine() {
 
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   if ((dtype != DType::f32 && dtype != DType::bf16) || (p.bias && g.alpha != 1)) return false;
+  const OneThread here;
   if (transposed_sgemm(dtype, g, p)) return true;
   thread_local OnednnCache<OnednnPrimitive, 14, 1024> products;
   // alpha and beta are compiled into a primitive too.

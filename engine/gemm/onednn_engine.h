@@ -1,8 +1,6 @@
 // The common part of the files that use oneDNN: its engine, and primitives, which are compiled for one shape and
 // so are kept.
 #pragma once
-#include <omp.h>
-
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -11,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/gemm/one_thread.h"
 #include "engine/memory.h"
 
 namespace foldgrad {
@@ -55,7 +54,7 @@ struct OnednnPrimitive {
   }
 };
 
-// Values by key and number of threads. One per thread, so that nothing is shared and nothing locked.
+// Values by key. One per thread, so that nothing is shared and nothing locked.
 template <class Value, std::size_t n, std::size_t most>
 class OnednnCache {
  public:
@@ -64,21 +63,20 @@ class OnednnCache {
   // Returns what make() has made for the key. When there are `most`, all are made anew.
   template <class Make>
   Value& of(const Key& key, const Make& make) {
-    const std::pair all(key, omp_in_parallel() ? 1 : omp_get_max_threads());
-    if (const auto found = values_.find(all); found != values_.end()) return found->second;
+    if (const auto found = values_.find(key); found != values_.end()) return found->second;
     if (values_.size() == most) values_.clear();
-    return values_.emplace(all, make()).first->second;
+    return values_.emplace(key, make()).first->second;
   }
 
  private:
   struct Hash {
-    std::size_t operator()(const std::pair<Key, int>& key) const {
-      std::uint64_t hash = 0xcbf29ce484222325 ^ std::uint64_t(key.second);  // FNV-1a, by words
-      for (std::int64_t word : key.first) hash = (hash ^ std::uint64_t(word)) * 0x100000001b3;
+    std::size_t operator()(const Key& key) const {
+      std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words
+      for (std::int64_t word : key) hash = (hash ^ std::uint64_t(word)) * 0x100000001b3;
       return hash ^ hash >> 32;
     }
   };
-  std::unordered_map<std::pair<Key, int>, Value, Hash> values_;
+  std::unordered_map<Key, Value, Hash> values_;
 };
 
 }  // namespace foldgrad

@@ -1,9 +1,10 @@
 // Convolutions in f32 and bf16 by oneDNN's primitives. Images stay in place; weights are reordered into the primitive's
-// layout, and their gradient back.
+// layout, and their gradient back. Threads share the images of a batch.
 #include <fmt/core.h>
 
 #include <algorithm>
 
+#include "engine/cpu/rows.h"
 #include "engine/gemm/onednn_versions.h"
 #include "ops/conv2d/conv2d_products.h"
 
@@ -149,13 +150,16 @@ Convolution make_convolution(const Conv2dProduct& p, bool with_bias) {
   return c;
 }
 
-}  // namespace
-
-bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
+Convolution& convolution_of(const Conv2dProduct& p, bool bias) {
   thread_local Convolutions convolutions;
-  const bool bias = at.bias != nullptr;
-  Convolution& c = convolutions.of(key_of(p, bias), [&] { return make_convolution(p, bias); });
-  if (!c.primitive) return false;
+  const OneThread here;
+  return convolutions.of(key_of(p, bias), [&] { return make_convolution(p, bias); });
+}
+
+// Computes a product on this thread; oneDNN covers it.
+void run_convolution(const Conv2dProduct& p, const Conv2dBuffers& at) {
+  Convolution& c = convolution_of(p, at.bias);
+  const OneThread here;
   const auto packed = memory::allocate(Device::cpu, c.packed.get_desc().get_size());
   c.weight.set_data_handle(at.weight);
   c.packed.set_data_handle(packed.get());
@@ -168,6 +172,66 @@ bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
   } catch (const dnnl::error& e) {
     throw std::runtime_error(fmt::format("conv2d_channels_last: oneDNN failed: {}", e.what()));
   }
+}
+
+// Some images of a product.
+struct SomeImages {
+  Conv2dProduct product;
+  Conv2dBuffers at;
+};
+
+// Returns how many images a piece has: at least 8, as the weights are packed for each piece, and 50 us of work.
+std::int64_t images_of_part(const Conv2dProduct& p) {
+  const double of_one = 2.0 * double(p.s.places()) * double(p.s.values()) * double(p.out);
+  const double enough = (p.dtype == DType::bf16 ? 5e7 : 1e7) / of_one;
+  return std::max({std::int64_t(std::min(enough, double(p.s.batch))), (p.s.batch + 15) / 16, std::int64_t(8)});
+}
+
+SomeImages images_at(const Conv2dProduct& p, const Conv2dBuffers& at, std::int64_t first, std::int64_t images) {
+  const auto size = std::int64_t(size_of(p.dtype));
+  SomeImages part{p, at};
+  part.product.s.batch = std::min(images, p.s.batch - first);
+  part.at.x = static_cast<char*>(at.x) + first * p.s.height * p.s.width * p.s.channels * size;
+  part.at.y = static_cast<char*>(at.y) + first * p.s.places() * p.out * size;
+  return part;
+}
+
+// Stores the sum of the parts' gradients, [parts, n], added in their order.
+template <class T>
+void add_up_parts(T* dweight, const float* gradients, std::int64_t parts, std::int64_t n) {
+  parallel_ranges(n, parts, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      float sum = 0;
+      for (std::int64_t part = 0; part < parts; ++part) sum += gradients[part * n + i];
+      dweight[i] = T(sum);
+    }
+  });
+}
+
+}  // namespace
+
+bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
+  const std::int64_t images = images_of_part(p), parts = (p.s.batch + images - 1) / images;
+  const std::int64_t weights = p.out * p.s.values();
+  const bool sums = p.pass == Conv2dPass::dweight && parts > 1;
+  const auto part = [&](std::int64_t number) {
+    SomeImages some = images_at(p, at, number * images, images);
+    some.product.f32_dweight |= sums;
+    return some;
+  };
+  for (const std::int64_t number : {std::int64_t(0), parts - 1})  // the others are as large as the first
+    if (!convolution_of(part(number).product, at.bias).primitive) return false;
+  const auto scratch = memory::allocate(Device::cpu, sums ? std::size_t(parts * weights) * sizeof(float) : 0);
+  const auto gradients = static_cast<float*>(scratch.get());
+  parallel(parts, [&](std::int64_t number) {
+    SomeImages some = part(number);
+    if (sums) some.at.weight = gradients + number * weights;
+    run_convolution(some.product, some.at);
+  });
+  if (sums && p.dtype == DType::bf16 && !p.f32_dweight)
+    add_up_parts(static_cast<bf16*>(at.weight), gradients, parts, weights);
+  else if (sums)
+    add_up_parts(static_cast<float*>(at.weight), gradients, parts, weights);
   return true;
 }
 

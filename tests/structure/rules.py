@@ -17,7 +17,7 @@ ALLOWED = {
     "engine/parallel/mpi": ["engine/parallel"],
     "engine/parallel/zmq": ["engine/parallel"],
     "engine/parallel/nccl": ["engine", "engine/parallel", "engine/cuda/runtime"],
-    "engine/gemm": ["engine", "engine/cuda", "engine/cuda/runtime"],
+    "engine/gemm": ["engine", "engine/cpu", "engine/cuda", "engine/cuda/runtime"],
     "engine/graph": ["engine"],
     "book/ladder": ["engine", "engine/cuda"],
     "ops": ["engine", "engine/parallel", "engine/graph", "engine/cpu", "engine/cuda", "engine/cuda/runtime",

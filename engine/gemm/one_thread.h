@@ -1,0 +1,20 @@
+// Keeps oneDNN and OpenBLAS on the thread that calls them. Ours are in pieces already (pieces.h), and a library's own
+// threads would fight with them for the processors.
+#pragma once
+#include <omp.h>
+
+namespace foldgrad {
+
+// While one exists, the libraries use one thread for calls of this thread.
+class OneThread {
+ public:
+  OneThread() { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  const int before_ = omp_get_max_threads();
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,68 @@
+// Products of the CPU, cut into pieces for the threads. Each piece is a product itself, of some matrices of a batch, or
+// of some rows and columns of C; a library computes it on one thread. Pieces follow from the shape only, so results do
+// not depend on the number of threads.
+//
+// For each product a library brings B into another order first, which takes as long as multiplying some tens of rows
+// by it. So pieces are high: with 256 rows of bf16, doing that once more for every piece costs a few percent.
+#pragma once
+#include <algorithm>
+
+#include "engine/cpu/threads.h"
+#include "engine/gemm/backends.h"
+
+namespace foldgrad {
+
+struct Cut {
+  std::int64_t matrices = 1, rows = 1, columns = 1;  // numbers of parts
+};
+
+// Returns how to cut a resolved product: not at all below 50 us of work on one core (of 2 at 2 GHz with AVX-512 and
+// AMX).
+inline Cut cut_of(DType dtype, const Gemm& g) {
+  const bool bf16 = dtype == DType::bf16;
+  const double pieces = 2.0 * double(g.batch) * double(g.m) * double(g.n) * double(g.k) / (bf16 ? 5e7 : 1e7);
+  const auto most = std::int64_t(std::min(pieces, 64.0));
+  if (most < 2) return {};
+  if (g.batch >= 8) return {.matrices = std::min(g.batch, most)};
+  // Sums over many rows of A^T B, the gradients of weights, have a small C: its pieces are small, too.
+  const std::int64_t height = g.transpose_a && !bf16 ? 64 : 256;
+  std::int64_t rows = std::clamp<std::int64_t>(g.m / height, 1, std::min<std::int64_t>(most, 16));
+  if (rows == 1 && g.transpose_a && g.m >= 64) rows = 2;
+  const std::int64_t width = rows == 1 ? 64 : 256;
+  const bool wide = rows == 1 || (g.transpose_a && bf16);
+  const std::int64_t columns = wide ? std::clamp<std::int64_t>(g.n / width, 1, std::max<std::int64_t>(8 / rows, 1)) : 1;
+  return {g.batch, rows, columns};
+}
+
+// Returns where part number `part` of `parts` begins, which are whole units but for the last one.
+inline std::int64_t begin_of_part(std::int64_t n, std::int64_t part, std::int64_t parts, std::int64_t unit) {
+  const std::int64_t units = (n + unit - 1) / unit;
+  return std::min(n, units * part / parts * unit);
+}
+
+// Calls multiply(dtype, piece, its pointers) for each piece of a resolved product, on all threads.
+template <class Multiply>
+void multiply_in_pieces(DType dtype, const Gemm& g, const GemmPointers& p, const Multiply& multiply) {
+  const Cut cut = cut_of(dtype, g);
+  const GemmStrides stride(g);
+  const auto size = std::int64_t(size_of(dtype)), size_c = g.f32_c ? std::int64_t(sizeof(float)) : size;
+  parallel(cut.matrices * cut.rows * cut.columns, [&](std::int64_t piece) {
+    const std::int64_t column = piece % cut.columns, row = piece / cut.columns % cut.rows,
+                       matrix = piece / cut.columns / cut.rows;
+    const std::int64_t s = begin_of_part(g.batch, matrix, cut.matrices, 1), i = begin_of_part(g.m, row, cut.rows, 16),
+                       j = begin_of_part(g.n, column, cut.columns, 16);
+    Gemm part = g;
+    part.batch = begin_of_part(g.batch, matrix + 1, cut.matrices, 1) - s;
+    part.m = begin_of_part(g.m, row + 1, cut.rows, 16) - i;
+    part.n = begin_of_part(g.n, column + 1, cut.columns, 16) - j;
+    const auto at = [](const void* from, std::int64_t bytes) { return static_cast<const char*>(from) + bytes; };
+    GemmPointers pointers = p;
+    pointers.a = at(p.a, (s * g.batch_stride_a + i * stride.a_i) * size);
+    pointers.b = at(p.b, (s * g.batch_stride_b + j * stride.b_j) * size);
+    pointers.c = const_cast<char*>(at(p.c, (s * g.batch_stride_c + i * g.row_stride_c + j) * size_c));
+    if (p.bias) pointers.bias = at(p.bias, j * size);
+    multiply(dtype, part, pointers);
+  });
+}
+
+}  // namespace foldgrad
