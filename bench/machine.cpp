@@ -3,13 +3,14 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <immintrin.h>
-#include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 
 #include "engine/cpu/support.h"
+#include "engine/cpu/threads.h"
 #include "engine/cpu/vector_width.h"
 #include "engine/gemm/gemm.h"
 #include "engine/memory.h"
@@ -41,12 +42,10 @@ double fastest_on_gpu(const std::function<void()>& body) {
 // Calls part(begin, end) for every thread's share of n.
 template <class Part>
 void share_out(std::size_t n, const Part& part) {
-#pragma omp parallel
-  {
-    const std::size_t threads = omp_get_num_threads(), t = omp_get_thread_num();
-    const std::size_t step = (n / threads + 1023) / 1024 * 1024;
+  const std::size_t step = (n / threads() + 1023) / 1024 * 1024;
+  parallel(threads(), [&](std::int64_t t) {
     if (t * step < n) part(t * step, std::min(n, (t + 1) * step));
-  }
+  });
 }
 
 void copy_vector_loop(float* target, const float* source, std::size_t n) {
@@ -101,10 +100,9 @@ double fma_peak() {
   using Vector [[gnu::vector_size(kVectorBytes)]] = float;
   // Enough independent chains to hide the latency of an FMA, and few enough to fit into registers.
   constexpr int kLanes = kVectorBytes / sizeof(float), kChains = 12, kRounds = 200'000;
-  float sink = 0;
+  std::atomic<float> sink = 0;
   const double seconds = fastest_seconds([&] {
-#pragma omp parallel reduction(+ : sink)
-    {
+    parallel(threads(), [&](std::int64_t) {
       Vector chains[kChains] = {}, factor = chains[0] + 0.999f, term = chains[0] + 1e-3f;
       // If several were equal, the compiler would compute only one.
       for (int k = 0; k < kChains; ++k)
@@ -113,13 +111,13 @@ double fma_peak() {
         for (Vector& c : chains)
           for (int lane = 0; lane < kLanes; ++lane) c[lane] = __builtin_fmaf(c[lane], factor[lane], term[lane]);
       }
+      float sum = 0;
       for (Vector& c : chains)
-        for (int lane = 0; lane < kLanes; ++lane) sink += c[lane];
-    }
+        for (int lane = 0; lane < kLanes; ++lane) sum += c[lane];
+      sink = sum;  // so that the compiler computes it
+    });
   });
-  volatile float keep = sink;
-  (void)keep;
-  return 2.0 * kLanes * kChains * kRounds * omp_get_max_threads() / seconds;
+  return 2.0 * kLanes * kChains * kRounds * threads() / seconds;
 }
 
 double product_rate(Device device, DType dtype) {

@@ -1,7 +1,6 @@
 #include "train/program.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "engine/check.h"
 #include "engine/cpu/support.h"
+#include "engine/cpu/threads.h"
 #include "engine/device.h"
 #include "train/commands/commands.h"
 #include "train/complete.h"
@@ -118,9 +118,7 @@ int run(int argc, char** argv, const BuildInfo& build) {
   program.set_version_flag("--version", describe(build), "Print commit, compiler, CUDA and instruction set");
   program.require_subcommand(1);
   program.fallthrough();  // options of the program may also follow a command
-  program
-      .add_option_function<int>("--threads", omp_set_num_threads,
-                                "Threads on the CPU; default: $OMP_NUM_THREADS, or all")
+  program.add_option_function<int>("--threads", set_threads, "Threads on the CPU; default: $OMP_NUM_THREADS, or all")
       ->check(CLI::Range(1, kMostThreads))
       ->trigger_on_parse();
   Answer answer;

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/cpu/elementwise.h"
+#include "engine/cpu/rows.h"
 #include "engine/kernels.h"
 #include "engine/memory.h"
 
@@ -20,13 +20,14 @@ namespace foldgrad {
 template <class F>
 void finish_column_sums(const F& p, const typename F::Value* partials, std::int64_t blocks) {
   using Value = typename F::Value;
-#pragma omp parallel for schedule(static) if (blocks * p.columns >= 65536)
-  for (std::int64_t c = 0; c < p.columns; ++c) {
-    Value sums[F::kSums] = {};
-    for (std::int64_t b = 0; b < blocks; ++b)
-      for (int k = 0; k < F::kSums; ++k) sums[k] += partials[(b * F::kSums + k) * p.columns + c];
-    put_column_sums(p, c, sums);
-  }
+  parallel_ranges(p.columns, blocks, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t c = begin; c < end; ++c) {
+      Value sums[F::kSums] = {};
+      for (std::int64_t b = 0; b < blocks; ++b)
+        for (int k = 0; k < F::kSums; ++k) sums[k] += partials[(b * F::kSums + k) * p.columns + c];
+      put_column_sums(p, c, sums);
+    }
+  });
 }
 
 // Sums what add_row(r, own), called once for every row r, adds to own [kSums, columns]: for operations that have more
@@ -39,16 +40,11 @@ void column_sums_cpu(const F& p, const AddRow& add_row, std::int64_t work) {
   const std::int64_t rows = std::max<std::int64_t>(16, (p.rows + 31) / 32), blocks = (p.rows + rows - 1) / rows;
   const auto scratch = memory::allocate(Device::cpu, std::size_t(blocks * F::kSums * p.columns) * sizeof(Value));
   Value* partials = static_cast<Value*>(scratch.get());
-#pragma omp parallel if (work >= kParallelElements)
-  {
-#pragma omp for schedule(static) nowait
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      Value* own = partials + b * F::kSums * p.columns;
-      std::fill_n(own, F::kSums * p.columns, Value(0));
-      for (std::int64_t r = b * rows; r < std::min(p.rows, (b + 1) * rows); ++r) add_row(r, own);
-    }
-    finish_writes();
-  }
+  for_rows_cpu(blocks, work / std::max<std::int64_t>(blocks, 1), [&](std::int64_t b) {
+    Value* own = partials + b * F::kSums * p.columns;
+    std::fill_n(own, F::kSums * p.columns, Value(0));
+    for (std::int64_t r = b * rows; r < std::min(p.rows, (b + 1) * rows); ++r) add_row(r, own);
+  });
   finish_column_sums(p, partials, blocks);
 }
 template <class F, class AddRow>

@@ -16,25 +16,18 @@
 
 #include "engine/cpu/philox_block.h"
 #include "engine/cpu/run_element.h"
+#include "engine/cpu/threads.h"
 #include "engine/cpu/write.h"
 #include "engine/kernels.h"
 
 namespace foldgrad {
 
-// Below this many elements, starting the threads costs more than they save. Tuned on 2 cores of a Zen 5.
-constexpr std::int64_t kParallelElements = 32768;
-
-// Calls body(begin, end) for all blocks of n elements, on all threads.
-template <class Body>
-void parallel_blocks(std::int64_t n, const Body& body) {
+// Calls body(begin, end) for pieces of n elements, which begin at whole cache lines, on all threads.
+template <class F>
+void parallel_blocks(std::int64_t n, const F& body) {
   constexpr std::int64_t kBlock = 4096;  // a multiple of every vector length and cache line
-  const std::int64_t blocks = (n + kBlock - 1) / kBlock;
-#pragma omp parallel if (n >= kParallelElements)
-  {
-#pragma omp for schedule(static) nowait
-    for (std::int64_t b = 0; b < blocks; ++b) body(b * kBlock, std::min(n, (b + 1) * kBlock));
-    finish_writes();
-  }
+  parallel_ranges((n + kBlock - 1) / kBlock, kBlock,
+                  [&](std::int64_t begin, std::int64_t end) { body(begin * kBlock, std::min(n, end * kBlock)); });
 }
 
 template <class F>

@@ -7,15 +7,12 @@
 
 namespace foldgrad {
 
-// Calls body(r) for every row.
+// Calls body(r) for every row, on all threads.
 template <class Body>
 void for_rows_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
-#pragma omp parallel if (rows * columns >= kParallelElements)
-  {
-#pragma omp for schedule(static) nowait
-    for (std::int64_t r = 0; r < rows; ++r) body(r);
-    finish_writes();
-  }
+  parallel_ranges(rows, columns, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) body(r);
+  });
 }
 
 // Calls body(begin, end) for groups of rows. Each step of an operation is done for the whole group before the next, so

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/cpu/rows.h"
 #include "engine/gemm/backends.h"
 
 namespace foldgrad {
@@ -7,8 +8,6 @@ namespace {
 
 // Columns whose sums are kept at once: with unit stride in B the loop over them is vectorised. Not tuned.
 constexpr int kColumns = 64;
-// Multiplications from which waking the threads pays. Not tuned.
-constexpr std::int64_t kParallelWork = 1 << 16;
 
 // Computes row i of C, kColumns columns from `first` on; all pointers are those of one matrix of the batch.
 template <class T, class C>
@@ -37,16 +36,11 @@ void row_block(const Gemm& g, C* c, const T* a, const T* b, std::int64_t i, std:
 
 template <class T, class C>
 void reference_gemm_cpu(const Gemm& g, C* c, const T* a, const T* b) {
-#ifdef __SANITIZE_THREAD__
-  const bool parallel = false;  // ThreadSanitizer cannot see libgomp's barriers and would report races between rows
-#else
-  const bool parallel = g.batch * g.m * g.n * g.k >= kParallelWork;
-#endif
-#pragma omp parallel for collapse(3) if (parallel)
-  for (std::int64_t s = 0; s < g.batch; ++s)
-    for (std::int64_t i = 0; i < g.m; ++i)
-      for (std::int64_t first = 0; first < g.n; first += kColumns)
-        row_block(g, c + s * g.batch_stride_c, a + s * g.batch_stride_a, b + s * g.batch_stride_b, i, first);
+  const std::int64_t across = (g.n + kColumns - 1) / kColumns;
+  for_rows_cpu(g.batch * g.m * across, std::min<std::int64_t>(g.n, kColumns) * g.k / 2, [&](std::int64_t block) {
+    const std::int64_t s = block / across / g.m, i = block / across % g.m, first = block % across * kColumns;
+    row_block(g, c + s * g.batch_stride_c, a + s * g.batch_stride_a, b + s * g.batch_stride_b, i, first);
+  });
 }
 
 template void reference_gemm_cpu(const Gemm&, float*, const float*, const float*);

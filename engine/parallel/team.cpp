@@ -1,7 +1,6 @@
 #include "engine/parallel/team.h"
 
 #include <fmt/ranges.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +15,7 @@
 #include <thread>
 
 #include "engine/check.h"
+#include "engine/cpu/threads.h"
 
 namespace foldgrad {
 namespace {
@@ -163,7 +163,7 @@ void Team::run(const std::function<void(Communicator&)>& body) {
   team.waits.resize(std::size_t(local_));
   team.channels.resize(std::size_t(local_));
   const auto work = [&](int i) {
-    omp_set_num_threads(std::max(1, options_.threads / local_));
+    set_threads(std::max(1, options_.threads / local_));
     try {
       TeamMember member(team, first_ + i, 0);
       if (options_.processes && local_ == 1) team.link = link_devices(member, options_.open_link, link_trouble_);
@@ -180,7 +180,7 @@ void Team::run(const std::function<void(Communicator&)>& body) {
   }
   work(0);
   for (std::thread& other : others) other.join();
-  omp_set_num_threads(options_.threads);
+  set_threads(options_.threads);
   if (team.failure) std::rethrow_exception(team.failure);
 }
 

@@ -15,7 +15,7 @@ struct TeamOptions {
   int ranks = 1;                   // in all processes: a power of two, and a multiple of the number of processes
   Processes* processes = nullptr;  // must outlive the team; null if there is only this process
   double timeout = 600;            // seconds that a rank waits for another
-  int threads = 1;                 // of OpenMP, shared by the ranks of this process; each has at least one
+  int threads = 1;                 // shared by the ranks of this process; each has at least one
   OpenDeviceLink open_link = {};   // links this process's GPU to the others; empty on the CPU
 };
 

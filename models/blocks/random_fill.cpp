@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "engine/cpu/threads.h"
 #include "engine/philox.h"
 #include "models/blocks/layers.h"
 
@@ -20,11 +21,12 @@ void fill(Parameter& parameter, std::uint64_t seed, const Value& value) {
   const std::int64_t size = host.size();
   dispatch_floating("random_fill", host.dtype(), [&]<class T>(Type<T>) {
     T* data = host.data<T>();
-#pragma omp parallel for schedule(static) if (size >= 65536)
-    for (std::int64_t i = 0; i < size; ++i) {
-      const PhiloxWords words = random.block(std::uint64_t(i / 2));
-      data[i] = T(value(unit(words.word[i % 2 * 2]), unit(words.word[i % 2 * 2 + 1])));
-    }
+    parallel_ranges(size, /*elements=*/8, [&](std::int64_t begin, std::int64_t end) {  // each costs as much as 8 sums
+      for (std::int64_t i = begin; i < end; ++i) {
+        const PhiloxWords words = random.block(std::uint64_t(i / 2));
+        data[i] = T(value(unit(words.word[i % 2 * 2]), unit(words.word[i % 2 * 2 + 1])));
+      }
+    });
   });
   parameter.value.copy_from(host);
 }

@@ -1,5 +1,3 @@
-#include <omp.h>
-
 #include <algorithm>
 
 #include "engine/cpu/rows.h"
@@ -164,13 +162,11 @@ template <class T>
 void attention_cpu(const AttentionBackward<T>& p) {
   using V = compute_t<T>;
   const std::int64_t heads = p.shape.segments * p.shape.heads, elements = BackwardRoom<V>::elements(p.shape);
-  const auto scratch = memory::allocate(Device::cpu, std::size_t(omp_get_max_threads() * elements) * sizeof(V));
-#pragma omp parallel if (p.shape.products >= kParallelProducts)
-  {
-    const BackwardRoom<V> room(static_cast<V*>(scratch.get()) + omp_get_thread_num() * elements, p.shape);
-#pragma omp for schedule(static)
-    for (std::int64_t head = 0; head < heads; ++head) HeadBackward<T>(p, head, room).run();
-  }
+  parallel_ranges(heads, elements_of_work(p.shape, heads), [&](std::int64_t begin, std::int64_t end) {
+    const auto scratch = memory::allocate(Device::cpu, std::size_t(elements) * sizeof(V));
+    const BackwardRoom<V> room(static_cast<V*>(scratch.get()), p.shape);
+    for (std::int64_t head = begin; head < end; ++head) HeadBackward<T>(p, head, room).run();
+  });
 }
 
 FOLDGRAD_INSTANTIATE(attention_cpu, AttentionBackward);

@@ -11,10 +11,15 @@
 
 namespace foldgrad::attention_cpu_blocks {
 
-constexpr std::int64_t kParallelProducts = 1 << 16;  // with fewer, starting threads costs more than it saves
 // The most positions of a block. For 32 to 128 positions blocks of 64 are fastest (a Zen 5, 48 KiB and 1 MiB of cache
 // per core); 80 avoids a second block for 64 patches and a class token.
 constexpr std::int64_t kBlock = 80;
+
+// Returns the work of one of n equal parts, as a number of elements for parallel_ranges(): two products take as long as
+// a pass over one element.
+inline std::int64_t elements_of_work(const AttentionShape& s, std::int64_t n) {
+  return s.products / 2 / std::max<std::int64_t>(n, 1);
+}
 
 // Returns the positions per block, in whole vectors, when a head's queries or keys are divided evenly.
 template <class V>

@@ -1,5 +1,3 @@
-#include <omp.h>
-
 #include <vector>
 
 #include "engine/cpu/rows.h"
@@ -138,13 +136,12 @@ void attention_cpu(const AttentionForward<T>& p) {
   const AttentionShape& s = p.shape;
   const std::vector<QueryBlock> blocks = query_blocks<V>(s);
   const std::int64_t elements = ForwardRoom<V>::elements(s.width);
-  const auto scratch = memory::allocate(Device::cpu, std::size_t(omp_get_max_threads() * elements) * sizeof(V));
-#pragma omp parallel if (s.products >= kParallelProducts)
-  {
-    const ForwardRoom<V> room(static_cast<V*>(scratch.get()) + omp_get_thread_num() * elements, s.width);
-#pragma omp for schedule(static)
-    for (std::size_t n = 0; n < blocks.size(); ++n) forward_block(p, blocks[n].head, blocks[n].first, room);
-  }
+  const auto count = std::int64_t(blocks.size());
+  parallel_ranges(count, elements_of_work(s, count), [&](std::int64_t begin, std::int64_t end) {
+    const auto scratch = memory::allocate(Device::cpu, std::size_t(elements) * sizeof(V));
+    const ForwardRoom<V> room(static_cast<V*>(scratch.get()), s.width);
+    for (std::int64_t n = begin; n < end; ++n) forward_block(p, blocks[n].head, blocks[n].first, room);
+  });
 }
 
 FOLDGRAD_INSTANTIATE(attention_cpu, AttentionForward);

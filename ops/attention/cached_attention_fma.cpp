@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "engine/cpu/threads.h"
 #include "engine/cpu/vector.h"
 #include "engine/cpu/vector_math.h"
 #include "engine/cpu/write.h"
@@ -232,11 +233,10 @@ template <class T>
 void cached_attention_cpu(const CachedAttention<T>& p) {
   const std::vector<std::int64_t> begins = companies(p);
   const std::int64_t count = std::int64_t(begins.size()) - 1;
-#pragma omp parallel if (p.begins[p.queries] * p.columns() >= 32768)
-  {
+  const std::int64_t elements = p.begins[p.queries] * p.columns();
+  parallel_ranges(count, elements / std::max<std::int64_t>(count, 1), [&](std::int64_t begin, std::int64_t end) {
     Room<T> room;
-#pragma omp for schedule(static)
-    for (std::int64_t g = 0; g < count; ++g) {
+    for (std::int64_t g = begin; g < end; ++g) {
       for (std::int64_t r = begins[g]; r < begins[g + 1]; ++r) {
         std::vector<const T*>& keys = room.keys[r - begins[g]];
         keys.clear();
@@ -244,7 +244,7 @@ void cached_attention_cpu(const CachedAttention<T>& p) {
       }
       attend(p, begins[g], begins[g + 1] - begins[g], room);
     }
-  }
+  });
 }
 
 FOLDGRAD_INSTANTIATE(cached_attention_cpu, CachedAttention);

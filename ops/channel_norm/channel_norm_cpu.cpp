@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/cpu/rows.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
 
 namespace foldgrad {
@@ -11,10 +12,11 @@ namespace {
 constexpr std::int64_t kChannelsPerPart = 64;
 template <class Body>
 void for_channels(std::int64_t channels, const Body& body) {
-#pragma omp parallel for schedule(static) if (channels >= 256)  // a window's logarithms cost some 16 additions
-  for (std::int64_t first = 0; first < channels; first += kChannelsPerPart)
-    for (std::int64_t c = first; c < std::min(channels, first + kChannelsPerPart); ++c)
-      body(c, first / kChannelsPerPart);
+  constexpr std::int64_t kElements = 128;  // whose sum costs as much as a channel and the logarithms of its window
+  for_rows_cpu((channels + kChannelsPerPart - 1) / kChannelsPerPart, kChannelsPerPart * kElements, [&](auto part) {
+    const std::int64_t first = part * kChannelsPerPart;
+    for (std::int64_t c = first; c < std::min(channels, first + kChannelsPerPart); ++c) body(c, part);
+  });
 }
 
 }  // namespace

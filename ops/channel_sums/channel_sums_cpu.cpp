@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "engine/cpu/elementwise.h"
+#include "engine/cpu/rows.h"
 #include "engine/memory.h"
 #include "ops/channel_sums/channel_sums_kernels.h"
 
@@ -76,10 +76,10 @@ void add_up_blocks(const P& given, std::int64_t begin) {
 template <class P>
 void channel_sums_cpu(const P& p) {
   const std::int64_t blocks = channel_blocks(p.rows);
-#pragma omp parallel for schedule(static) if (p.rows * p.columns >= kParallelElements)
-  for (std::int64_t b = 0; b < blocks; ++b) sum_block(p, b);
-#pragma omp parallel for schedule(static) if (p.columns * blocks >= 4096)
-  for (std::int64_t c = 0; c < p.columns; c += kChannelsAtOnce) add_up_blocks(p, c);
+  for_rows_cpu(blocks, p.rows * p.columns / std::max<std::int64_t>(blocks, 1),
+               [&p](std::int64_t b) { sum_block(p, b); });
+  for_rows_cpu((p.columns + kChannelsAtOnce - 1) / kChannelsAtOnce, 8 * kChannelsAtOnce * blocks,
+               [&p](std::int64_t part) { add_up_blocks(p, part * kChannelsAtOnce); });
 }
 
 FOLDGRAD_INSTANTIATE(channel_sums_cpu, ChannelGradientPass);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "engine/cpu/rows.h"
@@ -57,13 +58,18 @@ void embedding_cpu(const EmbeddingBackward<T>& p) {
   const auto scratch = memory::allocate(Device::cpu, std::size_t(p.rows + p.positions) * sizeof(int));
   int *ends = static_cast<int*>(scratch.get()), *order = ends + p.rows;
   sort_positions(p, ends, order);
-  // Most vocabularies begin with frequent words, so equal numbers of rows are unequal work. Which thread sums a row
-  // changes no bit of it.
-#pragma omp parallel for schedule(dynamic, 64) if ((p.rows + p.positions) * p.columns >= kParallelElements)
-  for (std::int64_t v = 0; v < p.rows; ++v) {
-    const int begin = v == 0 ? 0 : ends[v - 1], n = ends[v] - begin;
-    if (n > 0 || p.dx.mode == GradMode::set) add_row(p, v, order + begin, n);
-  }
+  // Most vocabularies begin with the frequent words, so a piece is not a number of rows. Row v does as much work as 1
+  // write and its additions; `work_before` numbers these, and a piece is the rows whose number is in its range.
+  const auto begin_of = [ends](std::int64_t v) { return v == 0 ? 0 : ends[v - 1]; };
+  const auto work_before = [begin_of](std::int64_t v) { return v + begin_of(v); };
+  const auto rows = std::views::iota(std::int64_t(0), p.rows);
+  parallel_ranges(p.rows + p.positions, p.columns, [&](std::int64_t begin, std::int64_t end) {
+    const auto first = std::ranges::lower_bound(rows, begin, {}, work_before);
+    for (std::int64_t v = first - rows.begin(); v < p.rows && work_before(v) < end; ++v) {
+      const int n = ends[v] - begin_of(v);
+      if (n > 0 || p.dx.mode == GradMode::set) add_row(p, v, order + begin_of(v), n);
+    }
+  });
 }
 
 FOLDGRAD_INSTANTIATE(embedding_cpu, EmbeddingForward);

@@ -111,8 +111,8 @@ void backward_sample(const GroupNormBackward<T>& p, std::int64_t s, compute_t<T>
 
 template <class T>
 void group_norm_cpu(const GroupNormForward<T>& p) {
-#pragma omp parallel for schedule(static) if (p.shape.rows * p.shape.columns >= kParallelElements)
-  for (std::int64_t s = 0; s < p.shape.samples; ++s) forward_sample(p, s);
+  const std::int64_t elements = p.shape.rows * p.shape.columns / std::max<std::int64_t>(p.shape.samples, 1);
+  for_rows_cpu(p.shape.samples, elements, [&p](std::int64_t s) { forward_sample(p, s); });
 }
 template <class T>
 void group_norm_cpu(const GroupNormBackward<T>& p) {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "engine/cpu/elementwise.h"
+#include "engine/cpu/rows.h"
 #include "ops/permute/permute_kernels.h"
 
 namespace foldgrad {
@@ -57,8 +57,7 @@ void permute_cpu(const Permute<T>& p) {
   const bool copies = p.column_x == 1;
   const std::int64_t most_rows = copies ? std::clamp<std::int64_t>(kPart / p.columns, 1, kTile) : kTile,
                      down = (p.rows + most_rows - 1) / most_rows, across = (p.columns + kPart - 1) / kPart;
-#pragma omp parallel for schedule(static) if (p.matrices * p.rows * p.columns >= kParallelElements)
-  for (std::int64_t i = 0; i < p.matrices * down * across; ++i) {
+  for_rows_cpu(p.matrices * down * across, most_rows * std::min(kPart, p.columns), [&](std::int64_t i) {
     std::int64_t in_x, in_y;
     p.start(i / across / down, in_x, in_y);
     const std::int64_t r = i / across % down * most_rows, height = std::min(most_rows, p.rows - r),
@@ -66,7 +65,7 @@ void permute_cpu(const Permute<T>& p) {
     const GradOut<T> y{p.y.data + in_y + r * p.row_y + c, p.y.mode};
     const T* x = p.x + in_x + r * p.row_x + c * p.column_x;
     copies ? copy_rows(y, x, p, height, width) : transpose_rows(y, x, p, height, width);
-  }
+  });
 }
 
 FOLDGRAD_INSTANTIATE(permute_cpu, Permute);

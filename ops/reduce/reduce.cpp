@@ -8,11 +8,10 @@ namespace foldgrad {
 template <class T>
 void reduce_cpu(const SumForward<T>& p) {
   using Value = compute_t<T>;
-#pragma omp parallel for schedule(static) if (p.n >= kParallelElements)
-  for (std::int64_t part = 0; part < p.parts; ++part) {
+  for_rows_cpu(p.parts, p.n / std::max<std::int64_t>(p.parts, 1), [&p](std::int64_t part) {
     const T* x = p.x + p.begin(part);
     p.partials[part] = sum_cpu<Value>(p.begin(part + 1) - p.begin(part), [x](std::int64_t i) { return Value(x[i]); });
-  }
+  });
   p.finish();
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "engine/cpu/rows.h"
 #include "engine/cpu/vector_math.h"
 #include "ops/top_k/top_k_kernels.h"
 
@@ -67,8 +68,7 @@ void top_k_of_row(const TopKParams<T>& p, std::int64_t r) {
 
 template <class T>
 void top_k_cpu(const TopKParams<T>& p) {
-#pragma omp parallel for schedule(static) if (p.rows * p.columns >= 16384)
-  for (std::int64_t r = 0; r < p.rows; ++r) top_k_of_row(p, r);
+  for_rows_cpu(p.rows, 2 * p.columns, [&p](std::int64_t r) { top_k_of_row(p, r); });  // which passes twice over it
 }
 
 template void top_k_cpu(const TopKParams<float>&);

@@ -1,8 +1,7 @@
 // The tests that every operation must pass.
-#include <omp.h>
-
 #include <cmath>
 
+#include "engine/cpu/threads.h"
 #include "tests/harness/op_spec.h"
 #ifdef FOLDGRAD_EMULATE
 #include "emulation/cuda_emulation.h"
@@ -150,15 +149,15 @@ void thread_orders(const OpSpec& spec) {
 
 // Checks that a second run gives the same bits, and one CPU thread the same except for rounding.
 void repeats(const OpSpec& spec) {
-  const int threads = omp_get_max_threads();
+  const int before = threads();
   for (const OpCase& c : spec.cases) {
     for (Device device : devices())
       expect_identical(c, run_case(c, DType::f32, device), run_case(c, DType::f32, device),
                        std::string("again on ") + name(device));
     const OpResult many = run_case(c, DType::f32, Device::cpu);
-    omp_set_num_threads(1);
+    set_threads(1);
     const OpResult one = run_case(c, DType::f32, Device::cpu);
-    omp_set_num_threads(threads);
+    set_threads(before);
     compare(c, many, one, tolerance_of(spec, DType::f32), "one thread against many");
   }
 }

@@ -1,10 +1,10 @@
 // Compares attention with its formulas, and checks properties that do not depend on its blocks.
-#include <omp.h>
 #include <rapidcheck.h>
 
 #include <cmath>
 
 #include "emulation/sanitizers.h"
+#include "engine/cpu/threads.h"
 #include "engine/memory.h"
 #include "ops/concat/concat.h"
 #include "tests/harness/by_hand.h"
@@ -173,18 +173,18 @@ TEST(Attention, ATT_3_DropsTheSameOnBothDevicesAndPrecisions) {
 }
 
 TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
-  const int threads = omp_get_max_threads();
+  const int before = threads();
   const Sizes s{3, 100, 70, 2, 20};
   const Rows rows(s, Lengths::ragged);
   const std::vector<Tensor> in = random_operands(rows, s);
-  omp_set_num_threads(1);
+  set_threads(1);
   const std::vector<Tensor> want = run(in, with(2, true, 0.1), rows, DType::f32);
   for (int n : {2, 5}) {
-    omp_set_num_threads(n);
+    set_threads(n);
     const std::vector<Tensor> got = run(in, with(2, true, 0.1), rows, DType::f32);
     for (std::size_t k = 0; k < want.size(); ++k) EXPECT_TRUE(identical(got[k], want[k])) << n << " threads, " << k;
   }
-  omp_set_num_threads(threads);
+  set_threads(before);
 }
 
 TEST(Attention, ATT_6_SurplusKeysMayHoldAnything) {

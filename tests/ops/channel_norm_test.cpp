@@ -1,8 +1,7 @@
 // The specification of channel_norm, and its behaviour over several calls, on outliers and on unusual data.
-#include <omp.h>
-
 #include <cmath>
 
+#include "engine/cpu/threads.h"
 #include "tests/ops/channel_norm_fixture.h"
 
 namespace foldgrad::testing {
@@ -176,16 +175,16 @@ TEST(ChannelNormRules, ForwardWithoutGradientLeavesGradientBuffers) {
 
 // Sums are over blocks that do not depend on the number of threads.
 TEST(ChannelNormRules, AnyNumberOfThreadsGivesTheSameBits) {
-  const int threads = omp_get_max_threads();
+  const int before = threads();
   std::vector<std::pair<Tensor, Tensor>> results;
   std::vector<ChannelNormState> states;
   for (int n : {1, 2, 3}) {
-    omp_set_num_threads(n);
+    set_threads(n);
     const Layer layer(filtered(Granularity::layer_sum), 300, Device::cpu, DType::f32);
     for (int t = 0; t < 6; ++t) results.push_back(layer.step(randn({200, 300}, t), randn({200, 300}, 9)));
     states.push_back(layer.state);
   }
-  omp_set_num_threads(threads);
+  set_threads(before);
   for (std::size_t i = 6; i < results.size(); ++i) {
     EXPECT_TRUE(identical(results[i].first, results[i % 6].first));
     EXPECT_TRUE(identical(results[i].second, results[i % 6].second));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/check.h"
+#include "engine/cpu/threads.h"
 #include "engine/gemm/gemm.h"
 #include "engine/graph/description.h"
 
@@ -65,11 +66,11 @@ void MinibatchCka::add(const std::vector<Gram>& a, const std::vector<Gram>& b) {
   of_a_.resize(a.size());
   of_b_.resize(b.size());
   for (std::size_t j = 0; j < b.size(); ++j) of_b_[j] += hsic1(b[j], b[j]);
-#pragma omp parallel for schedule(static)
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    of_a_[i] += hsic1(a[i], a[i]);
-    for (std::size_t j = 0; j < b.size(); ++j) between_[i][j] += hsic1(a[i], b[j]);
-  }
+  parallel(std::int64_t(a.size()), [&](std::int64_t i) {
+    const Gram& of_i = a[std::size_t(i)];
+    of_a_[std::size_t(i)] += hsic1(of_i, of_i);
+    for (std::size_t j = 0; j < b.size(); ++j) between_[std::size_t(i)][j] += hsic1(of_i, b[j]);
+  });
 }
 
 std::vector<std::vector<double>> MinibatchCka::values() const {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numbers>
 #include <numeric>
 #include <random>
 
 #include "engine/check.h"
+#include "engine/cpu/threads.h"
 
 namespace foldgrad {
 namespace {
@@ -58,18 +60,17 @@ std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels
                  kLeastNormalitySample, window);
   FOLDGRAD_CHECK(windows > 0, "--window must be at most {}, the iterations that are recorded, got {}", rows, window);
   std::vector<int> passed(windows);
-#pragma omp parallel
-  {
+  std::mutex adding;
+  parallel_ranges(channels, windows * window, [&](std::int64_t begin, std::int64_t end) {
     std::vector<int> own(windows);
-#pragma omp for schedule(static)
-    for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t c = begin; c < end; ++c) {
       const std::vector<double> channel = channel_values(values, channels, c);
       for (std::int64_t w = 0; w < windows; ++w)
         own[w] += normality_of(std::span(channel).subspan(w, window)).p > kNormalityLevel;
     }
-#pragma omp critical
+    const std::lock_guard lock(adding);
     for (std::int64_t w = 0; w < windows; ++w) passed[w] += own[w];
-  }
+  });
   std::vector<double> percent;
   for (const int count : passed) percent.push_back(100.0 * count / double(channels));
   return percent;

@@ -1,6 +1,5 @@
 // foldgrad eval: scores of a model on text with references, on text alone, or on images.
-#include <omp.h>
-
+#include "engine/cpu/threads.h"
 #include "engine/parallel/team.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
@@ -44,7 +43,7 @@ Action add_eval(CLI::App& command, const BuildInfo& build) {
         e = evaluate(*model, data, o->evaluation);
       };
       if (processes)
-        Team({.ranks = processes->count(), .processes = processes, .threads = omp_get_max_threads()})
+        Team({.ranks = processes->count(), .processes = processes, .threads = threads()})
             .run([&](Communicator& communicator) { evaluate_here(&communicator); });
       else
         evaluate_here(nullptr);

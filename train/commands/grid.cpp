@@ -1,6 +1,4 @@
 // foldgrad grid: runs that differ in chosen keys, and tables of them.
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -8,6 +6,7 @@
 #include <system_error>
 #include <thread>
 
+#include "engine/cpu/threads.h"
 #include "engine/files/atomic_file.h"
 #include "train/commands/command.h"
 #include "train/config/config.h"
@@ -65,9 +64,9 @@ class GridTraining {
 
  private:
   std::vector<std::string> command(const GridCell& cell, std::int64_t seed, const std::string& path) const {
-    const int threads = std::max(1, omp_get_max_threads() / options_.jobs);
+    const int share = std::max(1, threads() / options_.jobs);
     std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe"), "train", cell.config, "--resume"};
-    words.insert(words.end(), {"--out", path, "--device", options_.device, "--threads", std::to_string(threads)});
+    words.insert(words.end(), {"--out", path, "--device", options_.device, "--threads", std::to_string(share)});
     if (!options_.data_directory.empty()) words.insert(words.end(), {"--data-dir", options_.data_directory});
     for (const std::string& setting : cell.settings) words.insert(words.end(), {"--set", setting});
     words.insert(words.end(), {"--set", fmt::format("train.seed={}", seed)});

@@ -1,8 +1,7 @@
 #include "train/loop/gradient_sum.h"
 
-#include <omp.h>
-
 #include "engine/contains.h"
+#include "engine/cpu/threads.h"
 #include "engine/parallel/elapsed.h"
 #include "ops/linear/stacked.h"
 
@@ -59,7 +58,7 @@ void GradientSum::send() {
   const auto policy = bucket_[0].device() == Device::cpu ? std::launch::async : std::launch::deferred;
   sending_ = std::async(policy, [this, bucket = std::exchange(bucket_, {}), before = std::move(sending_)]() mutable {
     if (before.valid()) before.get();
-    omp_set_num_threads(1);  // the cores are those of the backward pass
+    set_threads(1);  // the cores are those of the backward pass
     sum_bucket(*background_, bucket);
   });
   bytes_ = 0;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <omp.h>
 #include <openssl/crypto.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include <filesystem>
 
 #include "engine/cpu/support.h"
+#include "engine/cpu/threads.h"
 #include "engine/device.h"
 #include "engine/files/atomic_file.h"
 #include "train/checkpoints/checkpoint.h"
@@ -114,15 +114,9 @@ RunLock::~RunLock() { close(descriptor_); }
 
 nlohmann::ordered_json describe_environment(const BuildInfo& build, std::int64_t seed,
                                             const std::map<std::string, std::string>& data_digests) {
-  nlohmann::ordered_json e{{"version", build.version},
-                           {"commit", build.commit},
-                           {"compiler", build.compiler},
-                           {"flags", build.flags},
-                           {"instructions", cpu_level()},
-                           {"cpu", cpu_model()},
-                           {"threads", omp_get_max_threads()},
-                           {"cuda", cuda_description()},
-                           {"seed", seed}};
+  nlohmann::ordered_json e{{"version", build.version}, {"commit", build.commit},      {"compiler", build.compiler},
+                           {"flags", build.flags},     {"instructions", cpu_level()}, {"cpu", cpu_model()},
+                           {"threads", threads()},     {"cuda", cuda_description()},  {"seed", seed}};
   auto& libraries = e["libraries"];
   libraries["fmt"] = fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION % 10000 / 100, FMT_VERSION % 100);
   libraries["nlohmann_json"] =

@@ -1,11 +1,11 @@
 #include "train/runs/ranks.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <bit>
 
+#include "engine/cpu/threads.h"
 #include "train/system/exit_code.h"
 #include "train/system/signals.h"
 #include "train/system/streams.h"
@@ -52,7 +52,7 @@ TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
   Team team({.ranks = int(start.config.train.shards),
              .processes = options.processes,
              .timeout = options.timeout,
-             .threads = omp_get_max_threads(),
+             .threads = threads(),
              .open_link = device == Device::cuda ? open_nccl : OpenDeviceLink()});
   if (device == Device::cuda && team.local() > 1)
     throw ConfigError(fmt::format("train.shards must be the number of processes if each has a GPU, got {} for {}",

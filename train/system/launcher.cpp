@@ -1,6 +1,5 @@
 #include "train/system/launcher.h"
 
-#include <omp.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "engine/check.h"
+#include "engine/cpu/threads.h"
 #include "engine/device.h"
 #include "train/system/exit_code.h"
 #include "train/system/streams.h"
@@ -98,8 +98,7 @@ std::string describe(const Launch& launch) {
 std::unique_ptr<Processes> join(const Launch& launch, double timeout) {
   if (launch.count == 1) return nullptr;
   const int all = int(std::thread::hardware_concurrency());
-  if (!std::getenv("OMP_NUM_THREADS") && omp_get_max_threads() == all)
-    omp_set_num_threads(std::max(1, all / launch.local_count));
+  if (!std::getenv("OMP_NUM_THREADS") && threads() == all) set_threads(std::max(1, all / launch.local_count));
   if (launch.by != "torchrun") return join_by_mpi_within(timeout, launch);
   return join_by_zmq(
       {.rank = launch.rank, .count = launch.count, .host = launch.host, .port = launch.port, .timeout = timeout});

@@ -1,11 +1,10 @@
 // Reductions inside a block, and sums over columns on both devices.
-#include <omp.h>
-
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "engine/cpu/column_sums.h"
+#include "engine/cpu/threads.h"
 #include "tests/engine/cuda/block_reduce_test_kernels.h"
 #include "tests/harness/op_spec.h"
 
@@ -41,14 +40,14 @@ TEST(ColumnSums, AreTheSumsOfTheColumns) {
 }
 
 TEST(ColumnSums, HaveTheSameBitsWithAnyNumberOfThreads) {
-  const int threads = omp_get_max_threads();
+  const int before = threads();
   const Tensor x = randn({3000, 40}, 2);
   const Tensor want = moments_on(Device::cpu, x);
   for (int n : {1, 2, 3, 7}) {
-    omp_set_num_threads(n);
+    set_threads(n);
     EXPECT_TRUE(identical(moments_on(Device::cpu, x), want)) << n << " threads";
   }
-  omp_set_num_threads(threads);
+  set_threads(before);
 }
 
 #ifdef FOLDGRAD_HAVE_CUDA

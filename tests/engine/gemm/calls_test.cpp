@@ -1,10 +1,9 @@
 // Products called from and by several threads, and with a bias.
-#include <omp.h>
-
 #include <array>
 #include <string_view>
 #include <thread>
 
+#include "engine/cpu/threads.h"
 #include "tests/engine/gemm/oracle.h"
 #include "tests/harness/op_spec.h"
 
@@ -13,13 +12,13 @@ namespace {
 
 // oneDNN's primitives are made for a number of threads and kept per thread.
 TEST(Gemm, AnyNumberOfThreads) {
-  const int threads = omp_get_max_threads();
+  const int before = threads();
   const Gemm g = product(false, true, 70, 90, 300);
   for (int n : {1, 3, 2}) {
-    omp_set_num_threads(n);
+    set_threads(n);
     EXPECT_EQ(error_of<float>(g, true, n, /*emulated=*/false), "");
   }
-  omp_set_num_threads(threads);
+  set_threads(before);
 }
 
 TEST(Gemm, SeveralCallersAtOnce) {
@@ -35,17 +34,13 @@ TEST(Gemm, SeveralCallersAtOnce) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-TEST(Gemm, InsideAParallelRegion) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer cannot see libgomp's barriers";
-#endif
+TEST(Gemm, InsideAPiece) {
   const Operands<float> o(product(false, true, 33, 65, 129), true, 7);
   std::string errors[2];
-#pragma omp parallel for num_threads(2)
-  for (int i = 0; i < 2; ++i) {
+  parallel(2, [&](std::int64_t piece) {
     const BackEnd<float> cpu{"gemm on cpu", Device::cpu, true, run_gemm<float, Device::cpu>};
-    errors[i] = first_error(o, expected(o), *result(cpu, o));
-  }
+    errors[piece] = first_error(o, expected(o), *result(cpu, o));
+  });
   EXPECT_EQ(errors[0] + errors[1], "");
 }
 

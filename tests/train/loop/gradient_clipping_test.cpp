@@ -1,12 +1,11 @@
 // Clipping of gradients, and inputs that optimizers refuse.
 #include "train/loop/optimizer/gradient_clipping.h"
 
-#include <omp.h>
-
 #include <cmath>
 #include <deque>
 #include <limits>
 
+#include "engine/cpu/threads.h"
 #include "tests/harness/op_spec.h"
 #include "train/loop/optimizer/optimizer.h"
 
@@ -101,14 +100,14 @@ TEST(GradientClipping, CLIP_1_LargeGradientsDoNotOverflow) {
 }
 
 TEST(GradientClipping, SameBitsForAnyNumberOfThreads) {
-  const int threads = omp_get_max_threads();
+  const int before = threads();
   std::deque<Parameter> parameters = random_gradients(Device::cpu, DType::f32);
   std::vector<double> norms;
   for (int n : {1, 2, 3}) {
-    omp_set_num_threads(n);
+    set_threads(n);
     norms.push_back(clip_by_norm(pointers(parameters), 1).norm.item());
   }
-  omp_set_num_threads(threads);
+  set_threads(before);
   EXPECT_EQ(norms[1], norms[0]);
   EXPECT_EQ(norms[2], norms[0]);
 }

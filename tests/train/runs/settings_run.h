@@ -1,7 +1,6 @@
 // Runs within the test's process; settings change a configuration that is as small as possible.
 #pragma once
-#include <omp.h>
-
+#include "engine/cpu/threads.h"
 #include "tests/harness/compare.h"
 #include "tests/train/runs/numbers.h"
 #include "train/runs/training_run.h"
@@ -45,7 +44,7 @@ struct Effect {
 class SettingsRun : public ProgramFiles {
  protected:
   explicit SettingsRun(const std::string& config) {
-    omp_set_num_threads(1);  // such small products are slower with more
+    set_threads(1);  // such small products are slower with more
     write_bytes(files_ / "config.toml", config);
   }
 

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <filesystem>
-#include <mutex>
 #include <set>
 
+#include "engine/cpu/threads.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "train/data/images/picture.h"
@@ -145,23 +143,10 @@ ImageSet decoded(const Listing& listing, std::int64_t size) {
   ImageSet set{Tensor::empty({count, size, size, kColours}, DType::u8), Tensor::of({count}, listing.labels),
                listing.classes};
   std::uint8_t* pixels = set.pixels.data<std::uint8_t>();
-  std::atomic<std::int64_t> failed = count;
-  std::exception_ptr failure;
-#pragma omp parallel for schedule(dynamic)
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i > failed) continue;
-    try {
-      const Picture picture = square(read_picture(listing.paths[i]), size);
-      std::ranges::copy(picture.pixels, pixels + i * size * size * kColours);
-    } catch (...) {
-#pragma omp critical
-      if (i < failed) {
-        failed = i;
-        failure = std::current_exception();
-      }
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  parallel(count, [&](std::int64_t i) {
+    const Picture picture = square(read_picture(listing.paths[i]), size);
+    std::ranges::copy(picture.pixels, pixels + i * size * size * kColours);
+  });
   return set;
 }
 

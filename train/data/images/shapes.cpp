@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "engine/check.h"
+#include "engine/cpu/threads.h"
 #include "engine/philox.h"
 
 namespace foldgrad::shapes {
@@ -188,11 +189,10 @@ ImageSet sample(ImagePart part, std::int64_t count, std::uint64_t seed) {
                   classes()};
   std::uint8_t* pixels = images.pixels.data<std::uint8_t>();
   std::int64_t* labels = images.labels.data<std::int64_t>();
-#pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < count; ++i) {
+  parallel(count, [&](std::int64_t i) {
     labels[i] = i % kClasses;
     draw(part, i, seed, pixels + i * kSide * kSide * kColours);
-  }
+  });
   return images;
 }
 

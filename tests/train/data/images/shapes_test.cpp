@@ -1,11 +1,11 @@
 #include "train/data/images/shapes.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "engine/cpu/threads.h"
 #include "tests/engine/error_message.h"
 
 namespace foldgrad::testing {
@@ -22,12 +22,12 @@ Bytes image(ImagePart part, std::int64_t i, std::uint64_t seed) {
 }
 
 TEST(Shapes, AnImageDependsOnItsIndexAlone) {
-  const int threads = omp_get_max_threads();
+  const int before = threads();
   const ImageSet all = shapes::sample(ImagePart::train, 200, 5);
   check(all);
-  omp_set_num_threads(3);
+  set_threads(3);
   const ImageSet fewer = shapes::sample(ImagePart::train, 70, 5);
-  omp_set_num_threads(threads);
+  set_threads(before);
   for (std::int64_t i = 199; i >= 0; --i) {
     const Bytes alone = image(ImagePart::train, i, 5);
     ASSERT_TRUE(std::equal(alone.begin(), alone.end(), all.image(i))) << i;
