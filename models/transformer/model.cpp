@@ -60,7 +60,7 @@ std::unique_ptr<Model> Transformer::foldable() {
   config.fixnorm = false;
   auto plain = std::make_unique<Transformer>(config, std::nullopt, dtype(), device());
   plain->copy_from(*this);
-  // Each shared table once: dividing again would round again.
+  // Divides each shared table once: dividing again would round again.
   for (Parameter* table : std::set{&plain->source_table(), &plain->target_table(), &plain->output_table()})
     table->value.copy_from(rows_of(*table));
   return plain;

@@ -19,7 +19,7 @@ namespace foldgrad {
 nlohmann::ordered_json certificate(Model& original, const FoldedModel& folded, const FoldOptions& options,
                                    const Probe& probe);
 
-// Returns a summary as text: for each site what was folded and what was refused, then the differences of the logits.
+// Returns a summary as text: the folds and refusals of each site, then the differences of the logits.
 std::string summary(const nlohmann::ordered_json& certificate);
 
 }  // namespace foldgrad

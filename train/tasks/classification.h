@@ -19,7 +19,7 @@ struct ClassificationData {
   std::map<std::string, std::string> digests = {};  // SHA-256 of the files, by name
 };
 
-// Reads images for training and for validation. As data.valid_images says, the latter are held out from the training
+// Reads images for training and for validation. data.valid_images validation images are held out from the training
 // images or, if images are drawn, drawn in addition. Throws FileError and std::invalid_argument.
 ClassificationData read_images(const ImageConfig& config, const std::string& directory);
 

@@ -1,4 +1,4 @@
-// Files with one fault each: every refusal with its whole message.
+// Files with one fault each. Checks the whole message of every refusal.
 #include <fmt/format.h>
 
 #include <cstring>

@@ -159,7 +159,7 @@ TEST(FoldCct, OnlineNormalizersGiveTheirGainsAndBiasesBehindTheStem) {
   const FoldedModel folded = fold(*random_model<Cct>(tiny_cct("ln", "hybrid")));
   for (const char* site : {"classifier.blocks.0.pre_norm", "classifier.blocks.1.norm1", "classifier.norm"})
     expect_no_gain_or_bias(folded, site);
-  // A statistic stands between these and their convolution, and a gelu after them.
+  // A statistic is between these and their convolution, and a gelu follows them.
   const Tensor gain = folded.model->values().at("tokenizer.conv_layers.0.norm.weight");
   EXPECT_FALSE(close(gain, Tensor::full({4}, 1, DType::f64), 1e-3));
 }

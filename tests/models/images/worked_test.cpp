@@ -138,7 +138,7 @@ TEST(Vit, BytesAreNormalizedByTheStatisticsOfTheConfiguration) {
                     inference_logits(model, {{"images", pixels}}, DType::f64), 1e-14));
 }
 
-// Weights of zero, so that only ones change the stream: kept and doubled, or dropped.
+// Weights of zero: sublayers add only ones, which dropout doubles or drops.
 TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   VitConfig config = tiny_vit("none");
   config.dropout = config.activation_dropout = 0.5;

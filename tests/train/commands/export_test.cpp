@@ -93,7 +93,7 @@ TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
                 "operator ");
 }
 
-// Nothing is left of the normalizers: no node with an operator of theirs, and as many others as with `none`.
+// Nothing is left of the normalizers: no node has one of their operators, and the others are those of `none`.
 TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
   for (bool pre_norm : {true, false}) {
     TransformerConfig config = tiny_config("un", pre_norm);

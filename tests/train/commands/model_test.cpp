@@ -27,7 +27,7 @@ TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
             files_ / "out" + ": logits f32 [3, 4, 16] on cpu, memory f32 [3, 5, 8] on cpu\n");
   EXPECT_TRUE(same_bits(read_safetensors(files_ / "out").tensors, want));
 
-  // These masks are the implied ones, ids may be i32; other masks have an effect.
+  // These masks equal the implied ones, so the result is the same; other masks change it. Ids may be i32.
   write_input({{"source", batch_.source.to(DType::i32)},
                {"source_mask", batch_.source_mask},
                {"input", batch_.input},

@@ -129,7 +129,8 @@ TEST_F(RanksRun, RecordsAreOfAllRanks) {
       for (const auto member : {&SiteRecording::q, &SiteRecording::G}) {
         const auto &a = one.sites[i].*member, &b = four.sites[i].*member;
         ASSERT_EQ(a.size(), b.size());
-        // G is the mean of products of both signs, of which f32 rounds the largest: 7e-7 of the largest G were seen.
+        // G is the mean of products of both signs, and f32 rounds the largest: errors of 7e-7 of the largest G were
+        // seen.
         const double tolerance = 1e-5 * std::ranges::max(a);
         for (std::size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(b[k], a[k], tolerance) << one.sites[i].site;
       }

@@ -108,7 +108,7 @@ TEST(TrainingSetup, NoDecayLeavesOutBiasesGainsAndPositions) {
                                       "norm.bias", "norm.weight", "patch_embed.proj.bias", "pos_embed"}));
 }
 
-// A linear layer with one output is a matrix, too.
+// A linear layer with one output is a matrix too.
 TEST(TrainingSetup, SequencePoolingDecays) {
   TrainConfig t;
   t.weight_decay = 0.25, t.no_decay = Undecayed::vectors;

@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// RFC 4648, section 10, and bytes that are no letters.
+// RFC 4648, section 10, and bytes that are not letters.
 TEST(Base64, TestVectors) {
   const char* const want[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
   for (std::size_t n = 0; n <= 6; ++n) EXPECT_EQ(base64(std::string("foobar").substr(0, n)), want[n]);

@@ -4,8 +4,8 @@
 
 namespace foldgrad {
 
-// Returns the counts of those of "train" and "test" that a directory in the layout of folder.h or of cifar.h has. Empty
-// for a directory with neither. Throws FileError for images that training could not read.
+// Returns the counts of "train" and "test", if they exist, of a directory in the layout of folder.h or of cifar.h.
+// Empty if neither exists. Throws FileError for images that training could not read.
 std::vector<std::pair<std::string, FolderCounts>> count_images(const std::string& directory);
 
 // Returns the counts as a table.

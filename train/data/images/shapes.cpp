@@ -110,7 +110,7 @@ float triangle(float x, float y) {
   return std::max(y, 0.8660254f * std::abs(x) - 0.5f * y) - 0.5f;  // the sides' normals point to 90, -30, 210 degrees
 }
 float cross(float x, float y) { return std::min(box(x, y, 0.95f, 0.27f), box(x, y, 0.27f, 0.95f)); }
-// Takes the second largest distance to the lines of a pentagram: the star lies within all five, or all but one.
+// Takes the second largest distance to the lines of a pentagram: the star is within all five, or all but one.
 float star(float x, float y) {
   constexpr float kNormals[5][2] = {{0, 1},
                                     {0.9510565f, 0.3090170f},

@@ -1,4 +1,4 @@
-// Charts, drawn by Chart.js: one for each curve, with a legend and a range of updates that all of these share.
+// Charts, drawn by Chart.js: one for each curve. All share a legend and a range of updates.
 
 const charts = [];
 const kDashes = [[], [6, 3], [2, 2], [9, 2, 2, 2]];  // for the first eight lines, the next eight, ...
@@ -33,7 +33,7 @@ function datasetsOf(card) {
   });
 }
 
-// The multiples of 1, 2 or 5 times a power of ten that divide an interval in at most `most` parts.
+// Returns multiples of 1, 2 or 5 times a power of ten that divide an interval into at most `most` parts.
 function evenTicks(min, max, most) {
   const power = 10 ** Math.floor(Math.log10((max - min) / most));
   const step = [1, 2, 5, 10].map(digit => digit * power).find(size => (max - min) / size <= most);
@@ -41,7 +41,8 @@ function evenTicks(min, max, most) {
   return Array.from({length: Math.floor(max / step) - first + 1}, (_, i) => (first + i) * step);
 }
 
-// Sets ticks of a logarithmic axis: 1, 2 and 5 in each decade, or 1 alone where there are many; within one, even steps.
+// Sets ticks of a logarithmic axis: 1, 2 and 5 in each decade, only 1 if there are many decades, and even steps within
+// one.
 function logarithmicTicks(scale) {
   const {min, max} = scale, digits = max / min > 1e4 ? [1] : [1, 2, 5], values = [];
   for (let power = Math.floor(Math.log10(min)); power <= Math.log10(max); ++power)
@@ -100,7 +101,7 @@ const kCrosshair = {
   },
 };
 
-// A range of updates is chosen with the mouse, in all charts at once. A finger scrolls the page.
+// Lets the mouse choose a range of updates, in all charts at once. A finger scrolls the page.
 function chooseRange(card) {
   const selection = html`<div class="selection" hidden></div>`, {canvas} = card.chart;
   let begin = null;
@@ -159,7 +160,7 @@ function optionsOf(card) {
   };
 }
 
-// Changes what all charts show.
+// Makes a change and redraws all charts.
 function changing(change) {
   return ({target}) => {
     change(target);
@@ -167,7 +168,7 @@ function changing(change) {
   };
 }
 
-// Gives a card, {datasets, options}, its chart, which refresh() draws, and the figure around it.
+// Adds the chart of a card, {datasets, options}, which refresh() draws, and the figure around it.
 function addFigure(card, {title, unit, label}, control) {
   const canvas = html`<canvas role="img" aria-label=${label}></canvas>`;
   card.element = html`<figure class="card">

@@ -1,4 +1,4 @@
-// Curves: what is drawn against updates. One line for each run, or for each group of seeds.
+// Curves of values over updates. One line for each run, or for each group of seeds.
 
 const view = {
   smoothing: 0,
@@ -18,7 +18,7 @@ const kCurves = [
   {event: 'train', key: 'images_per_second', title: 'Speed', unit: 'images / s'},
 ];
 
-// Those above that the logs have and that are not always 0, then numbers that are not known here.
+// Returns the curves above that the logs have and that are not always 0, then other numbers.
 function curvesIn(runs) {
   const found = new Map();
   for (const event of runs.flatMap(run => run.events))
@@ -41,7 +41,7 @@ function curvesIn(runs) {
       }));
 }
 
-// A line is the mean over its runs; with one run the run itself.
+// Returns the lines. A line is the mean over its runs, or a single run.
 function lines() {
   const single = index => ({key: data.runs[index].name, runs: [index], colour: colourIndex(index)});
   const all = data.runs.map((_, index) => index);
@@ -53,7 +53,7 @@ function lines() {
   ];
 }
 
-// [{x, y, low, high}] at the steps that all runs of the line have: mean, least and greatest; null where not finite.
+// Returns [{x, y, low, high}] at the steps that all runs of the line have: mean, least, greatest; null if not finite.
 function pointsOf(line, curve) {
   const runs = line.runs.map(index => curve.values(data.runs[index]));
   return [...runs[0].keys()].filter(step => runs.every(run => run.has(step))).map(step => {
@@ -63,7 +63,7 @@ function pointsOf(line, curve) {
   });
 }
 
-// The exponential moving average, divided by the sum of its weights.
+// Returns the exponential moving average, divided by the sum of its weights.
 function smoothed(values) {
   let sum = 0, weight = 0;
   return values.map(value => {

@@ -1,7 +1,7 @@
 // Elements of the page, and numbers as text.
 
-// Makes an element in which ${...} stands for text, a node, a list of these or, if null or undefined, for nothing; in a
-// tag for an attribute's value, or for what an event calls. Text from a run becomes text nodes, never HTML.
+// Makes an element. ${...} is text, a node, a list of these or, if null or undefined, nothing; in a tag it is an
+// attribute's value or an event's handler. Text from a run becomes text nodes, never HTML.
 function html(parts, ...values) {
   const content = templateOf(parts).content.cloneNode(true), isNothing = value => value === null || value === undefined;
   for (const node of content.querySelectorAll('*'))
@@ -18,8 +18,8 @@ function html(parts, ...values) {
   return content.firstElementChild;
 }
 
-// Returns the HTML between the values, parsed once for every place in these scripts: "?2" stands for the value of an
-// attribute, an element <template> for content.
+// Returns the HTML between the values, parsed once for every place in these scripts: "?2" marks the value of an
+// attribute, an element <template> content.
 const templates = new Map();
 function templateOf(parts) {
   if (templates.has(parts)) return templates.get(parts);
@@ -34,7 +34,7 @@ function templateOf(parts) {
 
 const isNumber = value => typeof value === 'number';
 
-// A dash stands for values that are missing or not finite.
+// Values that are missing or not finite become a dash.
 function fixed(value, decimals) { return isNumber(value) ? value.toFixed(decimals) : '–'; }
 
 function significant(value) {
@@ -76,10 +76,10 @@ function table(head, rows) {
       <tr class=${kind}>${th('row', first)}${others.map(td)}</tr>`)}</tbody></table></div>`;
 }
 
-// The choices of a <select>; their values are numbers from 0 by default.
+// The choices of a <select>; by default their values are numbers from 0.
 const options =
     (texts, values = texts.keys()) => [...values].map((value, i) => html`<option value=${value}>${texts[i]}</option>`);
 
-// A card of run i with a title of its own, and what is in it.
+// A card of run i with a title and content.
 const runCard = (i, title, ...content) => html`<div class="card"><h3>${swatch(i)}${title}</h3>${content}</div>`;
 const note = text => html`<p class="note">${text}</p>`;

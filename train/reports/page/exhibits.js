@@ -1,4 +1,4 @@
-// Exhibits of the last validation besides its scores: shaded tables of counts, and sheets of pictures.
+// Exhibits of the last validation: shaded tables of counts, and sheets of pictures.
 
 // A row for each class, shaded by its share of the row. Text stays readable on the darkest shade.
 function countsTable({names, counts}) {

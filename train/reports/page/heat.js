@@ -8,7 +8,7 @@ const kQuantities = {
   gradient_norm: 'Gradient norm by layer',
 };
 
-// viridis, of equal steps in lightness and readable by the colour-blind.
+// viridis, which has equal steps in lightness and is readable by the colour-blind.
 const kStops = [
   [68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99],
   [170, 220, 50], [253, 231, 37]
@@ -19,7 +19,7 @@ function heatColour(t) {
   return `rgb(${kStops[below].map((c, i) => Math.round(c + (at - below) * (kStops[below + 1][i] - c))).join(' ')})`;
 }
 
-// Compares by the way of the data: the encoder first, and layer 2 before layer 10.
+// Compares by the order of the forward pass: the encoder first, and layer 2 before layer 10.
 function bySite(a, b) {
   const rank = site => (site.startsWith('encoder') ? 0 : 1);
   return rank(a) - rank(b) || a.localeCompare(b, 'en', {numeric: true});
@@ -43,7 +43,7 @@ function sitesOf(run) {
 const positive = value => isNumber(value) && value > 0;
 const valuesOf = sites => Object.values(sites).flatMap(values => [...values.values()]);
 
-// Those with a value to colour in any run; so there are no skips where nothing was skipped.
+// Returns quantities with a value to colour in any run; skips are left out if nothing was skipped.
 function quantitiesIn(all) {
   const keys = [...new Set(all.flatMap(run => Object.keys(run)))].filter(
       key => all.some(run => run[key] && valuesOf(run[key]).some(positive)));

@@ -1,4 +1,4 @@
-// Puts the sections together. A section gives its content, or null when the logs have none.
+// Combines the sections. A section returns its content, or null if the logs have none.
 
 const data = JSON.parse(document.querySelector('#data').textContent);
 
@@ -15,7 +15,7 @@ const kSections = [
 const kGridSections = ['grid', 'curves', 'runs'];  // sections of a page on many runs
 const sections = data.grid ? kGridSections.map(id => kSections.find(section => section.id === id)) : kSections;
 
-// The system's theme, until the button is pressed.
+// Follows the system's theme until the button is pressed.
 function followTheme() {
   const {dataset} = document.documentElement, system = matchMedia('(prefers-color-scheme: dark)');
   let chosen = null;

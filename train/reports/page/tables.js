@@ -1,4 +1,4 @@
-// Tables: what the runs came to, in which settings they differ, the validations of one, and PNAC of what was recorded.
+// Tables: the results of the runs, the settings in which they differ, the validations of one, and PNAC of recordings.
 
 // Known scores of a validation, for tables and curves. A curve may have another title and has a unit.
 const kScores = [
@@ -23,7 +23,7 @@ function repeatsBleu(events) {
 
 const eventsOf = (run, kind) => run.events.filter(event => event.event === kind);
 
-// Returns the better one of values of a score that is not in kScores, or NaN for a score that decides in no run.
+// Returns the better of the values of a score that is not in kScores, or NaN for a score that decides in no run.
 function bestOf(key) {
   const start = data.runs.flatMap(run => eventsOf(run, 'start')).find(({score}) => score === key);
   return start ? (start.smaller_is_better ? Math.min : Math.max) : () => NaN;
@@ -43,7 +43,7 @@ function scoresIn(events) {
 const bestValidation = run =>
     run.best && eventsOf(run, 'validate').filter(event => event.step === run.best.step).at(-1);
 
-// One cell for each event, the best of them marked where there are several. Events may be missing.
+// Returns a cell for each event; of several the best is marked. Events may be missing.
 function scoreColumn(score, events) {
   const values = events.map(event => event ? event[score.key] : null), numbers = values.filter(isNumber);
   const best = new Set(numbers).size > 1 ? score.best(...numbers) : NaN;
@@ -141,7 +141,7 @@ function differencesSection() {
   const head = () => ['Setting', ...data.runs.map((run, i) => html`<span>${swatch(i)}${run.name}</span>`)];
   const shown = value => value === undefined ? '–' : value === '' ? '""' : value;
   const row = key => ({cells: [html`<code>${key}</code>`, ...data.runs.map(run => shown(run.settings[key]))]});
-  // Families have keys of their own, which tell nothing that the family does not.
+  // Families have their own keys, which say no more than the family's name.
   const families = new Set(data.runs.map(run => run.settings['model.family'])).size > 1;
   const ofAll = differing.filter(key => !families || data.runs.every(run => key in run.settings)),
         ofSome = differing.filter(key => !ofAll.includes(key));

@@ -7,19 +7,19 @@ const kKinds = {
   G: 'gradient statistic'
 };
 
-// [iterations, channels] in base64, of which one column.
+// Returns one column of [iterations, channels] in base64.
 function channelOf(text, type, channels, column) {
   const bytes = Uint8Array.from(atob(text), character => character.charCodeAt(0));
   return [...new type(bytes.buffer)].filter((_, i) => i % channels === column);
 }
 
-// Returns what moving_means() in train/analyses/pnac.h does, and null where there are too few values.
+// Returns the result of moving_means() in train/analyses/pnac.h, with null if there are too few values.
 function movingMeans(values, window) {
   const of = average => values.map((_, i) => i + 1 < window ? null : average(values.slice(i + 1 - window, i + 1)));
   return {arithmetic: of(mean), geometric: of(some => Math.exp(mean(some.map(Math.log))))};
 }
 
-// The lines of a chart, [{label, x, y}], and the iterations that were skipped.
+// Returns the lines of a chart, [{label, x, y}], and the skipped iterations.
 function traceOf({phases, trace_window: window}, site, column, kind, name) {
   const {updates} = phases.find(phase => phase.name === name), {trace} = site;
   const read = (what, type) => {
@@ -60,7 +60,7 @@ function traceDatasets({lines, skipped}) {
   return sets;
 }
 
-// The options of a curve, but of their own range of updates, and with a legend in each.
+// The options of a curve, but with a separate range of updates and a legend in each.
 function traceOptions() {
   const options = optionsOf({logarithmic: false}), {x, y} = options.scales;
   return {
@@ -82,7 +82,7 @@ function traceCard(trace, kind, phase, where) {
   });
 }
 
-// A number where there are all channels, a choice of two otherwise.
+// An input for a number if all channels are recorded, otherwise a choice of two.
 function channelChoice({channels, trace}, change) {
   if (trace.channels.length === channels)
     return html`<input type="number" id="trace-channel" min="0" max=${channels - 1} value="0" oninput=${change}>`;
@@ -90,7 +90,7 @@ function channelChoice({channels, trace}, change) {
     ${options(trace.channels, trace.channels)}</select>`;
 }
 
-// Run, site and channel to choose from, and the charts of what is chosen.
+// Choices of run, site and channel, and the charts of the chosen ones.
 function traceBrowser() {
   const recorded = data.runs.filter(run => run.recordings);
   if (!recorded.length || !haveCharts) return [];
