@@ -157,7 +157,7 @@ set(train_links CLI11::CLI11 tomlplusplus::tomlplusplus OpenSSL::Crypto)
 foldgrad_link_optional(train_links sentencepiece libpng turbojpeg)
 # Separate, so that programs start without the libraries that these link (engine/parallel/module.h).
 set(foldgrad_modules "")
-function(foldgrad_add_module module source)  # what it links follows
+function(foldgrad_add_module module source)  # further arguments are linked
   add_library(${module} MODULE ${PROJECT_SOURCE_DIR}/engine/parallel/${source})
   set_target_properties(${module} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
                         POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)

@@ -134,7 +134,7 @@ class DeepNorm(nn.LayerNorm):
     def __init__(self, width, eps, encoder_layers, decoder_layers, stack):
         super().__init__(width, eps)
         N, M, in_decoder = encoder_layers, decoder_layers, stack == "decoder"
-        if not (N and M):  # one stack alone
+        if not (N and M):  # only one stack
             self.residual_factor = (2 * (M if in_decoder else N)) ** 0.25
         else:
             self.residual_factor = (3 * M) ** 0.25 if in_decoder else 0.81 * (N ** 4 * M) ** (1 / 16)

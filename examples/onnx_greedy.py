@@ -14,7 +14,7 @@ import onnxruntime
 
 
 class Translator:
-    def __init__(self, directory, threads=0):  # 0: as many as there are cores
+    def __init__(self, directory, threads=0):  # 0: one for each core
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         session = lambda name: onnxruntime.InferenceSession(os.path.join(directory, name + "_model.onnx"), options,

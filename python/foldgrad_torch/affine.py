@@ -17,7 +17,7 @@ class Affine(NamedTuple):
     B: Tensor  # [C]
     axis: int  # of the channels: 1 or -1
     ranks: set[int]  # the numbers of axes that x may have, if `axis` is 1
-    rest: list[nn.Module]  # what the normalizer does to A x + B, such as an activation
+    rest: list[nn.Module]  # applied to A x + B, such as an activation
 
 
 def has_running_statistics(norm: nn.Module) -> bool:

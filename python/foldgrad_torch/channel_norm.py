@@ -164,7 +164,7 @@ class ChannelNorm(nn.Module):
 
     def gradient_statistic(self, state: Mapping[str, Tensor], sums: Tensor, past: Iteration) -> Tensor:
         """Takes the backward step per channel, from sums [C] of dz z: returns psi [C] and writes the state."""
-        G = self.over_ranks(sums)[0] / past.n  # over all tokens, of which n are real
+        G = self.over_ranks(sums)[0] / past.n  # over all tokens; n of them are real
         held = past.held | not_finite(G)
         psi, new = self.backward_statistic(G, past, state)
         psi = choose(held, self.psi_when_held(state), psi)

@@ -144,7 +144,7 @@ def edges_of(graph: torch.fx.Graph, module: nn.Module, prefix: str, norms: Mappi
 
 
 def uses(node: torch.fx.Node, called: Callable) -> Iterator[tuple[torch.fx.Node, torch.fx.Node]]:
-    """Yields the nodes that read a value and the value as they see it, behind dropout."""
+    """Yields the nodes that read a value and the value as they see it, after dropout."""
     for user in node.users:
         if isinstance(called(user), TRANSPARENT):
             yield from uses(user, called)

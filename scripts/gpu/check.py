@@ -221,7 +221,7 @@ def main():
         print("gpu_check: nvidia-smi lists no GPU", file=sys.stderr)
         return 6
     os.environ["FOLDGRAD_PROGRAM"] = str(BUILD / "foldgrad")
-    out = options.out.resolve()  # from where the caller stands; programs run in the kit
+    out = options.out.resolve()  # relative to the caller; programs run in the kit
     os.chdir(ROOT)
     check = Check(out, options.seconds)
     for name in options.stages or STAGES:

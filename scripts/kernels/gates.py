@@ -9,7 +9,7 @@ ARCHITECTURE = "sm_90a"
 
 @dataclass
 class Kernel:
-    name: str  # "FILE: what a person would call it", which the table's patterns are searched in
+    name: str  # "FILE: readable name", in which the table's patterns are searched
     registers: int
     stack: int
     spills: int  # bytes stored and loaded

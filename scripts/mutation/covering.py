@@ -32,7 +32,7 @@ class Covering:
             for p in (self.root / "tests" / folder).glob("*_test.py"):
                 if "PROGRAM" in p.read_text():
                     self.includes[str(p.relative_to(self.root))] = {"train/main.cpp"}
-        self.implementers = {}  # of a header: [(source beside it that includes it, through how many headers there)]
+        self.implementers = {}  # of a header: [(source next to it that includes it, through how many headers there)]
         for path in self.includes:
             if path.endswith((".cpp", ".cu")):
                 for header, through in self._beside(path).items():

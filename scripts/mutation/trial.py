@@ -10,15 +10,15 @@ from pathlib import Path
 
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
 NOT_COMPILED, NOT_LINKED, SAME_OBJECT, NOT_BUILT = "not compiled", "not linked", "same object", "not built"
-_MOST_OBJECTS = 6  # of a header that many include: so many are compiled again, those nearest to the test
+_MOST_OBJECTS = 6  # recompiled for a header that more include: those nearest to the test
 _SKIPPED = 77  # exit code of Python tests that lack a package
 _SECONDS = 60  # of a core, for one test program; one that takes more without a change is left out
-_MEMORY = 24 << 30  # of addresses; sanitizers, which reserve terabytes, count what is in use
+_MEMORY = 24 << 30  # of addresses; sanitizers, which reserve terabytes, count memory in use
 _WALL = 4  # times as long on the clock, for machines that are busy
 
 
 def _limits():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which shells ignore for what they start in the background
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which shells ignore for background jobs
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))

@@ -41,7 +41,7 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        os.close(self.commands)  # it ends when nobody is left to command it
+        os.close(self.commands)  # it ends when no one can command it any more
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:

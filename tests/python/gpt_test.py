@@ -37,7 +37,7 @@ CHARACTERS = 1 + len({*"".join(WORDS), " ", "\n"})  # 0 is any other
 
 
 def write_text(path):
-    """Writes a text of words, each of which more or less determines the next, and returns it."""
+    """Writes and returns a text in which each word more or less determines the next."""
     rng, at, text = random.Random(1), 0, ""
     for _ in range(1000):
         at = (at + rng.choice([1, 1, 2, 3])) % len(WORDS)

@@ -115,7 +115,7 @@ class ReportPage(PageTest):
             want.append(total / weight)
         for got, value in zip(self.datasets()[0]["y"], want, strict=True):
             self.assertAlmostEqual(got, value, places=12)
-        self.assertEqual(self.datasets()[1]["y"], values)  # thin, behind it
+        self.assertEqual(self.datasets()[1]["y"], values)  # thin, behind the line
         self.assertEqual(self.datasets(1)[0]["y"], values)  # validations stay as they are
 
     def test_means_over_seeds(self):
@@ -182,7 +182,7 @@ class ReportPage(PageTest):
         cells = "[...document.querySelectorAll('.heat tbody tr')].map(r => [...r.querySelectorAll('.cell')].map("
         colours = self.js(cells + "c => getComputedStyle(c).backgroundColor))")
         self.assertEqual([len(row) for row in colours], [len(STEPS)] * 32)
-        # viridis: the least, the greatest, and in the middle what is half-way between them in logarithms
+        # viridis: the least, the greatest, and in the middle the value half-way between their logarithms
         self.assertEqual((colours[0][0], colours[31][-1]), ("rgb(68, 1, 84)", "rgb(253, 231, 37)"))
         half = (math.log(variance(1, SITES[15], 400)) - math.log(variance(1, SITES[0], 100))) / (
             math.log(variance(1, SITES[31], 1000)) - math.log(variance(1, SITES[0], 100)))

@@ -1,4 +1,4 @@
-"""Statistics over the processes of a group: two processes with half a batch each compute what one computes of all."""
+"""Statistics over the processes of a group: two processes with half a batch each compute the same as one."""
 import copy
 import os
 import subprocess

@@ -142,7 +142,7 @@ def run(document, lines, directory):
 
 def main():
     listed = {document: commands(document) for document in MADE}
-    listed["docs/tutorial.md"] += commands("docs/class.md")  # which goes on with the tutorial's runs
+    listed["docs/tutorial.md"] += commands("docs/class.md")  # which continues with the tutorial's runs
     for line in [*NOT_RUN, *SMALL]:
         if not any(line in lines for lines in listed.values()):
             sys.exit(f"no document has the command any more: {line}")

@@ -22,7 +22,7 @@ def texts(root, folders):
 
 
 def cited(text):
-    """Returns the tags in brackets, of which [LN-1, LN-2] has two."""
+    """Returns the tags in brackets; [LN-1, LN-2] has two."""
     groups = re.findall(rf"\[{TAG}(?:, ?{TAG})*\]", text)
     return {tag for tag in re.findall(TAG, " ".join(groups)) if not re.fullmatch("[A-Z]-[A-Z]", tag)}  # not [A-Z]
 

@@ -128,7 +128,7 @@ def folder_of(path):
 
 
 def rows_of(folder):
-    """Returns the names of the rows, of ALLOWED and OPS, that say what a folder may include."""
+    """Returns the names of the rows, of ALLOWED and OPS, that list the folders a folder may include."""
     operation = re.match(r"(ops/\w+)(/fast)?$", folder)
     if not operation:
         return [folder] if folder in ALLOWED else []
