@@ -79,7 +79,7 @@ def gradients():
 
 
 def state():
-    """Checks that inference is affine and writes nothing, a state_dict copy continues with the same bits, Inf is held."""
+    """Checks that inference is affine and writes nothing, a state_dict copy continues bit for bit, Inf is held."""
     torch.manual_seed(4)
     norm, x = trained(UN(3, warmup=2, window=2), 5), torch.randn(20, 3)
     before = buffers(norm)

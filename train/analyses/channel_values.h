@@ -1,6 +1,6 @@
-// The statistics of one training pass through a normalizer, read from its record, and how well its dx agrees with the
-// exact gradient of its forward pass; psi replaces gradient statistics by an average of past ones. Per channel, with
-// means instead of sums over the real positions:
+// The statistics of one training pass through a normalizer, read from its record, and how well its dx, which uses
+// averaged gradient statistics psi, agrees with the exact gradient of its forward pass. Per channel, with means instead
+// of sums over the real positions:
 //
 //   dx_i = (h_i - z_i psi) rstd,   exact_i = (h_i - z_i slope G) rstd
 //   mean dx_i exact_i = (mean h^2 - (psi + slope G) G + psi slope G q rstd^2) rstd^2

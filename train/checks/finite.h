@@ -27,7 +27,7 @@ std::string reason_to_refuse(const Tensor& t);
 std::vector<std::string> non_finite_tensors(const Model& model);
 
 // Returns the first operation of a pass at inference whose result is not finite, "decoder.layers.0.ffn: linear: inf at
-// [0, 3, 2]". Empty if all are.
+// [0, 3, 2]". Empty if all results are finite.
 std::string first_non_finite_operation(Model& model, const NamedTensors& inputs, DType dtype);
 // Throws NonFiniteError: "WHAT is not finite; it began with " and that operation.
 [[noreturn]] void refuse_non_finite(const std::string& what, Model& model, const NamedTensors& inputs, DType dtype);

@@ -17,9 +17,8 @@ class GradientSum {
   GradientSum(Communicator& communicator, std::vector<Parameter*> parameters, std::size_t bucket_bytes = 25 << 20);
   ~GradientSum();  // stops a thread that waits for another rank
 
-  // Lets the sum of each gradient begin when the gradient is complete in the backward pass of `tape`, whose forward
-  // pass has recorded the same operations on all ranks. Until finish() nothing else may add to gradients, and the tape,
-  // which is observed, must exist.
+  // Starts the sum of each gradient as soon as the backward pass of `tape` has completed it. All ranks must have
+  // recorded the same operations. Until finish() nothing else may add to gradients, and `tape` must exist.
   void watch(Tape& tape);
   // Replaces gradients, if there are any, and losses by their sums over the ranks. Throws CommunicationError.
   void finish(std::vector<Tensor>& losses);

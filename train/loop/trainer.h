@@ -130,7 +130,7 @@ class Trainer {
   TrainerOptions options_;
   Communicator* communicator_;          // null if there is only this process
   std::vector<Parameter*> parameters_;  // the model's
-  // Those that the optimizer has. The others are frozen, and no norm includes them.
+  // The parameters that the optimizer has. The others are frozen, and no norm includes them.
   std::vector<Parameter*> trained_, clipped_adaptively_;
   std::optional<GradientSum> gradient_sum_;  // with a communicator
   Tape tape_;

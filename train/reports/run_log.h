@@ -19,7 +19,7 @@ struct RunLog {
 RunLog read_run_log(const std::string& run);
 // Reads several, with names that distinguish them.
 std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
-// Returns for each path its shortest end, in whole parts, that no other path has: of a/un, b/un and b/ln these are
+// Returns for each path its shortest suffix of whole parts that no other path has: for a/un, b/un and b/ln these are
 // "a/un", "b/un" and "ln". Throws std::invalid_argument for a repeated path.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 

@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// A process of several, as described by its launcher's environment variables.
+// A process among several, as described by its launcher's environment variables.
 struct Launch {
   std::string by = "";  // "mpirun", "srun", "torchrun"; empty: there is only this process
   int rank = 0, count = 1;
@@ -32,7 +32,7 @@ std::string describe(const Launch& launch);
 // arrive; ends this process if MPI still waits for them.
 std::unique_ptr<Processes> join(const Launch& launch, double timeout);
 
-// Returns the device for a process that was asked for `device`: for auto and cuda, its own one of several GPUs.
+// Returns the device for a process that was asked for `device`. With auto and cuda each process gets its own GPU.
 std::string device_of(const Launch& launch, const std::string& device);
 
 std::string host_name();

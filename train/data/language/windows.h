@@ -1,4 +1,4 @@
-// A text in windows of equal length, with the following token of each token as its target.
+// A text in windows of equal length. The target of each token is the next token.
 //
 //   [WIN-1]  An epoch draws an offset o in [0, T) from the seed and the epoch. Its window k has the T tokens starting
 //   at
