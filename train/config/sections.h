@@ -262,7 +262,7 @@ struct RecordConfig {
 void visit_keys(KeysOf<RecordConfig> auto& r, const auto& v) {
   const auto record = keys_in("record", v);
   record(r.from, "from", "updates",
-         "First updates of the recordings at the beginning and at the end, the latter negative: "
+         "First updates of the recordings, one at the beginning and one at the end, negative: "
          "-200 is the 200th from the end");
   record(r.steps, "steps", "updates", "How many to record from each of them", within(1, kMostOfASize));
 }
