@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// The longest table of positions. A file cannot be checked against it: the table is not a parameter.
+// The longest table of positions. It is not a parameter, so no tensor in the file bears out its size.
 constexpr std::int64_t kMostPositions = 1'000'000;
 
 // Each calls visitor(member, ConfigKey) for every key. First the keys that families share.

@@ -17,8 +17,8 @@ struct DataSet {
   std::string directory;                            // below the data root
   std::vector<Download> archives;                   // path: the file's name
   std::map<std::string, std::string> renamed = {};  // text: names of pairs in the archives -> names in the directory
-  // SHA-256, by name, of the files that training reads: images, which are read as published. The archive has them in a
-  // folder that is also called `directory`.
+  // Only for images, which are read as published: SHA-256, by name, of the files that training reads. The archive has
+  // them in a folder that is also called `directory`.
   std::map<std::string, std::string> digests = {};
 };
 

@@ -9,8 +9,8 @@
 
 namespace foldgrad {
 
-// Sums gradients in buckets of 25 MiB, as in PyTorch's DDP, or one larger gradient. On the CPU threads sum while the
-// backward pass continues.
+// Sums gradients in buckets of 25 MiB, as in PyTorch's DDP, or more if the last gradient exceeds it. One bucket at a
+// time is copied. On the CPU threads sum while the backward pass continues.
 class GradientSum {
  public:
   // `parameters`, which must outlive this, are those whose gradients are wanted: the same on all ranks.

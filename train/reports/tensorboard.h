@@ -13,7 +13,7 @@ namespace foldgrad {
 // Returns the bytes of an event file. Scalars, as f32:
 //   train/KEY, validate/KEY  every number of these events
 //   gradient_norm/LAYER, KEY/SITE  those of the events "layers", except the count of iterations
-// `begin`: start of the run, in seconds since 1970; the log has the time of each event since then.
+// `begin`: start of the run, in seconds since 1970; the log has the seconds that each event took.
 std::string tensorboard_events(const RunLog& log, double begin);
 
 // Writes DIRECTORY/NAME/events.out.tfevents.foldgrad, and returns its path; replaces an existing one. Throws FileError.

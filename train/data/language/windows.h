@@ -2,7 +2,7 @@
 //
 //   [WIN-1]  An epoch draws an offset o in [0, T) from the seed and the epoch. Its window k has the T tokens starting
 //   at
-//            o + k T. Every epoch has the same number of windows, the most that fit for each offset.
+//            o + k T. Every epoch has the same number of windows, the most that fit for every offset.
 //   [WIN-2]  The windows come in an order drawn anew, B in a batch; a rest of fewer than B is left out.
 #pragma once
 #include "engine/named_tensors.h"
