@@ -11,9 +11,11 @@ run our model with layer normalization, from its files; CTranslate2 one of the s
 benchmarks that match the filter. Arguments after -- go to them. With --cpu-time and --threads 1 the table of
 inference_bench is meaningful even on a busy machine. scripts/python.sh installs their packages.
 
-"of limit" is our fastest iteration's share of a limit of this machine, if there is one: the peak of fused
-multiply-adds, or the fastest of three copies of the same number of bytes. "of copy_" is the median's share of the
-bandwidth of PyTorch's copy_ of 16 MiB. For a counterpart the table has its time, and that over ours.
+"of limit" is our fastest iteration's share of a limit of this machine, if there is one. The limit of a training step in
+f32 is its floor: its products at the peak of fused multiply-adds, plus the bytes of its other operations at the rate of
+a copy. That of another benchmark is the peak, or the fastest of three copies of the same number of bytes. "of copy_" is
+the median's share of the bandwidth of PyTorch's copy_ of 16 MiB. For a counterpart the table has its time, and that
+over ours.
 """
 import argparse
 import json
@@ -60,7 +62,7 @@ def run_ours(program, o):
         if b.get("aggregate_name") == "median":
             name = re.sub("(/process_time)?/(manual|real)_time$", "", b["run_name"])
             ms = b["cpu_time" if o.cpu_time else "real_time"]
-            share = b.get("of_copy_%", b.get("of_peak_%"))
+            share = b.get("of_copy_%", b.get("of_floor_%", b.get("of_peak_%")))
             found[name] = {"ms": ms, "share": share and share / 100 * b["real_time"] / ms, "MB": b.get("MB")}
     return result["context"], found
 

@@ -47,7 +47,7 @@ const InferenceTransformer& model_of(const std::string& normalizer, DType dtype)
   return *inference;
 }
 
-void run(benchmark::State& state, const Task& task, const std::string& normalizer, DType dtype, double fma) {
+void run(benchmark::State& state, const Task& task, const std::string& normalizer, DType dtype) {
   const InferenceTransformer& model = model_of(normalizer, dtype);
   const Tensor source = Draws().ids({task.batch, task.length}, 4, model.config().source_vocabulary);
   const Tensor mask = Tensor::full(source.shape(), 1, DType::u8);
@@ -65,15 +65,15 @@ void run(benchmark::State& state, const Task& task, const std::string& normalize
   state.counters["tokens/s"] = rate(double(task.batch * task.length));
   if (task.beam > 0) return;
   state.counters["GFLOP/s"] = rate(matrix_flops(task, model.config()) / 1e9);
-  state.counters["of_peak_%"] = rate(100 * matrix_flops(task, model.config()) / fma);
+  state.counters["of_peak_%"] = rate(100 * matrix_flops(task, model.config()) / cpu_limits().fma);
 }
 
 int register_all(int&, char**) {
-  const double fma = describe_machine(Device::cpu);
+  describe_machine(Device::cpu);
   for (const Task& task : kTasks)
     for (DType dtype : {DType::f32, DType::bf16})
       for (const char* normalizer : {"ln", "rmsnorm", "un", "un_folded", "none"})
-        add(fmt::format("{}/{}/{}", task.name, normalizer, name(dtype)), run, task, normalizer, dtype, fma);
+        add(fmt::format("{}/{}/{}", task.name, normalizer, name(dtype)), run, task, normalizer, dtype);
   return 0;
 }
 

@@ -31,13 +31,19 @@ NamedTensors random_batch(const GptConfig& config) {
   return {{"ids", ids}, {"target", ids.clone()}};
 }
 
-void train(benchmark::State& state, double dropout, DType dtype, double fma) {
+void train(benchmark::State& state, double dropout, DType dtype) {
   const GptConfig config = config_of(dropout);
   const std::int64_t tokens = kBatch * config.context;
-  TrainingStep step(std::make_unique<Gpt>(config, /*seed=*/1), random_batch(config), tokens, AdamW(), dtype);
+  auto model = std::make_unique<Gpt>(config, /*seed=*/1);
+  StepWork work{.flops = 6 * multiply_adds(config) * double(tokens)};
+  for (std::int64_t k = 0; k < config.layers; ++k)
+    work.add_layer(/*attentions=*/1, double(tokens * config.width), double(tokens * config.ffn_width));
+  work.add_ends(double(tokens * config.width), double(tokens * config.vocabulary), model->parameter_count());
+  TrainingStep step(std::move(model), random_batch(config), tokens, AdamW(), dtype);
   for (auto _ : state) step();
   state.counters["tokens/s"] = rate(double(tokens));
-  state.counters["of_peak_%"] = rate(100 * 6 * multiply_adds(config) * double(tokens) / fma);
+  state.counters["of_peak_%"] = rate(100 * work.flops / cpu_limits().fma);
+  if (dtype == DType::f32) state.counters["of_floor_%"] = rate(100 * work.floor());
 }
 
 void write(benchmark::State& state, std::size_t texts, DType dtype) {
@@ -53,10 +59,9 @@ void write(benchmark::State& state, std::size_t texts, DType dtype) {
 }
 
 int register_all(int&, char**) {
-  const double fma = describe_machine(Device::cpu);
+  describe_machine(Device::cpu);
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const double dropout : {0.0, 0.2})
-      add(fmt::format("step/{}/{}", dropout, name(dtype)), train, dropout, dtype, fma);
+    for (const double dropout : {0.0, 0.2}) add(fmt::format("step/{}/{}", dropout, name(dtype)), train, dropout, dtype);
     for (const std::size_t texts : {1, 32}) add(fmt::format("write/{}/{}", texts, name(dtype)), write, texts, dtype);
   }
   return 0;

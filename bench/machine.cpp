@@ -96,6 +96,8 @@ double copy_bandwidth(Device device, std::size_t bytes) {
   return 2.0 * bytes / seconds;
 }
 
+namespace {
+
 double fma_peak() {
   using Vector [[gnu::vector_size(kVectorBytes)]] = float;
   // Enough independent chains to hide the latency of an FMA, and few enough to fit into registers.
@@ -120,6 +122,13 @@ double fma_peak() {
   return 2.0 * kLanes * kChains * kRounds * threads() / seconds;
 }
 
+}  // namespace
+
+const Limits& cpu_limits() {
+  static const Limits limits{fma_peak(), copy_bandwidth(Device::cpu, std::size_t(64) << 20)};
+  return limits;
+}
+
 double product_rate(Device device, DType dtype) {
   constexpr std::int64_t n = 8192;
   std::vector<float> noise(n * n);  // zeros would take less power, and so be multiplied faster
@@ -130,13 +139,14 @@ double product_rate(Device device, DType dtype) {
   return 2.0 * n * n * n / fastest_on_gpu([&] { gemm(device, dtype, product, c.raw(), a.raw(), a.raw()); });
 }
 
-double describe_machine(Device device) {
+void describe_machine(Device device) {
   const bool cuda = device == Device::cuda;
-  const double fma = cuda ? 0 : fma_peak();
   benchmark::AddCustomContext("machine", cuda ? cuda_description() : cpu_model());
-  if (!cuda) benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
+  if (!cuda) {
+    benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", cpu_limits().fma / 1e9));
+    benchmark::AddCustomContext("copy_GB/s", fmt::format("{:.1f}", cpu_limits().copy / 1e9));
+  }
   benchmark::AddCustomContext("gemm", gemm_backend(device, DType::f32));
-  return fma;
 }
 
 Device device_argument(int& argc, char** argv) {

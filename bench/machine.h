@@ -24,11 +24,16 @@ std::vector<double> event_seconds(int times, const std::function<void()>& before
 double copy_bandwidth(Device device, std::size_t bytes);
 // Returns the operations per second of the fastest of some products of 8192 x 8192 numbers on cuda.
 double product_rate(Device device, DType dtype);
-// Returns the f32 operations per second of a loop of independent fused multiply-adds on all threads. CPU only.
-double fma_peak();
+// The limits of the CPU with all threads, per second: f32 operations of a loop of independent fused multiply-adds, and
+// the bytes that the fastest copy of 64 MiB reads and writes.
+struct Limits {
+  double fma, copy;
+};
+// Measures the limits at the first call.
+const Limits& cpu_limits();
 
-// Adds a description of the machine to the results of a benchmark. Returns fma_peak(), or on cuda 0.
-double describe_machine(Device device);
+// Adds the machine's name, and on the CPU its limits, to the results of a benchmark.
+void describe_machine(Device device);
 
 // Removes --device=cuda from the arguments; without it returns the CPU. Throws std::invalid_argument without a GPU.
 Device device_argument(int& argc, char** argv);

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "bench/machine.h"
 #include "models/fold/model.h"
 
 namespace foldgrad::bench {
@@ -38,6 +39,31 @@ std::unique_ptr<Model> model_with(const std::string& normalizer, const Make& mak
 inline benchmark::Counter rate(double per_iteration) {
   return benchmark::Counter(per_iteration, benchmark::Counter::kIsIterationInvariantRate);
 }
+
+// The least that a training step in f32 must do: the operations of its products, and the elements that its other
+// operations and attention read and write if nothing stays in a cache from one operation to the next.
+struct StepWork {
+  double flops = 0, elements = 0;
+
+  // Adds a layer. map: elements of the hidden states. inner: elements of those inside the feed-forward part.
+  void add_layer(double attentions, double map, double inner) {
+    constexpr double kNorm = 5;        // x, y; backward dy, x, dx
+    constexpr double kResidual = 5;    // x, residual, y; backward dy, dx
+    constexpr double kAttention = 12;  // q, k, v, y; backward these, dy, dq, dk, dv
+    constexpr double kActivation = 5;  // x, y; backward dy, x, dx
+    elements += map * (attentions * (kNorm + kAttention + kResidual) + kNorm + kResidual) + kActivation * inner;
+  }
+  // Adds the last normalizer, the cross entropy and the optimizer.
+  void add_ends(double map, double logits, std::int64_t parameters) {
+    constexpr double kNorm = 5;
+    constexpr double kCrossEntropy = 3;  // x; backward x, dx
+    constexpr double kAdam = 8;  // the gradient twice, once for its norm; value and both moments, read and written
+    elements += kNorm * map + kCrossEntropy * logits + kAdam * double(parameters);
+  }
+
+  // Returns the seconds of the products at the peak of fused multiply-adds and of the elements at the rate of a copy.
+  double floor() const { return flops / cpu_limits().fma + elements * sizeof(float) / cpu_limits().copy; }
+};
 
 // Adds a benchmark, `call` of the state and of `arguments`, which measures the clock's time and that of all threads.
 template <class Call, class... Arguments>

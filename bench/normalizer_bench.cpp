@@ -20,15 +20,10 @@ namespace {
 
 constexpr std::int64_t kLayerRows = 4096, kLayerWidth = 4096;
 
-double copy_rate() {
-  static const double rate = copy_bandwidth(Device::cpu, std::size_t(1) << 26);
-  return rate;
-}
-
 // Reports the traffic: a normalizer reads x and writes y; backward it reads x and dy and writes dx.
 void report(benchmark::State& state, double normalized, DType dtype, bool training) {
   const double bytes = normalized * double(size_of(dtype)) * (training ? 5 : 2);
-  state.counters["traffic_ms"] = 1e3 * bytes / copy_rate();
+  state.counters["traffic_ms"] = 1e3 * bytes / cpu_limits().copy;
 }
 
 // Runs `body` once to allocate and to compile products, then reports the memory of another run and times more.
@@ -148,7 +143,6 @@ void encode(benchmark::State& state, const std::string& normalizer, DType dtype)
 
 int register_all(int&, char**) {
   describe_machine(Device::cpu);
-  benchmark::AddCustomContext("copy_GB/s", fmt::format("{:.1f}", copy_rate() / 1e9));
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const std::string norm : {"ln", "rmsnorm", "dyt", "derf", "un", "affine"})
       for (const bool training : {false, true})

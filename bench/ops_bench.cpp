@@ -72,14 +72,15 @@ void run(benchmark::State& state, const OpBench& op, Device device, bool backwar
 int register_all(int& argc, char** argv) {
   const Device device = device_argument(argc, argv);
   const bool gpu = device == Device::cuda;
-  const double fma = describe_machine(device);
-  std::map<DType, double> peak{{DType::f32, fma}, {DType::bf16, fma}};
-  if (gpu)
-    for (auto& [dtype, rate] : peak) {
-      rate = product_rate(device, dtype);
-      benchmark::AddCustomContext(fmt::format("product_{}_GFLOP/s", name(dtype)), fmt::format("{:.1f}", rate / 1e9));
-    }
-  benchmark::AddCustomContext("copy_GB/s", fmt::format("{:.1f}", copy_limit(device, gpu ? 1 << 30 : 2 << 24) / 1e9));
+  describe_machine(device);
+  std::map<DType, double> peak;
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    peak[dtype] = gpu ? product_rate(device, dtype) : cpu_limits().fma;
+    if (gpu)
+      benchmark::AddCustomContext(fmt::format("product_{}_GFLOP/s", name(dtype)),
+                                  fmt::format("{:.1f}", peak[dtype] / 1e9));
+  }
+  if (gpu) benchmark::AddCustomContext("copy_GB/s", fmt::format("{:.1f}", copy_limit(device, 1 << 30) / 1e9));
 
   for (const OpBench& op : op_benches(device))
     for (bool backward : {false, true}) {

@@ -33,14 +33,19 @@ std::vector<Task> tasks(Device device) {
   return {{"iwslt", iwslt, 64 * more, 32}, {"multi30k", multi30k, 128 * more, 16}};
 }
 
-// Counts only the products; backward has two for each of forward's. Causal attention is counted in full.
-double matrix_flops(const Task& task) {
+// Counts two products backward for each one forward, and causal attention in full.
+StepWork step_work(const Task& task, std::int64_t parameters) {
   const TransformerConfig& c = task.config;
   const double tokens = double(task.batch * task.length), d = double(c.width), ffn = double(c.ffn_width);
   const double feed_forward = 2 * d * ffn, attention = 4 * d * d + 2 * double(task.length) * d;
   const double weights = double(c.encoder_layers) * (attention + feed_forward) +
                          double(c.decoder_layers) * (2 * attention + feed_forward) + d * double(c.target_vocabulary);
-  return 3 * 2 * tokens * weights;
+  StepWork work{.flops = 3 * 2 * tokens * weights};
+  for (int side : {1, 2})  // the decoder's layers have two attentions
+    for (std::int64_t k = 0; k < (side == 1 ? c.encoder_layers : c.decoder_layers); ++k)
+      work.add_layer(side, tokens * d, tokens * ffn);
+  work.add_ends(2 * tokens * d, tokens * double(c.target_vocabulary), parameters);
+  return work;
 }
 
 TranslationBatch make_batch(const Task& task) {
@@ -55,10 +60,11 @@ TranslationBatch make_batch(const Task& task) {
 
 void run(benchmark::State& state, const Task& task, DType dtype, Device device, double peak) {
   const TranslationBatch batch = make_batch(task);
-  TrainingStep step(std::make_unique<Transformer>(task.config, /*seed=*/1, DType::f32, device), batch.named(),
-                    batch.target.size(), Adam(), dtype);
-  // Steps on a GPU follow one another without the host waiting in between, as in training. An idle GPU takes a while to
-  // reach its clock.
+  auto model = std::make_unique<Transformer>(task.config, /*seed=*/1, DType::f32, device);
+  const StepWork work = step_work(task, model->parameter_count());
+  TrainingStep step(std::move(model), batch.named(), batch.target.size(), Adam(), dtype);
+  // Steps on a GPU follow one another without the host waiting between them, as in training. One that has been idle
+  // takes a while to reach its clock.
   const bool gpu = device == Device::cuda;
   const auto steps = [&](int count) {
     return device_seconds(
@@ -75,14 +81,15 @@ void run(benchmark::State& state, const Task& task, DType dtype, Device device, 
   }
   const double rate = double(state.iterations()) / total;
   state.counters["tokens/s"] = rate * 2 * double(task.batch * task.length);
-  state.counters["GFLOP/s"] = rate * matrix_flops(task) / 1e9;
-  state.counters["of_peak_%"] = rate * 100 * matrix_flops(task) / peak;
+  state.counters["GFLOP/s"] = rate * work.flops / 1e9;
+  state.counters["of_peak_%"] = rate * 100 * work.flops / peak;
+  if (!gpu && dtype == DType::f32) state.counters["of_floor_%"] = rate * 100 * work.floor();
 }
 
 int register_all(int& argc, char** argv) {
   const Device device = device_argument(argc, argv);
   const bool gpu = device == Device::cuda;
-  const double fma = describe_machine(device);
+  describe_machine(device);
   for (Task task : tasks(device))
     for (const char* normalizer : {"ln", "un"})
       for (DType dtype : {DType::f32, DType::bf16}) {
@@ -91,7 +98,7 @@ int register_all(int& argc, char** argv) {
         task.config.normalizer = normalizer;
         const std::string name = fmt::format("{}/step{}/{}", task.name, un ? "/un" : "", foldgrad::name(dtype));
         auto* b = benchmark::RegisterBenchmark(name.c_str(), run, task, dtype, device,
-                                               gpu ? product_rate(device, dtype) : fma);
+                                               gpu ? product_rate(device, dtype) : cpu_limits().fma);
         b->UseManualTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
         if (gpu) b->Iterations(1);
       }

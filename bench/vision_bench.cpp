@@ -20,7 +20,9 @@ namespace {
 struct Task {
   const char* name;
   std::int64_t batch;
+  double tokens;         // of one image
   double multiply_adds;  // of the products of one image's forward pass
+  double pooled;         // elements that convolutions make of one image for pooling
   std::unique_ptr<Model> (*make)(const std::string& normalizer);
 };
 
@@ -42,12 +44,12 @@ std::vector<Task> tasks() {
   const CctConfig cct = config_of<CctConfig>("ln");
   const double patches = 64 * 48.0 * double(vit.width);
   const double convolutions = 32 * 32 * 9 * 3 * 64.0 + 16 * 16 * 9 * 64 * double(cct.width);
-  return {{"vit_s4", 64, patches + block_multiply_adds(vit, double(vit.tokens())),
+  return {{"vit_s4", 64, double(vit.tokens()), patches + block_multiply_adds(vit, double(vit.tokens())), /*pooled=*/0,
            [](const std::string& n) -> std::unique_ptr<Model> {
              return std::make_unique<Vit>(config_of<VitConfig>(n), /*seed=*/1);
            }},
-          {"cct4_3x2", 128, convolutions + block_multiply_adds(cct, double(cct.tokens())),
-           [](const std::string& n) -> std::unique_ptr<Model> {
+          {"cct4_3x2", 128, double(cct.tokens()), convolutions + block_multiply_adds(cct, double(cct.tokens())),
+           32 * 32 * 64.0 + 16 * 16 * double(cct.width), [](const std::string& n) -> std::unique_ptr<Model> {
              return std::make_unique<Cct>(config_of<CctConfig>(n), /*seed=*/1);
            }}};
 }
@@ -62,18 +64,33 @@ NamedTensors make_batch(const Task& task) {
   return batch;
 }
 
-void count(benchmark::State& state, const Task& task, double flops, double fma) {
+void count(benchmark::State& state, const Task& task, double flops) {
   state.counters["images/s"] = rate(double(task.batch));
-  state.counters["of_peak_%"] = rate(100 * flops / fma);
+  state.counters["of_peak_%"] = rate(100 * flops / cpu_limits().fma);
 }
 
-void train(benchmark::State& state, const Task& task, DType dtype, double fma) {
-  TrainingStep step(task.make("ln"), make_batch(task), task.batch, AdamW(), dtype);
+StepWork step_work(const Task& task, const Model& model) {
+  const auto& c = dynamic_cast<const ImageModel&>(model).config();
+  StepWork work{.flops = 6 * task.multiply_adds * double(task.batch)};
+  const double tokens = double(task.batch) * task.tokens;
+  for (std::int64_t k = 0; k < c.layers; ++k)
+    work.add_layer(/*attentions=*/1, tokens * double(c.width), tokens * double(c.ffn_width));
+  work.add_ends(tokens * double(c.width), double(task.batch * c.classes), model.parameter_count());
+  constexpr double kReluAndPool = 5.625;  // relu backward dy, y, dz; pooling x, y, places, backward dy, places, dx
+  work.elements += kReluAndPool * task.pooled * double(task.batch);
+  return work;
+}
+
+void train(benchmark::State& state, const Task& task, DType dtype) {
+  std::unique_ptr<Model> model = task.make("ln");
+  const StepWork work = step_work(task, *model);
+  TrainingStep step(std::move(model), make_batch(task), task.batch, AdamW(), dtype);
   for (auto _ : state) step();
-  count(state, task, 6 * task.multiply_adds * double(task.batch), fma);
+  count(state, task, work.flops);
+  if (dtype == DType::f32) state.counters["of_floor_%"] = rate(100 * work.floor());
 }
 
-void infer(benchmark::State& state, const Task& task, const std::string& normalizer, DType dtype, double fma) {
+void infer(benchmark::State& state, const Task& task, const std::string& normalizer, DType dtype) {
   const std::unique_ptr<Model> model = model_with(normalizer, task.make)->copy(dtype, Device::cpu);
   const NamedTensors batch = make_batch(task);
   Tape tape(/*recording=*/false);
@@ -83,7 +100,7 @@ void infer(benchmark::State& state, const Task& task, const std::string& normali
   };
   logits();
   for (auto _ : state) logits();
-  count(state, task, 2 * task.multiply_adds * double(task.batch), fma);
+  count(state, task, 2 * task.multiply_adds * double(task.batch));
 }
 
 // Makes batches of 128 on one thread, as prefetching does during a step.
@@ -95,15 +112,15 @@ void augment_batch(benchmark::State& state, const std::vector<std::string>& name
 }
 
 int register_all(int&, char**) {
-  const double fma = describe_machine(Device::cpu);
+  describe_machine(Device::cpu);
   const std::vector<std::string> cifar = {"crop4", "flip_alternating", "cutout8"}, drawn = {"crop4", "randaugment2m9"};
   add("augment/crop4+flip_alternating+cutout8", augment_batch, cifar);
   add("augment/crop4+randaugment2m9", augment_batch, drawn);
   for (const Task& task : tasks())
     for (DType dtype : {DType::f32, DType::bf16}) {
-      add(fmt::format("{}/step/{}", task.name, name(dtype)), train, task, dtype, fma);
+      add(fmt::format("{}/step/{}", task.name, name(dtype)), train, task, dtype);
       for (const char* normalizer : {"ln", "none", "un", "un_folded"})
-        add(fmt::format("{}/infer/{}/{}", task.name, normalizer, name(dtype)), infer, task, normalizer, dtype, fma);
+        add(fmt::format("{}/infer/{}/{}", task.name, normalizer, name(dtype)), infer, task, normalizer, dtype);
     }
   return 0;
 }
