@@ -47,7 +47,7 @@ class RepBN(Offline):
 
 
 class PRepBN(nn.Module):
-    """Only RepBN at inference, whatever the remaining share of the layer normalization."""
+    """At inference only RepBN counts, even if layer normalization still has a share."""
 
     def __init__(self, width, eps):
         super().__init__()

@@ -55,7 +55,7 @@ void ClassificationScores::add(const Tensor& logits, const Tensor& labels, const
     for (std::int64_t k = 0; k < K; ++k) sum += std::exp(z[k] - z[predicted]);
     const double loss = std::log(sum) - (z[label] - z[predicted]);  // [CLS-1]
     loss_ += loss;
-    // True both ways if a logit is NaN.
+    // If either logit is NaN, each beats the other.
     const auto beats = [&](std::int64_t k, std::int64_t than) {
       return k != than && !(z[k] < z[than] || (z[k] == z[than] && k > than));
     };

@@ -1,4 +1,4 @@
-// A decoder-only Transformer against one built by hand; its gradients; and the remains of a folded one.
+// Compares a decoder-only Transformer with one built by hand, and tests its gradients and its folded form.
 #include <cmath>
 
 #include "ops/activation/activation.h"

@@ -71,7 +71,7 @@ TEST(InferenceTransformer, IsTheModelAcrossPartsOf256Channels) {
     }
 }
 
-// With more rows than 32, and 11 tokens, queries, keys and values of the first layer are computed once per token.
+// With more than 32 rows of only 11 tokens, the first layer computes queries, keys and values once per token.
 TEST(InferenceTransformer, IsTheModelWithManyRowsOfFewTokens) {
   const std::int64_t sentences = 70;
   const Tensor source = random_ids({sentences, 3}, 11, 1), input = random_ids({sentences, 4}, 11, 2);

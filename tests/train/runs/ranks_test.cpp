@@ -162,7 +162,7 @@ TEST_F(Meeting, ProcessesThatDoNotComeAreNamedInTime) {
   expect_failure(one(1, port, "MASTER_ADDR=none.invalid"), 6, "error: parallel: $MASTER_ADDR: \"none.invalid\": ");
 }
 
-// Bytes from strangers are not an address, and not a reason to give up.
+// Bytes from other programs are not taken for an address, and the process keeps waiting.
 TEST_F(Meeting, StrangersAreNotTakenForProcesses) {
   const int port = free_port() - 1;
   const std::string garbage = fmt::format(
