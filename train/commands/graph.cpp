@@ -54,8 +54,9 @@ void draw(const std::string& text, const std::string& svg) {
   const MemoryFile from(text), to;
   const ChildResult dot = run_child({"dot", "-Tsvg", "-o", to.path(), from.path()}, /*quiet=*/false);
   if (dot.error == ENOENT)
-    throw std::runtime_error(
-        "--svg needs the program dot of graphviz (apt-get install graphviz); --dot FILE writes the text it takes");
+    throw FileError("dot",
+                    "there is no such program, which draws graphs (apt-get install graphviz); --dot FILE writes "
+                    "the text that it takes");
   if (!dot.succeeded()) throw FileError(svg, "cannot be drawn: dot " + dot.how());
   write_file_atomically(svg, to.content());
 }
@@ -92,7 +93,7 @@ Action add_graph(CLI::App& command) {
   command.add_option("--svg", o->svg, "Picture, made by graphviz; without this and --dot: MODEL.svg");
   command.add_option("--dot", o->dot, "Text for graphviz; - is standard output");
   add_fold_options(command, o->options);
-  command.footer("Exit codes: 0, 1 graphviz is missing, 2 usage, 3 files, 4 the model cannot be loaded.");
+  command.footer("Exit codes: 0, 2 usage, 3 files, or graphviz is missing, 4 the model cannot be loaded.");
   return [o] { return run_graph(*o); };
 }
 

@@ -107,10 +107,15 @@ void clean(Corpus& corpus, const DataConfig& d, const std::string& directory) {
 std::map<std::string, std::string> digests_of(const DataConfig& d, const std::string& directory) {
   std::map<std::string, std::string> digests;
   if (d.task == TextTask::numbers) return digests;
-  for (const std::string& name :
-       {d.train + "." + d.source, d.train + "." + d.target, d.valid + "." + d.source, d.valid + "." + d.target,
-        d.bpe_codes, d.source_dictionary, d.target_dictionary, d.sentencepiece_model})
-    if (!name.empty()) digests[name] = sha256_of_file(path_in(directory, name));
+  for (const std::string& split : {d.train, d.valid})
+    for (const std::string& language : {d.source, d.target}) {
+      const std::string name = split + "." + language;
+      digests[name] = sha256_of_file(path_in(directory, name));
+    }
+  // A resumed run has its vocabulary from the checkpoint: nothing has read these files yet, and one of them may be a
+  // file of holes, which takes hours. read_file() refuses it by its size.
+  for (const std::string& name : {d.bpe_codes, d.source_dictionary, d.target_dictionary, d.sentencepiece_model})
+    if (!name.empty()) digests[name] = sha256(read_file(path_in(directory, name)));
   return digests;
 }
 

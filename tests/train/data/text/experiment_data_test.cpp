@@ -1,5 +1,8 @@
 #include "train/data/text/experiment_data.h"
 
+#include <ctime>
+#include <filesystem>
+
 #include "engine/files/file.h"
 #include "tests/harness/file_test.h"
 #include "train/data/data_sets.h"
@@ -155,6 +158,22 @@ TEST_F(ExperimentDataTest, TextIsReadBeforeDigestsAreTaken) {
   write("valid.de", "z\xffwei\n");
   std::filesystem::remove(files_ / "valid.en");  // has no digest
   EXPECT_EQ(refusal<FileError>(""), "@valid.de: line 1 must be UTF-8, got byte 0xff as its byte 2");
+}
+
+// Nothing reads these files where a checkpoint has the vocabulary. Their digests would take seconds here, hours in a
+// file of a terabyte.
+TEST_F(ExperimentDataTest, AVocabularyOfHolesIsRefusedAtOnce) {
+  write("holes", "");
+  std::filesystem::resize_file(files_ / "holes", std::uintmax_t(1) << 34);
+  for (const char* keys :
+       {"tokenizer = 'bpe'\nbpe_codes = 'holes'\n", "source_dictionary = 'holes'\ntarget_dictionary = 'holes'\n",
+        "tokenizer = 'sentencepiece'\nsentencepiece_model = 'holes'\n"}) {
+    const std::clock_t begin = std::clock();
+    EXPECT_EQ(error_of<FileError>([&] { read_data(config(keys), files_.path(), read("").vocabulary); }),
+              "@holes: must have at most 268435456 bytes, got 17179869184")
+        << keys;
+    EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, 1) << keys;
+  }
 }
 
 TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
