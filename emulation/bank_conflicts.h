@@ -1,5 +1,5 @@
-// Counts bank conflicts of shared memory on the host. Consecutive 4-byte words are in 32 banks in turn. If lanes of a
-// warp read different words of one bank, a GPU needs one pass for each of these words.
+// Counts bank conflicts of shared memory on the host. Consecutive 4-byte words are in consecutive banks, of which there
+// are 32. If lanes of a warp read different words of one bank, a GPU needs one pass for each of these words.
 #pragma once
 #include <string>
 #include <type_traits>

@@ -44,8 +44,8 @@ class OrderScope {
 };
 
 // Totals since the start of the process. A switch gives the processor to a fiber; threads that never wait share one
-// switch. A bank conflict is one pass over shared memory more than ldmatrix needs if its 8 rows are in different banks.
-// Products are those of tensor cores: one per warp and mma.
+// switch. Bank conflicts are the passes over shared memory that ldmatrix needs in addition to one per matrix. Products
+// are those of tensor cores: one per warp and mma.
 struct Counts {
   std::int64_t launches = 0, switches = 0, bank_conflicts = 0, products = 0;
 };
@@ -94,7 +94,7 @@ void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void
 // Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. Call it from
 // one host thread at a time, not from a kernel. Throws std::runtime_error for the violations above, for writes past the
 // shared memory (AddressSanitizer reports them in place), and beyond a GPU's limits: 1024 threads per block (64 in z),
-// 99 KiB of shared memory. Exceptions of a kernel also pass through here.
+// 99 KiB of shared memory. Also throws the exceptions of kernels.
 template <class Kernel>
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& kernel) {
   run(

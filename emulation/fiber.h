@@ -18,8 +18,9 @@ class Fiber {
   // thread.
   void suspend();
 
-  // For ThreadSanitizer, to which fibers are threads and switches order nothing: says that everything this fiber did
-  // before release(point) happens before everything that others do after acquire(point). Call from the host's stack.
+  // Tells ThreadSanitizer that everything this fiber did before release(point) happens before everything that others do
+  // after acquire(point). To ThreadSanitizer fibers are threads, and a switch between them orders nothing. Call from
+  // the host's stack.
   void release(void* point);
   void acquire(void* point);
 

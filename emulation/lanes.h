@@ -20,8 +20,9 @@ inline Counts totals;
 
 enum class State : std::uint8_t { fresh, ready, at_barrier, at_exchange, returned };
 
-// Values of `source` for other calls: a ballot, or only ordering memory. CUDA promises an order only for __syncwarp(),
-// so shuffles and ballots order nothing here either; ThreadSanitizer sees that.
+// Values of `source` for calls without a source lane: a ballot, and __syncwarp(), which only orders memory. CUDA
+// promises an order only for __syncwarp(), so shuffles and ballots order nothing here either; ThreadSanitizer sees
+// that.
 constexpr int kBallot = kWarpSize, kSyncwarp = kWarpSize + 1;
 
 struct Lane {
@@ -55,19 +56,20 @@ std::size_t shared_offset(const CallSite& site, const void* data, std::size_t by
 // Returns true if an asynchronous copy should happen as soon as it is legal. With ascending threads that is always so;
 // with descending threads copies happen as late as possible; with shuffled threads this is random.
 bool copies_at_once();
-// Is called at the beginning of a block of `count` threads.
+// The scheduler calls this at the beginning of a block of `count` threads.
 void forget_copies(int count);
-// Is called at the end of a block. Throws if a thread has returned without waiting for its copies.
+// The scheduler calls this at the end of a block. Throws if a thread has returned without waiting for its copies.
 void check_copies(const Lane* lanes, int count);
 
-// Are called at the beginning and at the end of a block, for the counts of global_memory.h.
+// The scheduler calls these at the beginning and the end of a block, for the counts of global_memory.h.
 void forget_accesses(int count);
 void count_accesses(const Lane* lanes, int threads);
 // The same for the counts of bank_conflicts.h.
 void forget_shared_accesses(int count);
 void count_shared_accesses(int threads);
 
-// Orders everything before, also on the host, before everything after: at the ends of a block and at its barriers.
+// Tells ThreadSanitizer that everything before, also on the host, happens before everything after: at the beginning and
+// the end of a block, and at its barriers.
 void synchronize_block(Lane* lanes, int count);
 
 std::string describe(const dim3& d);

@@ -45,7 +45,7 @@ bool unwinding = false;
 std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
 template <class Iterator>
-void arrange(Iterator first, Iterator last) {  // from ascending order to the chosen one
+void arrange(Iterator first, Iterator last) {  // puts an ascending range into the chosen order
   if (order == Order::descending) std::reverse(first, last);
   if (order == Order::shuffled) std::shuffle(first, last, random_source);
 }

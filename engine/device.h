@@ -40,7 +40,7 @@ int cuda_device();
 namespace memory {
 
 // Returns memory from the system, aligned to at least 64 bytes. All other code should call memory::allocate
-// (memory.h), which caches. Throws std::runtime_error if the device has no more.
+// (memory.h), which caches. Throws std::runtime_error if the device is out of memory.
 void* system_allocate(Device device, std::size_t bytes);
 void system_release(Device device, void* pointer) noexcept;
 // Copies between any two devices; the source may be changed as soon as this returns. A copy from the device to the

@@ -15,7 +15,7 @@
 
 namespace foldgrad {
 
-// Thrown when a device has no more memory: "memory: the host has no 1024 bytes left".
+// Thrown when a device is out of memory: "memory: the host has no 1024 bytes left".
 class OutOfMemory : public std::runtime_error {
  public:
   OutOfMemory(const std::string& where, std::size_t bytes)

@@ -188,7 +188,8 @@ class Tape {
 
  private:
   friend class NodeGrads;
-  // What backward needs of a recorded value. Only Vars, and nodes that saved the value, keep the value itself.
+  // The properties of a recorded value that backward needs. Only Vars, and nodes that saved the value, keep the value
+  // itself.
   struct Slot {
     Shape shape;
     DType dtype;

@@ -18,7 +18,7 @@ struct ForwardPass {
   Tape& tape;
   DType dtype;  // of activations
   bool training = false;
-  bool without_dropout = false;  // no dropout in training either, for statistics as at inference
+  bool without_dropout = false;  // turns dropout off in training, so that statistics are those at inference
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   PackedWeights* packed = nullptr;        // for linear layers at inference on the CPU; may be null

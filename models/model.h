@@ -55,13 +55,13 @@ class Model {
 
   // Returns the smallest inputs that make every operation run; `graph` records with them.
   virtual NamedTensors smallest_inputs() const = 0;
-  // Returns random inputs, with "target", to compare models in checks and certificates; equal ones for equal seeds.
+  // Returns random inputs, with "target", to compare models in checks and certificates. Equal seeds give equal inputs.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
 
   // Returns a new model of the same configuration, or with the normalizers that `folded` leaves. Its parameters are
   // zero.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
-  // Returns an equivalent model that folding can handle; null if this one is. Folding cannot handle fixnorm.
+  // Returns an equivalent model that folding can handle; null if folding can handle this one. It cannot handle fixnorm.
   virtual std::unique_ptr<Model> foldable() { return nullptr; }
 
   // Writes the model as ONNX (docs/onnx.md) and returns the names of the graphs' files. Creates `directory`. Replaces

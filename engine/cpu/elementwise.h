@@ -33,7 +33,7 @@ void parallel_blocks(std::int64_t n, const F& body) {
 template <class F>
 void matrix_cuda(const F& f);
 
-// Calls body(i, end_i, bits_of) for parts of begin <= i < end. No bits are made where F draws none.
+// Calls body(i, end_i, bits_of) for parts of begin <= i < end. Makes no bits if F draws none.
 template <class F, class Body>
 void with_bits_cpu(const F& f, std::int64_t begin, std::int64_t end, const Body& body) {
   if constexpr (IsRandom<F>::value) {
@@ -57,7 +57,7 @@ void elementwise_cpu(const F& f) {
     });
   } else {
     parallel_blocks(f.n, [&f](std::int64_t begin, std::int64_t end) {
-      const F local = f;  // in registers: behind a reference it could alias what is written
+      const F local = f;  // a copy in registers: a reference could alias the output
 #pragma omp simd
       for (std::int64_t i = begin; i < end; ++i) local(i);
     });

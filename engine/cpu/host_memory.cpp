@@ -12,7 +12,7 @@
 
 namespace foldgrad::memory {
 namespace {
-// From this size on, huge pages are asked for: at 4 KiB a page, a pass over 16 MiB spends a third of its time in
+// Blocks of at least this size use huge pages: with pages of 4 KiB, a pass over 16 MiB spends a third of its time in
 // page faults and TLB misses.
 constexpr std::size_t kHugePage = std::size_t(2) << 20;
 constexpr std::size_t kAlignment = 64;  // one cache line, one AVX-512 register

@@ -3,13 +3,13 @@
 // (engine/cuda/row_op.h). Element i = r columns + c has column c:
 //
 //   static constexpr const char* kName;   for messages: the operation and the pass
-//   using Value = ...;                    what is summed: compute_t of the element type
+//   using Value = ...;                    the type of sums: compute_t of the element type
 //   static constexpr int kSteps, kTerms;  the number of steps, and of sums that each takes at once
-//   struct Row { ... };                   what is known of a row
-//   Row row(r)                            what is known of row r at the start
+//   struct Row { ... };                   values of a row, such as its mean
+//   Row row(r)                            the values of row r before the first step
 //   void reduce(Step<k>, const Row&, i, c, Value (&sums)[kTerms])  adds the terms of an element to the sums of step k
-//   void finish(Step<k>, Row&, const Value (&sums)[kTerms])        extends what is known of the row by these sums
-//   void keep(const Row&, r)              stores what the backward pass needs
+//   void finish(Step<k>, Row&, const Value (&sums)[kTerms])        computes values of the row from these sums
+//   void keep(const Row&, r)              stores values for the backward pass
 //   target()                              the matrix of results: a pointer, or a GradOut, which may be null
 //   Value value(const Row&, i, c)         the result
 //
@@ -27,7 +27,7 @@
 
 namespace foldgrad {
 
-// Runs an operation, on either device by FOLDGRAD_RUN(device, row_op, f); the .cu file instantiates those for CUDA.
+// Run an operation. Its .cpp calls them by FOLDGRAD_RUN(device, row_op, f); its .cu instantiates those for CUDA.
 template <class F>
 void row_op_cpu(const F& f);
 template <class F>
@@ -65,7 +65,7 @@ void write_row_cpu(const F& f, const typename F::Row& row, std::int64_t r) {
             [&f, row, first](std::int64_t i) { return f.value(row, i, i - first); });
 }
 
-// Takes step k for the rows from `begin` to `end`, and then those that follow.
+// Takes step k for rows [begin, end), then the later steps.
 template <int k, class F>
 void reduce_rows_cpu(const F& f, typename F::Row* rows, std::int64_t begin, std::int64_t end) {
   if constexpr (k < F::kSteps) {
@@ -76,7 +76,7 @@ void reduce_rows_cpu(const F& f, typename F::Row* rows, std::int64_t begin, std:
 
 template <class F>
 [[gnu::flatten]] void row_group_cpu(const F& given, std::int64_t begin, std::int64_t end) {
-  const F f = given;  // in registers: behind a reference it could alias what is written
+  const F f = given;  // a copy in registers: a reference could alias the output
   typename F::Row rows[kRowGroup];
   for (std::int64_t r = begin; r < end; ++r) rows[r - begin] = f.row(r);
   reduce_rows_cpu<0>(f, rows, begin, end);
@@ -105,7 +105,7 @@ template <class F>
   write_row_cpu(f, row, r);
 }
 
-// Runs it together with the sums over rows. What add() and reduce() both compute is computed once.
+// Runs the operation and the sums over rows in one pass, so that values in both add() and reduce() are computed once.
 template <class F>
 void row_op_with_column_sums_cpu(const F& f) {
   column_sums_cpu(f, [&f](std::int64_t r, typename F::Value* own) { run_row_with_column_sums(f, r, own); });

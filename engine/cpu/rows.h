@@ -25,14 +25,14 @@ void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& bod
                [&](std::int64_t g) { body(g * size, std::min(rows, (g + 1) * size)); });
 }
 
-// Returns true if a result of so many elements bypasses the caches when it is written from rows in the L1 cache: only
-// with stores of whole lines. Half lines in such bursts cost half as much again as plain stores (AVX2 on a Zen 5).
+// Returns true if a result of this size, written from rows in the L1 cache, should bypass the caches. It should not
+// with stores of half a cache line: in such bursts they take 1.5 times as long as plain stores (AVX2 on a Zen 5).
 template <class Target>
 constexpr bool rows_bypass_cache(const Target& target, std::int64_t elements) {
   return kVectorBytes == 64 && bypasses_cache(target, elements);
 }
 
-// Merges a[0 .. n) as a tree, n being a power of two. Inlined, it stays in registers.
+// Merges a[0 .. n) as a tree; n is a power of two. Inlined, so that a stays in registers.
 template <int n, class Value, class Merge>
 [[gnu::always_inline]] inline Value merge_lanes(Value* a, const Merge& merge) {
   if constexpr (n == 1) {
@@ -50,7 +50,7 @@ template <int n, class Value, class Merge>
 template <int K, class Value, class Step, class Merge>
 std::array<Value, K> fold_cpu(std::int64_t n, Value identity, const Step& step, const Merge& merge) {
   constexpr int kLanes = 256 / int(sizeof(Value)) / K;
-  const Step local = step;  // in registers: behind a reference it could alias what it writes
+  const Step local = step;  // a copy in registers: a reference could alias the output
   Value lanes[K][kLanes];
   for (auto& of_k : lanes)
     for (Value& lane : of_k) lane = identity;

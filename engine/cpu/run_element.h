@@ -1,5 +1,5 @@
-// Questions that the loops of both devices ask a parameter struct (elementwise.h, row_op.h). Included by kernels:
-// C++17.
+// The optional members of parameter structs (elementwise.h, row_op.h), as the loops of both devices call them. Kernels
+// include this file: C++17.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -23,17 +23,17 @@ struct GivesValue : std::false_type {};
 template <class F>
 struct GivesValue<F, std::void_t<decltype(std::declval<const F&>().target())>> : std::true_type {};
 
-// A struct that draws random numbers has random(), the sequence, and draws(), which is false where it needs none. Its
-// value() and add() then take as their last argument but the sums the 16 bits of their element, or 0.
+// A struct that draws random numbers has random(), which returns the sequence, and draws(), which returns false if it
+// needs none. Its value() and add() take one more argument, before the sums: the 16 bits of their element, or 0.
 template <class F, class = void>
 struct IsRandom : std::false_type {};
 template <class F>
 struct IsRandom<F, std::void_t<decltype(std::declval<const F&>().random())>> : std::true_type {};
 
-// A struct may have start(i, r), which is called before some elements of row r, the first of which is i.
+// A struct may have start(i, r). Loops call it before consecutive elements of row r, of which i is the first.
 template <class F, class = void>
 struct HasStart : std::false_type {};
-// Any start counts, so that one with other arguments is an error and is not left out.
+// True for any member `start`, so that one with other arguments is a compile-time error instead of never being called.
 template <class F>
 struct HasStart<F, std::void_t<decltype(&F::start)>> : std::true_type {};
 template <class F>
@@ -67,7 +67,7 @@ FOLDGRAD_HD void run_element(const F& f, const Bits& bits_of, std::int64_t i, Co
     f(i, c...);
 }
 
-// Returns true if any of the sums over rows has a place (column_sums.h).
+// Returns true if any of the sums over rows is wanted (column_sums.h).
 template <class F>
 bool wants_column_sums(const F& f) {
   for (int k = 0; k < F::kSums; ++k)
@@ -82,7 +82,7 @@ FOLDGRAD_HD void put_column_sums(const F& f, std::int64_t c, const typename F::V
     if (f.total(k)) f.total(k).put(c, sums[k]);
 }
 
-// True where step k of an operation along rows takes maxima (row_op.h).
+// True if step k of an operation along rows takes maxima (row_op.h).
 template <int k, class F, class = void>
 constexpr bool kTakesMaxima = false;
 template <int k, class F>

@@ -1,9 +1,10 @@
 // exp, tanh, sigmoid, erf and two distribution functions of float without branches and calls, so that loops over them
-// vectorise, and the same formula on both devices. Within 2.5 units in the last place of the exact value (sigmoid: 3.5;
-// erf: 4.5; the distribution functions: 2e-7 away) over the whole range, subnormal results included; infinities give
-// the limits, NaN stays NaN. The overloads for double are the standard library's: gradients are checked in double.
+// vectorise, and the same formula on both devices. Results are within 2.5 units in the last place of the exact value
+// (sigmoid: 3.5; erf: 4.5; the distribution functions: 2e-7 away) over the whole range, including subnormal results.
+// Infinities give the limits; NaN stays NaN. The overloads for double are the standard library's: gradients are checked
+// in double.
 //
-// The polynomials are minimax fits (Remez, in 40 digits, then rounded), each with the error that it leaves.
+// The polynomials are minimax fits (Remez, in 40 digits, then rounded), each with its error.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -14,7 +15,8 @@
 namespace foldgrad {
 namespace vector_math {
 
-// x = n ln 2 + r with |r| <= ln(2) / 2. The lower bits of `bits` are those of n + offset: a bias is added in passing.
+// x = n ln 2 + r with |r| <= ln(2) / 2. The lower bits of `bits` are those of n + offset, so a bias costs no extra
+// addition.
 struct Reduced {
   std::uint32_t bits;
   float r;
@@ -30,7 +32,7 @@ FOLDGRAD_HD inline Reduced reduce(float x, float offset) {
   return {bits, std::fma(n, 1.90465421e-9f, r)};
 }
 
-// Returns (e^r - 1 - r) / r^2 of a reduced r; it leaves 2^-28 of e^r.
+// Returns (e^r - 1 - r) / r^2 for a reduced r; the error is 2^-28 e^r.
 FOLDGRAD_HD inline float exp_tail(float r) {
   float q = 1.39542879e-3f;
   q = std::fma(q, r, 8.37475806e-3f);
@@ -40,7 +42,7 @@ FOLDGRAD_HD inline float exp_tail(float r) {
 }
 FOLDGRAD_HD inline float expm1_reduced(float r) { return std::fma(r * r, exp_tail(r), r); }
 
-// Returns unit * e^r of a reduced r, where unit is a power of two; it leaves 2^-23.3.
+// Returns unit * e^r for a reduced r and a power of two `unit`; the relative error is 2^-23.3.
 FOLDGRAD_HD inline float exp_reduced(float r, float unit) {
   float q = 8.29020981e-3f * unit;
   q = std::fma(q, r, 4.18984965e-2f * unit);
@@ -51,7 +53,7 @@ FOLDGRAD_HD inline float exp_reduced(float r, float unit) {
 }
 
 constexpr float kBias = 127.0f;
-// Returns 2^(e - 127) for 0 < e < 255, from the lower 9 bits of e.
+// Returns 2^(e - 127) for 0 < e < 255; reads only the lower 9 bits of e.
 FOLDGRAD_HD inline float biased_power(std::uint32_t e) {
   const std::uint32_t bits = e << 23;
   float value;
@@ -81,12 +83,12 @@ FOLDGRAD_HD inline float fast_exp(float x) {
   return exp_reduced(reduced.r, 1.0f) * biased_power(half) * biased_power(reduced.bits - half);
 }
 
-// Returns e^x of x <= 0 in fewer steps: 2^-64 e^r times 2^(n + 64), always a float. For softmax and the like.
+// Returns e^x for x <= 0 in fewer steps: 2^-64 e^r times 2^(n + 64), always a float. For softmax and the like.
 FOLDGRAD_HD inline float fast_exp_nonpositive(float x) {
   using namespace vector_math;
   const Reduced reduced = reduce(x, kBias + 64);
   const float value = exp_reduced(reduced.r, 5.42101086e-20f) * biased_power(reduced.bits);
-  return x < -104.0f ? 0.0f : value;  // where n does not fit, value is anything
+  return x < -104.0f ? 0.0f : value;  // if n does not fit, `value` is undefined
 }
 
 // Computes (e^2a - 1) / (e^2a + 1), with e^2a - 1 = 2^n (e^r - 1) + (2^n - 1), which keeps the digits of a small a.
@@ -116,8 +118,8 @@ FOLDGRAD_HD inline float fast_erf(float x) {
   return std::copysign(at_most(a * p / q, 1.0f), x);
 }
 
-// Two functions that rise from 0 to 1 as 1/2 + x P(x^2) / Q(x^2). What the fraction leaves, 2^-26.7 and 2^-27.3, is
-// absolute: for x far below 0 few digits are right, which is no matter in x times the function.
+// Two functions that rise from 0 to 1 as 1/2 + x P(x^2) / Q(x^2). Their errors, 2^-26.7 and 2^-27.3, are absolute: for
+// x far below 0 few digits are right. This does not matter in gelu, which is x times the function.
 
 // Returns the normal distribution function; at 5.6 it rounds to 1.
 FOLDGRAD_HD inline float fast_normal_cdf(float x) {

@@ -1,8 +1,8 @@
-// The loops that write results on the CPU, past the caches where these could not hold the result anyway.
+// The loops that write results on the CPU. Results that the caches could not hold anyway bypass them.
 //
 // A plain store first fetches the cache line that it is going to overwrite, and later evicts another. Non-temporal
-// stores do neither: one third of the traffic of a copy is saved. But what comes next finds nothing in the cache, so
-// they are for large results only; and nothing orders them with other stores, so parallel() ends with
+// stores do neither: one third of the traffic of a copy is saved. But the next operation finds nothing in the cache, so
+// only large results use them. Nothing orders them with other stores, so parallel() ends with
 // finish_writes().
 #pragma once
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace foldgrad {
 
-// From this size on a result bypasses the caches. Tuned on a Zen 5, with 32 MiB of cache for 8 cores: y = f(x) followed
-// by z = f(y) is slower with plain stores from 12 to 16 MiB a tensor on, by a quarter at 64 MiB.
+// Results of at least this size bypass the caches. Tuned on a Zen 5, with 32 MiB of cache for 8 cores: with plain
+// stores y = f(x) followed by z = f(y) is slower for tensors above 12 to 16 MiB, by a quarter at 64 MiB.
 constexpr std::int64_t kBypassBytes = std::int64_t(16) << 20;
 
 template <class T>
@@ -29,7 +29,7 @@ constexpr bool bypasses_cache(const GradOut<T>& target, std::int64_t elements) {
   return bypasses_cache(target.data, elements);
 }
 
-// Copies kVectorBytes, a whole register, in one store; `to` must be aligned to as many.
+// Copies a whole register, kVectorBytes, in one store; `to` must be aligned to kVectorBytes.
 inline void store_past_cache(void* to, const void* values) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_loadu_si512(values));
@@ -42,7 +42,7 @@ inline void store_past_cache(void* to, const void* values) {
 #endif
 }
 
-// Makes this thread's writes visible to the others before any that follow.
+// Makes this thread's earlier writes visible to other threads before its later writes.
 inline void finish_writes() {
 #ifdef __SSE2__
   _mm_sfence();
@@ -52,7 +52,7 @@ inline void finish_writes() {
 // Stores y[i] = f(i) for begin <= i < end, where f may also do more with element i.
 template <class T, class F>
 [[gnu::flatten]] void write_cpu(T* y, std::int64_t begin, std::int64_t end, bool bypass, const F& f) {
-  const F local = f;  // in registers: behind a reference it could alias what is written
+  const F local = f;  // a copy in registers: a reference could alias the output
   if (bypass) {
     constexpr int kStep = kVectorBytes / int(sizeof(T));
     for (; begin < end && reinterpret_cast<std::uintptr_t>(y + begin) % kVectorBytes; ++begin)
@@ -68,7 +68,7 @@ template <class T, class F>
   for (std::int64_t i = begin; i < end; ++i) y[i] = T(local(i));
 }
 
-// Calls dx.put(i, f(i)), with the choice between setting and adding made once.
+// Calls dx.put(i, f(i)); decides once, not per element, whether to set or to add.
 template <class T, class F>
 [[gnu::flatten]] void write_cpu(const GradOut<T>& dx, std::int64_t begin, std::int64_t end, bool bypass, const F& f) {
   T* target = dx.data;

@@ -5,7 +5,7 @@
 namespace foldgrad {
 
 constexpr int kWarp = 32;
-// How many T shared memory can read or write at once, each in its own bank.
+// The number of T that shared memory reads or writes at once, each in its own bank.
 template <class T>
 constexpr int kBanks = int(128 / sizeof(T));
 

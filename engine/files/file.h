@@ -43,7 +43,7 @@ class InputFile {
 // Returns the whole content. Throws FileError.
 std::string read_file(const std::string& path);
 
-// Returns true if this name exists, even as a broken link; false also if that cannot be determined.
+// Returns true if this name exists, even as a broken link. Returns false if the system does not tell.
 bool file_exists(const std::string& path);
 
 // Returns the paths in a directory, sorted. Throws FileError if it cannot be read, unless it is `optional` and missing.

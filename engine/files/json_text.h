@@ -15,8 +15,8 @@ struct JsonError {
   std::size_t depth;  // the number of objects and arrays around it
 };
 
-// Is called before each key and value is kept, with the number of objects and arrays around it, its kind, and a key's
-// text ("" for all else). May throw.
+// The parser calls this before it keeps a key or a value, with the number of objects and arrays around it, its kind,
+// and the text of a key ("" for a value). May throw.
 using JsonWatch = std::function<void(std::size_t depth, nlohmann::json::parse_event_t event, const std::string& key)>;
 
 // Parses one JSON value; Json is nlohmann::json or nlohmann::ordered_json. Throws JsonError; `watch` may throw others.

@@ -19,7 +19,7 @@ struct Description {
   double dropout = 0;        // probability that an element is dropped
   bool pads = false;         // pads operand 0 with zeros
   bool activates = false;    // ends in a nonlinear function
-  bool sums_to_one = false;  // each row of the result, along the last axis, sums to one for all operands
+  bool sums_to_one = false;  // each row of the result, along the last axis, sums to one, whatever the operands
   bool training = false;     // used statistics of the batch
 
   // The result's numbers. same: those of operand 0, in the same order in memory. same_rows: each row along the last

@@ -1,4 +1,4 @@
-// Time that has passed.
+// Elapsed time.
 #pragma once
 #include <algorithm>
 #include <chrono>

@@ -20,10 +20,10 @@ class Processes {
   virtual int count() const = 0;
 
   // Sends `out` to a process and receives `in` from it. Tags tell apart messages between the same two processes. Calls
-  // `waiting`, which may throw, again and again meanwhile. Any thread may call this.
+  // `waiting` repeatedly until then; it may throw. Any thread may call this.
   virtual void exchange(int process, int tag_out, std::span<const std::byte> out, int tag_in, std::span<std::byte> in,
                         const std::function<void()>& waiting) = 0;
-  // Returns the processes that do not call this, too, within this time.
+  // Returns the processes that do not call this as well within the given time.
   virtual std::vector<int> missing(double seconds) = 0;
   // Ends all processes, this one with the given exit code.
   [[noreturn]] virtual void abort(int exit_code) = 0;
@@ -36,7 +36,7 @@ inline void wait_a_moment(int looks) {
   std::this_thread::sleep_for(std::chrono::microseconds(looks < 10000 ? 20 : 200));
 }
 
-// Where processes meet that MPI did not start.
+// The meeting point of processes that MPI did not start.
 struct Meeting {
   int rank = 0, count = 1;
   std::string host = "127.0.0.1";  // of process 0

@@ -113,8 +113,8 @@ struct AttentionBlock {
 
  private:
   AttentionOptions options(bool causal, const Segments& queries, const ForwardPass& pass) const;
-  // True if q, k and v are three products: if that is as fast, and always in recorded inference, since folding and
-  // export identify layers by their products.
+  // True if q, k and v are three products. They are if that is as fast. In recorded inference they always are, since
+  // folding and export identify layers by their products.
   bool products_apart(const Var& in, const ForwardPass& pass) const;
   Var attend_apart(const Var& in, const Segments& queries, const Var& states, const Segments& keys, bool causal,
                    const ForwardPass& pass);

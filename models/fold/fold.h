@@ -31,8 +31,8 @@ struct FoldSite {
 };
 
 struct FoldOptions {
-  // What to do with a weight that another operation also reads, such as an output projection that is also the embedding
-  // table. refuse; untie: fold into a copy; keep: leave A at the site as a gain per channel, and fold only B.
+  // The treatment of a weight that another operation also reads, such as an output projection that is also the
+  // embedding table. refuse; untie: fold into a copy; keep: leave A at the site as a gain per channel, and fold only B.
   enum class Tied { refuse, untie, keep } tied = Tied::refuse;
   // Sums of post-norm. false: keep the map on the edge into the sum; true: store the stream divided by A [FOLD-5],
   // which requires that no A is 0.
@@ -54,7 +54,7 @@ struct SiteReport {
 };
 
 struct FoldedGraph {
-  NamedTensors parameters;                     // f64; those of folded normalizers, too, though no longer used
+  NamedTensors parameters;                     // f64; includes those of folded normalizers, which nothing uses any more
   std::set<std::string> created;               // new biases, and copies of tied weights
   std::map<std::string, AffineMap> sites;      // maps that remain at their sites
   std::map<std::string, AffineMap> residuals;  // by the scope of a sum: the map on its stream before the sum

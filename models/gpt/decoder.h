@@ -25,8 +25,9 @@ class GptDecoder {
   const GptConfig& config() const { return model_.config(); }
 
   // Both return logits [texts, vocabulary] for the next tokens on the model's device, in f64 for an f64 model,
-  // otherwise f32. begin() forgets earlier texts. Both throw std::invalid_argument for no texts, for a text without 1
-  // to `context` tokens, for a wrong number of tokens, for ids outside the vocabulary, and for a step beyond room().
+  // otherwise f32. begin() forgets earlier texts. Both throw std::invalid_argument if there are no texts, for a text
+  // that is empty or longer than `context`, for a wrong number of tokens, for ids outside the vocabulary, and for a
+  // step beyond room().
   Tensor begin(const std::vector<TokenIds>& texts);
   Tensor step(const TokenIds& tokens);
   // Returns how many more steps fit the context.

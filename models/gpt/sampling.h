@@ -7,7 +7,7 @@
 //            the nucleus if the tokens before it, in the order of SMP-1, have probabilities whose sum is below top_p;
 //            the first token always is.
 //
-//   With temperature 0 the largest logit is taken, of equal ones the first.
+//   With temperature 0, the token with the largest logit is taken; of equal logits, the first.
 #pragma once
 #include "models/gpt/decoder.h"
 

@@ -6,8 +6,8 @@
 namespace foldgrad {
 
 // Returns the candidate closest to `name`: the fewest insertions, deletions, replacements and swaps of neighbouring
-// characters; of equal ones the first. Compares only the last part of names with dots, and at most a third of it may
-// differ. Empty if no candidate is that close.
+// characters. Of equally close candidates, returns the first. Compares only the last part of names with dots, and at
+// most a third of it may differ. Empty if no candidate is that close.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);
 
 // Returns "; did you mean NEAREST?" with the name in `quotes`; `otherwise` if no candidate is close.

@@ -15,7 +15,7 @@ struct Range {
     return (low_excluded ? v > low : v >= low) && (high_excluded ? v < high : v <= high);
   }
 };
-// Neither range has infinity.
+// Neither range includes infinity.
 constexpr Range at_least(double low) { return {.low = low, .high_excluded = true}; }
 constexpr Range within(double low, double high) { return {.low = low, .high = high}; }
 constexpr Range above(double low) { return {.low = low, .low_excluded = true, .high_excluded = true}; }

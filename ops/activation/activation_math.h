@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace activation_math {
 
-// Returns x (0.5 + 0.5 f), the end of both gelus. ONNX runtimes recognize gelu by these nodes and the erf before them.
+// Returns x (0.5 + 0.5 f), the last step of both gelus. ONNX runtimes recognize gelu by these nodes after an erf.
 template <class Graph>
 std::string onnx_gelu(Graph& g, const std::string& x, const std::string& f) {
   return g.node("Mul", {g.node("Mul", {x, g.node("Add", {f, g.number(1)})}), g.number(0.5)});
@@ -120,7 +120,7 @@ struct GeluTanh {  // [ACT-6]
     // fast_tanh_cdf would be too inexact: s is multiplied by a large factor where s is small.
     const V square = x * x, two_sqrt = V(1.5957691216057308);  // 2 sqrt(2 / pi)
     const V s = fast_sigmoid(x * std::fma(square, V(0.071354816272600248), two_sqrt));
-    const V ds = s * (V(1) - s);  // 0 far out, where its factor may be infinite
+    const V ds = s * (V(1) - s);  // 0 for large |x|, where its factor may be infinite
     return ds == V(0) ? s : std::fma(ds, x * std::fma(square, V(0.21406444881780074), two_sqrt), s);
   }
   template <class Graph>

@@ -44,7 +44,7 @@ class CudnnPlan {
   std::vector<cudnnBackendNumericalNote_t> notes_;
 };
 
-// Returns the descriptor of the handle's device. Throws std::runtime_error.
+// Returns a descriptor of the device that the handle uses. Throws std::runtime_error.
 cudnnBackendDescriptor_t cudnn_device(CudnnDescriptors& to, cudnnHandle_t handle);
 
 }  // namespace foldgrad

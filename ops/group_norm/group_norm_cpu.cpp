@@ -9,7 +9,7 @@ namespace {
 
 namespace math = group_norm_math;
 
-// Returns four rows of `columns` values; each thread keeps them between samples and calls.
+// Returns scratch memory for four rows of `columns` values. Each thread keeps its own between samples and calls.
 template <class Value>
 Value* thread_scratch(std::int64_t columns) {
   thread_local std::vector<Value> scratch;

@@ -6,7 +6,7 @@
 //   CKA = mean HSIC1(K, L) / sqrt(mean HSIC1(K, K) mean HSIC1(L, L)), means over the minibatches
 //
 // HSIC1 is unbiased, so apart from noise CKA does not depend on the batch size. It does not change if features are
-// rotated, scaled or moved.
+// rotated, scaled or shifted.
 #pragma once
 #include <string>
 #include <vector>

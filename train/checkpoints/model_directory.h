@@ -27,7 +27,8 @@ std::string find_model_directory(const std::string& path);
 std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
                                   NonFinite non_finite = NonFinite::refuse);
 
-// Returns the SHA-256, by name, of config.json and the two files of tensors, if they exist. Throws CheckpointError.
+// Returns the SHA-256 of config.json and of the files of tensors by name; leaves out missing files. Throws
+// CheckpointError.
 std::map<std::string, std::string> model_digests(const std::string& directory);
 
 // Returns the config.toml of the run that saved the model of `path` as a checkpoint; empty without one.

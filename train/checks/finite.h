@@ -14,7 +14,7 @@ class NonFiniteError : public std::runtime_error {
 // What to do with a model whose weights or statistics are not finite; `allow` is for inspection.
 enum class NonFinite { refuse, allow };
 
-// Returns the index on every axis of the element at flat position `element` in a tensor of this shape.
+// Returns the index along each axis of the element at flat position `element` in a tensor of this shape.
 std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape);
 
 // Returns "nan at [2, 5]" for the first element that is not finite. Empty if there is none, and for integers.

@@ -34,7 +34,7 @@ inline CheckResult check_skipped(std::string name, std::string reason) {
   return {std::move(name), CheckResult::Outcome::skipped, std::move(reason)};
 }
 
-// A bound relative to the greatest logit, for the roundings of sums in another order in f64, some 1e-15 each.
+// A bound relative to the greatest logit. Two orders of the same sums differ by some 1e-15 per rounding in f64.
 constexpr double kSameInF64 = 1e-11;
 
 // Checks that the greatest difference is at most `bound` times the greatest logit.

@@ -7,8 +7,8 @@ namespace foldgrad {
 struct AnalyzeOptions {
   std::vector<std::string> runs;
   std::int64_t window = 0;    // iterations; 0: the default of the analysis
-  std::string site;           // empty: the outstanding ones
-  std::int64_t channel = -1;  // -1: the outstanding ones
+  std::string site;           // empty: the first, the middle and the last
+  std::int64_t channel = -1;  // -1: those with the least and the greatest AM/GM
   // Only for cka:
   std::string picture;  // file; empty: no picture
   std::int64_t examples = 2560, batch = 256;

@@ -92,8 +92,8 @@ std::size_t site_named(const Recording& recording, const std::string& name) {
   return found - names.begin();
 }
 
-// Returns the requested channel, or the channels with the least and the greatest AM/GM; of the requested site, or of
-// the first, the middle and the last.
+// Returns channels of the requested site, or of the first, the middle and the last site: the requested channel, or
+// those with the least and the greatest AM/GM.
 std::vector<TracedChannel> traced_channels(const Recording& first, const AnalyzeOptions& o, std::int64_t window) {
   const std::size_t last = first.sites.size() - 1;
   std::set<std::size_t> sites = {0, last / 2, last};

@@ -62,8 +62,8 @@ void add_data_options(CLI::App& command, ModelData& data, const std::string& spl
 // `timeout`: seconds that they wait for each other to start.
 Answer launched(std::string& device, double timeout, const std::function<Answer(Processes*)>& action);
 
-// Returns `data` for the model at `path`, completed: its directory, and for options that were not given those of its
-// run, the configuration, and for its splits the data root.
+// Completes `data` for the model at `path` and returns it. Sets the model's directory. Options that were not given come
+// from the model's run: the configuration and, for its splits, the data root.
 ModelData located(ModelData data, const std::string& path);
 
 }  // namespace foldgrad

@@ -21,7 +21,7 @@ struct ExperimentConfig {
   VitConfig vit;                       // without the members that the images decide
   CctConfig cct;
   GptConfig gpt;
-  // The tables [norm.NAME] by NAME; normalizer_options of blocks() are those of the chosen one.
+  // The tables [norm.NAME], by NAME. blocks().normalizer_options is the chosen normalizer's table.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
   DataConfig data;          // of families that translate
   ImageConfig images;       // of families that classify images
@@ -82,7 +82,7 @@ inline const std::string& ExperimentConfig::data_directory() const {
   return visit_family(*this, [](const auto&, const auto& task) -> const std::string& { return task.directory; });
 }
 
-// An error in a configuration: "PLACE: what is wrong", PLACE being FILE:LINE or --set SECTION.KEY.
+// An error in a configuration: "PLACE: what is wrong", where PLACE is FILE:LINE or --set SECTION.KEY.
 class ConfigError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

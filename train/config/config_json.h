@@ -1,5 +1,5 @@
 // A model's configuration as JSON, as in config.json of a model directory: its keys in the objects "model" and "norm".
-// "norm" also has the options of the normalizer and the sites that have another one.
+// "norm" also has the normalizer's options, and the sites with a different normalizer.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -29,7 +29,8 @@ std::string data_root(const std::string& flag);
 // Returns data.directory of a configuration, below data_root(flag).
 std::string data_directory(const std::string& directory, const std::string& flag);
 
-// Returns the end of a message on a missing data directory: where it may be, and how to fetch one of these sets.
+// Returns the end of a message about a missing data directory: where the program looks for it, and how to fetch one of
+// these sets.
 std::string where_data_lies(const std::string& directory);
 
 }  // namespace foldgrad

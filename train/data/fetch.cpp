@@ -68,8 +68,8 @@ std::string transfer(const std::string& url, const std::string& part) {
   return number == text.npos ? fmt::format("curl ended with {}", curl.status) : text.substr(number + 2);
 }
 
-// Returns "" on success. An earlier part may be of another file, or of one that the server cannot resume: if it had to
-// be removed, fetches the file once more without it.
+// Returns "" on success. An earlier part may belong to another file, or the server may be unable to resume it. The part
+// is then removed, and the file fetched again from its beginning.
 std::string fetch(const std::string& url, const std::string& part, const Download& wanted) {
   const bool had_part = fs::exists(part);
   std::string failure = transfer(url, part);

@@ -1,4 +1,4 @@
-// Complete files from the network or from elsewhere, and the data sets in archives.
+// Files and archived data sets, fetched from the network or copied from elsewhere, complete or not at all.
 #pragma once
 #include <functional>
 

@@ -6,7 +6,7 @@
 namespace foldgrad {
 
 // Returns the lines of a file without their ends ("\n" or "\r\n") and without a byte order mark at its beginning.
-// Throws FileError, which names the file, if it cannot be read, and also the line if that is not UTF-8.
+// Throws FileError, which names the file, if it cannot be read. If a line is not UTF-8, FileError also names the line.
 std::vector<std::string> read_lines(const std::string& path);
 
 struct ParallelText {

@@ -32,7 +32,7 @@ class Prefetched {
   Prefetched(const Prefetched&) = delete;
   Prefetched& operator=(const Prefetched&) = delete;
 
-  // Returns the batch at the cursor and advances it; after the last batch of an epoch follows the first of the next.
+  // Returns the batch at the cursor and advances it; the first batch of the next epoch follows the last of this one.
   Batch next() {
     Batch batch = ahead_.valid() ? ahead_.get() : source_.make(order_, cursor_);
     if (++cursor_.batch == source_.per_epoch) move_to({cursor_.epoch + 1, 0});

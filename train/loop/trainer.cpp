@@ -9,8 +9,8 @@
 namespace foldgrad {
 namespace {
 
-// Returns the part of the inputs that a rank computes: of B examples, the first axis of each tensor, those from B r / R
-// to B (r + 1) / R for rank r of R, possibly none. Null: all.
+// Returns the part of the inputs that a rank computes. The first axis of each tensor is the batch of B examples; rank r
+// of R takes examples B r / R to B (r + 1) / R, possibly none. Without a communicator this is the whole batch.
 NamedTensors part_of(const NamedTensors& inputs, const Communicator* communicator) {
   if (!communicator) return inputs;
   NamedTensors part;

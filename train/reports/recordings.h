@@ -28,7 +28,7 @@ std::vector<PnacCurve> pnac_curves(const RecordedPhase& phase, std::size_t site,
 // The most bytes of recorded values of a run in a report. With more, the report has two channels of each site.
 constexpr std::int64_t kMostTraceBytes = std::int64_t(16) << 20;
 
-// Returns null without recordings. Else
+// Returns null if there are no recordings, otherwise
 //   normalizer  its name in the recordings
 //   window      iterations of each test: 32, or the length of the shorter phase; 0 if that is too short for a test
 //   phases      [{"name": "begin", "first": 1, "last": 182, "windows": 151, "updates": [1, ...]}], first and last being

@@ -155,7 +155,7 @@ void add_event(RunSummary& s, const ordered_json& e) {
   }
 }
 
-// Returns "/home/a/un" for "un" and "b/../un/" in /home/a.
+// Returns the absolute path: in /home/a, "/home/a/un" for "un" and for "b/../un/".
 std::string whole_path(const std::string& path) {
   const auto normal = std::filesystem::absolute(path + "/").lexically_normal();  // the slash gives "." a name too
   return "/" + normal.parent_path().relative_path().string();

@@ -14,7 +14,8 @@ struct BestValidation {
   double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // of Validation
   std::string text;                                                                                 // Validation::text
 
-  // Returns true if the other is better: among equal scores, as early in training, if its loss is smaller.
+  // Returns true if the other is better. Among equal scores, which are common early in training, the smaller loss is
+  // better.
   bool worse_than(double other_score, double other_loss) const {
     return other_score > score || (other_score == score && other_loss < loss);
   }
@@ -31,7 +32,7 @@ class Selection {
   bool take(std::int64_t step, const Validation& v) {
     ++without_better_;
     if (validates_on_test_ ? step != steps_ : !best_.worse_than(v.deciding, v.loss)) return false;
-    // JSON has no NaN; a model with a score hardly has a NaN loss.
+    // JSON has no NaN. A model that has a score hardly ever has a NaN loss.
     best_ = {step, v.deciding, std::isfinite(v.loss) ? v.loss : BestValidation().loss, v.text};
     without_better_ = 0;
     return true;

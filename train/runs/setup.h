@@ -15,8 +15,9 @@ void require_trainable(const ExperimentConfig& config);
 // within the warm-up.
 TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_per_epoch);
 
-// Returns groups of equal weight decay and factor of the learning rate, by train.no_decay and train.rates, without the
-// parameters that train.freeze names. Throws ConfigError for a pattern without a match, and if no parameter is left.
+// Returns groups of parameters with the same weight decay and factor of the learning rate, as train.no_decay and
+// train.rates say. Leaves out the parameters that train.freeze names. Throws ConfigError for a pattern without a match,
+// and if no parameter is left.
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& config);
 // Returns "learning rates: 1290 parameters x 1, 479680 parameters x 0.01, 256 frozen", or "" if all have the same rate.
 std::string learning_rates(const Model& model, const std::vector<ParameterGroup>& groups);

@@ -13,7 +13,7 @@ namespace foldgrad {
 
 // The beginning of a run, or the point at which it resumes, as found in its directory before any data is read.
 struct RunStart {
-  ExperimentConfig config;                     // with this start's number of shards
+  ExperimentConfig config;                     // its number of shards is that of this start
   std::string data_root;                       // contains data.directory
   std::optional<NewestCheckpoint> checkpoint;  // none: it begins at step 0
   std::string from = {};                       // the text of begin_from(); empty without a pretrained model

@@ -26,13 +26,14 @@ Launch find_launch();  // in this process's environment
 // Returns "4 processes of mpirun, this is 2", or "one process".
 std::string describe(const Launch& launch);
 
-// Joins the processes that the launcher started together with this one, which must arrive within `timeout` seconds.
-// Null if there are no others. Gives each its part of the machine's threads, unless the launcher has bound it to some
-// or their number was given. Throws CommunicationError if MPI or, for torchrun, ZeroMQ is missing or processes do not
-// arrive; ends this process if MPI still waits for them.
+// Joins the processes that the launcher started together with this one. They must arrive within `timeout` seconds.
+// Returns null if there are no others. Gives each process its share of the machine's threads, unless the launcher has
+// bound it to some of them or the user has set their number. Throws CommunicationError if the library is missing (MPI
+// or, for torchrun, ZeroMQ) or processes do not arrive. Ends this process if MPI still waits for them.
 std::unique_ptr<Processes> join(const Launch& launch, double timeout);
 
-// Returns the device for a process that was asked for `device`. With auto and cuda each process gets its own GPU.
+// Returns the device for a process that was asked for `device`. With auto and cuda, the processes on a machine take its
+// GPUs in turn.
 std::string device_of(const Launch& launch, const std::string& device);
 
 std::string host_name();

@@ -7,7 +7,7 @@
 namespace foldgrad {
 
 // Starts a thread in which handlers run, and blocks signals in the calling thread and in all that it starts later. Call
-// it before there are others. Signals that stop or end a process still do.
+// it before there are other threads. Signals that suspend or kill a process still do so.
 void confine_signals();
 
 // From now on SIGINT, SIGTERM, and SIGHUP unless it is ignored, end the program with kExitInterrupted: before training

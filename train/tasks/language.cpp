@@ -197,7 +197,7 @@ CheckResult check_causality(const char* name, Model& model, const Tensor& ids, c
   return check_same_logits(name, got, logits, kSameInF64);
 }
 
-// Checks that single steps, after a first token, give the logits of the whole sequence.
+// Checks that decoding token by token gives the same logits as one pass over the whole sequence.
 CheckResult check_steps(const char* name, Gpt& model, const Tensor& ids, const Tensor& logits) {
   const std::int64_t B = ids.shape()[0], T = ids.shape()[1], V = logits.shape()[2];
   const Tensor got = logits.clone();

@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(Share::kBlockThreads, 1) row_in_registers_kern
   write_share(f, share, registers, row);
 }
 
-// Where a warp's sums for a row are in shared memory: neither its threads nor neighbouring columns share a bank.
+// The layout of a warp's sums for a row in shared memory. Neither its threads nor neighbouring columns share a bank.
 template <class Share, class Value>
 struct RowOfSums {
   static constexpr int kPitch = kWarp + kBanks<Value> / Share::N;

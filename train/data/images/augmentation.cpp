@@ -16,7 +16,7 @@ namespace {
 // Streams of random numbers: one whose step is the epoch, and one that all epochs share.
 constexpr std::uint32_t kEpochStream = 0x6175676d, kMirrorStream = 0x6d697272;  // "augm", "mirr"
 
-// Words of random numbers per image.
+// The number of random words per image.
 constexpr std::int64_t kWords = 64;
 // The words of an image by their purpose; RandAugment takes all words from kRandAugment.
 enum Word { kCropRow, kCropColumn, kFlip, kCutoutRow, kCutoutColumn, kRandAugment };

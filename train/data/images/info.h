@@ -4,8 +4,8 @@
 
 namespace foldgrad {
 
-// Returns the counts of "train" and "test", if they exist, of a directory in the layout of folder.h or of cifar.h.
-// Empty if neither exists. Throws FileError for images that training could not read.
+// Returns the counts of a directory's parts "train" and "test", in the layout of folder.h or cifar.h, without a missing
+// part. Empty for any other directory. Throws FileError for images that training could not read.
 std::vector<std::pair<std::string, FolderCounts>> count_images(const std::string& directory);
 
 // Returns the counts as a table.

@@ -34,7 +34,7 @@ class LineIterator final : public sentencepiece::SentenceIterator {
   std::size_t at_ = 0;
 };
 
-// Returns false if the library refuses: it reports most faults in its status, and throws the others.
+// Returns false if the library refuses. It reports most faults in its status and throws the others.
 template <class Model>
 bool load(Model& model) try {
   return !model.bytes.empty() && model.processor.LoadFromSerializedProto(model.bytes).ok();

@@ -20,8 +20,9 @@
 namespace foldgrad {
 
 struct GradientClip {
-  Tensor norm;    // before clipping; f64 [] on the gradients' device. Read it late: reading waits for the device
-  Tensor factor;  // like norm, for Optimizer::step. NaN for a NaN norm; 0 for infinity, which makes NaN of it
+  Tensor norm;  // before clipping; f64 [] on the gradients' device. Read it late: reading waits for the device
+  // Like norm, for Optimizer::step. NaN for a NaN norm. 0 for an infinite norm: 0 times an infinite gradient is NaN.
+  Tensor factor;
 };
 
 // Leaves the gradients unchanged. max_norm must be positive; infinity: computes only the norm.
