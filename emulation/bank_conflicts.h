@@ -33,7 +33,7 @@ struct SharedIndex {
 // A pointer into shared memory; its accesses are counted.
 template <class T>
 class SharedArray {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "wider accesses go by parts of a warp");
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "wider accesses are split among parts of a warp");
 
  public:
   class Element {

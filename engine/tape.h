@@ -115,7 +115,7 @@ class NodeOf final : public Node {
   }
   std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const override {
     if constexpr (requires { op_.onnx(g, operands); }) return op_.onnx(g, operands);
-    throw std::invalid_argument("onnx: " + std::string(name()) + " is not known as nodes of ONNX");
+    throw std::invalid_argument("onnx: " + std::string(name()) + " has no form in ONNX");
   }
 
  private:

@@ -14,8 +14,8 @@ void check(const char* name, const Product<T>& g, int chunk) {
       chunk, chunk * sizeof(T), g.k, g.n);
   for (const T* operand : {g.a, g.b})
     FOLDGRAD_CHECK(reinterpret_cast<std::uintptr_t>(operand) % (chunk * sizeof(T)) == 0,
-                   "ladder, {}: {} must begin at a multiple of {} bytes, since so many are copied at a time", name,
-                   operand == g.a ? "A" : "B", chunk * sizeof(T));
+                   "ladder, {}: {} must begin at a multiple of {} bytes, since it is copied that many bytes at a time",
+                   name, operand == g.a ? "A" : "B", chunk * sizeof(T));
 }
 
 template void check(const char*, const Product<float>&, int);

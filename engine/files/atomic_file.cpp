@@ -18,7 +18,7 @@ void sync_directory(const std::string& path) {
   const bool synced = directory >= 0 && (fsync(directory) == 0 || errno == EINVAL);
   const int error = errno;
   if (directory >= 0) close(directory);
-  if (!synced) throw FileError(path, "the directory cannot be brought to the disk", error);
+  if (!synced) throw FileError(path, "the directory cannot be synced to the disk", error);
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
@@ -51,7 +51,7 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  if (fsync(descriptor_) != 0) throw FileError(temporary_, "cannot be brought to the disk", errno);
+  if (fsync(descriptor_) != 0) throw FileError(temporary_, "cannot be synced to the disk", errno);
   const int descriptor = descriptor_;
   descriptor_ = -1;
   if (close(descriptor) != 0) throw FileError(temporary_, "cannot be closed", errno);

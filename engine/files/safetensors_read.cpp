@@ -13,7 +13,7 @@ namespace {
 
 using namespace safetensors;
 
-static_assert(std::endian::native == std::endian::little, "values go between file and memory as they are");
+static_assert(std::endian::native == std::endian::little, "values are copied between file and memory unchanged");
 
 // Returns the format of another kind of file that begins with these bytes; empty if none is recognized.
 std::string other_format(std::string_view first) {

@@ -122,10 +122,10 @@ void Walk::reach_normalizer(const GraphUse& use, const ChannelMap& pending) {
 
 void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
-  if (node.description.dropout != 0) return refuse(use, "dropout was recorded, so this is a forward pass in training");
+  if (node.description.dropout != 0) return refuse(use, "the recorded pass has dropout; record one at inference");
   if (!contains(node.description.streams, use.operand)) return refuse(use, "it is the branch of a sum");
   if (node.operands[branch_of(use)] == node.operands[use.operand]) return refuse(use, "it is both parts of a sum");
-  std::string reason = "a sum, and so whatever reads the stream after it, needs the map itself";
+  std::string reason = "a sum, and so whatever reads the stream after it, needs the map";
   if (state_.options.rescale_stream) {
     reason = rescale(use, pending);
     if (reason.empty()) return;
@@ -136,7 +136,7 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   const auto sums = std::ranges::count_if(graph_.nodes, [&](const GraphNode& other) {
     return other.scope == node.scope && !other.description.streams.empty();
   });
-  if (sums != 1) return refuse(use, "a sum, and its scope has another, so that the map could not be placed");
+  if (sums != 1) return refuse(use, "a sum, and its scope has a second one, so the map has no unique place");
   plan_.residuals.push_back(node.scope);
   plan_.kept.push_back({edge(graph_.describe(use)), reason});
 }
@@ -152,7 +152,7 @@ std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
                          pending.map.A[c], c);
   const int branch = node.operands[branch_of(use)], linear = graph_.producer(branch);
   if (linear < 0 || !is_linear(graph_, linear) || graph_.uses(branch).size() != 1 || graph_.returned(branch))
-    return "the stream cannot be rescaled: what is added to it is not of a linear layer alone";
+    return "the stream cannot be rescaled: what is added to it is not the result of only a linear layer";
   const std::string &weight = graph_.parameter(linear, 1), bias = bias_of(graph_, linear).name;
   const bool own = !weight.empty() && graph_.uses_of(weight).size() == 1 &&
                    (bias.empty() ? node.description.bias < 0 && graph_.nodes[linear].operands.size() == 2

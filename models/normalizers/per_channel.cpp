@@ -198,28 +198,29 @@ NormalizerWarmup before_averages(const NormalizerOptions& o) {
 }
 
 std::vector<NormalizerOption> un_options() {
-  return {mode_option(),
-          window_option("4"),
-          renamed(window_option("=window"), "window_backward", "the window of gradient statistics"),
-          warmup_option("4000"),
-          alpha_option("0.9"),
-          renamed(alpha_option("=alpha"), "alpha_backward",
-                  "weight of the old value in the average of gradient statistics"),
-          eps_option("1e-5"),
-          flag_option("filtration", "0", "skip iterations with outliers"),
-          enum_option("granularity", Granularity::pooled,
-                      "whose windows decide which channels skip an iteration with outliers"),
-          integer_option("ddof", "1", "1: unbiased variance in the outlier threshold", within(0, 1)),
-          flag_option("flag_low", "1", "treat drops of the statistic as outliers as well"),
-          flag_option("hold_on_skip", "0", "skipped iterations, 32 in a row at most, stay out of the running variance"),
-          flag_option("hold_non_finite", "1", "channels with NaN or infinity use their running estimates", "0"),
-          enum_option("psi_after_skip", PsiAfterSkip::ema, "what a skip leaves in psi"),
-          choice_option("mask", {"valid", "all"}, "valid",
-                        "statistics over real tokens, or over padding too, as in the released model"),
-          enum_option("rescale", Rescale::none, "where the factor r of the released code enters", "backward"),
-          enum_option("forward_average", ForwardAverage::geometric, "what makes the variance from the window"),
-          enum_option("backward_average", BackwardAverage::arithmetic_exponential,
-                      "what makes psi from gradient statistics")};
+  return {
+      mode_option(),
+      window_option("4"),
+      renamed(window_option("=window"), "window_backward", "the window of gradient statistics"),
+      warmup_option("4000"),
+      alpha_option("0.9"),
+      renamed(alpha_option("=alpha"), "alpha_backward",
+              "weight of the old value in the average of gradient statistics"),
+      eps_option("1e-5"),
+      flag_option("filtration", "0", "skip iterations with outliers"),
+      enum_option("granularity", Granularity::pooled,
+                  "whose windows decide which channels skip an iteration with outliers"),
+      integer_option("ddof", "1", "1: unbiased variance in the outlier threshold", within(0, 1)),
+      flag_option("flag_low", "1", "treat drops of the statistic as outliers as well"),
+      flag_option("hold_on_skip", "0", "skipped iterations, 32 in a row at most, stay out of the running variance"),
+      flag_option("hold_non_finite", "1", "channels with NaN or infinity use their running estimates", "0"),
+      enum_option("psi_after_skip", PsiAfterSkip::ema, "running psi after a skip"),
+      choice_option("mask", {"valid", "all"}, "valid",
+                    "statistics over real tokens, or over padding too, as in the released model"),
+      enum_option("rescale", Rescale::none, "passes in which the factor r of the released code multiplies", "backward"),
+      enum_option("forward_average", ForwardAverage::geometric, "average of the window that gives the variance"),
+      enum_option("backward_average", BackwardAverage::arithmetic_exponential,
+                  "average of gradient statistics that gives psi")};
 }
 
 }  // namespace

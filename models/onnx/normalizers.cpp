@@ -16,10 +16,10 @@ class NormalizerNodes {
     g_.at(norm_.site());
     const std::optional<InferenceForm> form = norm_.inference();
     if (!form)
-      throw std::invalid_argument(fmt::format(
-          "onnx: {} ({}) is not known as nodes of ONNX: it must be offline, with an affine map, or one of the "
-          "library's own",
-          norm_.site(), norm_.info().name));
+      throw std::invalid_argument(
+          fmt::format("onnx: {} ({}) has no form in ONNX: it must be offline, with an affine map, or one of the "
+                      "library's own",
+                      norm_.site(), norm_.info().name));
     const auto* groups = std::get_if<InferenceForm::Groups>(&form->instead);
     if (groups && groups->count == 1 && groups->centered)
       return layer_norm(x, groups->eps, {weight("weight", form->map.A), weight("bias", form->map.B)});

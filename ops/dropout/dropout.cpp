@@ -28,7 +28,7 @@ struct DropoutNode {
     });
   }
   std::string passes(const Graph&, const GraphUse&, ChannelMap&) const {
-    return "dropout was recorded, so this is a forward pass in training";
+    return "the recorded pass has dropout; record one at inference";
   }
 };
 

@@ -42,7 +42,7 @@ MaxPool2dSizes check(const Tensor& x, const MaxPool2dOptions& o) {
   FOLDGRAD_CHECK(0 <= o.padding && o.padding <= o.kernel / 2,
                  "max_pool2d: padding must be in [0, {}], half of the kernel, got {}", o.kernel / 2, o.padding);
   const std::int64_t height = x.shape()[1], width = x.shape()[2];
-  FOLDGRAD_CHECK(height > 0 && width > 0, "max_pool2d: x must have pixels, got {}", x.shape());
+  FOLDGRAD_CHECK(height > 0 && width > 0, "max_pool2d: x must have at least one pixel, got {}", x.shape());
   FOLDGRAD_CHECK(height <= kMostPixels / width, "max_pool2d: an image of x must have at most {} pixels, got {}",
                  kMostPixels, x.shape());
   FOLDGRAD_CHECK(o.kernel <= height + 2 * o.padding && o.kernel <= width + 2 * o.padding,

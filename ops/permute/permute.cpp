@@ -43,7 +43,7 @@ Permute<T> permute_of(const Shape& x_shape, const std::vector<int>& axes, const 
   const auto innermost = column.x == 1 ? left.end() - 1 : std::ranges::find(left, 1, &Axis::x);
   const Axis row = *innermost;
   left.erase(innermost);
-  FOLDGRAD_CHECK(left.size() <= kPermuteOuterAxes, "permute: at most {} groups of axes may be torn apart, got {}",
+  FOLDGRAD_CHECK(left.size() <= kPermuteOuterAxes, "permute: at most {} groups of axes may change their order, got {}",
                  kPermuteOuterAxes + 2, left.size() + 2);
   Permute<T> p{.y = y,
                .x = x,

@@ -64,7 +64,7 @@ Var sum(const Var& x) {
 
 Var mean(const Var& x) {
   check_floating("mean", "x", x.value());
-  FOLDGRAD_CHECK(x.value().size() > 0, "mean: x must have elements, got {}", x.shape());
+  FOLDGRAD_CHECK(x.value().size() > 0, "mean: x must have at least one element, got {}", x.shape());
   return scaled_sum("mean", x, 1 / double(x.value().size()));
 }
 

@@ -101,9 +101,10 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
             "there is no device 3: this process sees one GPU, cuda:0");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_driver}),
             "there is no NVIDIA driver on this machine; install one, or use --device cpu");
-  EXPECT_EQ(trouble_of({.trouble = Trouble::driver_too_old, .driver = 12040, .toolkit = 13010}),
-            "the NVIDIA driver is too old: it knows CUDA up to 12.4, and this program was built with 13.1; install a "
-            "newer driver, or build with a toolkit that it knows");
+  EXPECT_EQ(
+      trouble_of({.trouble = Trouble::driver_too_old, .driver = 12040, .toolkit = 13010}),
+      "the NVIDIA driver is too old: it supports CUDA up to 12.4, and this program was built with 13.1; install a "
+      "newer driver, or build with a toolkit that it supports");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_device}),
             "the NVIDIA driver shows no GPU to this process; look at nvidia-smi and at CUDA_VISIBLE_DEVICES");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_kernel_image,
@@ -111,7 +112,7 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
                         .name = "H100",
                         .capability = "9.0",
                         .built_for = "10.0, 12.0"}),
-            "H100 has compute capability 9.0, and this program holds kernels for 10.0, 12.0; configure it with "
+            "H100 has compute capability 9.0, and this program has kernels for 10.0, 12.0; configure it with "
             "-DCMAKE_CUDA_ARCHITECTURES=90 and build it again");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_kernel_image,
                         .devices = 1,

@@ -129,9 +129,9 @@ TEST(Ladder, Messages) {
   EXPECT_EQ(message(ladder::mma_cuda, 1, 12, 8),
             "ladder, mma: k and n must be multiples of 8, since rows are copied 16 bytes at a time, got k 8, n 12");
   EXPECT_EQ(message(ladder::async_cuda, 1, 4, 4, 16, 8),
-            "ladder, async: B must begin at a multiple of 16 bytes, since so many are copied at a time");
+            "ladder, async: B must begin at a multiple of 16 bytes, since it is copied that many bytes at a time");
   EXPECT_EQ(message(ladder::mma_cuda, 1, 8, 8, 8, 16),
-            "ladder, mma: A must begin at a multiple of 16 bytes, since so many are copied at a time");
+            "ladder, mma: A must begin at a multiple of 16 bytes, since it is copied that many bytes at a time");
 }
 
 #ifdef FOLDGRAD_EMULATE

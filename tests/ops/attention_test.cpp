@@ -87,7 +87,7 @@ const RegisterOp kAttention({
          attention_error("attention: scale must be positive, or 0 for 1 / sqrt(width of a head), got -1", {2, 4},
                          {2, 4}, {2, 4}, {.scale = -1}),
          attention_error("attention: dropout must be in [0, 1), got 1", {2, 4}, {2, 4}, {2, 4}, {.dropout = 1}),
-         segments_error("attention: the segments must have the rows of k, which is f32 [2, 4] on cpu, got 3 rows on "
+         segments_error("attention: the segments must match the rows of k, which is f32 [2, 4] on cpu, got 3 rows on "
                         "cpu",
                         Segments({2}), Segments({3})),
          segments_error("attention: there must be as many segments of keys as of queries, 1, got 2", Segments({2}),
@@ -107,20 +107,19 @@ const RegisterOp kAttentionPacked({
               keys_and_values_case({2, 3, 5, 2, 2}, with(2, false, 0.3), kPadded),
               keys_and_values_case({3, 4, 6, 2, 3}, with(2), kRagged),
               keys_and_values_case({1, 65, 33, 2, 16}, with(2, true), kEqual)},
-    .errors = {packed_error("attention_packed: qkv must have 2 axes (row, column), got f32 [1, 2, 6] on cpu", {1, 2, 6},
-                            1, 2),
-               packed_error("attention_packed: qkv must have 3 equal groups of columns, got 4 columns", {2, 4}, 1, 2),
-               packed_error("attention_packed: heads must be positive and divide the 2 columns of a row, got 4", {2, 6},
-                            4, 2),
-               packed_error("attention_packed: the segments must have the rows of qkv, which is f32 [2, 6] on cpu, got "
-                            "1 rows on cpu",
-                            {2, 6}, 1, 1),
-               error_of_zeros("attention_packed: kv must be f32 [5, 8] on cpu, to go with q, which is f32 [3, 4] on "
-                              "cpu, got f32 [5, 4] on cpu",
-                              {{3, 4}, {5, 4}},
-                              [](auto& v) {
-                                return attention_packed(v[0], v[1], with(1), Segments({3}), Segments({5}));
-                              })},
+    .errors =
+        {packed_error("attention_packed: qkv must have 2 axes (row, column), got f32 [1, 2, 6] on cpu", {1, 2, 6}, 1,
+                      2),
+         packed_error("attention_packed: qkv must have 3 equal groups of columns, got 4 columns", {2, 4}, 1, 2),
+         packed_error("attention_packed: heads must be positive and divide the 2 columns of a row, got 4", {2, 6}, 4,
+                      2),
+         packed_error("attention_packed: the segments must match the rows of qkv, which is f32 [2, 6] on cpu, got "
+                      "1 rows on cpu",
+                      {2, 6}, 1, 1),
+         error_of_zeros("attention_packed: kv must be f32 [5, 8] on cpu, to go with q, which is f32 [3, 4] on "
+                        "cpu, got f32 [5, 4] on cpu",
+                        {{3, 4}, {5, 4}},
+                        [](auto& v) { return attention_packed(v[0], v[1], with(1), Segments({3}), Segments({5})); })},
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });

@@ -32,7 +32,7 @@ const RegisterOp kMaxPool2d({
     .errors = {pool_error("max_pool2d: x must be f32, f64 or bf16 with at least 4 axes, got f32 [3, 4, 2] on cpu",
                           {3, 4, 2}),
                pool_error("max_pool2d: x must be [B, H, W, C], got [1, 1, 3, 4, 5]", {1, 1, 3, 4, 5}),
-               pool_error("max_pool2d: x must have pixels, got [1, 0, 3, 4]", {1, 0, 3, 4}, {.padding = 1}),
+               pool_error("max_pool2d: x must have at least one pixel, got [1, 0, 3, 4]", {1, 0, 3, 4}, {.padding = 1}),
                pool_error("max_pool2d: an image of x must have at most 536870912 pixels, got [1, 32768, 16385, 0]",
                           {1, 32768, 16385, 0}),
                pool_error("max_pool2d: kernel must be in [1, 15], got 16", {1, 20, 20, 1}, {.kernel = 16}),

@@ -95,7 +95,7 @@ TEST(Onnx, OperationsWithoutNodes) {
   EXPECT_EQ(message_of([] {
               expect_onnx("", {{2, 3}}, [](auto& x) { return sum(x[0]); });
             }),
-            "onnx: sum is not known as nodes of ONNX");
+            "onnx: sum has no form in ONNX");
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ const RegisterOp kPermute({
                permute_error("permute: axes must name each of the 3 axes of [2, 3, 4] once, got [2, -1, 1]", {2, 3, 4},
                              {2, -1, 1}),
                permute_error("permute: axes must name each of the 2 axes of [2, 3] once, got [1]", {2, 3}, {1}),
-               permute_error("permute: at most 6 groups of axes may be torn apart, got 7", {2, 2, 2, 2, 2, 2, 2},
+               permute_error("permute: at most 6 groups of axes may change their order, got 7", {2, 2, 2, 2, 2, 2, 2},
                              {6, 5, 4, 3, 2, 1, 0}),
                permute_error("permute: x must be f32, f64 or bf16, got i64 [2] on cpu", {2}, {0}, DType::i64)},
     .f32_roundoffs = 0,  // nothing is computed

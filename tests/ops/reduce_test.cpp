@@ -21,7 +21,7 @@ const RegisterOp kMean({
     .name = "mean",
     .cases = {random_case({{3, 4}}, of_one(mean)), random_case({{}}, of_one(mean)),
               random_case({{5000}}, of_one(mean))},
-    .errors = {error_of_zeros("mean: x must have elements, got [2, 0]", {{2, 0}}, of_one(mean))},
+    .errors = {error_of_zeros("mean: x must have at least one element, got [2, 0]", {{2, 0}}, of_one(mean))},
 });
 
 TEST(Reduce, RED_1_RED_2_WorkedByHand) {

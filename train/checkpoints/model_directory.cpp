@@ -23,7 +23,7 @@ Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::
                DType dtype) {
   const auto found = tensors.find(name);
   if (found == tensors.end())
-    throw FileError(file, fmt::format("must have a tensor {} {} by config.json, which is missing", name, shape));
+    throw FileError(file, fmt::format("must have a tensor {} {} by config.json, got none", name, shape));
   const Tensor& t = found->second;
   if (t.shape() != shape)
     throw FileError(file, fmt::format("tensor {} must be {} by config.json, got {}", name, shape, t.shape()));
@@ -140,7 +140,7 @@ void write_model_directory(const std::string& directory, const Model& model, con
   if (file_exists(directory + "/config.toml") || file_exists(directory + "/checkpoints"))
     throw FileError(directory, "is a run, which has its own models; name another directory");
   if (const auto bad = non_finite_tensors(model); !bad.empty())
-    throw NonFiniteError(fmt::format("{}: is not written, for the model would have {}", directory, bad[0]));
+    throw NonFiniteError(fmt::format("{}: is not written, since the model would have {}", directory, bad[0]));
   require_vocabulary(vocabulary);
   make_directories(directory);
   write_safetensors(directory + kModel, model.values());

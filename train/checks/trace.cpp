@@ -101,7 +101,8 @@ void check_arrays(const Trace& trace, Normalizer& norm) {
                   buffer.dtype() == DType::i64 ? DType::i64 : DType::f64);
   }
   for (const auto& [name, tensor] : trace.file.tensors)
-    if (!contains(known, name)) trace.refuse(fmt::format("the array {} is not of a trace of {}", name, trace.layer));
+    if (!contains(known, name))
+      trace.refuse(fmt::format("the array {} does not belong to a trace of {}", name, trace.layer));
 }
 
 Trace read_trace(const std::string& path, std::map<std::string, std::string>& options) {

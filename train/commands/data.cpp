@@ -269,8 +269,8 @@ Action add_data(CLI::App& data) {
   CLI::App* prepare = add("prepare", "Write the pairs of FROM into TO, with digests", run_prepare);
   prepare->add_option("FROM", o->directory)->required();
   prepare->add_option("TO", o->to)->required();
-  add_repeated_option(*prepare, "--rename", o->renamed, "OLD=NEW", "Renames a pair; val becomes valid anyway");
-  add_repeated_option(*prepare, "--only", o->only, "NAME", "Takes this pair only, without extension");
+  add_repeated_option(*prepare, "--rename", o->renamed, "OLD=NEW", "Rename a pair; val always becomes valid");
+  add_repeated_option(*prepare, "--only", o->only, "NAME", "Take only this pair, named without extension");
   prepare->add_flag("--lowercase", o->lowercase, "Lower-case all text");
   prepare->add_option("--sentencepiece", o->sentence_piece,
                       "Learn sentencepiece.model with this many pieces from train");
@@ -278,7 +278,7 @@ Action add_data(CLI::App& data) {
   fetch->add_option("NAME", o->name, "The data set; with --url, the directory below --data-dir");
   fetch->add_option("--data-dir", o->data_directory,
                     "Data root; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
-  add_repeated_option(*fetch, "--from-file", o->files, "FILE", "An archive that you have already");
+  add_repeated_option(*fetch, "--from-file", o->files, "FILE", "An archive that you already have");
   add_repeated_option(*fetch, "--url", o->urls, "URL", "Any other file, with --sha256, or a mirror of it");
   fetch->add_option("--sha256", o->sha256, "SHA-256 of that file");
   CLI::App* synth = data.add_subcommand("synth", "Draw images by rule, and write them in the layout of CIFAR-10");

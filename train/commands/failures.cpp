@@ -54,7 +54,7 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
 } catch (const OutOfMemory& e) {
   return refuse(e.what(), kExitDevice);
 } catch (const std::bad_alloc&) {
-  return refuse("memory is used up", kExitDevice);
+  return refuse("memory ran out", kExitDevice);
 } catch (const std::filesystem::filesystem_error& e) {
   const std::string path = e.path1().empty() ? "the current directory" : e.path1().string();
   return refuse(FileError(path, "cannot be used", e.code().value()).what(), kExitData);

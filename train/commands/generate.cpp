@@ -44,7 +44,7 @@ std::string prompt_text(const GenerateOptions& o) {
 }
 
 Ids prompt_of(const GenerateOptions& o, const TextVocabulary& vocabulary) {
-  FOLDGRAD_CHECK(first_bad_utf8(o.prompt) == o.prompt.npos, "--prompt must be UTF-8, is not at byte {}",
+  FOLDGRAD_CHECK(first_bad_utf8(o.prompt) == o.prompt.npos, "--prompt is not UTF-8 at byte {}",
                  first_bad_utf8(o.prompt) + 1);
   for (std::size_t at = 0; at < o.prompt.size(); at += code_point_at(o.prompt, at).bytes) {
     const std::string character = o.prompt.substr(at, code_point_at(o.prompt, at).bytes);

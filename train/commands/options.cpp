@@ -67,7 +67,7 @@ void add_settings_option(CLI::App& command, std::vector<std::string>& settings) 
   const auto wrong = [](const std::string& setting) {
     return setting.find('=') != setting.npos ? "" : setting + " must be SECTION.KEY=VALUE";
   };
-  add_repeated_option(command, "--set", settings, "SECTION.KEY=VALUE", "Overrides a key of CONFIG")->check(wrong);
+  add_repeated_option(command, "--set", settings, "SECTION.KEY=VALUE", "Override a key of CONFIG")->check(wrong);
 }
 
 void add_data_dir_option(CLI::App& command, std::string& directory) {

@@ -127,7 +127,7 @@ void check(const Grid& grid, const std::string& path) {
   for (const GridCell& cell : grid.cells) {
     const auto [other, first] = names.emplace(cell.folder, cell.name);
     if (!first)
-      throw ConfigError(fmt::format("{}: the cells \"{}\" and \"{}\" would have one folder, {}", path, other->second,
+      throw ConfigError(fmt::format("{}: the cells \"{}\" and \"{}\" would share the folder {}", path, other->second,
                                     cell.name, cell.folder));
     if (cell.folder.find_first_not_of('.') == cell.folder.npos)
       throw ConfigError(

@@ -262,9 +262,8 @@ struct RecordConfig {
 void visit_keys(KeysOf<RecordConfig> auto& r, const auto& v) {
   const auto record = keys_in("record", v);
   record(r.from, "from", "updates",
-         "First updates of the recordings, one at the beginning and one at the end, negative: "
-         "-200 is the 200th from the end");
-  record(r.steps, "steps", "updates", "How many to record from each of them", within(1, kMostOfASize));
+         "First update of each recording; negative ones count from the end: -200 is the 200th from the end");
+  record(r.steps, "steps", "updates", "Number of updates in each recording", within(1, kMostOfASize));
 }
 
 }  // namespace foldgrad

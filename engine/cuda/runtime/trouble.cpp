@@ -18,8 +18,8 @@ std::string explain(const CudaMachine& m, int index) {
       return "there is no NVIDIA driver on this machine; install one, or use --device cpu";
     case driver_too_old:
       return fmt::format(
-          "the NVIDIA driver is too old: it knows CUDA up to {}, and this program was built with {}; install a newer "
-          "driver, or build with a toolkit that it knows",
+          "the NVIDIA driver is too old: it supports CUDA up to {}, and this program was built with {}; install a "
+          "newer driver, or build with a toolkit that it supports",
           version(m.driver), version(m.toolkit));
     case no_device:
       return "the NVIDIA driver shows no GPU to this process; look at nvidia-smi and at CUDA_VISIBLE_DEVICES";
@@ -40,7 +40,7 @@ std::string explain(const CudaMachine& m, int index) {
   std::string architecture = m.capability;
   std::erase(architecture, '.');
   return fmt::format(
-      "{} has compute capability {}, and this program holds kernels for {}; configure it with "
+      "{} has compute capability {}, and this program has kernels for {}; configure it with "
       "-DCMAKE_CUDA_ARCHITECTURES={} and build it again",
       m.name, m.capability, m.built_for, architecture);
 }

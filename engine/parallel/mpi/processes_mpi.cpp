@@ -32,7 +32,7 @@ class MpiProcesses final : public Processes {
   MpiProcesses() {
     int provided = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
-    if (provided < MPI_THREAD_SERIALIZED) throw std::runtime_error("parallel: this MPI is for a single thread");
+    if (provided < MPI_THREAD_SERIALIZED) throw std::runtime_error("parallel: this MPI supports only a single thread");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_dup(MPI_COMM_WORLD, &presence_);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);

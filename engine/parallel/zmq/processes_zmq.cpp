@@ -256,7 +256,7 @@ class ZmqProcesses final : public Processes {
     }
     std::deque<Message>& messages = there_[{process, tag, training_}];
     if (messages.empty()) return false;
-    if (messages.front().size() != bytes.size()) throw std::runtime_error("parallel: a message has another length");
+    if (messages.front().size() != bytes.size()) throw std::runtime_error("parallel: a message has the wrong length");
     if (!bytes.empty()) std::memcpy(bytes.data(), messages.front().data(), bytes.size());
     messages.pop_front();
     return true;

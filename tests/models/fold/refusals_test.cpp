@@ -136,7 +136,7 @@ const Refusal kRefusals[] = {
      [](GraphBuilder& g) {
        return Vars{g.linear(dropout(g.norm(x3(g)), 0.5, {1, 1, 1}), "fc", 5)};
      },
-     "norm -> dropout: dropout was recorded, so this is a forward pass in training"},
+     "norm -> dropout: the recorded pass has dropout; record one at inference"},
     {"ANormalizerThatIsAppliedTwice",
      [](GraphBuilder& g) {
        const Var y = g.linear(g.norm(x3(g)), "fc", 4);
@@ -268,9 +268,10 @@ TEST(FoldRefused, ASumKeepsTheMap) {
     const Var y = g.norm(x3(g)), h = relu(g.linear(y, "fc", 4));
     return Vars{g.linear(g.sum(y, [&](const Var& stream) { return add(stream, h); }), "head", 5)};
   };
-  EXPECT_EQ(refusal(build), "norm -> sum: add: a sum, and so whatever reads the stream after it, needs the map itself");
-  EXPECT_EQ(refusal(build, {.rescale_stream = true}),
-            "norm -> sum: add: the stream cannot be rescaled: what is added to it is not of a linear layer alone");
+  EXPECT_EQ(refusal(build), "norm -> sum: add: a sum, and so whatever reads the stream after it, needs the map");
+  EXPECT_EQ(
+      refusal(build, {.rescale_stream = true}),
+      "norm -> sum: add: the stream cannot be rescaled: what is added to it is not the result of only a linear layer");
 }
 
 TEST(FoldRefused, DropoutOrDropPathInTraining) {
@@ -279,7 +280,7 @@ TEST(FoldRefused, DropoutOrDropPathInTraining) {
                 const Var stream = g.norm(x3(g)), branch = g.linear(x3(g), "fc", 4, /*bias=*/false);
                 return Vars{bias_dropout_residual(branch, g.parameter("b", {4}), stream, p, {1, 2, 3}, {.p = path_p})};
               }),
-              "norm -> bias_dropout_residual: dropout was recorded, so this is a forward pass in training");
+              "norm -> bias_dropout_residual: the recorded pass has dropout; record one at inference");
 }
 
 }  // namespace

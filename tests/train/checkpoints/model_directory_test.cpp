@@ -168,7 +168,7 @@ TEST_F(ModelDirectory, IsNotWrittenWithNumbersThatAreNotFinite) {
   const auto model = used_model(tiny_config("un"));
   model->state().at("encoder.layer_norm.run_var").data<float>()[3] = NAN;
   EXPECT_EQ(error_of<NonFiniteError>([&] { write_model_directory(files_ / "m", *model); }),
-            "@m: is not written, for the model would have encoder.layer_norm.run_var: nan at [3]");
+            "@m: is not written, since the model would have encoder.layer_norm.run_var: nan at [3]");
   EXPECT_FALSE(exists("m"));
 }
 
@@ -253,7 +253,7 @@ TEST_F(Malformed, SizesThatTheFileDoesNotBearOutTakeNoMemory) {
   config_["model"]["decoder_layers"] = 2147483647;
   write_bytes(at_ + "/config.json", config_.dump());
   EXPECT_EQ(without("/model.safetensors: "),
-            "must have a tensor decoder.layers.2147483646.fc1.weight [12, 8] by config.json, which is missing");
+            "must have a tensor decoder.layers.2147483646.fc1.weight [12, 8] by config.json, got none");
 }
 
 TEST_F(Malformed, Tensors) {
@@ -265,7 +265,7 @@ TEST_F(Malformed, Tensors) {
     return with_tensors("/model.safetensors", t);
   };
   EXPECT_EQ(with("decoder.layers.0.self_attn.q_proj.bias", {}),
-            "must have a tensor decoder.layers.0.self_attn.q_proj.bias [8] by config.json, which is missing");
+            "must have a tensor decoder.layers.0.self_attn.q_proj.bias [8] by config.json, got none");
   EXPECT_EQ(with("decoder.output_projection.bias", Tensor::zeros({11}, DType::f32)),
             "has a tensor decoder.output_projection.bias, which config.json does not mention");
   EXPECT_EQ(with("encoder.layer_norm.weight", Tensor::zeros({9}, DType::f32)),

@@ -89,7 +89,7 @@ TEST_F(GenerateCommand, Errors) {
   expect_error("generate @g --prompt 'ab\u00e8'", 2, "--prompt: the vocabulary has no character \"\u00e8\"");
   // Unknown characters decode to this one, which must not become known thereby.
   expect_error("generate @g --prompt '\ufffd'", 2, "--prompt: the vocabulary has no character \"\ufffd\"");
-  expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt must be UTF-8, is not at byte 2");
+  expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt is not UTF-8 at byte 2");
   write_bytes(files_ / "p", "a\xff");
   expect_error("generate @g --prompt-file @p", 3, "@p: line 1 must be UTF-8, got byte 0xff as its byte 2");
   expect_error("generate @g --prompt-file @none", 3, "@none: cannot be opened: No such file or directory");

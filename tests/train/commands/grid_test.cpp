@@ -184,7 +184,7 @@ TEST_F(GridRuns, SayWhatIsWrong) {
   EXPECT_EQ(refusal("set = 1\n"), "@grid.toml:2: set must be a table");
   EXPECT_EQ(refusal("[lists]\ntrain.lr = 1\n"), "@grid.toml:3: train.lr must be a list");
   EXPECT_EQ(refusal("[cells.\"a b\"]\n[cells.\"a-b\"]\n"),
-            "@grid.toml: the cells \"a b\" and \"a-b\" would have one folder, a-b");
+            "@grid.toml: the cells \"a b\" and \"a-b\" would share the folder a-b");
   EXPECT_EQ(refusal("[set]\ntrain.lrr = 1\n"), "--set train.lrr: there is no key train.lrr; did you mean train.lr?");
   EXPECT_EQ(refusal("[cells.a]\nconfig = 1\n"), "@grid.toml:3: config must be text");
   EXPECT_EQ(refusal("[lists]\ntrain.lr = [1, 2]\n[cells]\na.train.lr = 3\n"),

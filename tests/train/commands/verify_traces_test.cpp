@@ -171,7 +171,7 @@ TEST(VerifyTraces, MalformedArraysAreErrors) {
                    [](auto& f) {
                      f.tensors["x"] = Tensor::zeros({49, 30}, DType::f64);
                    });
-  expect_malformed("ln_0", "the array state.run_var is not of a trace of ln", [](auto& f) {
+  expect_malformed("ln_0", "the array state.run_var does not belong to a trace of ln", [](auto& f) {
     f.tensors["state.run_var"] = Tensor::zeros({30, 6}, DType::f64);
   });
   expect_malformed("un_paper_2", "mask must be 0 or 1, got 2",

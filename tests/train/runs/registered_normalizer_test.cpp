@@ -158,7 +158,7 @@ TEST_F(RegisteredNormalizer, IsExportedByItsForm) {
   config.normalizer = "opaque";
   Transformer unknown(config, 3);
   EXPECT_EQ(message_of([&] { unknown.write_onnx(files_ / "other"); }),
-            "onnx: encoder.layers.0.self_attn_layer_norm (opaque) is not known as nodes of ONNX: it must be offline, "
+            "onnx: encoder.layers.0.self_attn_layer_norm (opaque) has no form in ONNX: it must be offline, "
             "with an affine map, or one of the library's own");
   EXPECT_FALSE(std::filesystem::exists(files_ / "other"));
 }

@@ -253,7 +253,7 @@ TEST(ExitCodes, OneForEachKindOfException) {
   EXPECT_EQ(code(Diverged("text")), "5 error: diverged: text\n");
   EXPECT_EQ(code(NonFiniteError("text")), "5 error: text\n");
   EXPECT_EQ(code(DeviceError("text")), "6 error: text\n");
-  EXPECT_EQ(code(std::bad_alloc()), "6 error: memory is used up\n");
+  EXPECT_EQ(code(std::bad_alloc()), "6 error: memory ran out\n");
   EXPECT_EQ(code(std::runtime_error("text")), "1 error: text\n");
 }
 

@@ -69,7 +69,7 @@ Texts read_texts(const LanguageConfig& config, const std::string& directory,
 
 std::string read_whole_text(const std::string& path) {
   const std::vector<std::string> lines = read_lines(path);
-  if (lines.empty()) throw FileError(path, "must have text, is empty");
+  if (lines.empty()) throw FileError(path, "must have text, got an empty file");
   return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 

@@ -198,7 +198,7 @@ TEST_F(LanguageText, MissingAndEmptyFilesAreNamed) {
       ": does not exist; data.directory = \"\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad";
   EXPECT_EQ(error(), "@no.txt" + absent);
   write("no.txt", "");
-  EXPECT_EQ(error(), "@no.txt: must have text, is empty");
+  EXPECT_EQ(error(), "@no.txt: must have text, got an empty file");
   write("no.txt", "eins\nz\xffwei\n");
   EXPECT_EQ(error(), "@no.txt: line 2 must be UTF-8, got byte 0xff as its byte 2");
   config_.train = "a.csv", config_.valid = "no";
