@@ -48,7 +48,7 @@ void check_shape(const std::string& what, const Tensor& t, int rows, int columns
 }
 
 // ---- 2 Tape ------------------------------------------------------------------------------------------------------
-// A value and dL/dvalue, the derivative of the loss L with respect to it. Inputs, parameters and results all have one.
+// A value and dL/dvalue, the derivative of the loss L. Inputs, parameters and results are all such variables.
 struct Value {
   Tensor value, grad;
 };
@@ -263,7 +263,7 @@ Var unified_norm(Tape& tape, const Var& x, UnifiedNorm& un) {
     for (int c = 0; c < C; ++c) q[c] += x->value(r, c) * x->value(r, c);
   for (double& v : q) v /= rows;  // [CN-1]
 
-  const bool active = t >= un.warmup && t > un.M && un.M > 1;  // after warm-up, with a window that is full without q
+  const bool active = t >= un.warmup && t > un.M && un.M > 1;  // warmed up; full without q; M = 1 averages nothing
   const bool skip = active && un.filtration && is_outlier(un, q, slot);
   const bool smooth = active && !skip;  // if false, this step uses only this batch, and its gradient is exact
   un.skips += skip;

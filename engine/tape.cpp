@@ -105,7 +105,7 @@ void Tape::seed_gradient(const Var& y, Tensor dy) {
   FOLDGRAD_CHECK(!consumed_, "tape: backward has already run on this recording; record it again");
   check_operand("tape", "dy", dy, y.shape(), y.value(), "y");
   FOLDGRAD_CHECK(slots_[y.id_].wants_grad, "tape: backward from a value that depends on no variable and no parameter");
-  contribute(y.id_, dy.owns_storage() ? dy : dy.clone());
+  contribute(y.id_, dy.owns_storage() ? dy : dy.clone());  // it may become a gradient, which others would see change
 }
 
 void Tape::contribute(int id, const Tensor& grad) {
@@ -140,7 +140,7 @@ Tape::Scope::Scope(Tape& tape, const std::string& name)
     : tape_(tape),
       outer_(tape.scope_),
       at_hand_(*tape.scopes_.insert(outer_->empty() ? name : *outer_ + "." + name).first) {
-  tape.scope_ = scope_at_hand;
+  tape.scope_ = scope_at_hand;  // which at_hand_ has just set
 }
 
 }  // namespace foldgrad

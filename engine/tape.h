@@ -74,7 +74,8 @@ class Var {
 //     void backward(NodeGrads& grads);
 //   };
 //
-// It may also define describe(), passes() or onnx() as below, for readers of the recording (engine/graph).
+// It may also define describe(), passes() or onnx(), exactly as below, for readers of the recording (engine/graph):
+// folding, export and analyses. Skip these three at first.
 class Node {
  public:
   virtual ~Node() = default;
@@ -169,7 +170,7 @@ class Tape {
    private:
     Tape& tape_;
     const std::string* const outer_;
-    const ScopeAtHand at_hand_;
+    const ScopeAtHand at_hand_;  // makes this the thread's scope_at_hand (memory.h)
   };
 
   // Calls `results` with every recorded operation and its result, which the tape itself does not keep. Calls
@@ -226,7 +227,8 @@ class Tape {
   Observer observe_result_, observe_gradient_;
 };
 
-// The gradients that a node's backward reads and writes.
+// The gradients that a node's backward reads and writes. Kernels write through out() or exact_out(), library calls
+// through place() or exact_place(). A finished tensor goes through give(), and dy itself through pass_dy().
 class NodeGrads {
  public:
   // Returns the gradient of the node's result, of the result's shape and dtype.

@@ -17,7 +17,7 @@
 //
 //   void add(const Row&, i, c, Value (&sums)[kSums])  adds an element's share of the sums of its column
 //
-// With kMaxStep = k, step k takes maxima where others take sums.
+// With a member kMaxStep = k, step k takes maxima instead of sums.
 #pragma once
 #include <limits>
 

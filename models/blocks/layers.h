@@ -1,6 +1,8 @@
 // The sublayers of a Transformer, for all families. An encoder-decoder names parameters as fairseq does,
 // LAYER.self_attn.q_proj.weight, LAYER.fc1.bias; image families name them as timm does.
 //
+// branch is attention, or the first layer and the activation of a feed-forward block; W_out, b_out are its last layer:
+//
 //   pre-norm:   x + drop(W_out branch(norm(x)) + b_out)
 //   post-norm:  norm(residual_scale x + drop(W_out branch(x) + b_out))
 //   folded post-norm:  affine(x) + W_out branch(x) + b_out; affine is the folded normalizer of the sublayer before
@@ -99,7 +101,7 @@ struct AttentionBlock {
   Var operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
   // Returns queries, keys and values of `in`, next to each other.
   Var projected(const Var& in, const ForwardPass& pass);
-  // Self-attention over `in`; the second overload starts from projected(in).
+  // Self-attention over `in`; attend_projected() starts from projected(in).
   Var attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass);
   Var attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass) const;
   // Attends from `in`, with segments `queries`, to keys and values of `states`, with segments `keys`.

@@ -109,7 +109,7 @@ Var Transformer::decode(Var x, const Segments& rows, const Attend& own, const At
 Sentences Transformer::sentences(const char* stack, const Tensor& ids, const Tensor& mask,
                                  const ForwardPass& pass) const {
   const auto all = normalizers();
-  const auto any = [&](bool (Normalizer::*what)() const) {
+  const auto any = [&](bool (Normalizer::*what)() const) {  // true if what() is true for any normalizer
     return std::ranges::any_of(all, [&](const Normalizer* norm) { return (norm->*what)(); });
   };
   const bool counted = !config_.mask_normalizers || any(&Normalizer::counts_padding);

@@ -77,6 +77,7 @@ struct ChannelBackward {
     if (skip && options.psi_after_skip == PsiAfterSkip::freeze) return psi_ema;
     return channel_norm_math::ema(options.alpha_backward, psi_ema, m);  // [UN-17]
   }
+  // Writes this iteration's entry of the window.
   FOLDGRAD_HD void record(std::int64_t c, double G, bool skip, double psi_ema) const {
     if (!state.win_g || (skip && !state.psi_ema)) return;
     channel_norm_math::store(options, state.win_g[slot() * n + c], skip ? psi_ema : G);  // [CN-5]

@@ -58,7 +58,7 @@ struct ChannelForward {
   FOLDGRAD_HD bool run(std::int64_t c, const SkipTerms& layer) const {
     const double run_var = state.run_var[c], run_mean = state.run_mean ? double(state.run_mean[c]) : 0;
     if (!training || held(c)) {
-      normalize(c, run_mean, run_var, 1, training ? Context::kHeld : 0);
+      normalize(c, run_mean, run_var, /*r=*/1, training ? Context::kHeld : 0);
       return training;
     }
     const double q = statistic(c), mean = has_mean() ? batch_mean[c] : 0;
@@ -112,12 +112,14 @@ struct ChannelForward {
     return options.hold_non_finite &&
            !(channel_norm_math::finite(statistic(c)) && channel_norm_math::finite(batch_mean[c]));
   }
+  // Returns true if the channel skips this iteration.
   FOLDGRAD_HD bool skips(std::int64_t c, const SkipTerms& layer) const {
     const double entries = double(options.window_forward) * double(columns);
     const bool own = options.granularity == Granularity::channel;
     return filters() && channel_norm_math::fires<S>(options, own ? terms(c) : layer, entries);  // [UN-19]
   }
-  // True if run_var must not change. Counts skips in a row: after kLongestHold of them the change is not an outlier.
+  // Returns true if run_var must not change (`hold_on_skip`). Counts skips in a row: after kLongestHold of them the
+  // change is not an outlier.
   FOLDGRAD_HD bool holds(std::int64_t c, bool skip) const {
     if (!options.hold_on_skip) return false;
     std::int64_t& in_a_row = state.skips_in_a_row[c];

@@ -65,6 +65,7 @@ Trainer::Record Trainer::update(Tape& tape) {
   }
   for (Parameter* p : parameters_) p->zero_grad();
   for (std::int64_t k = 0; k < options_.accumulate; ++k)
+    // Only tape_ sends gradients early: the tape of a repeated update has another observer.
     record.losses.push_back(compute(batches[k], updates() * options_.accumulate + k, record.weight, tape,
                                     k + 1 == options_.accumulate && &tape == &tape_));
   if (gradient_sum_) gradient_sum_->finish(record.losses);
