@@ -1,4 +1,4 @@
-// Where backward kernels write gradients. Kernels include this file: C++17, no libraries.
+// The destinations of gradients in backward kernels. Kernels include this file: C++17, no libraries.
 #pragma once
 #include "engine/dtype.h"
 
@@ -7,7 +7,7 @@ namespace foldgrad {
 // Backward always adds. The first contribution to a gradient is `set`, so that gradients need no filling with zeros.
 enum class GradMode : std::uint8_t { set, add };
 
-// Where a kernel writes the gradient of one operand. It calls put() exactly once for every element. Null if the
+// The destination of one operand's gradient. A kernel calls put() exactly once for every element. Null if the
 // operand needs no gradient; the kernel then skips it.
 template <class T>
 struct GradOut {
@@ -20,7 +20,7 @@ struct GradOut {
   }
 };
 
-// Where a kernel writes sums over rows, such as gradients of biases, in the type that they are summed in.
+// The destination of sums over rows, such as gradients of biases, in the type of the sums.
 template <class T>
 using ParameterGradOut = GradOut<compute_t<T>>;
 

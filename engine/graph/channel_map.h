@@ -30,7 +30,7 @@ struct AffineMap {
   bool operator==(const AffineMap&) const = default;
 };
 
-// Where a value's channels are: index i of axis `axis` belongs to channel (i - offset) / repeat, or to no channel if
+// The place of a value's channels: index i of axis `axis` belongs to channel (i - offset) / repeat, or to no channel if
 // this is out of range.
 struct ChannelPlace {
   int axis = 0;

@@ -20,7 +20,7 @@ namespace foldgrad {
 struct BlockMaker;
 struct ModelParts;  // models/model.h; list() adds to it
 
-// Where a sublayer has its normalizer; see above.
+// The place of a sublayer's normalizer; see above.
 enum class NormPlace { pre, post, stream };
 inline NormPlace norm_place(const BlockConfig& config) { return config.pre_norm ? NormPlace::pre : NormPlace::post; }
 

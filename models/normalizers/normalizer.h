@@ -27,12 +27,13 @@ Var parameter_as(Tape& tape, Parameter& parameter, DType dtype);
 
 struct NormContext {
   bool training = false;
-  const Segments* samples = nullptr;  // rows of each sample, for statistics per sample; null: x's first axis is samples
+  // The rows of each sample, for statistics per sample. If null, x's first axis is samples.
+  const Segments* samples = nullptr;
   // Leading rows that enter channel statistics; default: all. Only trace replay sets it (train/checks/trace.h): the
   // released forms of the authors' code also use the other rows, the padding.
   std::optional<std::int64_t> counted = {};
   std::vector<Var>* penalties = nullptr;  // training: rbn adds terms of shape [] for the loss here
-  Communicator* communicator = nullptr;   // training: channel statistics use all ranks' rows; null: only x's
+  Communicator* communicator = nullptr;   // training: statistics use all ranks' rows; only x's rows if null
 };
 
 // Values for reports, copied from the device.

@@ -11,10 +11,10 @@ namespace foldgrad {
 struct NormalizerOption : Option {
   std::string default_value;              // "=NAME" takes the value of another option
   std::string default_in_reference = {};  // a different default, for normalizers with an option `mode`
-  bool told_by_model = false;             // the model sets it unless it is given: encoder_layers, decoder_layers, stack
+  bool told_by_model = false;  // the model sets it unless the user does: encoder_layers, decoder_layers, stack
 };
 
-// What kind of function a normalizer is at inference; Normalizer::inference() has the numbers.
+// The kind of function that a normalizer is at inference; Normalizer::inference() has the numbers.
 enum class Inference {
   affine,       // an affine map per channel: can be folded away
   linear,       // an affine map after centring: can be folded away into a matrix

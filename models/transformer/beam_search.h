@@ -48,7 +48,7 @@ struct Candidate {
   }
 };
 
-// What may follow a row.
+// The tokens that may follow a row.
 struct Continuation {
   double score = 0;  // of the hypothesis so far
   bool may_end = true, may_go_on = true;

@@ -12,11 +12,11 @@ enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arith
 // as the UN authors' code computes; see channel_norm.h.
 enum class ChannelForm : std::uint8_t { paper, released };
 
-// Whose windows decide about an outlier, and which channels then skip the iteration.
+// The windows that decide about an outlier, and the channels that then skip the iteration.
 enum class Granularity : std::uint8_t {
   channel,    // each channel decides for itself
   layer_any,  // any channel decides for all
-  layer_sum,  // sums over the channels decide for all; after a lasting change it may skip for ever
+  layer_sum,  // sums over the channels decide for all; may skip forever after a lasting change
   pooled      // any channel decides for all, with one threshold from the entries of all channels, as in the released
               // code; if the channels have equal levels, it may skip for ever
 };

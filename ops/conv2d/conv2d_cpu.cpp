@@ -6,7 +6,8 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // channels whose sums stay in registers
 
-// What place i (or j) sees of an axis: kernel offsets [begin, end) are inside the image, the first at index `first`.
+// The part of an axis that place i (or j) sees: kernel offsets [begin, end) are inside the image, the first at index
+// `first`.
 struct Window {
   std::int64_t first, begin, end;
 

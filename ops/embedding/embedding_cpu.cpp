@@ -21,7 +21,8 @@ void sort_positions(const EmbeddingBackward<T>& p, int* ends, int* order) {
     if (p.counts(p.ids[m])) order[ends[p.ids[m]]++] = int(m);
 }
 
-// Puts row `row` of dx from the rows of dy at n positions. Sums a few registers' worth of columns in compute_t.
+// Sums the rows of dy at n positions and puts the result as row `row` of dx. Sums a few registers' worth of columns at
+// a time, in compute_t.
 template <class T>
 void add_row(const EmbeddingBackward<T>& p, std::int64_t row, const int* positions, int n) {
   using Value = compute_t<T>;

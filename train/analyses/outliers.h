@@ -1,5 +1,5 @@
-// How often UN's outlier test fires on recorded statistics, and on noise like them. Noise has no outliers: a test that
-// fires as often on noise as on the recording has found none.
+// The rate at which UN's outlier test fires on recorded statistics, and on noise like them. Noise has no outliers: a
+// test that fires as often on noise as on the recording has found none.
 #pragma once
 #include <map>
 #include <string>

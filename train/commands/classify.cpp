@@ -60,7 +60,8 @@ void for_each_image(const std::string& argument, std::int64_t size, const std::v
   }
 }
 
-// Returns the most likely classes of a row of logits; of equal ones the first counts as larger, NaN as smallest.
+// Returns the most likely classes of a row of logits. Of equal logits the first counts as larger; NaN counts as
+// smallest.
 std::vector<std::pair<std::string, double>> likeliest(const double* logits, const std::vector<std::string>& classes) {
   std::vector<std::size_t> order(classes.size());
   std::iota(order.begin(), order.end(), std::size_t(0));

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kDigits = 64;                // of a SHA-256
-constexpr const char* kDigestFile = "SHA256SUMS";  // as sha256sum writes it, and checks
+constexpr const char* kDigestFile = "SHA256SUMS";  // the format that sha256sum writes and checks
 
 struct DataOptions {
   std::string source = "de", target = "en";  // extensions of files of parallel text

@@ -40,7 +40,7 @@ ExperimentConfig demo_config(const DemoOptions& o) {
 class Demo {
  public:
   Demo(const DemoOptions& options, const BuildInfo& build) : o_(options), build_(build), config_(demo_config(o_)) {
-    (void)require_device(o_.device);  // before a directory is made
+    (void)require_device(o_.device);  // checked before a directory is made
     if (file_exists(o_.out))
       throw FileError(o_.out, "is there already; remove it, or name another directory with --out");
   }

@@ -49,7 +49,8 @@ class Prefetched {
   DataCursor cursor() const { return cursor_; }
   std::int64_t per_epoch() const { return source_.per_epoch; }  // batches
 
-  // Moves to a value of cursor(): the same batches follow again. Throws std::invalid_argument if it is out of bounds.
+  // Moves to an earlier value of cursor(), so that the same batches follow again. Throws std::invalid_argument if it is
+  // out of bounds.
   void seek(DataCursor cursor) {
     FOLDGRAD_CHECK(cursor.epoch >= 0 && cursor.batch >= 0 && cursor.batch < source_.per_epoch,
                    "{}: a cursor must be of epoch 0 or later and of a batch in [0, {}), got epoch {}, batch {}",

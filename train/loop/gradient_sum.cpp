@@ -58,7 +58,7 @@ void GradientSum::send() {
   const auto policy = bucket_[0].device() == Device::cpu ? std::launch::async : std::launch::deferred;
   sending_ = std::async(policy, [this, bucket = std::exchange(bucket_, {}), before = std::move(sending_)]() mutable {
     if (before.valid()) before.get();
-    set_threads(1);  // the cores are those of the backward pass
+    set_threads(1);  // leaves the other cores to the backward pass
     sum_bucket(*background_, bucket);
   });
   bytes_ = 0;

@@ -84,7 +84,7 @@ class Trainer {
   Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
           Communicator* communicator = nullptr);
 
-  // Sets the observer, which must outlive the trainer; null: none.
+  // Sets the observer, which must outlive the trainer. Null removes it.
   void observe(UpdateObserver* observer) { observer_ = observer; }
 
   // Makes one update. Throws what task, optimizer and schedule throw.

@@ -7,9 +7,9 @@
 
 namespace foldgrad {
 
-// How training continues after an update whose loss or gradient is not finite. Unless it aborts, it makes the same
-// total number of updates, with further batches. How often Trainer::report() is called changes only the state that a
-// rollback returns to.
+// The reaction to an update whose loss or gradient is not finite. Unless it aborts, it makes the same total number of
+// updates, with further batches. How often Trainer::report() is called changes only the state that a rollback returns
+// to.
 enum class OnNan {
   abort,    // throws Diverged
   skip,     // leaves out the batches of that update, as if they were not in the data

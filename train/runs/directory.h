@@ -57,7 +57,7 @@ std::string command_line(const std::vector<std::string>& arguments);
 class RunLock {
  public:
   // Creates the directory `run` if it does not exist. Throws FileError if another process holds the lock. The kernel
-  // releases it when the process ends, in whatever way; the file RUN/lock, which names the process, stays.
+  // releases it when the process ends, however it ends; the file RUN/lock, which names the process, stays.
   explicit RunLock(const std::string& run);
   ~RunLock();
   RunLock(const RunLock&) = delete;

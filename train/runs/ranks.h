@@ -14,10 +14,11 @@ namespace foldgrad {
 // Requests of rank 0 to the others.
 enum class Order : std::int64_t { step, check, report, validate, end };
 
-// Gives an order to the other ranks. Null: there are none.
+// Gives an order to the other ranks. Does nothing if there are none (null).
 void give_order(Communicator* communicator, Order order);
 
-// Scores the model, with averaged weights if there are any, on all ranks together. Null: on this process only.
+// Scores the model, with averaged weights if there are any, on all ranks together, or only on this process if there are
+// no others (null).
 Validation validate(Training& training, Communicator* communicator);
 
 // Carries out orders until Order::end, on a rank other than 0. Throws Diverged if the trainer of rank 0 does.

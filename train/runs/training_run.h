@@ -16,7 +16,7 @@ struct TrainOptions {
   std::string resume;                  // "latest", the path of a checkpoint of this run, or empty for a new run
   bool allow_config_change = false;    // of keys that change the trained numbers
   std::string device = "cpu";          // for require_device()
-  Processes* processes = nullptr;      // processes that train together; null: only this one
+  Processes* processes = nullptr;      // processes that train together; null if there is only one
   double timeout = 600;                // seconds that a rank waits for another
   bool profile_communication = false;  // reports at the end how long ranks have waited for each other
   BuildInfo build;

@@ -18,7 +18,7 @@ struct ChildResult {
 };
 
 // Runs the program arguments[0] of $PATH, without a shell, and waits for its end. It receives signals like any program,
-// though the caller blocks them (train/system/signals.h). It gets SIGTERM if this process dies in whatever way.
+// though the caller blocks them (train/system/signals.h). It gets SIGTERM when this process dies, however it dies.
 // `quiet`: discards its output.
 ChildResult run_child(std::vector<std::string> arguments, bool quiet);
 

@@ -22,8 +22,8 @@ struct DeviceName {
 // Returns nothing for other texts.
 std::optional<DeviceName> parse_device(const std::string& text);
 
-// The choice of "auto" if the driver shows `devices` GPUs: the first usable one; none if there are no GPUs or each has
-// a fault. Then the fault of the first one is reported.
+// The choice of "auto" if the driver shows `devices` GPUs: the first usable one. If none is usable, `trouble` has the
+// fault of the first GPU.
 struct AutomaticDevice {
   std::optional<int> index;
   std::string trouble;

@@ -43,7 +43,7 @@ struct EvaluationOptions {
   std::int64_t max_tokens = 4096;  // of a batch
   std::string hypotheses = {};     // file for the translations; empty: none
   NonFinite non_finite = NonFinite::refuse;
-  Communicator* communicator = nullptr;  // of the ranks that share the work; null: only this process
+  Communicator* communicator = nullptr;  // of the ranks that share the work; null if this process does it all
 };
 struct Evaluation {
   std::string text;
@@ -55,13 +55,13 @@ struct ExampleSet {
   std::int64_t size = 0;
   // Returns the inputs of the examples with these numbers, all below `size`; on the CPU.
   std::function<NamedTensors(const std::vector<std::int64_t>&)> inputs;
-  // Returns the SHA-256 of the examples as they are in the data, if models make different inputs of them. Null: that of
-  // the inputs.
+  // Returns the SHA-256 of the examples as they are in the data, if models make different inputs of them. If null, the
+  // digest is that of the inputs.
   std::function<std::string(const std::vector<std::int64_t>&)> digest = nullptr;
-  // Returns the name of the input that is the mask [examples, T] of a layer's positions. Null: all examples have the
+  // Returns the name of the input that is the mask [examples, T] of a layer's positions. Null if all examples have the
   // same positions.
   std::function<std::string(const std::string& layer)> mask = nullptr;
-  // Returns the length of an example; the model accepts lengths up to `longest`. Null: all have one length.
+  // Returns the length of an example; the model accepts lengths up to `longest`. Null if all have one length.
   std::function<std::int64_t(std::int64_t)> length = nullptr;
   std::int64_t longest = 0;
 };
@@ -86,13 +86,13 @@ struct TaskKind {
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
   // Reads, for `foldgrad run`, a file's inputs, on the host. Throws FileError for inputs that do not fit.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
-  // Returns results by name, including "logits". Null: only the logits, placed as in the inputs.
+  // Returns results by name, including "logits". If null, the only result is the logits, placed as in the inputs.
   NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass) = nullptr;
   // For commands that work on data; null if the task has none. They throw FileError, ConfigError, CheckpointError,
   // NonFiniteError and std::invalid_argument.
   Evaluation (*evaluate)(Model& model, const ModelData& data, const EvaluationOptions& options) = nullptr;
   ExampleSet (*examples)(const Model& model, const ModelData& data) = nullptr;
-  // Null: the inputs of the configuration's task in training.
+  // If null, the inputs are those of the configuration's task in training.
   TrainingInputs (*training_inputs)(const Model& model, const ModelData& data, std::int64_t max_tokens,
                                     std::uint64_t seed) = nullptr;
   // Describes the vocabulary in a model's directory, for `foldgrad inspect`.

@@ -4,7 +4,7 @@
 
 namespace foldgrad {
 
-// What the CUDA runtime reports about the machine and one of its devices.
+// The CUDA runtime's report about the machine and one of its devices.
 struct CudaMachine {
   enum class Trouble { none, no_driver, driver_too_old, no_device, no_kernel_image, other } trouble = Trouble::none;
   int driver = 0, toolkit = 0;  // versions as CUDA writes them, 13010 for 13.1; 0 if missing or unknown

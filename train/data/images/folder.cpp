@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 // Keys in the metadata of a cache: the digests of its sources and of its content.
 constexpr const char *kSource = "source", *kContent = "content";
 
-// The files of a part that are not images of its classes.
+// The files of a part that training leaves out.
 class LeftOut {
  public:
   void hidden(const fs::path& path) { hidden_.add(path); }

@@ -18,7 +18,7 @@ struct MixOptions {
   double mixup = 0, cutmix = 0;  // a of each; 0: not used. With both, each step uses one, with equal probability.
 };
 
-// How one step mixes its images.
+// The mix of one step's images.
 struct Mix {
   double lambda = 1;  // the weight of the first class
   bool cut = false;   // CutMix; otherwise mixup

@@ -42,7 +42,7 @@ class WeightAverage {
   std::vector<Averaged> averaged_;
 };
 
-// While this exists, the averages are in place of the values. Null: does nothing.
+// Swaps the averages in while the object lives. Does nothing for null.
 class AveragedWeights {
  public:
   explicit AveragedWeights(WeightAverage* average) : average_(average) {
