@@ -36,7 +36,8 @@ Action add_analyze(CLI::App& command) {
   const auto is_picture = [](const std::string& text) {
     return text.ends_with(".svg") ? "" : fmt::format("must end with .svg, got {}", text);
   };
-  cka->add_option("--plot", o.picture, "Draw the layers of both as a map into this file, SVG")->check(is_picture);
+  cka->add_option("--plot", o.picture, "Draw the similarity of all layers as a map into this SVG file")
+      ->check(is_picture);
   add_number(*cka, "--examples", o.examples, 1, std::int64_t(1) << 40,
              "Validation examples, rounded down to whole batches");
   add_number(*cka, "--batch", o.batch, 1, std::int64_t(1) << 40, "Examples compared with each other at a time");

@@ -89,7 +89,7 @@ struct ImageConfig {
 
 void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
   const auto data = keys_in("data", v), train = keys_in("train", v);
-  data(i.task, "task", "", "Images from files of CIFAR or of a folder, or shapes that are drawn");
+  data(i.task, "task", "", "Images from CIFAR's files, from a folder, or drawn shapes");
   data(i.directory, "directory", "",
        "Directory of the files, below --data-dir or absolute; empty: as their archive names it");
   data(i.image_size, "image_size", "pixels", "Side that images are scaled to (folder)", within(1, kMostImageSide));
@@ -132,8 +132,8 @@ void visit_keys(KeysOf<LanguageConfig> auto& l, const auto& v) {
   data(l.directory, "directory", "", "Directory of the files, below --data-dir or absolute");
   data(l.train, "train", "",
        "File of text; empty: all files NAME.txt and NAME.md of the directory except data.valid and data.test");
-  data(l.valid, "valid", "", "Text of validation; empty: the last tenth of the training text");
-  aside(l.test, "test", "", "Text for `foldgrad eval`; empty: that of validation");
+  data(l.valid, "valid", "", "Validation text; empty: the last tenth of the training text");
+  aside(l.test, "test", "", "Text for `foldgrad eval`; empty: the validation text");
   data(l.tokenizer, "tokenizer", "", "Tokens: characters, or pieces of byte-pair encoding");
   data(l.vocabulary, "vocabulary", "pieces", "Size of the vocabulary, learned from the training text (bpe)",
        at_least(5));

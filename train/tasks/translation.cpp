@@ -188,7 +188,7 @@ std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std
 CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch) {
   constexpr const char* kName = "greedy translations of the folded model are the same";
   if (std::ranges::any_of(model.normalizers(), &Normalizer::mixes_tokens))
-    return check_skipped(kName, "statistics over a sentence are not known token by token");
+    return check_skipped(kName, "statistics over a sentence need all of its tokens at once");
   const DecodingOptions greedy{.beam = 1};
   const auto want = beam_search(InferenceTransformer(model), batch.source, batch.source_mask, greedy),
              got = beam_search(InferenceTransformer(folded), batch.source, batch.source_mask, greedy);
