@@ -1,7 +1,8 @@
+#include "engine/node_grads.h"
+
 #include <span>
 
 #include "engine/contains.h"
-#include "engine/tape.h"
 #include "engine/tensor_kernels.h"
 
 namespace foldgrad {
@@ -22,7 +23,7 @@ std::pair<Tensor, GradMode> NodeGrads::place(int k, DType dtype, const Tensor& s
   if (spent.owns_storage() && !operand.parameter && !operand.has_grad())
     return {operand.own_grad = spent, GradMode::set};
   const std::span inputs(node_.inputs());
-  const bool repeats = contains(inputs.first(std::size_t(k)), inputs[k]);  // an earlier operand is the same value
+  const bool repeats = contains(inputs.first(std::size_t(k)), inputs[k]);  // an operand before k is the same value
   if (dtype == operand.grad_dtype() && !repeats) return Tape::place_of(operand);
   temporary_.emplace_back(inputs[k], Tensor::empty(operand.shape, dtype, operand.device));
   return {temporary_.back().second, GradMode::set};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/node_grads.h"
+
 namespace foldgrad {
 
 void Tape::clear() {

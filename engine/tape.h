@@ -16,18 +16,12 @@
 #include "engine/dispatch.h"
 #include "engine/grad_out.h"
 #include "engine/memory.h"
+#include "engine/node.h"
 #include "engine/tensor.h"
 
 namespace foldgrad {
 
 class Tape;
-class NodeGrads;
-struct ChannelMap;  // this and the next five are defined in engine/graph
-struct Description;
-struct Graph;
-struct GraphUse;
-class OnnxGraph;
-class OnnxOperands;
 
 // A trainable tensor. Its gradient outlives the tape: backward passes add to it until zero_grad().
 struct Parameter {
@@ -64,63 +58,6 @@ class Var {
   Tensor value_;
   int id_ = -1;
   unsigned generation_ = 0;  // the tape's generation, which clear() raises, so that use of a stale Var is an error
-};
-
-// One recorded operation. An operation gives Tape::record() a struct with the tensors and numbers for its backward:
-//
-//   struct ScaleNode {
-//     double s;
-//     const char* name() const { return "scale"; }
-//     void backward(NodeGrads& grads);
-//   };
-//
-// It may also define describe(), passes() or onnx(), exactly as below, for readers of the recording (engine/graph):
-// folding, export and analyses. Skip these three at first.
-class Node {
- public:
-  virtual ~Node() = default;
-  virtual const char* name() const = 0;
-  // Adds to the gradient of every operand whose grads.out() is not null.
-  virtual void backward(NodeGrads& grads) = 0;
-
-  virtual void describe(Description& description) const = 0;
-  // Moves `map`, which is pending at operand use.operand, to the result: finds map' with f(map(x)) = map'(f(x)).
-  // Returns an empty text, or the reason why there is no such map'.
-  virtual std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const = 0;
-  // Adds the operation to an ONNX graph and returns its result's name. Throws std::invalid_argument if ONNX lacks it.
-  virtual std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const = 0;
-
-  const std::vector<int>& inputs() const { return inputs_; }  // ids of the operands
-  int output() const { return output_; }
-  const std::string& scope() const { return *scope_; }
-
- private:
-  friend class Tape;
-  std::vector<int> inputs_;
-  int output_ = -1;
-  const std::string* scope_ = nullptr;
-};
-
-template <class Op>
-class NodeOf final : public Node {
- public:
-  explicit NodeOf(Op op) : op_(std::move(op)) {}
-  const char* name() const override { return op_.name(); }
-  void backward(NodeGrads& grads) override { op_.backward(grads); }
-  void describe(Description& description) const override {
-    if constexpr (requires { op_.describe(description); }) op_.describe(description);
-  }
-  std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const override {
-    if constexpr (requires { op_.passes(graph, use, map); }) return op_.passes(graph, use, map);
-    return std::string(name()) + " is not linear";
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const override {
-    if constexpr (requires { op_.onnx(g, operands); }) return op_.onnx(g, operands);
-    throw std::invalid_argument("onnx: " + std::string(name()) + " has no form in ONNX");
-  }
-
- private:
-  Op op_;
 };
 
 class Tape {
@@ -225,59 +162,6 @@ class Tape {
   std::unordered_set<std::string> scopes_;  // kept by clear(), so that training steps allocate none
   const std::string* scope_ = &kNoScope;
   Observer observe_result_, observe_gradient_;
-};
-
-// The gradients that a node's backward reads and writes. Kernels write through out() or exact_out(), library calls
-// through place() or exact_place(). A finished tensor goes through give(), and dy itself through pass_dy().
-class NodeGrads {
- public:
-  // Returns the gradient of the node's result, of the result's shape and dtype.
-  const Tensor& dy() const { return dy_; }
-  bool wanted(int operand) const { return slot(operand).wants_grad; }
-
-  // Returns where to write operand k's gradient; null if it is not needed. Call this once per operand and write every
-  // element. The result may reuse the memory of `spent`, a saved tensor of operand k's shape that no one else uses.
-  // Then read spent[i] only before you write element i. If two operands are the same value, each gets its own memory,
-  // and the engine adds the two.
-  template <class T>
-  GradOut<T> out(int k, const Tensor& spent = {}) {
-    const auto [tensor, mode] = place(k, dtype_of<T>, spent);
-    return tensor.defined() ? GradOut<T>{tensor.template data<T>(), mode} : GradOut<T>{};
-  }
-  // The same for code that is not a template over the element type.
-  std::pair<Tensor, GradMode> place(int k) { return place(k, slot(k).dtype); }
-
-  // Like out(), for sums over rows, such as the gradient of a parameter that was recorded in bf16. It is f32 if T is
-  // bf16, so that a sum is rounded at most once.
-  template <class T>
-  ParameterGradOut<T> exact_out(int k) {
-    return out<compute_t<T>>(k);
-  }
-  // Like place(), but in the gradient's dtype: for matrix products, which can write any dtype.
-  std::pair<Tensor, GradMode> exact_place(int k) { return place(k, slot(k).grad_dtype()); }
-
-  // Adds `grad`, which backward has computed in new memory, to operand k's gradient after the node. It may become that
-  // gradient, so do not write to it later.
-  void give(int k, const Tensor& grad) {
-    if (wanted(k)) temporary_.emplace_back(node_.inputs()[k], grad);
-  }
-
-  // Makes dy operand k's gradient, reshaped to the operand's shape: without a kernel and, for one operand, without a
-  // copy. Call it last: later additions may change dy's memory.
-  void pass_dy(int k);
-
- private:
-  friend class Tape;
-  NodeGrads(Tape& tape, const Node& node, Tensor dy) : tape_(tape), node_(node), dy_(std::move(dy)) {}
-  Tape::Slot& slot(int k) const { return tape_.slots_[node_.inputs()[k]]; }
-  std::pair<Tensor, GradMode> place(int k, DType dtype, const Tensor& spent = {});
-
-  Tape& tape_;
-  const Node& node_;
-  Tensor dy_;
-  bool dy_taken_ = false;  // dy has become an operand's gradient
-  // Contributions to add after the node: from give(), to a repeated operand, and in another dtype than the gradient's.
-  std::vector<std::pair<int, Tensor>> temporary_;
 };
 
 }  // namespace foldgrad

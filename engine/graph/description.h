@@ -1,11 +1,20 @@
 // The properties of an operation that readers of a recording need: folding, export, drawing, analyses. An operation
 // states them in Node::describe(), in its own folder, so readers need no list of operations.
 #pragma once
+#include <functional>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
-#include "engine/tape.h"
+#include "engine/node.h"
 
 namespace foldgrad {
+
+struct ChannelMap;
+struct Graph;
+struct GraphUse;
+class OnnxGraph;
+class OnnxOperands;
 
 struct Description {
   // Operand numbers; -1 if the operation has no such operand.
@@ -26,10 +35,25 @@ struct Description {
   // axis is a row of operand 0. computed: all others.
   enum class Numbers { computed, same_rows, same } numbers = Numbers::computed;
 
+  // Moves `map`, which is pending at operand use.operand, to the result: finds map' with f(map(x)) = map'(f(x)).
+  // Returns an empty text, or the reason why there is no such map'. If an operation does not set it: "NAME is not
+  // linear".
+  std::function<std::string(const Graph& graph, const GraphUse& use, ChannelMap& map)> passes = {};
+  // Adds the operation to an ONNX graph and returns its result's name. Throws std::invalid_argument if ONNX lacks it,
+  // as it does if an operation does not set it.
+  std::function<std::string(OnnxGraph& g, const OnnxOperands& operands)> onnx = {};
+
+  // `passes` and `onnx` of the result refer to the node.
   static Description of(const Node& node) {
-    Description description;
-    node.describe(description);
-    return description;
+    Description d;
+    d.passes = [&node](const Graph&, const GraphUse&, ChannelMap&) {
+      return node.name() + std::string(" is not linear");
+    };
+    d.onnx = [&node](OnnxGraph&, const OnnxOperands&) -> std::string {
+      throw std::invalid_argument("onnx: " + std::string(node.name()) + " has no form in ONNX");
+    };
+    node.describe(d);
+    return d;
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "engine/graph/channel_map.h"
 #include "engine/graph/description.h"
+#include "engine/tape.h"
 
 namespace foldgrad {
 
@@ -19,7 +20,7 @@ struct GraphNode {
   std::vector<int> operands;                        // values; a normalizer has x first and its parameters last
   int result;                                       // a value
   Description description;                          // for a normalizer only `training` is set
-  std::shared_ptr<const Node> operation = nullptr;  // null for a normalizer
+  std::shared_ptr<const Node> operation = nullptr;  // owns what `description` refers to; null for a normalizer
   std::string parts = {};  // for a normalizer: its operations, such as "channel_norm scale_by add"
 };
 

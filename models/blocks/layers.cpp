@@ -5,8 +5,8 @@
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
+#include "ops/concat/concat.h"
 #include "ops/linear/linear.h"
-#include "ops/linear/stacked.h"
 #include "ops/weight_standardize/weight_standardize.h"
 
 namespace foldgrad {
@@ -14,21 +14,6 @@ namespace {
 
 // Uses the unbiased variance, as in benjs/nfnets_pytorch.
 constexpr WeightStandardizeOptions kStandardization{.unbiased = true};
-
-// Moves the layers' weights into one storage, one after another, so that one product can read them, and their biases
-// too.
-void store_together(std::vector<LinearLayer>& layers) {
-  for (Parameter LinearLayer::*member : {&LinearLayer::weight, &LinearLayer::bias}) {
-    std::vector<Tensor> values;
-    std::vector<std::int64_t> rows;
-    for (const LinearLayer& layer : layers)
-      if (const Tensor& value = (layer.*member).value; value.defined())
-        rows.push_back(values.emplace_back(value).shape()[0]);
-    if (values.empty()) continue;
-    values = split(stacked(values), rows);
-    for (std::size_t i = 0; i < values.size(); ++i) (layers[i].*member).value = values[i];
-  }
-}
 
 }  // namespace
 
@@ -67,12 +52,9 @@ Var LinearLayer::operator()(const Var& x, const ForwardPass& pass) {
 Var side_by_side(const std::vector<LinearLayer*>& layers, const Var& x, const ForwardPass& pass) {
   if (layers.size() == 1) return (*layers[0])(x, pass);
   if (pass.packed) return pass.packed->product(layers, x);
-  std::vector<Var> matrices, biases;
-  for (LinearLayer* layer : layers) {
-    matrices.push_back(layer->matrix(pass));
-    if (layer->has_bias()) biases.push_back(pass.use(layer->bias));
-  }
-  return linear_side_by_side(x, matrices, biases);
+  std::vector<Var> results;
+  for (LinearLayer* layer : layers) results.push_back((*layer)(x, pass));
+  return concat(results, 1);
 }
 
 Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm,
@@ -147,7 +129,6 @@ AttentionBlock::AttentionBlock(const BlockMaker& make, const AttentionNames& nam
   const std::int64_t width = make.config.width, columns = 3 * width / std::int64_t(names.qkv.size());
   for (const std::string& name : names.qkv)
     qkv.push_back(make.block_linear(BlockMatrix::qkv, names.scope + "." + name, width, columns, qkv_bias));
-  if (side_by_side_pays(make.device)) store_together(qkv);
 }
 
 Var AttentionBlock::operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {
@@ -167,14 +148,9 @@ Var AttentionBlock::projected(const Var& in, const ForwardPass& pass) {
   return side_by_side(layers, in, pass);
 }
 
-bool AttentionBlock::products_apart(const Var& in, const ForwardPass& pass) const {
-  const bool is_read = pass.tape.recording() && !pass.training;
-  return qkv.size() == 3 && !pass.packed && (is_read || !side_by_side_pays(in.device()));
-}
-
 Var AttentionBlock::attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass) {
-  if (!products_apart(in, pass)) return attend_projected(projected(in, pass), rows, causal, pass);
-  return attend_apart(in, rows, in, rows, causal, pass);
+  if (!has_three_products(pass)) return attend_projected(projected(in, pass), rows, causal, pass);
+  return attend_with_three(in, rows, in, rows, causal, pass);
 }
 
 Var AttentionBlock::attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass) const {
@@ -184,14 +160,14 @@ Var AttentionBlock::attend_projected(const Var& qkv, const Segments& rows, bool 
 Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
                            const ForwardPass& pass) {
   FOLDGRAD_CHECK(qkv.size() == 3, "attention: cross-attention needs q, k and v as three layers, got {}", qkv.size());
-  if (products_apart(in, pass)) return attend_apart(in, queries, states, keys, /*causal=*/false, pass);
+  if (has_three_products(pass)) return attend_with_three(in, queries, states, keys, /*causal=*/false, pass);
   const Var Q = qkv[0](in, pass);
   const Var KV = side_by_side({&qkv[1], &qkv[2]}, states, pass);
   return attention_packed(Q, KV, options(/*causal=*/false, queries, pass), queries, keys);
 }
 
-Var AttentionBlock::attend_apart(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
-                                 bool causal, const ForwardPass& pass) {
+Var AttentionBlock::attend_with_three(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
+                                      bool causal, const ForwardPass& pass) {
   const Var Q = qkv[0](in, pass);
   const Var K = qkv[1](states, pass);
   const Var V = qkv[2](states, pass);

@@ -108,18 +108,17 @@ struct AttentionBlock {
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
   void list(ModelParts& parts);
 
-  // One layer, with rows for q, then k, then v; or three layers, whose weights are consecutive in memory on a GPU.
+  // Either one layer, with rows for q, then k, then v; or three layers.
   std::vector<LinearLayer> qkv;
   Sublayer sublayer;
   int heads;
 
  private:
   AttentionOptions options(bool causal, const Segments& queries, const ForwardPass& pass) const;
-  // True if q, k and v are three products. They are if that is as fast. In recorded inference they always are, since
-  // folding and export identify layers by their products.
-  bool products_apart(const Var& in, const ForwardPass& pass) const;
-  Var attend_apart(const Var& in, const Segments& queries, const Var& states, const Segments& keys, bool causal,
-                   const ForwardPass& pass);
+  // True if q, k and v are three products. Packed weights make them one.
+  bool has_three_products(const ForwardPass& pass) const { return qkv.size() == 3 && !pass.packed; }
+  Var attend_with_three(const Var& in, const Segments& queries, const Var& states, const Segments& keys, bool causal,
+                        const ForwardPass& pass);
 
   double dropout_;
   std::uint32_t stream_;

@@ -82,7 +82,7 @@ void Walk::visit(const GraphUse& use, const ChannelMap& pending) {
   if (node.kind == kNormalizer) return reach_normalizer(use, pending);
   if (!node.description.streams.empty()) return reach_sum(use, pending);
   ChannelMap next = pending;
-  const std::string reason = node.operation->passes(graph_, use, next);
+  const std::string reason = node.description.passes(graph_, use, next);
   if (!reason.empty()) return refuse(use, reason);
   follow(node.result, next);
 }

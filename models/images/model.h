@@ -18,6 +18,8 @@
 
 namespace foldgrad {
 
+class OnnxGraph;  // engine/graph/onnx_graph.h
+
 constexpr std::int64_t kImageChannels = 3;
 
 // One step from an image to tokens, followed by a normalizer.

@@ -52,7 +52,7 @@ std::string OnnxRecording::add() {
       computed_[node.result] = graph_.uses_of(weight).size() == 1 ? weight : weight + "." + node.kind;
     } else {
       g_.at(node.scope);
-      names_[node.result] = node.operation->onnx(g_, *this);
+      names_[node.result] = node.description.onnx(g_, *this);
     }
   }
   return names_.at(graph_.results[0]);

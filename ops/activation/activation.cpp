@@ -3,6 +3,7 @@
 #include "engine/cpu/column_sums.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/activation/activation_kernels.h"
 #include "ops/activation/activation_passes.h"
 
@@ -64,7 +65,7 @@ struct ActivationNode {
     dispatch_floating(name(), saved.dtype(), [&]<class T>(Type<T>) {
       activation_backward<T>(activation, has_bias,
                              {.dx = grads.out<T>(0),
-                              .dbias = has_bias ? grads.exact_out<T>(1) : ParameterGradOut<T>{},
+                              .dbias = has_bias ? grads.out<compute_t<T>>(1) : ParameterGradOut<T>{},
                               .dy = grads.dy(),
                               .saved = saved,
                               .bias = bias});
@@ -73,9 +74,9 @@ struct ActivationNode {
   void describe(Description& d) const {
     if (has_bias) d.bias = 1;
     d.activates = has_bias;
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    return foldgrad::onnx(g, activation, has_bias ? g.node("Add", {in[0], in[1]}) : in[0]);
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
+      return foldgrad::onnx(g, activation, has_bias ? g.node("Add", {in[0], in[1]}) : in[0]);
+    };
   }
 };
 
@@ -92,7 +93,7 @@ struct BiasActivationDropoutNode {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       with_activation(activation, [&](auto f) {
         const BiasActivationDropoutBackward<T, decltype(f)> k{.dx = grads.out<T>(0),
-                                                              .dbias = grads.exact_out<T>(1),
+                                                              .dbias = grads.out<compute_t<T>>(1),
                                                               .dy = grads.dy().data<T>(),
                                                               .x = x.data<T>(),
                                                               .bias = bias.data<T>(),
@@ -103,6 +104,7 @@ struct BiasActivationDropoutNode {
       });
     });
   }
+  void describe(Description&) const {}
 };
 
 // Computes and records y. Operands: x, and the bias if there is one.

@@ -1,6 +1,7 @@
 #include "ops/affine/affine.h"
 
 #include "engine/cpu/row_op.h"
+#include "engine/node_grads.h"
 #include "ops/affine/affine_kernels.h"
 #include "ops/total/total.h"
 
@@ -16,8 +17,8 @@ struct AffineNode {
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       const AffineBackward<T> p{.dx = grads.out<T>(0),
-                                .dgamma = grads.exact_out<T>(1),
-                                .dbeta = grads.exact_out<T>(2),
+                                .dgamma = grads.out<compute_t<T>>(1),
+                                .dbeta = grads.out<compute_t<T>>(2),
                                 .dy = grads.dy().data<T>(),
                                 .x = x.data<T>(),
                                 .gamma = gamma.data<T>(),
@@ -26,6 +27,7 @@ struct AffineNode {
       FOLDGRAD_RUN(x.device(), elements_and_column_sums, p);
     });
   }
+  void describe(Description&) const {}
 };
 
 struct ScaleByNode {
@@ -48,11 +50,12 @@ struct ScaleByNode {
                                  .columns = C};
       FOLDGRAD_RUN(x.device(), elements_and_column_sums, p);
       if (per_column.defined()) {
-        const Total<T> deta{.out = grads.exact_out<T>(1), .values = per_column.data<Value>(), .columns = C};
+        const Total<T> deta{.out = grads.out<compute_t<T>>(1), .values = per_column.data<Value>(), .columns = C};
         FOLDGRAD_RUN(x.device(), row_op, deta);
       }
     });
   }
+  void describe(Description&) const {}
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "engine/cpu/column_sums.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/arithmetic/arithmetic_kernels.h"
 #include "ops/total/total.h"
 
@@ -17,7 +18,7 @@ void run_scale(const Tensor& y, GradMode mode, const Tensor& a, double s) {
 }
 void scale_dy(NodeGrads& grads, int operand, double s) {
   if (!grads.wanted(operand)) return;
-  const auto [place, mode] = grads.place(operand);
+  const auto [place, mode] = grads.place(operand, grads.dy().dtype());
   run_scale(place, mode, grads.dy(), s);
 }
 
@@ -28,8 +29,10 @@ struct AddNode {
     grads.pass_dy(0);  // [AR-1]
     grads.pass_dy(1);
   }
-  void describe(Description& d) const { d.streams = {0, 1}; }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Add", {in[0], in[1]}); }
+  void describe(Description& d) const {
+    d.streams = {0, 1};
+    d.onnx = [](OnnxGraph& g, const OnnxOperands& in) { return g.node("Add", {in[0], in[1]}); };
+  }
 };
 
 struct SubNode {
@@ -39,7 +42,9 @@ struct SubNode {
     scale_dy(grads, 1, -1);  // [AR-2]
     grads.pass_dy(0);
   }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Sub", {in[0], in[1]}); }
+  void describe(Description& d) const {
+    d.onnx = [](OnnxGraph& g, const OnnxOperands& in) { return g.node("Sub", {in[0], in[1]}); };
+  }
 };
 
 struct MulNode {
@@ -58,11 +63,14 @@ struct MulNode {
       FOLDGRAD_RUN(a.device(), elementwise, p);
     });
   }
-  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
-    if (map.map.centered) return "an elementwise product does not commute with a map that mixes channels";
-    return map.map.adds() ? "an elementwise product changes B; its zeros would stay zeros, where the map gives B" : "";
+  void describe(Description& d) const {
+    d.passes = [](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
+      if (map.map.centered) return "an elementwise product does not commute with a map that mixes channels";
+      return map.map.adds() ? "an elementwise product changes B; its zeros would stay zeros, where the map gives B"
+                            : "";
+    };
+    d.onnx = [](OnnxGraph& g, const OnnxOperands& in) { return g.node("Mul", {in[0], in[1]}); };
   }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Mul", {in[0], in[1]}); }
 };
 
 struct ScaleNode {
@@ -71,11 +79,13 @@ struct ScaleNode {
   const char* name() const { return "scale"; }
   // Differentiates scale [AR-4]: da [AR-4].
   void backward(NodeGrads& grads) { scale_dy(grads, 0, s); }
-  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
-    for (double& b : map.map.B) b *= s;
-    return "";
+  void describe(Description& d) const {
+    d.passes = [this](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
+      for (double& b : map.map.B) b *= s;
+      return "";
+    };
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) { return g.node("Mul", {in[0], g.number(s)}); };
   }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Mul", {in[0], g.number(s)}); }
 };
 
 struct AddBiasNode {
@@ -85,7 +95,7 @@ struct AddBiasNode {
     const Tensor& dy = grads.dy();
     if (grads.wanted(1))
       dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
-        const ColumnTotals<T> dbias{.out = grads.exact_out<T>(1),
+        const ColumnTotals<T> dbias{.out = grads.out<compute_t<T>>(1),
                                     .values = dy.data<T>(),
                                     .rows = dy.shape().without(-1).elements(),
                                     .columns = dy.shape()[-1]};
@@ -93,8 +103,10 @@ struct AddBiasNode {
       });
     grads.pass_dy(0);  // [AR-5]
   }
-  void describe(Description& d) const { d.bias = 1; }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Add", {in[0], in[1]}); }
+  void describe(Description& d) const {
+    d.bias = 1;
+    d.onnx = [](OnnxGraph& g, const OnnxOperands& in) { return g.node("Add", {in[0], in[1]}); };
+  }
 };
 
 template <class Formula>

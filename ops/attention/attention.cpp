@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/dropout/dropout_kernels.h"
 
@@ -64,21 +66,24 @@ struct AttentionNode {
     });
   }
 
-  std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const {
-    const auto heads = [&](const Part& part, const Segments& rows) {
-      const std::int64_t C = shape.y_row(), first = part.group * C;
-      std::string x = operands[part.operand];
-      if (operands.shape(part.operand)[-1] != C)
-        x = g.node("Slice", {x, g.integers({first}), g.integers({first + C}), g.integers({-1})});
-      return operands.split_heads(x, rows.equal_length(), shape.heads, shape.width);
+  void describe(Description& d) const {
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& operands) {
+      const auto heads = [&](const Part& part, const Segments& rows) {
+        const std::int64_t C = shape.y_row(), first = part.group * C;
+        std::string x = operands[part.operand];
+        if (operands.shape(part.operand)[-1] != C)
+          x = g.node("Slice", {x, g.integers({first}), g.integers({first + C}), g.integers({-1})});
+        return operands.split_heads(x, rows.equal_length(), shape.heads, shape.width);
+      };
+      const std::string q = heads(in.q, in.queries), k_recorded = heads(in.k, in.keys),
+                        v_recorded = heads(in.v, in.keys);
+      const auto [k, v, bias] = operands.keys({k_recorded, v_recorded}, shape.causal);
+      const std::string scaled = g.node("Mul", {q, g.number(shape.scale)});
+      std::string scores = g.node("MatMul", {scaled, g.transpose(k, {0, 1, 3, 2})});
+      if (!bias.empty()) scores = g.node("Add", {scores, bias});
+      const std::string p = g.node("Softmax", {scores}, {{"axis", std::int64_t(-1)}});
+      return operands.merge_heads(g.node("MatMul", {p, v}));
     };
-    const std::string q = heads(in.q, in.queries), k_recorded = heads(in.k, in.keys), v_recorded = heads(in.v, in.keys);
-    const auto [k, v, bias] = operands.keys({k_recorded, v_recorded}, shape.causal);
-    const std::string scaled = g.node("Mul", {q, g.number(shape.scale)});
-    std::string scores = g.node("MatMul", {scaled, g.transpose(k, {0, 1, 3, 2})});
-    if (!bias.empty()) scores = g.node("Add", {scores, bias});
-    const std::string p = g.node("Softmax", {scores}, {{"axis", std::int64_t(-1)}});
-    return operands.merge_heads(g.node("MatMul", {p, v}));
   }
 };
 

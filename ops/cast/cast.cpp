@@ -1,6 +1,7 @@
 #include "ops/cast/cast.h"
 
 #include "engine/graph/graph.h"
+#include "engine/node_grads.h"
 
 namespace foldgrad {
 namespace {
@@ -9,11 +10,13 @@ struct CastNode {
   const char* name() const { return "cast"; }
   // Differentiates cast [CAST-1]: dx [CAST-2].
   void backward(NodeGrads& grads) {
-    const auto [dx, mode] = grads.place(0);
+    const auto [dx, mode] = grads.place(0, grads.sum_dtype(0));
     accumulate(dx, grads.dy(), mode);  // [CAST-2]
   }
-  void describe(Description& d) const { d.numbers = Description::Numbers::same; }
-  std::string passes(const Graph&, const GraphUse&, ChannelMap&) const { return ""; }
+  void describe(Description& d) const {
+    d.numbers = Description::Numbers::same;
+    d.passes = [](const Graph&, const GraphUse&, ChannelMap&) -> std::string { return ""; };
+  }
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "ops/center_norm/center_norm.h"
 
 #include "engine/cpu/row_op.h"
+#include "engine/node_grads.h"
 #include "ops/center_norm/center_norm_kernels.h"
 
 namespace foldgrad {
@@ -18,8 +19,8 @@ struct CenterNormNode {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const CenterNormBackward<T> p{.dx = grads.out<T>(0),
-                                    .dgamma = grads.exact_out<T>(1),
-                                    .dbeta = grads.exact_out<T>(2),
+                                    .dgamma = grads.out<compute_t<T>>(1),
+                                    .dbeta = grads.out<compute_t<T>>(2),
                                     .dy = grads.dy().data<T>(),
                                     .x = x.data<T>(),
                                     .gamma = gamma.data<T>(),
@@ -30,6 +31,7 @@ struct CenterNormNode {
       FOLDGRAD_RUN(x.device(), row_op_with_column_sums, p);
     });
   }
+  void describe(Description&) const {}
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "engine/cpu/elementwise.h"
 #include "engine/graph/description.h"
+#include "engine/node_grads.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
 
 namespace foldgrad {
@@ -83,8 +84,8 @@ struct ChannelNormNode {
                                   .sum_dy = sums.dy.data<double>(),
                                   .sum_dy_x = sums.dy_x.data<double>(),
                                   .gamma = gamma.data<T>(),
-                                  .dgamma = grads.exact_out<T>(1),
-                                  .dbeta = grads.exact_out<T>(2),
+                                  .dgamma = grads.out<compute_t<T>>(1),
+                                  .dbeta = grads.out<compute_t<T>>(2),
                                   .dx = of};
     FOLDGRAD_RUN(x.device(), elementwise, step);
   }

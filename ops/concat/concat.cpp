@@ -2,6 +2,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/permute/permute_kernels.h"
 
 namespace foldgrad {
@@ -45,20 +46,22 @@ struct ConcatNode {
   void backward(NodeGrads& grads) {
     std::int64_t begin = 0;
     for (std::size_t k = 0; k < row_sizes.size(); begin += row_sizes[k++]) {
-      const auto [dx, mode] = grads.place(int(k));
+      const auto [dx, mode] = grads.place(int(k), grads.dy().dtype());
       if (dx.defined()) copy_columns({dx, 0}, mode, {grads.dy(), begin}, axis, row_sizes[k]);  // [CAT-2]
     }
   }
 
-  std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const {
-    if (axis != map.place.axis) return "concat joins along an axis other than the channels";
-    for (int k = 0; k < use.operand; ++k) map.place.offset += graph.shape({use.node, k})[axis];
-    return "";
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    std::vector<std::string> operands;
-    for (std::size_t k = 0; k < row_sizes.size(); ++k) operands.push_back(in[int(k)]);
-    return g.node("Concat", operands, {{"axis", std::int64_t(axis)}});
+  void describe(Description& d) const {
+    d.passes = [this](const Graph& graph, const GraphUse& use, ChannelMap& map) -> std::string {
+      if (axis != map.place.axis) return "concat joins along an axis other than the channels";
+      for (int k = 0; k < use.operand; ++k) map.place.offset += graph.shape({use.node, k})[axis];
+      return "";
+    };
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
+      std::vector<std::string> operands;
+      for (std::size_t k = 0; k < row_sizes.size(); ++k) operands.push_back(in[int(k)]);
+      return g.node("Concat", operands, {{"axis", std::int64_t(axis)}});
+    };
   }
 };
 
@@ -71,18 +74,20 @@ struct SliceNode {
   // Differentiates slice [CUT-1]: dx [CUT-2].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
-    auto [dx, mode] = grads.place(0);
+    auto [dx, mode] = grads.place(0, dy.dtype());
     if (mode == GradMode::set) dx.zero();
     const std::int64_t first = begin * dx.shape().stride(axis);
     copy_columns({dx, first}, mode, {dy, 0}, axis, row_size(dy.shape(), axis));  // [CUT-2]
   }
 
-  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
-    return axis == map.place.axis ? "slice cuts the channels" : "";
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    const std::int64_t end = begin + in.result()[axis];
-    return g.node("Slice", {in[0], g.integers({begin}), g.integers({end}), g.integers({axis})});
+  void describe(Description& d) const {
+    d.passes = [this](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
+      return axis == map.place.axis ? "slice cuts the channels" : "";
+    };
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
+      const std::int64_t end = begin + in.result()[axis];
+      return g.node("Slice", {in[0], g.integers({begin}), g.integers({end}), g.integers({axis})});
+    };
   }
 };
 

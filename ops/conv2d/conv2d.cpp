@@ -3,6 +3,7 @@
 #include "engine/cpu/column_sums.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/activation/activation_passes.h"
 #include "ops/conv2d/conv2d_products.h"
 #include "ops/linear/linear.h"
@@ -58,14 +59,15 @@ struct UnfoldNode {
       FOLDGRAD_RUN(grads.dy().device(), unfold, p);
     });
   }
-
-  // Moves a map to axis 2: a row of the result is a patch's channels x height x width.
-  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
-    if (s.padding != 0 && map.map.adds()) return "unfold pads with zeros, where the map would give B";
-    if (map.place.axis != 3) return "unfold cuts patches out of the channels";
-    const std::int64_t patch = s.kernel_height * s.kernel_width;
-    map.place = {2, map.place.offset * patch, map.place.repeat * patch};
-    return "";
+  void describe(Description& d) const {
+    // Moves a map to axis 2: a row of the result is a patch's channels x height x width.
+    d.passes = [this](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
+      if (s.padding != 0 && map.map.adds()) return "unfold pads with zeros, where the map would give B";
+      if (map.place.axis != 3) return "unfold cuts patches out of the channels";
+      const std::int64_t patch = s.kernel_height * s.kernel_width;
+      map.place = {2, map.place.offset * patch, map.place.repeat * patch};
+      return "";
+    };
   }
 };
 
@@ -83,8 +85,8 @@ struct Conv2dChannelsLastNode {
   // Differentiates conv2d_channels_last [CONV-4]: dx [CONV-5], dweight [CONV-6], dbias [CONV-7].
   void backward(NodeGrads& grads) {
     const Tensor dz = through_activation(grads);
-    if (grads.wanted(0)) product(Conv2dPass::dx, grads.place(0), dz);
-    if (grads.wanted(1)) product(Conv2dPass::dweight, grads.exact_place(1), dz);
+    if (grads.wanted(0)) product(Conv2dPass::dx, grads.place(0, dz.dtype()), dz);
+    if (grads.wanted(1)) product(Conv2dPass::dweight, grads.place(1, grads.sum_dtype(1)), dz);
   }
 
   void describe(Description& d) const {
@@ -92,15 +94,15 @@ struct Conv2dChannelsLastNode {
     if (has_bias) d.bias = 2;
     d.pads = s.padding != 0;
     d.activates = activation.has_value();
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {  // ONNX images are [batch, channels, height, width]
-    std::vector<std::string> operands{g.transpose(in[0], {0, 3, 1, 2}), in[1]};
-    if (has_bias) operands.push_back(in[2]);
-    const std::string y = g.node("Conv", operands,
-                                 {{"kernel_shape", OnnxGraph::Sizes{s.kernel_height, s.kernel_width}},
-                                  {"strides", OnnxGraph::Sizes{s.stride, s.stride}},
-                                  {"pads", OnnxGraph::Sizes(4, s.padding)}});
-    return g.transpose(activation ? foldgrad::onnx(g, *activation, y) : y, {0, 2, 3, 1});
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {  // ONNX images are [batch, channels, height, width]
+      std::vector<std::string> operands{g.transpose(in[0], {0, 3, 1, 2}), in[1]};
+      if (has_bias) operands.push_back(in[2]);
+      const std::string y = g.node("Conv", operands,
+                                   {{"kernel_shape", OnnxGraph::Sizes{s.kernel_height, s.kernel_width}},
+                                    {"strides", OnnxGraph::Sizes{s.stride, s.stride}},
+                                    {"pads", OnnxGraph::Sizes(4, s.padding)}});
+      return g.transpose(activation ? foldgrad::onnx(g, *activation, y) : y, {0, 2, 3, 1});
+    };
   }
 
  private:
@@ -111,7 +113,7 @@ struct Conv2dChannelsLastNode {
     const Tensor dz = activation && products ? Tensor::empty(dy.shape(), dy.dtype(), dy.device()) : Tensor();
     dispatch_floating(kName, dy.dtype(), [&]<class T>(Type<T>) {
       const GradOut<T> to_dz{data_or_null<T>(dz)};
-      const ParameterGradOut<T> dbias = has_bias ? grads.exact_out<T>(2) : ParameterGradOut<T>{};
+      const ParameterGradOut<T> dbias = has_bias ? grads.out<compute_t<T>>(2) : ParameterGradOut<T>{};
       if (activation) {
         activation_backward<T>(*activation, has_bias,
                                {.dx = to_dz, .dbias = dbias, .dy = dy, .saved = saved, .bias = bias});  // [CONV-7]

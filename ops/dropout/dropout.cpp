@@ -5,6 +5,7 @@
 #include "engine/cpu/column_sums.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {
@@ -27,8 +28,10 @@ struct DropoutNode {
       FOLDGRAD_RUN(dy.device(), elementwise, k);
     });
   }
-  std::string passes(const Graph&, const GraphUse&, ChannelMap&) const {
-    return "the recorded pass has dropout; record one at inference";
+  void describe(Description& d) const {
+    d.passes = [](const Graph&, const GraphUse&, ChannelMap&) -> std::string {
+      return "the recorded pass has dropout; record one at inference";
+    };
   }
 };
 
@@ -53,7 +56,7 @@ struct BiasDropoutResidualNode {
     if (grads.wanted(0) || grads.wanted(1))
       dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
         const BiasDropoutResidualBackward<T> k{.dx = grads.out<T>(0),
-                                               .dbias = grads.exact_out<T>(1),
+                                               .dbias = grads.out<compute_t<T>>(1),
                                                .dy = dy.data<T>(),
                                                .rows = dy.shape().without(-1).elements(),
                                                .columns = dy.shape()[-1],
@@ -68,9 +71,7 @@ struct BiasDropoutResidualNode {
     d.bias = 1;
     d.streams = {2};
     d.dropout = p + path_p - p * path_p;  // dropped as an element or with its sample
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    return g.node("Add", {in[2], g.node("Add", {in[0], in[1]})});
+    d.onnx = [](OnnxGraph& g, const OnnxOperands& in) { return g.node("Add", {in[2], g.node("Add", {in[0], in[1]})}); };
   }
 };
 

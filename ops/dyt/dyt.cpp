@@ -1,6 +1,7 @@
 #include "ops/dyt/dyt.h"
 
 #include "engine/cpu/row_op.h"
+#include "engine/node_grads.h"
 #include "ops/dyt/dyt_kernels.h"
 #include "ops/total/total.h"
 
@@ -37,8 +38,8 @@ struct DytNode {
       };
       with_function(shift.defined(), [&](auto f) {
         const DytBackward<T, decltype(f)> p{.dx = grads.out<T>(0),
-                                            .dgamma = grads.exact_out<T>(2),
-                                            .dbeta = grads.exact_out<T>(3),
+                                            .dgamma = grads.out<compute_t<T>>(2),
+                                            .dbeta = grads.out<compute_t<T>>(3),
                                             .dalpha_terms = place(0, 1),
                                             .dshift_terms = place(1, 4),
                                             .dy = grads.dy().data<T>(),
@@ -51,11 +52,12 @@ struct DytNode {
       });
       for (const auto& [operand, sums] : {std::pair{1, place(0, 1)}, {4, place(1, 4)}}) {
         if (!wanted(operand)) continue;
-        const Total<T> total{.out = grads.exact_out<T>(operand), .values = sums.data, .columns = C};
+        const Total<T> total{.out = grads.out<compute_t<T>>(operand), .values = sums.data, .columns = C};
         FOLDGRAD_RUN(x.device(), row_op, total);
       }
     });
   }
+  void describe(Description&) const {}
 };
 
 Var record(const char* op, const Var& xv, const std::vector<Var>& operands, const Tensor& shift) {

@@ -2,6 +2,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/embedding/embedding_kernels.h"
 
 namespace foldgrad {
@@ -20,7 +21,7 @@ struct EmbeddingNode {
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     dispatch_floating(op, dy.dtype(), [&]<class T>(Type<T>) {
-      const EmbeddingBackward<T> p{.dx = grads.exact_out<T>(0),
+      const EmbeddingBackward<T> p{.dx = grads.out<compute_t<T>>(0),
                                    .dy = dy.data<T>(),
                                    .ids = ids.data<std::int64_t>(),
                                    .positions = ids.size(),
@@ -35,17 +36,17 @@ struct EmbeddingNode {
   void describe(Description& d) const {
     d.table = 0;
     d.scale = scale;
-  }
-  std::string passes(const Graph&, const GraphUse& use, ChannelMap& map) const {
-    if (use.operand != 0) return fmt::format("{} reads it as ids", op);
-    if (map.place.axis == 0) return fmt::format("{} selects channels", op);
-    map.place.axis += ids.shape().rank() - 1;
-    for (double& b : map.map.B) b *= scale;
-    return "";
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    const std::string y = g.node("Gather", {in[0], in.constant(1, ids)});
-    return scale == 1 ? y : g.node("Mul", {y, g.number(scale)});
+    d.passes = [this](const Graph&, const GraphUse& use, ChannelMap& map) -> std::string {
+      if (use.operand != 0) return fmt::format("{} reads it as ids", op);
+      if (map.place.axis == 0) return fmt::format("{} selects channels", op);
+      map.place.axis += ids.shape().rank() - 1;
+      for (double& b : map.map.B) b *= scale;
+      return "";
+    };
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
+      const std::string y = g.node("Gather", {in[0], in.constant(1, ids)});
+      return scale == 1 ? y : g.node("Mul", {y, g.number(scale)});
+    };
   }
 };
 

@@ -5,6 +5,7 @@
 #include "engine/cpu/elementwise.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/flip/flip_kernels.h"
 
 namespace foldgrad {
@@ -28,20 +29,22 @@ struct FlipNode {
 
   // Differentiates flip [FLIP-1]: dx [FLIP-2].
   void backward(NodeGrads& grads) {
-    const auto [dx, mode] = grads.place(0);
+    const auto [dx, mode] = grads.place(0, grads.dy().dtype());
     run(dx, mode, grads.dy(), axis);
   }
 
-  std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& w) const {  // [FLIP-3]
-    if (axis != w.place.axis) return "";
-    std::reverse(w.map.A.begin(), w.map.A.end());
-    std::reverse(w.map.B.begin(), w.map.B.end());
-    w.place.offset = graph.shape(use)[axis] - w.place.offset - w.map.channels() * w.place.repeat;
-    return "";
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    const std::string last = g.integers({-1}), before_first = g.integers({INT64_MIN});
-    return g.node("Slice", {in[0], last, before_first, g.integers({axis}), last});  // with step -1
+  void describe(Description& d) const {
+    d.passes = [this](const Graph& graph, const GraphUse& use, ChannelMap& w) -> std::string {  // [FLIP-3]
+      if (axis != w.place.axis) return "";
+      std::reverse(w.map.A.begin(), w.map.A.end());
+      std::reverse(w.map.B.begin(), w.map.B.end());
+      w.place.offset = graph.shape(use)[axis] - w.place.offset - w.map.channels() * w.place.repeat;
+      return "";
+    };
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
+      const std::string last = g.integers({-1}), before_first = g.integers({INT64_MIN});
+      return g.node("Slice", {in[0], last, before_first, g.integers({axis}), last});  // with step -1
+    };
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "engine/node_grads.h"
 #include "ops/group_norm/group_norm_kernels.h"
 
 namespace foldgrad {
@@ -36,8 +37,8 @@ struct GroupNormNode {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const GroupNormBackward<T> p{.dx = grads.out<T>(0),
-                                   .dgamma = grads.exact_out<T>(1),
-                                   .dbeta = grads.exact_out<T>(2),
+                                   .dgamma = grads.out<compute_t<T>>(1),
+                                   .dbeta = grads.out<compute_t<T>>(2),
                                    .dy = grads.dy().data<T>(),
                                    .x = x.data<T>(),
                                    .gamma = gamma.data<T>(),
@@ -50,6 +51,7 @@ struct GroupNormNode {
       FOLDGRAD_RUN(x.device(), group_norm, p);
     });
   }
+  void describe(Description&) const {}
 };
 
 }  // namespace

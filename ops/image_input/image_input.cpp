@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/cpu/elementwise.h"
+#include "engine/node_grads.h"
 #include "ops/image_input/image_input_kernels.h"
 
 namespace foldgrad {
@@ -18,6 +19,7 @@ namespace {
 struct ImageInputNode {
   const char* name() const { return "image_input"; }
   void backward(NodeGrads&) {}
+  void describe(Description&) const {}
 };
 
 void check(const Tensor& x, const ImageStatistics& statistics, DType dtype) {

@@ -1,6 +1,7 @@
 #include "ops/layer_norm/layer_norm.h"
 
 #include "engine/cpu/row_op.h"
+#include "engine/node_grads.h"
 #include "ops/layer_norm/layer_norm_kernels.h"
 
 namespace foldgrad {
@@ -16,8 +17,8 @@ struct LayerNormNode {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const LayerNormBackward<T> p{.dx = grads.out<T>(0),
-                                   .dgamma = grads.exact_out<T>(1),
-                                   .dbeta = grads.exact_out<T>(2),
+                                   .dgamma = grads.out<compute_t<T>>(1),
+                                   .dbeta = grads.out<compute_t<T>>(2),
                                    .dy = grads.dy().data<T>(),
                                    .x = x.data<T>(),
                                    .gamma = gamma.data<T>(),
@@ -28,6 +29,7 @@ struct LayerNormNode {
       FOLDGRAD_RUN(x.device(), row_op_with_column_sums, p);
     });
   }
+  void describe(Description&) const {}
 };
 
 }  // namespace

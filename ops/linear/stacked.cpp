@@ -13,15 +13,6 @@ Tensor stacked(const std::vector<Tensor>& parts) {
   return whole;
 }
 
-bool lie_together(const std::vector<Tensor>& parts) {
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const Tensor &part = parts[i], &before = parts[i - 1];
-    if (!part.shares_storage_with(before) || part.raw() != static_cast<const char*>(before.raw()) + before.bytes())
-      return false;
-  }
-  return true;
-}
-
 std::vector<Tensor> split(const Tensor& whole, const std::vector<std::int64_t>& lengths) {
   std::vector<Tensor> parts;
   std::int64_t begin = 0;

@@ -8,9 +8,6 @@ namespace foldgrad {
 // only in the length of the leading axis.
 Tensor stacked(const std::vector<Tensor>& parts);
 
-// Returns true if each part begins where the one before ends, in the same storage.
-bool lie_together(const std::vector<Tensor>& parts);
-
 // Cuts the leading axis into consecutive parts of these lengths.
 std::vector<Tensor> split(const Tensor& whole, const std::vector<std::int64_t>& lengths);
 

@@ -1,6 +1,7 @@
 #include "ops/matmul/matmul.h"
 
 #include "engine/gemm/gemm.h"
+#include "engine/node_grads.h"
 
 namespace foldgrad {
 namespace {
@@ -41,17 +42,18 @@ struct MatmulNode {
   // Differentiates matmul [MM-1]: da [MM-2], db [MM-3]; for a transposed operand, the transpose of it.
   void backward(NodeGrads& grads) {
     const Tensor& dc = grads.dy();
-    const auto [da, mode_a] = grads.place(0);
+    const auto [da, mode_a] = grads.place(0, dc.dtype());
     if (da.defined() && !transpose_a)
       multiply(da, mode_a, {dc, false}, {b, !transpose_b}, {s.batch, s.m, s.k, s.n});  // [MM-2]
     else if (da.defined())
       multiply(da, mode_a, {b, transpose_b}, {dc, true}, {s.batch, s.k, s.m, s.n});
-    const auto [db, mode_b] = grads.place(1);
+    const auto [db, mode_b] = grads.place(1, dc.dtype());
     if (db.defined() && !transpose_b)
       multiply(db, mode_b, {a, !transpose_a}, {dc, false}, {s.batch, s.k, s.n, s.m});  // [MM-3]
     else if (db.defined())
       multiply(db, mode_b, {dc, true}, {a, transpose_a}, {s.batch, s.n, s.k, s.m});
   }
+  void describe(Description&) const {}
 };
 
 std::vector<std::int64_t> leading_axes(const Tensor& t) { return {t.shape().begin(), t.shape().end() - 2}; }

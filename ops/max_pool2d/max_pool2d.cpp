@@ -1,6 +1,8 @@
 #include "ops/max_pool2d/max_pool2d.h"
 
+#include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/max_pool2d/max_pool2d_kernels.h"
 
 namespace foldgrad {
@@ -24,12 +26,14 @@ struct MaxPool2dNode {
     });
   }
 
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {  // ONNX images are [batch, channels, height, width]
-    const std::string y = g.node("MaxPool", {g.transpose(in[0], {0, 3, 1, 2})},
-                                 {{"kernel_shape", OnnxGraph::Sizes(2, s.kernel)},
-                                  {"strides", OnnxGraph::Sizes(2, s.stride)},
-                                  {"pads", OnnxGraph::Sizes(4, s.padding)}});
-    return g.transpose(y, {0, 2, 3, 1});
+  void describe(Description& d) const {
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {  // ONNX images are [batch, channels, height, width]
+      const std::string y = g.node("MaxPool", {g.transpose(in[0], {0, 3, 1, 2})},
+                                   {{"kernel_shape", OnnxGraph::Sizes(2, s.kernel)},
+                                    {"strides", OnnxGraph::Sizes(2, s.stride)},
+                                    {"pads", OnnxGraph::Sizes(4, s.padding)}});
+      return g.transpose(y, {0, 2, 3, 1});
+    };
   }
 };
 

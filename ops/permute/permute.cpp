@@ -7,6 +7,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/permute/permute_kernels.h"
 
 namespace foldgrad {
@@ -79,19 +80,17 @@ struct PermuteNode {
   void backward(NodeGrads& grads) {
     std::vector<int> inverse(axes.size());
     for (std::size_t k = 0; k < axes.size(); ++k) inverse[axes[k]] = int(k);
-    const auto [dx, mode] = grads.place(0);
+    const auto [dx, mode] = grads.place(0, grads.dy().dtype());
     run(dx, mode, grads.dy(), inverse);  // [PER-2]
   }
 
   void describe(Description& d) const {
     if (!axes.empty() && axes.back() + 1 == int(axes.size())) d.numbers = Description::Numbers::same_rows;
-  }
-  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
-    map.place.axis = int(std::find(axes.begin(), axes.end(), map.place.axis) - axes.begin());
-    return "";
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    return g.transpose(in[0], {axes.begin(), axes.end()});
+    d.passes = [this](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
+      map.place.axis = int(std::find(axes.begin(), axes.end(), map.place.axis) - axes.begin());
+      return "";
+    };
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) { return g.transpose(in[0], {axes.begin(), axes.end()}); };
   }
 };
 

@@ -7,6 +7,7 @@
 #include "engine/cpu/rows.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/positions/positions_kernels.h"
 #include "ops/total/total.h"
 
@@ -45,8 +46,10 @@ struct SinusoidalPositionsNode {
       FOLDGRAD_RUN(dy.device(), matrix, p);
     });
   }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    return g.node("Add", {in[0], g.node("Gather", {g.initializer("positions", table), in.positions()})});
+  void describe(Description& d) const {
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
+      return g.node("Add", {in[0], g.node("Gather", {g.initializer("positions", table), in.positions()})});
+    };
   }
 };
 
@@ -57,7 +60,7 @@ struct LearnedPositionsNode {
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     const std::int64_t batch = dy.shape()[0], length = dy.shape()[1], columns = dy.shape()[2];
-    if (const auto [dtable, mode] = grads.place(1); dtable.defined()) {
+    if (const auto [dtable, mode] = grads.place(1, dy.dtype()); dtable.defined()) {
       dispatch_floating(name(), dy.dtype(), [&, &dtable = dtable, mode = mode]<class T>(Type<T>) {
         using Value = compute_t<T>;
         const Tensor sums = Tensor::empty({length, columns}, dtype_of<Value>, dy.device());
@@ -70,8 +73,10 @@ struct LearnedPositionsNode {
     }
     grads.pass_dy(0);
   }
-  void describe(Description& d) const { d.positions = 1; }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Add", {in[0], in[1]}); }
+  void describe(Description& d) const {
+    d.positions = 1;
+    d.onnx = [](OnnxGraph& g, const OnnxOperands& in) { return g.node("Add", {in[0], in[1]}); };
+  }
 };
 
 // Checks the table, which needs `needed` rows.

@@ -2,6 +2,7 @@
 
 #include "engine/cpu/elementwise.h"
 #include "engine/graph/description.h"
+#include "engine/node_grads.h"
 #include "ops/channel_sums/channel_sums.h"
 #include "ops/power_norm/power_norm_kernels.h"
 #include "ops/reshape/reshape.h"
@@ -47,8 +48,8 @@ struct PowerNormNode {
                                         .rstd = rstd.data<S>(),
                                         .rstd_q = rstd_q.data<S>(),
                                         .nu_ema = state.nu_ema.data<S>(),
-                                        .dgamma = grads.exact_out<T>(1),
-                                        .dbeta = grads.exact_out<T>(2),
+                                        .dgamma = grads.out<compute_t<T>>(1),
+                                        .dbeta = grads.out<compute_t<T>>(2),
                                         .dx = {dy_factor.data<S>(), zeros.data<S>(), x_factor.data<S>()}};
     FOLDGRAD_RUN(x.device(), elementwise, step);
     if (!grads.wanted(0)) return;

@@ -1,6 +1,7 @@
 #include "ops/rbn_penalty/rbn_penalty.h"
 
 #include "engine/cpu/row_op.h"
+#include "engine/node_grads.h"
 #include "ops/rbn_penalty/rbn_penalty_kernels.h"
 
 namespace foldgrad {
@@ -52,6 +53,7 @@ struct RbnPenaltyNode {
       FOLDGRAD_RUN(x.device(), matrix, gradient);
     });
   }
+  void describe(Description&) const {}
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "ops/reduce/reduce.h"
 
 #include "engine/cpu/rows.h"
+#include "engine/node_grads.h"
 #include "ops/reduce/reduce_kernels.h"
 
 namespace foldgrad {
@@ -34,6 +35,7 @@ struct SumNode {
       FOLDGRAD_RUN(device, elementwise, p);
     });
   }
+  void describe(Description&) const {}
 };
 
 Var scaled_sum(const char* op, const Var& xv, double scale) {

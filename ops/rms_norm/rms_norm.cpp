@@ -1,6 +1,7 @@
 #include "ops/rms_norm/rms_norm.h"
 
 #include "engine/cpu/row_op.h"
+#include "engine/node_grads.h"
 #include "ops/rms_norm/rms_norm_kernels.h"
 
 namespace foldgrad {
@@ -17,7 +18,7 @@ struct RmsNormNode {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       const auto run = [&](auto partial) {
         const RmsNormBackward<T, partial()> p{.dx = grads.out<T>(0),
-                                              .dgamma = grads.exact_out<T>(1),
+                                              .dgamma = grads.out<compute_t<T>>(1),
                                               .dy = grads.dy().data<T>(),
                                               .x = x.data<T>(),
                                               .gamma = gamma.data<T>(),
@@ -31,6 +32,7 @@ struct RmsNormNode {
       k < gamma.size() ? run(std::true_type()) : run(std::false_type());
     });
   }
+  void describe(Description&) const {}
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "ops/scale_norm/scale_norm.h"
 
 #include "engine/cpu/row_op.h"
+#include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/scale_norm/scale_norm_kernels.h"
 #include "ops/total/total.h"
 
@@ -32,17 +34,19 @@ struct ScaleNormNode {
                                    .eps = Value(eps)};
       FOLDGRAD_RUN(x.device(), row_op, p);
       if (g.defined() && grads.wanted(1)) {
-        const Total<T> dg{.out = grads.exact_out<T>(1), .values = p.dy_u, .columns = R};
+        const Total<T> dg{.out = grads.out<compute_t<T>>(1), .values = p.dy_u, .columns = R};
         FOLDGRAD_RUN(x.device(), row_op, dg);
       }
     });
   }
 
-  std::string onnx(OnnxGraph& graph, const OnnxOperands& in) const {
-    FOLDGRAD_CHECK(!g.defined(), "onnx: scale_norm is a normalizer, which exports its inference form");
-    const std::string length =
-        graph.node("ReduceL2", {in[0]}, {{"axes", OnnxGraph::Sizes{-1}}, {"keepdims", std::int64_t(1)}});
-    return graph.node("Div", {in[0], graph.node("Max", {length, graph.number(eps)})});
+  void describe(Description& d) const {
+    d.onnx = [this](OnnxGraph& graph, const OnnxOperands& in) {
+      FOLDGRAD_CHECK(!g.defined(), "onnx: scale_norm is a normalizer, which exports its inference form");
+      const std::string length =
+          graph.node("ReduceL2", {in[0]}, {{"axes", OnnxGraph::Sizes{-1}}, {"keepdims", std::int64_t(1)}});
+      return graph.node("Div", {in[0], graph.node("Max", {length, graph.number(eps)})});
+    };
   }
 };
 

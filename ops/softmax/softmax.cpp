@@ -3,6 +3,7 @@
 #include "engine/cpu/row_op.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/softmax/softmax_kernels.h"
 
 namespace foldgrad {
@@ -25,9 +26,11 @@ struct SoftmaxNode {
       FOLDGRAD_RUN(y.device(), row_op, p);
     });
   }
-  void describe(Description& d) const { d.sums_to_one = true; }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    return g.node("Softmax", {in[0]}, {{"axis", std::int64_t(-1)}});
+  void describe(Description& d) const {
+    d.sums_to_one = true;
+    d.onnx = [](OnnxGraph& g, const OnnxOperands& in) {
+      return g.node("Softmax", {in[0]}, {{"axis", std::int64_t(-1)}});
+    };
   }
 };
 

@@ -1,5 +1,7 @@
 #include "ops/watch_channels/watch_channels.h"
 
+#include "engine/node_grads.h"
+
 namespace foldgrad {
 namespace {
 
@@ -14,6 +16,7 @@ struct WatchNode {
     record->gradient_sum = channel_gradient_sums(grads.dy(), y, offset, communicator).dy_x;
     grads.pass_dy(0);
   }
+  void describe(Description&) const {}
 };
 
 }  // namespace

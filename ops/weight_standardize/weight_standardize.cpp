@@ -1,6 +1,7 @@
 #include "ops/weight_standardize/weight_standardize.h"
 
 #include "engine/cpu/row_op.h"
+#include "engine/node_grads.h"
 #include "ops/weight_standardize/weight_standardize_kernels.h"
 
 namespace foldgrad {
@@ -28,6 +29,7 @@ struct WeightStandardizeNode {
       FOLDGRAD_RUN(W.device(), row_op, p);
     });
   }
+  void describe(Description&) const {}
 };
 
 void check(const Tensor& W, const Tensor& g, const WeightStandardizeOptions& options) {

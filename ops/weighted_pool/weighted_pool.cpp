@@ -2,6 +2,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
+#include "engine/node_grads.h"
 #include "ops/weighted_pool/weighted_pool_kernels.h"
 
 namespace foldgrad {
@@ -42,20 +43,22 @@ struct PoolNode {
   }
 
   // sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t
-  std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const {
-    if (use.operand != 0) return "weighted_pool takes it as weights";
-    if (map.place.axis != 2)
-      return w.defined() ? "weighted_pool sums over the channels" : "mean_pool averages over the channels";
-    if (w.defined() && map.map.adds() && !sums_to_one(graph, graph.nodes[use.node].operands[1]))
-      return "weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax";
-    map.place.axis = 1;
-    return "";
-  }
-  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    if (!w.defined())
-      return g.node("ReduceMean", {in[0]}, {{"axes", OnnxGraph::Sizes{1}}, {"keepdims", std::int64_t(0)}});
-    const std::string rows = g.node("Unsqueeze", {in[1], g.integers({1})});
-    return g.node("Squeeze", {g.node("MatMul", {rows, in[0]}), g.integers({1})});
+  void describe(Description& d) const {
+    d.passes = [this](const Graph& graph, const GraphUse& use, ChannelMap& map) -> std::string {
+      if (use.operand != 0) return "weighted_pool takes it as weights";
+      if (map.place.axis != 2)
+        return w.defined() ? "weighted_pool sums over the channels" : "mean_pool averages over the channels";
+      if (w.defined() && map.map.adds() && !sums_to_one(graph, graph.nodes[use.node].operands[1]))
+        return "weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax";
+      map.place.axis = 1;
+      return "";
+    };
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
+      if (!w.defined())
+        return g.node("ReduceMean", {in[0]}, {{"axes", OnnxGraph::Sizes{1}}, {"keepdims", std::int64_t(0)}});
+      const std::string rows = g.node("Unsqueeze", {in[1], g.integers({1})});
+      return g.node("Squeeze", {g.node("MatMul", {rows, in[0]}), g.integers({1})});
+    };
   }
 };
 

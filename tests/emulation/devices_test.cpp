@@ -5,6 +5,7 @@
 #include "engine/cuda/runtime/device_guard.h"
 #include "engine/cuda/runtime/emulated_devices.h"
 #include "engine/memory.h"
+#include "engine/node_grads.h"
 #include "engine/tape.h"
 #include "tests/harness/compare.h"
 
@@ -134,6 +135,7 @@ struct Hoarder {
     *hoard = memory::allocate(Device::cuda, std::size_t(1) << 19);
     grads.pass_dy(0);
   }
+  void describe(Description&) const {}
 };
 
 // Nested scopes are joined; freed memory no longer counts.

@@ -1,6 +1,7 @@
 #include "engine/tape.h"
 
 #include "engine/memory.h"
+#include "engine/node_grads.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
@@ -18,6 +19,7 @@ struct ProductNode {
       if (db) db.put(i, dy[i] * a.data<double>()[i]);
     }
   }
+  void describe(Description&) const {}
 };
 
 Var product(const Var& a, const Var& b) {
@@ -34,6 +36,7 @@ struct SumNode {
   void backward(NodeGrads& grads) {
     for (int k = 0; k < terms; ++k) grads.pass_dy(k);
   }
+  void describe(Description&) const {}
 };
 
 Var sum(const std::vector<Var>& terms) {
@@ -92,10 +95,11 @@ struct ConstantGradientNode {
   void backward(NodeGrads& grads) {
     constexpr float kGradient = 1 + 0x1p-12f;
     if (exact)
-      grads.exact_out<bf16>(0).put(0, kGradient);
+      grads.out<float>(0).put(0, kGradient);
     else
       grads.out<bf16>(0).put(0, kGradient);
   }
+  void describe(Description&) const {}
 };
 
 TEST(Tape, RoundedParametersHaveExactGradients) {

@@ -1,8 +1,6 @@
 #include "ops/linear/linear.h"
 
-#include "engine/memory.h"
 #include "ops/affine/affine.h"
-#include "ops/concat/concat.h"
 #include "ops/linear/packed_linear.h"
 #include "ops/linear/stacked.h"
 #include "tests/harness/by_hand.h"
@@ -42,119 +40,11 @@ const RegisterOp kLinear({
     .f32_roundoffs = 400,
 });
 
-// Takes x, the weights, and the same number of biases or none.
-Var linears_of(const std::vector<Var>& v, std::size_t layers) {
-  const auto first_bias = v.begin() + 1 + std::ptrdiff_t(layers);
-  return linear_side_by_side(v[0], {v.begin() + 1, first_bias}, {first_bias, v.end()});
-}
-
-OpCase linears_case(const Shape& x, const std::vector<std::int64_t>& outs, bool bias = true) {
-  std::vector<Shape> shapes{x};
-  for (const std::int64_t out : outs) shapes.push_back({out, x[-1]});
-  for (std::size_t i = 0; i < outs.size() && bias; ++i) shapes.push_back({outs[i]});
-  return random_case(shapes, [=](auto& v) { return linears_of(v, outs.size()); });
-}
-OpError linears_error(const char* message, std::size_t layers, std::vector<Shape> shapes) {
-  return error_of_zeros(message, std::move(shapes), [=](auto& v) { return linears_of(v, layers); });
-}
-
-const RegisterOp kLinearSideBySide({
-    .name = "linear_side_by_side",
-    .cases = {linears_case({3, 2}, {4, 1}), linears_case({2, 2, 3}, {2, 2, 2}, false), linears_case({5}, {3}),
-              linears_case({0, 2}, {3, 1}), linears_case({2, 3}, {0, 2}), linears_case({40, 7}, {33, 1, 30})},
-    .errors = {linears_error("linear_side_by_side: there must be weights, and as many biases or none, got 0 and 0", 0,
-                             {{2, 3}}),
-               linears_error("linear_side_by_side: there must be weights, and as many biases or none, got 2 and 1", 2,
-                             {{2, 3}, {4, 3}, {4, 3}, {4}}),
-               linears_error("linear_side_by_side: weight must be f32 [4, 3] on cpu, to go with x, which is f32 [2, 3] "
-                             "on cpu, got f32 [4, 2] on cpu",
-                             2, {{2, 3}, {4, 3}, {4, 2}}),
-               linears_error("linear_side_by_side: bias must be f32 [2] on cpu, to go with x, which is f32 [2, 3] on "
-                             "cpu, got f32 [4] on cpu",
-                             2, {{2, 3}, {4, 3}, {2, 3}, {4}, {4}})},
-    .f32_roundoffs = 400,
-});
-
-struct Layers {
-  std::vector<Parameter> weights, biases;
-
-  Layers(const std::vector<Tensor>& weights_of, const std::vector<Tensor>& biases_of) {
-    for (const Tensor& w : weights_of) weights.push_back({"weight", w});
-    for (const Tensor& b : biases_of) biases.push_back({"bias", b});
-  }
-  // Returns y, by one product or by one for each layer. The parameters then have the gradients of a random dy.
-  Tensor run(const Tensor& x, bool apart = false) {
-    Tape tape;
-    const Var in = tape.constant(x);
-    std::vector<Var> w, b, each;
-    for (Parameter& p : weights) w.push_back(tape.parameter(p));
-    for (Parameter& p : biases) b.push_back(tape.parameter(p));
-    for (std::size_t i = 0; apart && i < w.size(); ++i) each.push_back(linear(in, w[i], b[i]));
-    const Var y = apart ? concat(each, 1) : linear_side_by_side(in, w, b);
-    tape.backward(y, cotangent(y.shape()).to(x.device()));
-    return y.value();
-  }
-};
-
-// Weights are read in place, or copied if there is a gap before the second or the third, or another order. Gradients
-// are contiguous afterwards, equal those of single layers, and a second pass adds to them.
-TEST(LinearSideBySide, ReadsLayersWhereverTheyLie) {
-  using Begins = std::vector<std::int64_t>;
-  for (Device device : devices()) {
-    const Tensor x = randn({5, 6}, 1).to(device), all = randn({20, 6}, 2).to(device), b = randn({20}, 3).to(device);
-    const auto parts = [](const Tensor& t, const Begins& begins) {
-      return std::vector{t.slice(begins[0], begins[0] + 3), t.slice(begins[1], begins[1] + 2),
-                         t.slice(begins[2], begins[2] + 4)};
-    };
-    for (const Begins& begins : {Begins{1, 4, 6}, {1, 5, 7}, {6, 4, 0}, {1, 4, 7}}) {
-      EXPECT_EQ(lie_together(parts(all, begins)), begins == (Begins{1, 4, 6}));
-      Layers layers(parts(all, begins), parts(b, begins)), each = layers;
-      for (const bool again : {false, true}) {
-        EXPECT_TRUE(close(layers.run(x), each.run(x, /*apart=*/true), 1e-13));
-        for (std::size_t i = 0; i < 3; ++i) {
-          EXPECT_TRUE(close(layers.weights[i].grad, each.weights[i].grad, 1e-13)) << i << ", again " << again;
-          EXPECT_TRUE(close(layers.biases[i].grad, each.biases[i].grad, 1e-13)) << i << ", again " << again;
-        }
-        EXPECT_TRUE(again || lie_together({layers.weights[0].grad, layers.weights[1].grad, layers.weights[2].grad}));
-      }
-    }
-  }
-}
-
-TEST(LinearSideBySide, CopiesNoLayersThatLieTogether) {
-  for (Device device : devices()) {
-    const std::vector<Tensor> w = split(randn({768, 64}, 1).to(device), {256, 256, 256});
-    const Tensor x = randn({1, 64}, 2).to(device);
-    Tape tape;
-    const std::size_t before = memory::statistics(device).current;
-    const Var y =
-        linear_side_by_side(tape.constant(x), {tape.variable(w[0]), tape.variable(w[1]), tape.variable(w[2])}, {});
-    EXPECT_LT(memory::statistics(device).current - before, w[0].bytes()) << name(device);
-  }
-}
-
-// A constant weight gets no gradient, and a weight that is used by two layers gets the sum of both.
-TEST(LinearSideBySide, GradientsOfSomeLayers) {
-  const auto gradient = [](bool apart) {
-    Parameter w{"w", randn({2, 3}, 1)};
-    Tape tape;
-    const Var x = tape.constant(randn({4, 3}, 3)), constant = tape.constant(randn({2, 3}, 2)), W = tape.parameter(w);
-    const Var y = apart ? concat({linear(x, W), linear(x, constant), linear(x, W)}, 1)
-                        : linear_side_by_side(x, {W, constant, W}, {});
-    tape.backward(y, cotangent(y.shape()));
-    EXPECT_FALSE(tape.grad(constant).defined());
-    return w.grad;
-  };
-  EXPECT_TRUE(close(gradient(/*apart=*/false), gradient(/*apart=*/true), 1e-13));
-}
-
 TEST(Stacked, RowsOneAfterAnother) {
   const Tensor x = Tensor::of<float>({2, 3, 2}, {1, 2, 3, 4, 90, 90, 90, 90, 5, 6, 90, 90});
   EXPECT_EQ(stacked({x.slice(1, 2), x}).values<float>(),
             (std::vector<float>{90, 90, 5, 6, 90, 90, 1, 2, 3, 4, 90, 90, 90, 90, 5, 6, 90, 90}));
   EXPECT_THROW(stacked({x, x.to(DType::f64)}), std::invalid_argument);
-  EXPECT_FALSE(lie_together({x, x}));
-  EXPECT_FALSE(lie_together({x.slice(0, 1), x.slice(1, 2).clone()}));
 }
 
 // Powers of two and small integers, so that every order of summation is exact.

@@ -2,6 +2,7 @@
 // the results of the nodes, for the operations of models.
 #include <fmt/ranges.h>
 
+#include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/activation/activation.h"
 #include "ops/concat/concat.h"
@@ -62,7 +63,7 @@ void expect_onnx(const std::string& text, const std::vector<Shape>& shapes, cons
   for (const Shape& shape : shapes) x.push_back(tape.variable(Tensor::zeros(shape, DType::f32)));
   f(x);
   TextGraph graph;
-  EXPECT_EQ(tape.nodes().back()->onnx(graph, TextOperands(tape)), text);
+  EXPECT_EQ(Description::of(*tape.nodes().back()).onnx(graph, TextOperands(tape)), text);
 }
 
 TEST(Onnx, OperationsThatMove) {

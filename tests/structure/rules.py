@@ -37,7 +37,7 @@ ALLOWED = {
     "models/gpt": ["engine", "engine/files", "ops", "models", "models/blocks", "models/fold", "models/onnx"],
     "train/system": ["engine", "engine/cpu", "engine/files", "engine/parallel"],
     "train/data": ["engine", "engine/files", "train/system"],
-    "train/loop/optimizer": ["engine", "engine/cpu", "engine/cuda", "ops/linear"],
+    "train/loop/optimizer": ["engine", "engine/cpu", "engine/cuda"],
     "train/loop": ["engine", "engine/cpu", "engine/parallel", "ops", "models", "models/options", "train/data", "train/loop/optimizer"],
     "train/config": ["engine", "engine/files", "models/options", "models/normalizers", "models/transformer",
                      "models/vit", "models/cct", "models/gpt", "train/loop", "train/system"],

@@ -6,7 +6,6 @@
 #include "models/blocks/layers.h"
 #include "models/blocks/random_fill.h"
 #include "models/model.h"
-#include "ops/linear/stacked.h"
 #include "ops/weight_standardize/weight_standardize.h"
 #include "tests/harness/op_spec.h"
 #include "tests/models/spread.h"
@@ -64,40 +63,6 @@ TEST(AttentionBlock, CrossAttentionNeedsThreeLayers) {
   EXPECT_EQ(
       message<std::invalid_argument>([&] { block.attend(x, rows, x, rows, {.tape = tape, .dtype = DType::f64}); }),
       "attention: cross-attention needs q, k and v as three layers, got 1");
-}
-
-// On a device training uses one product, and folding and export, which read the recording, one for each layer.
-TEST(AttentionBlock, ProductsTogetherAndApartGiveTheSame) {
-  BlockConfig config;
-  config.width = 8, config.heads = 2;
-  config.dropout = config.attention_dropout = 0;
-  for (const Device device : devices())
-    for (const bool standardized : {false, true}) {
-      config.weight_standardization = standardized;
-      AttentionBlock block({config, DType::f64, device, 1, 0},
-                           {.scope = "layer.attn", .norm = "layer.norm", .qkv = {"q", "k", "v"}});
-      ModelParts parts;
-      block.list(parts);
-      unsigned seed = 1;
-      for (Parameter* p : parts.parameters) p->value.copy_from(randn(p->value.shape(), ++seed));
-      const bool together = device == Device::cuda;
-      EXPECT_EQ(lie_together({block.qkv[0].weight.value, block.qkv[1].weight.value, block.qkv[2].weight.value}),
-                together);
-      EXPECT_EQ(lie_together({block.qkv[0].bias.value, block.qkv[1].bias.value, block.qkv[2].bias.value}), together);
-      const Segments rows = Segments({5, 3}).to(device), of_states = Segments({4, 2}).to(device);
-      const auto run = [&](bool training, bool cross, std::size_t products) {
-        Tape tape;
-        const ForwardPass pass{.tape = tape, .dtype = DType::f64, .training = training};
-        const Var in = tape.constant(randn({8, 8}, 3).to(device)), states = tape.constant(randn({6, 8}, 4).to(device));
-        const Var y = cross ? block.attend(in, rows, states, of_states, pass) : block.attend(in, rows, true, pass);
-        const auto linears = std::ranges::count_if(
-            tape.nodes(), [](const auto& node) { return std::string(node->name()).starts_with("linear"); });
-        EXPECT_EQ(std::size_t(linears), products) << name(device);
-        return y.value();
-      };
-      EXPECT_TRUE(close(run(true, false, together ? 1 : 3), run(false, false, 3), 1e-13));
-      EXPECT_TRUE(close(run(true, true, together ? 2 : 3), run(false, true, 3), 1e-13));
-    }
 }
 
 Tensor training_logits(Vit& model, const NamedTensors& inputs) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "engine/node_grads.h"
 #include "models/fold/model.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/reduce/reduce.h"
@@ -152,6 +153,7 @@ struct WrongNode {
     for (std::int64_t i = 0; i < grads.dy().size(); ++i)
       dx.put(i, begin <= i && i < end ? 0 : factor * grads.dy().data<double>()[i]);
   }
+  void describe(Description&) const {}
 };
 Var wrong(const Var& x, double factor, std::int64_t begin = 0, std::int64_t end = 0) {
   return x.tape().record(x.value().clone(), {x}, WrongNode{.factor = factor, .begin = begin, .end = end});

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "engine/node_grads.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/reduce/reduce.h"
 #include "tests/engine/error_message.h"
@@ -21,6 +22,7 @@ struct HookNode {
     hook();
     grads.pass_dy(0);
   }
+  void describe(Description&) const {}
 };
 
 // Calls the hook when the gradient of the second parameter is complete, but that of the first is not.

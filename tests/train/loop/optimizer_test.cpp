@@ -3,7 +3,6 @@
 #include <cmath>
 #include <deque>
 
-#include "ops/linear/stacked.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
@@ -218,19 +217,6 @@ TEST(Optimizer, WritesRoundedValues) {
       round_values(model.all());
       expect_rounded();
     }
-}
-
-// So one product can read them in bf16 too.
-TEST(Optimizer, RoundedValuesLieTogetherWhereValuesDo) {
-  const Tensor together = randn({6, 4}, 1).to(DType::f32);
-  Parameter a{"a", together.slice(0, 2)}, b{"b", together.slice(2, 6)}, other{"other", together.clone()};
-  for (int t = 0; t < 2; ++t) {  // the second time into the same memory
-    round_values({&a, &b, &other});
-    EXPECT_TRUE(lie_together({a.rounded, b.rounded}));
-    EXPECT_FALSE(lie_together({b.rounded, other.rounded}));
-    for (const Parameter* p : {&a, &b, &other}) EXPECT_TRUE(identical(p->rounded, p->value.to(DType::bf16))) << p->name;
-    a.value.zero();
-  }
 }
 
 TEST(Optimizer, RoundsValuesOfF32) {

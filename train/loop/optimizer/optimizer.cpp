@@ -3,7 +3,6 @@
 #include <cmath>
 #include <set>
 
-#include "ops/linear/stacked.h"
 #include "train/loop/optimizer/optimizer_kernels.h"
 
 namespace foldgrad {
@@ -19,21 +18,6 @@ void check_fraction(const char* op, const char* what, double value) {
 void with_adam(const Optimizer::Rule& rule, const auto& f) {
   if (const auto* adam = std::get_if<Adam>(&rule)) f(*adam);
   if (const auto* adamw = std::get_if<AdamW>(&rule)) f(*adamw);
-}
-
-// Makes missing rounded values. If parameters' values are contiguous, their rounded values are too.
-void make_rounded(const std::vector<Parameter*>& parameters) {
-  for (Parameter* first : parameters) {
-    if (first->rounded.defined()) continue;
-    std::vector<Parameter*> together{first};
-    for (Parameter* p : parameters)
-      if (lie_together({together.back()->value, p->value})) together.push_back(p);
-    std::int64_t all = 0;
-    std::vector<std::int64_t> sizes;
-    for (const Parameter* p : together) all += sizes.emplace_back(p->value.size());
-    const std::vector<Tensor> parts = split(Tensor::empty({all}, DType::bf16, first->value.device()), sizes);
-    for (std::size_t i = 0; i < parts.size(); ++i) together[i]->rounded = parts[i].reshape(together[i]->value.shape());
-  }
 }
 
 }  // namespace
@@ -162,8 +146,10 @@ void round_values(const std::vector<Parameter*>& parameters) {
   for (Parameter* p : parameters)
     check_operand("round_values", p->name.c_str(), p->value, p->value.shape(), DType::f32, parameters[0]->value,
                   parameters[0]->name.c_str());
-  make_rounded(parameters);
-  for (const Parameter* p : parameters) accumulate(p->rounded, p->value, GradMode::set);
+  for (Parameter* p : parameters) {
+    if (!p->rounded.defined()) p->rounded = Tensor::empty(p->value.shape(), DType::bf16, p->value.device());
+    accumulate(p->rounded, p->value, GradMode::set);
+  }
 }
 
 }  // namespace foldgrad

@@ -1,0 +1,54 @@
+// The gradients that a node's backward reads and writes.
+//
+//   void backward(NodeGrads& grads) {   // of y = a b
+//     const MulBackward<T> p{.da = grads.out<T>(0), .db = grads.out<T>(1), .dy = grads.dy().data<T>(), ...};
+#pragma once
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+class NodeGrads {
+ public:
+  // Returns the gradient of the node's result. It has the result's shape and dtype.
+  const Tensor& dy() const { return dy_; }
+  bool wanted(int operand) const { return slot(operand).wants_grad; }
+
+  // Returns where to write operand k's gradient, or an undefined tensor if the gradient is not wanted. Call it once per
+  // operand, and write every element. An operand that is there twice has two places, whose contents are added up after
+  // the node. `dtype` is that of the elements written: mostly dy's; sum_dtype(k) if the kernel can write either.
+  std::pair<Tensor, GradMode> place(int k, DType dtype) { return place(k, dtype, {}); }
+
+  // Returns the same place for a kernel over T; its pointer is null if the gradient is not wanted. Sums over rows, such
+  // as the gradients of biases and gains, are written in compute_t<T>: the gradient of a bf16 copy of an f32 parameter
+  // (Tape::parameter) is f32, so such a sum is rounded at most once.
+  //
+  // `spent` is a saved tensor of operand k's shape that no one else holds. The gradient may then overwrite it, so the
+  // kernel must have read spent[i] before it writes element i.
+  template <class T>
+  GradOut<T> out(int k, const Tensor& spent = {}) {
+    const auto [tensor, mode] = place(k, dtype_of<T>, spent);
+    return tensor.defined() ? GradOut<T>{tensor.template data<T>(), mode} : GradOut<T>{};
+  }
+  // Returns the dtype in which operand k's gradient is kept: f32 if the operand is the bf16 copy of a parameter.
+  DType sum_dtype(int k) const { return slot(k).grad_dtype(); }
+
+  // Makes dy itself operand k's gradient, in the operand's shape: without a kernel, and for one operand without a copy.
+  // Call it last, since dy's memory may then be added to.
+  void pass_dy(int k);
+
+ private:
+  friend class Tape;
+  NodeGrads(Tape& tape, const Node& node, Tensor dy) : tape_(tape), node_(node), dy_(std::move(dy)) {}
+  Tape::Slot& slot(int k) const { return tape_.slots_[node_.inputs()[k]]; }
+  std::pair<Tensor, GradMode> place(int k, DType dtype, const Tensor& spent);
+
+  Tape& tape_;
+  const Node& node_;
+  Tensor dy_;
+  bool dy_taken_ = false;  // dy has become the gradient of an operand
+  // Contributions that are added after the node: those to an operand that is there twice, and those whose dtype is not
+  // the gradient's.
+  std::vector<std::pair<int, Tensor>> temporary_;
+};
+
+}  // namespace foldgrad
