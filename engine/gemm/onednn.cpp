@@ -7,6 +7,7 @@
 
 #include "engine/gemm/backends.h"
 #include "engine/gemm/onednn_versions.h"
+#include "engine/gemm/transpose_bf16.h"
 
 namespace foldgrad {
 namespace {
@@ -68,6 +69,21 @@ bool transposed_sgemm(DType dtype, const Gemm& g, const GemmPointers& p) {
                     float(g.beta), static_cast<float*>(p.c), g.row_stride_c) == dnnl_success;
 }
 
+// Computes A^T B of bf16 with a copy of A^T. Parts of its rows are columns of A, for which oneDNN has no AMX.
+bool multiply_transposed_copy(const Gemm& g, const GemmPointers& p) {
+  Gemm rows = g;
+  rows.transpose_a = false;
+  rows.row_stride_a = g.k;
+  rows.batch_stride_a = g.batch_stride_a == 0 ? 0 : g.m * g.k;
+  const std::int64_t matrices = g.batch_stride_a == 0 ? 1 : g.batch;
+  const auto copy = memory::allocate(Device::cpu, std::size_t(matrices * g.m * g.k) * sizeof(bf16));
+  const auto* a = static_cast<const bf16*>(p.a);
+  auto* to = static_cast<bf16*>(copy.get());
+  for (std::int64_t s = 0; s < matrices; ++s)
+    transpose_bf16(a + s * g.batch_stride_a, g.k, g.m, g.row_stride_a, to + s * g.m * g.k);
+  return onednn_gemm_cpu(DType::bf16, rows, {.c = p.c, .a = to, .b = p.b, .bias = p.bias});
+}
+
 }  // namespace
 
 dnnl::engine& onednn_engine() {
@@ -82,6 +98,7 @@ bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   if ((dtype != DType::f32 && dtype != DType::bf16) || (p.bias && g.alpha != 1)) return false;
   const OneThread here;
   if (transposed_sgemm(dtype, g, p)) return true;
+  if (dtype == DType::bf16 && g.transpose_a) return multiply_transposed_copy(g, p);
   thread_local OnednnCache<OnednnPrimitive, 14, 1024> products;
   // alpha and beta are compiled into a primitive too.
   const auto key =

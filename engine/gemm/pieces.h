@@ -2,8 +2,9 @@
 // of some rows and columns of C; a library computes it on one thread. Pieces follow from the shape only, so results do
 // not depend on the number of threads.
 //
-// For each product a library brings B into another order first, which takes as long as multiplying some tens of rows
-// by it. So pieces are high: with 256 rows of bf16, doing that once more for every piece costs a few percent.
+// For each product a library brings B into another order first, which takes as long as multiplying some rows by it. So
+// pieces have many rows: with 256, doing that again for every piece costs 1 to 2 %. Columns are cut only where rows are
+// few.
 #pragma once
 #include <algorithm>
 
@@ -20,17 +21,15 @@ struct Cut {
 // AMX).
 inline Cut cut_of(DType dtype, const Gemm& g) {
   const bool bf16 = dtype == DType::bf16;
-  const double pieces = 2.0 * double(g.batch) * double(g.m) * double(g.n) * double(g.k) / (bf16 ? 5e7 : 1e7);
+  const double pieces = 2.0 * double(g.batch) * double(g.m) * double(g.n) * double(g.k) / (bf16 ? 2.5e7 : 1e7);
   const auto most = std::int64_t(std::min(pieces, 64.0));
   if (most < 2) return {};
   if (g.batch >= 8) return {.matrices = std::min(g.batch, most)};
-  // Sums over many rows of A^T B, the gradients of weights, have a small C: its pieces are small, too.
-  const std::int64_t height = g.transpose_a && !bf16 ? 64 : 256;
+  // The gradients of weights, A^T B, have few rows with many terms each.
+  const std::int64_t height = !g.transpose_a ? 256 : bf16 ? 128 : 64;
   std::int64_t rows = std::clamp<std::int64_t>(g.m / height, 1, std::min<std::int64_t>(most, 16));
   if (rows == 1 && g.transpose_a && g.m >= 64) rows = 2;
-  const std::int64_t width = rows == 1 ? 64 : 256;
-  const bool wide = rows == 1 || (g.transpose_a && bf16);
-  const std::int64_t columns = wide ? std::clamp<std::int64_t>(g.n / width, 1, std::max<std::int64_t>(8 / rows, 1)) : 1;
+  const std::int64_t columns = rows > 1 ? 1 : std::clamp<std::int64_t>(g.n / 64, 1, std::min<std::int64_t>(most, 8));
   return {g.batch, rows, columns};
 }
 
@@ -49,11 +48,11 @@ void multiply_in_pieces(DType dtype, const Gemm& g, const GemmPointers& p, const
   parallel(cut.matrices * cut.rows * cut.columns, [&](std::int64_t piece) {
     const std::int64_t column = piece % cut.columns, row = piece / cut.columns % cut.rows,
                        matrix = piece / cut.columns / cut.rows;
-    const std::int64_t s = begin_of_part(g.batch, matrix, cut.matrices, 1), i = begin_of_part(g.m, row, cut.rows, 16),
+    const std::int64_t s = begin_of_part(g.batch, matrix, cut.matrices, 1), i = begin_of_part(g.m, row, cut.rows, 32),
                        j = begin_of_part(g.n, column, cut.columns, 16);
     Gemm part = g;
     part.batch = begin_of_part(g.batch, matrix + 1, cut.matrices, 1) - s;
-    part.m = begin_of_part(g.m, row + 1, cut.rows, 16) - i;
+    part.m = begin_of_part(g.m, row + 1, cut.rows, 32) - i;
     part.n = begin_of_part(g.n, column + 1, cut.columns, 16) - j;
     const auto at = [](const void* from, std::int64_t bytes) { return static_cast<const char*>(from) + bytes; };
     GemmPointers pointers = p;
