@@ -147,7 +147,7 @@ void thread_orders(const OpSpec& spec) {
   }
 }
 
-// Checks that a second run gives the same bits, and one CPU thread the same except for rounding.
+// Checks that a second run gives the same bits, and so does one CPU thread.
 void repeats(const OpSpec& spec) {
   const int before = threads();
   for (const OpCase& c : spec.cases) {
@@ -158,7 +158,7 @@ void repeats(const OpSpec& spec) {
     set_threads(1);
     const OpResult one = run_case(c, DType::f32, Device::cpu);
     set_threads(before);
-    compare(c, many, one, tolerance_of(spec, DType::f32), "one thread against many");
+    expect_identical(c, one, many, "on one thread");
   }
 }
 

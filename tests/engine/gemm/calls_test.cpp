@@ -1,5 +1,6 @@
 // Products called from and by several threads, and with a bias.
 #include <array>
+#include <cstring>
 #include <string_view>
 #include <thread>
 
@@ -10,13 +11,34 @@
 namespace foldgrad::testing {
 namespace {
 
-// oneDNN's primitives are made for a number of threads and kept per thread.
-TEST(Gemm, AnyNumberOfThreads) {
+template <class T>
+std::vector<T> on_threads(int n, const Gemm& g) {
+  set_threads(n);
+  const Operands<T> o(g, true, 7);
+  const BackEnd<T> cpu{"gemm on cpu", Device::cpu, true, run_gemm<T, Device::cpu>};
+  return *result(cpu, o);
+}
+
+template <class T>
+void expect_same_bits(const Gemm& g) {
+  EXPECT_EQ(error_of<T>(g, true, 1, /*emulated=*/false), "");
+  const auto want = on_threads<T>(1, g);
+  for (const int n : {2, 3, 7}) {
+    const auto got = on_threads<T>(n, g);
+    EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof want[0]), 0)
+        << n << " threads, " << name(dtype_of<T>) << ", " << g.m << " x " << g.n << " x " << g.k;
+  }
+}
+
+// Products that are cut into rows, gradients of weights, columns and matrices of a batch.
+TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   const int before = threads();
-  const Gemm g = product(false, true, 70, 90, 300);
-  for (int n : {1, 3, 2}) {
-    set_threads(n);
-    EXPECT_EQ(error_of<float>(g, true, n, /*emulated=*/false), "");
+  for (const Gemm& g :
+       {product(false, true, 600, 90, 400), product(true, false, 200, 70, 1500), product(false, false, 40, 900, 700),
+        product(false, true, 70, 90, 400, {.batch = 9}), product(true, false, 120, 90, 700, {.batch = 3})}) {
+    expect_same_bits<float>(g);
+    expect_same_bits<double>(g);
+    expect_same_bits<bf16>(g);
   }
   set_threads(before);
 }

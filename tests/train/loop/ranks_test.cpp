@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "engine/cpu/threads.h"
 #include "tests/engine/parallel/wired_processes.h"
 #include "tests/train/tiny_training.h"
 
@@ -58,6 +59,24 @@ Values trained(const Setting& s, Communicator* communicator, Device device = Dev
     EXPECT_GT(skips(run.model), 0);  // outliers, in addition to the warm-up and averages
   }
   return values_of(run);
+}
+
+// Layers are so large that their products, sums and updates are cut into pieces.
+TEST(TrainingStep, SameBitsForAnyNumberOfThreads) {
+  const int before = threads();
+  TransformerConfig config = with_dropout(small_config("un"));
+  config.width = 128, config.ffn_width = 1024;
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    const auto values = [&](int n) {
+      set_threads(n);
+      TinyTraining run(config, 3, full(dtype), Adam{}, 5e-3, dtype == DType::f64 ? DType::f64 : DType::f32);
+      run.steps(2);
+      return values_of(run);
+    };
+    const Values want = values(1);
+    for (const int n : {2, 3, 7}) EXPECT_EQ(values(n), want) << name(dtype) << ", " << n << " threads";
+  }
+  set_threads(before);
 }
 
 // Returns the values of each rank.
