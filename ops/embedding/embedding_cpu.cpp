@@ -59,8 +59,9 @@ void embedding_cpu(const EmbeddingBackward<T>& p) {
   const auto scratch = memory::allocate(Device::cpu, std::size_t(p.rows + p.positions) * sizeof(int));
   int *ends = static_cast<int*>(scratch.get()), *order = ends + p.rows;
   sort_positions(p, ends, order);
-  // Most vocabularies begin with the frequent words, so a piece is not a number of rows. Row v does as much work as 1
-  // write and its additions; `work_before` numbers these, and a piece is the rows whose number is in its range.
+  // Most vocabularies begin with the frequent words, so pieces are cut by work, not by number of rows. The work of row
+  // v is one write and its additions. `work_before` is the work of all rows before v; a piece has the rows whose
+  // work_before is in its range.
   const auto begin_of = [ends](std::int64_t v) { return v == 0 ? 0 : ends[v - 1]; };
   const auto work_before = [begin_of](std::int64_t v) { return v + begin_of(v); };
   const auto rows = std::views::iota(std::int64_t(0), p.rows);

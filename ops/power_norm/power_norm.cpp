@@ -77,7 +77,7 @@ struct Squares {
   std::int64_t count = 0;
 };
 
-// Computes these for x, whose first n rows are in the statistics, and counts the iteration.
+// Returns the mean squares of x, whose first n rows are in the statistics, and counts the iteration.
 Squares squares_of(const Tensor& x, std::int64_t n, const PowerNormState& state, Communicator* communicator) {
   const ChannelMoments moments = channel_moments(first_rows(x, n), /*with_mean=*/false, communicator);
   const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(), moments.count};

@@ -12,10 +12,10 @@ namespace foldgrad {
 //   {"format": "foldgrad certificate", "format_version": 1, "options": {...}, "inputs": {...},
 //    "difference": {"f64": {"absolute": ..., "relative": ...}, "f32": ...},     of the logits
 //    "sites": [{"site", "normalizer", "outcome", "into": [...], "kept": [{"edge", "reason"}], "left", "difference"}]}
-// "relative" is the greatest difference over the greatest value. f64: both models computed in f64, the original's
-// parameters converted first. f32: `folded` as it is stored. Throws NonFiniteError if a layer of either model gives
-// numbers that are not finite: then there is nothing to certify. `foldgrad fold` adds "model" and "folded": the path
-// and the SHA-256 of each file of the directory.
+// "relative" is the greatest difference over the greatest value. For f64, both models compute in f64, after the
+// original's parameters are converted. For f32, `folded` computes as it is stored. Throws NonFiniteError if a layer of
+// either model gives numbers that are not finite: then there is nothing to certify. `foldgrad fold` adds "model" and
+// "folded": the path and the SHA-256 of each file of the directory.
 nlohmann::ordered_json certificate(Model& original, const FoldedModel& folded, const FoldOptions& options,
                                    const Probe& probe);
 
