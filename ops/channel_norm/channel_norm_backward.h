@@ -37,7 +37,7 @@ struct ChannelBackward {
     if (dbeta) dbeta.put(c, S(share * sum_dy[c]));   // [CN-3]
     // The released form divides by all rows, padding included.
     const double count = double(options.form == ChannelForm::paper && training ? context.counted : rows);
-    const double psi = training ? psi_of(c, gamma_c * sum_dy_z / count) : 0;
+    const double psi = training ? update_psi(c, gamma_c * sum_dy_z / count) : 0;
     const double psi_mu = through_mean(c) ? gamma_c * sum_dy[c] / count : 0;  // [BN-2]
     dx.dy_factor[c] = S(gamma_c * r * rstd);
     dx.offset[c] = S(psi_mu * rstd);
@@ -49,19 +49,19 @@ struct ChannelBackward {
     return training && options.statistic == ChannelStatistic::variance && !context.flag(c, Context::kHeld);
   }
 
-  // Returns psi for the gradient statistic G = mean(h z) of this pass. Also updates psi_ema and the window.
-  FOLDGRAD_HD double psi_of(std::int64_t c, double G) const {
+  // Updates psi_ema and the window with this pass' gradient statistic G = mean(h z), and returns psi.
+  FOLDGRAD_HD double update_psi(std::int64_t c, double G) const {
     const double psi_ema = state.psi_ema ? double(state.psi_ema[c]) : 0;
     if (context.flag(c, Context::kConstant)) return 0;
-    if (held(c, G)) return psi_ema;
+    if (keeps_psi(c, G)) return psi_ema;
     const bool skip = context.flag(c, Context::kSkip);
     const double m = window_mean(c, G, skip), next = next_ema(psi_ema, m, skip);
-    record(c, G, skip, psi_ema);
+    store_entry(c, G, skip, psi_ema);
     if (state.psi_ema) channel_norm_math::store(options, state.psi_ema[c], next);
     if (skip || !averages()) return G;
     return state.psi_ema ? next : m;
   }
-  FOLDGRAD_HD bool held(std::int64_t c, double G) const {
+  FOLDGRAD_HD bool keeps_psi(std::int64_t c, double G) const {
     return context.flag(c, Context::kHeld) || (options.hold_non_finite && !channel_norm_math::finite(G));
   }
 
@@ -78,7 +78,7 @@ struct ChannelBackward {
     return channel_norm_math::ema(options.alpha_backward, psi_ema, m);  // [UN-17]
   }
   // Writes this iteration's entry of the window.
-  FOLDGRAD_HD void record(std::int64_t c, double G, bool skip, double psi_ema) const {
+  FOLDGRAD_HD void store_entry(std::int64_t c, double G, bool skip, double psi_ema) const {
     if (!state.win_g || (skip && !state.psi_ema)) return;
     channel_norm_math::store(options, state.win_g[slot() * n + c], skip ? psi_ema : G);  // [CN-5]
   }

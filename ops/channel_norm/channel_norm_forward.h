@@ -54,15 +54,16 @@ struct ChannelForward {
     return channel_norm_math::skip_terms(options, window(c), slot(), statistic(c));
   }
 
-  // Runs Algorithm 2 for channel c. Returns true if the channel was skipped or held.
+  // Runs Algorithm 2 for channel c. Returns true if the iteration counts as a skip: the batch is an
+  // outlier, or the running estimates normalized it.
   FOLDGRAD_HD bool run(std::int64_t c, const SkipTerms& layer) const {
     const double run_var = state.run_var[c], run_mean = state.run_mean ? double(state.run_mean[c]) : 0;
-    if (!training || held(c)) {
+    if (!training || uses_running(c)) {
       normalize(c, run_mean, run_var, /*r=*/1, training ? Context::kHeld : 0);
       return training;
     }
     const double q = statistic(c), mean = has_mean() ? batch_mean[c] : 0;
-    const bool skip = skips(c, layer);
+    const bool skip = is_outlier(c, layer);
     const Window after = window(c).with(slot(), q);
     double var_hat = q;
     if (!skip && channel_norm_math::active(options, iteration())) {
@@ -75,7 +76,7 @@ struct ChannelForward {
     normalize(c, mean, var_hat, rescale(skip, var_hat, run_var), flags(skip, var_hat));
     if (windowed())
       channel_norm_math::store(options, state.win_sq[slot() * columns + c], skip ? run_var : q);  // [CN-5]
-    if (!holds(c, skip)) update_running(c, run_mean, run_var, q, var_hat);
+    if (!keeps_running(c, skip)) update_running(c, run_mean, run_var, q, var_hat);
     return skip;
   }
 
@@ -106,21 +107,22 @@ struct ChannelForward {
     return options.hold_non_finite ? double(S(batch_square[c])) : channel_norm_math::as_stored<S>(batch_square[c]);
   }
 
-  // Returns true if the channel is held: too few rows (a variance needs two), or statistics that are not finite.
-  FOLDGRAD_HD bool held(std::int64_t c) const {
+  // Returns true if the running estimates normalize the channel, because there are too few rows (a variance needs two)
+  // or the batch's statistics are not finite.
+  FOLDGRAD_HD bool uses_running(std::int64_t c) const {
     if (context.counted < (has_mean() ? 2 : 1)) return true;
     return options.hold_non_finite &&
            !(channel_norm_math::finite(statistic(c)) && channel_norm_math::finite(batch_mean[c]));
   }
-  // Returns true if the channel skips this iteration.
-  FOLDGRAD_HD bool skips(std::int64_t c, const SkipTerms& layer) const {
+  // Returns true if the batch is an outlier, so that the channel skips this iteration.
+  FOLDGRAD_HD bool is_outlier(std::int64_t c, const SkipTerms& layer) const {
     const double entries = double(options.window_forward) * double(columns);
     const bool own = options.granularity == Granularity::channel;
     return filters() && channel_norm_math::fires<S>(options, own ? terms(c) : layer, entries);  // [UN-19]
   }
   // Returns true if run_var must not change (`hold_on_skip`). Counts skips in a row: after kLongestHold of them the
   // change is not an outlier.
-  FOLDGRAD_HD bool holds(std::int64_t c, bool skip) const {
+  FOLDGRAD_HD bool keeps_running(std::int64_t c, bool skip) const {
     if (!options.hold_on_skip) return false;
     std::int64_t& in_a_row = state.skips_in_a_row[c];
     in_a_row = skip ? in_a_row + 1 : 0;
