@@ -1,8 +1,6 @@
 // Products with packed weights by oneDNN's matmul primitive; its post-ops apply activation and addition.
 #include <algorithm>
 #include <bit>
-#include <memory>
-#include <vector>
 
 #include "engine/gemm/onednn_versions.h"
 #include "engine/gemm/pieces.h"
@@ -38,9 +36,8 @@ const PostOp* post_op_of(Activation f) {
   return found == std::end(kPostOps) ? nullptr : found;
 }
 
-// Some columns of a layer: n of the `columns` of y.
 struct Sizes {
-  std::int64_t n, k, columns;
+  std::int64_t n, k;
   bool bias;
   PackedLinearOptions options;
 };
@@ -59,11 +56,10 @@ dnnl::primitive_attr attributes_of(const PackedLinearOptions& options) {
 }
 
 dnnl::matmul::primitive_desc describe(const Sizes& s, std::int64_t rows, const Memory::desc& weights) {
-  const std::int64_t row = rows == 1 ? s.n : s.columns;  // a single row has no gaps
-  const Memory::desc x = dense(rows, s.k, s.options.in), y({rows, s.n}, type_of(s.options.out), {row, 1});
+  const Memory::desc x = dense(rows, s.k, s.options.in), y = dense(rows, s.n, s.options.out);
   const Memory::desc bias = dense(1, s.n, DType::f32);
   const auto attributes = attributes_of(s.options);
-  const auto faulty = faulty_implementations(resolved({.m = rows, .n = s.n, .k = s.k, .row_stride_c = row}));
+  const auto faulty = faulty_implementations(resolved({.m = rows, .n = s.n, .k = s.k}));
   return s.bias ? choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(x, weights, bias, y))
                 : choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(x, weights, y));
 }
@@ -77,12 +73,11 @@ Memory::desc packed_order(const Sizes& s) {
 
 // Returns the primitive for this number of rows; layers of the same sizes share it.
 OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::desc& packed) {
-  thread_local OnednnCache<OnednnPrimitive, 7, 4096> products;
+  thread_local OnednnCache<OnednnPrimitive, 6, 4096> products;
   const PackedLinearOptions& o = s.options;
   const std::int64_t types = std::int64_t(o.in) | std::int64_t(o.out) << 8 | std::int64_t(s.bias) << 16;
   return products.of(
-      {rows, s.n, s.k, s.columns, std::bit_cast<std::int64_t>(o.add), types, o.activation ? int(*o.activation) : -1},
-      [&] {
+      {rows, s.n, s.k, std::bit_cast<std::int64_t>(o.add), types, o.activation ? int(*o.activation) : -1}, [&] {
         const auto chosen = describe(s, rows, packed);
         OnednnPrimitive product;
         product.set<dnnl::matmul>(chosen);
@@ -94,50 +89,12 @@ OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::de
       });
 }
 
-// A part of the columns, whose weights lie together. So threads can share a product of few rows.
-struct PackedColumns {
-  Sizes sizes;
-  std::int64_t first;
-  Memory::desc order;
-  std::shared_ptr<void> weights;
-  Tensor bias;
-};
-
-// Returns nothing where oneDNN does not cover a part.
-std::vector<PackedColumns> pack_columns(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
-  const std::int64_t n = weight.shape()[0], k = weight.shape()[1];
-  const std::int64_t parts = std::clamp<std::int64_t>(std::min(n / 64, n * k / (1 << 18)), 1, 8);
-  const Tensor w = weight.to(options.in), b = bias.defined() ? bias.to(DType::f32).clone() : Tensor();
-  std::vector<PackedColumns> all;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const std::int64_t first = begin_of_part(n, part, parts, 64), end = begin_of_part(n, part + 1, parts, 64);
-    const Sizes sizes{end - first, k, n, bias.defined(), options};
-    const Memory::desc order = packed_order(sizes);
-    if (order.is_zero()) return {};
-    all.push_back({sizes, first, order, memory::allocate(Device::cpu, order.get_size()),
-                   b.defined() ? b.slice(first, end) : Tensor()});
-    Memory from({{k, sizes.n}, type_of(options.in), {1, k}}, onednn_engine(), w.slice(first, end).raw());
-    Memory to(order, onednn_engine(), all.back().weights.get());
-    dnnl::reorder(from, to).execute(onednn_stream(), from, to);
-    onednn_stream().wait();
-  }
-  return all;
-}
-
-// Computes some rows of y's columns on this thread.
-void multiply_columns(const PackedColumns& columns, std::int64_t rows, const void* x, void* y) {
-  const OneThread here;
-  product_for(columns.sizes, rows, columns.order)
-      .run({{DNNL_ARG_SRC, x},
-            {DNNL_ARG_WEIGHTS, columns.weights.get()},
-            {DNNL_ARG_DST, y},
-            {DNNL_ARG_BIAS, columns.bias.raw()}});
-}
-
-// Returns into how many parts the rows of a product are cut, beside its columns: at least 32 rows, and 50 us, each.
-std::int64_t rows_of_packed(DType dtype, std::int64_t rows, std::int64_t n, std::int64_t k, std::int64_t across) {
-  const double pieces = 2.0 * double(rows) * double(n) * double(k) / (dtype == DType::bf16 ? 5e7 : 1e7);
-  return std::clamp<std::int64_t>(std::min(rows / 32, std::int64_t(pieces) / across), rows > 0, 16);
+// Returns into how many parts the rows of a product are cut. Each has 50 us of work, and at least 32 rows: the weights
+// are read again for each.
+std::int64_t parts_of_rows(const Sizes& s, std::int64_t rows) {
+  const double enough = s.options.in == DType::bf16 ? 2.5e7 : 1e7;
+  const auto parts = std::int64_t(2.0 * double(rows) * double(s.n) * double(s.k) / enough);
+  return std::clamp<std::int64_t>(std::min(parts, rows / 32), rows > 0, 16);
 }
 
 }  // namespace
@@ -145,19 +102,26 @@ std::int64_t rows_of_packed(DType dtype, std::int64_t rows, std::int64_t n, std:
 PackedLinear onednn_packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
   if (options.in == DType::f64 || (options.activation && !post_op_of(*options.activation))) return nullptr;
   const OneThread here;
-  const std::int64_t n = weight.shape()[0], k = weight.shape()[1];
+  const Sizes sizes{weight.shape()[0], weight.shape()[1], bias.defined(), options};
   try {
-    const std::vector<PackedColumns> all = pack_columns(weight, bias, options);
-    if (all.empty()) return nullptr;
-    return [all, n, k, options](std::int64_t rows, const void* x, void* y) {
-      const auto across = std::int64_t(all.size());
-      const std::int64_t down = rows_of_packed(options.in, rows, n, k, across);
-      parallel(across * down, [&](std::int64_t piece) {
-        const PackedColumns& columns = all[std::size_t(piece % across)];
-        const std::int64_t first = begin_of_part(rows, piece / across, down, 16),
-                           end = begin_of_part(rows, piece / across + 1, down, 16);
-        multiply_columns(columns, end - first, static_cast<const char*>(x) + first * k * size_of(options.in),
-                         static_cast<char*>(y) + (first * n + columns.first) * size_of(options.out));
+    const Memory::desc packed = packed_order(sizes);
+    if (packed.is_zero()) return nullptr;
+    const std::shared_ptr<void> weights = memory::allocate(Device::cpu, packed.get_size());
+    const Tensor b = sizes.bias ? bias.to(DType::f32).clone() : Tensor(), w = weight.to(options.in);
+    Memory from({{sizes.k, sizes.n}, type_of(options.in), {1, sizes.k}}, onednn_engine(), w.raw());
+    Memory to(packed, onednn_engine(), weights.get());
+    dnnl::reorder(from, to).execute(onednn_stream(), from, to);
+    onednn_stream().wait();
+    return [sizes, packed, weights, b](std::int64_t rows, const void* x, void* y) {
+      const std::int64_t parts = parts_of_rows(sizes, rows);
+      parallel(parts, [&](std::int64_t part) {
+        const OneThread here;
+        const std::int64_t first = begin_of_part(rows, part, parts, 32), end = begin_of_part(rows, part + 1, parts, 32);
+        product_for(sizes, end - first, packed)
+            .run({{DNNL_ARG_SRC, static_cast<const char*>(x) + first * sizes.k * size_of(sizes.options.in)},
+                  {DNNL_ARG_WEIGHTS, weights.get()},
+                  {DNNL_ARG_DST, static_cast<char*>(y) + first * sizes.n * size_of(sizes.options.out)},
+                  {DNNL_ARG_BIAS, b.raw()}});
       });
     };
   } catch (const dnnl::error&) {  // for example bf16 on a processor without it
