@@ -1,6 +1,9 @@
 // Products with packed weights by oneDNN's matmul primitive; its post-ops apply activation and addition.
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <memory>
+#include <vector>
 
 #include "engine/gemm/onednn_versions.h"
 #include "engine/gemm/pieces.h"
@@ -89,41 +92,105 @@ OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::de
       });
 }
 
-// Returns into how many parts the rows of a product are cut. Each has 50 us of work, and at least 32 rows: the weights
-// are read again for each.
-std::int64_t parts_of_rows(const Sizes& s, std::int64_t rows) {
-  const double enough = s.options.in == DType::bf16 ? 2.5e7 : 1e7;
-  const auto parts = std::int64_t(2.0 * double(rows) * double(s.n) * double(s.k) / enough);
-  return std::clamp<std::int64_t>(std::min(parts, rows / 32), rows > 0, 16);
-}
+// Some columns of a layer, or all, whose weights oneDNN has brought into its order.
+struct PackedColumns {
+  Sizes sizes;
+  std::int64_t first;
+  Memory::desc order;
+  std::shared_ptr<void> weights;
+  Tensor bias;
+
+  // Throws dnnl::error where oneDNN does not cover them. weight: [n, k] of the layer.
+  PackedColumns(const Tensor& weight, const Tensor& all_bias, const PackedLinearOptions& options, std::int64_t begin,
+                std::int64_t end)
+      : sizes{end - begin, weight.shape()[1], all_bias.defined(), options},
+        first(begin),
+        order(packed_order(sizes)),
+        weights(memory::allocate(Device::cpu, order.get_size())),
+        bias(all_bias.defined() ? all_bias.slice(begin, end) : Tensor()) {
+    if (order.is_zero()) throw dnnl::error(dnnl_unimplemented, "no order of the weights");
+    Memory from({{sizes.k, sizes.n}, type_of(options.in), {1, sizes.k}}, onednn_engine(),
+                weight.slice(begin, end).raw());
+    Memory to(order, onednn_engine(), weights.get());
+    dnnl::reorder(from, to).execute(onednn_stream(), from, to);
+    onednn_stream().wait();
+  }
+
+  // y: [rows, n], dense.
+  void multiply(std::int64_t rows, const void* x, void* y) const {
+    const OneThread here;
+    product_for(sizes, rows, order)
+        .run({{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights.get()}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, bias.raw()}});
+  }
+};
+
+// A layer, packed as a whole and, unless it is small, once more in parts of its columns: threads share the rows of a
+// product, or the columns if there are few rows, as in writing one sentence.
+class OnednnPackedLinear {
+ public:
+  OnednnPackedLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options)
+      : OnednnPackedLinear(weight.to(options.in), bias.defined() ? bias.to(DType::f32).clone() : Tensor(), options,
+                           weight.shape()[0]) {}
+
+  void multiply(std::int64_t rows, const void* x, void* y) const {
+    if (rows == 0) return;
+    if (rows >= 2 * kRows) return share_rows(rows, x, y);
+    columns_.empty() ? whole_.multiply(rows, x, y) : share_columns(rows, x, y);
+  }
+
+ private:
+  static constexpr std::int64_t kRows = 32;          // at least, of a part: the weights are read again for each
+  static constexpr std::int64_t kWeights = 1 << 17;  // at least, of a part of the columns
+
+  OnednnPackedLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options, std::int64_t n)
+      : options_(options), whole_(weight, bias, options, 0, n) {
+    const std::int64_t parts = std::min({n / 64, n * weight.shape()[1] / kWeights, std::int64_t(8)});
+    for (std::int64_t part = 0; parts > 1 && part < parts; ++part)
+      columns_.emplace_back(weight, bias, options, begin_of_part(n, part, parts, 64),
+                            begin_of_part(n, part + 1, parts, 64));
+  }
+
+  void share_rows(std::int64_t rows, const void* x, void* y) const {
+    const double enough = options_.in == DType::bf16 ? 2.5e7 : 1e7;  // 50 us
+    const auto most = std::int64_t(2.0 * double(rows) * double(whole_.sizes.n) * double(whole_.sizes.k) / enough);
+    const std::int64_t parts = std::clamp<std::int64_t>(std::min(most, rows / kRows), 1, 16);
+    parallel(parts, [&](std::int64_t part) {
+      const std::int64_t begin = begin_of_part(rows, part, parts, kRows);
+      whole_.multiply(begin_of_part(rows, part + 1, parts, kRows) - begin,
+                      static_cast<const char*>(x) + begin * whole_.sizes.k * size_of(options_.in),
+                      static_cast<char*>(y) + begin * whole_.sizes.n * size_of(options_.out));
+    });
+  }
+
+  void share_columns(std::int64_t rows, const void* x, void* y) const {
+    parallel(std::int64_t(columns_.size()), [&](std::int64_t part) {
+      const PackedColumns& some = columns_[std::size_t(part)];
+      char* to = static_cast<char*>(y) + some.first * size_of(options_.out);
+      if (rows == 1) return some.multiply(rows, x, to);
+      // oneDNN has only slow loops for rows of y with gaps between them.
+      const std::int64_t row = some.sizes.n * size_of(options_.out), row_y = whole_.sizes.n * size_of(options_.out);
+      const auto dense = memory::allocate(Device::cpu, std::size_t(rows * row));
+      char* own = static_cast<char*>(dense.get());
+      if (options_.add != 0)
+        for (std::int64_t r = 0; r < rows; ++r) std::memcpy(own + r * row, to + r * row_y, row);
+      some.multiply(rows, x, own);
+      for (std::int64_t r = 0; r < rows; ++r) std::memcpy(to + r * row_y, own + r * row, row);
+    });
+  }
+
+  PackedLinearOptions options_;
+  PackedColumns whole_;
+  std::vector<PackedColumns> columns_;
+};
 
 }  // namespace
 
 PackedLinear onednn_packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
   if (options.in == DType::f64 || (options.activation && !post_op_of(*options.activation))) return nullptr;
   const OneThread here;
-  const Sizes sizes{weight.shape()[0], weight.shape()[1], bias.defined(), options};
   try {
-    const Memory::desc packed = packed_order(sizes);
-    if (packed.is_zero()) return nullptr;
-    const std::shared_ptr<void> weights = memory::allocate(Device::cpu, packed.get_size());
-    const Tensor b = sizes.bias ? bias.to(DType::f32).clone() : Tensor(), w = weight.to(options.in);
-    Memory from({{sizes.k, sizes.n}, type_of(options.in), {1, sizes.k}}, onednn_engine(), w.raw());
-    Memory to(packed, onednn_engine(), weights.get());
-    dnnl::reorder(from, to).execute(onednn_stream(), from, to);
-    onednn_stream().wait();
-    return [sizes, packed, weights, b](std::int64_t rows, const void* x, void* y) {
-      const std::int64_t parts = parts_of_rows(sizes, rows);
-      parallel(parts, [&](std::int64_t part) {
-        const OneThread here;
-        const std::int64_t first = begin_of_part(rows, part, parts, 32), end = begin_of_part(rows, part + 1, parts, 32);
-        product_for(sizes, end - first, packed)
-            .run({{DNNL_ARG_SRC, static_cast<const char*>(x) + first * sizes.k * size_of(sizes.options.in)},
-                  {DNNL_ARG_WEIGHTS, weights.get()},
-                  {DNNL_ARG_DST, static_cast<char*>(y) + first * sizes.n * size_of(sizes.options.out)},
-                  {DNNL_ARG_BIAS, b.raw()}});
-      });
-    };
+    const auto layer = std::make_shared<const OnednnPackedLinear>(weight, bias, options);
+    return [layer](std::int64_t rows, const void* x, void* y) { layer->multiply(rows, x, y); };
   } catch (const dnnl::error&) {  // for example bf16 on a processor without it
     return nullptr;
   }
