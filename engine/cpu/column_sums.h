@@ -69,7 +69,7 @@ void add_row_cpu(const F& p, std::int64_t r, typename F::Value* own) {
       return value;
     };
     if constexpr (with_elements) {
-      write_cpu(p.target(), i, end_i, bypasses_cache(p.target(), p.rows * p.columns), element);
+      write_cpu(p.target(), i, end_i, results_bypass_cache(p, p.rows * p.columns), element);
     } else {
 #pragma omp simd
       for (std::int64_t j = i; j < end_i; ++j) element(j);

@@ -30,6 +30,42 @@ void parallel_blocks(std::int64_t n, const F& body) {
                   [&](std::int64_t begin, std::int64_t end) { body(begin * kBlock, std::min(n, end * kBlock)); });
 }
 
+// A visitor of operands (engine/cuda/operands.h) that finds out whether the results overwrite one.
+struct FindOverwritten {
+  const void* results;
+  bool found = false;
+
+  void element(const void* operand) { found |= operand == results; }
+  void update(const void*) {}
+  void column(const void*) {}
+  void row(const void*) {}
+  template <class Target>
+  void result(const Target&) {}
+};
+
+template <class T>
+const void* place_of(const T* target) {
+  return target;
+}
+template <class T>
+const void* place_of(const GradOut<T>& target) {
+  return target.data;
+}
+
+// Returns true if f's results, a tensor of this number of elements, bypass the caches. Results that overwrite an
+// operand do not: the caches hold its lines, and taking these out halves the speed (42 instead of 80 GB/s for 64 MiB on
+// 2 cores of a Sapphire Rapids Xeon).
+template <class F>
+bool results_bypass_cache(const F& f, std::int64_t elements) {
+  if (!bypasses_cache(f.target(), elements)) return false;
+  FindOverwritten visitor{place_of(f.target())};
+  if constexpr (requires(F copy) { copy.operands(visitor); }) {
+    F copy = f;
+    copy.operands(visitor);
+  }
+  return !visitor.found;
+}
+
 template <class F>
 void matrix_cuda(const F& f);
 
@@ -48,7 +84,7 @@ void with_bits_cpu(const F& f, std::int64_t begin, std::int64_t end, const Body&
 template <class F>
 void elementwise_cpu(const F& f) {
   if constexpr (GivesValue<F>::value) {
-    const bool bypass = bypasses_cache(f.target(), f.n);
+    const bool bypass = results_bypass_cache(f, f.n);
     parallel_blocks(f.n, [&f, bypass](std::int64_t begin, std::int64_t end) {
       with_bits_cpu(f, begin, end, [&f, bypass](std::int64_t i, std::int64_t end_i, const auto& bits_of) {
         write_cpu(f.target(), i, end_i, bypass,
@@ -85,12 +121,14 @@ F started(F f, std::int64_t i, std::int64_t r) {
 template <class F>
 void matrix_cpu(const F& f) {
   const std::int64_t n = f.rows * f.columns;
-  parallel_blocks(n, [&f, n](std::int64_t begin, std::int64_t end) {
-    with_bits_cpu(f, begin, end, [&f, n](std::int64_t first, std::int64_t last, const auto& bits_of) {
+  bool bypass = false;
+  if constexpr (GivesValue<F>::value) bypass = results_bypass_cache(f, n);
+  parallel_blocks(n, [&f, bypass](std::int64_t begin, std::int64_t end) {
+    with_bits_cpu(f, begin, end, [&f, bypass](std::int64_t first, std::int64_t last, const auto& bits_of) {
       for_row_parts(first, last, f.columns, [&](std::int64_t i, std::int64_t end_i, std::int64_t c) {
         const F local = started(f, i, i / f.columns);
         if constexpr (GivesValue<F>::value) {
-          write_cpu(f.target(), i, end_i, bypasses_cache(f.target(), n),
+          write_cpu(f.target(), i, end_i, bypass,
                     [local, bits_of, shift = i - c](std::int64_t j) { return value_of(local, bits_of, j, j - shift); });
         } else {
 #pragma omp simd

@@ -61,7 +61,9 @@ void write_row_cpu(const F& f, const typename F::Row& row, std::int64_t r) {
   f.keep(row, r);
   if (!f.target()) return;
   const std::int64_t first = r * f.columns;
-  write_cpu(f.target(), first, first + f.columns, rows_bypass_cache(f.target(), f.rows * f.columns),
+  const std::int64_t all = f.rows * f.columns;
+  const bool bypass = rows_bypass_cache(f.target(), all) && results_bypass_cache(f, all);
+  write_cpu(f.target(), first, first + f.columns, bypass,
             [&f, row, first](std::int64_t i) { return f.value(row, i, i - first); });
 }
 

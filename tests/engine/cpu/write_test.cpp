@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/cpu/elementwise.h"
 #include "engine/memory.h"
 
 namespace foldgrad {
@@ -63,6 +64,21 @@ TEST(BypassesCache, CountsBytes) {
   EXPECT_FALSE(bypasses_cache(f32, kBypassBytes / 4 - 1));
   EXPECT_TRUE(bypasses_cache(f32, kBypassBytes / 4));
   EXPECT_FALSE(bypasses_cache(GradOut<bf16>(), kBypassBytes / 4));
+}
+
+struct Doubled {
+  GradOut<float> y;
+  const float* x;
+
+  const GradOut<float>& target() const { return y; }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(y.data));
+};
+
+TEST(BypassesCache, NotOverAnOperand) {
+  float ours[2];
+  EXPECT_TRUE(results_bypass_cache(Doubled{{ours}, ours + 1}, kBypassBytes / 4));
+  EXPECT_FALSE(results_bypass_cache(Doubled{{ours}, ours + 1}, kBypassBytes / 4 - 1));
+  EXPECT_FALSE(results_bypass_cache(Doubled{{ours}, ours}, kBypassBytes / 4));
 }
 
 }  // namespace
