@@ -2,9 +2,7 @@
 #include "foldgrad_version.h"
 #include "train/program.h"
 #include "train/runs/directory.h"
-#include "train/system/waiting.h"
 
 int main(int argc, char** argv) {
-  foldgrad::limit_spinning(argv);
   return foldgrad::run_command_line(argc, argv, {FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS});
 }

@@ -1,5 +1,8 @@
 #include "engine/cpu/support.h"
 
+#include <algorithm>
+#include <climits>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -28,6 +31,16 @@ std::string cpu_model() {
   for (std::string line; std::getline(in, line);)
     if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
   return "unknown CPU";
+}
+
+int processor_quota(const std::string& root) {
+  double time = 0, period = 0;            // so many microseconds of processors in each period
+  std::ifstream both(root + "/cpu.max");  // version 2 of control groups; the first word is "max" without a quota
+  if (!(both >> time >> period)) {
+    std::ifstream of_time(root + "/cpu/cpu.cfs_quota_us"), of_period(root + "/cpu/cpu.cfs_period_us");  // version 1
+    if (!(of_time >> time && of_period >> period)) return INT_MAX;
+  }
+  return time > 0 && period > 0 ? int(std::min(std::ceil(time / period), double(INT_MAX))) : INT_MAX;
 }
 
 }  // namespace foldgrad

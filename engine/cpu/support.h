@@ -1,4 +1,4 @@
-// The instruction set that this build was compiled for (FOLDGRAD_CPU).
+// The instruction set that this build was compiled for (FOLDGRAD_CPU), and the CPU that it runs on.
 #pragma once
 #include <string>
 
@@ -11,5 +11,8 @@ const char* cpu_level();
 [[gnu::constructor(101)]] void require_cpu_support();
 // Returns this CPU's name in /proc/cpuinfo.
 std::string cpu_model();
+// Returns the number of processors that the quota of this process's container pays for, rounded up: what
+// `docker run --cpus=1.5` sets. INT_MAX without a quota. root: the folder where Linux shows control groups.
+int processor_quota(const std::string& root = "/sys/fs/cgroup");
 
 }  // namespace foldgrad

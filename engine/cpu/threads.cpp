@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/check.h"
+#include "engine/cpu/support.h"
 #include "engine/cpu/write.h"
 
 namespace foldgrad {
@@ -60,7 +61,9 @@ const Processors& processors() {
 [[maybe_unused]] const Processors& at_the_start = processors();
 
 int processor_count() {
-  return processors().count > 0 ? processors().count : std::max(1, int(std::thread::hardware_concurrency()));
+  const int all = processors().count > 0 ? processors().count : std::max(1, int(std::thread::hardware_concurrency()));
+  static const int quota = processor_quota();  // more threads would use it up and then all wait for the next period
+  return std::min(all, quota);
 }
 
 int default_threads() {

@@ -1,9 +1,13 @@
 // foldgrad doctor: what this machine can do.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
+#include "engine/cpu/support.h"
+#include "engine/cpu/threads.h"
 #include "engine/device.h"
 #include "engine/parallel/device_link.h"
 #include "models/onnx/graph.h"
@@ -13,7 +17,6 @@
 #include "train/data/text/sentence_piece.h"
 #include "train/runs/directory.h"
 #include "train/system/launcher.h"
-#include "train/system/waiting.h"
 
 namespace foldgrad {
 namespace {
@@ -29,8 +32,13 @@ ordered_json describe_directory(const std::string& path) {
 ordered_json examine(const BuildInfo& build) {
   ordered_json all = describe_environment(build, 0, {});
   for (const char* of_a_run : {"seed", "data"}) all.erase(of_a_run);
-  all["processors"] = std::thread::hardware_concurrency();
-  all["waiting"] = waiting_policy();
+  const int processors = int(std::thread::hardware_concurrency()), quota = processor_quota();
+  all["processors"] = processors;
+  if (quota < processors) all["processor_quota"] = quota;
+  all["waiting"] = threads() <= std::min(processors, quota) ? "looks for work for 0.1 ms, then sleeps"
+                                                            : "sleeps at once: more threads than processors";
+  int autogroup = 0;
+  if (std::ifstream("/proc/sys/kernel/sched_autogroup_enabled") >> autogroup) all["autogroup"] = autogroup != 0;
   all["memory_mib"] = sysconf(_SC_PHYS_PAGES) / 1024 * sysconf(_SC_PAGESIZE) / 1024;
   all["cuda_usable"] = cuda_available() && !cuda_is_emulated();
   const auto usable = [](const std::string& trouble) { return trouble.empty() ? "usable" : trouble; };

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "engine/check.h"
+#include "engine/cpu/support.h"
 #include "engine/cpu/threads.h"
 #include "engine/device.h"
 #include "train/system/exit_code.h"
@@ -97,7 +98,7 @@ std::string describe(const Launch& launch) {
 
 std::unique_ptr<Processes> join(const Launch& launch, double timeout) {
   if (launch.count == 1) return nullptr;
-  const int all = int(std::thread::hardware_concurrency());
+  const int all = std::min(int(std::thread::hardware_concurrency()), processor_quota());
   if (!std::getenv("OMP_NUM_THREADS") && threads() == all) set_threads(std::max(1, all / launch.local_count));
   if (launch.by != "torchrun") return join_by_mpi_within(timeout, launch);
   return join_by_zmq(
