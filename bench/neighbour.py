@@ -5,9 +5,9 @@
 
 A neighbour is a process that spins on one processor. It runs in the session of the benchmark or in a separate one: where
 sched_autogroup_enabled is 1, Linux shares the processors first among sessions, then among the processes of each. The
-programs are transformer_bench with $GOMP_SPINCOUNT=4000, which `foldgrad` sets for itself, transformer_bench with
-libgomp's default, and the same step in PyTorch. A row is a situation; its cells have the median of the rounds, the least
-and the most in milliseconds, and the median over that of the same program without neighbours.
+programs are transformer_bench and the same step in PyTorch, with libgomp's default and with $GOMP_SPINCOUNT=4000. A row
+is a situation; its cells have the median of the rounds, the least and the most in milliseconds, and the median over that
+of the same program without neighbours.
 """
 import argparse
 import contextlib
@@ -30,7 +30,7 @@ SITUATIONS = {
     "three, another session": (3, True, 0),
     "three at nice 19, same session": (3, False, 19),
 }
-PROGRAMS = {"foldgrad": {"GOMP_SPINCOUNT": "4000"}, "libgomp's default": {}, "PyTorch": {}}
+PROGRAMS = {"foldgrad": {}, "PyTorch": {}, "PyTorch, 4,000 spins": {"GOMP_SPINCOUNT": "4000"}}
 
 
 @contextlib.contextmanager
@@ -51,8 +51,9 @@ def milliseconds(program, o):
     environment = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
     environment.update(PROGRAMS[program], OMP_NUM_THREADS=str(o.threads))
     only = f"^{o.step}"
-    if program == "PyTorch":
-        command = [sys.executable, HERE / "pytorch_transformer.py", "--filter", only, "--threads", str(o.threads)]
+    if program.startswith("PyTorch"):
+        command = [sys.executable, HERE / "pytorch_transformer.py", "--filter", only, "--threads", str(o.threads),
+                   "--seconds", "5"]
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
         return 1e3 * statistics.median(json.loads(done.stdout)[o.step])
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
@@ -70,13 +71,16 @@ def main():
     parser.add_argument("--threads", type=int, default=2, help="of all programs (default: 2)")
     parser.add_argument("--step", default="multi30k/step/f32", help="name of the benchmark (default: multi30k/step/f32)")
     parser.add_argument("--programs", nargs="*", choices=PROGRAMS, default=list(PROGRAMS), help="(default: all)")
+    parser.add_argument("--situations", nargs="*", choices=SITUATIONS, default=list(SITUATIONS),
+                        help="besides `alone`, which is always measured (default: all)")
     o = parser.parse_args()
-    found = {(situation, program): [] for situation in SITUATIONS for program in o.programs}
+    situations = [s for s in SITUATIONS if s == "alone" or s in o.situations]
+    found = {(situation, program): [] for situation in situations for program in o.programs}
     for _ in range(o.rounds):
         for situation, program in found:
             with neighbours(*SITUATIONS[situation]):
                 found[situation, program].append(milliseconds(program, o))
-    for situation in SITUATIONS:
+    for situation in situations:
         cells = []
         for program in o.programs:
             times, alone = found[situation, program], statistics.median(found["alone", program])
