@@ -1,9 +1,9 @@
 // The back ends of gemm(), for the other files of this folder and their tests. C++17, since .cu files include it.
 //
-// Each takes a checked and resolved product with m, n, k, batch > 0 and returns false for a case that its library does
-// not cover: a bias, another element type, a layout, sizes beyond its integers. C still holds what beta needs, and the
-// caller asks the next one.
-// Which of them exist is decided at configure time: FOLDGRAD_HAVE_ONEDNN, FOLDGRAD_HAVE_CBLAS, FOLDGRAD_HAVE_CUBLAS.
+// Each takes a checked and resolved product with m, n, k, batch > 0 and returns false for a case that it does not
+// cover: a bias, another element type, a layout, sizes beyond its integers. C still holds what beta needs, and the
+// caller asks the next one. Which of them exist is decided at configure time: FOLDGRAD_HAVE_ONEDNN,
+// FOLDGRAD_HAVE_CBLAS, FOLDGRAD_HAVE_CUBLAS.
 #pragma once
 #include <array>
 
@@ -20,6 +20,7 @@ struct GemmPointers {
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
 const char* onednn_name();  // "oneDNN 2.6.3"
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
+bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // f32 by loops of our own, also with a bias
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p);
 
 // Returns the same product with every row stride written out and the zero scale's operands dropped.

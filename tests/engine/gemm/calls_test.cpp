@@ -1,5 +1,6 @@
 // Products called from and by several threads, and with a bias.
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string_view>
 #include <thread>
@@ -40,6 +41,59 @@ TEST(Gemm, SameBitsForAnyNumberOfThreads) {
     expect_same_bits<double>(g);
     expect_same_bits<bf16>(g);
   }
+  set_threads(before);
+}
+
+// Returns what the own loops are defined to give, by the letter: blocks of 512 terms a times alpha b, each added by one
+// fused multiplication and addition, and one block after the other added to C.
+std::vector<float> in_blocks(const Operands<float>& o) {
+  const Gemm g = resolved(o.g);
+  const GemmStrides stride(g);
+  std::vector<float> c = o.c;
+  for (std::int64_t i = 0; i < g.m; ++i)
+    for (std::int64_t j = 0; j < g.n; ++j) {
+      float& c_ij = c[i * g.row_stride_c + j];
+      const bool begun = !o.bias.empty() || g.beta != 0;
+      if (begun) c_ij = o.bias.empty() ? float(g.beta) * c_ij : o.bias[j];
+      for (std::int64_t t = 0; t < g.k; t += 512) {
+        float sum = 0;
+        for (std::int64_t p = t; p < std::min<std::int64_t>(t + 512, g.k); ++p)
+          sum = std::fma(o.a[i * stride.a_i + p * stride.a_p], float(g.alpha) * o.b[p * stride.b_p + j * stride.b_j],
+                         sum);
+        c_ij = begun || t > 0 ? c_ij + sum : sum;
+      }
+    }
+  return c;
+}
+
+// Rows around tiles of 6 and 14, columns around panels of 16 and 32, terms around blocks; more than 1,024 rows and
+// columns, which are packed in parts. Reading A in place or packed, and the number of threads, must not show.
+TEST(Gemm, OwnLoopsHaveTheSameBitsWithAnyNumberOfThreads) {
+#ifndef __FMA__
+  GTEST_SKIP() << "this build has no fused multiplication and addition";
+#endif
+  const BackEnd<float> own{"own", Device::cpu, false, run_library<float, fma_gemm_cpu>};
+  const int before = threads();
+  for (auto [m, n, k] : {std::array{1, 1, 1},
+                         {14, 32, 512},
+                         {15, 33, 513},
+                         {29, 63, 1025},
+                         {13, 31, 511},
+                         {6, 16, 17},
+                         {85, 95, 700},
+                         {1100, 40, 20},
+                         {30, 1060, 20}})
+    for (unsigned flags = 0; flags < 8; ++flags) {
+      Gemm g = product(flags & 1, flags & 2, m, n, k, {.pad = flags & 4 ? 3 : 0});
+      g.alpha = flags & 4 ? -1.5 : 1, g.beta = flags == 5 ? 0.5 : flags == 6;
+      const Operands<float> o(g, /*with_bias=*/flags == 3, flags);
+      const std::vector<float> want = in_blocks(o);
+      for (int n_threads : {1, 2, 3, 7}) {
+        set_threads(n_threads);
+        ASSERT_EQ(std::memcmp(result(own, o)->data(), want.data(), want.size() * sizeof(float)), 0)
+            << describe(g, !o.bias.empty()) << ", " << n_threads << " threads";
+      }
+    }
   set_threads(before);
 }
 

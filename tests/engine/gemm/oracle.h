@@ -59,6 +59,7 @@ template <class T>
 std::vector<BackEnd<T>> back_ends() {
   std::vector<BackEnd<T>> all = {{"gemm on cpu", Device::cpu, true, run_gemm<T, Device::cpu>},
                                  {"reference", Device::cpu, true, run_reference<T>}};
+  if (std::is_same_v<T, float>) all.push_back({"own", Device::cpu, false, run_library<T, fma_gemm_cpu>});
 #ifndef __SANITIZE_THREAD__  // ThreadSanitizer cannot see into these
 #ifdef FOLDGRAD_HAVE_ONEDNN
   all.push_back({"oneDNN", Device::cpu, false, run_library<T, onednn_gemm_cpu>});
