@@ -2,9 +2,11 @@
 #pragma once
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bench/machine.h"
 #include "models/fold/model.h"
@@ -27,6 +29,19 @@ class Draws {
  private:
   std::uint32_t state_ = 1;
 };
+
+// Returns numbers between -0.5 and 0.5, the same in every run.
+inline Tensor random_tensor(Shape shape, DType dtype = DType::f32) {
+  Draws draw;
+  std::vector<float> values(std::size_t(shape.elements()));
+  for (float& x : values) x = float(draw() >> 8) / float(1 << 24) - 0.5f;
+  return Tensor::of(std::move(shape), values).to(dtype);
+}
+
+inline double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
 
 // Returns make(normalizer), or for "un_folded" the folded model of "un".
 template <class Make>

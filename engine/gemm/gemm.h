@@ -1,10 +1,11 @@
-// Matrix products, the one computation that is left to libraries:
+// Matrix products, by libraries and by loops of our own:
 //
 //   C[i] = alpha op(A[i]) op(B[i]) + beta C[i] + bias,   i = 0 ... batch - 1
 //
 //   op(A): [m, k], op(B): [k, n], C: [m, n], all row-major; op transposes or not.
 //
-// cpu: oneDNN for f32 and bf16, CBLAS for f64, reference_gemm_cpu where these are absent.
+// cpu: oneDNN for bf16, CBLAS for f64, and for f32 what docs/products.md shows to be the fastest of these and our own
+// loops (gemm_fma.cpp); reference_gemm_cpu where the libraries are absent.
 // cuda: cuBLASLt, or the kernel of tiled.cu where it is absent and under emulation. bf16 is multiplied exactly and
 // summed in f32 on every path.
 #pragma once
@@ -41,7 +42,7 @@ void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, con
 bool gemm_with_row_sums(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, void* sums);
 
 // Returns, for configure tables, benchmarks and reports, "oneDNN 2.6.3", "CBLAS", "reference", "cuBLAS", "tiled", or
-// "none" for cuda in a build without it.
+// "none" for cuda in a build without it: what multiplies most shapes.
 const char* gemm_backend(Device device, DType dtype);
 
 // Permits products of f32 on a GPU, of all threads from now on, to round their operands to TensorFloat-32, which has 10
