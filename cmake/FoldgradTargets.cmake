@@ -238,6 +238,10 @@ set(CMAKE_UNITY_BUILD OFF)
 # The engine in one file, for readers. It uses no other file.
 add_executable(tiny ${PROJECT_SOURCE_DIR}/book/tiny.cpp)
 
+# The ladders of products, which only tests and a benchmark link.
+set(foldgrad_library_type STATIC)
+foldgrad_add_library(foldgrad_ladder ${PROJECT_SOURCE_DIR}/book/ladder foldgrad_engine)
+
 # Each bench/*_bench.cpp is a program; they share the other files there.
 if(foldgrad_have_bench)
   foldgrad_sources(${PROJECT_SOURCE_DIR}/bench sources kernels)
@@ -245,7 +249,7 @@ if(foldgrad_have_bench)
   list(FILTER sources EXCLUDE REGEX "_bench\\.cpp$")
   list(FILTER programs INCLUDE REGEX "_bench\\.cpp$")
   add_library(foldgrad_bench STATIC ${sources})
-  target_link_libraries(foldgrad_bench PUBLIC ${foldgrad_libraries} benchmark::benchmark)
+  target_link_libraries(foldgrad_bench PUBLIC ${foldgrad_libraries} foldgrad_ladder benchmark::benchmark)
   if(kernels)
     foldgrad_add_kernels(foldgrad_bench "${kernels}")
   endif()

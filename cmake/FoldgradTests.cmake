@@ -175,9 +175,6 @@ endif()
 set(gpu_tests "")
 add_custom_target(single_tests)
 
-set(foldgrad_library_type STATIC)  # for libraries that only a test links, compiled like tests
-foldgrad_add_library(foldgrad_ladder ${PROJECT_SOURCE_DIR}/book/ladder foldgrad_engine)
-
 foreach(folder ${folders})
   foldgrad_tested_library(library ${folder})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)

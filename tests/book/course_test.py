@@ -94,14 +94,15 @@ class Kernels(unittest.TestCase):
             self.assertLessEqual(text.count("\n"), 15)
 
     def test_rungs_are_as_short_as_they_are_said_to_be(self):
-        page = (ROOT / "docs/gemm_ladder.md").read_text(encoding="utf-8")
-        rungs = re.findall(r"^\| \d \w+ \| (.*?) \| .*? \| ([\d +]+) \|$", page, re.M)
-        self.assertEqual(len(rungs), 5)
-        for files, lengths in rungs:
-            for name, length in zip(re.findall(r"\]\(\.\./(.*?)\)", files), lengths.split(" + "), strict=True):
-                code = re.findall(r"^[ \t]*(?!//)\S.*", (ROOT / name).read_text(encoding="utf-8"), re.M)
-                self.assertEqual(len(code), int(length), name)
-                self.assertLessEqual(len(code), 60)
+        for page in ("docs/gemm_ladder.md", "docs/cpu_ladder.md"):
+            rungs = re.findall(r"^\| \d [\w' ]+ \| (.*?) \| .*? \| ([\d +]+) \|$",
+                               (ROOT / page).read_text(encoding="utf-8"), re.M)
+            self.assertEqual(len(rungs), 5)
+            for files, lengths in rungs:
+                for name, length in zip(re.findall(r"\]\(\.\./(.*?)\)", files), lengths.split(" + "), strict=True):
+                    code = re.findall(r"^[ \t]*(?!//)\S.*", (ROOT / name).read_text(encoding="utf-8"), re.M)
+                    self.assertEqual(len(code), int(length), name)
+                    self.assertTrue(len(code) <= 60 or name.startswith("engine/"), name)
 
 
 if __name__ == "__main__":

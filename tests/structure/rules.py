@@ -20,6 +20,7 @@ ALLOWED = {
     "engine/gemm": ["engine", "engine/cpu", "engine/cuda", "engine/cuda/runtime"],
     "engine/graph": ["engine"],
     "book/ladder": ["engine", "engine/cuda"],
+    "book/ladder/cpu": ["engine", "engine/cpu", "engine/gemm", "book/ladder"],
     "ops": ["engine", "engine/parallel", "engine/graph", "engine/cpu", "engine/cuda", "engine/cuda/runtime",
             "engine/gemm"],
     "ops/*/fast": ["engine/cuda/fast"],
