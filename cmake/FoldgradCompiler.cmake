@@ -47,7 +47,7 @@ endif()
 # Rounding must not depend on fused operations: equal formulas give equal bits. Errno and traps of the math functions
 # are never used, and keeping them would stop the vectoriser.
 set(float_flags -ffp-contract=off -fno-math-errno -fno-trapping-math)
-set(cxx_flags -Wall -Wextra ${float_flags})
+set(cxx_flags -Wall -Wextra -fopenmp-simd ${float_flags})
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND cxx_flags -Wno-restrict)  # GCC bug 105651: false alarms in std::string
 endif()

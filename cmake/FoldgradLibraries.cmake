@@ -109,7 +109,6 @@ foldgrad_require(nlohmann_json::nlohmann_json nlohmann-json3-dev nlohmann_json)
 foldgrad_require(CLI11::CLI11 libcli11-dev CLI11)
 foldgrad_require(tomlplusplus::tomlplusplus libtomlplusplus-dev tomlplusplus)
 foldgrad_require(OpenSSL::Crypto libssl-dev OpenSSL)
-foldgrad_require(OpenMP::OpenMP_CXX libgomp1 OpenMP COMPONENTS CXX)
 foldgrad_require(Threads::Threads libc6-dev Threads)
 if(FOLDGRAD_TESTS)
   foldgrad_require(GTest::gtest libgtest-dev GTest)
@@ -152,6 +151,11 @@ foldgrad_check(cblas uses_openmp runs "${not_openmp}" "
   #include <cblas.h>
   int main() { return openblas_get_parallel() == OPENBLAS_OPENMP ? 0 : 1; }")
 foldgrad_optional(CBLAS "OpenBLAS" libopenblas-openmp-dev)
+
+# Both ask OpenMP for the number of their threads, which engine/gemm/one_thread.h keeps at 1. Nothing else uses OpenMP.
+if(foldgrad_have_onednn OR foldgrad_have_cblas)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+endif()
 
 set(found OFF)
 set(why "needs FOLDGRAD_CUDA=ON")

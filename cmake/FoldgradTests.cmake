@@ -8,9 +8,8 @@ set(folders engine ladder ops models train realdata book)
 if(foldgrad_cuda STREQUAL EMULATE)
   list(APPEND folders emulation)
 endif()
-# ThreadSanitizer sees no barrier of OpenMP. It can judge kernels on fibers, below models/, and the threads that
-# prefetch batches and sum gradients, which are compiled below without the rest of train/. The preset `tsan` runs their
-# tests.
+# ThreadSanitizer judges loops on our threads and kernels on fibers, below models/, and the threads that prefetch
+# batches and sum gradients, which are compiled below without the rest of train/. The preset `tsan` runs their tests.
 if(FOLDGRAD_SANITIZE STREQUAL thread)
   list(REMOVE_ITEM folders models train realdata book)
   foreach(target foldgrad foldgrad_models foldgrad_onnx foldgrad_onnx_objects foldgrad_train foldgrad_training

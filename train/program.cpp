@@ -31,7 +31,7 @@ std::string describe(const BuildInfo& build) {
                      build.version, build.commit, build.compiler, cuda_description(), cpu_level());
 }
 
-// Checks $OMP_NUM_THREADS: libgomp accepts any number, and ends the process if it cannot start that many threads.
+// Checks $OMP_NUM_THREADS, since threads() accepts any number.
 void check_thread_variable() {
   const char* variable = std::getenv("OMP_NUM_THREADS");
   std::istringstream numbers(variable ? variable : "");  // a number for each level of nested regions: "4,2"

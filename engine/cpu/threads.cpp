@@ -9,6 +9,7 @@
 #include <climits>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -44,6 +45,11 @@ struct Processors {
   Processors() {
     const bool known = sched_getaffinity(getpid(), sizeof mask, &mask) == 0;  // it fails with more than 1024 processors
     count = known ? CPU_COUNT(&mask) : 0;
+    // $OMP_PROC_BIND makes libgomp, which oneDNN brings, bind the first thread to one processor before main().
+    if (std::getenv("OMP_PROC_BIND") && count == 1) {
+      std::memset(&mask, 0xff, sizeof mask);  // the system takes those away that it does not allow
+      count = std::max(1, int(std::thread::hardware_concurrency()));
+    }
   }
   void give_to_this_thread() const {
     if (count > 0) sched_setaffinity(0, sizeof mask, &mask);

@@ -13,7 +13,7 @@ namespace {
 
 std::atomic<bool> allows_tf32{false};
 
-// ThreadSanitizer sees neither libgomp's barriers nor the insides of oneDNN and OpenBLAS: there only our loops run.
+// ThreadSanitizer does not see the insides of oneDNN and OpenBLAS: there only our loops run.
 #ifdef __SANITIZE_THREAD__
 constexpr bool kLibraries = false;
 #else

@@ -1,7 +1,7 @@
 // Signal handling: threads that compute block all signals; SIGINT, SIGTERM and SIGHUP ask training to stop.
 //
 // oneDNN's generated code keeps its stack pointer inside a buffer: the frame of any handler would overwrite the data
-// there. So a separate thread takes the signals. Alternate stacks would not help, since OpenMP starts its own threads.
+// there. So a separate thread takes the signals. Alternate stacks would not help, since libraries start threads, too.
 #pragma once
 
 namespace foldgrad {

@@ -28,7 +28,7 @@ int with_enough_stack(const std::function<int()>& program) {
   pthread_attr_t large;
   pthread_attr_init(&large);
   pthread_attr_setstacksize(&large, kStack);
-  pthread_setattr_default_np(&large);  // also for OpenMP
+  pthread_setattr_default_np(&large);  // also for threads that start later
   Call call{program};
   pthread_t thread;
   const bool runs = pthread_create(&thread, &large, carry_out, &call) == 0;

@@ -32,7 +32,7 @@ TEST_F(Signals, EveryThreadButOneBlocksThem) {
     ++threads;
   }
   EXPECT_EQ(open, 1);
-  EXPECT_GE(threads, 4);  // main, the one for signals, the prefetching one, one more of OpenMP
+  EXPECT_GE(threads, 4);  // main, the one for signals, the prefetching one, a helper
 }
 
 TEST_F(Signals, AStormOfThemChangesNoBit) {
