@@ -96,8 +96,6 @@ double copy_bandwidth(Device device, std::size_t bytes) {
   return 2.0 * bytes / seconds;
 }
 
-namespace {
-
 double fma_peak() {
   using Vector [[gnu::vector_size(kVectorBytes)]] = float;
   // Enough independent chains to hide the latency of an FMA, and few enough to fit into registers.
@@ -121,8 +119,6 @@ double fma_peak() {
   });
   return 2.0 * kLanes * kChains * kRounds * threads() / seconds;
 }
-
-}  // namespace
 
 const Limits& cpu_limits() {
   static const Limits limits{fma_peak(), copy_bandwidth(Device::cpu, std::size_t(64) << 20)};

@@ -24,6 +24,9 @@ std::vector<double> event_seconds(int times, const std::function<void()>& before
 double copy_bandwidth(Device device, std::size_t bytes);
 // Returns the operations per second of the fastest of some products of 8192 x 8192 numbers on cuda.
 double product_rate(Device device, DType dtype);
+// Returns the f32 operations per second of a loop of independent fused multiply-adds on all threads. CPU only.
+double fma_peak();
+
 // The limits of the CPU with all threads, per second: f32 operations of a loop of independent fused multiply-adds, and
 // the bytes that the fastest copy of 64 MiB reads and writes.
 struct Limits {
