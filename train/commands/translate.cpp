@@ -6,6 +6,7 @@
 #include "engine/files/file.h"
 #include "train/commands/command.h"
 #include "train/commands/load_model_as.h"
+#include "train/data/lines.h"
 #include "train/system/device.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
@@ -59,6 +60,7 @@ class Translator {
     if (read_ == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark, as in read_lines()
     if (const std::size_t bad = first_bad_utf8(line); bad != std::string::npos)
       throw FileError(place, fmt::format("is not UTF-8 at byte {}", bad + 1));
+    if (has_long_word(line)) throw FileError(place, fmt::format("must have words of at most {} bytes", kLongestWord));
     Ids ids = vocabulary_.encode_source(line);
     if (std::int64_t(ids.size()) > most_)
       throw FileError(place, fmt::format("must have at most {} tokens with the end, got {}", most_, ids.size()));

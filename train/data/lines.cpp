@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "engine/files/file.h"
 #include "engine/files/text_lines.h"
@@ -25,8 +27,17 @@ std::vector<std::string> read_lines(const std::string& path) {
   return lines;
 }
 
+bool has_long_word(const std::string& line) {
+  return line.size() > kLongestWord &&
+         std::ranges::any_of(split_words(line), [](const std::string& word) { return word.size() > kLongestWord; });
+}
+
 ParallelText read_parallel_text(const std::string& source, const std::string& target) {
   ParallelText text{read_lines(source), read_lines(target)};
+  for (const auto& [path, lines] : {std::pair(&source, &text.source), {&target, &text.target}})
+    if (const auto found = std::ranges::find_if(*lines, has_long_word); found != lines->end())
+      throw FileError(
+          *path, fmt::format("line {} must have words of at most {} bytes", found - lines->begin() + 1, kLongestWord));
   if (text.source.size() != text.target.size())
     throw FileError(target, fmt::format("must have as many lines as {}, which has {}, got {}", source,
                                         text.source.size(), text.target.size()));

@@ -1,5 +1,6 @@
 // Files of text, line by line, and pairs of them: sentences and their translations.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,15 @@ struct ParallelText {
   std::vector<std::string> source, target;  // line i of one translates line i of the other
 };
 
-// Throws FileError also for empty files and for different numbers of lines. Lines may be empty.
+// The longest word that text to translate may have, in bytes. Some subword models take time that grows with the square
+// of a word's length: SentencePiece takes 20 s for a word of a megabyte.
+constexpr std::size_t kLongestWord = 1 << 14;
+
+// Returns true if a word of the line, between white space, is longer than kLongestWord.
+bool has_long_word(const std::string& line);
+
+// Throws FileError also for empty files, for different numbers of lines, and for words longer than kLongestWord. Lines
+// may be empty.
 ParallelText read_parallel_text(const std::string& source, const std::string& target);
 // Reads DIRECTORY/NAME.SOURCE_LANGUAGE and DIRECTORY/NAME.TARGET_LANGUAGE: "train.de" and "train.en".
 ParallelText read_parallel_text(const std::string& directory, const std::string& name,

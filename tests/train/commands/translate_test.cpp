@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "tests/train/model_program.h"
+#include "train/data/lines.h"
 #include "train/scores/bleu.h"
 #include "train/tasks/translation.h"
 
@@ -47,6 +48,8 @@ TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
   r = run("translate @m <@long");
   EXPECT_EQ(r.exit_code, 3);
   EXPECT_EQ(r.err, "error: stdin:2: must have at most 12 tokens with the end, got 13\n");
+  write_bytes(files_ / "word", "ein\n" + std::string(kLongestWord + 1, 'a') + "\n");
+  expect_error("translate @m <@word", 3, "stdin:2: must have words of at most 16384 bytes");
   std::filesystem::remove_all(files_ / "m/vocabulary");
   expect_error("translate @m <@in.de", 4, "@m/vocabulary: is missing: this model takes and gives ids, not text");
   Vocabulary::words(Dictionary::of_words({"ein"}), Dictionary::of_words({"one"}), false).save(files_ / "m/vocabulary");
