@@ -21,6 +21,11 @@ inline std::int64_t elements_of_work(const AttentionShape& s, std::int64_t n) {
   return s.products / 2 / std::max<std::int64_t>(n, 1);
 }
 
+// A block of the queries of one head, from query `first`.
+struct QueryBlock {
+  std::int64_t head, first;
+};
+
 // Returns the positions per block, in whole vectors, when a head's queries or keys are divided evenly.
 template <class V>
 std::int64_t block_of(std::int64_t positions) {

@@ -112,10 +112,6 @@ void forward_block(const AttentionForward<T>& p, std::int64_t head, std::int64_t
   }
 }
 
-struct QueryBlock {
-  std::int64_t head, first;
-};
-
 // Returns the blocks of queries of all heads and segments.
 template <class V>
 std::vector<QueryBlock> query_blocks(const AttentionShape& s) {

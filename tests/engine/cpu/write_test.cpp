@@ -5,12 +5,12 @@
 #include "engine/cpu/elementwise.h"
 #include "engine/memory.h"
 
-namespace foldgrad {
+namespace foldgrad::testing {
 namespace {
 
 template <class T>
-class WriteCpu : public testing::Test {};
-using Types = testing::Types<float, double, bf16>;
+class WriteCpu : public ::testing::Test {};
+using Types = ::testing::Types<float, double, bf16>;
 TYPED_TEST_SUITE(WriteCpu, Types);
 
 // Positions and lengths at and around the borders of cache lines, with untouched neighbours.
@@ -82,4 +82,4 @@ TEST(BypassesCache, NotOverAnOperand) {
 }
 
 }  // namespace
-}  // namespace foldgrad
+}  // namespace foldgrad::testing
