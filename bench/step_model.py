@@ -52,7 +52,7 @@ def kernels(normalizer):
                 Kernel("UN, totals and psi", 64, 1e5, 0, r"elementwise_kernel<ChannelBackward<bf16>"),
                 Kernel("UN, gradient", 32, 3 * M, 0, r"matrix_kernel<8, ChannelGradient<bf16>", 256, 2)]
     return [
-        Kernel("products, bias and its gradient (cuBLASLt)", 201, 0, 0.901e12 / 201),
+        Kernel("products, bias and its gradient (cuBLASLt)", 291, 0, 0.901e12 / 291),
         Kernel("bias, dropout, residual, forward", 30, 3 * M, 0, r"matrix_kernel<8, BiasDropoutResidualForward<bf16>",
                256, 2),
         Kernel("the same, backward and parts of sums", 30, 2 * M, 0, parts + r"BiasDropoutResidualBackward<bf16>",

@@ -69,7 +69,8 @@ bool transposed_sgemm(DType dtype, const Gemm& g, const GemmPointers& p) {
                     float(g.beta), static_cast<float*>(p.c), g.row_stride_c) == dnnl_success;
 }
 
-// Computes A^T B of bf16 with a copy of A^T. Parts of its rows are columns of A, for which oneDNN has no AMX.
+// Computes A^T B of bf16 with a copy of A^T, for a part of its rows: they are columns of a wider A, for which oneDNN has
+// no AMX.
 bool multiply_transposed_copy(const Gemm& g, const GemmPointers& p) {
   Gemm rows = g;
   rows.transpose_a = false;
@@ -98,7 +99,7 @@ bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   if ((dtype != DType::f32 && dtype != DType::bf16) || (p.bias && g.alpha != 1)) return false;
   const OneThread here;
   if (transposed_sgemm(dtype, g, p)) return true;
-  if (dtype == DType::bf16 && g.transpose_a) return multiply_transposed_copy(g, p);
+  if (dtype == DType::bf16 && g.transpose_a && g.row_stride_a > g.m) return multiply_transposed_copy(g, p);
   thread_local OnednnCache<OnednnPrimitive, 14, 1024> products;
   // alpha and beta are compiled into a primitive too.
   const auto key =
