@@ -69,8 +69,8 @@ bool transposed_sgemm(DType dtype, const Gemm& g, const GemmPointers& p) {
                     float(g.beta), static_cast<float*>(p.c), g.row_stride_c) == dnnl_success;
 }
 
-// Computes A^T B of bf16 with a copy of A^T, for a part of its rows: they are columns of a wider A, for which oneDNN has
-// no AMX.
+// Computes A^T B of bf16 with a copy of A^T, for a part of its rows: they are columns of a wider A, for which oneDNN
+// has no AMX.
 bool multiply_transposed_copy(const Gemm& g, const GemmPointers& p) {
   Gemm rows = g;
   rows.transpose_a = false;

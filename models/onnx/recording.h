@@ -23,8 +23,8 @@ struct OnnxSentences {
 };
 
 // Adds `graph` to `g` as nodes. `graph` is a recording of `model` at inference, with its normalizers as sites.
-// Operations export themselves (Description::onnx); a normalizer is its inference(). Without `sentences` all sequences have
-// the recorded length, and no operation asks for positions.
+// Operations export themselves (Description::onnx); a normalizer is its inference(). Without `sentences` all sequences
+// have the recorded length, and no operation asks for positions.
 class OnnxRecording final : public OnnxOperands {
  public:
   OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph, std::optional<OnnxSentences> sentences = {});
