@@ -92,95 +92,111 @@ OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::de
       });
 }
 
-// Some columns of a layer, or all, whose weights oneDNN has brought into its order.
-struct PackedColumns {
+// Some columns of a layer, or all. Their packed weights begin `begin` bytes after those of the layer.
+struct Columns {
   Sizes sizes;
   std::int64_t first;
   Memory::desc order;
-  std::shared_ptr<void> weights;
-  Tensor bias;
+  std::size_t begin;
 
-  // Throws dnnl::error where oneDNN does not cover them. weight: [n, k] of the layer.
-  PackedColumns(const Tensor& weight, const Tensor& all_bias, const PackedLinearOptions& options, std::int64_t begin,
-                std::int64_t end)
-      : sizes{end - begin, weight.shape()[1], all_bias.defined(), options},
-        first(begin),
+  Columns(const Sizes& of_layer, std::int64_t first_column, std::int64_t end, std::size_t begin_byte)
+      : sizes{end - first_column, of_layer.k, of_layer.bias, of_layer.options},
+        first(first_column),
         order(packed_order(sizes)),
-        weights(memory::allocate(Device::cpu, order.get_size())),
-        bias(all_bias.defined() ? all_bias.slice(begin, end) : Tensor()) {
+        begin(begin_byte) {
     if (order.is_zero()) throw dnnl::error(dnnl_unimplemented, "no order of the weights");
-    Memory from({{sizes.k, sizes.n}, type_of(options.in), {1, sizes.k}}, onednn_engine(),
-                weight.slice(begin, end).raw());
-    Memory to(order, onednn_engine(), weights.get());
+  }
+  // weight: [n, k] of the layer.
+  void pack(const Tensor& weight, char* layer) const {
+    Memory from({{sizes.k, sizes.n}, type_of(sizes.options.in), {1, sizes.k}}, onednn_engine(),
+                weight.slice(first, first + sizes.n).raw());
+    Memory to(order, onednn_engine(), layer + begin);
     dnnl::reorder(from, to).execute(onednn_stream(), from, to);
     onednn_stream().wait();
   }
-
-  // y: [rows, n], dense.
-  void multiply(std::int64_t rows, const void* x, void* y) const {
-    const OneThread here;
-    product_for(sizes, rows, order)
-        .run({{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights.get()}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, bias.raw()}});
-  }
 };
 
-// A layer, packed as a whole and, unless it is small, once more in parts of its columns: threads share the rows of a
-// product, or the columns if there are few rows, as in writing one sentence.
+// A layer. Threads share the rows of a product, or the columns if there are few rows, as in writing one sentence.
 class OnednnPackedLinear {
  public:
   OnednnPackedLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options)
-      : OnednnPackedLinear(weight.to(options.in), bias.defined() ? bias.to(DType::f32).clone() : Tensor(), options,
-                           weight.shape()[0]) {}
+      : whole_({weight.shape()[0], weight.shape()[1], bias.defined(), options}, 0, weight.shape()[0], 0),
+        weights_(memory::allocate(Device::cpu, whole_.order.get_size())),
+        bias_(bias.defined() ? bias.to(DType::f32).clone() : Tensor()) {
+    const Tensor w = weight.to(options.in);
+    char* packed = static_cast<char*>(weights_.get());
+    whole_.pack(w, packed);
+    const std::int64_t n = whole_.sizes.n, parts = std::min({n / 64, n * whole_.sizes.k / kWeights, kParts});
+    if (parts < 2) return;
+    std::size_t bytes = 0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      columns_.emplace_back(whole_.sizes, begin_of_part(n, part, parts, 64), begin_of_part(n, part + 1, parts, 64),
+                            bytes);
+      bytes += columns_.back().order.get_size();
+    }
+    // Parts use the layer's packed weights, which in large layers are in huge pages. That needs an order that packs
+    // blocks of columns one after another, as all of oneDNN's do so far. Otherwise, columns are not cut.
+    const auto again = memory::allocate(Device::cpu, bytes);
+    for (const Columns& part : columns_) part.pack(w, static_cast<char*>(again.get()));
+    if (bytes != whole_.order.get_size() || std::memcmp(again.get(), packed, bytes) != 0) columns_.clear();
+  }
 
   void multiply(std::int64_t rows, const void* x, void* y) const {
     if (rows == 0) return;
-    if (rows >= 2 * kRows) return share_rows(rows, x, y);
-    columns_.empty() ? whole_.multiply(rows, x, y) : share_columns(rows, x, y);
+    rows >= kFewRows || columns_.empty() ? share_rows(rows, x, y) : share_columns(rows, x, y);
   }
 
  private:
-  static constexpr std::int64_t kRows = 32;          // at least, of a part: the weights are read again for each
+  static constexpr std::int64_t kFewRows = 128;      // with fewer, parts of the columns: each reads its own weights
+  static constexpr std::int64_t kRows = 32;          // at least, of a part
   static constexpr std::int64_t kWeights = 1 << 17;  // at least, of a part of the columns
+  static constexpr std::int64_t kParts = 4;          // at most, of the columns: a call of oneDNN takes some us
 
-  OnednnPackedLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options, std::int64_t n)
-      : options_(options), whole_(weight, bias, options, 0, n) {
-    const std::int64_t parts = std::min({n / 64, n * weight.shape()[1] / kWeights, std::int64_t(8)});
-    for (std::int64_t part = 0; parts > 1 && part < parts; ++part)
-      columns_.emplace_back(weight, bias, options, begin_of_part(n, part, parts, 64),
-                            begin_of_part(n, part + 1, parts, 64));
+  const PackedLinearOptions& options() const { return whole_.sizes.options; }
+
+  // y: [rows, n of these columns], dense.
+  void multiply(const Columns& columns, std::int64_t rows, const void* x, void* y) const {
+    const OneThread here;
+    const float* bias = bias_.defined() ? bias_.data<float>() + columns.first : nullptr;
+    product_for(columns.sizes, rows, columns.order)
+        .run({{DNNL_ARG_SRC, x},
+              {DNNL_ARG_WEIGHTS, static_cast<const char*>(weights_.get()) + columns.begin},
+              {DNNL_ARG_DST, y},
+              {DNNL_ARG_BIAS, bias}});
   }
 
   void share_rows(std::int64_t rows, const void* x, void* y) const {
-    const double enough = options_.in == DType::bf16 ? 2.5e7 : 1e7;  // 50 us
+    const double enough = options().in == DType::bf16 ? 2.5e7 : 1e7;  // 50 us
     const auto most = std::int64_t(2.0 * double(rows) * double(whole_.sizes.n) * double(whole_.sizes.k) / enough);
     const std::int64_t parts = std::clamp<std::int64_t>(std::min(most, rows / kRows), 1, 16);
     parallel(parts, [&](std::int64_t part) {
       const std::int64_t begin = begin_of_part(rows, part, parts, kRows);
-      whole_.multiply(begin_of_part(rows, part + 1, parts, kRows) - begin,
-                      static_cast<const char*>(x) + begin * whole_.sizes.k * size_of(options_.in),
-                      static_cast<char*>(y) + begin * whole_.sizes.n * size_of(options_.out));
+      multiply(whole_, begin_of_part(rows, part + 1, parts, kRows) - begin,
+               static_cast<const char*>(x) + begin * whole_.sizes.k * size_of(options().in),
+               static_cast<char*>(y) + begin * whole_.sizes.n * size_of(options().out));
     });
   }
 
   void share_columns(std::int64_t rows, const void* x, void* y) const {
     parallel(std::int64_t(columns_.size()), [&](std::int64_t part) {
-      const PackedColumns& some = columns_[std::size_t(part)];
-      char* to = static_cast<char*>(y) + some.first * size_of(options_.out);
-      if (rows == 1) return some.multiply(rows, x, to);
+      const Columns& some = columns_[std::size_t(part)];
+      char* to = static_cast<char*>(y) + some.first * size_of(options().out);
+      if (rows == 1) return multiply(some, rows, x, to);
       // oneDNN has only slow loops for rows of y with gaps between them.
-      const std::int64_t row = some.sizes.n * size_of(options_.out), row_y = whole_.sizes.n * size_of(options_.out);
+      const std::int64_t row = some.sizes.n * size_of(options().out), row_y = whole_.sizes.n * size_of(options().out);
       const auto dense = memory::allocate(Device::cpu, std::size_t(rows * row));
       char* own = static_cast<char*>(dense.get());
-      if (options_.add != 0)
+      if (options().add != 0)
         for (std::int64_t r = 0; r < rows; ++r) std::memcpy(own + r * row, to + r * row_y, row);
-      some.multiply(rows, x, own);
+      multiply(some, rows, x, own);
       for (std::int64_t r = 0; r < rows; ++r) std::memcpy(to + r * row_y, own + r * row, row);
     });
   }
 
-  PackedLinearOptions options_;
-  PackedColumns whole_;
-  std::vector<PackedColumns> columns_;
+  Columns whole_;
+  std::shared_ptr<void> weights_;
+  Tensor bias_;
+  std::vector<Columns> columns_;
 };
 
 }  // namespace
