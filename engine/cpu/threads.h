@@ -12,7 +12,7 @@
 //      of the others' shares.
 //   3. When the caller finds no piece anywhere, it waits for the helpers that are still inside one. A helper that has
 //      begun none is not waited for: it may be asleep, or another program may have its processor.
-//   4. A helper without work watches for the next call for about 0.1 ms, and then sleeps until one comes.
+//   4. A helper without work watches for the next call for about 0.5 ms, and then sleeps until one comes.
 //
 // A share is one word, the first and the end of its remaining pieces. A thread takes a piece by replacing the word with
 // a compare-and-swap, which fails if another thread was faster. Such a word may be from an earlier call: if a helper
