@@ -58,8 +58,10 @@ function(foldgrad_sources folder host_out kernels_out)
   set(contracted ${host})
   list(FILTER contracted INCLUDE REGEX "_fma\\.cpp$")
   if(contracted)
-    set_source_files_properties(${contracted} PROPERTIES COMPILE_OPTIONS -ffp-contract=fast
-                                                         SKIP_PRECOMPILE_HEADERS ON)
+    # Below -O2, as in sanitizer builds, GCC fuses only with its expensive optimizations.
+    set_source_files_properties(${contracted} PROPERTIES
+      COMPILE_OPTIONS "-ffp-contract=fast;$<$<CXX_COMPILER_ID:GNU>:-fexpensive-optimizations>"
+      SKIP_PRECOMPILE_HEADERS ON)
   endif()
   set(${host_out} ${host} PARENT_SCOPE)
   set(${kernels_out} ${kernels} PARENT_SCOPE)
