@@ -17,7 +17,7 @@ def parser(description, seconds=10):
 
 
 def begin(options):
-    """Returns the given options, and the beginning of the result, with the setup."""
+    """Parses the options and prepares PyTorch. Returns the options, and the result so far: the setup."""
     given = options.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)

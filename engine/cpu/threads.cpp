@@ -24,9 +24,9 @@
 namespace foldgrad {
 namespace {
 
-// How often a thread looks again before it sleeps: the caller for 0.1 to 0.2 ms on x86, so that a helper that has lost
-// its processor gets this one. Helpers look longer, since the caller computes alone until one has woken: beam search on
-// one sentence has gaps between loops, and takes a tenth longer with 2000.
+// The number of looks of a thread before it sleeps. The caller looks for 0.1 to 0.2 ms on x86; then a helper that has
+// lost its processor gets the caller's. Helpers look longer, since the caller computes alone until one has woken: with
+// 2000 looks, beam search on one sentence takes a tenth longer, because of the gaps between its loops.
 constexpr int kLooks = 2000, kLooksOfHelper = 8000;
 constexpr std::size_t kCacheLine = 64;
 
@@ -49,7 +49,7 @@ struct Processors {
     count = known ? CPU_COUNT(&mask) : 0;
     // $OMP_PROC_BIND makes libgomp, which oneDNN brings, bind the first thread to one processor before main().
     if (std::getenv("OMP_PROC_BIND") && count == 1) {
-      std::memset(&mask, 0xff, sizeof mask);  // the system takes those away that it does not allow
+      std::memset(&mask, 0xff, sizeof mask);  // the system removes forbidden processors
       count = std::max(1, int(std::thread::hardware_concurrency()));
     }
   }

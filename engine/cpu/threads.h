@@ -55,7 +55,7 @@ void set_threads(int n);
 // ended. Within a piece, and with one thread, it is a plain loop. Throws what the first piece that fails has thrown, as
 // a loop would; later pieces may or may not have run. Throws std::invalid_argument for 2^31 pieces or more.
 //
-// Writes past the caches (engine/cpu/write.h) are complete, too.
+// Stores that bypass the caches (engine/cpu/write.h) are complete when it returns.
 //
 // Helpers block all signals, run on any processor of the process even if the caller is bound to one, and end with the
 // calling thread. After fork() the child starts its own. If the system refuses a helper, the others do its work.
@@ -65,9 +65,9 @@ void parallel(std::int64_t pieces, Body body);
 // Zen 5.
 constexpr std::int64_t kParallelElements = 32768;
 
-// Cuts n things, of `elements` elements each, into pieces, and calls body(begin, end) for each of these: one piece
-// below kParallelElements, otherwise about 64 pieces of between 4,096 and 65,536 elements, and more of these in larger
-// loops.
+// Cuts n items, of `elements` elements each, into pieces, and calls body(begin, end) for each piece. Below
+// kParallelElements there is one piece. Otherwise a piece has a 64th of the items, but at least 4,096 and at most
+// 65,536 elements.
 template <class F>
 void parallel_ranges(std::int64_t n, std::int64_t elements, const F& body) {
   elements = std::max<std::int64_t>(elements, 1);

@@ -4,10 +4,10 @@
 //
 //   op(A): [m, k], op(B): [k, n], C: [m, n], all row-major; op transposes or not.
 //
-// cpu: oneDNN for bf16, CBLAS for f64, and for f32 what docs/products.md shows to be the fastest of these and our own
-// loops (gemm_fma.cpp); reference_gemm_cpu where the libraries are absent.
-// cuda: cuBLASLt, or the kernel of tiled.cu where it is absent and under emulation. bf16 is multiplied exactly and
-// summed in f32 on every path.
+// cpu: oneDNN for bf16, CBLAS for f64; for f32 oneDNN, CBLAS or our own loops (gemm_fma.cpp), whichever is fastest in
+// docs/products.md; without the libraries reference_gemm_cpu.
+// cuda: cuBLASLt; without it and under emulation the kernel of tiled.cu. Every path multiplies bf16 exactly and sums in
+// f32.
 #pragma once
 #include <cstdint>
 
@@ -32,17 +32,17 @@ struct Gemm {
 // type, added to every row before the result is stored and not scaled by alpha (only with beta 0). C overlaps neither
 // operand. Sizes of zero are fine: k = 0 gives beta C + bias. Equal calls give equal bits, for any number of
 // threads. Throws std::invalid_argument for negative sizes or batch strides, row strides shorter than a row, matrices C
-// that overlap, a bias beside beta or f32_c, f32_c of another dtype than bf16, or another dtype; std::runtime_error for
-// cuda in a build without it. May be called by several threads at once.
+// that overlap, a bias together with beta or f32_c, f32_c of another dtype than bf16, or another dtype;
+// std::runtime_error for cuda in a build without it. May be called by several threads at once.
 void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, const void* bias = nullptr);
 
-// Does what gemm() does without a bias and in the same pass sums the rows of op(A), sums_i = sum_p op(A)[i, p], m
-// numbers of C's type: the gradient of a bias beside that of its weight. Returns false, with nothing done, where no
-// library does both, which is everywhere but in cuBLASLt; the caller then takes two steps.
+// Multiplies without a bias, and in the same pass sums the rows of op(A): sums_i = sum_p op(A)[i, p], m numbers of C's
+// type. This computes the gradients of a weight and of its bias together. Returns false, with nothing done, if no
+// library does both; only cuBLASLt does. The caller then takes two steps.
 bool gemm_with_row_sums(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, void* sums);
 
-// Returns, for configure tables, benchmarks and reports, "oneDNN 2.6.3", "CBLAS", "reference", "cuBLAS", "tiled", or
-// "none" for cuda in a build without it: what multiplies most shapes.
+// Returns the name of the back end of most shapes, for benchmarks and reports: "oneDNN 2.6.3", "CBLAS", "reference",
+// "cuBLAS", "tiled", or "none" for cuda in a build without it.
 const char* gemm_backend(Device device, DType dtype);
 
 // Permits products of f32 on a GPU, of all threads from now on, to round their operands to TensorFloat-32, which has 10

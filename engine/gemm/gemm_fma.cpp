@@ -1,22 +1,21 @@
-// Products of f32 by loops of our own. docs/cpu_ladder.md builds up to them.
+// Multiplies f32 by our own loops. docs/cpu_ladder.md derives them step by step.
 //
 //   1. A tile of C stays in registers while its terms are summed (engine/gemm/tile.h).
-//   2. 512 terms are a block. B is packed block by block into panels, which are as wide as a tile: for one term after
-//      the other the 32 columns side by side. So a tile reads one stretch of memory instead of 512 rows, each on
-//      another page. A transposed A is packed likewise, into panels of 14 rows; one that is not is read in place, since
-//      each of its rows is a stretch already.
+//   2. 512 terms are a block. For each block, B is packed into panels as wide as a tile: for each term its 32 columns,
+//      term after term. So a tile reads consecutive memory instead of 512 rows on different pages. A transposed A is
+//      packed in the same way, into panels of 14 rows. Otherwise A is read in place, since its rows are consecutive.
 //   3. A piece of C is up to 140 rows by 256 columns. Tiles follow each other along its columns: the 14 rows of A stay
 //      in the first cache, the columns of B, 512 KiB, in the second one. Threads share the pieces.
 //
-// An element of C is the sum of its blocks, which are added in order; in a block each term is added by one fused
-// multiplication and addition, also in order. Its bits therefore depend neither on the number of threads or the pieces
-// nor on the width of vectors.
+// An element of C is the sum of its blocks, added in order. In a block each term is added in order by one fused
+// multiplication and addition. So its bits depend neither on the number of threads and pieces nor on the vector width.
 //
-// The suffix _fma stands for -ffp-contract=fast (engine/cpu/vector.h).
+// The suffix _fma means -ffp-contract=fast (engine/cpu/vector.h).
 #include <algorithm>
 #include <utility>
 
 #include "engine/cpu/threads.h"
+#include "engine/cpu/transpose.h"
 #include "engine/gemm/backends.h"
 #include "engine/gemm/tile.h"
 #include "engine/memory.h"
@@ -45,8 +44,8 @@ struct Lines {
   float factor;
 };
 
-// Packs kWidth lines into a panel: term t of line l goes to to[t * kWidth + l], and 0 where there are fewer lines. May
-// write up to a vector after the panel.
+// Packs kWidth lines into a panel: term t of line l goes to to[t * kWidth + l]; missing lines become zeros. May write
+// up to one vector beyond the panel.
 template <int kWidth>
 void pack(float* to, const Lines& from, std::int64_t terms) {
   constexpr int L = kLanes<float>;
@@ -63,7 +62,7 @@ void pack(float* to, const Lines& from, std::int64_t terms) {
     for (int l = 0; l < kWidth; ++l) to[t * kWidth + l] = l < count ? factor * x[l * line + t * term] : 0.0f;
 }
 
-// One matrix of the batch, for which memory is packed in parts: some panels of B, and all or some of A, of one block.
+// The product of one matrix of the batch. It packs some panels at a time, of B and of a transposed A, for one block.
 class Product {
  public:
   Product(const Gemm& g, const GemmPointers& p, std::int64_t number)
@@ -104,13 +103,13 @@ class Product {
   float* packed_a(std::int64_t panel) const { return packed_a_ + (panel - panels_a_.begin) * kPanelA; }
   float* packed_b(std::int64_t panel) const { return packed_b_ + (panel - panels_b_.begin) * kPanelB; }
 
-  // A piece packs panels of A and of B, so that most threads multiply the rows of A that they have packed.
+  // A piece packs panels of A and of B, so that a thread mostly multiplies the rows of A that it has packed.
   void pack_panels(bool with_b) const {
     const Range some_a = packs_a() ? panels_a_ : Range{}, some_b = with_b ? panels_b_ : Range{};
     const std::int64_t pieces = parts_of(std::max(some_a.size(), some_b.size()), /*panels, of each*/ 2);
     parallel(pieces, [&](std::int64_t piece) {
       const Range a = some_a.part(piece, pieces), b = some_b.part(piece, pieces);
-      // A few terms of all panels, so that neighbours in a row are read one after the other.
+      // Packs a few terms of all panels at a time, so that each row is read consecutively.
       constexpr std::int64_t kTerms = 16;
       for (std::int64_t t = terms_.begin; t < terms_.end; t += kTerms) {
         const std::int64_t terms = std::min(kTerms, terms_.end - t), done = t - terms_.begin;
@@ -163,7 +162,8 @@ class Product {
     columns == kColumns ? multiply_tile(tile, rows, kTileVectors) : multiply_beside(tile, rows, columns);
   }
 
-  // Multiplies a tile whose columns do not fill its vectors: beside C, of which only they are copied.
+  // Multiplies a tile at the right edge, whose columns do not fill its vectors, in a buffer, and copies the columns to
+  // C.
   static void multiply_beside(Tile<float> tile, std::int64_t rows, std::int64_t columns) {
     float wide[kTileRows * kColumns] = {};
     float* const c = std::exchange(tile.c, wide);

@@ -1,11 +1,11 @@
-// Keeps oneDNN and OpenBLAS on the thread that calls them. Ours are in pieces already (pieces.h), and a library's own
-// threads would fight with them for the processors.
+// Keeps oneDNN and OpenBLAS on the thread that calls them. Our threads already share the pieces of a product
+// (pieces.h), and a library's threads would compete with them for the processors.
 #pragma once
 #include <omp.h>
 
 namespace foldgrad {
 
-// While one exists, the libraries use one thread for calls of this thread.
+// While an object exists, the libraries use one thread for calls of this thread.
 class OneThread {
  public:
   OneThread() { omp_set_num_threads(1); }

@@ -5,9 +5,9 @@
 #include <bit>
 #include <string>
 
+#include "engine/cpu/transpose.h"
 #include "engine/gemm/backends.h"
 #include "engine/gemm/onednn_versions.h"
-#include "engine/gemm/transpose_bf16.h"
 
 namespace foldgrad {
 namespace {
@@ -69,6 +69,24 @@ bool transposed_sgemm(DType dtype, const Gemm& g, const GemmPointers& p) {
                     float(g.beta), static_cast<float*>(p.c), g.row_stride_c) == dnnl_success;
 }
 
+// Stores to[c, r] = from[r, c]. Rows of `from` are `from_row` elements apart, those of `to` are dense.
+void transpose(const bf16* from, std::int64_t rows, std::int64_t columns, std::int64_t from_row, bf16* to) {
+  using Bits = std::uint16_t;
+  constexpr int kSquare = kLanes<Bits>;
+  for (std::int64_t c = 0; c < columns; c += kSquare)
+    for (std::int64_t r = 0; r < rows; r += kSquare) {
+      const bf16* square = from + r * from_row + c;
+      if (r + kSquare <= rows && c + kSquare <= columns) {
+        transpose_square(reinterpret_cast<Bits*>(to + c * rows + r), rows, reinterpret_cast<const Bits*>(square),
+                         from_row, kSquare);
+        continue;
+      }
+      for (std::int64_t i = 0; i < kSquare && c + i < columns; ++i)
+        for (std::int64_t j = 0; j < kSquare && r + j < rows; ++j)
+          to[(c + i) * rows + r + j] = square[j * from_row + i];
+    }
+}
+
 // Computes A^T B of bf16 with a copy of A^T, for a part of its rows: they are columns of a wider A, for which oneDNN
 // has no AMX.
 bool multiply_transposed_copy(const Gemm& g, const GemmPointers& p) {
@@ -81,7 +99,7 @@ bool multiply_transposed_copy(const Gemm& g, const GemmPointers& p) {
   const auto* a = static_cast<const bf16*>(p.a);
   auto* to = static_cast<bf16*>(copy.get());
   for (std::int64_t s = 0; s < matrices; ++s)
-    transpose_bf16(a + s * g.batch_stride_a, g.k, g.m, g.row_stride_a, to + s * g.m * g.k);
+    transpose(a + s * g.batch_stride_a, g.k, g.m, g.row_stride_a, to + s * g.m * g.k);
   return onednn_gemm_cpu(DType::bf16, rows, {.c = p.c, .a = to, .b = p.b, .bias = p.bias});
 }
 

@@ -1,10 +1,9 @@
-// Products of the CPU, cut into pieces for the threads. Each piece is a product itself, of some matrices of a batch, or
-// of some rows and columns of C; a library computes it on one thread. Pieces follow from the shape only, so results do
-// not depend on the number of threads.
+// Cuts a product on the CPU into pieces for the threads. A piece is itself a product: some matrices of the batch, or
+// some rows and columns of C. A library computes it on one thread. Pieces follow from the shape only, so results do not
+// depend on the number of threads.
 //
-// For each product a library brings B into another order first, which takes as long as multiplying some rows by it. So
-// pieces have many rows: with 256, doing that again for every piece costs 1 to 2 %. Columns are cut only where rows are
-// few.
+// A library first packs B, which takes as long as multiplying a few rows by it, and does so again for every piece. So
+// pieces have many rows: with 256 rows packing costs 1 to 2 %. Columns are cut only if there are few rows.
 #pragma once
 #include <algorithm>
 
@@ -17,15 +16,14 @@ struct Cut {
   std::int64_t matrices = 1, rows = 1, columns = 1;  // numbers of parts
 };
 
-// Returns how to cut a resolved product: not at all below 50 us of work on one core (of 2 at 2 GHz with AVX-512 and
-// AMX).
+// Returns how to cut a resolved product. A piece takes at least 50 us on one core (a Sapphire Rapids Xeon).
 inline Cut cut_of(DType dtype, const Gemm& g) {
   const bool bf16 = dtype == DType::bf16;
   const double pieces = 2.0 * double(g.batch) * double(g.m) * double(g.n) * double(g.k) / (bf16 ? 2.5e7 : 1e7);
   const auto most = std::int64_t(std::min(pieces, 64.0));
   if (most < 2) return {};
   if (g.batch >= 8) return {.matrices = std::min(g.batch, most)};
-  // The gradients of weights, A^T B, have few rows with many terms each.
+  // Gradients of weights, A^T B, have few rows with many terms each.
   const std::int64_t height = !g.transpose_a ? 256 : bf16 ? 128 : 64;
   std::int64_t rows = std::clamp<std::int64_t>(g.m / height, 1, std::min<std::int64_t>(most, 16));
   if (rows == 1 && g.transpose_a && g.m >= 64) rows = 2;
@@ -33,7 +31,7 @@ inline Cut cut_of(DType dtype, const Gemm& g) {
   return {g.batch, rows, columns};
 }
 
-// Returns where part number `part` of `parts` begins, which are whole units but for the last one.
+// Returns where part number `part` of `parts` begins. All parts but the last are whole units.
 inline std::int64_t begin_of_part(std::int64_t n, std::int64_t part, std::int64_t parts, std::int64_t unit) {
   const std::int64_t units = (n + unit - 1) / unit;
   return std::min(n, units * part / parts * unit);

@@ -1,15 +1,15 @@
 // A tile of C = A B that stays in registers while its terms are summed: 14 rows of 2 vectors with AVX-512, 6 of 2
-// elsewhere. So each number of A that is loaded has 2 vectors of multiplications to do, and each vector of B 14.
+// elsewhere. Each number of A that is loaded is multiplied by 2 vectors, and each vector of B by 14 numbers.
 //
-// For files that are compiled with -ffp-contract=fast (NAME_fma.cpp): elsewhere a multiplication and an addition are
-// two instructions, and half of the machine's speed is lost.
+// Include it only in files that are compiled with -ffp-contract=fast (NAME_fma.cpp). Elsewhere a multiplication and an
+// addition are two instructions, which halves the speed.
 #pragma once
 #include "engine/cpu/vector.h"
 
 namespace foldgrad {
 
-// The registers of a tile's sums: 28 of the 32 that AVX-512 has, 12 of 16 elsewhere. The others hold B and an element
-// of A. Two units need 8 sums, since a result takes four cycles.
+// A tile's sums take 28 of AVX-512's 32 registers, elsewhere 12 of 16. The others hold B and an element of A. Two units
+// with a latency of four cycles need at least 8 sums.
 constexpr int kTileRows = kVectorBytes == 64 ? 14 : 6;
 constexpr int kTileVectors = 2;
 
@@ -23,7 +23,7 @@ struct Tile {
   bool add;
 };
 
-// The loops over a tile are unrolled, or `sums` would be an array in memory.
+// The loops over a tile must be unrolled: otherwise `sums` is an array in memory.
 template <class V, int kRows, int kVectors>
 void multiply_whole_tile(const Tile<V>& tile) {
   V* const c = tile.c;
@@ -31,7 +31,7 @@ void multiply_whole_tile(const Tile<V>& tile) {
   const std::int64_t c_row = tile.c_row, a_row = tile.a_row, a_term = tile.a_term, b_row = tile.b_row;
   const std::int64_t terms = tile.terms;
   const bool add = tile.add;
-  constexpr int kGroup = 3;  // rows that are found from one pointer: x86 adds a register once, twice or not at all
+  constexpr int kGroup = 3;  // rows that share a pointer: x86 addresses add a row stride zero, one or two times
   const V* a[(kRows + kGroup - 1) / kGroup];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; i += kGroup) a[i / kGroup] = tile.a + i * a_row;
@@ -71,35 +71,6 @@ void multiply_tile(const Tile<V>& tile, std::int64_t rows, std::int64_t vectors)
   if constexpr (kVectors > 1)
     if (vectors < kVectors) return multiply_tile<V, kRows, kVectors - 1>(tile, rows, vectors);
   multiply_whole_tile<V, kRows, kVectors>(tile);
-}
-
-// Does one step of the transposition of a square of vectors, and those after it: where just one of row and column has
-// the bit kBit, entries (row, column) and (column, row) of each pair of rows change places.
-template <class V, int kBit>
-[[gnu::always_inline]] inline void exchange_entries(Vector<V> (&x)[kLanes<V>]) {
-  VectorOrder<V> low, high;
-  for (int l = 0; l < kLanes<V>; ++l) {
-    low[l] = l & kBit ? kLanes<V> + l - kBit : l;
-    high[l] = l & kBit ? kLanes<V> + l : l + kBit;
-  }
-  for (int i = 0; i < kLanes<V>; ++i) {
-    if (i & kBit) continue;
-    const Vector<V> a = x[i], b = x[i + kBit];
-    x[i] = __builtin_shuffle(a, b, low);
-    x[i + kBit] = __builtin_shuffle(a, b, high);
-  }
-  if constexpr (2 * kBit < kLanes<V>) exchange_entries<V, 2 * kBit>(x);
-}
-
-// Stores the transpose of a square, times a factor: to[t * to_row + l] = factor * from[l * from_row + t], zeros for
-// l >= lines.
-template <class V>
-[[gnu::always_inline]] inline void transpose_square(V* to, std::int64_t to_row, const V* from, std::int64_t from_row,
-                                                    std::int64_t lines, V factor = 1) {
-  Vector<V> x[kLanes<V>];
-  for (int l = 0; l < kLanes<V>; ++l) x[l] = l < lines ? load(from + l * from_row) : Vector<V>{};
-  exchange_entries<V, 1>(x);
-  for (int t = 0; t < kLanes<V>; ++t) store(to + t * to_row, factor * x[t]);
 }
 
 }  // namespace foldgrad

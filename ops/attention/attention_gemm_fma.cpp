@@ -1,6 +1,7 @@
-// The suffix _fma stands for -ffp-contract=fast (engine/cpu/vector.h).
+// The suffix _fma means -ffp-contract=fast (engine/cpu/vector.h).
 #include <algorithm>
 
+#include "engine/cpu/transpose.h"
 #include "engine/gemm/tile.h"
 #include "ops/attention/attention_gemm.h"
 

@@ -128,7 +128,7 @@ class LN(nn.LayerNorm):
 
 
 class Scaled(nn.Module):
-    """A LayerNorm only by its results."""
+    """Computes a LayerNorm, in a class of another name."""
 
     def __init__(self, width):
         super().__init__()
