@@ -78,7 +78,7 @@ int default_threads() {
   static const int threads = [] {
     const char* variable = std::getenv("OMP_NUM_THREADS");
     const int wanted = variable ? std::atoi(variable) : 0;
-    return wanted >= 1 ? wanted : processor_count();
+    return wanted >= 1 ? std::min(wanted, 1024) : processor_count();  // --threads has the same limit
   }();
   return threads;
 }

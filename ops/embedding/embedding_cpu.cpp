@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "engine/cpu/rows.h"
@@ -60,14 +59,21 @@ void embedding_cpu(const EmbeddingBackward<T>& p) {
   int *ends = static_cast<int*>(scratch.get()), *order = ends + p.rows;
   sort_positions(p, ends, order);
   // Most vocabularies begin with the frequent words, so pieces are cut by work, not by number of rows. The work of row
-  // v is one write and its additions. `work_before` is the work of all rows before v; a piece has the rows whose
-  // work_before is in its range.
+  // v is one write and its additions. A piece has the rows for which the work of all rows before is in its range.
   const auto begin_of = [ends](std::int64_t v) { return v == 0 ? 0 : ends[v - 1]; };
-  const auto work_before = [begin_of](std::int64_t v) { return v + begin_of(v); };
-  const auto rows = std::views::iota(std::int64_t(0), p.rows);
+  const auto first_row = [begin_of, &p](std::int64_t work) {
+    std::int64_t first = 0, last = p.rows;
+    while (first < last) {
+      const std::int64_t v = (first + last) / 2;
+      if (v + begin_of(v) < work)
+        first = v + 1;
+      else
+        last = v;
+    }
+    return first;
+  };
   parallel_ranges(p.rows + p.positions, p.columns, [&](std::int64_t begin, std::int64_t end) {
-    const auto first = std::ranges::lower_bound(rows, begin, {}, work_before);
-    for (std::int64_t v = first - rows.begin(); v < p.rows && work_before(v) < end; ++v) {
+    for (std::int64_t v = first_row(begin), last = first_row(end); v < last; ++v) {
       const int n = ends[v] - begin_of(v);
       if (n > 0 || p.dx.mode == GradMode::set) add_row(p, v, order + begin_of(v), n);
     }
