@@ -34,6 +34,14 @@ Tensor Tensor::full(Shape shape, double value, DType dtype, Device device) {
   return t;
 }
 
+Tensor Tensor::external(void* memory, Shape shape, DType dtype, std::shared_ptr<void> owner) {
+  Tensor t;
+  t.storage_ = std::shared_ptr<void>(std::move(owner), memory);
+  t.shape_ = std::move(shape), t.dtype_ = dtype;
+  t.defined_ = t.external_ = true;
+  return t;
+}
+
 void Tensor::check_dtype(DType asked) const {
   FOLDGRAD_CHECK(asked == dtype_, "tensor: asked for {} data of a tensor of {}", name(asked), name(dtype_));
 }

@@ -22,6 +22,9 @@ class Tensor {
   // Takes the values in row-major order; their number must be the shape's.
   template <class T>
   static Tensor of(Shape shape, const std::vector<T>& values, Device device = Device::cpu);
+  // Returns a tensor over row-major memory of the host that foldgrad did not allocate, aligned or not. `owner` keeps
+  // the memory alive until the last such tensor is gone. No operation and no backward pass writes to it.
+  static Tensor external(void* memory, Shape shape, DType dtype, std::shared_ptr<void> owner);
 
   bool defined() const { return defined_; }
   const Shape& shape() const { return shape_; }
@@ -38,7 +41,9 @@ class Tensor {
   }
   void* raw() const { return storage_ ? static_cast<char*>(storage_.get()) + offset_ : nullptr; }
   bool shares_storage_with(const Tensor& other) const { return storage_ && storage_ == other.storage_; }
-  bool owns_storage() const { return storage_.use_count() == 1; }  // true if no other tensor shares it
+  // Returns true if no other tensor shares the storage, and it is not external(): it may then be overwritten.
+  bool owns_storage() const { return !external_ && storage_.use_count() == 1; }
+  bool is_external() const { return external_; }
 
   // Views with the same storage. One size of a reshape may be -1: it is computed. slice() cuts along the leading axis.
   Tensor reshape(std::vector<std::int64_t> sizes) const;
@@ -70,6 +75,7 @@ class Tensor {
   DType dtype_ = DType::f32;
   Device device_ = Device::cpu;
   bool defined_ = false;
+  bool external_ = false;
 };
 
 template <class T>

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "engine/check.h"
+#include "engine/cpu/blocked_signals.h"
 #include "engine/cpu/support.h"
 #include "engine/cpu/write.h"
 
@@ -146,14 +146,11 @@ thread_local bool in_piece = false;
 Pool::Pool(int threads) : shares_(std::size_t(threads)), spins_(threads <= processor_count()) { start_helpers(); }
 
 void Pool::start_helpers() {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // which a thread inherits
+  const BlockedSignals blocked;  // which a thread inherits
   try {
     for (int self = 1; self < threads(); ++self) helpers_.emplace_back([this, self] { help(self); });
   } catch (const std::system_error&) {  // the shares of those that are missing are taken by the others
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Pool::~Pool() {

@@ -12,7 +12,7 @@
 namespace foldgrad {
 
 FileError::FileError(const std::string& path, const std::string& what)
-    : std::runtime_error((path.empty() ? "\"\"" : path) + ": " + what) {}
+    : std::runtime_error((path.empty() ? "\"\"" : path) + ": " + what), path_(path) {}
 
 FileError::FileError(const std::string& path, const std::string& what, int error)
     : FileError(path, what + ": " + std::generic_category().message(error)) {

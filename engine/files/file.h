@@ -16,9 +16,11 @@ class FileError : public std::runtime_error {
   // `error` is an errno whose text ends the message: "PATH: cannot be opened: No such file or directory".
   FileError(const std::string& path, const std::string& what, int error);
 
+  const std::string& path() const { return path_; }
   int error() const { return error_; }  // ENOSPC, EIO, ...; 0 if the content is at fault
 
  private:
+  std::string path_;
   int error_ = 0;
 };
 

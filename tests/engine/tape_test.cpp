@@ -177,6 +177,16 @@ TEST(Tape, ADyThatIsGivenAwayBecomesAGradient) {
   }
 }
 
+TEST(Tape, AnExternalDyIsNeitherChangedNorKept) {
+  std::vector<double> dy{10, 20};
+  Tape tape;
+  const Var x = tape.variable(scalars({1, 2}));
+  tape.backward(x, Tensor::external(dy.data(), {2}, DType::f64, std::make_shared<int>()));
+  EXPECT_NE(tape.grad(x).raw(), dy.data());
+  accumulate(tape.grad(x), scalars({1, 1}));
+  EXPECT_EQ(dy, (std::vector<double>{10, 20}));
+}
+
 TEST(Tape, ConstantsAreNotRecorded) {
   Tape tape;
   const Var c = tape.constant(scalars({2}));

@@ -164,6 +164,21 @@ TEST(Tensor, AViewKeepsTheStorage) {
   EXPECT_EQ(memory::statistics(Device::cpu).current, before);
 }
 
+TEST(Tensor, ExternalMemoryLivesAsLongAsItsTensors) {
+  const auto owner = std::make_shared<std::vector<float>>(std::vector<float>{1, 2, 3, 4, 5, 6});
+  Tensor rows = Tensor::external(owner->data(), {3, 2}, DType::f32, owner);
+  EXPECT_FALSE(rows.owns_storage());
+  EXPECT_EQ(rows.raw(), owner->data());
+  Tensor last = rows.slice(2, 3);
+  rows = last.clone();
+  EXPECT_EQ(owner.use_count(), 2);
+  EXPECT_TRUE(last.is_external() && !last.owns_storage());
+  EXPECT_TRUE(!rows.is_external() && rows.owns_storage());
+  EXPECT_EQ(last.values<float>(), (std::vector<float>{5, 6}));
+  last = {};
+  EXPECT_EQ(owner.use_count(), 1);
+}
+
 TEST(Tensor, CopyFrom) {
   const Tensor x = counting({2, 2});
   Tensor y = Tensor::zeros({2, 2}, DType::f32);
