@@ -9,9 +9,9 @@
 #include "bench/training_step.h"
 #include "models/cct/cct.h"
 #include "models/vit/vit.h"
-#include "train/data/images/batches.h"
-#include "train/data/images/shapes.h"
-#include "train/data/permutation.h"
+#include "train/loop/permutation.h"
+#include "train/tasks/classification/batches.h"
+#include "train/tasks/classification/images/shapes.h"
 
 namespace foldgrad::bench {
 namespace {

@@ -195,11 +195,11 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/demo_config.cpp.in ${PROJECT_BINARY_D
 target_sources(foldgrad_train PRIVATE ${PROJECT_BINARY_DIR}/demo/demo_config.cpp)
 
 # Code that combines operations, keeps records, checks and prints gets -O1: more would only take longer to compile,
-# since the work is done in operations, loop/, data/ and scores/. It must not share a precompiled header with code of
-# other options: GCC would use the header's options.
-foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/(commands/|(complete|manual|program)\\.cpp$)")
+# since the work is done in operations, loop/, data/ and the folders of tasks/. It must not share a precompiled header
+# with code of other options: GCC would use the header's options.
+foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/(commands/|(complete|families|manual|program)\\.cpp$)")
 foldgrad_compile_apart(foldgrad_train foldgrad_records
-                       "/train/(analyses|checkpoints|checks|config|reports|runs|system|tasks)/")
+                       "/train/((analyses|checkpoints|checks|config|reports|runs|system)/|tasks/[a-z_]+\\.cpp$)")
 foreach(part foldgrad_models foldgrad_commands foldgrad_records)
   target_compile_options(${part} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 endforeach()

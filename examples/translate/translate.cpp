@@ -4,7 +4,7 @@
 #include <string>
 
 #include "train/commands/load_model_as.h"
-#include "train/tasks/translation.h"
+#include "train/tasks/translation/translation.h"
 
 int main(int argc, char** argv) try {
   if (argc != 2) {

@@ -3,7 +3,7 @@
 
 #include "tests/realdata/real_data.h"
 #include "train/data/fetch.h"
-#include "train/data/images/cifar.h"
+#include "train/tasks/classification/images/cifar.h"
 
 namespace foldgrad::testing {
 namespace {

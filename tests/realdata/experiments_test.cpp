@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"
-#include "train/data/text/experiment_data.h"
+#include "train/tasks/translation/data.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include "train/commands/load_model_as.h"
 #include "train/loop/trainer.h"
 #include "train/runs/setup.h"
-#include "train/tasks/translation.h"
+#include "train/tasks/translation/translation.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "tests/realdata/real_data.h"
 #include "train/data/lines.h"
-#include "train/data/text/batches.h"
-#include "train/data/text/bpe.h"
-#include "train/data/text/dictionary.h"
-#include "train/scores/bleu.h"
+#include "train/tasks/translation/batches.h"
+#include "train/tasks/translation/bleu.h"
+#include "train/tasks/translation/bpe.h"
+#include "train/tasks/translation/dictionary.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include "tests/train/program.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/commands/load_model_as.h"
-#include "train/data/text/vocabulary.h"
+#include "train/tasks/translation/vocabulary.h"
 
 namespace foldgrad::testing {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "train/loop/trainer.h"
-#include "train/tasks/translation.h"
+#include "train/tasks/translation/translation.h"
 
 namespace foldgrad::testing {
 

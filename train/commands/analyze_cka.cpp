@@ -7,7 +7,7 @@
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/model_checks.h"
 #include "train/commands/analyze.h"
-#include "train/data/permutation.h"
+#include "train/loop/permutation.h"
 #include "train/reports/report.h"
 #include "train/reports/run_log.h"
 #include "train/system/device.h"

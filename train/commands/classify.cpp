@@ -9,9 +9,9 @@
 #include "models/images/model.h"
 #include "train/commands/command.h"
 #include "train/commands/load_model_as.h"
-#include "train/data/images/cifar.h"
-#include "train/data/images/picture.h"
 #include "train/system/device.h"
+#include "train/tasks/classification/images/cifar.h"
+#include "train/tasks/classification/images/picture.h"
 
 namespace foldgrad {
 namespace {

@@ -9,16 +9,16 @@
 #include "engine/files/atomic_file.h"
 #include "train/commands/command.h"
 #include "train/data/fetch.h"
-#include "train/data/images/cifar.h"
-#include "train/data/images/info.h"
-#include "train/data/images/shapes.h"
 #include "train/data/lines.h"
 #include "train/data/pair_names.h"
-#include "train/data/text/sentence_piece.h"
 #include "train/system/digest.h"
 #include "train/system/printable.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
+#include "train/tasks/classification/images/cifar.h"
+#include "train/tasks/classification/images/info.h"
+#include "train/tasks/classification/images/shapes.h"
+#include "train/tasks/translation/sentence_piece.h"
 
 namespace foldgrad {
 namespace {

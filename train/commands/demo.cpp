@@ -6,9 +6,9 @@
 #include "train/commands/command.h"
 #include "train/config/config.h"
 #include "train/data/lines.h"
-#include "train/data/text/experiment_data.h"
 #include "train/runs/directory.h"
 #include "train/system/device.h"
+#include "train/tasks/translation/data.h"
 
 namespace foldgrad {
 namespace {

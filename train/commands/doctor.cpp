@@ -13,10 +13,10 @@
 #include "models/onnx/graph.h"
 #include "train/commands/command.h"
 #include "train/data/data_sets.h"
-#include "train/data/images/picture.h"
-#include "train/data/text/sentence_piece.h"
 #include "train/runs/directory.h"
 #include "train/system/launcher.h"
+#include "train/tasks/classification/images/picture.h"
+#include "train/tasks/translation/sentence_piece.h"
 
 namespace foldgrad {
 namespace {

@@ -8,7 +8,7 @@
 #include "train/system/device.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
-#include "train/tasks/language.h"
+#include "train/tasks/language/language.h"
 
 namespace foldgrad {
 namespace {

@@ -10,7 +10,7 @@
 #include "train/system/device.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
-#include "train/tasks/translation.h"
+#include "train/tasks/translation/translation.h"
 
 namespace foldgrad {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "engine/parallel/communicator.h"
 #include "models/model.h"
-#include "train/data/prefetched.h"
+#include "train/loop/prefetched.h"
 
 namespace foldgrad {
 

@@ -1,6 +1,7 @@
 // The families of models. A row of models names a row of tasks; models that learn the same task share its row. Commands
 // that work with any model call the functions in these rows.
 #pragma once
+#include <deque>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -116,6 +117,9 @@ struct Family {
   std::unique_ptr<Model> (*new_model)(const ExperimentConfig& config, const DataSizes& sizes, Device device);
   std::unique_ptr<Model> (*smallest_model)(const ExperimentConfig& config);
 };
+
+// Returns the rows of the library, which train/families.cpp lists.
+std::deque<Family> library_families();
 
 // Throws std::invalid_argument for an unknown name; the message has the nearest and all names.
 const Family& family(const std::string& name);

@@ -11,7 +11,7 @@
 #include "tests/train/used_model.h"
 #include "train/checks/certificate.h"
 #include "train/tasks/families.h"
-#include "train/tasks/translation.h"
+#include "train/tasks/translation/translation.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -2,9 +2,9 @@
 
 #include "models/fold/model.h"
 #include "tests/models/vit/tiny_vit.h"
-#include "tests/train/data/images/png_file.h"
 #include "tests/train/model_program.h"
-#include "train/data/images/picture.h"
+#include "tests/train/tasks/classification/images/png_file.h"
+#include "train/tasks/classification/images/picture.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -2,10 +2,10 @@
 
 #include "tests/train/data/http_server.h"
 #include "tests/train/program.h"
-#include "train/data/images/cifar.h"
-#include "train/data/images/shapes.h"
-#include "train/data/text/sentence_piece.h"
 #include "train/system/digest.h"
+#include "train/tasks/classification/images/cifar.h"
+#include "train/tasks/classification/images/shapes.h"
+#include "train/tasks/translation/sentence_piece.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include "models/gpt/sampling.h"
 #include "tests/models/gpt/tiny_gpt.h"
 #include "tests/train/model_program.h"
-#include "train/data/language/text_vocabulary.h"
+#include "train/tasks/language/vocabulary.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -2,8 +2,8 @@
 #include "engine/files/safetensors.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/model_program.h"
-#include "train/data/images/picture.h"
-#include "train/tasks/translation.h"
+#include "train/tasks/classification/images/picture.h"
+#include "train/tasks/translation/translation.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "tests/train/model_program.h"
 #include "train/data/lines.h"
-#include "train/scores/bleu.h"
-#include "train/tasks/translation.h"
+#include "train/tasks/translation/bleu.h"
+#include "train/tasks/translation/translation.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Every key of a configuration changes the numbers that its row lists, and nothing before: two runs each.
 #include "tests/train/runs/settings_run.h"
 #include "train/config/config.h"
-#include "train/data/text/sentence_piece.h"
+#include "train/tasks/translation/sentence_piece.h"
 
 namespace foldgrad::testing {
 namespace {

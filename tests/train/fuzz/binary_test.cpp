@@ -6,15 +6,15 @@
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/models/vit/tiny_vit.h"
 #include "tests/train/checkpoints/contents.h"
-#include "tests/train/data/images/counting_images.h"
-#include "tests/train/data/images/png_file.h"
 #include "tests/train/fuzz/fuzz.h"
+#include "tests/train/tasks/classification/images/counting_images.h"
+#include "tests/train/tasks/classification/images/png_file.h"
 #include "train/analyses/recording.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/trace.h"
 #include "train/commands/commands.h"
-#include "train/data/images/cifar.h"
-#include "train/data/images/picture.h"
+#include "train/tasks/classification/images/cifar.h"
+#include "train/tasks/classification/images/picture.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include "tests/train/fuzz/fuzz.h"
-#include "train/data/language/text_vocabulary.h"
-#include "train/data/text/bpe.h"
-#include "train/data/text/dictionary.h"
-#include "train/data/text/numbers.h"
-#include "train/data/text/sentence_piece.h"
-#include "train/data/text/vocabulary.h"
+#include "train/tasks/language/vocabulary.h"
+#include "train/tasks/translation/bpe.h"
+#include "train/tasks/translation/dictionary.h"
+#include "train/tasks/translation/numbers.h"
+#include "train/tasks/translation/sentence_piece.h"
+#include "train/tasks/translation/vocabulary.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include "tests/harness/compare.h"
 #include "tests/train/tiny_training.h"
 #include "train/loop/optimizer/gradient_clipping.h"
-#include "train/tasks/translation.h"
+#include "train/tasks/translation/translation.h"
 
 namespace foldgrad::testing {
 namespace {

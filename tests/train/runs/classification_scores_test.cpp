@@ -3,10 +3,10 @@
 #include "models/vit/vit.h"
 #include "tests/train/runs/family_run.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/data/images/mix.h"
-#include "train/data/permutation.h"
+#include "train/loop/permutation.h"
 #include "train/reports/report.h"
-#include "train/tasks/classification.h"
+#include "train/tasks/classification/classification.h"
+#include "train/tasks/classification/mix.h"
 
 namespace foldgrad::testing {
 namespace {

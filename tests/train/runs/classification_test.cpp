@@ -1,15 +1,15 @@
 // Runs that learn to classify images: a vision Transformer on CIFAR files, a Compact Convolutional Transformer on drawn
 // shapes.
-#include "train/tasks/classification.h"
+#include "train/tasks/classification/classification.h"
 
 #include "engine/contains.h"
-#include "tests/train/data/images/png_file.h"
 #include "tests/train/runs/family_run.h"
 #include "tests/train/runs/folded_run.h"
+#include "tests/train/tasks/classification/images/png_file.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/data/images/folder.h"
-#include "train/data/images/picture.h"
-#include "train/data/images/shapes.h"
+#include "train/tasks/classification/images/folder.h"
+#include "train/tasks/classification/images/picture.h"
+#include "train/tasks/classification/images/shapes.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad::testing {

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "tests/train/runs/settings_run.h"
-#include "train/data/images/cifar.h"
+#include "train/tasks/classification/images/cifar.h"
 
 namespace foldgrad::testing {
 

@@ -5,8 +5,8 @@
 #include "models/gpt/gpt.h"
 #include "tests/train/runs/family_run.h"
 #include "tests/train/runs/folded_run.h"
-#include "train/data/text/sentence_piece.h"
 #include "train/reports/report.h"
+#include "train/tasks/translation/sentence_piece.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,6 +1,6 @@
 // Failures outside of this program, or caused by its input files: our message, our exit code.
 #include "tests/train/model_program.h"
-#include "train/data/text/sentence_piece.h"
+#include "train/tasks/translation/sentence_piece.h"
 
 namespace foldgrad::testing {
 namespace {

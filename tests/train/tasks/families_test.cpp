@@ -11,7 +11,7 @@
 #include "tests/models/images/kinds.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "train/config/config_json.h"
-#include "train/tasks/classification.h"
+#include "train/tasks/classification/classification.h"
 
 namespace foldgrad::testing {
 namespace {

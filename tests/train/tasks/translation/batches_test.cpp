@@ -1,0 +1,124 @@
+#include "train/tasks/translation/batches.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tests/engine/error_message.h"
+#include "tests/harness/properties.h"
+
+namespace foldgrad::testing {
+namespace {
+
+Ids sentence(std::int64_t words, std::int64_t first) {
+  Ids ids;
+  for (std::int64_t i = 0; i < words; ++i) ids.push_back(first + i);
+  ids.push_back(kEos);
+  return ids;
+}
+
+EncodedPairs pairs_of(const std::vector<std::pair<int, int>>& lengths) {
+  EncodedPairs pairs;
+  for (const auto& [source, target] : lengths) {
+    pairs.source.push_back(sentence(source, 10));
+    pairs.target.push_back(sentence(target, 50));
+  }
+  return pairs;
+}
+
+std::vector<std::vector<std::int64_t>> epoch_of(Batches& batches) {
+  std::vector<std::vector<std::int64_t>> rows;
+  for (std::int64_t i = batches.per_epoch(); i > 0; --i) rows.push_back(batches.next().pairs);
+  return rows;
+}
+
+TEST(Batches, BAT_4_PaddingByHand) {
+  Batches batches(pairs_of({{1, 2}, {2, 1}}), {.max_tokens = 100, .shuffle = false});
+  ASSERT_EQ(batches.per_epoch(), 1);
+  const Batch batch = batches.next();
+  const std::int64_t p = kPad, e = kEos;
+  EXPECT_EQ(batch.pairs, (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(batch.sentences.source.shape(), Shape({2, 3}));
+  EXPECT_EQ(batch.sentences.source.values<std::int64_t>(), (Ids{p, 10, e, 10, 11, e}));
+  EXPECT_EQ(batch.sentences.target.values<std::int64_t>(), (Ids{50, 51, e, 50, e, p}));
+  EXPECT_EQ(batch.sentences.input.values<std::int64_t>(), (Ids{e, 50, 51, e, 50, p}));
+  EXPECT_EQ(batch.sentences.source_mask.values<std::uint8_t>(), (std::vector<std::uint8_t>{0, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(batch.sentences.input_mask.values<std::uint8_t>(), (std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0}));
+  EXPECT_EQ(batch.source_tokens, 5);
+  EXPECT_EQ(batch.target_tokens, 5);
+}
+
+// Lengths with eos. Order by source, then target: 4 (2, 2), 1 (2, 3), 0 (3, 2), 3 (3, 2), 2 (3, 4).
+TEST(Batches, BAT_1_BAT_2_OrderAndSizesByHand) {
+  const EncodedPairs pairs = pairs_of({{2, 1}, {1, 2}, {2, 3}, {2, 1}, {1, 1}});
+  Batches batches(pairs, {.max_tokens = 9, .multiple = 2, .shuffle = false});
+  // 4, 1, 0 fill 9 tokens; of 3 rows 2 are taken; 0, 3 and 2 of length 4 would be 12, so 0, 3 are taken.
+  EXPECT_EQ(epoch_of(batches), (std::vector<std::vector<std::int64_t>>{{4, 1}, {0, 3}, {2}}));
+}
+
+// After a batch of 3 rows is closed, its remainder and the long pair together must not exceed the limit.
+TEST(Batches, BAT_2_NoBatchExceedsTheLimitAfterARemainder) {
+  Batches batches(pairs_of({{1, 1}, {1, 1}, {1, 1}, {6, 6}}), {.max_tokens = 8, .multiple = 2, .shuffle = false});
+  EXPECT_EQ(epoch_of(batches), (std::vector<std::vector<std::int64_t>>{{0, 1}, {2}, {3}}));
+}
+
+RC_GTEST_PROP(Batches, BAT_2_BAT_3_EveryPairOncePerEpochWithinTheLimit, ()) {
+  const auto lengths = *rc::gen::nonEmpty(rc::gen::container<std::vector<std::pair<int, int>>>(
+      rc::gen::pair(rc::gen::inRange(0, 30), rc::gen::inRange(0, 30))));
+  BatchOptions options;
+  options.max_tokens = *rc::gen::inRange(31, 400);
+  options.multiple = *rc::gen::inRange(1, 9);
+  options.seed = *rc::gen::arbitrary<std::uint64_t>();
+  const EncodedPairs pairs = pairs_of(lengths);
+  Batches batches(pairs, options);
+  std::set<std::vector<std::int64_t>> first;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    std::vector<int> times(lengths.size());
+    std::set<std::vector<std::int64_t>> all;
+    for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
+      const Batch batch = batches.next();
+      const std::int64_t rows = std::int64_t(batch.pairs.size());
+      RC_ASSERT(rows * std::max(batch.sentences.source.shape()[1], batch.sentences.target.shape()[1]) <=
+                options.max_tokens);
+      RC_ASSERT(rows < options.multiple || rows % options.multiple == 0);
+      for (const std::int64_t pair : batch.pairs) ++times[pair];
+      all.insert(batch.pairs);
+    }
+    RC_ASSERT(times == std::vector<int>(lengths.size(), 1));
+    if (epoch == 0) first = all;
+    RC_ASSERT(all == first);
+  }
+}
+
+TEST(Batches, BAT_3_OrderFollowsSeedAndEpoch) {
+  std::vector<std::pair<int, int>> lengths;
+  for (int i = 0; i < 500; ++i) lengths.emplace_back(i * 7 % 23, i * 5 % 19);
+  const EncodedPairs pairs = pairs_of(lengths);
+  Batches a(pairs, {.max_tokens = 200, .seed = 3}), b(pairs, {.max_tokens = 200, .seed = 3}),
+      c(pairs, {.max_tokens = 200, .seed = 4});
+  const auto a0 = epoch_of(a), a1 = epoch_of(a);
+  EXPECT_EQ(a0, epoch_of(b));
+  EXPECT_EQ(a1, epoch_of(b));
+  EXPECT_NE(a0, a1);
+  EXPECT_NE(a0, epoch_of(c));
+}
+
+TEST(Batches, ErrorsNameThePairAndTheNumbers) {
+  EncodedPairs pairs = pairs_of({{1, 1}, {2, 5}});
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {.max_tokens = 5}); }),
+            "batches: the target of pair 1 must have at most max_tokens = 5 tokens, got 6");
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {.max_tokens = 0}); }),
+            "batches: max_tokens must be at least 1, got 0");
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {.multiple = 0}); }),
+            "batches: multiple must be at least 1, got 0");
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches({}, {}); }),
+            "batches: there must be at least one pair, got 0");
+  pairs.source[1].pop_back();
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {}); }),
+            "batches: the source of pair 1 must end with eos");
+  pairs.source.pop_back();
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {}); }),
+            "batches: there must be as many targets as sources, got 1 sources and 2 targets");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

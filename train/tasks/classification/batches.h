@@ -1,0 +1,44 @@
+// Images in batches, with a cursor in their sequence.
+//
+//   [IMB-1]  For training: every epoch goes through the images in an order drawn from seed and epoch, and each image is
+//            augmented by seed, epoch and its index. Images at the end of an epoch that do not fill a batch are
+//            dropped.
+//   [IMB-2]  Otherwise: the images in order and unchanged; the last batch has the rest.
+#pragma once
+#include <vector>
+
+#include "train/loop/prefetched.h"
+#include "train/tasks/classification/augmentation.h"
+#include "train/tasks/classification/images/set.h"
+
+namespace foldgrad {
+
+struct ImageBatchOptions {
+  std::int64_t size = 128;  // images
+  std::uint64_t seed = 1;
+  bool training = true;
+  Augmentation augmentation = {};  // in training only
+  bool prefetch = false;
+};
+
+struct ImageBatch {
+  std::vector<std::int64_t> indices;  // in the set, row by row
+  Tensor images;                      // u8 [B, H, W, 3], on the CPU
+  Tensor labels;                      // i64 [B], on the CPU
+};
+
+class ImageBatches : public Prefetched<ImageBatch> {
+ public:
+  // Uses the images of the set with these indices. Throws std::invalid_argument if check() does, for no indices, an
+  // index out of bounds, a size below 1 and, in training, a size above the number of images.
+  ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices, const ImageBatchOptions& options);
+};
+
+// The indices of training images and of images held out for validation, both sorted.
+struct HoldOut {
+  std::vector<std::int64_t> train, valid;
+};
+// Holds out the last `valid` images of a permutation by the seed. Throws std::invalid_argument if either part is empty.
+HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed);
+
+}  // namespace foldgrad

@@ -1,0 +1,34 @@
+// Images in folders: DIRECTORY/PART/CLASS/NAME, where PART is train or test and NAME ends with .png, .jpg or .jpeg,
+// also in capitals. Other files, files in subfolders of a class, and names that begin with a dot are skipped.
+//
+// They are decoded once, into DIRECTORY/PART-SIZE.images, a safetensors file, which is read instead as long as the
+// names, sizes and modification times of all images are the same.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "train/tasks/classification/images/set.h"
+
+namespace foldgrad {
+
+// Reads all images of a part as square() makes them (picture.h), class after class and by name within a class.
+// `classes`: the classes that labels are indices of; empty: those of the part, sorted by name. Throws FileError for a
+// part without a class, a class without an image, a class that is not among `classes`, and for images that
+// read_picture() refuses. If the directory cannot be written to, warns once for each part and decodes anew each time.
+// Prints a note with the number of skipped files.
+ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
+                     const std::vector<std::string>& classes = {});
+
+// The number of images of a part by class, and a text about the skipped files, which is empty if there are none.
+struct FolderCounts {
+  std::vector<std::string> classes;
+  std::vector<std::int64_t> images;
+  std::string left_out;
+};
+// Counts without decoding. Throws FileError as read_folder() does, except for faults in images.
+FolderCounts count_folder(const std::string& directory, ImagePart part);
+
+// Returns the SHA-256 of pixels, labels and names of classes.
+std::string digest_of(const ImageSet& images);
+
+}  // namespace foldgrad

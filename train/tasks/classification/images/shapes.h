@@ -1,0 +1,30 @@
+// The embedded task: which of ten shapes does the image show? The images are generated, so that a model can be trained
+// and scored without any file.
+//
+// A shape of 13 to 24 pixels is anywhere in 32 x 32, rotated by any angle, lighter than the background; both have any
+// colour and a texture of value noise. A stripe of a third colour crosses the shape, and every byte is noisy. Colours
+// are drawn alike for all classes.
+#pragma once
+#include "train/tasks/classification/images/set.h"
+
+namespace foldgrad::shapes {
+
+constexpr std::int64_t kSide = 32, kClasses = 10, kMostImages = 10'000'000;
+
+// Returns disc, ring, square, frame, triangle, cross, star, bars, L, crescent.
+const std::vector<std::string>& classes();
+
+// Draws image i of a part, which has class i mod 10. Its 32 x 32 x 3 bytes, channels-last, depend only on the
+// arguments; each part has its own random numbers.
+void draw(ImagePart part, std::int64_t i, std::uint64_t seed, std::uint8_t* out);
+
+// Draws images 0 ... count - 1, on all threads. Throws std::invalid_argument unless count is in [1, kMostImages].
+ImageSet sample(ImagePart part, std::int64_t count, std::uint64_t seed = 1);
+// Default numbers of images.
+constexpr std::int64_t kTrainImages = 50000, kTestImages = 10000;
+
+// Returns the distance of (x, y) from the outline of a shape with a circumscribed circle of radius 1: negative inside.
+// Beyond corners it is less than the distance, which sharpens them.
+float distance(std::int64_t shape, float x, float y);
+
+}  // namespace foldgrad::shapes

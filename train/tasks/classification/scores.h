@@ -1,0 +1,64 @@
+// Scores of an image classifier, and exhibits for a run's report, in the form of train/reports/report.h.
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "train/loop/task.h"
+#include "train/tasks/classification/augmentation.h"
+
+namespace foldgrad {
+
+// An image that a model classifies wrongly.
+struct Mistake {
+  double loss;  // -log p of the label; infinite in place of NaN
+  std::int64_t label, predicted;
+  double certainty;  // p of the predicted class
+  Tensor image;      // u8 [1, H, W, 3]
+};
+
+class ClassificationScores {
+ public:
+  // Keeps at most `most_mistakes` mistakes.
+  explicit ClassificationScores(std::vector<std::string> classes, std::size_t most_mistakes = 24);
+
+  // Adds logits [B, classes], floating, labels, i64 [B], and images, u8 [B, H, W, 3], on the CPU.
+  void add(const Tensor& logits, const Tensor& labels, const Tensor& images);
+
+  const std::vector<std::string>& classes() const { return classes_; }
+  std::int64_t images() const { return images_; }
+  // [CLS-1] -log p of the label per image, in nats.
+  double loss() const { return loss_ / double(images_); }
+  // [CLS-2] Percent of images whose label is among the k with the largest logits. Of equal logits the first counts as
+  // larger. A NaN counts as larger than the label, and every logit as larger than a label that is NaN.
+  double top(std::int64_t k) const;
+  // Counts the images of class `of` for which `predicted` has the largest logit; leaves out images with a NaN logit.
+  std::int64_t count(std::int64_t of, std::int64_t predicted) const {
+    return confusion_[std::size_t(of * std::int64_t(classes_.size()) + predicted)];
+  }
+  // Returns the images whose label the model finds least likely, the greatest loss first, equal ones in order.
+  const std::vector<Mistake>& worst_mistakes() const { return mistakes_; }
+
+  // Returns scores; top-1 decides. The samples have a line for each class: how many of its images are right, and which
+  // classes are predicted for the others.
+  Validation validation() const;
+
+ private:
+  std::string confusions() const;
+
+  std::vector<std::string> classes_;
+  std::size_t most_mistakes_;
+  std::vector<std::int64_t> ranks_;      // entry k: images whose label has k larger logits
+  std::vector<std::int64_t> confusion_;  // [class, predicted]
+  std::vector<Mistake> mistakes_;
+  std::int64_t images_ = 0;
+  double loss_ = 0;
+};
+
+// Shows how often images of each class are confused with each other. Null with more than 100 classes: unreadable.
+nlohmann::ordered_json confusion_exhibit(const ClassificationScores& scores);
+// Shows pictures, which need libpng; without it a note says so.
+nlohmann::ordered_json mistakes_exhibit(const ClassificationScores& scores);
+// Shows some of the images `rows`, and their augmented versions in the first epochs. Null without augmentation.
+nlohmann::ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,
+                                         const std::vector<std::int64_t>& rows, std::uint64_t seed);
+
+}  // namespace foldgrad

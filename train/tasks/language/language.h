@@ -1,0 +1,35 @@
+// Learning to predict a text: windows of it, the cross entropy of every next token, bits per character.
+#pragma once
+#include "models/gpt/gpt.h"
+#include "train/tasks/families.h"
+#include "train/tasks/language/vocabulary.h"
+
+namespace foldgrad {
+
+struct LanguageScores {
+  double loss = 0;                // [LM-1] -log p of the next token, in nats, mean over all tokens but the first
+  double perplexity = 0;          // [LM-2] exp(loss)
+  double bits_per_character = 0;  // [LM-3] loss tokens / (ln 2 characters): the cost of a character, for any vocabulary
+  std::int64_t tokens = 0, characters = 0;
+
+  // Returns scores; bits per character decide.
+  Validation validation() const;
+};
+
+// Scores in windows of the model's context, without the text before each window. Ranks, if there are several, take
+// batches in turns.
+LanguageScores score_text(Model& model, const TextVocabulary& vocabulary, const std::string& text, std::int64_t batch,
+                          Communicator* communicator = nullptr);
+
+// Returns the text of RUN/samples/step-*.txt: the model's continuations of some passages, the same at every validation.
+// Empty for a model whose normalizers mix tokens, since it cannot generate.
+std::string written_samples(Gpt& model, const TextVocabulary& vocabulary, const Ids& text);
+
+// The row of the task (families.h). Files for `foldgrad run` have ids, i64 or i32 [sequences, tokens]; results are
+// logits. Examples are the windows of a text, each as long as the model's context.
+extern const TaskKind kLanguage;
+
+// Loads the vocabulary of a model's directory, whose size must be that of `config`. Throws CheckpointError.
+TextVocabulary load_text_vocabulary(const std::string& directory, const GptConfig& config);
+
+}  // namespace foldgrad

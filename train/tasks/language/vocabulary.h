@@ -1,0 +1,42 @@
+// Text to ids and back, including white space and line ends, for models that predict text. In a model directory,
+// vocabulary/ has:
+//   vocabulary.json      format, kind and, for characters, all of them in the order of their ids
+//   sentencepiece.model  the pieces (bpe)
+#pragma once
+#include <optional>
+
+#include "train/tasks/translation/sentence_piece.h"
+
+namespace foldgrad {
+
+class TextVocabulary {
+ public:
+  static constexpr std::int64_t kUnknown = 0;  // only for characters; bpe spells unknown characters in bytes
+
+  // Uses the characters of a text, ordered by code point, after an entry for all others. Throws std::invalid_argument
+  // for text that is not UTF-8.
+  static TextVocabulary characters(const std::string& text);
+  // Throws std::invalid_argument as SentencePiece::train does, std::runtime_error in a build without it.
+  static TextVocabulary bpe(const std::string& text, std::int64_t pieces);
+
+  // Throws FileError for missing and malformed files; std::runtime_error for bpe in a build without SentencePiece.
+  static TextVocabulary load(const std::string& directory);
+  // Creates `directory` and writes into it. Throws FileError.
+  void save(const std::string& directory) const;
+
+  // Throws std::invalid_argument for text that is not UTF-8.
+  Ids encode(const std::string& text) const;
+  // Returns true if decode() can give `character` back. U+FFFD too must be in the vocabulary.
+  bool has(const std::string& character) const;
+  // Decodes unknown characters to U+FFFD. Throws std::invalid_argument for ids outside [0, size()).
+  std::string decode(const Ids& ids) const;
+
+  std::int64_t size() const;
+  const char* kind() const { return pieces_ ? "bpe" : "characters"; }
+
+ private:
+  std::u32string characters_;  // ids from 1
+  std::optional<SentencePiece> pieces_;
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,39 @@
+// A text in windows of equal length. The target of each token is the next token.
+//
+//   [WIN-1]  An epoch draws an offset o in [0, T) from the seed and the epoch. Its window k has the T tokens starting
+//   at
+//            o + k T. Every epoch has the same number of windows, the most that fit for every offset.
+//   [WIN-2]  The windows come in an order drawn anew, B in a batch; a rest of fewer than B is left out.
+#pragma once
+#include "engine/named_tensors.h"
+#include "models/transformer/ids.h"
+#include "train/loop/prefetched.h"
+
+namespace foldgrad {
+
+struct WindowBatch {
+  Tensor ids, target;  // i64 [B, T], on the CPU
+  NamedTensors named() const { return {{"ids", ids}, {"target", target}}; }
+};
+
+struct WindowOptions {
+  std::int64_t length = 256, size = 64;  // T tokens; B windows
+  std::uint64_t seed = 1;
+  bool prefetch = false;
+};
+
+// Windows to train on.
+class Windows : public Prefetched<WindowBatch> {
+ public:
+  // Throws std::invalid_argument for options below 1, and for fewer than T (B + 1) tokens.
+  Windows(Ids text, const WindowOptions& options);
+};
+
+// Returns the windows with these numbers, counted from 0. The text must have `length` + 1 tokens from each beginning.
+WindowBatch windows_of(const Ids& text, std::int64_t length, const std::vector<std::int64_t>& windows,
+                       std::int64_t offset = 0);
+// Covers a text so that every token except the first is a target exactly once: batches of at most `size` windows, then
+// a batch with one shorter window for the rest. Throws std::invalid_argument for fewer than two tokens.
+std::vector<WindowBatch> windows_in_order(const Ids& text, std::int64_t length, std::int64_t size);
+
+}  // namespace foldgrad

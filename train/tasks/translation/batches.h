@@ -1,0 +1,48 @@
+// Training pairs in batches of similar length, as fairseq makes them.
+//
+//   [BAT-1]  Order: all pairs are permuted once by the seed, then sorted stably by target length, then by source
+//   length;
+//            so the source length is the first criterion.
+//   [BAT-2]  Batches are filled in that order as long as rows * longest source or target <= max_tokens. The number of
+//            rows of each is a multiple of `multiple`, or less than `multiple`.
+//   [BAT-3]  The set of batches is the same in every epoch; their order is drawn anew from the seed and the epoch.
+//   [BAT-4]  Source rows are padded on the left, target rows on the right. The decoder's input is the
+//            target with its last token, eos, moved to the front.
+//
+// fairseq lets a batch that begins with the remainder of the last one exceed max_tokens, and leaves the very last batch
+// as it is; here [BAT-2] holds for all. The random numbers are not NumPy's.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "models/transformer/transformer.h"
+#include "train/loop/prefetched.h"
+
+namespace foldgrad {
+
+struct EncodedPairs {
+  std::vector<Ids> source, target;  // equal in number; all end with kEos
+};
+
+struct BatchOptions {
+  std::int64_t max_tokens = 4096;
+  std::int64_t multiple = 8;
+  std::uint64_t seed = 1;
+  bool prefetch = false;
+  bool shuffle = true;  // false: pairs of equal lengths and the batches keep their order, for validation
+};
+
+struct Batch {
+  std::vector<std::int64_t> pairs;                    // indices of the encoded pairs, row by row
+  TranslationBatch sentences;                         // on the CPU
+  std::int64_t source_tokens = 0, target_tokens = 0;  // without padding, with eos
+};
+
+class Batches : public Prefetched<Batch> {
+ public:
+  // Throws std::invalid_argument for no pairs, different numbers of sources and targets, a side that does not end with
+  // kEos, a pair longer than max_tokens, and options below 1.
+  Batches(EncodedPairs pairs, const BatchOptions& options);
+};
+
+}  // namespace foldgrad

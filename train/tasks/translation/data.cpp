@@ -1,0 +1,195 @@
+#include "train/tasks/translation/data.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/check.h"
+#include "engine/files/file.h"
+#include "train/data/data_sets.h"
+#include "train/system/digest.h"
+#include "train/system/unicode.h"
+#include "train/tasks/translation/numbers.h"
+
+namespace foldgrad {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+ParallelText read_numbers(const DataConfig& config, const std::string& name) {
+  if (name == config.train)
+    return numbers::sample(numbers::Split::train, config.train_pairs ? config.train_pairs : numbers::kTrainPairs);
+  FOLDGRAD_CHECK(name == config.valid || name == config.test,
+                 "data.task = \"numbers\" has the splits train, valid and test, got {}", name);
+  const auto pairs = config.valid_pairs ? config.valid_pairs : numbers::kTestPairs;
+  return numbers::sample(name == config.valid ? numbers::Split::valid : numbers::Split::test, pairs);
+}
+
+std::string path_in(const std::string& directory, const std::string& name) {
+  return std::filesystem::path(directory) / name;  // an absolute name stays unchanged
+}
+
+SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, const ParallelText& train) try {
+  Lines both = train.source;
+  both.insert(both.end(), train.target.begin(), train.target.end());
+  return SentencePiece::train(both, d.vocabulary);
+} catch (const std::invalid_argument& e) {
+  throw FileError(
+      path_in(directory, d.train),
+      fmt::format("data.tokenizer = \"sentencepiece\" with data.vocabulary = {}: {}", d.vocabulary, e.what()));
+}
+
+Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& directory, const ParallelText& train) {
+  const DataConfig& d = config.data;
+  if (d.task == TextTask::numbers) return Vocabulary::numbers();
+  if (d.tokenizer == Tokenizer::sentencepiece) {
+    if (!d.sentencepiece_model.empty())
+      return Vocabulary::sentence_piece(SentencePiece::read(path_in(directory, d.sentencepiece_model)), d.lowercase);
+    return Vocabulary::sentence_piece(learned_pieces(d, directory, train), d.lowercase);
+  }
+  std::optional<Bpe> bpe;
+  if (!d.bpe_codes.empty()) bpe.emplace(path_in(directory, d.bpe_codes));
+  const auto dictionary = [&](const std::string& file, const Lines& lines) {
+    if (!file.empty()) return Dictionary::read(path_in(directory, file));
+    if (!bpe) return Dictionary::of_lines(lines);  // in fairseq's order
+    Lines pieces;
+    for (const std::string& line : lines) pieces.push_back(bpe->apply(line));
+    return Dictionary::of_lines(pieces);
+  };
+  Dictionary source = dictionary(d.source_dictionary, train.source),
+             target = dictionary(d.target_dictionary, train.target);
+  const bool is_one_file = !d.source_dictionary.empty() && d.source_dictionary == d.target_dictionary;
+  if (config.model.one_input_table() && !is_one_file) source = target = Dictionary::joined(source, target);
+  return bpe ? Vocabulary::bpe(std::move(*bpe), std::move(source), std::move(target), d.lowercase)
+             : Vocabulary::words(std::move(source), std::move(target), d.lowercase);
+}
+
+bool is_left_out(const DataConfig& d, const Ids& source, const Ids& target) {
+  const auto [shorter, longer] = std::minmax({double(source.size()), double(target.size())});
+  return (d.max_length != 0 && longer > double(d.max_length)) || (d.max_ratio != 0 && longer > d.max_ratio * shorter);
+}
+
+// Throws FileError for a sentence that does not fit into a batch or into the model, unless `cleaned` and clean() drops
+// it.
+void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, const std::string& directory,
+                  const std::string& name, bool cleaned) {
+  const DataConfig& d = config.data;
+  const std::int64_t most = std::min(config.data.max_tokens, config.model.max_positions);
+  for (const auto& [language, side] : {std::pair(d.source, &pairs.source), std::pair(d.target, &pairs.target)})
+    for (std::size_t i = 0; i < side->size(); ++i) {
+      if (std::int64_t((*side)[i].size()) <= most) continue;
+      if (cleaned && is_left_out(d, pairs.source[i], pairs.target[i])) continue;
+      throw FileError(path_in(directory, name + "." + language),
+                      fmt::format("line {} has {} tokens, its end included, but {} = {}; raise that, or leave the "
+                                  "pair out{}",
+                                  i + 1, (*side)[i].size(),
+                                  most == config.data.max_tokens ? "train.max_tokens" : "model.max_positions", most,
+                                  cleaned ? " with data.max_length" : ""));
+    }
+}
+
+// Leaves out pairs that are too long or whose lengths differ too much.
+void clean(Corpus& corpus, const DataConfig& d, const std::string& directory) {
+  Corpus kept;
+  for (std::size_t i = 0; i < corpus.text.source.size(); ++i) {
+    Ids &source = corpus.pairs.source[i], &target = corpus.pairs.target[i];
+    if (is_left_out(d, source, target)) continue;
+    kept.text.source.push_back(std::move(corpus.text.source[i]));
+    kept.text.target.push_back(std::move(corpus.text.target[i]));
+    kept.pairs.source.push_back(std::move(source));
+    kept.pairs.target.push_back(std::move(target));
+  }
+  if (kept.pairs.source.empty())
+    throw FileError(path_in(directory, d.train),
+                    fmt::format("no pair fits data.max_length = {}, data.max_ratio = {}", d.max_length, d.max_ratio));
+  corpus = std::move(kept);
+}
+
+std::map<std::string, std::string> digests_of(const DataConfig& d, const std::string& directory) {
+  std::map<std::string, std::string> digests;
+  if (d.task == TextTask::numbers) return digests;
+  for (const std::string& split : {d.train, d.valid})
+    for (const std::string& language : {d.source, d.target}) {
+      const std::string name = split + "." + language;
+      digests[name] = sha256_of_file(path_in(directory, name));
+    }
+  // A resumed run has its vocabulary from the checkpoint: nothing has read these files yet, and one of them may be a
+  // file of holes, which takes hours. read_file() refuses it by its size.
+  for (const std::string& name : {d.bpe_codes, d.source_dictionary, d.target_dictionary, d.sentencepiece_model})
+    if (!name.empty()) digests[name] = sha256(read_file(path_in(directory, name)));
+  return digests;
+}
+
+// Throws FileError unless the pair `name` exists. The message says where it was looked for, and has the command for
+// data sets that `foldgrad data fetch` can download.
+void require_data(const DataConfig& config, const std::string& directory, const std::string& name) {
+  const std::string first = name + "." + config.source;
+  const bool there = std::filesystem::is_directory(directory);
+  if (there && std::filesystem::exists(path_in(directory, first))) return;
+  throw FileError(directory, fmt::format("{}; data.directory = \"{}\" is {}",
+                                         there ? "has no " + first : "there is no such directory", config.directory,
+                                         where_data_lies(directory)));
+}
+
+}  // namespace
+
+void require_usable(const DataConfig& d) {
+  const auto refuse = [](const std::string& what) { throw ConfigError(what); };
+  const bool bpe = d.tokenizer == Tokenizer::bpe, files = !d.source_dictionary.empty() || !d.target_dictionary.empty();
+  if (d.task == TextTask::numbers) {
+    if (d.tokenizer != Tokenizer::words || files || d.lowercase)
+      refuse("data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
+    for (const auto& [key, pairs] : {std::pair("data.train_pairs", d.train_pairs), {"data.valid_pairs", d.valid_pairs}})
+      if (pairs > numbers::kMostPairs)
+        refuse(
+            fmt::format("{} must be at most {} with data.task = \"numbers\", got {}", key, numbers::kMostPairs, pairs));
+    return;
+  }
+  if (bpe == d.bpe_codes.empty())
+    refuse(fmt::format("data.bpe_codes must {}name a file with data.tokenizer = \"{}\"", bpe ? "" : "not ",
+                       name(d.tokenizer)));
+  if (files && d.tokenizer == Tokenizer::sentencepiece)
+    refuse("data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
+  if (!d.sentencepiece_model.empty() && d.tokenizer != Tokenizer::sentencepiece)
+    refuse(
+        fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", name(d.tokenizer)));
+  if (d.source_dictionary.empty() != d.target_dictionary.empty())
+    refuse("data.source_dictionary and target_dictionary must both be given, or neither");
+}
+
+ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name) {
+  if (config.task == TextTask::numbers) return read_numbers(config, name);
+  require_data(config, directory, name);
+  ParallelText text = read_parallel_text(path_in(directory, name + "." + config.source),
+                                         path_in(directory, name + "." + config.target));
+  const std::int64_t most = name == config.train ? config.train_pairs : name == config.valid ? config.valid_pairs : 0;
+  for (Lines* lines : {&text.source, &text.target})
+    if (most > 0 && std::int64_t(lines->size()) > most) lines->resize(std::size_t(most));
+  if (config.lowercase)
+    for (Lines* lines : {&text.source, &text.target})
+      for (std::string& line : *lines) line = lower(line);
+  return text;
+}
+
+EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text) {
+  EncodedPairs pairs;
+  for (const std::string& line : text.source) pairs.source.push_back(vocabulary.encode_source(line));
+  for (const std::string& line : text.target) pairs.target.push_back(vocabulary.encode_target(line));
+  return pairs;
+}
+
+ExperimentData read_data(const ExperimentConfig& config, const std::string& directory,
+                         std::optional<Vocabulary> vocabulary) {
+  require_usable(config.data);
+  ParallelText train = read_text(config.data, directory, config.data.train);
+  if (!vocabulary) vocabulary = make_vocabulary(config, directory, train);
+  ExperimentData data{std::move(*vocabulary), {std::move(train), {}}, {}, {}};
+  data.valid.text = read_text(config.data, directory, config.data.valid);
+  data.digests = digests_of(config.data, directory);  // last: reading refuses sparse files, slow to digest
+  for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
+  require_room(data.train.pairs, config, directory, config.data.train, /*cleaned=*/true);
+  require_room(data.valid.pairs, config, directory, config.data.valid, /*cleaned=*/false);
+  clean(data.train, config.data, directory);
+  return data;
+}
+
+}  // namespace foldgrad

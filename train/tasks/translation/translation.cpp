@@ -1,0 +1,218 @@
+#include "train/tasks/translation/translation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/parallel/in_turns.h"
+
+namespace foldgrad {
+
+ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator) {
+  const auto of_batch = [&](std::int64_t i) -> std::vector<double> {
+    const Batch batch = batches.at(i);
+    Tape tape(/*recording=*/false);
+    const Var loss = model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32}, /*label_smoothing=*/0);
+    return {loss.value().item(), double(batch.target_tokens)};
+  };
+  ValidationLoss result;
+  double sum = 0;
+  for (const std::vector<double>& batch : in_turns<double>(communicator, batches.per_epoch(), of_batch)) {
+    sum += batch[0];
+    result.target_tokens += std::int64_t(batch[1]);
+  }
+  result.loss = sum / double(result.target_tokens);  // [VAL-1]
+  result.perplexity = std::exp(result.loss);         // [VAL-2]
+  return result;
+}
+
+std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
+                                        const DecodingOptions& options, std::int64_t max_tokens,
+                                        Communicator* communicator) {
+  std::vector<Hypothesis> best(sources.size());
+  std::vector<std::size_t> places;  // of the sources to translate
+  std::vector<Ids> translated;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i] == Ids{kEos}) continue;
+    places.push_back(i);
+    translated.push_back(sources[i]);
+  }
+  if (places.empty()) return best;
+  // Batches are of pairs; with the sources as targets too, they are grouped by length.
+  Batches batches({translated, translated}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
+  // For each sentence its number, its score, its number of ids, and the ids; f64 holds all of them exactly.
+  const auto of_batch = [&](std::int64_t i) {
+    const Batch batch = batches.at(i);
+    const auto results = beam_search(model, batch.sentences.source, batch.sentences.source_mask, options);
+    std::vector<double> all;
+    for (std::size_t row = 0; row < results.size(); ++row) {
+      const Hypothesis& first = results[row].at(0);
+      all.insert(all.end(), {double(batch.pairs[row]), first.score, double(first.ids.size())});
+      all.insert(all.end(), first.ids.begin(), first.ids.end());
+    }
+    return all;
+  };
+  for (const std::vector<double>& batch : in_turns<double>(communicator, batches.per_epoch(), of_batch))
+    for (auto at = batch.begin(); at != batch.end();) {
+      Hypothesis& of_pair = best[places[std::size_t(at[0])]];
+      of_pair.score = at[1];
+      const auto ids = at + 3;
+      at = ids + std::ptrdiff_t(at[2]);
+      of_pair.ids.assign(ids, at);
+    }
+  return best;
+}
+
+std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
+                              const DecodingOptions& options, std::int64_t max_tokens, Communicator* communicator) {
+  std::vector<Ids> all;
+  for (Hypothesis& best : best_hypotheses(model, sources, options, max_tokens, communicator))
+    all.push_back(std::move(best.ids));
+  return all;
+}
+
+TranslationScores score_translations(const ValidationLoss& loss, const Lines& hypotheses, const Lines& references) {
+  return {loss, sacre_bleu(hypotheses, references), multi_bleu(hypotheses, references), chrf(hypotheses, references),
+          exact_match(hypotheses, references)};
+}
+
+Validation TranslationScores::validation() const {
+  return {.loss = loss.loss,
+          .deciding = sacre.score,
+          .scores = {{"loss", loss.loss},
+                     {"perplexity", loss.perplexity},
+                     {"bleu", sacre.score},
+                     {"tokenized_bleu", tokenized.score},
+                     {"chrf", chrf.score},
+                     {"exact", exact}},
+          .notes = {{"bleu_signature", sacre.signature},
+                    {"tokenized_bleu_text", tokenized.text},
+                    {"chrf_signature", chrf.signature}},
+          .text = fmt::format(
+              "loss {:.4f}, perplexity {:.3f}, BLEU {:.2f} ({}), tokenized {}, chrF2 {:.2f}, exact {:.1f} %", loss.loss,
+              loss.perplexity, sacre.score, sacre.signature, tokenized.text, chrf.score, exact),
+          .short_text = fmt::format("loss {:.4f}  ppl {:.2f}  BLEU {:.2f}  chrF {:.1f}  exact {:.1f} %", loss.loss,
+                                    loss.perplexity, sacre.score, chrf.score, exact),
+          .signatures = fmt::format("BLEU is sacreBLEU {}, chrF is {}; all scores are in log.jsonl", sacre.signature,
+                                    chrf.signature)};
+}
+
+Examples examples_of(const Batch& batch) {
+  return {batch.sentences.named(), batch.target_tokens, batch.source_tokens + batch.target_tokens};
+}
+
+namespace {
+
+// Returns source, reference and hypothesis of up to ten sentences, the same at every validation.
+std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
+  std::string all;
+  const std::size_t count = hypotheses.size(), shown = std::min<std::size_t>(count, 10);
+  for (std::size_t k = 0; k < shown; ++k) {
+    const std::size_t i = k * count / shown;  // spread over the text
+    all += fmt::format("source      {}\nreference   {}\nhypothesis  {}\n\n", text.source[i], text.target[i],
+                       hypotheses[i]);
+  }
+  return all;
+}
+
+class Translation final : public Task {
+ public:
+  // `model` is a Transformer. Throws std::invalid_argument for data that Batches refuses.
+  Translation(std::unique_ptr<Model> model, ExperimentData data, const ExperimentConfig& config)
+      : model_(std::move(model)),
+        data_(std::move(data)),
+        config_(config.data),
+        batches_(std::move(data_.train.pairs),
+                 {.max_tokens = config_.max_tokens, .seed = std::uint64_t(config.train.seed), .prefetch = true}),
+        valid_(data_.valid.pairs, {.max_tokens = config_.max_tokens, .multiple = 1, .shuffle = false}) {}
+
+  Transformer& model() override { return static_cast<Transformer&>(*model_); }
+  Examples next() override { return examples_of(batches_.next()); }
+  std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
+  DataCursor cursor() const override { return batches_.cursor(); }
+  void seek(DataCursor cursor) override { batches_.seek(cursor); }
+  // Translates the validation text: BLEU decides.
+  Validation validate(Communicator* communicator) override {
+    const DecodingOptions decoding{.beam = config_.beam,
+                                   .length_penalty = config_.length_penalty,
+                                   .max_length_a = config_.max_length_a,
+                                   .max_length_b = config_.max_length_b};
+    Lines hypotheses;
+    for (const Ids& ids : translations(InferenceTransformer(model()), data_.valid.pairs.source, decoding,
+                                       config_.max_tokens, communicator))
+      hypotheses.push_back(data_.vocabulary.decode_target(ids));
+    const TranslationScores scores =
+        score_translations(validation_loss(model(), valid_, communicator), hypotheses, data_.valid.text.target);
+    Validation v = scores.validation();
+    v.samples = samples_text(data_.valid.text, hypotheses);
+    return v;
+  }
+  std::string deciding_score() const override { return "bleu"; }
+  std::string unit_of_work() const override { return "tokens"; }
+  void write_companions(const std::string& directory) const override {
+    data_.vocabulary.save(directory + "/vocabulary");
+  }
+  std::map<std::string, std::string> data_digests() const override { return data_.digests; }
+
+ private:
+  std::unique_ptr<Model> model_;
+  ExperimentData data_;
+  const DataConfig config_;
+  Batches batches_, valid_;
+};
+
+// Returns the beginning of a row of `t`, [rows, tokens, ...]: a view [columns, elements of a token].
+Tensor beginning(const Tensor& t, std::int64_t row, std::int64_t columns) {
+  return t.slice(row, row + 1).reshape({t.shape()[1], -1}).slice(0, columns);
+}
+
+}  // namespace
+
+std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
+                                       const std::string& earlier, const NewModel& new_model) {
+  // A model keeps its vocabulary, even if its source files have changed.
+  ExperimentData data = earlier.empty() ? read_data(config, data_directory)
+                                        : read_data(config, data_directory, Vocabulary::load(earlier + "/vocabulary"));
+  std::unique_ptr<Model> model = new_model(
+      {.source_vocabulary = data.vocabulary.source_size(), .target_vocabulary = data.vocabulary.target_size()});
+  for (const Normalizer* norm : model->normalizers())
+    if (norm->mixes_tokens())
+      throw ConfigError(
+          fmt::format("norm.name: {} needs all tokens of a sentence at once, but a translation is made token by token; "
+                      "groupnorm works with norm.groupnorm.axes = \"token\"",
+                      norm->info().name));
+  return std::make_unique<Translation>(std::move(model), std::move(data), config);
+}
+
+CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch) {
+  constexpr const char* kName = "greedy translations of the folded model are the same";
+  if (std::ranges::any_of(model.normalizers(), &Normalizer::mixes_tokens))
+    return check_skipped(kName, "statistics over a sentence need all of its tokens at once");
+  const DecodingOptions greedy{.beam = 1};
+  const auto want = beam_search(InferenceTransformer(model), batch.source, batch.source_mask, greedy),
+             got = beam_search(InferenceTransformer(folded), batch.source, batch.source_mask, greedy);
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) same += want[i].at(0).ids == got[i].at(0).ids;
+  return check_that(kName, same == want.size(), fmt::format("{} of {}", same, want.size()));
+}
+
+CheckResult check_padding(const LogitsOf& logits_of, const NamedTensors& inputs, std::int64_t pad,
+                          std::int64_t longest) {
+  constexpr const char* kName = "padding changes nothing";
+  constexpr std::int64_t kExtra = 2;
+  NamedTensors wider;
+  for (const auto& [name, t] : inputs) {
+    const std::int64_t rows = t.shape()[0], columns = t.shape()[1];
+    if (columns + kExtra > longest) return check_skipped(kName, "max_positions leaves no room for it");
+    const Tensor wide = Tensor::full({rows, columns + kExtra}, name.ends_with("mask") ? 0 : double(pad), t.dtype());
+    for (std::int64_t r = 0; r < rows; ++r) beginning(wide, r, columns).copy_from(beginning(t, r, columns));
+    wider.emplace(name, wide);
+  }
+  const Tensor want = logits_of(inputs), got = want.clone(), wide = logits_of(wider);
+  const std::int64_t columns = want.shape()[1];
+  for (std::int64_t s = 0; s < want.shape()[0]; ++s) beginning(got, s, columns).copy_from(beginning(wide, s, columns));
+  return check_same_logits(kName, got, want, kSameInF64);
+}
+
+}  // namespace foldgrad

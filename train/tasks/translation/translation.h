@@ -1,0 +1,70 @@
+// Learning to translate: pairs of sentences and the label-smoothed cross entropy. Scores translations; BLEU selects
+// checkpoints.
+#pragma once
+#include "models/transformer/beam_search.h"
+#include "train/checks/model_checks.h"
+#include "train/loop/task.h"
+#include "train/tasks/families.h"
+#include "train/tasks/translation/batches.h"
+#include "train/tasks/translation/bleu.h"
+#include "train/tasks/translation/data.h"
+
+namespace foldgrad {
+
+struct ValidationLoss {
+  double loss = 0;        // [VAL-1] -log p of the reference, per target token with the end, in nats; not smoothed
+  double perplexity = 0;  // [VAL-2] exp(loss)
+  std::int64_t target_tokens = 0;
+};
+
+// Computes the loss over one epoch of `batches`. Here and below ranks, if there are several, take batches in turns.
+ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator = nullptr);
+
+// Returns the best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos; one
+// with only kEos is not translated: its hypothesis is empty and scores 0. A batch has at most max_tokens sources times
+// longest source. If logits were not finite, the hypothesis is empty and scores minus infinity. Throws
+// std::invalid_argument as Batches and beam_search do.
+std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
+                                        const DecodingOptions& options, std::int64_t max_tokens = 4096,
+                                        Communicator* communicator = nullptr);
+// Returns only the ids.
+std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
+                              const DecodingOptions& options, std::int64_t max_tokens = 4096,
+                              Communicator* communicator = nullptr);
+
+struct TranslationScores {
+  ValidationLoss loss;
+  Bleu sacre, tokenized;  // sacreBLEU with 13a; multi-bleu on the words of the lines
+  ChrF chrf;
+  double exact = 0;  // percent of lines
+
+  // Returns scores; BLEU decides. Leaves `samples` empty.
+  Validation validation() const;
+};
+
+TranslationScores score_translations(const ValidationLoss& loss, const Lines& hypotheses, const Lines& references);
+
+// Returns the examples of a batch, on the host.
+Examples examples_of(const Batch& batch);
+
+std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
+                                       const std::string& earlier, const NewModel& new_model);
+
+// The row of the task (families.h).
+//
+// Files for `foldgrad run` have source and input, i64 or i32 [sentences, tokens], and optionally their masks, u8;
+// results are logits, and memory, the encoder's output. Examples are pairs of sentences; their length is that of the
+// longer one. Evaluation and training inputs throw FileError, which names the line, for a sentence longer than the
+// model's positions or than max_tokens.
+extern const TaskKind kTranslation;
+
+// Skips normalizers with statistics over the tokens of a sentence, which are not known token by token.
+CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch);
+// Checks that two more columns of padding change no logit of a token. `longest`: the model's greatest length.
+CheckResult check_padding(const LogitsOf& logits_of, const NamedTensors& inputs, std::int64_t pad,
+                          std::int64_t longest);
+
+// Loads the vocabulary of a model's directory, whose sizes must be those of `config`. Throws CheckpointError.
+Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config);
+
+}  // namespace foldgrad
