@@ -258,6 +258,36 @@ def violations(files):
     return [*broken_order(ALLOWED), *broken_order(OPS), *broken_sizes(files), *broken_includes(files)]
 
 
+def shortest_ring(edges):
+    """Returns the nodes of a shortest cycle of {node: nodes}, the first one again at its end; [] if there is none."""
+    rings = []
+    for start in sorted(edges):
+        paths, seen = [[start]], set()
+        for path in paths:
+            for other in sorted(set(edges.get(path[-1], ())) - seen):
+                seen.add(other)
+                paths.append(path + [other])
+        rings += [path for path in paths if len(path) > 1 and path[-1] == start][:1]
+    return min(rings, key=len, default=[])
+
+
+def rings(files):
+    """Yields a sentence for a ring of folders that include each other, at each depth of the tree. ALLOWED has none of
+    single folders; here a file belongs to all folders above it: at depth 2, one of train/data/text to train/data."""
+    found = []
+    for depth in range(1, 1 + max((path.count("/") for path in files), default=0)):
+        edges = collections.defaultdict(dict)
+        for path, folder, _, included in includes(files):
+            here, there = ("/".join(f.split("/")[:depth]) for f in (folder, folder_of(included)))
+            if there not in ("", here):
+                edges[here].setdefault(there, f"{path} includes {included}")
+        ring = shortest_ring(edges)
+        if ring and ring not in found:
+            found.append(ring)
+            steps = ", ".join(edges[here][there] for here, there in zip(ring, ring[1:]))
+            yield f"a ring of folders, {' -> '.join(ring)}: {steps}"
+
+
 def unused(files):
     """Yields a sentence for each permission that none of `files`, all of the tree, uses."""
     used = set()

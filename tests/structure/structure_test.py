@@ -26,6 +26,7 @@ class Structure(unittest.TestCase):
         files = sources()
         self.assertGreater(len(files), 500)
         self.assertEqual(rules.violations(files), [])
+        self.assertEqual(list(rules.rings(files)), [])
         self.assertEqual(list(rules.unused(files)), [])
 
     def test_links_of_documents_lead_to_files(self):
@@ -156,6 +157,17 @@ class Structure(unittest.TestCase):
             self.assertEqual(rules.violations({}), ["the rules let engine/cpu include ops, which comes after it"])
         with mock.patch.dict(rules.OPS, {"ops/total": ["ops/affine"]}):
             self.assertIn("the rules let ops/affine include ops/total, which comes after it", rules.violations({}))
+
+    def test_rings_of_folders_are_found(self):
+        def ring(*includes):
+            return list(rules.rings({path: f'#include "{other}"\n' for path, other in includes}))
+        a, b, c = ("train/data/text/a.h", "train/config/b.h"), ("train/config/b.h", "train/loop/c.h"), (
+            "train/loop/c.h", "train/data/d.h")
+        self.assertEqual(ring(a, b), [])
+        self.assertEqual(ring(a, b, c), [
+            "a ring of folders, train/config -> train/loop -> train/data -> train/config: train/config/b.h includes "
+            "train/loop/c.h, train/loop/c.h includes train/data/d.h, train/data/text/a.h includes train/config/b.h"])
+        self.assertEqual(len(ring(*[(f"{x}/1/1.h", f"{y}/2/2.h") for x, y in ("ab", "ba")])), 1)
 
     def test_permissions_that_nothing_uses_are_found(self):
         def unused(table, row):
