@@ -93,6 +93,8 @@ void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
   if (graph_.parameter(use.node, 1).empty()) return refuse(use, "its weight is not a parameter");
   if (pending.place.axis != graph_.values[node.operands[0]].shape.rank() - 1)
     return refuse(use, "it does not multiply the axis of the channels");
+  if (graph_.values[node.operands[0]].shape[-1] != graph_.values[node.operands[1]].shape[1])
+    return refuse(use, "the convolution has groups, and a row of its weight only some of the channels");
   if (node.description.pads && pending.map.adds())
     return refuse(use, "the convolution pads with zeros, where the map would give B");
   const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 if it is not a convolution

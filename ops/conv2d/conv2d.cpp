@@ -13,16 +13,17 @@
 namespace foldgrad {
 
 Conv2dSizes conv2d_sizes(const char* op, const Tensor& x, std::int64_t kernel_height, std::int64_t kernel_width,
-                         const Conv2dOptions& options) {
-  const std::int64_t stride = options.stride, padding = options.padding;
+                         const Conv2dOptions& options, std::int64_t extra_padding) {
+  const std::int64_t stride = options.stride, padding = options.padding, end_padding = padding + extra_padding;
   check_floating(op, "x", x, 4);
   FOLDGRAD_CHECK(x.shape().rank() == 4, "{}: x must be [B, H, W, C], got {}", op, x.shape());
   FOLDGRAD_CHECK(stride > 0 && padding >= 0,
                  "{}: stride must be positive and padding not negative, got stride {}, padding {}", op, stride,
                  padding);
+  FOLDGRAD_CHECK(extra_padding >= 0, "{}: extra_padding must not be negative, got {}", op, extra_padding);
   const std::int64_t height = x.shape()[1], width = x.shape()[2];
-  FOLDGRAD_CHECK(0 < kernel_height && kernel_height <= height + 2 * padding && 0 < kernel_width &&
-                     kernel_width <= width + 2 * padding,
+  FOLDGRAD_CHECK(0 < kernel_height && kernel_height <= height + padding + end_padding && 0 < kernel_width &&
+                     kernel_width <= width + padding + end_padding,
                  "{}: the kernel must lie within the image {} x {} with padding {} on each side, got {} x {}", op,
                  height, width, padding, kernel_height, kernel_width);
   return {.batch = x.shape()[0],
@@ -31,19 +32,24 @@ Conv2dSizes conv2d_sizes(const char* op, const Tensor& x, std::int64_t kernel_he
           .width = width,
           .kernel_height = kernel_height,
           .kernel_width = kernel_width,
-          .out_height = (height + 2 * padding - kernel_height) / stride + 1,
-          .out_width = (width + 2 * padding - kernel_width) / stride + 1,
+          .out_height = (height + padding + end_padding - kernel_height) / stride + 1,
+          .out_width = (width + padding + end_padding - kernel_width) / stride + 1,
           .stride = stride,
-          .padding = padding};
+          .padding = padding,
+          .end_padding = end_padding};
 }
 
 namespace {
 
-void check_weight(const char* op, const Tensor& x, const Tensor& weight, const Tensor* bias) {
+void check_weight(const char* op, const Tensor& x, const Tensor& weight, const Tensor* bias, std::int64_t groups = 1) {
   check_floating(op, "x", x, 4);
   check_floating(op, "weight", weight, 4);
   const Shape& w = weight.shape();
-  check_operand(op, "weight", weight, {w[0], x.shape()[-1], w[2], w[3]}, x, "x");
+  const std::int64_t C = x.shape()[-1];
+  FOLDGRAD_CHECK(groups > 0 && C % groups == 0 && w[0] % groups == 0,
+                 "{}: groups must be positive and divide the channels of x and of the result, {} and {}, got {}", op, C,
+                 w[0], groups);
+  check_operand(op, "weight", weight, {w[0], C / groups, w[2], w[3]}, x, "x");
   if (bias) check_operand(op, "bias", *bias, {w[0]}, x, "x");
 }
 
@@ -77,6 +83,7 @@ struct Conv2dChannelsLastNode {
   Conv2dSizes s;
   std::optional<Activation> activation;
   bool has_bias;
+  std::int64_t groups;
   Tensor x, weight;
   Tensor saved, bias;  // for the activation: y; or z without the bias, and the bias
 
@@ -92,7 +99,7 @@ struct Conv2dChannelsLastNode {
   void describe(Description& d) const {
     d.weight = 1;
     if (has_bias) d.bias = 2;
-    d.pads = s.padding != 0;
+    d.pads = s.end_padding != 0;
     d.activates = activation.has_value();
     d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {  // ONNX images are [batch, channels, height, width]
       std::vector<std::string> operands{g.transpose(in[0], {0, 3, 1, 2}), in[1]};
@@ -100,7 +107,8 @@ struct Conv2dChannelsLastNode {
       const std::string y = g.node("Conv", operands,
                                    {{"kernel_shape", OnnxGraph::Sizes{s.kernel_height, s.kernel_width}},
                                     {"strides", OnnxGraph::Sizes{s.stride, s.stride}},
-                                    {"pads", OnnxGraph::Sizes(4, s.padding)}});
+                                    {"pads", OnnxGraph::Sizes{s.padding, s.padding, s.end_padding, s.end_padding}},
+                                    {"group", groups}});
       return g.transpose(activation ? foldgrad::onnx(g, *activation, y) : y, {0, 2, 3, 1});
     };
   }
@@ -131,10 +139,14 @@ struct Conv2dChannelsLastNode {
     const auto& [grad, mode] = place;
     const Tensor to = mode == GradMode::set ? grad : Tensor::empty(grad.shape(), grad.dtype(), grad.device());
     const bool image = pass == Conv2dPass::dx;
-    conv2d_product(
-        dz.device(),
-        {.pass = pass, .dtype = dz.dtype(), .s = s, .out = weight.shape()[0], .f32_dweight = to.dtype() != dz.dtype()},
-        {.x = (image ? to : x).raw(), .weight = (image ? weight : to).raw(), .y = dz.raw()});
+    conv2d_product(dz.device(),
+                   {.pass = pass,
+                    .dtype = dz.dtype(),
+                    .s = s,
+                    .out = weight.shape()[0],
+                    .f32_dweight = to.dtype() != dz.dtype(),
+                    .groups = groups},
+                   {.x = (image ? to : x).raw(), .weight = (image ? weight : to).raw(), .y = dz.raw()});
     if (mode == GradMode::add) accumulate(grad, to);
   }
 };
@@ -142,14 +154,14 @@ struct Conv2dChannelsLastNode {
 Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dChannelsLastOptions& o) {
   const Tensor &x = xv.value(), &weight = weightv.value();
   const Tensor* bias = biasv ? &biasv->value() : nullptr;
-  check_weight(kName, x, weight, bias);
+  check_weight(kName, x, weight, bias, o.groups);
   const Shape& w = weight.shape();
-  const Conv2dSizes s = conv2d_sizes(kName, x, w[2], w[3], {o.stride, o.padding});
+  const Conv2dSizes s = conv2d_sizes(kName, x, w[2], w[3], {o.stride, o.padding}, o.extra_padding);
 
   const Tensor z = Tensor::empty({s.batch, s.out_height, s.out_width, w[0]}, x.dtype(), x.device());
   const bool activates = o.activation.has_value(), keeps_z = activates && !from_output(*o.activation);
   conv2d_product(
-      x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0]},
+      x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0], .groups = o.groups},
       {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
   // Writes y over z if possible; on CUDA it is not, since kernels load z by instructions for read-only data.
   const bool over_z = !activates || (!keeps_z && x.device() == Device::cpu);
@@ -163,6 +175,7 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
                           Conv2dChannelsLastNode{.s = s,
                                                  .activation = o.activation,
                                                  .has_bias = bias != nullptr,
+                                                 .groups = o.groups,
                                                  .x = x,
                                                  .weight = weight,
                                                  .saved = activates ? saved : Tensor(),

@@ -16,11 +16,19 @@
 //   [CONV-6]  dweight_(o, c, v, w) = sum_(b, i, j) dz_(b, i, j, o) x_(b, s i + v - p, s j + w - p, c)
 //   [CONV-7]  dbias_o = sum_(b, i, j) dz_(b, i, j, o)
 //
-//   x: [B, H, W, C]; weight: [O, C, Kh, Kw], as in PyTorch's files; bias: [O]; s: stride; p: padding. A convolution
-//   saves x, weight, and y, or z without the bias if activation' needs it (activation.h).
+//   With G groups the channels of x and of y are cut into G equal parts, and part g of y is a convolution of part g of
+//   x: in [CONV-4] to [CONV-6] the channels of x that meet o are g C / G + c, with g = floor(o G / O) and c < C / G.
+//   G = C = O is a depthwise convolution.
+//
+//   x: [B, H, W, C]; weight: [O, C / G, Kh, Kw], as in PyTorch's files; bias: [O]; s: stride; p: padding. A convolution
+//   may also pad the end of both axes by e more, Ho = floor((H + 2p + e - Kh) / s) + 1: TensorFlow's SAME padding has
+//   e = 1 if it cannot divide its padding by two. It saves x, weight, and y, or z without the bias if activation' needs
+//   it (activation.h).
 //   oneDNN computes convolutions of f32 and bf16 on the CPU, cuDNN those that it covers on CUDA; all others are
-//   unfold's rows and gemm(). Derivation: docs/derivations/conv2d.md.
-//   In PyTorch: torch.nn.functional.unfold (transposed); torch.nn.functional.conv2d, channels_last, and an activation.
+//   unfold's rows and gemm(), or loops if depthwise. On the CPU our loops compute dweight of every depthwise
+//   convolution: with kernels of 7 x 7 oneDNN 2.6 takes 7 to 20 times as long (docs/log.md). Derivation:
+//   docs/derivations/conv2d.md. In PyTorch: torch.nn.functional.unfold (transposed); torch.nn.functional.conv2d,
+//   channels_last, and an activation.
 #pragma once
 #include <optional>
 
@@ -35,10 +43,12 @@ struct Conv2dOptions {
 struct Conv2dChannelsLastOptions {
   std::int64_t stride = 1, padding = 0;
   std::optional<Activation> activation = {};
+  std::int64_t groups = 1;
+  std::int64_t extra_padding = 0;  // e: more rows below and more columns to the right
 };
 
 // All throw std::invalid_argument unless the operands have these shapes and x's dtype and device, stride is positive,
-// padding is not negative, and the kernel fits the padded image.
+// paddings are not negative, the kernel fits the padded image, and groups divides C and O.
 
 // Returns [B, Ho Wo, C Kh Kw].
 Var unfold(const Var& x, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options = {});

@@ -50,7 +50,34 @@ void fold_pixel(const UnfoldBackward<T>& p, std::int64_t pixel, std::int64_t fir
   for (std::int64_t c = 0; c < width; ++c) p.dx.put(pixel * s.channels + first + c, sums[c]);
 }
 
+// Adds a place's products to a part's sums.
+template <class T>
+void add_place(const DepthwiseWeightParts<T>& p, std::int64_t row, compute_t<T>* sums) {
+  using Value = compute_t<T>;
+  const Conv2dSizes& s = p.s;
+  const std::int64_t b = row / s.places(), l = row % s.places();
+  const Window down(l / s.out_width, s, s.kernel_height, s.height), across(l % s.out_width, s, s.kernel_width, s.width);
+  const T* dy = p.dy + row * s.channels;
+  for (std::int64_t v = down.begin; v < down.end; ++v)
+    for (std::int64_t w = across.begin; w < across.end; ++w) {
+      const T* x = p.x + s.at(b, down.first + v, across.first + w);
+      Value* own = sums + (v * s.kernel_width + w) * s.channels;
+#pragma omp simd
+      for (std::int64_t c = 0; c < s.channels; ++c) own[c] += Value(dy[c]) * Value(x[c]);  // [CONV-6]
+    }
+}
+
 }  // namespace
+
+template <class T>
+void depthwise_weight_parts_cpu(const DepthwiseWeightParts<T>& p) {
+  const std::int64_t weights = p.s.values();
+  for_rows_cpu(p.parts, p.s.batch * p.s.places() / p.parts * weights, [&p, weights](std::int64_t part) {
+    compute_t<T>* sums = p.sums + part * weights;
+    std::fill_n(sums, weights, compute_t<T>(0));
+    for (std::int64_t row = p.begin(part); row < p.begin(part + 1); ++row) add_place(p, row, sums);
+  });
+}
 
 template <class T>
 void unfold_cpu(const UnfoldForward<T>& p) {
@@ -64,6 +91,7 @@ void unfold_cpu(const UnfoldBackward<T>& p) {
   });
 }
 
+FOLDGRAD_INSTANTIATE(depthwise_weight_parts_cpu, DepthwiseWeightParts);
 FOLDGRAD_INSTANTIATE(unfold_cpu, UnfoldForward);
 FOLDGRAD_INSTANTIATE(unfold_cpu, UnfoldBackward);
 

@@ -16,9 +16,8 @@ struct UnfoldElement {
     const std::int64_t k = e % s.values(), l = e / s.values() % s.places(), b = e / s.values() / s.places();
     const std::int64_t w = k % s.kernel_width, v = k / s.kernel_width % s.kernel_height,
                        c = k / s.kernel_width / s.kernel_height;
-    const std::int64_t h = l / s.out_width * s.stride + v - s.padding, g = l % s.out_width * s.stride + w - s.padding;
-    const bool inside = 0 <= h && h < s.height && 0 <= g && g < s.width;
-    p.u[e] = inside ? p.x[s.at(b, h, g) + c] : T(compute_t<T>(0));  // [CONV-1]
+    const std::int64_t pixel = s.pixel_of(l / s.out_width, l % s.out_width, v, w);
+    p.u[e] = pixel < 0 ? T(compute_t<T>(0)) : p.x[s.at(b, 0, pixel) + c];  // [CONV-1]
   }
 };
 
@@ -44,8 +43,34 @@ struct FoldElement {
   }
 };
 
+// Sums one element of dweight over a part of the places.
+template <class T>
+struct DepthwiseWeightElement {
+  static constexpr const char* kName = "depthwise convolution, gradient of the weight by parts";
+  DepthwiseWeightParts<T> p;
+  std::int64_t n = p.parts * p.s.values();
+
+  __device__ void operator()(std::int64_t e) const {
+    using Value = compute_t<T>;
+    const Conv2dSizes& s = p.s;
+    const std::int64_t c = e % s.channels, k = e / s.channels % (s.kernel_height * s.kernel_width),
+                       part = e / s.values(), v = k / s.kernel_width, w = k % s.kernel_width;
+    Value sum = 0;
+    for (std::int64_t row = p.begin(part); row < p.begin(part + 1); ++row) {
+      const std::int64_t b = row / s.places(), l = row % s.places(),
+                         pixel = s.pixel_of(l / s.out_width, l % s.out_width, v, w);
+      if (pixel >= 0) sum += Value(p.dy[row * s.channels + c]) * Value(p.x[s.at(b, 0, pixel) + c]);  // [CONV-6]
+    }
+    p.sums[e] = sum;
+  }
+};
+
 }  // namespace
 
+template <class T>
+void depthwise_weight_parts_cuda(const DepthwiseWeightParts<T>& p) {
+  elementwise_cuda(DepthwiseWeightElement<T>{p});
+}
 template <class T>
 void unfold_cuda(const UnfoldForward<T>& p) {
   elementwise_cuda(UnfoldElement<T>{p});
@@ -55,6 +80,9 @@ void unfold_cuda(const UnfoldBackward<T>& p) {
   elementwise_cuda(FoldElement<T>{p});
 }
 
+FOLDGRAD_INSTANTIATE(elementwise_cuda, Depthwise);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, DepthwiseWeight);
+FOLDGRAD_INSTANTIATE(depthwise_weight_parts_cuda, DepthwiseWeightParts);
 FOLDGRAD_INSTANTIATE(unfold_cuda, UnfoldForward);
 FOLDGRAD_INSTANTIATE(unfold_cuda, UnfoldBackward);
 

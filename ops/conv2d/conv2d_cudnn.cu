@@ -14,7 +14,7 @@ namespace {
 
 // The library on one device, with all its plans.
 struct Library {
-  using Key = std::array<std::int64_t, 13>;
+  using Key = std::array<std::int64_t, 15>;
 
   Library() {
     check_cudnn(cudnnCreate(&handle), "cudnnCreate");
@@ -25,8 +25,8 @@ struct Library {
     const Conv2dSizes& s = p.s;
     const bool tf32 = tf32_allowed();
     const Key key{
-        std::int64_t(p.pass), std::int64_t(p.dtype), adds_bias, tf32,      s.batch, s.channels, s.height, s.width,
-        s.kernel_height,      s.kernel_width,        s.stride,  s.padding, p.out};
+        std::int64_t(p.pass), std::int64_t(p.dtype), adds_bias, tf32,      s.batch,       s.channels, s.height, s.width,
+        s.kernel_height,      s.kernel_width,        s.stride,  s.padding, s.end_padding, p.out,      p.groups};
     return plans.try_emplace(key, p, adds_bias, tf32, device).first->second;
   }
 

@@ -21,22 +21,13 @@ struct Convolution : OnednnPrimitive {
   dnnl::reorder reorder;  // copies weights to `packed`, or their gradient back
   Memory weight, packed;
 };
-using Convolutions = OnednnCache<Convolution, 12, 256>;
+using Convolutions = OnednnCache<Convolution, 14, 256>;
 
 Convolutions::Key key_of(const Conv2dProduct& p, bool bias) {
   const Conv2dSizes& s = p.s;
-  return {s.batch,
-          s.channels,
-          s.height,
-          s.width,
-          s.kernel_height,
-          s.kernel_width,
-          s.stride,
-          s.padding,
-          p.out,
-          std::int64_t(p.dtype),
-          std::int64_t(p.pass) << 1 | bias,
-          p.f32_dweight};
+  return {s.batch,       s.channels, s.height,      s.width, s.kernel_height,       s.kernel_width,
+          s.stride,      s.padding,  s.end_padding, p.out,   std::int64_t(p.dtype), std::int64_t(p.pass) << 1 | bias,
+          p.f32_dweight, p.groups};
 }
 
 // The names of the arguments in a pass's primitive.
@@ -53,21 +44,23 @@ struct Ids {
 struct Descriptions {
   DataType type;
   Memory::desc x, y, bias, any_weight, weight;
-  Memory::dims kernels, strides, padding;
+  Memory::dims kernels, strides, padding, end_padding;
   dnnl::primitive_attr attributes;
 
   explicit Descriptions(const Conv2dProduct& p) {
     const Conv2dSizes& s = p.s;
     type = p.dtype == DType::bf16 ? DataType::bf16 : DataType::f32;
-    kernels = {p.out, s.channels, s.kernel_height, s.kernel_width};
+    kernels = {p.out, s.channels / p.groups, s.kernel_height, s.kernel_width};
+    if (p.groups > 1) kernels = {p.groups, p.out / p.groups, kernels[1], s.kernel_height, s.kernel_width};
     x = {{s.batch, s.channels, s.height, s.width}, type, Format::nhwc};
     y = {{s.batch, p.out, s.out_height, s.out_width}, type, Format::nhwc};
     bias = {{p.out}, type, Format::x};
     // f32: sums over the whole batch must not be rounded before they are complete.
     any_weight = {kernels, p.pass == Conv2dPass::dweight ? DataType::f32 : type, Format::any};
-    weight = {kernels, p.f32_dweight ? DataType::f32 : type, Format::oihw};
+    weight = {kernels, p.f32_dweight ? DataType::f32 : type, p.groups > 1 ? Format::goihw : Format::oihw};
     strides = {s.stride, s.stride};
     padding = {s.padding, s.padding};
+    end_padding = {s.end_padding, s.end_padding};
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   }
 
@@ -75,23 +68,23 @@ struct Descriptions {
     using dnnl::convolution_forward;
     const auto training = dnnl::prop_kind::forward_training;
     // Creating this primitive reads out of bounds, and may crash, if the channels are not a multiple of 16.
-    const auto faulty = kernels[1] % 16 != 0 ? "brgconv:avx512_core_amx" : "";
-    return with_bias
-               ? choose_implementation<convolution_forward>(
-                     attributes, faulty,
-                     std::tie(training, kAlgorithm, x, any_weight, bias, y, strides, padding, padding))
-               : choose_implementation<convolution_forward>(
-                     attributes, faulty, std::tie(training, kAlgorithm, x, any_weight, y, strides, padding, padding));
+    const auto faulty = kernels[kernels.size() - 3] % 16 != 0 ? "brgconv:avx512_core_amx" : "";
+    return with_bias ? choose_implementation<convolution_forward>(
+                           attributes, faulty,
+                           std::tie(training, kAlgorithm, x, any_weight, bias, y, strides, padding, end_padding))
+                     : choose_implementation<convolution_forward>(
+                           attributes, faulty,
+                           std::tie(training, kAlgorithm, x, any_weight, y, strides, padding, end_padding));
   }
   dnnl::convolution_backward_data::primitive_desc backward_x() const {
     return choose_implementation<dnnl::convolution_backward_data>(
-        attributes, "", std::tie(kAlgorithm, x, any_weight, y, strides, padding, padding), forward(false));
+        attributes, "", std::tie(kAlgorithm, x, any_weight, y, strides, padding, end_padding), forward(false));
   }
   dnnl::convolution_backward_weights::primitive_desc backward_weight() const {
     Descriptions ahead = *this;
     ahead.any_weight = {kernels, type, Format::any};
     return choose_implementation<dnnl::convolution_backward_weights>(
-        attributes, "", std::tie(kAlgorithm, x, any_weight, y, strides, padding, padding), ahead.forward(false));
+        attributes, "", std::tie(kAlgorithm, x, any_weight, y, strides, padding, end_padding), ahead.forward(false));
   }
 };
 
@@ -131,7 +124,7 @@ Convolution make_convolution(const Conv2dProduct& p, bool with_bias) {
   using dnnl::convolution_forward, dnnl::convolution_backward_data, dnnl::convolution_backward_weights;
   Convolution c;
   // oneDNN mishandles kernel positions that see only padding.
-  if (p.s.padding >= std::min(p.s.kernel_height, p.s.kernel_width) || is_faulty(p)) return c;
+  if (p.s.end_padding >= std::min(p.s.kernel_height, p.s.kernel_width) || is_faulty(p)) return c;
   try {
     const Descriptions d(p);
     if (p.pass == Conv2dPass::y) {
@@ -182,7 +175,7 @@ struct SomeImages {
 
 // Returns how many images a piece has: at least 8, as the weights are packed for each piece, and 50 us of work.
 std::int64_t images_of_part(const Conv2dProduct& p) {
-  const double of_one = 2.0 * double(p.s.places()) * double(p.s.values()) * double(p.out);
+  const double of_one = 2.0 * double(p.s.places()) * double(p.weights());
   const double enough = (p.dtype == DType::bf16 ? 5e7 : 1e7) / of_one;
   return std::max({std::int64_t(std::min(enough, double(p.s.batch))), (p.s.batch + 15) / 16, std::int64_t(8)});
 }
@@ -212,7 +205,7 @@ void add_up_parts(T* dweight, const float* gradients, std::int64_t parts, std::i
 
 bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
   const std::int64_t images = images_of_part(p), parts = (p.s.batch + images - 1) / images;
-  const std::int64_t weights = p.out * p.s.values();
+  const std::int64_t weights = p.weights();
   const bool sums = p.pass == Conv2dPass::dweight && parts > 1;
   const auto part = [&](std::int64_t number) {
     SomeImages some = images_at(p, at, number * images, images);

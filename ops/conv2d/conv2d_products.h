@@ -12,7 +12,7 @@ class Tensor;
 // Throws std::invalid_argument unless x is [B, H, W, C], the stride is positive, the padding not negative, and the
 // kernel fits the padded image. `op` begins the message.
 Conv2dSizes conv2d_sizes(const char* op, const Tensor& x, std::int64_t kernel_height, std::int64_t kernel_width,
-                         const Conv2dOptions& options);
+                         const Conv2dOptions& options, std::int64_t extra_padding = 0);
 
 enum class Conv2dPass : std::uint8_t { y, dx, dweight };
 
@@ -22,11 +22,16 @@ struct Conv2dProduct {
   Conv2dSizes s;
   std::int64_t out;          // channels of y
   bool f32_dweight = false;  // for bf16 operands: dweight is f32, so that sums are not rounded to bf16
+  std::int64_t groups = 1;   // divides the channels of x and of y
+
+  // True if channel c of y is computed from channel c of x only.
+  bool depthwise() const { return groups > 1 && groups == s.channels && groups == out; }
+  std::int64_t weights() const { return out * s.values() / groups; }
 };
 
 struct Conv2dBuffers {
   void* x;                     // [batch, height, width, channels]; dx in the pass that computes it
-  void* weight;                // [out, channels, kernel_height, kernel_width], or dweight
+  void* weight;                // [out, channels / groups, kernel_height, kernel_width], or dweight
   void* y;                     // [batch, out_height, out_width, out], or dy
   const void* bias = nullptr;  // [out], added to y
 };

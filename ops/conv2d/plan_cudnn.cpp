@@ -91,7 +91,7 @@ class ConvolutionGraph {
     set(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t(2));
     set(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, Pair{s.stride, s.stride});
     set(d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, Pair{s.padding, s.padding});
-    set(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, Pair{s.padding, s.padding});
+    set(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, Pair{s.end_padding, s.end_padding});
     set(d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, Pair{1, 1});
     return finished(d);
   }
@@ -100,9 +100,11 @@ class ConvolutionGraph {
   Descriptor product(Descriptor y) {
     const Conv2dSizes& s = p_.s;
     const Sizes image{s.batch, s.channels, s.height, s.width};
-    const Sizes weight{p_.out, s.channels, s.kernel_height, s.kernel_width};
+    // With fewer channels than x the weight has groups.
+    const Sizes weight{p_.out, s.channels / p_.groups, s.kernel_height, s.kernel_width};
     const Descriptor x = tensor(Id::x, type_, image, channels_last(image));
-    const Descriptor w = tensor(Id::weight, type_, weight, {s.values(), weight[2] * weight[3], weight[3], 1});
+    const Descriptor w =
+        tensor(Id::weight, type_, weight, {s.values() / p_.groups, weight[2] * weight[3], weight[3], 1});
     const bool forward = p_.pass == Conv2dPass::y, data = p_.pass == Conv2dPass::dx;
     const Descriptor d = to_.make(forward ? CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
                                   : data  ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR

@@ -45,7 +45,8 @@ Conv2dSizes sizes(std::int64_t kernel, std::int64_t channels) {
           .out_height = small ? 32 : 8,
           .out_width = small ? 32 : 8,
           .stride = small ? 1 : 4,
-          .padding = small ? 1 : 2};
+          .padding = small ? 1 : 2,
+          .end_padding = small ? 1 : 2};
 }
 
 // Rejects engines with notes on non-determinism, rounded sums or transforms of Winograd and Fourier, and tensor cores

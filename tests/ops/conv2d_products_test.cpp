@@ -16,16 +16,19 @@ namespace {
 struct Case {
   Shape x, weight;
   Conv2dOptions options;
+  std::int64_t groups = 1;
 };
 
 // The stems of vision models; odd sizes; single pixels; strides, also larger than the kernel; images whose border the
-// last kernel does not reach, or only with one column.
+// last kernel does not reach, or only with one column; groups, and depthwise.
 const Case kCases[] = {{{2, 32, 32, 3}, {64, 3, 3, 3}, {1, 1}},   {{2, 16, 16, 64}, {128, 64, 3, 3}, {1, 1}},
                        {{1, 16, 16, 32}, {64, 32, 3, 3}, {2, 1}}, {{3, 7, 5, 16}, {33, 16, 3, 3}, {1, 0}},
                        {{2, 9, 9, 17}, {5, 17, 3, 2}, {2, 1}},    {{2, 6, 7, 48}, {32, 48, 1, 1}, {1, 0}},
                        {{2, 8, 8, 16}, {16, 16, 1, 1}, {3, 0}},   {{1, 12, 12, 8}, {24, 8, 5, 5}, {1, 2}},
                        {{1, 8, 8, 3}, {16, 3, 4, 4}, {4, 0}},     {{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 0}},
-                       {{2, 13, 16, 17}, {16, 17, 2, 3}, {5, 1}}, {{2, 1, 1, 64}, {64, 64, 7, 7}, {2, 3}}};
+                       {{2, 13, 16, 17}, {16, 17, 2, 3}, {5, 1}}, {{2, 1, 1, 64}, {64, 64, 7, 7}, {2, 3}},
+                       {{2, 8, 8, 32}, {64, 8, 3, 3}, {1, 1}, 4}, {{2, 9, 8, 48}, {48, 1, 7, 7}, {1, 3}, 48},
+                       {{3, 9, 9, 17}, {17, 1, 3, 3}, {2, 1}, 17}};
 
 const Conv2dPass kPasses[] = {Conv2dPass::y, Conv2dPass::dx, Conv2dPass::dweight};
 const char* name(Conv2dPass pass) { return pass == Conv2dPass::y ? "y" : pass == Conv2dPass::dx ? "dx" : "dweight"; }
@@ -59,10 +62,12 @@ void for_each_product(const Body& body) {
         const Conv2dSizes s = conv2d_sizes("test", Tensor::zeros(c.x, DType::f32), c.weight[2], c.weight[3], c.options);
         const Operands at = Operands(c, s).as(dtype), want = at.as(DType::f64);
         const bool with_bias = pass == Conv2dPass::y;
-        plain_conv2d_product(Device::cpu, {pass, DType::f64, s, c.weight[0]}, want.buffers(with_bias));
-        SCOPED_TRACE(fmt::format("{} of {} by {}, stride {}, padding {}, {}", name(pass), c.x, c.weight,
-                                 c.options.stride, c.options.padding, foldgrad::name(dtype)));
-        body(Conv2dProduct{pass, dtype, s, c.weight[0]}, at, at.buffers(with_bias), want.of(pass));
+        Conv2dProduct product{.pass = pass, .dtype = DType::f64, .s = s, .out = c.weight[0], .groups = c.groups};
+        plain_conv2d_product(Device::cpu, product, want.buffers(with_bias));
+        SCOPED_TRACE(fmt::format("{} of {} by {}, stride {}, padding {}, groups {}, {}", name(pass), c.x, c.weight,
+                                 c.options.stride, c.options.padding, c.groups, foldgrad::name(dtype)));
+        product.dtype = dtype;
+        body(product, at, at.buffers(with_bias), want.of(pass));
       }
 }
 
@@ -90,7 +95,7 @@ TEST(Conv2dProducts, CONV_4_CONV_5_CONV_6_OfOnednn) {
     in_f32 += p.dtype == DType::f32;
     EXPECT_TRUE(close(at.of(p.pass), want, tolerance(p.dtype, 2)));
   });
-  EXPECT_GE(in_f32, 15);  // of 36: oneDNN was really tested
+  EXPECT_GE(in_f32, 19);  // of 45, and of the grouped ones at least y and dx: oneDNN was really tested
 }
 
 // If it refuses, the result stays unchanged.

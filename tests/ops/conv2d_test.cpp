@@ -11,34 +11,17 @@ namespace {
 
 using Options = Conv2dChannelsLastOptions;
 
-OpFunction unfold_of(std::int64_t height, std::int64_t width, Conv2dOptions o) {
-  return [=](auto& v) { return unfold(v[0], height, width, o); };
-}
-OpCase unfold_case(const Shape& x, std::int64_t height, std::int64_t width, Conv2dOptions o = {}) {
-  return random_case({x}, fmt::format("{}, {} x {}, stride {}, padding {}", x, height, width, o.stride, o.padding),
-                     unfold_of(height, width, o));
-}
-OpError unfold_error(const char* message, const Shape& x, std::int64_t height, std::int64_t width,
-                     Conv2dOptions o = {}) {
-  return error_of_zeros(message, {x}, unfold_of(height, width, o));
-}
-
-Var patches(const std::vector<Var>& v) { return patch_embedding(v[0], v[1], v[2]); }
-OpCase patch_case(const Shape& x, const Shape& weight) { return random_case({x, weight, {weight[0]}}, patches); }
-OpError patch_error(const char* message, const Shape& weight) {
-  return error_of_zeros(message, {{1, 4, 6, 3}, weight, {weight[0]}}, patches);
-}
-
 OpFunction conv_of(Options o) {
   return [o](auto& v) {
     return v.size() == 3 ? conv2d_channels_last(v[0], v[1], v[2], o) : conv2d_channels_last(v[0], v[1], o);
   };
 }
 OpCase conv_case(const Shape& x, const Shape& weight, Options o = {}, bool bias = true) {
-  OpCase c = random_case({x, weight},
-                         fmt::format("{} by {}, stride {}, padding {}, {}, bias {}", x, weight, o.stride, o.padding,
-                                     o.activation ? name(*o.activation) : "no activation", bias),
-                         conv_of(o));
+  OpCase c = random_case(
+      {x, weight},
+      fmt::format("{} by {}, stride {}, padding {} + {}, groups {}, {}, bias {}", x, weight, o.stride, o.padding,
+                  o.extra_padding, o.groups, o.activation ? name(*o.activation) : "no activation", bias),
+      conv_of(o));
   if (bias) c.operands.push_back(randn({weight[0]}, 3));
   return c;
 }
@@ -46,52 +29,50 @@ OpError conv_error(const char* message, const Shape& x, const Shape& weight, Opt
   return error_of_zeros(message, {x, weight, bias}, conv_of(o));
 }
 
-// Kernels that overlap, leave gaps, do not reach the border, or see only padding; channels of one chunk of 64 and more.
-const RegisterOp kUnfold({
-    .name = "unfold",
-    .cases = {unfold_case({2, 3, 4, 2}, 2, 3), unfold_case({1, 4, 4, 2}, 2, 2, {.stride = 2}),
-              unfold_case({1, 5, 4, 1}, 2, 1, {.stride = 3}), unfold_case({1, 3, 3, 2}, 3, 3, {.padding = 1}),
-              unfold_case({1, 2, 3, 1}, 2, 2, {.stride = 2, .padding = 3}), unfold_case({0, 2, 2, 1}, 1, 1),
-              unfold_case({2, 17, 15, 3}, 3, 3, {.stride = 2, .padding = 1}),
-              unfold_case({1, 4, 3, 129}, 2, 2, {.padding = 1})},
-    .errors = {unfold_error("unfold: the kernel must lie within the image 3 x 4 with padding 1 on each side, got 6 x 2",
-                            {1, 3, 4, 1}, 6, 2, {.padding = 1}),
-               unfold_error("unfold: stride must be positive and padding not negative, got stride 0, padding -1",
-                            {1, 3, 4, 1}, 2, 2, {.stride = 0, .padding = -1}),
-               unfold_error("unfold: x must be [B, H, W, C], got [1, 3, 4, 5, 1]", {1, 3, 4, 5, 1}, 2, 2)},
-});
-
-const RegisterOp kPatchEmbedding({
-    .name = "patch_embedding",
-    .cases = {patch_case({2, 4, 2, 2}, {3, 2, 2, 2}), patch_case({1, 2, 3, 1}, {2, 1, 1, 1})},
-    .errors = {patch_error("patch_embedding: weight must be [O, C, P, P] with a P that divides the image 4 x 6, got "
-                           "[5, 3, 4, 4]",
-                           {5, 3, 4, 4}),
-               patch_error("patch_embedding: weight must be [O, C, P, P] with a P that divides the image 4 x 6, got "
-                           "[5, 3, 2, 1]",
-                           {5, 3, 2, 1}),
-               patch_error("patch_embedding: weight must be f32 [5, 3, 2, 2] on cpu, to go with x, which is f32 "
-                           "[1, 4, 6, 3] on cpu, got f32 [5, 1, 2, 2] on cpu",
-                           {5, 1, 2, 2})},
-});
-
 // Kernels that overlap, leave gaps, do not reach the border, are single pixels, or see only padding; every kind of
-// activation (its slope from y or from z), with a bias and without.
+// activation (its slope from y or from z), with a bias and without; groups of several channels, and depthwise; more
+// padding at the end.
+std::vector<OpCase> conv_cases() {
+  return {conv_case({2, 3, 3, 2}, {2, 2, 2, 2}),
+          conv_case({2, 2, 2, 2}, {2, 2, 2, 2}, {}, false),
+          conv_case({1, 4, 3, 2}, {3, 2, 3, 1}, {.padding = 1, .activation = Activation::gelu}),
+          conv_case({1, 5, 5, 1}, {2, 1, 3, 3}, {.stride = 2, .padding = 1, .activation = Activation::gelu}, false),
+          conv_case({2, 3, 2, 3}, {4, 3, 1, 1}, {.activation = Activation::relu}, false),
+          conv_case({1, 3, 4, 2}, {2, 2, 2, 3}, {.padding = 1, .activation = Activation::tanh}),
+          conv_case({1, 2, 3, 1}, {2, 1, 2, 2}, {.stride = 2, .padding = 3, .activation = Activation::silu}),
+          conv_case({0, 3, 3, 2}, {4, 2, 3, 3}, {.padding = 1, .activation = Activation::relu}),
+          conv_case({2, 3, 3, 0}, {4, 0, 3, 3}, {.padding = 1, .activation = Activation::gelu}),
+          conv_case({2, 3, 3, 2}, {0, 2, 3, 3}),
+          conv_case({2, 9, 8, 3}, {17, 3, 3, 3}, {.padding = 1, .activation = Activation::gelu}),
+          conv_case({3, 7, 5, 16}, {32, 16, 3, 3}, {.stride = 2, .padding = 1, .activation = Activation::relu}, false),
+          conv_case({2, 3, 4, 6}, {4, 3, 2, 3}, {.padding = 1, .groups = 2}),
+          conv_case({1, 4, 3, 4}, {8, 1, 3, 3}, {.padding = 1, .activation = Activation::relu, .groups = 4}, false),
+          conv_case({2, 3, 3, 2}, {2, 1, 2, 2}, {.activation = Activation::gelu, .groups = 2}),
+          conv_case({1, 5, 4, 3}, {3, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 3}, false),
+          conv_case({0, 3, 3, 2}, {2, 1, 3, 3}, {.padding = 1, .groups = 2}),
+          conv_case({3, 9, 8, 17}, {17, 1, 7, 7}, {.padding = 3, .groups = 17}),
+          conv_case({2, 8, 8, 32}, {64, 8, 3, 3}, {.padding = 1, .groups = 4}),
+          conv_case({2, 8, 8, 16}, {16, 1, 7, 7}, {.padding = 3, .groups = 16}),
+          conv_case({1, 4, 6, 2}, {3, 2, 3, 3}, {.stride = 2, .extra_padding = 1}),
+          conv_case({1, 4, 4, 2}, {2, 1, 5, 5}, {.stride = 2, .padding = 1, .groups = 2, .extra_padding = 1}),
+          conv_case({2, 8, 8, 16}, {16, 1, 3, 3}, {.stride = 2, .groups = 16, .extra_padding = 1})};
+}
 const RegisterOp kConv2dChannelsLast({
     .name = "conv2d_channels_last",
-    .cases = {conv_case({2, 3, 3, 2}, {2, 2, 2, 2}), conv_case({2, 2, 2, 2}, {2, 2, 2, 2}, {}, false),
-              conv_case({1, 4, 3, 2}, {3, 2, 3, 1}, {.padding = 1, .activation = Activation::gelu}),
-              conv_case({1, 5, 5, 1}, {2, 1, 3, 3}, {.stride = 2, .padding = 1, .activation = Activation::gelu}, false),
-              conv_case({2, 3, 2, 3}, {4, 3, 1, 1}, {.activation = Activation::relu}, false),
-              conv_case({1, 3, 4, 2}, {2, 2, 2, 3}, {.padding = 1, .activation = Activation::tanh}),
-              conv_case({1, 2, 3, 1}, {2, 1, 2, 2}, {.stride = 2, .padding = 3, .activation = Activation::silu}),
-              conv_case({0, 3, 3, 2}, {4, 2, 3, 3}, {.padding = 1, .activation = Activation::relu}),
-              conv_case({2, 3, 3, 0}, {4, 0, 3, 3}, {.padding = 1, .activation = Activation::gelu}),
-              conv_case({2, 3, 3, 2}, {0, 2, 3, 3}),
-              conv_case({2, 9, 8, 3}, {17, 3, 3, 3}, {.padding = 1, .activation = Activation::gelu}),
-              conv_case({3, 7, 5, 16}, {32, 16, 3, 3}, {.stride = 2, .padding = 1, .activation = Activation::relu},
-                        false)},
-    .errors = {conv_error("conv2d_channels_last: weight must be f32 [5, 3, 2, 2] on cpu, to go with x, which is f32 "
+    .cases = conv_cases(),
+    .errors = {conv_error("conv2d_channels_last: groups must be positive and divide the channels of x and of the "
+                          "result, 6 and 5, got 3",
+                          {1, 4, 4, 6}, {5, 2, 2, 2}, {.groups = 3}),
+               conv_error("conv2d_channels_last: groups must be positive and divide the channels of x and of the "
+                          "result, 4 and 6, got 3",
+                          {1, 4, 4, 4}, {6, 2, 2, 2}, {.groups = 3}),
+               conv_error("conv2d_channels_last: groups must be positive and divide the channels of x and of the "
+                          "result, 3 and 5, got 0",
+                          {1, 4, 4, 3}, {5, 3, 2, 2}, {.groups = 0}),
+               conv_error("conv2d_channels_last: weight must be f32 [4, 3, 2, 2] on cpu, to go with x, which is f32 "
+                          "[1, 4, 4, 6] on cpu, got f32 [4, 6, 2, 2] on cpu",
+                          {1, 4, 4, 6}, {4, 6, 2, 2}, {.groups = 2}, {4}),
+               conv_error("conv2d_channels_last: weight must be f32 [5, 3, 2, 2] on cpu, to go with x, which is f32 "
                           "[1, 4, 4, 3] on cpu, got f32 [5, 4, 2, 2] on cpu",
                           {1, 4, 4, 3}, {5, 4, 2, 2}),
                conv_error("conv2d_channels_last: bias must be f32 [5] on cpu, to go with x, which is f32 [1, 4, 4, 3] "
@@ -103,6 +84,8 @@ const RegisterOp kConv2dChannelsLast({
                conv_error("conv2d_channels_last: stride must be positive and padding not negative, got stride 0, "
                           "padding -1",
                           {1, 4, 4, 3}, {5, 3, 2, 2}, {.stride = 0, .padding = -1}),
+               conv_error("conv2d_channels_last: extra_padding must not be negative, got -1", {1, 4, 4, 3},
+                          {5, 3, 2, 2}, {.extra_padding = -1}),
                conv_error("conv2d_channels_last: x must be [B, H, W, C], got [1, 4, 4, 3, 3]", {1, 4, 4, 3, 3},
                           {5, 3, 2, 2}),
                conv_error("conv2d_channels_last: x must be f32, f64 or bf16 with at least 4 axes, got f32 [4, 4, 3] on "
@@ -113,33 +96,6 @@ const RegisterOp kConv2dChannelsLast({
     // If no library has the case, dx sums nine rounded numbers.
     .bf16_roundoffs = 32,
 });
-
-// A row of three, kernel of two, padding of one, also above and below: windows in 0 1 2 3 0.
-TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
-  expect_by_hand({.operands = {numbers({1, 1, 3, 1}, {1, 2, 3})},
-                  .y = {0, 0, 0, 1, 0, 0,  //
-                        0, 0, 1, 2, 0, 0,  //
-                        0, 0, 2, 3, 0, 0,  //
-                        0, 0, 3, 0, 0, 0},
-                  .dy = {9, 9, 9, 1, 9, 9,  //
-                         9, 9, 2, 3, 9, 9,  //
-                         9, 9, 4, 5, 9, 9,  //
-                         9, 9, 6, 9, 9, 9},
-                  .gradients = {{3, 7, 11}},
-                  .shape = Shape{1, 4, 6}},
-                 unfold_of(3, 2, {.padding = 1}));
-}
-
-// One token, whose first channel sums the patch and whose second weighs it by k.
-TEST(Conv2d, CONV_2_WorkedByHand) {
-  expect_by_hand({.operands = {numbers({1, 2, 2, 2}, {1, 10, 2, 20, 3, 30, 4, 40}),
-                               numbers({2, 2, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 1,  //
-                                                      0, 1, 2, 3, 4, 5, 6, 7}),
-                               numbers({2}, {0, 1000})},
-                  .y = {110, 1000 + 20 + 600},
-                  .shape = Shape{1, 1, 2}},
-                 patches);
-}
 
 // One row of three pixels with channels (1, 10), (2, 20), (3, 30). The kernel's upper and lower row see only padding. z
 // = 10002, 21005, 32008, 3003, less 15000, so dz = 0, 1, 2, 0.
@@ -155,10 +111,39 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
                  conv_of({.padding = 1, .activation = Activation::relu}));
 }
 
+// Two pixels, 1 x 1 kernels. In two groups, channels (1, 2) give 3 1 + 4 2 = 11 and (5, 6) give 30 5 + 40 6 = 390.
+TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_GroupsWorkedByHand) {
+  expect_by_hand({.operands = {numbers({1, 1, 2, 4}, {1, 2, 5, 6,  //
+                                                      1, 0, 0, 1}),
+                               numbers({2, 2, 1, 1}, {3, 4, 30, 40}), numbers({2}, {100, 1000})},
+                  .y = {111, 1390, 103, 1040},
+                  .dy = {1, 2, 10, 20},
+                  .gradients = {{3, 4, 60, 80, 30, 40, 600, 800}, {11, 2, 10, 32}, {11, 22}},
+                  .shape = Shape{1, 1, 2, 2}},
+                 conv_of({.groups = 2}));
+}
+
+// Each of two channels has a kernel of one row of three; three pixels (1, 10), (2, 20), (3, 30).
+TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_DepthwiseWorkedByHand) {
+  expect_by_hand({.operands = {numbers({1, 3, 1, 2}, {1, 10, 2, 20, 3, 30}),
+                               numbers({2, 1, 3, 3}, {9, 1, 9, 9, 2, 9, 9, 4, 9,  //
+                                                      9, 0, 9, 9, 1, 9, 9, -1, 9}),
+                               numbers({2}, {100, 0})},
+                  .y = {100 + 2 + 8, 10 - 20, 100 + 1 + 4 + 12, 20 - 30, 100 + 2 + 6, 30},
+                  .dy = {1, 1, 10, 0, 100, 2},
+                  .gradients = {{2 + 10, 1, 4 + 20 + 100, -1, 40 + 200, 2},
+                                {0, 10 + 200, 0, 0, 1 + 20 + 300, 0, 0, 2 + 30, 0,  //
+                                 0, 40, 0, 0, 10 + 60, 0, 0, 20, 0},
+                                {111, 3}},
+                  .shape = Shape{1, 3, 1, 2}},
+                 conv_of({.padding = 1, .groups = 2}));
+}
+
 // Returns y = silu(z) and, with dz = dy silu'(z), the gradients as the sums over all kernel entries that hit the image.
 std::vector<Tensor> definition(const std::vector<Tensor>& in, const Shape& y_shape, Options o) {
   const std::int64_t H = in[0].shape()[1], W = in[0].shape()[2], C = in[0].shape()[3];
-  const std::int64_t O = y_shape[3], Kh = in[1].shape()[2], Kw = in[1].shape()[3], K = C * Kh * Kw;
+  const std::int64_t O = y_shape[3], Kh = in[1].shape()[2], Kw = in[1].shape()[3], of_group = C / o.groups,
+                     K = of_group * Kh * Kw;
   const Tensor dy = cotangent(y_shape);
   const double *x = in[0].data<double>(), *weight = in[1].data<double>();
   std::vector<Tensor> want;
@@ -173,7 +158,8 @@ std::vector<Tensor> definition(const std::vector<Tensor>& in, const Shape& y_sha
     const auto for_hits = [&](const auto& f) {
       for (std::int64_t k = 0; k < K; ++k) {
         const std::int64_t h = top + k / Kw % Kh, g = left + k % Kw;
-        if (0 <= h && h < H && 0 <= g && g < W) f(((b * H + h) * W + g) * C + k / Kw / Kh, out * K + k);
+        const std::int64_t c = out / (O / o.groups) * of_group + k / Kw / Kh;
+        if (0 <= h && h < H && 0 <= g && g < W) f(((b * H + h) * W + g) * C + c, out * K + k);
       }
     };
     double z = in[2].data<double>()[out];
@@ -192,9 +178,11 @@ std::vector<Tensor> definition(const std::vector<Tensor>& in, const Shape& y_sha
 RC_GTEST_PROP(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_EqualTheDefinition, ()) {
   const int B = *rc::gen::inRange(1, 3), C = *rc::gen::inRange(1, 4), H = *rc::gen::inRange(1, 7),
             W = *rc::gen::inRange(1, 7), O = *rc::gen::inRange(1, 4), stride = *rc::gen::inRange(1, 4),
-            padding = *rc::gen::inRange(0, 3), Kh = *rc::gen::inRange(1, H + 1), Kw = *rc::gen::inRange(1, W + 1);
-  const Options options{stride, padding, Activation::silu};
-  const std::vector<Tensor> operands{randn({B, H, W, C}, 1), randn({O, C, Kh, Kw}, 2), randn({O}, 3)};
+            padding = *rc::gen::inRange(0, 3), Kh = *rc::gen::inRange(1, H + 1), Kw = *rc::gen::inRange(1, W + 1),
+            groups = *rc::gen::inRange(1, 4), extra = *rc::gen::inRange(0, 2);
+  const Options options{stride, padding, Activation::silu, groups, extra};
+  const std::vector<Tensor> operands{randn({B, H, W, C * groups}, 1), randn({O * groups, C, Kh, Kw}, 2),
+                                     randn({O * groups}, 3)};
   const OpCase c{.operands = operands, .f = conv_of(options)};
   for (Device device : devices()) {
     const OpResult got = run_case(c, DType::f64, device);

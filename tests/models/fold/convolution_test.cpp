@@ -14,7 +14,7 @@ namespace {
 Var conv(GraphBuilder& g, const Var& x, const Conv2dChannelsLastOptions& o = {}, bool bias = true,
          const std::string& name = "conv", std::int64_t out = 4, std::int64_t kernel = 3) {
   const Tape::Scope inside(g.tape, name);
-  const Var W = g.parameter(name + ".weight", {out, x.shape()[-1], kernel, kernel});
+  const Var W = g.parameter(name + ".weight", {out, x.shape()[-1] / o.groups, kernel, kernel});
   if (!bias && !g.has(name + ".bias")) return conv2d_channels_last(x, W, o);
   return conv2d_channels_last(x, W, g.parameter(name + ".bias", {out}), o);
 }
@@ -116,6 +116,23 @@ TEST(FoldConvolution, Padding) {
   EXPECT_EQ(padded(false),
             "norm -> conv: conv2d_channels_last: the convolution pads with zeros, where the map would give B");
   EXPECT_EQ(padded(true), "folded");  // A keeps zeros
+}
+
+// Rows of the weight belong to channels of the result, also in groups; columns belong to other channels in each group.
+TEST(FoldConvolution, FOLD_3_BehindGroups) {
+  for (std::int64_t groups : {2, 4}) {
+    const FoldedGraph folded = fold_and_compare([groups](GraphBuilder& g) {
+      return Vars{relu(g.norm(conv(g, g.input({2, 5, 4, 4}), {.padding = 1, .groups = groups}, false), "norm", "bn"))};
+    });
+    EXPECT_EQ(folded.reports[0].into, std::vector<std::string>{"conv.weight"});
+  }
+}
+TEST(FoldConvolution, NothingGoesForwardIntoGroups) {
+  EXPECT_EQ(refusal([](GraphBuilder& g) {
+              return Vars{conv(g, g.norm(g.input({2, 5, 4, 4})), {.groups = 2})};
+            }),
+            "norm -> conv: conv2d_channels_last: the convolution has groups, and a row of its weight only some of the "
+            "channels");
 }
 
 // A convolution between two normalizers that both fold: the first forwards if there is no padding, the second
