@@ -15,7 +15,8 @@ from model_files import load_config, load_values, model_directory, run_program, 
 from normalizers import make_norm, residual_sum
 
 ACTIVATIONS = {"relu": F.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu, "gelu": F.gelu,
-               "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "softplus": F.softplus}
+               "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "softplus": F.softplus,
+               "relu6": F.relu6}
 
 
 class Attention(nn.Module):

@@ -148,6 +148,23 @@ struct Softplus {  // [ACT-10]
   }
 };
 
+// y = min(max(x, 0), 6), y' = [0 < y < 6]
+struct Relu6 {  // [ACT-11]
+  static constexpr bool kFromOutput = true;
+  template <class V>
+  FOLDGRAD_HD static V value(V x) {
+    return x < V(0) ? V(0) : x > V(6) ? V(6) : x;  // NaN stays NaN
+  }
+  template <class V>
+  FOLDGRAD_HD static V derivative(V y) {
+    return y > V(0) && y < V(6) ? V(1) : V(0);
+  }
+  template <class Graph>
+  static std::string onnx(Graph& g, const std::string& x) {
+    return g.node("Clip", {x, g.number(0), g.number(6)});
+  }
+};
+
 }  // namespace activation_math
 
 // All activations by name. Functions, configurations, export and tests use this list.
@@ -159,7 +176,8 @@ struct Softplus {  // [ACT-10]
   row(silu, Silu)                 \
   row(gelu, Gelu)                 \
   row(gelu_tanh, GeluTanh)        \
-  row(softplus, Softplus)
+  row(softplus, Softplus)         \
+  row(relu6, Relu6)
 // clang-format on
 
 #define FOLDGRAD_NAME(name, Struct) name,

@@ -62,7 +62,7 @@ const RegisterOp kBiasActivation({
 
 // y and its slope at x. At zero everything is known exactly: tanh' = 1, sigmoid = 1/2 and its slope 1/4, x Phi(x) has
 // slope Phi(0) = 1/2. At one they are from an independent evaluation in 40 digits (mpmath 1.4).
-TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_AtKnownPoints) {
+TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_ACT_11_AtKnownPoints) {
   struct Row {
     Activation activation;
     double x, y, slope;
@@ -82,6 +82,10 @@ TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_AtKnownPoints)
            Row{Activation::gelu_tanh, 0, 0, 0.5},
            Row{Activation::gelu_tanh, 1, 0.8411919906082767, 1.0829640838457826},
            Row{Activation::softplus, 1, 1.3132616875182228, 0.73105857863000488},
+           Row{Activation::relu6, -1, 0, 0},
+           Row{Activation::relu6, 5.5, 5.5, 1},
+           Row{Activation::relu6, 6, 6, 0},
+           Row{Activation::relu6, 6.5, 6, 0},
        }) {
     SCOPED_TRACE(fmt::format("{} at {}", name(row.activation), row.x));
     expect_by_hand({.operands = {numbers({1}, {row.x})},
@@ -113,9 +117,9 @@ TEST(Activation, LimitsAndNaN) {
                        Tensor::full({5}, 1, DType::f64), dtype, device);
         const std::vector<double> values = all.y.to(DType::f64).values<double>(),
                                   slopes = all.grads[0].to(DType::f64).values<double>();
-        const bool saturates = a == Activation::tanh || a == Activation::sigmoid;
-        const double one = saturates ? 1.0 : Tensor::full({}, 1000, dtype).item();
-        EXPECT_EQ(values[0], one) << name(a);
+        const bool saturates = a == Activation::tanh || a == Activation::sigmoid || a == Activation::relu6;
+        const double most = a == Activation::relu6 ? 6.0 : saturates ? 1.0 : Tensor::full({}, 1000, dtype).item();
+        EXPECT_EQ(values[0], most) << name(a);
         EXPECT_EQ(values[1], a == Activation::tanh ? -1.0 : 0.0) << name(a);
         EXPECT_TRUE(std::isnan(values[2])) << name(a);
         for (const int far : {0, 3}) {
