@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the tools and libraries to build foldgrad, from Debian's packages. Does nothing if all are installed.
-# --browser: also Chromium (300 MB), in which a test opens reports.
+# --browser: also Chromium (300 MB), in which tests open reports and the site, and KaTeX for scripts/site.sh.
 set -euo pipefail
 
 packages=(
@@ -13,7 +13,7 @@ packages=(
 )
 case ${1:-} in
   "") ;;
-  --browser) packages+=(chromium) ;;
+  --browser) packages+=(chromium libjs-katex) ;;
   *) echo "setup: no option $1; there is --browser" >&2; exit 2 ;;
 esac
 
