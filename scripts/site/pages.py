@@ -82,6 +82,7 @@ class Site:
                 return f"]({relative(at, 'files.md')}#{anchors(f'# {path}/').pop()})"
             if path not in self.files:
                 return found[0]
+            path = path.replace("docs/index.md", "index.md")
             return f"]({relative(at, path)}{'.md' if path in self.code else found[2]})"
         listed = page.startswith("docs/") or f"({relative('docs/x', page)})" in self.first.split("## ", 1)[1]
         return ("" if listed else "---\norphan: true\n---\n") + LINK.sub(link, text)
