@@ -26,7 +26,7 @@ struct Task {
   std::unique_ptr<Model> (*make)(const std::string& normalizer);
 };
 
-double block_multiply_adds(const ImageModelConfig& c, double tokens) {
+double block_multiply_adds(const TokenModelConfig& c, double tokens) {
   const double d = double(c.width), m = double(c.ffn_width);
   return double(c.layers) * tokens * (4 * d * d + 2 * d * m + 2 * tokens * d);
 }
@@ -70,7 +70,7 @@ void count(benchmark::State& state, const Task& task, double flops) {
 }
 
 StepWork step_work(const Task& task, const Model& model) {
-  const auto& c = dynamic_cast<const ImageModel&>(model).config();
+  const auto& c = dynamic_cast<const TokenModel&>(model).config();
   StepWork work{.flops = 6 * task.multiply_adds * double(task.batch)};
   const double tokens = double(task.batch) * task.tokens;
   for (std::int64_t k = 0; k < c.layers; ++k)

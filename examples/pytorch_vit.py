@@ -111,7 +111,9 @@ class Vit(nn.Module):
         self.cls_token = nn.Parameter(torch.zeros(1, 1, m["width"])) if cls else None
         self.pos_embed = nn.Parameter(torch.zeros(1, tokens, m["width"]))
         self.blocks = nn.ModuleList(Block(config, f"blocks.{i}") for i in range(m["layers"]))
-        self.norm = make_norm(config, "norm") if m["pre_norm"] else nn.Identity()
+        fc_norm = m.get("fc_norm", False)
+        self.norm = make_norm(config, "norm") if m["pre_norm"] and not fc_norm else nn.Identity()
+        self.fc_norm = make_norm(config, "fc_norm") if fc_norm else nn.Identity()
         self.attention_pool = nn.Linear(m["width"], 1) if m["pooling"] == "sequence" else None
         self.head = nn.Linear(m["width"], m["classes"])
 
@@ -126,7 +128,7 @@ class Vit(nn.Module):
         x = x + self.pos_embed
         for block in self.blocks:
             x = block(x)
-        return self.head(pooled(self.norm(x), self.config["pooling"], self.attention_pool))
+        return self.head(self.fc_norm(pooled(self.norm(x), self.config["pooling"], self.attention_pool)))
 
 
 def load_model(path, dtype=torch.float32):

@@ -7,7 +7,7 @@
 WEIGHTS is a state_dict: a .safetensors file, or one that torch.save has written, also below the key "state_dict" or
 "model". Names of weights are the same in both, and shapes give the sizes, but not the heads, eps of the layer
 normalization, and mean and deviation of the images. timm's VisionTransformer must have a class token, or the mean of
-tokens after its last normalizer, and square patches; features that foldgrad's model lacks (distillation, register
+tokens before or after its last normalizer, and square patches; features that foldgrad's model lacks (distillation, register
 tokens, LayerScale, ...) are an error, and so are weights with unknown names. --classes is a file with the name of a
 class on each line.
 """
@@ -52,8 +52,8 @@ def vit_of(weights):
     model = {"patch": patch, "image_size": patch * side, "classes": len(weights["head.weight"]), "width": len(patches),
              "ffn_width": len(weights["blocks.0.mlp.fc1.weight"]), "layers": layers_of(weights, "blocks."),
              "pooling": "cls" if cls else "mean", "qkv_bias": "blocks.0.attn.qkv.bias" in weights, "pre_norm": True}
-    if "fc_norm.weight" in weights and "norm.weight" not in weights:  # timm's name for it after the mean of tokens
-        fail("fc_norm stands after the mean of tokens, where foldgrad's model has no normalizer")
+    if "fc_norm.weight" in weights:
+        model |= {"fc_norm": True, "pooling": "mean"}
     return model
 
 

@@ -14,7 +14,7 @@ std::string layer_name(std::int64_t conv) { return "tokenizer.conv_layers." + st
 }  // namespace
 
 Cct::Cct(const CctConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
-    : ImageModel(config,
+    : TokenModel(config,
                  {.stem = "tokenizer",
                   .cls = "classifier.class_emb",
                   .positions = "classifier.positional_emb",
@@ -80,9 +80,9 @@ Var Cct::conv(const Var& x, std::int64_t index, const ForwardPass& pass) {
 
 std::string Cct::onnx_stem(OnnxGraph& g, const std::string& pixels) const { return g.transpose(pixels, {0, 2, 3, 1}); }
 
-std::unique_ptr<Model> Cct::with(const ImageModelConfig& changed, DType dtype, Device device) const {
+std::unique_ptr<ImageModel> Cct::with(const Change& change, DType dtype, Device device) const {
   CctConfig config = config_;
-  static_cast<ImageModelConfig&>(config) = changed;
+  change(config);
   return std::make_unique<Cct>(config, std::nullopt, dtype, device);
 }
 

@@ -7,7 +7,7 @@
 //                       stem = hybrid: u = gelu(norm(conv(u))), then max_pool, kernel 2 x 2, stride 2, except after the
 //                       first convolution. Each pixel of the last u is a token
 //
-//   [CCT-2] is in models/blocks/layers.h; positions, pooling [CCT-3] and inputs are in models/images/model.h.
+//   [CCT-2] is in models/blocks/layers.h; positions, pooling [CCT-3] and inputs are in models/images/.
 //
 //   Parameters have the authors' names and shapes (SHI-Labs/Compact-Transformers, src): the convolutions are
 //   tokenizer.conv_layers.I.0 [out, in, kernel, kernel], a hybrid stem's normalizers tokenizer.conv_layers.I.norm. The
@@ -15,11 +15,11 @@
 //   .proj, blocks.I.norm1, blocks.I.linear1 and .linear2, norm, attention_pool [1, width] and fc.
 #pragma once
 #include "models/cct/config.h"
-#include "models/images/model.h"
+#include "models/images/token_model.h"
 
 namespace foldgrad {
 
-class Cct final : public ImageModel {
+class Cct final : public TokenModel {
  public:
   using Config = CctConfig;
 
@@ -35,7 +35,7 @@ class Cct final : public ImageModel {
  private:
   Var tokens(const Var& pixels, const ForwardPass& pass) override;
   Var conv(const Var& x, std::int64_t index, const ForwardPass& pass);
-  std::unique_ptr<Model> with(const ImageModelConfig& changed, DType dtype, Device device) const override;
+  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
 
   CctConfig config_;
 };

@@ -5,7 +5,7 @@
 
 namespace foldgrad {
 
-struct CctConfig : ImageModelConfig {
+struct CctConfig : TokenModelConfig {
   std::int64_t convs = 2;   // convolutions between an image and its tokens
   std::int64_t kernel = 3;  // pixels on a side: 3, 5 or 7
 

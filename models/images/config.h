@@ -1,4 +1,4 @@
-// The sizes and choices common to models that classify images. A family's configuration derives from it.
+// The sizes and choices common to models that classify images. A family's configuration derives from one of these.
 #pragma once
 #include "models/blocks/config.h"
 #include "ops/image_input/image_input.h"
@@ -7,10 +7,24 @@ namespace foldgrad {
 
 struct ImageModelConfig : BlockConfig {
   std::int64_t image_size = 32;  // pixels on a side
-  std::int64_t layers = 12;
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  // may be empty
   ImageStatistics pixels;                // normalizes images of bytes [IMG-1]
+  bool fc_norm = false;                  // the last normalizer is behind the pool (timm's fc_norm); needs pre_norm
+
+  // Sets these models' defaults: no dropout, and gelu.
+  ImageModelConfig();
+
+  bool operator==(const ImageModelConfig&) const = default;
+
+ protected:
+  // Throws std::invalid_argument with the key, the requirement and the value.
+  void validate(const char* family) const;
+};
+
+// Of models whose layers keep the number of tokens.
+struct TokenModelConfig : ImageModelConfig {
+  std::int64_t layers = 12;
 
   // How the head gets one vector from the tokens. "cls": an extra token in front; "mean": the mean over the image's
   // tokens; "sequence": their sum, weighted by a softmax over them.
@@ -24,14 +38,10 @@ struct ImageModelConfig : BlockConfig {
   static inline const std::vector<std::string> kPositions{"random", "sinusoidal"};
   std::string positions = "random";
 
-  // Sets these models' defaults: no dropout, and gelu.
-  ImageModelConfig();
-
   bool has_cls() const { return pooling == "cls"; }
-  bool operator==(const ImageModelConfig&) const = default;
+  bool operator==(const TokenModelConfig&) const = default;
 
  protected:
-  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate(const char* family, const std::vector<std::string>& initializations) const;
 };
 

@@ -27,7 +27,7 @@
 #include <cmath>
 
 #include "models/blocks/random_fill.h"
-#include "models/images/model.h"
+#include "models/images/token_model.h"
 #include "ops/positions/positions.h"
 
 namespace foldgrad {
@@ -36,7 +36,7 @@ namespace {
 std::int64_t inputs_of(const Parameter& w) { return w.value.size() / w.value.shape()[0]; }
 
 struct Initializer {
-  const ImageModelConfig& config;
+  const TokenModelConfig& config;
   std::uint64_t seed;
 
   bool is(const char* name) const { return config.initialization == name; }
@@ -61,7 +61,7 @@ struct Initializer {
     if (is("pytorch")) bias(layer.bias, inputs_of(layer.weight));
   }
 
-  void stem(ImageModel& model) const {
+  void stem(TokenModel& model) const {
     for (ConvLayer& conv : model.stem()) {
       const double in = double(inputs_of(conv.weight)), last = &conv == &model.stem().back() ? e() : 1;
       if (is("cct"))
@@ -71,7 +71,7 @@ struct Initializer {
       if (is("timm") || is("pytorch")) bias(conv.bias, inputs_of(conv.weight));
     }
   }
-  void tokens(ImageModel& model) const {
+  void tokens(TokenModel& model) const {
     const double e_deviation = e() / std::sqrt(double(config.width));
     const double positions = is("timm") ? 0.02 : is("cct") ? 0.2 : is("tfixup") ? e_deviation : 1;
     if (config.positions == "sinusoidal")
@@ -112,7 +112,7 @@ struct Initializer {
 
 }  // namespace
 
-void ImageModel::initialize(std::uint64_t seed) {
+void TokenModel::initialize(std::uint64_t seed) {
   const Initializer init{config(), seed};
   init.stem(*this);
   init.tokens(*this);
@@ -123,7 +123,7 @@ void ImageModel::initialize(std::uint64_t seed) {
     init.linear(layer.feed_forward.sublayer.out, gain, init.f());
   }
   if (attention_pool_) init.linear(*attention_pool_, 1, 1);
-  init.linear(head_, 1, 1);
+  init.linear(head(), 1, 1);
 }
 
 }  // namespace foldgrad

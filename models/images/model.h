@@ -1,14 +1,12 @@
-// The common part of image classifiers: all but the way from an image to tokens. A family derives from ImageModel and
-// provides names, layers and tokens.
+// The common part of image classifiers. A family derives from ImageModel, or from TokenModel (token_model.h) if its
+// layers keep the number of tokens.
 //
-//   [VIT-1]  x = drop(concat(cls, tokens(images)) + positions); without cls unless pooling = cls
-//   [VIT-2]  logits = head(pool(norm(x))); post-norm has no norm there. pool: x_0 with cls, mean_t x_t with mean
-//   [VIT-3]  positions = sinusoidal: initially positions_(rS+c) = concat(table_(c+2), table_(r+2)) (init.cpp)
-//   [CCT-3]  pool with sequence: sum_t w_t x_t, w = softmax over t of a x_t + a_0
+//   [VIT-2]  logits = head(pool(norm(features(images)))); with fc_norm head(norm(pool(...)))
 //
+//   A family provides features and may replace the pool, the mean over all positions. With post-norm there is no norm.
 //   Inputs: "images", [B, S, S, 3] with S = image_size, as bytes or normalized with config().pixels; "target", i64 [B],
 //   the classes. For mixed images also "second_target", i64 [B], and "share", f32 [B], the share of the first class
-//   [CE-5]. The layers of models/blocks/layers.h are between [VIT-1] and [VIT-2]. Statistics use all tokens.
+//   [CE-5].
 #pragma once
 #include <deque>
 
@@ -28,6 +26,10 @@ struct ConvLayer {
   std::unique_ptr<Normalizer> norm;  // null if there is none
 };
 
+// Adds nodes that cut pixels [batch, 3, S, S] into patches [batch, tokens, 3 P P] in the order of unfold(): channel,
+// row, column.
+std::string onnx_patches(OnnxGraph& g, const std::string& pixels, std::int64_t image_size, std::int64_t patch);
+
 class ImageModel : public Model {
  public:
   virtual const ImageModelConfig& config() const = 0;
@@ -39,56 +41,57 @@ class ImageModel : public Model {
   // Returns eight images of normally distributed pixels.
   NamedTensors random_inputs(std::uint64_t seed) const override;
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
-  // Returns a model with biases that normalizers can fold into, and with plain instead of standardized weights.
-  std::unique_ptr<Model> foldable() override;
   // Writes model.onnx: pixel_values [batch, 3, S, S], normalized, to logits [batch, classes].
   std::vector<std::string> write_onnx(const std::string& directory) override;
-  // Adds the nodes before the first parameter of tokens() to an ONNX graph. pixels: [batch, 3, S, S].
+  // Adds the nodes before the first parameter of features() to an ONNX graph. pixels: [batch, 3, S, S].
   virtual std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const = 0;
 
   // Parts of the model.
   std::deque<ConvLayer>& stem() { return stem_; }
-  Parameter* cls() { return config().has_cls() ? &cls_ : nullptr; }
-  Parameter& positions() { return positions_; }
-  std::deque<TransformerLayer>& layers() { return layers_; }
-  Normalizer* norm() { return norm_.get(); }                       // null with post-norm
-  LinearLayer* attention_pool() { return attention_pool_.get(); }  // null unless pooling = sequence
+  Normalizer* norm() { return norm_.get(); }  // null with post-norm
   LinearLayer& head() { return head_; }
 
  protected:
   struct Names {
-    std::string stem, cls, positions, norm, attention_pool, head;
+    std::string stem, norm, head;
   };
-  // Makes all except the stem and the config.layers layers. `tokens` is the number of tokens per image, with cls.
-  ImageModel(const ImageModelConfig& config, const Names& names, std::int64_t tokens, DType dtype, Device device);
+  // Makes the last normalizer and the head. `features` is [T, channels], the shape of one image's features.
+  ImageModel(const ImageModelConfig& config, const Names& names, const Shape& features, DType dtype, Device device);
 
   // Adds a convolution of zeros, [out, in, kernel, kernel]. A family's constructor calls it.
   ConvLayer& add_conv(const std::string& name, const Shape& shape, bool with_bias);
   // A family's constructor calls it last. Throws std::invalid_argument for sites that do not exist.
   void finish(std::optional<std::uint64_t> seed);
+  // Add the convolutions and their normalizers; and all behind the features, of which a pool may have a layer.
+  void list_stem(ModelParts& parts);
+  void list_head(ModelParts& parts, LinearLayer* pool = nullptr);
 
-  // pixels [B, S, S, 3] -> [B, tokens of the image, width]
-  virtual Var tokens(const Var& pixels, const ForwardPass& pass) = 0;
-  // Returns a model of the same family with a changed common configuration.
-  virtual std::unique_ptr<Model> with(const ImageModelConfig& changed, DType dtype, Device device) const = 0;
+  // pixels [B, S, S, 3] -> [B T, channels]
+  virtual Var features(const Var& pixels, const ForwardPass& pass) = 0;
+  virtual Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass);  // [B T, channels] -> [B, channels]
+  virtual void initialize(std::uint64_t seed) = 0;  // not the normalizers' parameters, which are set already
+  using Change = std::function<void(ImageModelConfig&)>;
+  // Returns a model of the same family, with parameters of zero. `change` gets the family's configuration.
+  virtual std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const = 0;
+  // Returns such a model with this one's state, and with the values of the parameters in `from`.
+  std::unique_ptr<ImageModel> altered(const Change& change, const NamedTensors& from) const;
+
+  // Returns equal segments on the model's device, in their place among those of all ranks.
+  Segments segments(std::int64_t count, std::int64_t length, const ForwardPass& pass);
+  const std::string& stem_scope() const { return names_.stem; }
+  std::int64_t rows_of_image() const { return features_[0]; }  // T
 
  private:
-  void list(ModelParts& parts) override;
-  void initialize(std::uint64_t seed);  // not the normalizers' parameters, which are set already
   Tensor input(const NamedTensors& inputs, const char* name) const;  // on the model's device
-  const Segments& rows_of(std::int64_t images);                      // the tokens of this number of images
   Var pixels(const Tensor& images, const ForwardPass& pass);
-  Var embed(const Tensor& images, const Segments& rows, const ForwardPass& pass);  // [B T, width]
-  Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass);          // [B, width]
 
   Names names_;
   std::deque<ConvLayer> stem_;  // a deque never moves its elements
-  Parameter cls_, positions_;
-  std::deque<TransformerLayer> layers_;
   std::unique_ptr<Normalizer> norm_;
-  std::unique_ptr<LinearLayer> attention_pool_;
   LinearLayer head_;
-  Segments rows_;  // of the last batch
+  Shape features_;
+  std::int64_t images_ = 0;                                             // in the last batch
+  std::map<std::pair<std::int64_t, std::int64_t>, Segments> segments_;  // of that batch, by count and length
 };
 
 }  // namespace foldgrad

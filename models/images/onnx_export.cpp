@@ -8,6 +8,12 @@
 
 namespace foldgrad {
 
+std::string onnx_patches(OnnxGraph& g, const std::string& pixels, std::int64_t image_size, std::int64_t patch) {
+  const std::int64_t n = image_size / patch;
+  const std::string cut = g.reshape(pixels, {kImageChannels, n, patch, n, patch});
+  return g.reshape(g.transpose(cut, {0, 2, 4, 1, 3, 5}), {n * n, kImageChannels * patch * patch});
+}
+
 std::vector<std::string> ImageModel::write_onnx(const std::string& directory) {
   require_exportable(*this, "an image, for which there are no nodes");
   const ImageModelConfig& config = this->config();

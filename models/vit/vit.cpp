@@ -1,7 +1,6 @@
 #include "models/vit/vit.h"
 
 #include "engine/check.h"
-#include "engine/graph/onnx_graph.h"
 #include "ops/conv2d/conv2d.h"
 
 namespace foldgrad {
@@ -9,17 +8,17 @@ namespace foldgrad {
 VitConfig::VitConfig() { width = 384, ffn_width = 1536, heads = 6; }
 
 void VitConfig::validate() const {
-  ImageModelConfig::validate("vit", kInitializations);
+  TokenModelConfig::validate("vit", kInitializations);
   FOLDGRAD_CHECK(patch >= 1 && image_size % patch == 0, "vit: patch must divide image_size = {}, got {}", image_size,
                  patch);
 }
 
 Vit::Vit(const VitConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
-    : ImageModel(config,
+    : TokenModel(config,
                  {.stem = "patch_embed",
                   .cls = "cls_token",
                   .positions = "pos_embed",
-                  .norm = "norm",
+                  .norm = config.fc_norm ? "fc_norm" : "norm",
                   .attention_pool = "attention_pool",
                   .head = "head"},
                  validated(config).tokens(), dtype, device),
@@ -42,16 +41,13 @@ Var Vit::tokens(const Var& pixels, const ForwardPass& pass) {
   return patch_embedding(pixels, W, b);
 }
 
-// Puts the pixels of a patch into the order of unfold(): channel, row, column.
 std::string Vit::onnx_stem(OnnxGraph& g, const std::string& pixels) const {
-  const std::int64_t P = config_.patch, n = config_.image_size / P;
-  const std::string cut = g.reshape(pixels, {kImageChannels, n, P, n, P});
-  return g.reshape(g.transpose(cut, {0, 2, 4, 1, 3, 5}), {n * n, kImageChannels * P * P});
+  return onnx_patches(g, pixels, config_.image_size, config_.patch);
 }
 
-std::unique_ptr<Model> Vit::with(const ImageModelConfig& changed, DType dtype, Device device) const {
+std::unique_ptr<ImageModel> Vit::with(const Change& change, DType dtype, Device device) const {
   VitConfig config = config_;
-  static_cast<ImageModelConfig&>(config) = changed;
+  change(config);
   return std::make_unique<Vit>(config, std::nullopt, dtype, device);
 }
 

@@ -3,7 +3,7 @@
 //   Vit model(config, seed);
 //   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
 //
-//   Its tokens are patches W_p^T + b_p. models/images/model.h has the rest, and the inputs.
+//   Its tokens are patches W_p^T + b_p. models/images/token_model.h has the rest, and the inputs.
 //
 //   Parameters have timm's names and shapes (huggingface/pytorch-image-models, vision_transformer.py): cls_token
 //   [1, 1, width], pos_embed [1, tokens, width], patch_embed.proj, blocks.I.attn.qkv, blocks.I.norm1, ..., norm, head;
@@ -12,12 +12,12 @@
 //   have gain and bias there are (3 p^2 + 1) width + T width + [cls] width + layers (4 width^2 + 2 m width + m +
 //   6 width + 3 b width) + 2 width + (width + 1) classes parameters.
 #pragma once
-#include "models/images/model.h"
+#include "models/images/token_model.h"
 #include "models/vit/config.h"
 
 namespace foldgrad {
 
-class Vit final : public ImageModel {
+class Vit final : public TokenModel {
  public:
   using Config = VitConfig;
 
@@ -32,7 +32,7 @@ class Vit final : public ImageModel {
 
  private:
   Var tokens(const Var& pixels, const ForwardPass& pass) override;
-  std::unique_ptr<Model> with(const ImageModelConfig& changed, DType dtype, Device device) const override;
+  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
 
   VitConfig config_;
 };

@@ -46,7 +46,7 @@ def block_of(w, prefix, norms, attention, mlp, qkv_bias):
     w.linear(f"{prefix}.{mlp[1]}", WIDTH, FFN)
 
 
-def vit_weights(cls, qkv_bias):
+def vit_weights(cls, qkv_bias, norm="norm"):
     """Returns weights with timm's names: patches of 4 of images of 8."""
     w = Weights(1)
     w.add("patch_embed.proj.weight", WIDTH, 3, 4, 4)
@@ -56,7 +56,7 @@ def vit_weights(cls, qkv_bias):
     w.add("pos_embed", 1, 4 + cls, WIDTH)
     for i in range(2):
         block_of(w, f"blocks.{i}", ("norm1", "norm2"), "attn", ("mlp.fc1", "mlp.fc2"), qkv_bias)
-    w.norm("norm")
+    w.norm(norm)
     w.linear("head", CLASSES, WIDTH)
     return w
 
@@ -85,7 +85,7 @@ def logits_by_pytorch(weights, pixels, eps):
              "classes": CLASSES, "activation": "gelu", "image_mean": MEAN, "image_std": STD}
     if vit:
         model |= {"patch": 4, "pre_norm": True, "qkv_bias": name in weights,
-                  "pooling": "cls" if "cls_token" in weights else "mean"}
+                  "pooling": "cls" if "cls_token" in weights else "mean", "fc_norm": "fc_norm.weight" in weights}
     else:
         model |= {"stem": "cct", "block": "cct", "convs": sum(n.startswith("tokenizer") for n in weights),
                   "kernel": weights["tokenizer.conv_layers.0.0.weight"].shape[-1],
@@ -121,8 +121,7 @@ def check_refusals(files):
             ("unknown", {**vit, "blocks.0.ls1.gamma": torch.ones(WIDTH)},
              "weights that foldgrad's model does not have: blocks.0.ls1.gamma; that are missing: none"),
             ("missing", without_norm, "that are missing: norm.bias"),
-            ("fc-norm", {("fc_" + n if n.startswith("norm.") else n): t for n, t in vit.items()},
-             "fc_norm stands after"),
+            ("fc-norm", vit_weights(True, True, "fc_norm"), "model does not have: cls_token; that are missing: none"),
             ("no-head", {n: t for n, t in vit.items() if n != "head.weight"}, "lacks head.weight"),
             ("square", {**cct, "classifier.positional_emb": torch.ones(1, 15, WIDTH)}, "are 15, which is no square"),
             ("nested-deep", {"optimizer": 3}, "is no state_dict")):
@@ -133,6 +132,7 @@ def main():
     with tempfile.TemporaryDirectory() as files:
         check_logits(files, "vit", vit_weights(True, True), 8, 1e-6)
         check_logits(files, "vit-mean-safe", vit_weights(False, False), 8, 1e-6)
+        check_logits(files, "vit-fc-norm-safe", vit_weights(False, True, "fc_norm"), 8, 1e-6)
         check_logits(files, "vit-eps-nested", vit_weights(True, False), 8, 0.1, "--eps", "0.1")
         check_logits(files, "cct", cct_weights(1, 3, 16), 8, 1e-5)
         check_logits(files, "cct-two-nested", cct_weights(2, 3, 9), 12, 1e-5)

@@ -23,7 +23,7 @@ KINDS = [["pooling=mean"], ["pooling=cls", "qkv_bias=true"], ["pooling=mean", "p
 MORE = [("un warmup=1 window=3", ["weight_standardization=true", "standardization_scope=qkv_fc1"]),
         ("ln eps=1e-4", ["weight_standardization=true"]),
         ("bn alpha=0.8", ["weight_standardization=true", "standardization_scope=ffn"]),
-        ("un warmup=1 window=5", ["pooling=sequence"])]
+        ("un warmup=1 window=5", ["pooling=sequence"]), ("un warmup=1 window=4", ["pooling=mean", "fc_norm=true"])]
 
 
 def by_hand(models):

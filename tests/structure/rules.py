@@ -33,7 +33,7 @@ ALLOWED = {
     "models/transformer": ["engine", "engine/files", "ops", "models", "models/blocks",
                            "models/fold", "models/onnx"],
     "models/images": ["engine", "ops", "models", "models/blocks", "models/fold", "models/onnx"],
-    "models/vit": ["engine", "engine/graph", "ops", "models/images"],
+    "models/vit": ["engine", "ops", "models/images"],
     "models/cct": ["engine", "engine/graph", "ops", "models/normalizers", "models/images"],
     "models/gpt": ["engine", "engine/files", "ops", "models", "models/blocks", "models/fold", "models/onnx"],
     "train/system": ["engine", "engine/cpu", "engine/files", "engine/parallel"],

@@ -115,6 +115,8 @@ void visit_keys(KeysOf<VitConfig> auto& m, const auto& v) {
   visit_image_size_keys(m, v);
   needed(m.qkv_bias, "qkv_bias", "", "Bias of queries, keys and values");
   visit_layer_keys(m, v);
+  keys_in("model", v, newer)(m.fc_norm, "fc_norm", "",
+                             "Normalize the classifier's input instead of the last layer's tokens; needs pre_norm");
   visit_image_training_keys(m, v);
 }
 

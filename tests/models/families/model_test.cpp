@@ -20,7 +20,7 @@ TYPED_TEST(Families, TrainWithEveryNormalizer) {
     EXPECT_EQ(kinds.empty(), (normalizer == "deepnorm" && std::is_same_v<TypeParam, Cct>)) << normalizer;
     for (auto config : kinds) {
       SCOPED_TRACE(describe(config));
-      if constexpr (std::is_base_of_v<ImageModelConfig, decltype(config)>) config.initialization = "pytorch";
+      if constexpr (std::is_base_of_v<TokenModelConfig, decltype(config)>) config.initialization = "pytorch";
       check_one_step([&](DType dtype) { return std::make_unique<TypeParam>(config, 1, dtype); },
                      Kinds<TypeParam>::inputs(config));
     }
@@ -33,7 +33,7 @@ TYPED_TEST(Families, CudaIsTheCpu) {
     for (auto config : Kinds<TypeParam>::few(normalizer)) {
       SCOPED_TRACE(describe(config));
       config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
-      if constexpr (std::is_base_of_v<ImageModelConfig, decltype(config)>) {
+      if constexpr (std::is_base_of_v<TokenModelConfig, decltype(config)>) {
         for (const char* pooling : {"cls", "mean", "sequence"}) {
           config.pooling = pooling;
           check_cuda_is_cpu<TypeParam>(config, Kinds<TypeParam>::inputs(config));

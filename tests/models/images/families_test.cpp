@@ -14,9 +14,9 @@ TEST(VitGradients, WithAClassTokenAndDropout) {
   config.qkv_bias = true;
   check_gradients_of<Vit>(config);
 }
-TEST(VitGradients, WithTheMeanOfTokensAndUnInItsWarmUp) {
+TEST(VitGradients, WithTheNormalizedMeanOfTokensAndUnInItsWarmUp) {
   VitConfig config = tiny_vit("un");
-  config.pooling = "mean";
+  config.pooling = "mean", config.fc_norm = true;
   config.normalizer_options = {{"warmup", "100"}};
   check_gradients_of<Vit>(config);
 }
@@ -57,8 +57,9 @@ using Outcome = SiteReport::Outcome;
 using Weights = std::vector<std::string>;
 using Sites = std::map<std::string, std::string>;
 
-const ImageModelConfig& config_of(const FoldedModel& folded) {
-  return dynamic_cast<ImageModel&>(*folded.model).config();
+template <class M>
+const auto& config_of(const FoldedModel& folded) {
+  return dynamic_cast<M&>(*folded.model).config();
 }
 
 // Return true if the result of norm1 is the stream.
@@ -84,9 +85,9 @@ TYPED_TEST(FoldImages, LeavesNothingOfOfflineNormalizers) {
         const bool on_stream = kept && report.site.ends_with("norm1");
         EXPECT_EQ(report.outcome, on_stream ? Outcome::partly : Outcome::folded) << report.site;
       }
-      EXPECT_EQ(config_of(folded).normalizer, "none");
-      EXPECT_EQ(config_of(folded).normalizer_at.size(), kept ? 2u : 0u);
-      EXPECT_EQ(config_of(folded).qkv_bias, config.qkv_bias || info.name != "none");
+      EXPECT_EQ(config_of<TypeParam>(folded).normalizer, "none");
+      EXPECT_EQ(config_of<TypeParam>(folded).normalizer_at.size(), kept ? 2u : 0u);
+      EXPECT_EQ(config_of<TypeParam>(folded).qkv_bias, config.qkv_bias || info.name != "none");
       EXPECT_TRUE(folded.model->state().empty());
     }
   }
@@ -98,7 +99,8 @@ TYPED_TEST(FoldImages, WithFrozenStatisticsItIsTheTrainingPass) {
     for (auto config : Kinds<TypeParam>::few(setting.normalizer))
       for (std::int64_t iterations : {100, 2000}) {  // mabn and the released un correct by r from iteration 1001
         config.normalizer_options = setting.options;
-        if (config.has_cls() && config.pre_norm) config.pooling = "mean";
+        if constexpr (std::is_same_v<TypeParam, Vit>)
+          if (config.pre_norm) config.pooling = "mean", config.fc_norm = iterations == 100;
         SCOPED_TRACE(describe(config));
         TypeParam model(config, 1, DType::f64);
         randomize(model, 1000, 0.15);
@@ -144,9 +146,9 @@ TEST(FoldCct, OnTheStreamTheSumKeepsTheMap) {
   EXPECT_EQ(norm1.into, Weights{"classifier.blocks.0.linear1.weight"});
   ASSERT_EQ(norm1.kept.size(), 1u);
   EXPECT_EQ(norm1.kept[0].edge, "classifier.blocks.0.norm1 -> classifier.blocks.0.mlp: bias_dropout_residual");
-  EXPECT_EQ(config_of(kept).normalizer_at,
+  EXPECT_EQ(config_of<Cct>(kept).normalizer_at,
             (Sites{{"classifier.blocks.0.mlp.residual", "affine"}, {"classifier.blocks.1.mlp.residual", "affine"}}));
-  EXPECT_TRUE(config_of(rescaled).normalizer_at.empty());
+  EXPECT_TRUE(config_of<Cct>(rescaled).normalizer_at.empty());
 }
 
 void expect_no_gain_or_bias(const FoldedModel& folded, const std::string& site) {

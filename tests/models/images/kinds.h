@@ -35,6 +35,7 @@ struct Kinds<Vit> {
       for (const char* pooling : {"cls", "mean", "sequence"})
         for (bool qkv_bias : {true, false}) {
           config.pooling = pooling, config.qkv_bias = qkv_bias;
+          config.fc_norm = config.pre_norm && qkv_bias && pooling == std::string("mean");
           kinds.push_back(config);
         }
     return kinds;
@@ -60,12 +61,16 @@ struct Kinds<Cct> {
   }
 };
 
-inline std::string kind_name(const VitConfig& config) { return config.pre_norm ? "pre-norm" : "post-norm"; }
-inline std::string kind_name(const CctConfig& config) { return "stem " + config.stem + ", block " + config.block; }
+inline std::string kind_name(const VitConfig& config) {
+  return config.pooling + (config.pre_norm ? ", pre-norm" : ", post-norm");
+}
+inline std::string kind_name(const CctConfig& config) {
+  return config.pooling + ", stem " + config.stem + ", block " + config.block;
+}
 
 template <class Config>
 std::string describe(const Config& config) {
-  return fmt::format("{}, {}, {}{}{}", config.normalizer, kind_name(config), config.pooling, options_of(config),
+  return fmt::format("{}, {}, {}{}", config.normalizer, kind_name(config), options_of(config),
                      config.qkv_bias ? ", biases" : "");
 }
 

@@ -42,7 +42,7 @@ Var tokens_by_hand(Cct& model, Var x) {
 using Tokens = std::vector<std::vector<double>>;  // of one image
 
 // Runs layers whose attention adds nothing, and whose feed-forward blocks add only their last bias.
-Tokens layers_by_hand(ImageModel& model, Tokens x, bool norm_on_stream) {
+Tokens layers_by_hand(TokenModel& model, Tokens x, bool norm_on_stream) {
   for (std::size_t t = 0; t < x.size(); ++t)
     for (std::size_t c = 0; c < x[t].size(); ++c) {
       const auto channel = std::int64_t(c);
@@ -53,7 +53,7 @@ Tokens layers_by_hand(ImageModel& model, Tokens x, bool norm_on_stream) {
         if (norm_on_stream) u = mapped(*sublayer.norm, u, channel);
         u += at(sublayer.out.bias.value, channel);
       }
-      u = mapped(*model.norm(), u, channel);
+      if (!model.config().fc_norm) u = mapped(*model.norm(), u, channel);
     }
   return x;
 }
@@ -64,7 +64,7 @@ double score(const LinearLayer& layer, std::int64_t row, const std::vector<doubl
   return sum;
 }
 
-std::vector<double> pooled(ImageModel& model, const Tokens& x) {
+std::vector<double> pooled(TokenModel& model, const Tokens& x) {
   if (model.cls()) return x[0];
   std::vector<double> weights, sum(x[0].size());
   double total = 0;
@@ -99,7 +99,9 @@ void expect_worked_by_hand(const typename M::Config& config, bool norm_on_stream
       const double* first = tokens.data<double>() + (b * T + t) * C;
       x.emplace_back(first, first + C);
     }
-    const std::vector<double> one = pooled(model, layers_by_hand(model, std::move(x), norm_on_stream));
+    std::vector<double> one = pooled(model, layers_by_hand(model, std::move(x), norm_on_stream));
+    for (std::size_t c = 0; config.fc_norm && c < one.size(); ++c)
+      one[c] = mapped(*model.norm(), one[c], std::int64_t(c));
     for (std::int64_t k = 0; k < config.classes; ++k)
       want.data<double>()[b * config.classes + k] = score(model.head(), k, one);
   }
@@ -107,11 +109,12 @@ void expect_worked_by_hand(const typename M::Config& config, bool norm_on_stream
 }
 
 TEST(Vit, VIT_1_VIT_2_CCT_3_WorkedByHand) {
-  for (const char* pooling : {"cls", "mean", "sequence"}) {
-    VitConfig config = tiny_vit("affine");
-    config.pooling = pooling;
-    expect_worked_by_hand<Vit>(config, /*norm_on_stream=*/false);
-  }
+  for (const char* pooling : {"cls", "mean", "sequence"})
+    for (bool fc_norm : {false, true}) {
+      VitConfig config = tiny_vit("affine");
+      config.pooling = pooling, config.fc_norm = fc_norm;
+      expect_worked_by_hand<Vit>(config, /*norm_on_stream=*/false);
+    }
 }
 
 TEST(Cct, CCT_1_CCT_2_CCT_3_WorkedByHand) {

@@ -64,7 +64,9 @@ TEST(VitSetup, NamesAndShapesAreTimms) {
                         {"head.weight", {5, 8}},
                         {"head.bias", {5}}};
   EXPECT_EQ(parameters_of(model), want);
-  config.pooling = "mean", config.qkv_bias = config.pre_norm = false;
+  config.pooling = "mean", config.fc_norm = true;
+  EXPECT_TRUE(Vit(config, 1).values().count("fc_norm.weight"));
+  config.qkv_bias = config.pre_norm = config.fc_norm = false;
   Vit other(config, 1);
   const NamedTensors values = other.values();
   for (const char* name : {"cls_token", "blocks.0.attn.qkv.bias", "norm.weight"}) EXPECT_FALSE(values.count(name));
@@ -170,6 +172,8 @@ TEST(VitSetup, RefusesWhatCannotBe) {
             "vit: initialization must be one of timm, pytorch, tfixup, got \"xavier\"");
   EXPECT_EQ(error([](VitConfig& c) { c.normalizer_at["blocks.0.norm3"] = "none"; }),
             "vit: normalizer_at: there is no site \"blocks.0.norm3\"; did you mean \"blocks.0.norm1\"?");
+  EXPECT_EQ(error([](VitConfig& c) { c.pre_norm = false, c.fc_norm = true; }),
+            "vit: fc_norm must be off: with post-norm there is no last normalizer");
   EXPECT_EQ(error([](VitConfig& c) { c.class_names.resize(2); }), "vit: class_names must have 5 names or none, got 2");
   EXPECT_EQ(error([](VitConfig& c) { c.pixels.std[1] = 0; }), "vit: image_std must be above 0 and finite, got 0");
   EXPECT_EQ(error([](VitConfig& c) { c.pixels.mean[2] = std::nan(""); }), "vit: image_mean must be finite, got nan");

@@ -49,6 +49,7 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
                   {"", "model.pooling=cls", "shapes"},
                   {"", "model.qkv_bias=true", "shapes"},
                   {"", "model.pre_norm=false", "shapes"},
+                  {"", "model.fc_norm=true", "shapes"},
                   {"", "data.task=cifar100", "outcome"},  // whose files do not exist
                   {"", "data.directory=other", "loss 1"},
                   {"", "data.augment=crop4", "loss 1"},

@@ -16,7 +16,7 @@
 namespace foldgrad::testing {
 namespace {
 
-void change_images(ImageModelConfig& config) {
+void change_images(TokenModelConfig& config) {
   config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
   config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
   config.pooling = "mean", config.qkv_bias = true, config.drop_path = 0.4, config.weight_standardization = true;
