@@ -2,11 +2,13 @@
 
 #include <cmath>
 
+#include "engine/cpu/column_sums.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
 #include "engine/node_grads.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/dropout/dropout_kernels.h"
+#include "ops/total/total.h"
 
 namespace foldgrad {
 namespace {
@@ -33,6 +35,7 @@ struct Part {
 struct Operands {
   Part q, k, v;
   Segments queries, keys;
+  Tensor bias = {};  // operand 1; undefined if there is none
 };
 
 struct AttentionNode {
@@ -43,7 +46,7 @@ struct AttentionNode {
 
   const char* name() const { return op; }
 
-  // Differentiates attention [ATT-1, ATT-2, ATT-3]: dv [ATT-4], ds [ATT-5], dq and dk [ATT-6].
+  // Differentiates attention [ATT-1, ATT-2, ATT-3]: dv [ATT-4], ds [ATT-5], dq and dk [ATT-6], dbias [ATT-9].
   void backward(NodeGrads& grads) {
     dispatch_floating(op, y.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
@@ -51,22 +54,32 @@ struct AttentionNode {
       const GradOut<T> of_q = grads.out<T>(in.q.operand);
       const GradOut<T> of_k = in.k.operand == in.q.operand ? of_q : grads.out<T>(in.k.operand);
       const GradOut<T> of_v = in.v.operand == in.k.operand ? of_k : grads.out<T>(in.v.operand);
+      const bool of_bias = in.bias.defined() && grads.wanted(1);
+      const std::int64_t columns = of_bias ? in.bias.size() : 0, rows = shape.segments / shape.bias_groups;
+      const Tensor ds = of_bias ? Tensor::empty({rows, columns}, L.dtype(), L.device()) : Tensor();
       const AttentionBackward<T> p{.dq = in.q.begin(of_q, shape),
                                    .dk = in.k.begin(of_k, shape),
                                    .dv = in.v.begin(of_v, shape),
                                    .delta = delta.data<Value>(),
+                                   .ds = data_or_null<Value>(ds),
                                    .dy = grads.dy().data<T>(),
                                    .y = y.data<T>(),
                                    .q = in.q.data<T>(shape),
                                    .k = in.k.data<T>(shape),
                                    .v = in.v.data<T>(shape),
+                                   .bias = data_or_null<T>(in.bias),
                                    .L = L.data<Value>(),
                                    .shape = shape};
       FOLDGRAD_RUN(y.device(), attention, p);
+      if (!of_bias) return;
+      const ColumnTotals<Value> over_segments{
+          .out = grads.out<Value>(1), .values = ds.data<Value>(), .rows = rows, .columns = columns};
+      FOLDGRAD_RUN(y.device(), column_sums, over_segments);  // [ATT-9]
     });
   }
 
   void describe(Description& d) const {
+    if (in.bias.defined()) return;  // without a form in ONNX
     d.onnx = [this](OnnxGraph& g, const OnnxOperands& operands) {
       const auto heads = [&](const Part& part, const Segments& rows) {
         const std::int64_t C = shape.y_row(), first = part.group * C;
@@ -131,6 +144,7 @@ AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOpt
           .products = pairs * columns,
           .q_row = in.q.tensor.shape()[1],
           .k_row = in.k.tensor.shape()[1],
+          .bias_groups = in.bias.defined() ? in.bias.shape()[0] : 1,
           .scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(std::max<std::int64_t>(width, 1))),
           .causal = options.causal,
           .drop_below = mask.threshold,
@@ -151,6 +165,7 @@ Var run(const char* op, const Operands& in, std::int64_t columns, const Attentio
                                 .q = in.q.data<T>(shape),
                                 .k = in.k.data<T>(shape),
                                 .v = in.v.data<T>(shape),
+                                .bias = data_or_null<T>(in.bias),
                                 .shape = shape};
     FOLDGRAD_RUN(q.device(), attention, p);
     return operands[0].tape().record(y, operands, AttentionNode{.op = op, .in = in, .y = y, .L = L, .shape = shape});
@@ -160,6 +175,16 @@ Var run(const char* op, const Operands& in, std::int64_t columns, const Attentio
 void check_matrix(const char* op, const char* what, const Tensor& x) {
   check_floating(op, what, x, 2);
   FOLDGRAD_CHECK(x.shape().rank() == 2, "{}: {} must have 2 axes (row, column), got {}", op, what, describe(x));
+}
+
+constexpr const char* kPacked = "attention_packed";
+
+Operands packed_operands(const Tensor& qkv, const Segments& rows) {
+  check_matrix(kPacked, "qkv", qkv);
+  FOLDGRAD_CHECK(qkv.shape()[1] % 3 == 0, "{}: qkv must have 3 equal groups of columns, got {} columns", kPacked,
+                 qkv.shape()[1]);
+  check_segments(kPacked, "qkv", rows, qkv);
+  return {{qkv, 0, 0}, {qkv, 0, 1}, {qkv, 0, 2}, rows, rows};
 }
 
 }  // namespace
@@ -178,27 +203,35 @@ Var attention(const Var& qv, const Var& kv, const Var& vv, const AttentionOption
   return run(kOp, {{q, 0, 0}, {k, 1, 0}, {v, 2, 0}, queries, keys}, columns, options, {qv, kv, vv});
 }
 
-Var attention_packed(const Var& qkvv, const AttentionOptions& options, const Segments& rows) {
-  constexpr const char* kOp = "attention_packed";
-  const Tensor& qkv = qkvv.value();
-  check_matrix(kOp, "qkv", qkv);
-  const std::int64_t columns = qkv.shape()[1];
-  FOLDGRAD_CHECK(columns % 3 == 0, "{}: qkv must have 3 equal groups of columns, got {} columns", kOp, columns);
-  check_segments(kOp, "qkv", rows, qkv);
-  return run(kOp, {{qkv, 0, 0}, {qkv, 0, 1}, {qkv, 0, 2}, rows, rows}, columns / 3, options, {qkvv});
+Var attention_packed(const Var& qkv, const AttentionOptions& options, const Segments& rows) {
+  const Operands in = packed_operands(qkv.value(), rows);
+  return run(kPacked, in, qkv.shape()[1] / 3, options, {qkv});
+}
+
+Var attention_packed(const Var& qkv, const Var& biasv, const AttentionOptions& options, const Segments& rows) {
+  Operands in = packed_operands(qkv.value(), rows);
+  in.bias = biasv.value();
+  const Shape& b = in.bias.shape();
+  const bool none = rows.count() == 0 && b.rank() == 4;  // no segments: any length
+  const std::int64_t T = none ? b[2] : rows.equal_length(), G = b.rank() == 4 ? b[0] : 0;
+  FOLDGRAD_CHECK(T >= 0, "{}: with a bias all segments must have the same length, without padding", kPacked);
+  FOLDGRAD_CHECK(!options.causal, "{}: with a bias causal must be off", kPacked);
+  check_operand(kPacked, "bias", in.bias, {G, options.heads, T, T}, qkv.value(), "qkv");
+  FOLDGRAD_CHECK(G > 0 && rows.count() % G == 0, "{}: the bias's first axis must divide the {} segments, got {}",
+                 kPacked, rows.count(), G);
+  return run(kPacked, in, qkv.shape()[1] / 3, options, {qkv, biasv});
 }
 
 Var attention_packed(const Var& qv, const Var& kvv, const AttentionOptions& options, const Segments& queries,
                      const Segments& keys) {
-  constexpr const char* kOp = "attention_packed";
   const Tensor &q = qv.value(), &kv = kvv.value();
-  check_matrix(kOp, "q", q);
-  check_matrix(kOp, "kv", kv);
+  check_matrix(kPacked, "q", q);
+  check_matrix(kPacked, "kv", kv);
   const std::int64_t columns = q.shape()[1];
-  check_operand(kOp, "kv", kv, {kv.shape()[0], 2 * columns}, q, "q");
-  check_segments(kOp, "q", queries, q);
-  check_segments(kOp, "kv", keys, kv);
-  return run(kOp, {{q, 0, 0}, {kv, 1, 0}, {kv, 1, 1}, queries, keys}, columns, options, {qv, kvv});
+  check_operand(kPacked, "kv", kv, {kv.shape()[0], 2 * columns}, q, "q");
+  check_segments(kPacked, "q", queries, q);
+  check_segments(kPacked, "kv", keys, kv);
+  return run(kPacked, {{q, 0, 0}, {kv, 1, 0}, {kv, 1, 1}, queries, keys}, columns, options, {qv, kvv});
 }
 
 }  // namespace foldgrad

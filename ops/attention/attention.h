@@ -1,7 +1,7 @@
 // Scaled dot-product attention with several heads, in one operation that never stores a Tq x Tk matrix.
 //
 //   for every segment s and head h, with i over its queries, j over its keys, all sums over the j that i sees:
-//   [ATT-1]  s_ij  = scale q_i . k_j
+//   [ATT-1]  s_ij  = scale q_i . k_j + bias_((s mod G) h i j)     without a bias operand the bias is 0
 //   [ATT-2]  L_i   = log sum_j exp(s_ij)          p_ij  = exp(s_ij - L_i)
 //   [ATT-3]  y_i   = sum_j z_ij p_ij v_j
 //
@@ -9,6 +9,7 @@
 //   [ATT-4]  dv_j  = sum_i z_ij p_ij dy_i
 //   [ATT-5]  delta_i = dy_i . y_i                 ds_ij = p_ij (z_ij dy_i . v_j - delta_i)
 //   [ATT-6]  dq_i  = scale sum_j ds_ij k_j        dk_j  = scale sum_i ds_ij q_i
+//   [ATT-9]  dbias_(g h i j) = sum of ds_ij of head h over the segments s with s mod G = g, in their order
 //
 //   Segment s has Tq queries and Tk keys: all its rows in the two batches (ops/segments/segments.h). Keys beyond the
 //   segment's length are padding. Query i sees key j if j is not padding and, if causal, j <= i + (Tk - Tq); so the
@@ -19,7 +20,8 @@
 //   [ATT-8]  the element is  2^24 r H + (h Tq + i) K + j
 //
 //   q, y: [Nq, H D], k, v: [Nk, H D], the rows of all segments; head h in columns h D ... h D + D - 1.
-//   Saved: q, k, v, y, L [H, Nq].
+//   bias: [G, H, T, T], for segments of T rows each; their number is a multiple of G.
+//   Saved: q, k, v, bias, y, L [H, Nq].
 //   Derivation: docs/derivations/attention.md. In PyTorch: torch.nn.functional.scaled_dot_product_attention.
 //   Source: Vaswani et al., "Attention Is All You Need" (2017); tiles: Dao et al., "FlashAttention" (2022).
 #pragma once
@@ -46,6 +48,9 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
 
 // Self-attention over one projection qkv [N, 3 H D] with columns q, then k, then v, without splitting or copying it.
 Var attention_packed(const Var& qkv, const AttentionOptions& options, const Segments& rows);
+// The same with a bias of the scores. Throws std::invalid_argument unless it has the shape above, for heads and rows,
+// with equal segments, and causal is off. Fast kernels do not serve it.
+Var attention_packed(const Var& qkv, const Var& bias, const AttentionOptions& options, const Segments& rows);
 // Attends from q [Nq, H D] to one projection kv [Nk, 2 H D] with columns k, then v.
 Var attention_packed(const Var& q, const Var& kv, const AttentionOptions& options, const Segments& queries,
                      const Segments& keys);

@@ -125,6 +125,7 @@ class HeadBackward {
     const std::uint64_t element = at_.random_element(query) + std::uint64_t(j0);
     const std::int32_t* first = first_queries_;
     if (s_.drop_below > 0) keep_.multiply(ds, element, nk);
+    if (p_.bias) add_bias(p, p_.bias + at_.bias(int(query)) + j0, nk, s_.scale);
 #pragma omp simd
     for (std::int64_t j = 0; j < columns; ++j) {
       const V probability = attention_math::p(p[j], scale, L);
@@ -133,6 +134,12 @@ class HeadBackward {
       ds[j] = query >= first[j] ? dscore : V(0);
     }
     if (s_.drop_below > 0) keep_.multiply(p, element, nk);
+    if (p_.ds) {
+      V* of_bias = p_.ds + at_.ds(int(query)) + j0;
+      const V factor = 1 / scale;
+#pragma omp simd
+      for (std::int64_t j = 0; j < nk; ++j) of_bias[j] = factor * ds[j];
+    }
   }
 
   void put(const GradOut<T>& out, std::int64_t offset, std::int64_t stride, const V* sums, std::int64_t n) const {

@@ -28,7 +28,9 @@ __device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at
                           V delta) {
   const AttentionShape& s = p.shape;
   if (i >= at.queries || j >= at.visible(i)) return {V(0), V(0)};
-  const V scale = V(s.scale), probability = attention_math::p(q_dot_k, scale, p.L[at.L() + i]);
+  const V scale = V(s.scale);
+  if (p.bias) q_dot_k += V(p.bias[at.bias(i) + j]) / scale;
+  const V probability = attention_math::p(q_dot_k, scale, p.L[at.L() + i]);
   const V z = V(s.z(at.random_element(i) + std::uint64_t(j)));
   return {z * probability, scale * attention_math::ds(probability, z * dy_dot_v, delta)};
 }
@@ -56,15 +58,19 @@ __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& a
     FOLDGRAD_UNROLL
     for (int a = 0; a < kPerThread; ++a) {
       FOLDGRAD_UNROLL
-      for (int b = 0; b < kPerThread; ++b)
-        ds[row_of(a) * kTileRow + column_of(b)] =
-            entry(p, at, i0 + row_of(a), j0 + column_of(b), q_dot_k[a][b], dy_dot_v[a][b], deltas[row_of(a)]).ds;
+      for (int b = 0; b < kPerThread; ++b) {
+        const int i = i0 + row_of(a), j = j0 + column_of(b);
+        const V score = entry(p, at, i, j, q_dot_k[a][b], dy_dot_v[a][b], deltas[row_of(a)]).ds;
+        ds[row_of(a) * kTileRow + column_of(b)] = score;
+        if (p.ds && i < at.queries && j < at.keys) p.ds[at.ds(i) + j] = score / V(s.scale);
+      }
     }
 
     add_weighted_rows(dq, ds, k, room);  // [ATT-6]
   }
-  for_sums(dq, queries, width,
-           [&](int row, int column, V sum) { p.dq.put(at.q() + (i0 + row) * s.q_row + column, sum); });
+  if (p.dq)
+    for_sums(dq, queries, width,
+             [&](int row, int column, V sum) { p.dq.put(at.q() + (i0 + row) * s.q_row + column, sum); });
 }
 
 // Computes dk and dv for a tile of keys; loops over the queries. A row of scores here is a key's.
@@ -118,7 +124,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) backward_kernel(AttentionBackward<T> p) {
   compute_t<T>* room = dynamic_shared<compute_t<T>>();
   const AttentionHead at(p.shape, blockIdx.x);
-  const int tile = int(blockIdx.y), of_queries = p.dq ? int(tiles(p.shape.longest_queries)) : 0;
+  const int tile = int(blockIdx.y), of_queries = p.dq || p.ds ? int(tiles(p.shape.longest_queries)) : 0;
   if (tile < of_queries)
     backward_q(p, at, tile * kTile, room);
   else
@@ -131,7 +137,8 @@ __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) b
 template <class T>
 void attention_cuda(const AttentionBackward<T>& p) {
   const AttentionShape& s = p.shape;
-  const std::int64_t needed = (p.dq ? tiles(s.longest_queries) : 0) + (p.dk || p.dv ? tiles(s.longest_keys) : 0);
+  const std::int64_t needed =
+      (p.dq || p.ds ? tiles(s.longest_queries) : 0) + (p.dk || p.dv ? tiles(s.longest_keys) : 0);
   launch("attention backward", backward_kernel<T>,
          grid_of(s, needed, (4 * kTileElements + kTile) * sizeof(compute_t<T>)), p);
 }

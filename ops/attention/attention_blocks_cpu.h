@@ -88,6 +88,14 @@ void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0
   }
 }
 
+// Adds the bias of a query and n keys to its q . k, whose unit is that of a score divided by `scale`.
+template <class T, class V = compute_t<T>>
+void add_bias(V* scores, const T* bias, std::int64_t n, double scale) {
+  const V factor = V(1 / scale);
+#pragma omp simd
+  for (std::int64_t j = 0; j < n; ++j) scores[j] += factor * V(bias[j]);
+}
+
 // Fetches a row into the cache ahead of its use, to be written if `kWrite`. A head of one block is computed so fast
 // that waiting for its rows would matter, so we fetch them while we compute the head before.
 // Always inlined: GCC 12 thinks that a function that only prefetches has no effect, and drops calls to it.

@@ -81,6 +81,7 @@ void add_keys(const AttentionForward<T>& p, const AttentionHead& at, Matrix<cons
     V* scores = room.scores + i * kBlock;
     const std::int64_t query = i0 + i;
     if (is_one_block(at)) fetch_rows(p, at, i);
+    if (p.bias) add_bias(scores, p.bias + at.bias(int(query)) + j0, nk, s.scale);
 #pragma omp simd
     for (std::int64_t j = 0; j < keys.row; ++j) scores[j] = query >= first[j] ? scores[j] : kHidden<V>;
     row_probabilities(scores, keys.row, V(s.scale), room.max[i], room.sum[i], room.y + i * y_row, j0 > 0 ? y_row : 0);

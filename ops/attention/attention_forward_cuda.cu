@@ -27,7 +27,10 @@ __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& a
   FOLDGRAD_UNROLL
   for (int b = 0; b < kPerThread; ++b) {
     const std::int64_t j = j0 + column_of(b);
-    if (j >= at.visible(i)) scores[b] = kHidden<V>;
+    if (j >= at.visible(i))
+      scores[b] = kHidden<V>;
+    else if (p.bias && i < at.queries)
+      scores[b] += V(p.bias[at.bias(int(i)) + j]) / scale;
     largest = Max{}(largest, scores[b]);
   }
   largest = row_reduce(largest, Max{});

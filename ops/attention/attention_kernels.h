@@ -42,6 +42,7 @@ struct AttentionShape {
   std::int64_t longest_queries, longest_keys;  // the most in one segment
   std::int64_t products;                       // multiplications for all q . k, hidden ones included
   std::int64_t q_row, k_row;                   // elements from one row to the next, in q and in k and v
+  std::int64_t bias_groups;                    // G; 1 without a bias
   double scale;
   bool causal;
   std::uint32_t drop_below;  // probabilities whose 16 bits are below it are dropped; 0 without dropout
@@ -81,6 +82,11 @@ struct AttentionHead {
   FOLDGRAD_HD std::int64_t k() const { return k_begin * s.k_row + head * s.width; }
   FOLDGRAD_HD std::int64_t y() const { return q_begin * s.y_row() + head * s.width; }
   FOLDGRAD_HD std::int64_t L() const { return head * s.rows + q_begin; }
+  // Return the offsets of query i and key 0 in the bias, and in ds.
+  FOLDGRAD_HD std::int64_t bias(int i) const {
+    return ((number / s.heads % s.bias_groups * s.heads + head) * queries + i) * key_rows;
+  }
+  FOLDGRAD_HD std::int64_t ds(int i) const { return (number * queries + i) * key_rows; }
   // Returns n: query i sees the first n keys.
   FOLDGRAD_HD int visible(int i) const {
     const int n = i + 1 + key_rows - queries;
@@ -99,6 +105,7 @@ struct AttentionForward {
   T* y;                // [Nq, H D]
   compute_t<T>* L;     // [H, Nq]; +infinity for a query that sees no key
   const T *q, *k, *v;  // [Nq, q_row], [Nk, k_row], [Nk, k_row]
+  const T* bias;       // [G, H, T, T]; null if there is none
   AttentionShape shape;
 };
 
@@ -106,8 +113,10 @@ template <class T>
 struct AttentionBackward {
   GradOut<T> dq, dk, dv;  // strides as q, k, v
   compute_t<T>* delta;    // [H, Nq], scratch memory for [ATT-5]
+  compute_t<T>* ds;       // [segments, H, T, T], for [ATT-9]; null if not wanted
   const T *dy, *y;        // [Nq, H D]
   const T *q, *k, *v;     // [Nq, q_row], [Nk, k_row], [Nk, k_row]
+  const T* bias;          // [G, H, T, T]; null if there is none
   const compute_t<T>* L;  // [H, Nq]
   AttentionShape shape;
 };

@@ -6,7 +6,13 @@
 #include "emulation/sanitizers.h"
 #include "engine/cpu/threads.h"
 #include "engine/memory.h"
+#include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"
+#include "ops/matmul/matmul.h"
+#include "ops/permute/permute.h"
+#include "ops/positions/positions.h"
+#include "ops/reshape/reshape.h"
+#include "ops/softmax/softmax.h"
 #include "tests/harness/by_hand.h"
 #include "tests/ops/attention_cases.h"
 
@@ -35,6 +41,48 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
                    const Device device = v[0].device();
                    return attention(v[0], v[1], v[2], {.scale = 2}, Segments({1}).to(device), Segments({2}).to(device));
                  });
+}
+
+// Two segments in one group, with q = 0: p = (3/4, 1/4) by the bias alone. As above y = 7 and ds = (3/4, -3/4) for dy =
+// 1 in the first segment, and twice that for dy = 2 in the second.
+TEST(Attention, ATT_1_ATT_9_WorkedByHand) {
+  const double ln3 = std::log(3.0);
+  expect_by_hand(
+      {.operands = {numbers({4, 3}, {0, 1, 8, 0, 1, 4, 0, 1, 8, 0, 1, 4}), numbers({1, 1, 2, 2}, {ln3, 0, ln3 + 5, 5})},
+       .y = {7, 7, 7, 7},
+       .dy = {1, 0, 2, 0},
+       .gradients = {{0, 0, 0.75, 0, 0, 0.25, 0, 0, 1.5, 0, 0, 0.5}, {2.25, -2.25, 0, 0}},
+       .tolerance = 1e-14},
+      [](auto& v) {
+        return attention_packed(v[0], v[1], {.scale = 2}, Segments({2, 2}).to(v[0].device()));
+      });
+}
+
+// The same by matmul and softmax, which store the scores.
+Var composed(const Var& qkv, const Var& bias, std::int64_t heads, std::int64_t segments) {
+  const std::int64_t T = bias.shape()[2], G = bias.shape()[0], D = qkv.shape()[1] / (3 * heads);
+  const auto part = [&](std::int64_t k) {  // [segments heads, T, D]
+    const Var columns = slice(qkv, 1, k * heads * D, (k + 1) * heads * D);
+    return reshape(permute(reshape(columns, {segments, T, heads, D}), {0, 2, 1, 3}), {segments * heads, T, D});
+  };
+  const Var products = scale(matmul(part(0), permute(part(1), {0, 2, 1})), 1 / std::sqrt(double(D)));
+  const std::int64_t groups = segments / G, size = G * heads * T * T;
+  const Var scores = learned_positions(reshape(products, {groups, 1, size}), reshape(bias, {1, size}));
+  const Var y = matmul(softmax(reshape(scores, {segments * heads, T, T})), part(2));
+  return reshape(permute(reshape(y, {segments, heads, T, D}), {0, 2, 1, 3}), {segments * T, heads * D});
+}
+
+TEST(Attention, WithABiasItIsTheSoftmaxOfTheirSum) {
+  const std::vector<Tensor> in{randn({6 * 16, 3 * 2 * 4}, 1), randn({3, 2, 16, 16}, 2)};
+  const Tensor dy = cotangent({6 * 16, 2 * 4});
+  const OpResult want = results_of([](auto& v) { return composed(v[0], v[1], 2, 6); }, in, dy, DType::f64, Device::cpu);
+  for (Device device : devices()) {
+    const OpResult got = results_of(
+        [](auto& v) { return attention_packed(v[0], v[1], {.heads = 2}, Segments::equal(6, 16).to(v[0].device())); },
+        in, dy, DType::f64, device);
+    EXPECT_TRUE(close(got.y, want.y, 1e-13)) << name(device);
+    for (int k : {0, 1}) EXPECT_TRUE(close(got.grads[k], want.grads[k], 1e-13)) << name(device) << ", operand " << k;
+  }
 }
 
 // Adds one head of the formulas with whole matrices, and the softmax differentiated in its textbook form: ds_ij = p_ij

@@ -28,6 +28,22 @@ OpCase keys_and_values_case(const Sizes& s, const AttentionOptions& options, Len
                      });
 }
 
+// With a bias for G groups of segments of T rows.
+OpCase biased_case(std::int64_t segments, std::int64_t groups, std::int64_t rows, int heads, std::int64_t width,
+                   double dropout = 0) {
+  return random_case({{segments * rows, 3 * heads * width}, {groups, heads, rows, rows}},
+                     fmt::format("{} segments of {} rows in {} groups, {} heads of {}{}", segments, rows, groups, heads,
+                                 width, dropout > 0 ? ", dropout" : ""),
+                     [=](auto& v) {
+                       const Segments all = Segments::equal(segments, rows).to(v[0].device());
+                       return attention_packed(v[0], v[1], with(heads, false, dropout), all);
+                     });
+}
+OpError bias_error(const char* message, Shape bias, const AttentionOptions& options, const Segments& rows) {
+  return error_of_zeros(message, {{rows.rows(), 12}, bias},
+                        [=](auto& v) { return attention_packed(v[0], v[1], options, rows); });
+}
+
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = Lengths::padded;
 
 // Makes an error of attention within one segment, whose rows are those of q and k.
@@ -106,7 +122,9 @@ const RegisterOp kAttentionPacked({
               packed_case({1, 33, 33, 2, 16}, with(2, true), kPadded),
               keys_and_values_case({2, 3, 5, 2, 2}, with(2, false, 0.3), kPadded),
               keys_and_values_case({3, 4, 6, 2, 3}, with(2), kRagged),
-              keys_and_values_case({1, 65, 33, 2, 16}, with(2, true), kEqual)},
+              keys_and_values_case({1, 65, 33, 2, 16}, with(2, true), kEqual), biased_case(4, 2, 3, 2, 2),
+              biased_case(3, 1, 4, 2, 3, 0.3), biased_case(0, 1, 2, 1, 2), biased_case(6, 3, 49, 2, 8),
+              biased_case(2, 1, 81, 1, 4)},
     .errors =
         {packed_error("attention_packed: qkv must have 2 axes (row, column), got f32 [1, 2, 6] on cpu", {1, 2, 6}, 1,
                       2),
@@ -119,7 +137,15 @@ const RegisterOp kAttentionPacked({
          error_of_zeros("attention_packed: kv must be f32 [5, 8] on cpu, to go with q, which is f32 [3, 4] on "
                         "cpu, got f32 [5, 4] on cpu",
                         {{3, 4}, {5, 4}},
-                        [](auto& v) { return attention_packed(v[0], v[1], with(1), Segments({3}), Segments({5})); })},
+                        [](auto& v) { return attention_packed(v[0], v[1], with(1), Segments({3}), Segments({5})); }),
+         bias_error("attention_packed: bias must be f32 [2, 2, 3, 3] on cpu, to go with qkv, which is f32 [6, 12] on "
+                    "cpu, got f32 [2, 1, 3, 3] on cpu",
+                    {2, 1, 3, 3}, with(2), Segments({3, 3})),
+         bias_error("attention_packed: with a bias all segments must have the same length, without padding",
+                    {1, 2, 3, 3}, with(2), Segments({3, 2})),
+         bias_error("attention_packed: with a bias causal must be off", {1, 2, 3, 3}, with(2, true), Segments({3})),
+         bias_error("attention_packed: the bias's first axis must divide the 3 segments, got 2", {2, 2, 3, 3}, with(2),
+                    Segments({3, 3, 3}))},
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });

@@ -12,6 +12,7 @@
 #include "ops/linear/linear.h"
 #include "ops/permute/permute.h"
 #include "ops/reduce/reduce.h"
+#include "ops/reindex/reindex.h"
 #include "ops/reshape/reshape.h"
 #include "ops/scale_norm/scale_norm.h"
 #include "ops/weighted_pool/weighted_pool.h"
@@ -73,6 +74,9 @@ TEST(Onnx, OperationsThatMove) {
   expect_onnx("Reshape(x0, [-1, 4])", {{2, 3, 4}}, [&](auto& x) { return reshape(x[0], sizes); });
   expect_onnx("Slice(x0, [2], [4], [1])", {{2, 5}}, [](auto& x) { return slice(x[0], 1, 2, 4); });
   expect_onnx("Slice(x0, [-1], [-9223372036854775808], [1], [-1])", {{2, 5}}, [](auto& x) { return flip(x[0], 1); });
+  expect_onnx("Reshape(Gather(Reshape(x0, [-1, 3, 4]), [2, 0, 1], axis=1), [-1, 4])", {{6, 4}}, [](auto& x) {
+    return reindex(x[0], RowOrder({2, 0, 1}));
+  });
   expect_onnx("Concat(x0, x1, axis=1)", {{2, 5}, {2, 3}}, [](auto& x) { return concat(x, 1); });
 }
 

@@ -75,7 +75,7 @@ OPS = {
     "ops/activation": ["ops/dropout"],
     "ops/affine": ["ops/total"],
     "ops/arithmetic": ["ops/total"],
-    "ops/attention": ["ops/dropout", "ops/segments"],
+    "ops/attention": ["ops/dropout", "ops/segments", "ops/total"],
     "ops/channel_norm": ["ops/channel_sums"],
     "ops/concat": ["ops/permute"],
     "ops/group_norm": ["ops/segments"],

@@ -23,7 +23,7 @@ bool aligned(const AttentionBackward<bf16>& p) {
 template <class P>
 bool attention_by_tensor_cores(const P& p) {
   if constexpr (std::is_same_v<decltype(p.q), const bf16*>) {
-    if (!suits(p.shape) || !aligned(p)) return false;
+    if (p.bias || !suits(p.shape) || !aligned(p)) return false;
     attention_mma_cuda(p);
     return true;
   }

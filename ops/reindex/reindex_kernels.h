@@ -1,0 +1,20 @@
+#pragma once
+#include "engine/kernels.h"
+
+namespace foldgrad {
+
+// Forward and backward are the same, with another order.
+template <class T>
+struct Reindex {
+  GradOut<T> y;  // [blocks, rows, columns], as x
+  const T* x;
+  const std::int64_t* order;  // [rows]
+  std::int64_t blocks, rows, columns;
+
+  // Returns the first element of the row of x that row r of block b of y gets.
+  FOLDGRAD_HD const T* from(std::int64_t b, std::int64_t r) const { return x + (b * rows + order[r]) * columns; }
+};
+
+FOLDGRAD_DECLARE(reindex, Reindex);
+
+}  // namespace foldgrad
