@@ -49,15 +49,15 @@ const InferenceTransformer& model_of(const std::string& normalizer, DType dtype)
 
 void run(benchmark::State& state, const Task& task, const std::string& normalizer, DType dtype) {
   const InferenceTransformer& model = model_of(normalizer, dtype);
-  const Tensor source = Draws().ids({task.batch, task.length}, 4, model.config().source_vocabulary);
-  const Tensor mask = Tensor::full(source.shape(), 1, DType::u8);
+  const Sentences sources{Draws().ids({task.batch * task.length}, 4, model.config().source_vocabulary),
+                          Segments::equal(task.batch, task.length)};
   const std::int64_t last = task.length - 1;
   const DecodingOptions options{.beam = task.beam, .max_length_a = 0, .max_length_b = last, .min_length = last};
   const auto body = [&] {
     if (task.beam == 0)
-      benchmark::DoNotOptimize(model.encode(source, mask).raw());
+      benchmark::DoNotOptimize(model.encode(sources).raw());
     else
-      benchmark::DoNotOptimize(beam_search(model, source, mask, options).data());
+      benchmark::DoNotOptimize(beam_search(model, sources, options).data());
   };
   body();  // allocates, and compiles the products
   for (auto _ : state) body();

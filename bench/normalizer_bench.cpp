@@ -135,8 +135,8 @@ void encode(benchmark::State& state, const std::string& normalizer, DType dtype)
   });
   const InferenceTransformer inference(as_transformer(*model, "bench"), dtype);
   const TransformerConfig& config = inference.config();
-  const Tensor source = Draws().ids({32, 32}, 4, config.source_vocabulary), mask = Tensor::full({32, 32}, 1, DType::u8);
-  time(state, [&] { benchmark::DoNotOptimize(inference.encode(source, mask).raw()); });
+  const Sentences sources{Draws().ids({32 * 32}, 4, config.source_vocabulary), Segments::equal(32, 32)};
+  time(state, [&] { benchmark::DoNotOptimize(inference.encode(sources).raw()); });
   const double sites = normalizer == "none" || normalizer == "un_folded" ? 0 : double(2 * config.encoder_layers + 1);
   report(state, sites * 32 * 32 * double(config.width), dtype, false);
 }

@@ -49,13 +49,13 @@ StepWork step_work(const Task& task, std::int64_t parameters) {
 }
 
 TranslationBatch make_batch(const Task& task) {
-  const Shape shape{task.batch, task.length};
+  const Shape shape{task.batch * task.length};
   Draws draw;
   const Tensor source = draw.ids(shape, 4, task.config.source_vocabulary),
                input = draw.ids(shape, 4, task.config.target_vocabulary),
                target = draw.ids(shape, 4, task.config.target_vocabulary);
-  const Tensor mask = Tensor::full(shape, 1, DType::u8);
-  return {source, mask, input, mask, target};
+  const Segments rows = Segments::equal(task.batch, task.length);
+  return {{source, rows}, {input, rows}, target};
 }
 
 void run(benchmark::State& state, const Task& task, DType dtype, Device device, double peak) {

@@ -1,8 +1,30 @@
 #include "models/model.h"
 
+#include <algorithm>
+
 #include "engine/contains.h"
 
 namespace foldgrad {
+
+std::int64_t examples_in(const NamedTensors& batch) {
+  const auto of_examples =
+      std::ranges::find_if(batch, [&](const auto& one) { return !batch.contains(one.first + "_lengths"); });
+  return of_examples->second.shape()[0];
+}
+
+NamedTensors part_of(const NamedTensors& batch, std::int64_t first, std::int64_t last) {
+  NamedTensors some;
+  for (const auto& [name, tensor] : batch) {
+    const auto lengths = batch.find(name + "_lengths");
+    if (lengths == batch.end()) {
+      some.emplace(name, tensor.slice(first, last));
+    } else {
+      const Segments rows(lengths->second.values<std::int64_t>());
+      some.emplace(name, tensor.slice(rows.offset(first), rows.offset(last)));
+    }
+  }
+  return some;
+}
 
 void ModelParts::add(Parameter& parameter) {
   if (parameter.value.defined()) parameters.push_back(&parameter);
@@ -83,7 +105,7 @@ std::unique_ptr<Model> Model::copy(DType dtype, Device device) const {
 Tensor inference_logits(Model& model, const NamedTensors& inputs, DType dtype) {
   Tape tape(/*recording=*/false);
   const Tensor logits = model.forward(inputs, {.tape = tape, .dtype = dtype}).value();
-  return model.placed(logits, inputs).to(DType::f64).clone();
+  return logits.to(Device::cpu).to(DType::f64).clone();
 }
 
 }  // namespace foldgrad

@@ -9,6 +9,12 @@ namespace foldgrad {
 
 struct FoldedGraph;
 
+// A batch of examples, by name: a tensor has one row for each example or, if there is NAME_lengths, i64 [examples],
+// that number of rows, one example after another. Example: source [3] with source_lengths {2, 1} has two sentences.
+std::int64_t examples_in(const NamedTensors& batch);
+// Returns examples `first` to `last` - 1. Throws std::invalid_argument for lengths below 0.
+NamedTensors part_of(const NamedTensors& batch, std::int64_t first, std::int64_t last);
+
 // The parts of a model in the order of the forward pass. A shared part is listed once.
 struct ModelParts {
   std::vector<Parameter*> parameters;
@@ -43,15 +49,13 @@ class Model {
   std::vector<Parameter*> vectors() const;
   std::int64_t parameter_count() const;
 
-  // Returns logits [rows, classes] for `inputs`, on any device; the family defines their names.
+  // Returns logits [rows, classes] for `inputs`, a batch on any device; the family defines their names.
   virtual Var forward(const NamedTensors& inputs, const ForwardPass& pass) = 0;
   // Returns the cross entropy of `logits` and inputs.at("target"), summed over the targets.
   virtual Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) = 0;
   Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) {
     return loss_of(forward(inputs, pass), inputs, label_smoothing);
   }
-  // Returns the rows of forward(inputs) at their places in `inputs`: [..., classes] on the host, zero elsewhere.
-  virtual Tensor placed(const Tensor& logits, const NamedTensors&) const { return logits.to(Device::cpu); }
 
   // Returns the smallest inputs that make every operation run; `graph` records with them.
   virtual NamedTensors smallest_inputs() const = 0;
@@ -97,7 +101,7 @@ class Model {
   Device device_;
 };
 
-// Computes logits at inference in `dtype` and returns them at their places in `inputs`, f64 on the host.
+// Computes logits [rows, classes] at inference in `dtype` and returns them in f64 on the host.
 Tensor inference_logits(Model& model, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad

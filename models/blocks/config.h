@@ -43,8 +43,6 @@ struct BlockConfig {
   // This site exists only if it is named here; it acts on x on its way into the sum, as in
   // encoder.layers.1.self_attn.residual.
   std::map<std::string, std::string> normalizer_at = {};
-  // True: padding is never computed. False: training computes it and includes it in statistics, like UN's authors.
-  bool mask_normalizers = true;
 
   // Throws std::invalid_argument: "FAMILY: key must be ..., got ...". make_normalizer checks the normalizer's options.
   void validate(const char* family) const;

@@ -137,11 +137,6 @@ void Gpt::list(ModelParts& parts) {
   if (config_.output_bias) parts.output.push_back(&output_bias_);
 }
 
-Tensor Gpt::placed(const Tensor& logits, const NamedTensors& inputs) const {
-  const Shape& ids = inputs.at("ids").shape();
-  return logits.to(Device::cpu).reshape({ids[0], ids[1], config_.vocabulary});
-}
-
 NamedTensors Gpt::smallest_inputs() const {
   const Tensor ids = Tensor::zeros({1, std::min<std::int64_t>(2, config_.context)}, DType::i64);
   return {{"ids", ids}, {"target", ids}};

@@ -42,7 +42,6 @@ class Gpt final : public Model {
   // Returns one row per token. Throws std::invalid_argument unless ids are i64 [B, T] with 1 <= T <= context.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
-  Tensor placed(const Tensor& logits, const NamedTensors& inputs) const override;
   NamedTensors smallest_inputs() const override;
   // Returns eight sequences of up to 16 tokens.
   NamedTensors random_inputs(std::uint64_t seed) const override;

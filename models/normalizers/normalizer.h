@@ -29,8 +29,8 @@ struct NormContext {
   bool training = false;
   // The rows of each sample, for statistics per sample. If null, x's first axis is samples.
   const Segments* samples = nullptr;
-  // Leading rows that enter channel statistics; default: all. Only trace replay sets it (train/checks/trace.h): the
-  // released forms of the authors' code also use the other rows, the padding.
+  // Leading rows that enter channel statistics; default: all. Only trace replay sets it (train/checks/trace.h), where
+  // the other rows are padding; models compute no padding.
   std::optional<std::int64_t> counted = {};
   std::vector<Var>* penalties = nullptr;  // training: rbn adds terms of shape [] for the loss here
   Communicator* communicator = nullptr;   // training: statistics use all ranks' rows; only x's rows if null
@@ -97,8 +97,6 @@ class Normalizer {
 
   // Returns true if its statistics cover all tokens of a sample, so that tokens must be computed together.
   virtual bool mixes_tokens() const { return false; }
-  // Returns true if its statistics always include padding.
-  virtual bool counts_padding() const { return false; }
 
  protected:
   virtual Var forward(const Var& x, const NormContext& context) = 0;

@@ -86,7 +86,6 @@ class ChannelNormalizer : public WithGainAndBias {
         state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {}
 
   NamedTensors state() const override { return state_.named(); }
-  bool counts_padding() const override { return info().name == "un" && options().text("mask") == "all"; }
   std::optional<InferenceForm> inference() const override {
     return scaling_.before(channel_affine(state_, gamma_.value, beta_.value, norm_));
   }
@@ -108,8 +107,7 @@ class ChannelNormalizer : public WithGainAndBias {
   Var forward(const Var& x, const NormContext& context) override {
     const Var in = scaling_(x);
     const auto [gamma, beta] = gain_and_bias_on_tape(x);
-    const auto counted = counts_padding() ? std::nullopt : context.counted;
-    return channel_norm(in, gamma, beta, state_, norm_, context.training, counted, std::move(record_),
+    return channel_norm(in, gamma, beta, state_, norm_, context.training, context.counted, std::move(record_),
                         context.communicator);
   }
   Var recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record) override {
@@ -215,8 +213,6 @@ std::vector<NormalizerOption> un_options() {
       flag_option("hold_on_skip", "0", "skipped iterations, 32 in a row at most, stay out of the running variance"),
       flag_option("hold_non_finite", "1", "channels with NaN or infinity use their running estimates", "0"),
       enum_option("psi_after_skip", PsiAfterSkip::ema, "running psi after a skip"),
-      choice_option("mask", {"valid", "all"}, "valid",
-                    "statistics over real tokens, or over padding too, as in the released model"),
       enum_option("rescale", Rescale::none, "passes in which the factor r of the released code multiplies", "backward"),
       enum_option("forward_average", ForwardAverage::geometric, "average of the window that gives the variance"),
       enum_option("backward_average", BackwardAverage::arithmetic_exponential,

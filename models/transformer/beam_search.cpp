@@ -30,13 +30,10 @@ void check(const DecodingOptions& o, std::int64_t V) {
   FOLDGRAD_CHECK(o.eos >= 0 && o.eos < V, "decoding: eos must be an id in [0, {}), got {}", V, o.eos);
 }
 
-std::vector<Sentence> sentences_of(const Tensor& mask, std::int64_t longest, const DecodingOptions& o) {
-  const std::vector<std::uint8_t> real = mask.values<std::uint8_t>();
-  const std::int64_t B = mask.shape()[0], S = mask.shape()[1];
+std::vector<Sentence> sentences_of(const Segments& sources, std::int64_t longest, const DecodingOptions& o) {
   std::vector<Sentence> sentences;
-  for (std::int64_t b = 0; b < B; ++b) {
-    const auto tokens = std::count(real.begin() + b * S, real.begin() + (b + 1) * S, std::uint8_t(1));
-    const double limit = std::floor(o.max_length_a * double(tokens)) + double(o.max_length_b);  // [BEAM-4]
+  for (std::int64_t b = 0; b < sources.count(); ++b) {
+    const double limit = std::floor(o.max_length_a * double(sources.length(b))) + double(o.max_length_b);  // [BEAM-4]
     sentences.push_back({.limit = std::int64_t(std::min(limit, double(longest)))});
     sentences.back().live.push_back({.ids = {}, .score = 0, .row = b});
   }
@@ -128,12 +125,12 @@ std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const 
   return all;
 }
 
-std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
-                                                 const Tensor& source_mask, const DecodingOptions& options) {
+std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Sentences& sources,
+                                                 const DecodingOptions& options) {
   const TransformerConfig& config = model.config();
   check(options, config.target_vocabulary);
-  StepDecoder decoder(model, source, source_mask);
-  std::vector<Sentence> sentences = sentences_of(source_mask, config.max_positions - 1, options);
+  StepDecoder decoder(model, sources);
+  std::vector<Sentence> sentences = sentences_of(sources.rows, config.max_positions - 1, options);
   while (search_step(decoder, sentences, config.pad, options)) {
   }
   std::vector<std::vector<Hypothesis>> all;

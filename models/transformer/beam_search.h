@@ -30,11 +30,11 @@ struct Hypothesis {
   double score;
 };
 
-// Returns the results for every source of [B, S], best first: `beam` of them, or fewer if the limit came first. A
+// Returns the results for every source, best first: `beam` of them, or fewer if the limit came first. A
 // sentence with logits that are not finite has one empty result with score -infinity. Throws std::invalid_argument for
 // options out of range and for sources that InferenceTransformer refuses.
-std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
-                                                 const Tensor& source_mask, const DecodingOptions& options = {});
+std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Sentences& sources,
+                                                 const DecodingOptions& options = {});
 
 // A continuation of a hypothesis by one token.
 struct Candidate {

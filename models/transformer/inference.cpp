@@ -14,32 +14,28 @@ InferenceTransformer::InferenceTransformer(Transformer& model)
 InferenceTransformer::InferenceTransformer(Transformer& model, DType dtype)
     : model_(model), precision_("inference", model, dtype) {}
 
-Sentences InferenceTransformer::sentences(const Tensor& source, const Tensor& source_mask,
-                                          const ForwardPass& pass) const {
-  FOLDGRAD_CHECK(source.device() == Device::cpu && source_mask.device() == Device::cpu,
-                 "inference: takes sources on cpu, got a source on {} and its mask on {}", name(source.device()),
-                 name(source_mask.device()));
-  Sentences sentences = model_.sentences("inference", source, source_mask, pass);
-  for (const std::int64_t id : sentences.ids.values<std::int64_t>())
+Sentences InferenceTransformer::checked(const Sentences& sources, const ForwardPass& pass) const {
+  FOLDGRAD_CHECK(sources.ids.device() == Device::cpu, "inference: takes sources on cpu, got a source on {}",
+                 name(sources.ids.device()));
+  for (const std::int64_t id : sources.ids.values<std::int64_t>())
     FOLDGRAD_CHECK(id >= 0 && id < config().source_vocabulary, "inference: ids must be in [0, {}), got {}",
                    config().source_vocabulary, id);
-  return sentences;
+  return model_.placed("inference", sources, pass);
 }
 
-Tensor InferenceTransformer::encode(const Tensor& source, const Tensor& source_mask) const {
+Tensor InferenceTransformer::encode(const Sentences& sources) const {
   Tape tape(/*recording=*/false);
   const ForwardPass pass = precision_.pass(tape);
-  const Sentences in = sentences(source, source_mask, pass);
-  return cast(model_.tokens_of(model_.encode(in, pass), in.rows, pass), precision_.dtype()).value();
+  return cast(model_.encode(checked(sources, pass), pass), precision_.dtype()).value();
 }
 
-StepDecoder::StepDecoder(const InferenceTransformer& inference, const Tensor& source, const Tensor& source_mask)
+StepDecoder::StepDecoder(const InferenceTransformer& inference, const Sentences& sources)
     : model_(inference.model_), pass_(inference.precision_.pass(tape_)) {
   for (const Normalizer* norm : model_.normalizers())
     FOLDGRAD_CHECK(!norm->mixes_tokens(),
                    "decoding: {} ({}) has statistics over the tokens of a sentence, which are not known yet",
                    norm->site(), norm->info().name);
-  const Sentences in = inference.sentences(source, source_mask, pass_);
+  const Sentences in = inference.checked(sources, pass_);
   const Var memory = cast(model_.encode(in, pass_), inference.precision_.dtype());
   sources_ = in.rows;
   sentences_.resize(std::size_t(sources_.count()));

@@ -2,7 +2,7 @@
 // weights once (models/blocks/packed_weights.h).
 //
 //   InferenceTransformer inference(model, DType::f32);
-//   auto results = beam_search(inference, source, source_mask);
+//   auto results = beam_search(inference, sources);
 #pragma once
 #include "models/blocks/packed_weights.h"
 #include "models/transformer/transformer.h"
@@ -21,14 +21,13 @@ class InferenceTransformer {
   explicit InferenceTransformer(Transformer& model);
 
   const TransformerConfig& config() const { return model_.config(); }
-  // Returns the encoder's output for all tokens of [B, S] except padding, [tokens, width], sentence after sentence.
-  // Throws std::invalid_argument unless ids and mask are on the CPU with the same shape, ids are in the vocabulary, and
-  // a sentence has at most max_positions tokens, counting padding if normalizers include it.
-  Tensor encode(const Tensor& source, const Tensor& source_mask) const;
+  // Returns the encoder's output for all tokens, [tokens, width]. Throws std::invalid_argument unless ids are on the
+  // CPU and in the vocabulary, and a sentence has at most max_positions tokens.
+  Tensor encode(const Sentences& sources) const;
 
  private:
   friend class StepDecoder;
-  Sentences sentences(const Tensor& source, const Tensor& source_mask, const ForwardPass& pass) const;
+  Sentences checked(const Sentences& sources, const ForwardPass& pass) const;
 
   Transformer& model_;
   mutable InferencePrecision precision_;
@@ -44,7 +43,7 @@ class StepDecoder {
  public:
   // Encodes the sources. `inference` must outlive this object. Throws std::invalid_argument for sources that encode()
   // refuses, and for a normalizer with statistics over a sentence's tokens.
-  StepDecoder(const InferenceTransformer& inference, const Tensor& source, const Tensor& source_mask);
+  StepDecoder(const InferenceTransformer& inference, const Sentences& sources);
 
   // Returns logits [rows, target_vocabulary] for the next tokens on the model's device, in f64 for an f64 model,
   // otherwise f32. Throws std::invalid_argument for parents that do not exist, and after max_positions steps.

@@ -25,11 +25,10 @@ void Transformer::list(ModelParts& parts) {
 }
 
 NamedTensors Transformer::smallest_inputs() const {
-  const std::int64_t id = config_.pad == 0 ? 1 % config_.source_vocabulary : 0, pad = config_.pad;
-  const bool two = config_.max_positions > 1;
-  const Tensor ids = two ? Tensor::of<std::int64_t>({2, 2}, {id, id, id, pad}) : Tensor::of<std::int64_t>({1, 1}, {id});
-  const Tensor mask = two ? Tensor::of<std::uint8_t>({2, 2}, {1, 1, 1, 0}) : Tensor::of<std::uint8_t>({1, 1}, {1});
-  return TranslationBatch{ids, mask, ids, mask, ids}.named();
+  const std::int64_t id = config_.pad == 0 ? 1 % config_.source_vocabulary : 0;
+  const Ids one{id}, two{id, id};
+  const Sentences some = Sentences::of(config_.max_positions > 1 ? std::vector<Ids>{two, one} : std::vector<Ids>{one});
+  return TranslationBatch{some, some, some.ids}.named();
 }
 
 NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
@@ -50,7 +49,7 @@ NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
     return rows;
   };
   const std::vector<Ids> sources = side(config_.source_vocabulary), targets = side(config_.target_vocabulary);
-  return make_batch(sources, targets, config_.pad).named();
+  return make_batch(sources, targets).named();
 }
 
 // Returns a model whose tables hold their rows divided by their lengths.

@@ -108,10 +108,7 @@ class TransformerFile {
     Tape tape;
     const ForwardPass pass{.tape = tape, .dtype = DType::f32};
     const TranslationBatch batch = TranslationBatch::of(model_.smallest_inputs());
-    const Sentences source = model_.sentences("encoder", batch.source, batch.source_mask, pass);
-    const Sentences input = model_.sentences("decoder", batch.input, batch.input_mask, pass);
-    const Var result = run(source, input, pass);
-    return graph_of(tape, {result}, sites_);
+    return graph_of(tape, {run(batch.source, batch.input, pass)}, sites_);
   }
 
   void add_decoder(const std::string& ids, const std::string& memory, const OnnxFile::Size& length,

@@ -1,6 +1,5 @@
 #include "models/transformer/transformer.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "models/blocks/packed_weights.h"
@@ -65,19 +64,19 @@ Tensor Transformer::positions(DType dtype) {
 }
 
 Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& places, std::int64_t first_row,
-                       const char* stack, bool zero_padding, const ForwardPass& pass) {  // [TRF-1]
+                       const char* stack, const ForwardPass& pass) {  // [TRF-1]
   const Tape::Scope scope(pass.tape, std::string(stack) + ".embed_tokens");
   const double length = std::sqrt(double(config_.width));
   const Var rows = embedding(pass.use(table), pass.tape.constant(ids), config_.fixnorm ? 1 : length, config_.pad);
   const Var x = config_.fixnorm ? scale(unit_rows(rows), length) : rows;
-  const Var placed = sinusoidal_positions(x, places, positions(pass.dtype), zero_padding);
+  const Var placed = sinusoidal_positions(x, places, positions(pass.dtype));
   return dropout(placed, pass.dropout(config_.dropout),
                  pass.random(random_stream(std::string(stack) + ".dropout"), first_row, config_.width));
 }
 
 Var Transformer::embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass,
                               std::int64_t first_row) {
-  return embed(target_table(), ids, places, first_row, "decoder", /*zero_padding=*/false, pass);
+  return embed(target_table(), ids, places, first_row, "decoder", pass);
 }
 
 Var Transformer::encode(const Sentences& source, const ForwardPass& pass) {
@@ -85,7 +84,7 @@ Var Transformer::encode(const Sentences& source, const ForwardPass& pass) {
   const Attend to_all = [&](AttentionBlock& block, const Var& in) {
     return block.attend(in, rows, /*causal=*/false, pass);
   };
-  Var x = embed(encoder_table_, source.ids, rows.places(), rows.first_row(), "encoder", /*zero_padding=*/true, pass);
+  Var x = embed(encoder_table_, source.ids, rows.places(), rows.first_row(), "encoder", pass);
   for (TransformerLayer& layer : encoder_) x = layer(std::move(x), rows, to_all, pass);
   return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(rows)) : x;
 }
@@ -106,20 +105,11 @@ Var Transformer::decode(Var x, const Segments& rows, const Attend& own, const At
   return decoder_norm_ ? decoder_norm_->apply(x, pass.norm(rows)) : x;
 }
 
-Sentences Transformer::sentences(const char* stack, const Tensor& ids, const Tensor& mask,
-                                 const ForwardPass& pass) const {
-  const auto all = normalizers();
-  const auto any = [&](bool (Normalizer::*what)() const) {  // true if what() is true for any normalizer
-    return std::ranges::any_of(all, [&](const Normalizer* norm) { return (norm->*what)(); });
-  };
-  const bool counted = !config_.mask_normalizers || any(&Normalizer::counts_padding);
-  const bool padding = counted && (pass.training || any(&Normalizer::mixes_tokens));
-  Sentences sentences = Sentences::of(stack, ids, mask, padding);
-  sentences.rows = sentences.rows.among(pass.communicator);
+Sentences Transformer::placed(const char* who, const Sentences& sentences, const ForwardPass& pass) const {
   FOLDGRAD_CHECK(sentences.rows.longest() <= config_.max_positions,
-                 "{}: sentences must have at most max_positions = {} tokens, got {}", stack, config_.max_positions,
+                 "{}: sentences must have at most max_positions = {} tokens, got {}", who, config_.max_positions,
                  sentences.rows.longest());
-  return sentences.to(device());
+  return {sentences.ids.to(device()), sentences.rows.among(pass.communicator).to(device())};
 }
 
 Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
@@ -134,22 +124,13 @@ Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
 
 Var Transformer::forward(const NamedTensors& inputs, const ForwardPass& pass) {
   const TranslationBatch batch = TranslationBatch::of(inputs);
-  const Sentences source = sentences("encoder", batch.source, batch.source_mask, pass),
-                  input = sentences("decoder", batch.input, batch.input_mask, pass);
+  const Sentences source = placed("encoder", batch.source, pass), input = placed("decoder", batch.input, pass);
   const Var memory = encode(source, pass);
-  const Var hidden = decode(input, memory, source.rows, pass);
-  return logits(tokens_of(hidden, input.rows, pass), pass);
-}
-
-Var Transformer::tokens_of(const Var& x, const Segments& rows, const ForwardPass& pass) const {
-  if (rows.tokens() == rows.rows()) return x;
-  return gather(x, pass.tape.constant(rows.token_rows().to(device())));
+  return logits(decode(input, memory, source.rows, pass), pass);
 }
 
 Var Transformer::loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) {
-  const TranslationBatch batch = TranslationBatch::of(inputs);
-  const Tensor target = Sentences::of("target", batch.target, batch.input_mask).ids.to(device());
-  return cross_entropy(logits, logits.tape().constant(target),  // [TRF-3]
+  return cross_entropy(logits, logits.tape().constant(inputs.at("target").to(device())),  // [TRF-3]
                        {.label_smoothing = label_smoothing, .ignore_index = config_.pad, .reduction = Reduction::sum});
 }
 

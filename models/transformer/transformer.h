@@ -3,7 +3,7 @@
 //   Transformer model(config, seed);
 //   Var loss = model.loss(batch, {.tape = tape, .dtype = DType::f32, .training = true, .seed = seed, .step = n}, 0.1);
 //
-//   [TRF-1]  x = drop(sqrt(width) E[id] + sinusoid(position)); the encoder's x is zero at padding
+//   [TRF-1]  x = drop(sqrt(width) E[id] + sinusoid(position))
 //   [TRF-2]  logits = h O^T + o; O is the decoder's table unless share_embeddings = none or inputs; o only if
 //            output_bias
 //   [TRF-3]  loss = sum over target tokens that are not padding of the label-smoothed cross entropy
@@ -31,7 +31,7 @@ class Transformer final : public Model {
 
   const TransformerConfig& config() const { return config_; }
 
-  // Runs the encoder. sentences() makes `source`, on the model's device.
+  // Runs the encoder. placed() returned `source`.
   Var encode(const Sentences& source, const ForwardPass& pass);  // [N, width]
   // Runs the decoder. `memory` is the encoder's result, with the rows `source`.
   Var decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass);  // [N, width]
@@ -40,28 +40,22 @@ class Transformer final : public Model {
   // Computes [TRF-1]. ids: i64 [N] on the model's device; places and first_row: from Segments.
   Var embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, target_vocabulary]
-  // Returns x without padding rows.
-  Var tokens_of(const Var& x, const Segments& rows, const ForwardPass& pass) const;
   // Run forward() and loss() on a batch on any device.
   Var logits(const TranslationBatch& batch, const ForwardPass& pass) { return forward(batch.named(), pass); }
   Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
     return loss(batch.named(), pass, label_smoothing);
   }
-  // Makes sentences from padded ids, on the model's device. Padding becomes rows if normalizers include it and the
-  // model is in training or a normalizer mixes tokens. Throws std::invalid_argument for more than max_positions tokens,
-  // or places including padding.
-  Sentences sentences(const char* stack, const Tensor& ids, const Tensor& mask, const ForwardPass& pass) const;
+  // Returns sentences on any device on the model's, with their place among those of all ranks. Throws
+  // std::invalid_argument, beginning with `who`, for more than max_positions tokens.
+  Sentences placed(const char* who, const Sentences& sentences, const ForwardPass& pass) const;
 
   const char* family() const override { return "transformer"; }
   using Model::loss;
   // Returns one row per token of the input.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
-  Tensor placed(const Tensor& logits, const NamedTensors& inputs) const override {
-    return padded(logits, inputs.at("input_mask"));
-  }
   NamedTensors smallest_inputs() const override;
-  // Returns sentences of up to 16 tokens, at least two fewer than the model's limit, so that padding can be added.
+  // Returns eight pairs of sentences of up to 16 tokens.
   NamedTensors random_inputs(std::uint64_t seed) const override;
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   std::unique_ptr<Model> foldable() override;
@@ -82,7 +76,7 @@ class Transformer final : public Model {
   void list(ModelParts& parts) override;
   void initialize(std::uint64_t seed);  // not the normalizers' parameters, which are set already
   Var embed(Parameter& table, const Tensor& ids, const Tensor& places, std::int64_t first_row, const char* stack,
-            bool zero_padding, const ForwardPass& pass);
+            const ForwardPass& pass);
   Tensor positions(DType dtype);  // [max_positions + 2, width]
 
   TransformerConfig config_;

@@ -1,9 +1,7 @@
 #include "train/analyses/cka.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <set>
 
 #include "engine/check.h"
@@ -109,24 +107,17 @@ std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs,
   return outputs;
 }
 
-Tensor mean_over_tokens(const Tensor& x, const Tensor& mask) {
-  FOLDGRAD_CHECK(x.shape().rank() == 2 && mask.shape().rank() == 2,
-                 "x must be [N, C] and its mask [B, T], got {} and {}", x.shape(), mask.shape());
-  const std::int64_t N = x.shape()[0], C = x.shape()[1], B = mask.shape()[0], T = mask.shape()[1];
-  const std::vector<std::uint8_t> real = mask.values<std::uint8_t>();
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t b = 0; b < B; ++b)
-    lengths.push_back(T - std::count(real.begin() + b * T, real.begin() + (b + 1) * T, std::uint8_t(0)));
-  const std::int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), std::int64_t(0));
-  FOLDGRAD_CHECK(N == tokens || N == B * T, "x must have a row for each of {} tokens or {} places, got {}", tokens,
-                 B * T, N);
-  const Tensor values = x.to(DType::f64), mean = Tensor::zeros({B, C}, DType::f64);
+Tensor mean_over_rows(const Tensor& x, const Tensor& lengths) {
+  const Segments rows(lengths.values<std::int64_t>());
+  FOLDGRAD_CHECK(x.shape().rank() == 2 && x.shape()[0] == rows.rows(), "x must be [{}, C], got {}", rows.rows(),
+                 x.shape());
+  const std::int64_t C = x.shape()[1];
+  const Tensor values = x.to(DType::f64), mean = Tensor::zeros({rows.count(), C}, DType::f64);
   const double* row = values.data<double>();
-  for (std::int64_t b = 0; b < B; ++b) {
-    double* of_b = mean.data<double>() + b * C;
-    for (std::int64_t i = 0; i < lengths[std::size_t(b)]; ++i)
-      for (std::int64_t c = 0; c < C; ++c) of_b[c] += row[i * C + c] / double(lengths[std::size_t(b)]);
-    row += (N == tokens ? lengths[std::size_t(b)] : T) * C;
+  for (std::int64_t e = 0; e < rows.count(); ++e) {
+    double* of_e = mean.data<double>() + e * C;
+    for (std::int64_t i = 0; i < rows.length(e); ++i, row += C)
+      for (std::int64_t c = 0; c < C; ++c) of_e[c] += row[c] / double(rows.length(e));
   }
   return mean;
 }

@@ -55,9 +55,8 @@ struct LayerOutput {
 // residual sum. Inputs may be on any device.
 std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs, DType dtype);
 
-// Returns f64 [B, C], the mean of x [N, C] over the rows of each sentence's tokens, which are the ones of its mask, u8
-// [B, T]. x has a row for each token, or T rows for each sentence, tokens first. Both are on the CPU. Throws
-// std::invalid_argument for other shapes.
-Tensor mean_over_tokens(const Tensor& x, const Tensor& mask);
+// Returns f64 [B, C], the mean of x [N, C] over the rows of each example, whose numbers are `lengths`, i64 [B]. Both
+// are on the CPU. Throws std::invalid_argument for other shapes.
+Tensor mean_over_rows(const Tensor& x, const Tensor& lengths);
 
 }  // namespace foldgrad

@@ -30,7 +30,7 @@ Probe make_probe(NamedTensors inputs, std::string description) {
 
 Probe random_probe(const Model& model, std::uint64_t seed) {
   NamedTensors inputs = to(model.random_inputs(seed), Device::cpu);
-  const std::int64_t count = inputs.begin()->second.shape()[0];
+  const std::int64_t count = examples_in(inputs);
   return make_probe(std::move(inputs), fmt::format("{} random inputs, seed {}", count, seed));
 }
 
@@ -40,17 +40,19 @@ CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor&
                     fmt::format("relative difference {:.2g}, at most {:.0e}", relative, bound));
 }
 
-CheckResult check_others(const char* row, const LogitsOf& logits_of, const NamedTensors& inputs) {
-  const std::string name = fmt::format("other {}s of the batch change nothing", row);
-  const std::int64_t rows = inputs.begin()->second.shape()[0], some = std::min<std::int64_t>(rows, 4);
-  if (rows < 2) return check_skipped(name, fmt::format("there is only one {}", row));
-  const Tensor together = logits_of(inputs).slice(0, some), apart = together.clone();
-  for (std::int64_t r = 0; r < some; ++r) {
-    NamedTensors alone;
-    for (const auto& [input, tensor] : inputs) alone.emplace(input, tensor.slice(r, r + 1));
-    apart.slice(r, r + 1).copy_from(logits_of(alone));
+CheckResult check_others(const char* example, const LogitsOf& logits_of, const NamedTensors& inputs) {
+  const std::string name = fmt::format("other {}s of the batch change nothing", example);
+  const std::int64_t examples = examples_in(inputs);
+  if (examples < 2) return check_skipped(name, fmt::format("there is only one {}", example));
+  const Tensor together = logits_of(inputs), apart = together.clone();
+  std::int64_t rows = 0;
+  for (std::int64_t e = 0; e < std::min<std::int64_t>(examples, 4); ++e) {
+    const Tensor alone = logits_of(part_of(inputs, e, e + 1));
+    const std::int64_t next = rows + alone.shape()[0];
+    apart.slice(rows, next).copy_from(alone);
+    rows = next;
   }
-  return check_same_logits(name, apart, together, kSameInF64);
+  return check_same_logits(name, apart.slice(0, rows), together.slice(0, rows), kSameInF64);
 }
 
 std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe& probe, const FamilyChecks& family) {

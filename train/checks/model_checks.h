@@ -40,11 +40,11 @@ constexpr double kSameInF64 = 1e-11;
 // Checks that the greatest difference is at most `bound` times the greatest logit.
 CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound);
 
-// Returns the logits of a batch at inference, a row first, in f64 on the host.
+// Returns the logits of a batch at inference, [rows, classes] in f64 on the host.
 using LogitsOf = std::function<Tensor(const NamedTensors& inputs)>;
-// Checks that the other rows of a batch, each a `row` such as "image", change no logits of the first four. Skipped if
-// the batch has only one row.
-CheckResult check_others(const char* row, const LogitsOf& logits_of, const NamedTensors& inputs);
+// Checks that the other examples of a batch, each an `example` such as "image", change no logits of the first four.
+// Skipped if the batch has only one example.
+CheckResult check_others(const char* example, const LogitsOf& logits_of, const NamedTensors& inputs);
 
 using Fold = std::function<FoldedModel(Model&)>;
 // Additional checks of a family, given a model and the one folded from it, f64 on one device; inputs on the CPU.

@@ -81,8 +81,8 @@ std::vector<Gram> grams_of(ComparedModel& m, const std::vector<std::int64_t>& ba
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const auto& [layer, values] = outputs[i];
       m.layers.push_back(layer);
-      parts[i].push_back(m.examples.mask ? mean_over_tokens(values, inputs.at(m.examples.mask(layer)))
-                                         : values.reshape({examples, -1}));
+      parts[i].push_back(m.examples.lengths ? mean_over_rows(values, inputs.at(m.examples.lengths(layer)))
+                                            : values.reshape({examples, -1}));
     }
   }
   std::vector<Gram> grams;

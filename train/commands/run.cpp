@@ -21,9 +21,8 @@ Answer run(const RunOptions& o) {
   const NamedTensors inputs = task.read_inputs(*model, o.input);
   Tape tape(/*recording=*/false);
   const ForwardPass pass{.tape = tape, .dtype = o.dtype};
-  NamedTensors results = task.results
-                             ? task.results(*model, inputs, pass)
-                             : NamedTensors{{"logits", model->placed(model->forward(inputs, pass).value(), inputs)}};
+  NamedTensors results = task.results ? task.results(*model, inputs, pass)
+                                      : NamedTensors{{"logits", model->forward(inputs, pass).value()}};
   std::vector<std::string> lines;
   for (auto& [name, result] : results) {
     if (o.non_finite == NonFinite::refuse && !first_non_finite(result).empty())

@@ -53,7 +53,7 @@ void read_normalizer(const nlohmann::json& norm, BlockConfig& config);
 
 // Returns
 //   {"model": {"source_vocabulary": 104, ..., "share_embeddings": "all"},
-//    "norm": {"name": "un", "mask": true, "options": {"window": 4, "eps": 1e-05, ...}, "at": {"SITE": "affine"}}}
+//    "norm": {"name": "un", "options": {"window": 4, "eps": 1e-05, ...}, "at": {"SITE": "affine"}}}
 // with every key, also those with their default, except empty lists; docs/model_directory.md lists the keys.
 template <class Config>
 nlohmann::ordered_json config_json(const Config& config) {
@@ -80,7 +80,8 @@ Config parse_config_json(const nlohmann::json& root) {
   });
   refuse_others(model, "model", known["model"]);
   read_normalizer(norm, config);
-  known["norm"].insert(known["norm"].end(), {"norm.options", "norm.at"});
+  // Version 0.3 and earlier wrote norm.mask, of padding in training.
+  known["norm"].insert(known["norm"].end(), {"norm.options", "norm.at", "norm.mask"});
   refuse_others(norm, "norm", known["norm"]);
   config.validate();
   return config;

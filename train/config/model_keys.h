@@ -57,9 +57,7 @@ void visit_keys(KeysOf<TransformerConfig> auto& m, const auto& v) {
   visit_dropout_keys(m, v);
   model(m.initialization, "initialization", "Initial weights", m.kInitializations);
   model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
-
   visit_normalizer_key(m, v);
-  keys_in("norm", v)(m.mask_normalizers, "mask", "", "Leave padding out of the statistics");
 }
 
 void visit_keys(KeysOf<GptConfig> auto& m, const auto& v) {

@@ -112,14 +112,16 @@ std::string other_family_of(const std::string& key, const std::string& family) {
   return "";
 }
 
-// Takes validate.background = false out of `given`: files of 0.2 have it. With true, which is refused, a separate
-// thread validated.
-void take_background(Keys& given) {
-  const auto found = given.extract("validate.background");
-  if (!found) return;
-  const toml::node* value = found.mapped().node;
-  if (!value || value->value<bool>() != false)
-    found.mapped().refuse("validate.background is no longer a key: training waits for validation; remove it");
+// Takes keys of earlier versions out of `given`. Refuses values other than the one that is now the only behavior.
+void take_former_keys(Keys& given) {
+  struct Former {
+    const char *key, *only, *now;
+  };
+  for (const auto& [key, only, now] : {Former{"validate.background", "false", "training waits for validation"},
+                                       Former{"norm.mask", "true", "models compute no padding"},
+                                       Former{"norm.un.mask", "valid", "models compute no padding"}})
+    if (const auto found = given.extract(key); found && option_text(key, found.mapped()) != only)
+      found.mapped().refuse(fmt::format("{} is no longer a key: {}; remove it", key, now));
 }
 
 // Refuses keys of updates together with those of epochs, which replace them.
@@ -166,6 +168,7 @@ void check_schedule(const Keys& given, const TrainConfig& t) {
 
 ExperimentConfig config_of(Keys given) {
   const Keys all = given;
+  take_former_keys(given);
   ExperimentConfig config;
   std::vector<std::string> known{"base"};
   visit_config(config, [&](auto& field, const ConfigKey& key) {
@@ -178,7 +181,6 @@ ExperimentConfig config_of(Keys given) {
     all.at("norm.name").refuse(e.what());
   }
   take_options(given, config);
-  take_background(given);
   refuse_updates_beside_epochs(given, config);
   if (!given.empty()) {
     const auto& [key, value] = *given.begin();

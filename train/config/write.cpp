@@ -151,6 +151,9 @@ std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& confi
   const NormalizerOptions chosen(name, info.options, config.blocks().normalizer_options);
   for (const NormalizerOption& option : info.options)
     keys[fmt::format("norm.{}.{}", name, option.name)] = toml_of(option, chosen.text(option.name));
+  // Keys of version 0.3 with the only values that are left, so that its runs can be resumed.
+  if (config.family == "transformer") keys["norm.mask"] = "true";
+  if (name == "un") keys["norm.un.mask"] = "\"valid\"";
   return keys;
 }
 

@@ -9,16 +9,12 @@
 namespace foldgrad {
 namespace {
 
-// Returns the part of the inputs that a rank computes. The first axis of each tensor is the batch of B examples; rank r
-// of R takes examples B r / R to B (r + 1) / R, possibly none. Without a communicator this is the whole batch.
-NamedTensors part_of(const NamedTensors& inputs, const Communicator* communicator) {
-  if (!communicator) return inputs;
-  NamedTensors part;
-  for (const auto& [name, tensor] : inputs) {
-    const std::int64_t B = tensor.shape()[0], r = communicator->rank(), R = communicator->size();
-    part.emplace(name, tensor.slice(B * r / R, B * (r + 1) / R));
-  }
-  return part;
+// Returns the part of a batch of B examples that a rank computes: rank r of R takes examples B r / R to B (r + 1) / R,
+// possibly none. Without a communicator this is the whole batch.
+NamedTensors part_of(const NamedTensors& batch, const Communicator* communicator) {
+  if (!communicator) return batch;
+  const std::int64_t B = examples_in(batch), r = communicator->rank(), R = communicator->size();
+  return part_of(batch, B * r / R, B * (r + 1) / R);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ void require_common_start(Communicator& communicator, const BuildInfo& build, co
 
 void require_examples(Task& task, std::int64_t ranks) {
   const DataCursor begin = task.cursor();
-  const std::int64_t examples = task.next().inputs.begin()->second.shape()[0];
+  const std::int64_t examples = examples_in(task.next().inputs);
   task.seek(begin);
   if (examples < ranks)
     throw ConfigError(fmt::format(

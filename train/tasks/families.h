@@ -59,9 +59,9 @@ struct ExampleSet {
   // Returns the SHA-256 of the examples as they are in the data, if models make different inputs of them. If null, the
   // digest is that of the inputs.
   std::function<std::string(const std::vector<std::int64_t>&)> digest = nullptr;
-  // Returns the name of the input that is the mask [examples, T] of a layer's positions. Null if all examples have the
-  // same positions.
-  std::function<std::string(const std::string& layer)> mask = nullptr;
+  // Returns the name of the input that is the numbers of a layer's rows, by example. Null if all examples have the same
+  // number.
+  std::function<std::string(const std::string& layer)> lengths = nullptr;
   // Returns the length of an example; the model accepts lengths up to `longest`. Null if all have one length.
   std::function<std::int64_t(std::int64_t)> length = nullptr;
   std::int64_t longest = 0;
@@ -87,7 +87,7 @@ struct TaskKind {
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
   // Reads, for `foldgrad run`, a file's inputs, on the host. Throws FileError for inputs that do not fit.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
-  // Returns results by name, including "logits". If null, the only result is the logits, placed as in the inputs.
+  // Returns results by name, including "logits". If null, these are the only result, [examples, classes].
   NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass) = nullptr;
   // For commands that work on data; null if the task has none. They throw FileError, ConfigError, CheckpointError,
   // NonFiniteError and std::invalid_argument.

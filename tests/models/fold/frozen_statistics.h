@@ -42,7 +42,6 @@ inline std::vector<Setting> settings() {
   for (const char* granularity : {"channel", "layer_any", "layer_sum", "pooled"})
     add("un", {{"filtration", "1"}, {"granularity", granularity}});
   add("un", {{"rescale", "both"}});
-  add("un", {{"mask", "all"}});
   return all;
 }
 

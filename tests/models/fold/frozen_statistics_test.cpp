@@ -34,27 +34,20 @@ using Translations = std::vector<std::vector<std::int64_t>>;
 Translations greedy(Transformer& model, const TranslationBatch& batch) {
   Translations all;
   const DecodingOptions options{.beam = 1, .max_length_a = 0, .max_length_b = kLimit};
-  for (const auto& results : beam_search(InferenceTransformer(model), batch.source, batch.source_mask, options))
+  for (const auto& results : beam_search(InferenceTransformer(model), batch.source, options))
     all.push_back(results.at(0).ids);
   return all;
 }
 
 // Does the same by whole passes on the tape.
 Translations greedy_by_tape(Transformer& model, const TranslationBatch& batch, bool training) {
-  constexpr std::int64_t kPad = 1, kEnd = 2;
-  const std::size_t B = std::size_t(batch.source.shape()[0]);
+  const std::size_t B = std::size_t(batch.source.rows.count());
   Translations all(B);
   std::vector<bool> ended(B);
   for (std::size_t t = 0; t < kLimit; ++t) {
-    std::vector<std::int64_t> ids;
-    for (const std::vector<std::int64_t>& translation : all) {
-      ids.push_back(kEnd);
-      ids.insert(ids.end(), translation.begin(), translation.end());
-      ids.resize(ids.size() + t - translation.size(), kPad);
-    }
-    const Tensor input = Tensor::of({std::int64_t(B), std::int64_t(t) + 1}, ids);
-    const Tensor logits =
-        logits_by_tape(model, {batch.source, batch.source_mask, input, mask_of(input), Tensor()}, training);
+    Translations inputs = all;
+    for (Ids& ids : inputs) ids.insert(ids.begin(), kEos);
+    const Tensor logits = logits_by_tape(model, {batch.source, Sentences::of(inputs), Tensor()}, training);
     const std::int64_t V = logits.shape()[1];
     const double* row = logits.data<double>();
     for (std::size_t b = 0; b < B; ++b) {
@@ -62,8 +55,8 @@ Translations greedy_by_tape(Transformer& model, const TranslationBatch& batch, b
       if (ended[b]) continue;
       std::int64_t best = 0;
       for (std::int64_t id = 1; id < V; ++id)
-        if (id != kPad && (id != kEnd || t > 0) && (row - V)[id] > (row - V)[best]) best = id;
-      ended[b] = best == kEnd;
+        if (id != kPad && (id != kEos || t > 0) && (row - V)[id] > (row - V)[best]) best = id;
+      ended[b] = best == kEos;
       if (!ended[b]) all[b].push_back(best);
     }
   }
@@ -143,9 +136,7 @@ TEST(FrozenStatistics, WithAlphaOneTrainingTranslatesAsInferenceDoes) {
 // r / sqrt(var_hat + eps) = 1 / sqrt(run_var + eps) within the limits of r, which this batch does not reach. [MABN-1]
 TEST(FrozenStatistics, WhereRCorrectsTrainingIsInferenceOfAnyBatch) {
   const TranslationBatch batch = translation_batch();
-  TranslationBatch other = batch;
-  other.input = Tensor::of<std::int64_t>({3, 4}, {2, 9, 4, 7, 2, 8, 8, 3, 2, 5, 10, 6});
-  other.input_mask = mask_of(other.input);
+  const TranslationBatch other{batch.source, Sentences::of({{2, 9, 4, 7}, {2, 8, 8, 3}, {2, 5, 10, 6}}), {}};
   for (const TransformerConfig& config :
        configs({{"mabn", {{"mode", "reference"}}}, {"un", {{"rescale", "both"}, {"warmup", "2"}}}})) {
     SCOPED_TRACE(describe(config));

@@ -42,7 +42,7 @@ void check_difference(bool offline, DType dtype, double useful) {
   const auto model = random_transformer(config, dtype);
   const FoldOptions options = random_options();
   // In f32 the library takes long to prepare each new size.
-  const TranslationBatch batch = dtype == DType::f64 ? random_batch(config) : translation_batch();
+  const TranslationBatch batch = dtype == DType::f64 ? random_batch() : translation_batch();
   const Difference d = folding_error(*model, batch.named(), options);
   if (offline && (config.pre_norm || options.rescale_stream) && normalizer != "centernorm" && normalizer != "none")
     RC_ASSERT(all_folded(fold(*model, options)) == (options.tied == Tied::untie || config.own_output_table()));

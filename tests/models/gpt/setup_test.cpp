@@ -102,7 +102,7 @@ TEST(GptSetup, TheSmallestOfEverySizeIsAccepted) {
     Gpt model(config, 1, DType::f64);
     for (const auto& [inputs, sequences] : {std::pair(model.smallest_inputs(), 1), {model.random_inputs(1), 8}}) {
       const Tensor logits = inference_logits(model, inputs, DType::f64);
-      EXPECT_EQ(logits.shape(), (Shape{sequences, 1, 1}));
+      EXPECT_EQ(logits.shape(), (Shape{sequences, 1}));
       for (const double z : logits.values<double>()) EXPECT_TRUE(std::isfinite(z));
     }
   }

@@ -19,10 +19,8 @@ struct Scene {
   double q = 1.6, q0 = -1;                                     // mean squares of x; below 0: like the others
   std::int64_t iterations = 7;                                 // earlier ones: the step writes row 8 mod 3 = 2
   bool window_by_channel = false;                              // the window of channel c is (c + 1)^2, x slightly more
-  bool masked = true;
 };
-const Scene kCalm, kUnmasked{.masked = false}, kLate{.iterations = 2000}, kHigh{.q = 400}, kLow{.q = 1e-4},
-    kInfinite{.q0 = INFINITY};
+const Scene kCalm, kLate{.iterations = 2000}, kHigh{.q = 400}, kLow{.q = 1e-4}, kInfinite{.q0 = INFINITY};
 // Only channel 0 differs from its window; the others vary so much that sums do not notice.
 const Scene kOneChannel{.window = {0.1, 1, 9}, .window0 = {1, 1, 1}, .q0 = 1.5};
 // Every channel leaves its constant window, by less than channels differ.
@@ -89,7 +87,7 @@ Tensor inputs(const Scene& scene, std::int64_t counted) {
 NamedTensors step(const std::string& name, const Options& options, const Scene& scene) {
   const auto norm = make_normalizer(name, options, "norm", kChannels, DType::f64);
   prepare(*norm, scene);
-  const std::int64_t counted = scene.masked ? 8 : kTokens;
+  constexpr std::int64_t counted = 8;  // of kTokens
   NamedTensors results{{"residual_scale", Tensor::full({}, norm->residual_scale(), DType::f64)},
                        {"initial_gain", Tensor::full({}, norm->initial_gain(), DType::f64)}};
   Tape tape;
@@ -158,8 +156,6 @@ std::vector<Row> un_rows() {
       {"un", filter, "psi_after_skip", "literal", {"psi_ema"}, &kHigh},
       {"un", filter, "psi_after_skip", "freeze", {"psi_ema"}, &kHigh},
       {"un", filter, "psi_after_skip", "freeze", {}, &kCalm},
-      {"un", un, "mask", "all", all},
-      {"un", un, "mask", "all", {}, &kUnmasked},
       {"un", un, "rescale", "backward", {"dx", "dweight", "psi_ema", "win_g"}, &kLate},
       {"un", un, "rescale", "both", {"y", "dx", "dweight", "psi_ema", "win_g"}, &kLate},
       {"un", un, "rescale", "both", {}, &kCalm},

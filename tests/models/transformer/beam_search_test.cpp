@@ -8,8 +8,6 @@
 namespace foldgrad::testing {
 namespace {
 
-using Ids = std::vector<std::int64_t>;
-constexpr std::int64_t kPad = 1, kEos = 2, kUnk = 3;
 const std::vector<Ids> kSources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};  // of translation_batch()
 
 // Makes a model in f64, with weights that make the next token depend on all before.
@@ -27,9 +25,7 @@ std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary
 std::vector<double> next_log_probabilities(Transformer& model, const Ids& source, const Ids& ids) {
   Ids input{kEos};
   input.insert(input.end(), ids.begin(), ids.end());
-  const Tensor s = Tensor::of({1, std::int64_t(source.size())}, source),
-               t = Tensor::of({1, std::int64_t(input.size())}, input);
-  const Tensor logits = logits_by_tape(model, {s, mask_of(s), t, mask_of(t), {}});
+  const Tensor logits = logits_by_tape(model, {Sentences::of({source}), Sentences::of({input}), {}});
   const std::int64_t V = logits.shape()[-1];
   const double* z = logits.data<double>() + (std::int64_t(input.size()) - 1) * V;
   double total = 0;
@@ -40,8 +36,7 @@ std::vector<double> next_log_probabilities(Transformer& model, const Ids& source
 }
 
 std::vector<Hypothesis> search_one(Transformer& model, const Ids& source, const DecodingOptions& options) {
-  const Tensor s = Tensor::of({1, std::int64_t(source.size())}, source);
-  return beam_search(InferenceTransformer(model), s, mask_of(s), options)[0];
+  return beam_search(InferenceTransformer(model), Sentences::of({source}), options)[0];
 }
 
 void expect_hypotheses(const std::vector<Hypothesis>& got, const std::vector<Hypothesis>& want,
@@ -60,7 +55,7 @@ void expect_full_forward_passes(const std::string& normalizer, Device device) {
   const auto there = model->copy(DType::f64, device);
   const TranslationBatch batch = translation_batch();
   const InferenceTransformer inference(as_transformer(*there, "the test"), DType::f64);
-  StepDecoder decoder(inference, batch.source, batch.source_mask);
+  StepDecoder decoder(inference, batch.source);
   std::vector<Ids> histories(3);
   Ids sentence{0, 1, 2};
   const std::vector<Ids> parents{{0, 1, 2}, {2, 0, 0, 1}, {3, 1, 1, 0, 2}, {4, 0}},
@@ -184,7 +179,7 @@ TEST(BeamSearch, ASentenceDoesNotDependOnItsBatch) {
   for (const char* normalizer : {"ln", "un"}) {
     const auto model = random_model(300, 11, normalizer);
     const TranslationBatch batch = translation_batch();
-    const auto all = beam_search(InferenceTransformer(*model), batch.source, batch.source_mask, {.beam = 3});
+    const auto all = beam_search(InferenceTransformer(*model), batch.source, {.beam = 3});
     ASSERT_EQ(all.size(), kSources.size());
     for (std::size_t b = 0; b < kSources.size(); ++b)
       expect_hypotheses(all[b], search_one(*model, kSources[b], {.beam = 3}));
@@ -262,9 +257,8 @@ TEST(BeamSearch, Messages) {
             }),
             "decoding: encoder.layers.0.self_attn_layer_norm (instancenorm) has statistics over the tokens of a "
             "sentence, which are not known yet");
-  const Tensor source = Tensor::of<std::int64_t>({1, 2}, {4, 2});
   const InferenceTransformer inference(*model, DType::f64);
-  StepDecoder decoder(inference, source, mask_of(source));
+  StepDecoder decoder(inference, Sentences::of({{4, 2}}));
   EXPECT_EQ(message_of([&] { decoder.step({2}, {1}); }), "decoding: parents must be in [0, 1), got 1 for row 0");
   EXPECT_EQ(message_of([&] { decoder.step({2, 2}, {0}); }), "decoding: needs one parent per token, got 1 for 2");
 }

@@ -38,13 +38,13 @@ TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
 // Allows for another order of sums, the only difference.
 void expect_the_same(const TransformerConfig& config, const std::vector<Device>& on = devices(),
                      double deviation = 0.3) {
-  const TranslationBatch batch = translation_batch(/*extra=*/1);
+  const TranslationBatch batch = translation_batch();
   const auto model = random_model(config, batch, deviation);
   for (const Device device : on) {
     SCOPED_TRACE(fmt::format("{}, {}, {}", config.normalizer, config.width, name(device)));
     const auto there = model->copy(DType::f64, device);
     const InferenceTransformer inference(as_transformer(*there, "the test"));
-    const Tensor encoded = inference.encode(batch.source, batch.source_mask);
+    const Tensor encoded = inference.encode(batch.source);
     EXPECT_EQ(encoded.device(), device);
     EXPECT_TRUE(close(encoded, encoded_by_tape(*model, batch), 1e-11));
     if (has_statistics_of_sentences(config.normalizer)) continue;
@@ -52,7 +52,6 @@ void expect_the_same(const TransformerConfig& config, const std::vector<Device>&
   }
 }
 
-// Sources have padding on the left, of different lengths.
 TEST(InferenceTransformer, IsTheModelWithEveryNormalizer) {
   for (const NormalizerInfo& info : normalizers())
     for (bool pre_norm : {true, false})
@@ -74,10 +73,8 @@ TEST(InferenceTransformer, IsTheModelAcrossPartsOf256Channels) {
 // With more than 32 rows of only 11 tokens, the first layer computes queries, keys and values once per token.
 TEST(InferenceTransformer, IsTheModelWithManyRowsOfFewTokens) {
   const std::int64_t sentences = 70;
-  const Tensor source = random_ids({sentences, 3}, 11, 1), input = random_ids({sentences, 4}, 11, 2);
-  const Tensor source_mask = Tensor::full(source.shape(), 1, DType::u8),
-               mask = Tensor::full(input.shape(), 1, DType::u8);
-  const TranslationBatch batch{source, source_mask, input, mask, input};
+  const Tensor source = random_ids({sentences * 3}, 11, 1), input = random_ids({sentences * 4}, 11, 2);
+  const TranslationBatch batch{{source, Segments::equal(sentences, 3)}, {input, Segments::equal(sentences, 4)}, input};
   const auto model = random_model(config_for("un", true), batch);
   EXPECT_TRUE(
       close(logits_by_steps(InferenceTransformer(*model, DType::f64), batch), logits_by_tape(*model, batch), 1e-11));
@@ -138,25 +135,12 @@ TEST(InferenceTransformer, LowerPrecisionIsClose) {
         const double rounding = device == Device::cpu ? 0.1 : 0.2;  // of bf16
         for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 2e-5}, {DType::bf16, rounding}}) {
           const InferenceTransformer inference(model, dtype);
-          EXPECT_EQ(inference.encode(batch.source, batch.source_mask).dtype(), dtype);
+          EXPECT_EQ(inference.encode(batch.source).dtype(), dtype);
           EXPECT_TRUE(close(logits_by_steps(inference, batch), want, tolerance))
               << normalizer << " " << name(dtype) << " on " << name(device);
         }
       }
     }
-}
-
-// If padding counts, statistics over a sentence include it, and so change the encoder's result.
-TEST(InferenceTransformer, EncodesPaddingThatNormalizersSee) {
-  TransformerConfig config = config_for("instancenorm", true);
-  const TranslationBatch batch = translation_batch(/*extra=*/1);
-  std::vector<Tensor> encoded;
-  for (const bool masked : {true, false}) {
-    config.mask_normalizers = masked;
-    expect_the_same(config);
-    encoded.push_back(InferenceTransformer(*random_model(config, batch)).encode(batch.source, batch.source_mask));
-  }
-  EXPECT_FALSE(close(encoded[0], encoded[1], 1e-3));
 }
 
 TEST(InferenceTransformer, EqualCallsGiveEqualBits) {
@@ -174,19 +158,13 @@ TEST(InferenceTransformer, Messages) {
   EXPECT_EQ(message_of([&] { InferenceTransformer(model, DType::f64); }),
             "inference: a model of f32 runs in f32 or bf16, got f64");
   const InferenceTransformer inference(model, DType::f32);
-  const auto encode_error = [&](const Tensor& ids, const Tensor& mask) {
-    return message_of([&] { inference.encode(ids, mask); });
-  };
-  const Tensor ids = Tensor::of<std::int64_t>({1, 2}, {4, 11});
-  EXPECT_EQ(encode_error(ids, mask_of(ids)), "inference: ids must be in [0, 11), got 11");
-  EXPECT_EQ(encode_error(ids, mask_of(ids).reshape({2})),
-            "inference: ids and their mask must have one shape [B, T], got [1, 2] and [2]");
-  const Tensor longer = Tensor::zeros({1, 13}, DType::i64);
-  EXPECT_EQ(encode_error(longer, mask_of(longer)),
+  const auto encode_error = [&](const Sentences& sources) { return message_of([&] { inference.encode(sources); }); };
+  EXPECT_EQ(encode_error(Sentences::of({{4, 11}})), "inference: ids must be in [0, 11), got 11");
+  EXPECT_EQ(encode_error(Sentences::of({Ids(13)})),
             "inference: sentences must have at most max_positions = 12 tokens, got 13");
   if (!cuda_available()) return;
-  EXPECT_EQ(encode_error(ids.to(Device::cuda), mask_of(ids)),
-            "inference: takes sources on cpu, got a source on cuda and its mask on cpu");
+  EXPECT_EQ(encode_error({Tensor::of<std::int64_t>({1}, {4}, Device::cuda), Segments({1})}),
+            "inference: takes sources on cpu, got a source on cuda");
 }
 
 }  // namespace

@@ -25,22 +25,16 @@ inline TransformerConfig random_config(const std::string& normalizer, bool pre_n
   return config;
 }
 
-// Returns one to five sentences a side, sources with padding on the left.
-inline TranslationBatch random_batch(const TransformerConfig& config) {
-  const auto sentences = *rc::gen::inRange<std::int64_t>(1, 6).as("sentences");
-  const auto side = [&](bool left) {
-    const auto columns = *rc::gen::inRange<std::int64_t>(1, 8).as("columns");
-    Tensor ids = random_ids({sentences, columns}, 7, *rc::gen::inRange<unsigned>(0, 1000000).as("seed of tokens"));
-    for (std::int64_t s = 0; s < sentences; ++s) {
-      const auto tokens = *rc::gen::inRange<std::int64_t>(1, columns + 1).as("tokens");
-      std::int64_t* row = ids.data<std::int64_t>() + s * columns;
-      for (std::int64_t c = 0; c < columns; ++c)
-        row[c] = (left ? c >= columns - tokens : c < tokens) ? row[c] + 4 : config.pad;
-    }
-    return ids;
+// Returns one to five sentences a side, of one to seven tokens.
+inline TranslationBatch random_batch() {
+  const auto sentences = *rc::gen::inRange<std::size_t>(1, 6).as("sentences");
+  const auto side = [&] {
+    const auto tokens = rc::gen::inRange<std::int64_t>(4, 11);
+    const auto sentence = rc::gen::nonEmpty(rc::gen::resize(7, rc::gen::container<Ids>(tokens)));
+    return Sentences::of(*rc::gen::container<std::vector<Ids>>(sentences, sentence).as("a side"));
   };
-  const Tensor source = side(true), input = side(false);
-  return {source, mask_of(source), input, mask_of(input), input};
+  const Sentences source = side(), input = side();
+  return {source, input, input.ids};
 }
 
 // Sets |A| of a site to 10^decades, channel by channel: only by its running variance as far as eps allows, otherwise by

@@ -212,8 +212,8 @@ TEST(TransformerSetup, TheSmallestOfEverySizeIsAccepted) {
   Transformer model(config, 1, DType::f64);
   for (const NamedTensors& inputs : {model.smallest_inputs(), model.random_inputs(1)}) {
     const Tensor logits = inference_logits(model, inputs, DType::f64);
-    EXPECT_EQ(logits.shape(), Shape({inputs.at("source").shape()[0], 1, 3}));
-    EXPECT_EQ(inputs.at("source").shape()[1], 1);
+    EXPECT_EQ(logits.shape(), Shape({examples_in(inputs), 3}));
+    EXPECT_EQ(inputs.at("source").size(), examples_in(inputs));
     for (double z : logits.values<double>()) EXPECT_TRUE(std::isfinite(z));
   }
 }
@@ -243,12 +243,16 @@ TEST(TransformerSetup, MessagesNameTheKey) {
             "ln: there is no option \"epps\"; did you mean \"eps\"? Its options are: eps");
   Transformer model(tiny_config(), 1, DType::f32);
   Tape tape;
-  const Tensor ids = Tensor::full({1, 13}, 2, DType::i64), mask = mask_of(ids);
   const ForwardPass pass{.tape = tape, .dtype = DType::f32};
-  EXPECT_EQ(message_of([&] { model.sentences("encoder", ids, mask, pass); }),
+  EXPECT_EQ(message_of([&] { model.placed("encoder", Sentences::of({Ids(13)}), pass); }),
             "encoder: sentences must have at most max_positions = 12 tokens, got 13");
-  EXPECT_EQ(message_of([&] { model.sentences("encoder", ids, mask.reshape({13}), pass); }),
-            "encoder: ids and their mask must have one shape [B, T], got [1, 13] and [13]");
+  NamedTensors inputs = translation_batch().named();
+  inputs["source_lengths"] = inputs["input_lengths"];
+  EXPECT_EQ(message_of([&] { model.forward(inputs, pass); }),
+            "transformer: source must be [9] by source_lengths, got [12]");
+  inputs.erase("input_lengths");
+  EXPECT_EQ(message_of([&] { model.forward(inputs, pass); }),
+            "transformer: takes an input \"input_lengths\", which is missing");
 }
 
 }  // namespace

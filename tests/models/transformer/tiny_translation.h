@@ -20,32 +20,8 @@ inline TransformerConfig tiny_config(const std::string& normalizer = "ln", bool 
   return config;
 }
 
-inline Tensor mask_of(const Tensor& ids) {
-  std::vector<std::uint8_t> mask;
-  for (std::int64_t id : ids.values<std::int64_t>()) mask.push_back(id != 1);
-  return Tensor::of(ids.shape(), mask);
-}
-
-// Returns sources padded on the left and targets on the right, each with `extra` columns more than needed.
-inline TranslationBatch translation_batch(int extra = 0) {
-  using Rows = std::vector<std::vector<std::int64_t>>;
-  const Rows sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}}, inputs{{2, 5, 4, 6}, {2, 9, 9}, {2, 10}};
-  const auto padded = [&](const Rows& rows, std::size_t columns, bool left) {
-    columns += std::size_t(extra);
-    std::vector<std::int64_t> ids;
-    for (std::vector<std::int64_t> row : rows) {
-      row.insert(left ? row.begin() : row.end(), columns - row.size(), 1);
-      ids.insert(ids.end(), row.begin(), row.end());
-    }
-    return Tensor::of<std::int64_t>({std::int64_t(rows.size()), std::int64_t(columns)}, ids);
-  };
-  Rows targets = inputs;
-  for (auto& row : targets) {
-    row.erase(row.begin());
-    row.push_back(2);
-  }
-  const Tensor source = padded(sources, 5, true), input = padded(inputs, 4, false), target = padded(targets, 4, false);
-  return {source, mask_of(source), input, mask_of(input), target};
+inline TranslationBatch translation_batch() {
+  return make_batch({{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}}, {{5, 4, 6, 2}, {9, 9, 2}, {10, 2}});
 }
 
 template <>
@@ -74,36 +50,29 @@ inline Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, 
   return model.logits(batch, pass).value().to(DType::f64);
 }
 
-// Returns the rows of x [B, T, C] where the mask is 1, in f64.
-inline Tensor real_rows(const Tensor& x, const Tensor& mask) {
-  const std::vector<std::uint8_t> real = mask.values<std::uint8_t>();
-  const std::vector<double> values = x.to(DType::f64).values<double>();
-  const std::int64_t C = x.shape()[-1];
-  std::vector<double> kept;
-  for (std::size_t i = 0; i < real.size(); ++i)
-    if (real[i]) kept.insert(kept.end(), values.begin() + i * C, values.begin() + (i + 1) * C);
-  return Tensor::of({std::int64_t(kept.size()) / C, C}, kept);
-}
-
-// Returns the logits of every token of batch.input, in the order of real_rows.
+// Returns the logits of every token of batch.input, as logits_by_tape.
 inline Tensor logits_by_steps(const InferenceTransformer& model, const TranslationBatch& batch) {
-  const std::int64_t B = batch.input.shape()[0], T = batch.input.shape()[1], V = model.config().target_vocabulary;
-  StepDecoder decoder(model, batch.source, batch.source_mask);
-  const std::vector<std::int64_t> ids = batch.input.values<std::int64_t>();
-  const Tensor all = Tensor::empty({B, T, V}, DType::f64);
-  for (std::int64_t t = 0; t < T; ++t) {
+  const Segments& rows = batch.input.rows;
+  const std::int64_t V = model.config().target_vocabulary;
+  StepDecoder decoder(model, batch.source);
+  const std::vector<std::int64_t> ids = batch.input.ids.values<std::int64_t>();
+  const Tensor all = Tensor::empty({rows.rows(), V}, DType::f64);
+  for (std::int64_t t = 0; t < rows.longest(); ++t) {
     std::vector<std::int64_t> tokens, parents;
-    for (std::int64_t b = 0; b < B; ++b) tokens.push_back(ids[b * T + t]), parents.push_back(b);
+    for (std::int64_t b = 0; b < rows.count(); ++b) {
+      tokens.push_back(t < rows.length(b) ? ids[std::size_t(rows.offset(b) + t)] : kPad);
+      parents.push_back(b);
+    }
     const std::vector<double> z = decoder.step(tokens, parents).to(DType::f64).values<double>();
-    for (std::int64_t b = 0; b < B; ++b) std::copy_n(z.begin() + b * V, V, all.data<double>() + (b * T + t) * V);
+    for (std::int64_t b = 0; b < rows.count(); ++b)
+      if (t < rows.length(b)) std::copy_n(z.begin() + b * V, V, all.data<double>() + (rows.offset(b) + t) * V);
   }
-  return real_rows(all, batch.input_mask);
+  return all;
 }
 
-// Returns the encoder's result for the tokens of the sources, [tokens, width].
+// Returns the encoder's result for the sources, [tokens, width].
 inline Tensor encoded(Transformer& model, const TranslationBatch& batch, const ForwardPass& pass) {
-  const Sentences source = model.sentences("encoder", batch.source, batch.source_mask, pass);
-  return model.tokens_of(model.encode(source, pass), source.rows, pass).value();
+  return model.encode(model.placed("encoder", batch.source, pass), pass).value();
 }
 
 inline Transformer& transformer_of(const FoldedModel& folded) { return as_transformer(*folded.model, "the test"); }

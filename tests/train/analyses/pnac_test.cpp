@@ -163,18 +163,11 @@ TEST(LayerOutputs, OfEveryNormalizerAndSublayer) {
                                       "blocks.1.norm1", "blocks.1.attn", "blocks.1.norm2", "blocks.1.mlp", "norm"}));
 }
 
-// Rows of only tokens, and with surplus rows after those of each sentence.
-TEST(LayerOutputs, MeanOverTokens) {
-  const Tensor tokens = Tensor::of<float>({3, 2}, {1, 2, 3, 4, 5, 6}),
-               all = Tensor::of<float>({6, 2}, {1, 2, 3, 4, 90, 90, 5, 6, 90, 90, 90, 90});
-  const Tensor mask = Tensor::of<std::uint8_t>({2, 3}, {1, 1, 0, 0, 1, 0});
-  for (const Tensor& x : {tokens, all})
-    EXPECT_EQ(mean_over_tokens(x, mask).values<double>(), (std::vector<double>{2, 3, 5, 6}));
-  EXPECT_EQ(message<std::invalid_argument>([&] { mean_over_tokens(all.slice(0, 4), mask); }),
-            "x must have a row for each of 3 tokens or 6 places, got 4");
-  const Tensor cube = all.reshape({2, 3, 2});
-  EXPECT_EQ(message<std::invalid_argument>([&] { mean_over_tokens(cube, mask); }),
-            "x must be [N, C] and its mask [B, T], got [2, 3, 2] and [2, 3]");
+TEST(LayerOutputs, MeanOverRows) {
+  const Tensor x = Tensor::of<float>({3, 2}, {1, 2, 3, 4, 5, 6}), lengths = Tensor::of<std::int64_t>({2}, {2, 1});
+  EXPECT_EQ(mean_over_rows(x, lengths).values<double>(), (std::vector<double>{2, 3, 5, 6}));
+  EXPECT_EQ(message<std::invalid_argument>([&] { mean_over_rows(x.slice(0, 2), lengths); }),
+            "x must be [3, C], got [2, 2]");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "engine/files/safetensors.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/model_program.h"
+#include "tests/train/padded_inputs.h"
 #include "train/checks/checkpoint_error.h"
 #include "train/runs/resume.h"
 
@@ -33,10 +34,7 @@ const std::vector<Command>& commands() {
 
 class NonFiniteNumbers : public ModelProgram {
  protected:
-  NonFiniteNumbers() {
-    const TranslationBatch batch = translation_batch();
-    write_safetensors(files_ / "in", {{"source", batch.source}, {"input", batch.input}});
-  }
+  NonFiniteNumbers() { write_safetensors(files_ / "in", padded_inputs()); }
 
   // Sets one element, or all, of a tensor in one of the model's files.
   void spoil(const std::string& file, const std::string& name, double value, std::int64_t element = -1) {

@@ -1,7 +1,9 @@
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
+#include "ops/embedding/embedding.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/model_program.h"
+#include "tests/train/padded_inputs.h"
 #include "train/tasks/classification/images/picture.h"
 #include "train/tasks/translation/translation.h"
 
@@ -13,37 +15,54 @@ using nlohmann::json;
 class RunCommand : public ModelProgram {
  protected:
   void write_input(const NamedTensors& tensors) { write_safetensors(files_ / "in", tensors); }
-  TranslationBatch batch_ = translation_batch();
+  NamedTensors padded_ = padded_inputs();
 };
+
+// Returns the rows of x [B, T, C] where the mask is 1.
+Tensor tokens_of(const Tensor& x, const Tensor& mask) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < mask.size(); ++i)
+    if (mask.data<std::uint8_t>()[i]) rows.push_back(i);
+  Tape tape(/*recording=*/false);
+  const Var places = tape.constant(Tensor::of({std::int64_t(rows.size())}, rows));
+  return gather(tape.constant(x.reshape({mask.size(), -1})), places).value();
+}
 
 TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
   Tape tape(/*recording=*/false);
   const ForwardPass pass{.tape = tape, .dtype = DType::f32};
-  const Tensor logits = padded(model_->logits(batch_, pass).value(), batch_.input_mask);
-  const NamedTensors want{{"logits", logits}, {"memory", padded(encoded(*model_, batch_, pass), batch_.source_mask)}};
-
-  write_input({{"source", batch_.source}, {"input", batch_.input}});
+  const TranslationBatch batch = translation_batch();
+  const Tensor logits = model_->logits(batch, pass).value(), memory = encoded(*model_, batch, pass);
+  const Tensor source = padded_.at("source"), input = padded_.at("input");
+  const auto expect_those = [&](const NamedTensors& inputs, const NamedTensors& masks) {
+    write_input(inputs);
+    output("run @m --input @in --output @out");
+    const NamedTensors got = read_safetensors(files_ / "out").tensors;
+    EXPECT_TRUE(identical(tokens_of(got.at("logits"), masks.at("input_mask")), logits));
+    EXPECT_TRUE(identical(tokens_of(got.at("memory"), masks.at("source_mask")), memory));
+    for (const auto& [name, t] : got)  // zero elsewhere
+      EXPECT_EQ(
+          std::ranges::count(t.values<float>(), 0.f) / t.shape()[2],
+          std::ranges::count(masks.at(name == "logits" ? "input_mask" : "source_mask").values<std::uint8_t>(), 0));
+  };
+  expect_those({{"source", source}, {"input", input}}, padded_);
+  expect_those(padded_inputs(/*extra=*/2), padded_inputs(/*extra=*/2));
   EXPECT_EQ(output("run @m --input @in --output @out"),
-            files_ / "out" + ": logits f32 [3, 4, 16] on cpu, memory f32 [3, 5, 8] on cpu\n");
-  EXPECT_TRUE(same_bits(read_safetensors(files_ / "out").tensors, want));
+            files_ / "out" + ": logits f32 [3, 6, 16] on cpu, memory f32 [3, 7, 8] on cpu\n");
 
   // These masks equal the implied ones, so the result is the same; other masks change it. Ids may be i32.
-  write_input({{"source", batch_.source.to(DType::i32)},
-               {"source_mask", batch_.source_mask},
-               {"input", batch_.input},
-               {"input_mask", batch_.input_mask}});
-  output("run @m --input @in --output @out");
-  EXPECT_TRUE(same_bits(read_safetensors(files_ / "out").tensors, want));
-  write_input(
-      {{"source", batch_.source}, {"source_mask", Tensor::full({3, 5}, 1, DType::u8)}, {"input", batch_.input}});
+  NamedTensors masked = padded_;
+  masked["source"] = source.to(DType::i32);
+  expect_those(masked, padded_);
+  write_input({{"source", source}, {"source_mask", Tensor::full({3, 5}, 1, DType::u8)}, {"input", input}});
   output("run @m --input @in --output @out --dtype f64");
-  const auto other = read_safetensors(files_ / "out").tensors;
-  EXPECT_EQ(other.at("logits").dtype(), DType::f64);
-  EXPECT_FALSE(identical(other.at("logits").to(DType::f32), logits));
+  const Tensor other = read_safetensors(files_ / "out").tensors.at("logits");
+  EXPECT_EQ(other.dtype(), DType::f64);
+  EXPECT_FALSE(identical(tokens_of(other, padded_.at("input_mask")).to(DType::f32), logits));
 }
 
 TEST_F(RunCommand, Errors) {
-  const Tensor source = batch_.source, input = batch_.input;
+  const Tensor source = padded_.at("source"), input = padded_.at("input");
   const auto expect = [&](const NamedTensors& tensors, const std::string& want) {
     write_input(tensors);
     EXPECT_EQ(error_of<FileError>([&] { kTranslation.read_inputs(*model_, files_ / "in"); }), "@in: " + want);
@@ -56,7 +75,7 @@ TEST_F(RunCommand, Errors) {
          "input[0, 1] must be an id in [0, 16), got 16");
   expect({{"source", source}, {"input", Tensor::of<std::int64_t>({1, 2}, {2, 4})}},
          "input must have 3 rows like source, got 1");
-  expect({{"source", source}, {"input", input}, {"source_mask", batch_.input_mask}},
+  expect({{"source", source}, {"input", input}, {"source_mask", padded_.at("input_mask")}},
          "source_mask must be u8 [3, 5], got u8 [3, 4] on cpu");
   expect({{"source", source}, {"input", input}, {"source_mask", Tensor::full({3, 5}, 2, DType::u8)}},
          "source_mask must hold 0 and 1, got 2");

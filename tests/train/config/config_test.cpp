@@ -51,12 +51,18 @@ TEST(Config, ReadsTheOptionsOfNormalizers) {
         << text;
 }
 
-// Files of older runs have it.
-TEST(Config, ValidationInTheBackgroundCanOnlyBeOff) {
-  EXPECT_EQ(config_text(parse_config("[validate]\nbackground = false\n", "a.toml")), config_text(ExperimentConfig()));
+// Files of older runs have them.
+TEST(Config, FormerKeysHaveOneValue) {
+  EXPECT_EQ(config_text(parse_config("validate.background = false\n[norm]\nmask = true\nun.mask = 'valid'", "a.toml",
+                                     {"norm.mask=true", "norm.un.mask=valid"})),
+            config_text(ExperimentConfig()));
   const std::string gone = "validate.background is no longer a key: training waits for validation; remove it";
   EXPECT_EQ(refusal("[validate]\nbackground = true\n"), "a.toml:2: " + gone);
   EXPECT_EQ(refusal("", {"validate.background=1"}), "--set validate.background: " + gone);
+  EXPECT_EQ(refusal("norm.mask = false\n"),
+            "a.toml:1: norm.mask is no longer a key: models compute no padding; remove it");
+  EXPECT_EQ(refusal("", {"norm.un.mask=all"}),
+            "--set norm.un.mask: norm.un.mask is no longer a key: models compute no padding; remove it");
 }
 
 TEST(Config, NamesTheNearestKey) {
@@ -220,8 +226,6 @@ TEST(Config, AFamilyHasTheKeysOfItsModelDataAndValidation) {
             "a.toml:2: train.batch is a key of model.family = \"vit\", not of \"transformer\"");
   EXPECT_EQ(refusal("[model]\nfamily = \"vit\"\npatsh = 2"),
             "a.toml:3: there is no key model.patsh; did you mean model.patch?");
-  EXPECT_EQ(refusal("[model]\nfamily = \"vit\"\n[norm]\nmask = true"),
-            "a.toml:4: norm.mask is a key of model.family = \"transformer\", not of \"vit\"");
   const ExperimentConfig cct = parse_config("[model]\nconvs = 1\nfamily = \"cct\"\n[norm]\nname = \"un\"", "a.toml");
   EXPECT_EQ(cct.cct.convs, 1);
   EXPECT_EQ(cct.blocks().normalizer, "un");
@@ -280,6 +284,9 @@ TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {
   EXPECT_EQ(hash("norm.un.window=9"), base);  // un is not chosen
   EXPECT_NE(hash("train.seed=9"), base);
   EXPECT_NE(hash("norm.ln.eps=0.5"), base);
+  const auto keys = trajectory_keys(parse_config("", "a.toml", {"norm.name=un"}));  // with those of version 0.3
+  EXPECT_EQ(keys.at("norm.mask"), "true");
+  EXPECT_EQ(keys.at("norm.un.mask"), "\"valid\"");
   const ExperimentConfig cosine = parse_config("", "a.toml", {"train.schedule=cosine"}),
                          longer = parse_config("", "a.toml", {"train.schedule=cosine", "train.steps=70000"});
   EXPECT_EQ(trajectory_changes(cosine, longer), Settings{"train.steps was 60000, is now 70000"});

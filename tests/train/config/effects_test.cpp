@@ -55,7 +55,6 @@ const std::vector<Row> kRows = {
     {"", "model.initialization=xavier", {"loss 1"}},
     {"model.initialization=tfixup", "model.tfixup_scope=all", {"loss 1"}},
     {"", "norm.name=rmsnorm", {"shapes"}},
-    {"norm.name=un", "norm.mask=false", {"loss 1"}},
 
     {"data.train_pairs=8 data.valid_pairs=2", "data.task=numbers train.max_tokens=64", {"vocabulary"}},
     {"", "data.directory=other", {"vocabulary"}},

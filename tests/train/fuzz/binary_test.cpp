@@ -3,10 +3,10 @@
 
 #include "engine/files/safetensors.h"
 #include "tests/models/gpt/tiny_gpt.h"
-#include "tests/models/transformer/tiny_translation.h"
 #include "tests/models/vit/tiny_vit.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/fuzz/fuzz.h"
+#include "tests/train/padded_inputs.h"
 #include "tests/train/tasks/classification/images/counting_images.h"
 #include "tests/train/tasks/classification/images/png_file.h"
 #include "train/analyses/recording.h"
@@ -80,11 +80,6 @@ TEST_P(FuzzModel, InputOfRun) {
 }
 
 std::unique_ptr<Model> translator() { return std::make_unique<Transformer>(tiny_config("un"), 3); }
-NamedTensors sentences() {
-  NamedTensors all = translation_batch().named();
-  all.erase("target");
-  return all;
-}
 std::unique_ptr<Model> classifier() {
   VitConfig config = tiny_vit("un");
   config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
@@ -93,8 +88,9 @@ std::unique_ptr<Model> classifier() {
 NamedTensors bytes_of_images() { return {{"images", counting_images(2, 4, 4, 5).pixels}}; }
 std::unique_ptr<Model> predictor() { return std::make_unique<Gpt>(tiny_gpt("un"), 3); }
 NamedTensors sequences() { return {{"ids", random_ids({2, 5}, tiny_gpt().vocabulary, 1)}}; }
-const Fuzzed kFamilies[] = {
-    {"transformer", translator, sentences}, {"vit", classifier, bytes_of_images}, {"gpt", predictor, sequences}};
+const Fuzzed kFamilies[] = {{"transformer", translator, [] { return padded_inputs(); }},
+                            {"vit", classifier, bytes_of_images},
+                            {"gpt", predictor, sequences}};
 INSTANTIATE_TEST_SUITE_P(Families, FuzzModel, ::testing::ValuesIn(kFamilies),
                          [](const auto& info) { return info.param.family; });
 

@@ -60,7 +60,7 @@ TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
   Tape tape;
   for (int k = 0; k < 3; ++k) {
     const Batch batch = reference.batches.next();
-    tokens += batch.target_tokens;
+    tokens += batch.target_tokens();
     tape.backward(reference.model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32, .training = true}, 0.1));
     tape.clear();
   }
@@ -85,10 +85,10 @@ TEST(Trainer, TRN_2_PenaltiesOfNormalizersAreAddedToTheSumOfLosses) {
     EXPECT_GT(penalty.value().item(), 0);
     total = add(total, penalty);
   }
-  tape.backward(scale(total, 1 / double(batch.target_tokens)));
+  tape.backward(scale(total, 1 / double(batch.target_tokens())));
   // Rounding: the same sums in another order.
   expect_descended(run.model, reference.model, lr, [](double grad) { return 1e-11 * (1 + std::abs(grad)); });
-  EXPECT_NEAR(run.trainer.report().loss, loss.value().item() / double(batch.target_tokens), 1e-12);
+  EXPECT_NEAR(run.trainer.report().loss, loss.value().item() / double(batch.target_tokens()), 1e-12);
 }
 
 TEST(Trainer, ReportsMeansSinceTheLastReport) {
@@ -105,11 +105,11 @@ TEST(Trainer, ReportsMeansSinceTheLastReport) {
   same.next();
   const Batch second = same.next();
   EXPECT_EQ(report.updates, 2);
-  EXPECT_EQ(report.weight, second.target_tokens);
-  EXPECT_EQ(report.work, second.source_tokens + second.target_tokens);
+  EXPECT_EQ(report.weight, second.target_tokens());
+  EXPECT_EQ(report.work, second.source_tokens() + second.target_tokens());
   EXPECT_NEAR(report.loss, std::log(9.0), 1e-6);  // f32
   EXPECT_GT(report.seconds, 0);
-  EXPECT_EQ(report.work_per_second(), double(second.source_tokens + second.target_tokens) / report.seconds);
+  EXPECT_EQ(report.work_per_second(), double(second.source_tokens() + second.target_tokens()) / report.seconds);
 }
 
 // For example a validation, which is not part of its work.
@@ -226,7 +226,7 @@ TEST(Evaluation, VAL_1_MeanOfPairsWithoutSmoothing) {
     const Batch batch = one.next();
     Tape tape;
     sum += model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32}, 0).value().item();
-    tokens += double(batch.target_tokens);
+    tokens += double(batch.target_tokens());
   }
   Batches batches(pairs, {.max_tokens = 30, .shuffle = false});
   batches.next();  // validation begins at the first batch nevertheless

@@ -29,7 +29,7 @@ TEST(TrainerUpdates, EveryBatchOfAnUpdateHasItsOwnDropout) {
   EXPECT_EQ(std::set<double>(losses.begin(), losses.end()).size(), losses.size());
   for (int n = 0; n < 3; ++n) {
     trainer.step();
-    EXPECT_EQ(trainer.report().loss, (losses[2 * n] + losses[2 * n + 1]) / double(2 * batch.target_tokens)) << n;
+    EXPECT_EQ(trainer.report().loss, (losses[2 * n] + losses[2 * n + 1]) / double(2 * batch.target_tokens())) << n;
   }
 }
 

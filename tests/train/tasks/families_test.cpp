@@ -108,7 +108,6 @@ TEST(VitJson, RefusesWhatIsMissingUnknownOrOfAnotherType) {
   EXPECT_EQ(error("/model/patch", 3), "vit: patch must divide image_size = 4, got 3");
   EXPECT_EQ(error("/model/layers", -1), "model.layers must be an integer in [0, 2147483647], got -1");
   EXPECT_EQ(error("/model/patsh", 2), "there is no key model.patsh; did you mean model.patch?");
-  EXPECT_EQ(error("/norm/mask", true), "there is no key norm.mask");
   EXPECT_EQ(error_without<Vit>("pooling"), "model.pooling is missing");
 }
 
@@ -121,12 +120,17 @@ TEST(CctJson, RefusesWhatIsUnknownOrOutOfRange) {
   EXPECT_EQ(error("/model/pre_norm", true), "there is no key model.pre_norm");
 }
 
+TEST(VitJson, TakesKeysOfEarlierVersions) {
+  nlohmann::json json = nlohmann::json::parse(config_json(unusual<Vit>()).dump());
+  json["norm"] = {{"name", "un"}, {"mask", true}, {"options", {{"mask", "all"}}}};
+  EXPECT_TRUE(parse_config_json<VitConfig>(json).normalizer_options.empty());
+}
+
 TEST(GptJson, RefusesWhatIsMissingUnknownOrOutOfRange) {
   const auto error = error_with<Gpt>;
   EXPECT_EQ(error("/model/positions", "rotary"), "gpt: positions must be one of learned, sinusoidal, got \"rotary\"");
   EXPECT_EQ(error("/model/context", 1000001), "model.context must be an integer in [0, 1000000], got 1000001");
   EXPECT_EQ(error("/model/patch", 2), "there is no key model.patch");
-  EXPECT_EQ(error("/norm/mask", true), "there is no key norm.mask");
   for (const char* key : {"vocabulary", "context", "positions", "tied"})
     EXPECT_EQ(error_without<Gpt>(key), fmt::format("model.{} is missing", key));
 }

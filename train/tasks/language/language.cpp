@@ -150,6 +150,11 @@ NamedTensors read_ids(const Model& model, const std::string& path) {
   return {{"ids", checked_ids(path, "ids", found->second, form, config.context, config.vocabulary)}};
 }
 
+NamedTensors logits_of_sequences(Model& model, const NamedTensors& inputs, const ForwardPass& pass) {
+  const Shape& ids = inputs.at("ids").shape();
+  return {{"logits", model.forward(inputs, pass).value().reshape({ids[0], ids[1], -1})}};
+}
+
 Evaluation evaluate_language(Model& model, const ModelData& data, const EvaluationOptions& options) {
   FOLDGRAD_CHECK(options.hypotheses.empty(),
                  "--hypotheses is for models that translate, got one of model.family \"{}\"", model.family());
@@ -183,7 +188,7 @@ ExampleSet window_examples(const Model& model, const ModelData& data) {
 }
 
 CheckResult check_causality(const char* name, Model& model, const Tensor& ids, const Tensor& logits) {
-  const std::int64_t B = ids.shape()[0], T = ids.shape()[1], V = logits.shape()[2];
+  const std::int64_t B = ids.shape()[0], T = ids.shape()[1], V = logits.shape()[1];
   if (T < 2) return check_skipped(name, "the context has only one token");
   const Tensor changed = ids.clone(), got = logits.clone();
   for (std::int64_t b = 0; b < B; ++b)
@@ -199,7 +204,7 @@ CheckResult check_causality(const char* name, Model& model, const Tensor& ids, c
 
 // Checks that decoding token by token gives the same logits as one pass over the whole sequence.
 CheckResult check_steps(const char* name, Gpt& model, const Tensor& ids, const Tensor& logits) {
-  const std::int64_t B = ids.shape()[0], T = ids.shape()[1], V = logits.shape()[2];
+  const std::int64_t B = ids.shape()[0], T = ids.shape()[1], V = logits.shape()[1];
   const Tensor got = logits.clone();
   GptDecoder decoder(model, DType::f64);
   for (std::int64_t t = 0; t < T; ++t) {
@@ -273,6 +278,7 @@ const TaskKind kLanguage{.check = [](const ExperimentConfig&) {},
                          .make = make_language,
                          .checks = check_language,
                          .read_inputs = read_ids,
+                         .results = logits_of_sequences,
                          .evaluate = evaluate_language,
                          .examples = window_examples,
                          .vocabulary = text_vocabulary_json};

@@ -74,17 +74,12 @@ std::vector<std::vector<std::int64_t>> batches_of(const EncodedPairs& pairs, con
 }
 
 Batch batch_of(const EncodedPairs& all, const std::vector<std::int64_t>& pairs) {  // [BAT-4]
-  Batch batch;
-  batch.pairs = pairs;
   std::vector<Ids> sources, targets;
   for (const std::int64_t pair : pairs) {
     sources.push_back(all.source[pair]);
     targets.push_back(all.target[pair]);
-    batch.source_tokens += std::int64_t(sources.back().size());
-    batch.target_tokens += std::int64_t(targets.back().size());
   }
-  batch.sentences = make_batch(sources, targets, kPad, /*pad_sources_left=*/true);
-  return batch;
+  return {pairs, make_batch(sources, targets)};
 }
 
 Prefetched<Batch>::Source source_of(EncodedPairs given, const BatchOptions& options) {

@@ -6,8 +6,7 @@
 //   [BAT-2]  Batches are filled in that order as long as rows * longest source or target <= max_tokens. The number of
 //            rows of each is a multiple of `multiple`, or less than `multiple`.
 //   [BAT-3]  The set of batches is the same in every epoch; their order is drawn anew from the seed and the epoch.
-//   [BAT-4]  Source rows are padded on the left, target rows on the right. The decoder's input is the
-//            target with its last token, eos, moved to the front.
+//   [BAT-4]  The decoder's input is the target with its last token, eos, moved to the front.
 //
 // fairseq lets a batch that begins with the remainder of the last one exceed max_tokens, and leaves the very last batch
 // as it is; here [BAT-2] holds for all. The random numbers are not NumPy's.
@@ -33,9 +32,11 @@ struct BatchOptions {
 };
 
 struct Batch {
-  std::vector<std::int64_t> pairs;                    // indices of the encoded pairs, row by row
-  TranslationBatch sentences;                         // on the CPU
-  std::int64_t source_tokens = 0, target_tokens = 0;  // without padding, with eos
+  std::vector<std::int64_t> pairs;  // indices of the encoded pairs
+  TranslationBatch sentences;       // on the CPU
+  // With eos.
+  std::int64_t source_tokens() const { return sentences.source.rows.rows(); }
+  std::int64_t target_tokens() const { return sentences.target.size(); }
 };
 
 class Batches : public Prefetched<Batch> {

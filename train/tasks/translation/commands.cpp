@@ -94,7 +94,29 @@ nlohmann::ordered_json vocabulary_json(const Model& model, const std::string& di
   return {{"kind", v.kind()}, {"source", v.source_size()}, {"target", v.target_size()}};
 }
 
-// If a file has no mask, treats all ids except padding as tokens.
+// Returns the sentences of padded ids [B, T] with their mask.
+Sentences without_padding(const Tensor& ids, const Tensor& mask) {
+  std::vector<Ids> sentences(std::size_t(ids.shape()[0]));
+  for (std::int64_t i = 0; i < ids.size(); ++i)
+    if (mask.data<std::uint8_t>()[i]) sentences[std::size_t(i / ids.shape()[1])].push_back(ids.data<std::int64_t>()[i]);
+  return Sentences::of(sentences);
+}
+
+// Returns x [tokens, C] as [B, T, C] on the CPU, with zeros where the mask [B, T] is 0.
+Tensor with_padding(const Tensor& x, const Tensor& mask) {
+  const Tensor rows = x.to(Device::cpu);
+  const Tensor all = Tensor::zeros({mask.shape()[0], mask.shape()[1], x.shape()[1]}, x.dtype());
+  const Tensor places = all.reshape({mask.size(), x.shape()[1]});
+  for (std::int64_t place = 0, row = 0; place < mask.size(); ++place)
+    if (mask.data<std::uint8_t>()[place]) {
+      places.slice(place, place + 1).copy_from(rows.slice(row, row + 1));
+      ++row;
+    }
+  return all;
+}
+
+// Returns the sentences of a file, and the masks that say where `results` puts them. If a file has no mask, all ids
+// except padding are tokens.
 NamedTensors read_inputs(const Model& model, const std::string& path) {
   const TransformerConfig& config = config_of(model);
   NamedTensors tensors = read_safetensors(path).tensors;
@@ -119,27 +141,31 @@ NamedTensors read_inputs(const Model& model, const std::string& path) {
   }
   const std::int64_t rows = tensors["source"].shape()[0], others = tensors["input"].shape()[0];
   if (rows != others) throw FileError(path, fmt::format("input must have {} rows like source, got {}", rows, others));
-  return tensors;
+  const Tensor &source_mask = tensors["source_mask"], &input_mask = tensors["input_mask"];
+  const Sentences source = without_padding(tensors["source"], source_mask),
+                  input = without_padding(tensors["input"], input_mask);
+  NamedTensors inputs = TranslationBatch{source, input, {}}.named();
+  inputs.insert({{"source_mask", source_mask}, {"input_mask", input_mask}});
+  return inputs;
 }
 
 std::vector<CheckResult> translation_checks(Model& model, Model& folded, const NamedTensors& inputs) {
   const LogitsOf logits_of = [&](const NamedTensors& some) { return inference_logits(model, some, DType::f64); };
   return {check_translations(static_cast<Transformer&>(model), static_cast<Transformer&>(folded),
-                             TranslationBatch::of(inputs)),
-          check_padding(logits_of, inputs, config_of(model).pad, config_of(model).max_positions),
+                             TranslationBatch::of(inputs).source),
           check_others("sentence", logits_of, inputs)};
 }
 
 NamedTensors results(Model& model, const NamedTensors& inputs, const ForwardPass& pass) {
   auto& transformer = static_cast<Transformer&>(model);
   const TranslationBatch batch = TranslationBatch::of(inputs);
-  const Sentences source = transformer.sentences("encoder", batch.source, batch.source_mask, pass),
-                  input = transformer.sentences("decoder", batch.input, batch.input_mask, pass);
+  const Sentences source = transformer.placed("encoder", batch.source, pass),
+                  input = transformer.placed("decoder", batch.input, pass);
   const Var memory = transformer.encode(source, pass);
   const Var hidden = transformer.decode(input, memory, source.rows, pass);
-  const Var logits = transformer.logits(transformer.tokens_of(hidden, input.rows, pass), pass);
-  return {{"logits", padded(logits.value(), batch.input_mask)},
-          {"memory", padded(transformer.tokens_of(memory, source.rows, pass).value(), batch.source_mask)}};
+  const Var logits = transformer.logits(hidden, pass);
+  return {{"logits", with_padding(logits.value(), inputs.at("input_mask"))},
+          {"memory", with_padding(memory.value(), inputs.at("source_mask"))}};
 }
 
 Evaluation evaluate_translation(Model& any, const ModelData& data, const EvaluationOptions& o) {
@@ -187,13 +213,13 @@ ExampleSet examples(const Model& model, const ModelData& data) {
   const Vocabulary vocabulary = load_vocabulary(data.directory, config_of(model));
   const auto text = std::make_shared<ParallelText>(read_model_text(model, data));
   const auto pairs = std::make_shared<EncodedPairs>(encode(vocabulary, *text));
-  const auto inputs = [pairs, pad = config_of(model).pad](const std::vector<std::int64_t>& examples) {
+  const auto inputs = [pairs](const std::vector<std::int64_t>& examples) {
     std::vector<Ids> sources, targets;
     for (const std::int64_t i : examples) {
       sources.push_back(pairs->source[std::size_t(i)]);
       targets.push_back(pairs->target[std::size_t(i)]);
     }
-    return make_batch(sources, targets, pad, /*pad_sources_left=*/true).named();
+    return make_batch(sources, targets).named();
   };
   const auto digest = [text](const std::vector<std::int64_t>& examples) {
     std::string lines;
@@ -205,7 +231,8 @@ ExampleSet examples(const Model& model, const ModelData& data) {
       .size = std::int64_t(text->source.size()),
       .inputs = inputs,
       .digest = digest,
-      .mask = [](const std::string& layer) { return layer.starts_with("encoder.") ? "source_mask" : "input_mask"; },
+      .lengths =
+          [](const std::string& layer) { return layer.starts_with("encoder.") ? "source_lengths" : "input_lengths"; },
       .length =
           [pairs](std::int64_t i) {
             return std::int64_t(std::max(pairs->source[std::size_t(i)].size(), pairs->target[std::size_t(i)].size()));

@@ -14,7 +14,7 @@ ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicato
     const Batch batch = batches.at(i);
     Tape tape(/*recording=*/false);
     const Var loss = model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32}, /*label_smoothing=*/0);
-    return {loss.value().item(), double(batch.target_tokens)};
+    return {loss.value().item(), double(batch.target_tokens())};
   };
   ValidationLoss result;
   double sum = 0;
@@ -44,7 +44,7 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
   // For each sentence its number, its score, its number of ids, and the ids; f64 holds all of them exactly.
   const auto of_batch = [&](std::int64_t i) {
     const Batch batch = batches.at(i);
-    const auto results = beam_search(model, batch.sentences.source, batch.sentences.source_mask, options);
+    const auto results = beam_search(model, batch.sentences.source, options);
     std::vector<double> all;
     for (std::size_t row = 0; row < results.size(); ++row) {
       const Hypothesis& first = results[row].at(0);
@@ -99,7 +99,7 @@ Validation TranslationScores::validation() const {
 }
 
 Examples examples_of(const Batch& batch) {
-  return {batch.sentences.named(), batch.target_tokens, batch.source_tokens + batch.target_tokens};
+  return {batch.sentences.named(), batch.target_tokens(), batch.source_tokens() + batch.target_tokens()};
 }
 
 namespace {
@@ -162,11 +162,6 @@ class Translation final : public Task {
   Batches batches_, valid_;
 };
 
-// Returns the beginning of a row of `t`, [rows, tokens, ...]: a view [columns, elements of a token].
-Tensor beginning(const Tensor& t, std::int64_t row, std::int64_t columns) {
-  return t.slice(row, row + 1).reshape({t.shape()[1], -1}).slice(0, columns);
-}
-
 }  // namespace
 
 std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
@@ -185,34 +180,16 @@ std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std
   return std::make_unique<Translation>(std::move(model), std::move(data), config);
 }
 
-CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch) {
+CheckResult check_translations(Transformer& model, Transformer& folded, const Sentences& sources) {
   constexpr const char* kName = "greedy translations of the folded model are the same";
   if (std::ranges::any_of(model.normalizers(), &Normalizer::mixes_tokens))
     return check_skipped(kName, "statistics over a sentence need all of its tokens at once");
   const DecodingOptions greedy{.beam = 1};
-  const auto want = beam_search(InferenceTransformer(model), batch.source, batch.source_mask, greedy),
-             got = beam_search(InferenceTransformer(folded), batch.source, batch.source_mask, greedy);
+  const auto want = beam_search(InferenceTransformer(model), sources, greedy),
+             got = beam_search(InferenceTransformer(folded), sources, greedy);
   std::size_t same = 0;
   for (std::size_t i = 0; i < want.size(); ++i) same += want[i].at(0).ids == got[i].at(0).ids;
   return check_that(kName, same == want.size(), fmt::format("{} of {}", same, want.size()));
-}
-
-CheckResult check_padding(const LogitsOf& logits_of, const NamedTensors& inputs, std::int64_t pad,
-                          std::int64_t longest) {
-  constexpr const char* kName = "padding changes nothing";
-  constexpr std::int64_t kExtra = 2;
-  NamedTensors wider;
-  for (const auto& [name, t] : inputs) {
-    const std::int64_t rows = t.shape()[0], columns = t.shape()[1];
-    if (columns + kExtra > longest) return check_skipped(kName, "max_positions leaves no room for it");
-    const Tensor wide = Tensor::full({rows, columns + kExtra}, name.ends_with("mask") ? 0 : double(pad), t.dtype());
-    for (std::int64_t r = 0; r < rows; ++r) beginning(wide, r, columns).copy_from(beginning(t, r, columns));
-    wider.emplace(name, wide);
-  }
-  const Tensor want = logits_of(inputs), got = want.clone(), wide = logits_of(wider);
-  const std::int64_t columns = want.shape()[1];
-  for (std::int64_t s = 0; s < want.shape()[0]; ++s) beginning(got, s, columns).copy_from(beginning(wide, s, columns));
-  return check_same_logits(kName, got, want, kSameInF64);
 }
 
 }  // namespace foldgrad

@@ -59,10 +59,7 @@ std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std
 extern const TaskKind kTranslation;
 
 // Skips normalizers with statistics over the tokens of a sentence, which are not known token by token.
-CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch);
-// Checks that two more columns of padding change no logit of a token. `longest`: the model's greatest length.
-CheckResult check_padding(const LogitsOf& logits_of, const NamedTensors& inputs, std::int64_t pad,
-                          std::int64_t longest);
+CheckResult check_translations(Transformer& model, Transformer& folded, const Sentences& sources);
 
 // Loads the vocabulary of a model's directory, whose sizes must be those of `config`. Throws CheckpointError.
 Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config);

@@ -207,8 +207,8 @@ TEST(ValidationExamples, OfTranslationAreTheSameInAnyBatch) {
 
   const std::vector<std::int64_t> batch = {0, 1, 2, 3};
   const NamedTensors inputs = examples.inputs(batch);
-  for (const char* mask : {"source_mask", "input_mask"})
-    EXPECT_GT(std::ranges::count(inputs.at(mask).values<std::uint8_t>(), 0), 0) << mask << ": there must be padding";
+  for (const char* lengths : {"source_lengths", "input_lengths"})
+    EXPECT_EQ(Segments(inputs.at(lengths).values<std::int64_t>()).equal_length(), -1) << lengths;
   const std::vector<LayerOutput> together = layer_outputs(model, inputs, DType::f64);
   ASSERT_FALSE(together.empty());
   for (const std::int64_t i : batch) {
@@ -216,8 +216,8 @@ TEST(ValidationExamples, OfTranslationAreTheSameInAnyBatch) {
     const std::vector<LayerOutput> alone = layer_outputs(model, one, DType::f64);
     for (std::size_t k = 0; k < alone.size(); ++k) {
       const std::string& layer = alone[k].layer;
-      const Tensor want = mean_over_tokens(alone[k].values, one.at(examples.mask(layer)));
-      const Tensor got = mean_over_tokens(together[k].values, inputs.at(examples.mask(layer))).slice(i, i + 1);
+      const Tensor want = mean_over_rows(alone[k].values, one.at(examples.lengths(layer)));
+      const Tensor got = mean_over_rows(together[k].values, inputs.at(examples.lengths(layer))).slice(i, i + 1);
       EXPECT_TRUE(close(got, want, 1e-12)) << layer;
     }
   }

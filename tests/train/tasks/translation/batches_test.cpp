@@ -31,20 +31,20 @@ std::vector<std::vector<std::int64_t>> epoch_of(Batches& batches) {
   return rows;
 }
 
-TEST(Batches, BAT_4_PaddingByHand) {
+TEST(Batches, BAT_4_WorkedByHand) {
   Batches batches(pairs_of({{1, 2}, {2, 1}}), {.max_tokens = 100, .shuffle = false});
   ASSERT_EQ(batches.per_epoch(), 1);
   const Batch batch = batches.next();
-  const std::int64_t p = kPad, e = kEos;
+  const std::int64_t e = kEos;
+  const TranslationBatch& s = batch.sentences;
   EXPECT_EQ(batch.pairs, (std::vector<std::int64_t>{0, 1}));
-  EXPECT_EQ(batch.sentences.source.shape(), Shape({2, 3}));
-  EXPECT_EQ(batch.sentences.source.values<std::int64_t>(), (Ids{p, 10, e, 10, 11, e}));
-  EXPECT_EQ(batch.sentences.target.values<std::int64_t>(), (Ids{50, 51, e, 50, e, p}));
-  EXPECT_EQ(batch.sentences.input.values<std::int64_t>(), (Ids{e, 50, 51, e, 50, p}));
-  EXPECT_EQ(batch.sentences.source_mask.values<std::uint8_t>(), (std::vector<std::uint8_t>{0, 1, 1, 1, 1, 1}));
-  EXPECT_EQ(batch.sentences.input_mask.values<std::uint8_t>(), (std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0}));
-  EXPECT_EQ(batch.source_tokens, 5);
-  EXPECT_EQ(batch.target_tokens, 5);
+  EXPECT_EQ(s.source.ids.values<std::int64_t>(), (Ids{10, e, 10, 11, e}));
+  EXPECT_EQ(s.source.rows.lengths().values<std::int64_t>(), (Ids{2, 3}));
+  EXPECT_EQ(s.target.values<std::int64_t>(), (Ids{50, 51, e, 50, e}));
+  EXPECT_EQ(s.input.ids.values<std::int64_t>(), (Ids{e, 50, 51, e, 50}));
+  EXPECT_EQ(s.input.rows.lengths().values<std::int64_t>(), (Ids{3, 2}));
+  EXPECT_EQ(batch.source_tokens(), 5);
+  EXPECT_EQ(batch.target_tokens(), 5);
 }
 
 // Lengths with eos. Order by source, then target: 4 (2, 2), 1 (2, 3), 0 (3, 2), 3 (3, 2), 2 (3, 4).
@@ -77,7 +77,7 @@ RC_GTEST_PROP(Batches, BAT_2_BAT_3_EveryPairOncePerEpochWithinTheLimit, ()) {
     for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
       const Batch batch = batches.next();
       const std::int64_t rows = std::int64_t(batch.pairs.size());
-      RC_ASSERT(rows * std::max(batch.sentences.source.shape()[1], batch.sentences.target.shape()[1]) <=
+      RC_ASSERT(rows * std::max(batch.sentences.source.rows.longest(), batch.sentences.input.rows.longest()) <=
                 options.max_tokens);
       RC_ASSERT(rows < options.multiple || rows % options.multiple == 0);
       for (const std::int64_t pair : batch.pairs) ++times[pair];
