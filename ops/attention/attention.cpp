@@ -129,7 +129,7 @@ AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOpt
   FOLDGRAD_CHECK(std::max(queries.rows(), keys.rows()) < std::int64_t(1) << 31,
                  "{}: there must be fewer than 2^31 queries and keys, got {} and {}", op, queries.rows(), keys.rows());
   std::int64_t pairs = 0;
-  for (std::int64_t s = 0; s < queries.count(); ++s) pairs += queries.room(s) * keys.room(s);
+  for (std::int64_t s = 0; s < queries.count(); ++s) pairs += queries.length(s) * keys.length(s);
   const std::int64_t width = columns / options.heads;
   const auto mask = Mask<double>::of(options.dropout, options.random);
   return {.segments = queries.count(),
@@ -137,7 +137,6 @@ AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOpt
           .width = width,
           .q_offsets = queries.offsets().data<std::int64_t>(),
           .k_offsets = keys.offsets().data<std::int64_t>(),
-          .k_lengths = keys.lengths().data<std::int64_t>(),
           .rows = queries.rows(),
           .longest_queries = queries.longest(),
           .longest_keys = keys.longest(),

@@ -11,13 +11,12 @@
 //   [ATT-6]  dq_i  = scale sum_j ds_ij k_j        dk_j  = scale sum_i ds_ij q_i
 //   [ATT-9]  dbias_(g h i j) = sum of ds_ij of head h over the segments s with s mod G = g, in their order
 //
-//   Segment s has Tq queries and Tk keys: all its rows in the two batches (ops/segments/segments.h). Keys beyond the
-//   segment's length are padding. Query i sees key j if j is not padding and, if causal, j <= i + (Tk - Tq); so the
-//   last query sees every key. A query that sees no key gets y_i = 0 and a zero gradient; so does a key in the padding.
-//   z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones. Dropout reads the 16 bits of an element of the
-//   sequence `random`, as in ops/dropout/dropout.h; without dropout z = 1. Let K be the number of the segment's keys
-//   without padding, and r the row of its first query in the whole batch:
-//   [ATT-8]  the element is  2^24 r H + (h Tq + i) K + j
+//   Segment s has Tq queries and Tk keys, its rows in the two batches (ops/segments/segments.h). Query i sees every key
+//   or, if causal, those with j <= i + (Tk - Tq); so the last query sees every key. A query that sees no key gets y_i =
+//   0 and a zero gradient. z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones. Dropout reads the 16 bits
+//   of an element of the sequence `random`, as in ops/dropout/dropout.h; without dropout z = 1. Let r be the row of the
+//   segment's first query in the whole batch:
+//   [ATT-8]  the element is  2^24 r H + (h Tq + i) Tk + j
 //
 //   q, y: [Nq, H D], k, v: [Nk, H D], the rows of all segments; head h in columns h D ... h D + D - 1.
 //   bias: [G, H, T, T], for segments of T rows each; their number is a multiple of G.

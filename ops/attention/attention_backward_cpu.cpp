@@ -40,9 +40,9 @@ class HeadBackward {
   // Loops over keys, and inside over queries: sums dk and dv of a block in the cache, and dq in memory for one head.
   void run() {
     sum_delta();
-    const std::int64_t block = block_of<V>(at_.key_rows);
-    for (std::int64_t j0 = 0; j0 < at_.key_rows; j0 += block) keys_block(j0, std::min(block, at_.key_rows - j0));
-    if (at_.key_rows == 0) std::fill_n(room_.dq, at_.queries * row_, V(0));
+    const std::int64_t block = block_of<V>(at_.keys);
+    for (std::int64_t j0 = 0; j0 < at_.keys; j0 += block) keys_block(j0, std::min(block, at_.keys - j0));
+    if (at_.keys == 0) std::fill_n(room_.dq, at_.queries * row_, V(0));
     put(p_.dq, at_.q(), s_.q_row, room_.dq, at_.queries);
   }
 
@@ -79,7 +79,7 @@ class HeadBackward {
   void queries_block(std::int64_t i0, std::int64_t nq, std::int64_t j0, std::int64_t nk, bool first) {
     const auto q = whole_rows(p_.q + at_.q() + i0 * s_.q_row, s_.q_row, nq, s_.width, room_.q);
     const auto dy = whole_rows(p_.dy + at_.y() + i0 * s_.y_row(), s_.y_row(), nq, s_.width, room_.dy);
-    const std::int64_t diagonal = i0 + at_.key_rows - at_.queries - j0;
+    const std::int64_t diagonal = i0 + at_.keys - at_.queries - j0;
     const auto causal = [&](Causal what) { return s_.causal ? what : Causal::none; };
     small_gemm(SmallGemm<V>{room_.p, q.data, keys_.data, kBlock, q.row, 1, keys_.row, nq, nk, s_.width, false,
                             causal(Causal::columns), diagonal});
@@ -96,23 +96,18 @@ class HeadBackward {
       small_gemm(SmallGemm<V>{room_.dk, room_.ds, q.data, row_, 1, kBlock, q.row, nk, s_.width, nq, !first,
                               causal(Causal::first_terms), diagonal});  // [ATT-6]
     if (!p_.dq) return;
-    // Leaves out padding: 0 times a key that is not finite would be NaN.
-    const std::int64_t counted = std::min(nk, at_.keys - j0);
-    if (counted > 0)
-      small_gemm(SmallGemm<V>{room_.dq + i0 * row_, room_.ds, k_rows_.data, row_, kBlock, 1, k_rows_.row, nq, s_.width,
-                              counted, j0 > 0, causal(Causal::terms), diagonal});  // [ATT-6]
-    else if (j0 == 0)
-      std::fill_n(room_.dq + i0 * row_, nq * row_, V(0));
+    small_gemm(SmallGemm<V>{room_.dq + i0 * row_, room_.ds, k_rows_.data, row_, kBlock, 1, k_rows_.row, nq, s_.width,
+                            nk, j0 > 0, causal(Causal::terms), diagonal});  // [ATT-6]
   }
 
   [[gnu::always_inline]] void fetch_rows(std::int64_t r) const {
     const AttentionHead next = next_head(s_, at_);
     fetch_row<true>(p_.dq.data + at_.q(), s_.q_row, r, p_.dq ? at_.queries : 0, s_.width);
-    fetch_row<true>(p_.dk.data + at_.k(), s_.k_row, r, p_.dk ? at_.key_rows : 0, s_.width);
-    fetch_row<true>(p_.dv.data + at_.k(), s_.k_row, r, p_.dv ? at_.key_rows : 0, s_.width);
+    fetch_row<true>(p_.dk.data + at_.k(), s_.k_row, r, p_.dk ? at_.keys : 0, s_.width);
+    fetch_row<true>(p_.dv.data + at_.k(), s_.k_row, r, p_.dv ? at_.keys : 0, s_.width);
     fetch_row(p_.q + next.q(), s_.q_row, r, next.queries, s_.width);
-    fetch_row(p_.k + next.k(), s_.k_row, r, next.key_rows, s_.width);
-    fetch_row(p_.v + next.k(), s_.k_row, r, next.key_rows, s_.width);
+    fetch_row(p_.k + next.k(), s_.k_row, r, next.keys, s_.width);
+    fetch_row(p_.v + next.k(), s_.k_row, r, next.keys, s_.width);
     fetch_row(p_.dy + next.y(), s_.y_row(), r, next.queries, s_.width);
     fetch_row(p_.y + next.y(), s_.y_row(), r, next.queries, s_.width);
   }

@@ -78,8 +78,8 @@ template <class T, class V>
 __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& at, int j0, V* room) {
   V *zp = room + 2 * kTileElements, *ds = zp + kTileElements, *deltas = ds + kTileElements;
   const AttentionShape& s = p.shape;
-  if (j0 >= at.key_rows) return;  // all threads
-  const int width = int(s.width), keys = in_tile(at.key_rows, j0);
+  if (j0 >= at.keys) return;  // all threads
+  const int width = int(s.width), keys = in_tile(at.keys, j0);
   const Rows<T> k{p.k + at.k() + j0 * s.k_row, s.k_row, keys, width},
       v{p.v + at.k() + j0 * s.k_row, s.k_row, keys, width};
 

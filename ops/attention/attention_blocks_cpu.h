@@ -78,13 +78,12 @@ Matrix<const V> transposed(Matrix<const V> rows, std::int64_t n, std::int64_t wi
 }
 
 // For keys j0 ... j0 + n - 1, up to whole vectors, finds the first query that sees each. So one comparison handles the
-// causal mask, padding, and lanes that only fill up a vector.
+// causal mask, and lanes that only fill up a vector.
 template <class V>
 void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0, std::int64_t n) {
   constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
   for (std::int64_t j = 0; j < padded<V>(n); ++j) {
-    const bool counts = j < n && j0 + j < at.keys;
-    first[j] = !counts ? kNone : at.causal ? std::int32_t(j0 + j - (at.key_rows - at.queries)) : 0;
+    first[j] = j >= n ? kNone : at.causal ? std::int32_t(j0 + j - (at.keys - at.queries)) : 0;
   }
 }
 
@@ -106,7 +105,7 @@ template <bool kWrite = false, class T>
   if (r >= rows) return;
   for (std::int64_t c = 0; c < width; c += kCacheLine) __builtin_prefetch(x + r * row + c, kWrite);
 }
-inline bool is_one_block(const AttentionHead& at) { return at.queries <= kBlock && at.key_rows <= kBlock; }
+inline bool is_one_block(const AttentionHead& at) { return at.queries <= kBlock && at.keys <= kBlock; }
 // Returns the head to compute after this one; the last head has itself.
 inline AttentionHead next_head(const AttentionShape& s, const AttentionHead& at) {
   return {s, std::min(at.number + 1, s.segments * s.heads - 1)};

@@ -74,7 +74,7 @@ void add_keys(const AttentionForward<T>& p, const AttentionHead& at, Matrix<cons
   KeepFactors<V> keep(s);
   std::int32_t first[kBlock];
   first_queries<V>(first, at, j0, nk);
-  const std::int64_t diagonal = i0 + at.key_rows - at.queries - j0, y_row = padded<V>(s.width);
+  const std::int64_t diagonal = i0 + at.keys - at.queries - j0, y_row = padded<V>(s.width);
   small_gemm(SmallGemm<V>{room.scores, q.data, keys.data, kBlock, q.row, 1, keys.row, nq, nk, s.width, false,
                           s.causal ? Causal::columns : Causal::none, diagonal});
   for (std::int64_t i = 0; i < nq; ++i) {

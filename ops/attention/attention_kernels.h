@@ -37,7 +37,6 @@ constexpr int kMaxHeadWidth = 128;
 struct AttentionShape {
   std::int64_t segments, heads, width;         // width: columns of one head, D
   const std::int64_t *q_offsets, *k_offsets;   // [segments + 1]: the first query and the first key of each segment
-  const std::int64_t* k_lengths;               // [segments]: the number of visible keys; later ones are padding
   std::int64_t rows;                           // queries of all segments, Nq
   std::int64_t longest_queries, longest_keys;  // the most in one segment
   std::int64_t products;                       // multiplications for all q . k, hidden ones included
@@ -61,9 +60,9 @@ struct AttentionHead {
   const AttentionShape& s;
   std::int64_t number;  // segment * heads + head
   int head;
-  int q_begin, k_begin;         // first rows
-  int queries, keys, key_rows;  // key_rows includes padding, keys does not
-  std::uint64_t element;        // first_element()
+  int q_begin, k_begin;  // first rows
+  int queries, keys;
+  std::uint64_t element;  // first_element()
   bool causal;
 
   FOLDGRAD_HD AttentionHead(const AttentionShape& s, std::int64_t number) : s(s), number(number), causal(s.causal) {
@@ -72,8 +71,7 @@ struct AttentionHead {
     q_begin = int(s.q_offsets[segment]);
     k_begin = int(s.k_offsets[segment]);
     queries = int(s.q_offsets[segment + 1]) - q_begin;
-    keys = int(s.k_lengths[segment]);
-    key_rows = int(s.k_offsets[segment + 1]) - k_begin;
+    keys = int(s.k_offsets[segment + 1]) - k_begin;
     element = first_element();
   }
 
@@ -89,7 +87,7 @@ struct AttentionHead {
   FOLDGRAD_HD std::int64_t ds(int i) const { return (number * queries + i) * key_rows; }
   // Returns n: query i sees the first n keys.
   FOLDGRAD_HD int visible(int i) const {
-    const int n = i + 1 + key_rows - queries;
+    const int n = i + 1 + keys - queries;
     return !causal || n > keys ? keys : n < 0 ? 0 : n;
   }
   // Computes the random element of query 0 and key 0; for kernels without registers to keep `element`.

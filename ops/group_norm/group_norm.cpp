@@ -19,7 +19,7 @@ GroupNormShape shape_of(const Tensor& x, const std::optional<Segments>& samples,
 
 Tensor sample_of_rows(const Segments& samples) {
   std::vector<std::int64_t> of_rows;
-  for (std::int64_t s = 0; s < samples.count(); ++s) of_rows.insert(of_rows.end(), std::size_t(samples.room(s)), s);
+  for (std::int64_t s = 0; s < samples.count(); ++s) of_rows.insert(of_rows.end(), std::size_t(samples.length(s)), s);
   return Tensor::of({samples.rows()}, of_rows, samples.device());
 }
 

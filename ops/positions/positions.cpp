@@ -16,36 +16,24 @@ namespace foldgrad {
 template <class T>
 void positions_cpu(const PositionsForward<T>& p) {
   for_rows_cpu(p.batch * p.length, p.columns, [&p](std::int64_t r) {
-    const PositionsForward<T> local = p;
     const std::int64_t position = p.position(r, r % p.length);
     const T *x = p.x + r * p.columns, *row = p.table + position * p.columns;
     T* y = p.y + r * p.columns;
+    const std::int64_t columns = p.columns;
 #pragma omp simd
-    for (std::int64_t c = 0; c < local.columns; ++c) y[c] = T(local.sum(x[c], row[c], position));
+    for (std::int64_t c = 0; c < columns; ++c) y[c] = T(p.sum(x[c], row[c]));
   });
 }
 
 namespace {
 
 struct SinusoidalPositionsNode {
-  Tensor places;  // on the device; undefined without zero_padding
   Tensor table;
 
   const char* name() const { return "sinusoidal_positions"; }
 
-  // Differentiates sinusoidal_positions [POS-3, POS-6]: dx [POS-3], at padding [POS-6].
-  void backward(NodeGrads& grads) {
-    if (!places.defined()) return grads.pass_dy(0);
-    const Tensor& dy = grads.dy();
-    dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
-      const PositionsBackward<T> p{.dx = grads.out<T>(0),
-                                   .dy = dy.data<T>(),
-                                   .places = places.data<std::int64_t>(),
-                                   .rows = places.size(),
-                                   .columns = dy.shape()[1]};
-      FOLDGRAD_RUN(dy.device(), matrix, p);
-    });
-  }
+  // Differentiates sinusoidal_positions [POS-3]: dx [POS-3].
+  void backward(NodeGrads& grads) { grads.pass_dy(0); }
   void describe(Description& d) const {
     d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
       return g.node("Add", {in[0], g.node("Gather", {g.initializer("positions", table), in.positions()})});
@@ -89,7 +77,7 @@ void check_table(const char* op, const Tensor& table, const Tensor& x, std::int6
 
 // Adds rows of the table to x. `places` is undefined for learned positions.
 Tensor add_rows(const char* op, const Tensor& x, std::int64_t batch, std::int64_t length, const Tensor& places,
-                const Tensor& table, bool zero_padding) {
+                const Tensor& table) {
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
     const PositionsForward<T> p{.y = y.data<T>(),
@@ -98,8 +86,7 @@ Tensor add_rows(const char* op, const Tensor& x, std::int64_t batch, std::int64_
                                 .places = data_or_null<std::int64_t>(places),
                                 .batch = batch,
                                 .length = length,
-                                .columns = x.shape()[-1],
-                                .zero_padding = zero_padding};
+                                .columns = x.shape()[-1]};
     FOLDGRAD_RUN(x.device(), positions, p);
   });
   return y;
@@ -120,7 +107,7 @@ Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, De
   return table.to(dtype).to(device);
 }
 
-Var sinusoidal_positions(const Var& xv, const Tensor& places, const Tensor& table, bool zero_padding) {
+Var sinusoidal_positions(const Var& xv, const Tensor& places, const Tensor& table) {
   constexpr const char* kOp = "sinusoidal_positions";
   const Tensor& x = xv.value();
   check_floating(kOp, "x", x, 2);
@@ -132,9 +119,8 @@ Var sinusoidal_positions(const Var& xv, const Tensor& places, const Tensor& tabl
   const std::int64_t* first = places.data<std::int64_t>();
   const std::int64_t last = N > 0 ? *std::max_element(first, first + N) : -1;
   check_table(kOp, table, x, kPaddingPosition + 2 + last);
-  const Tensor there = places.to(x.device());
-  const Tensor y = add_rows(kOp, x, 1, N, there, table, zero_padding);
-  return xv.tape().record(y, {xv}, SinusoidalPositionsNode{.places = zero_padding ? there : Tensor(), .table = table});
+  const Tensor y = add_rows(kOp, x, 1, N, places.to(x.device()), table);
+  return xv.tape().record(y, {xv}, SinusoidalPositionsNode{.table = table});
 }
 
 Var learned_positions(const Var& xv, const Var& tablev) {
@@ -144,7 +130,7 @@ Var learned_positions(const Var& xv, const Var& tablev) {
   FOLDGRAD_CHECK(x.shape().rank() == 3, "{}: x must be [B, T, C], got {}", kOp, x.shape());
   const std::int64_t B = x.shape()[0], T_ = x.shape()[1];
   check_table(kOp, tablev.value(), x, T_);
-  const Tensor y = add_rows(kOp, x, B, T_, Tensor(), tablev.value(), /*zero_padding=*/false);
+  const Tensor y = add_rows(kOp, x, B, T_, Tensor(), tablev.value());
   return xv.tape().record(y, {xv, tablev}, LearnedPositionsNode{});
 }
 

@@ -2,15 +2,14 @@
 //
 //   [POS-1]  table_(p, i) = sin(p f_i),  table_(p, h + i) = cos(p f_i),  i = 0 ... h - 1,  h = floor(C / 2),
 //            f_i = exp(-i ln(10000) / (h - 1));  an odd C leaves the last column zero, and row 1 is zero
-//   [POS-2]  p_r = 2 + the index of row r in its sentence, from 0; p_r = 1 at padding, whose place is -1
+//   [POS-2]  p_r = 2 + the place of row r, its index in its sentence, from 0
 //   [POS-3]  sinusoidal:  y_r  = x_r + table_(p_r)    dx = dy
 //   [POS-4]  learned:     y_bt = x_bt + table_t       dx = dy
-//   [POS-6]  y_r = 0, dx_r = 0 at padding, with zero_padding
 //
 //   backward, of the learned table:
 //   [POS-5]  dtable_tc = sum_b dy_btc for t < T, zero for later rows
 //
-//   x, y: sinusoidal [N, C], learned [B, T, C]. Saved: the places, for POS-6.
+//   x, y: sinusoidal [N, C], learned [B, T, C]. Saved: nothing.
 //   Source: Vaswani et al., 2017, as fairseq's SinusoidalPositionalEmbedding with padding index 1: sines first, then
 //   cosines, while the paper alternates them.
 #pragma once
@@ -23,7 +22,7 @@ Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, De
 
 // The table is a constant. places: i64 [N], on the CPU, from Segments::places().
 // Throws std::invalid_argument unless the table is [., C] of x's dtype and device and has a row for every place.
-Var sinusoidal_positions(const Var& x, const Tensor& places, const Tensor& table, bool zero_padding = false);
+Var sinusoidal_positions(const Var& x, const Tensor& places, const Tensor& table);
 
 // Throws std::invalid_argument unless table is [at least T, C], of x's dtype and device.
 Var learned_positions(const Var& x, const Var& table);

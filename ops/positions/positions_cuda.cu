@@ -15,7 +15,7 @@ struct Forward {
     const Pack<T, N> row = load_cached_pack<N>(p.table + position * p.columns + c);
     Pack<T, N> y;
     FOLDGRAD_UNROLL
-    for (int e = 0; e < N; ++e) y.v[e] = T(p.sum(x.v[e], row.v[e], position));
+    for (int e = 0; e < N; ++e) y.v[e] = T(p.sum(x.v[e], row.v[e]));
     store_pack(p.y + r * p.columns + c, y);
   }
 };
@@ -28,6 +28,5 @@ void positions_cuda(const PositionsForward<T>& p) {
 }
 
 FOLDGRAD_INSTANTIATE(positions_cuda, PositionsForward);
-FOLDGRAD_INSTANTIATE(matrix_cuda, PositionsBackward);
 
 }  // namespace foldgrad

@@ -4,20 +4,15 @@
 
 namespace foldgrad {
 
-Segments::Segments(const std::vector<std::int64_t>& lengths, const std::vector<std::int64_t>& rooms) {
-  FOLDGRAD_CHECK(rooms.empty() || rooms.size() == lengths.size(),
-                 "segments: there must be a room for each of {} lengths, got {}", lengths.size(), rooms.size());
+Segments::Segments(const std::vector<std::int64_t>& lengths) {
   std::vector<std::int64_t> offsets{0};
-  for (std::size_t s = 0; s < lengths.size(); ++s) {
-    const std::int64_t room = rooms.empty() ? lengths[s] : rooms[s];
-    FOLDGRAD_CHECK(lengths[s] >= 0 && lengths[s] <= room,
-                   "segments: the length of segment {} must be in [0, its room = {}], got {}", s, room, lengths[s]);
-    offsets.push_back(offsets.back() + room);
-    tokens_ += lengths[s];
-    longest_ = std::max(longest_, room);
+  for (const std::int64_t length : lengths) {
+    FOLDGRAD_CHECK(length >= 0, "segments: the length of segment {} must be at least 0, got {}", offsets.size() - 1,
+                   length);
+    offsets.push_back(offsets.back() + length);
+    longest_ = std::max(longest_, length);
   }
   offsets_ = host_offsets_ = Tensor::of({std::int64_t(offsets.size())}, offsets);
-  lengths_ = host_lengths_ = Tensor::of({std::int64_t(lengths.size())}, lengths);
 }
 
 Segments Segments::equal(std::int64_t count, std::int64_t length) {
@@ -36,30 +31,24 @@ Segments Segments::among(Communicator* communicator) const {
   return placed;
 }
 
-std::int64_t Segments::equal_length() const {
-  return tokens_ == rows() && rows() == count() * longest_ ? longest_ : -1;
-}
-
 Segments Segments::to(Device device) const {
   Segments there = *this;
   if (device == this->device()) return there;
   there.offsets_ = host_offsets_.to(device);
-  there.lengths_ = host_lengths_.to(device);
   return there;
+}
+
+Tensor Segments::lengths() const {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t s = 0; s < count(); ++s) lengths.push_back(length(s));
+  return Tensor::of({count()}, lengths);
 }
 
 Tensor Segments::places() const {
   std::vector<std::int64_t> places;
   for (std::int64_t s = 0; s < count(); ++s)
-    for (std::int64_t i = 0; i < room(s); ++i) places.push_back(i < length(s) ? i : -1);
+    for (std::int64_t i = 0; i < length(s); ++i) places.push_back(i);
   return Tensor::of({rows()}, places);
-}
-
-Tensor Segments::token_rows() const {
-  std::vector<std::int64_t> rows;
-  for (std::int64_t s = 0; s < count(); ++s)
-    for (std::int64_t i = 0; i < length(s); ++i) rows.push_back(offset(s) + i);
-  return Tensor::of({tokens_}, rows);
 }
 
 }  // namespace foldgrad

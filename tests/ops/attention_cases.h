@@ -14,24 +14,21 @@ struct Sizes {
 };
 
 // equal: all segments have the same number of queries and of keys. ragged: the first has that number, each further one
-// has one fewer, and the last of several has no key. padded: all have room for that number, but two thirds of the keys
-// count, and none in the last of several.
-enum class Lengths { equal, ragged, padded };
+// has one query and two keys fewer, and the last of several has no key.
+enum class Lengths { equal, ragged };
 
 struct Rows {
   Segments queries, keys;
 
   Rows(const Sizes& s, Lengths lengths) {
-    std::vector<std::int64_t> of_queries, of_keys, rooms;
+    std::vector<std::int64_t> of_queries, of_keys;
     for (std::int64_t b = 0; b < s.batch; ++b) {
       const bool last = s.batch > 1 && b + 1 == s.batch, ragged = lengths == Lengths::ragged;
       of_queries.push_back(ragged ? std::max<std::int64_t>(s.queries - b, 0) : s.queries);
-      const std::int64_t fewer = ragged ? std::max<std::int64_t>(s.keys - 2 * b, 0) : (2 * s.keys + 2) / 3;
-      of_keys.push_back(lengths == Lengths::equal ? s.keys : last ? 0 : fewer);
-      rooms.push_back(ragged ? of_keys.back() : s.keys);
+      of_keys.push_back(ragged ? std::max<std::int64_t>(last ? 0 : s.keys - 2 * b, 0) : s.keys);
     }
     queries = Segments(of_queries);
-    keys = Segments(of_keys, rooms);
+    keys = Segments(of_keys);
   }
   Rows on(Device device) const {
     Rows there = *this;
@@ -48,9 +45,7 @@ inline AttentionOptions with(int heads, bool causal = false, double dropout = 0)
 inline std::string label_of(const Sizes& s, const AttentionOptions& options, Lengths lengths) {
   return fmt::format("{} x {} queries, {} keys, {} heads of {}{}{}{}", s.batch, s.queries, s.keys, s.heads, s.width,
                      options.causal ? ", causal" : "", options.dropout > 0 ? ", dropout" : "",
-                     lengths == Lengths::equal    ? ""
-                     : lengths == Lengths::ragged ? ", ragged"
-                                                  : ", padded");
+                     lengths == Lengths::ragged ? ", ragged" : "");
 }
 
 // Returns random q, k and v.
@@ -66,14 +61,14 @@ inline Var attend(const std::vector<Var>& v, const AttentionOptions& options, co
   return attention(v[0], v[1], v[2], options, there.queries, there.keys);
 }
 
-// p of [ATT-2] and z of [ATT-3] for query i of head h of segment s, for each key that counts.
+// p of [ATT-2] and z of [ATT-3] for query i of head h of segment s, for each key.
 struct Probabilities {
   std::vector<double> p, z;
 
   Probabilities(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, std::int64_t s,
                 std::int64_t h, std::int64_t i)
       : p(std::size_t(rows.keys.length(s))), z(p) {
-    const std::int64_t row = in[0].shape()[1], D = row / options.heads, Tq = rows.queries.room(s),
+    const std::int64_t row = in[0].shape()[1], D = row / options.heads, Tq = rows.queries.length(s),
                        K = rows.keys.length(s);
     const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(D));
     const double *q = in[0].data<double>() + (rows.queries.offset(s) + i) * row + h * D,
@@ -82,7 +77,7 @@ struct Probabilities {
     const std::uint64_t first = std::uint64_t(rows.queries.offset(s) * options.heads) << 24;
     double sum = 0;
     for (std::int64_t j = 0; j < K; ++j) {
-      if (options.causal && j > i + rows.keys.room(s) - Tq) continue;
+      if (options.causal && j > i + K - Tq) continue;
       double score = 0;
       for (std::int64_t c = 0; c < D; ++c) score += scale * q[c] * k[j * row + c];
       sum += p[std::size_t(j)] = std::exp(score);

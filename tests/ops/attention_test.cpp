@@ -44,7 +44,7 @@ OpError bias_error(const char* message, Shape bias, const AttentionOptions& opti
                         [=](auto& v) { return attention_packed(v[0], v[1], options, rows); });
 }
 
-constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = Lengths::padded;
+constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged;
 
 // Makes an error of attention within one segment, whose rows are those of q and k.
 OpError attention_error(const char* message, Shape q, Shape k, Shape v, AttentionOptions options,
@@ -66,21 +66,20 @@ OpError packed_error(const char* message, Shape qkv, int heads, std::int64_t row
 // Around the tiles of CUDA, 32 by 32 and 32 columns. Around the CPU's blocks, up to 80 by 80, see EqualsTheFormulas.
 const RegisterOp kAttention({
     .name = "attention",
-    .cases = {attention_case({1, 1, 1, 1, 1}, with(1), kEqual), attention_case({2, 3, 2, 2, 3}, with(2), kPadded),
-              attention_case({2, 3, 2, 2, 3}, with(2), kRagged), attention_case({2, 3, 3, 1, 2}, with(1, true), kEqual),
+    .cases = {attention_case({1, 1, 1, 1, 1}, with(1), kEqual), attention_case({2, 3, 2, 2, 3}, with(2), kRagged),
+              attention_case({2, 3, 3, 1, 2}, with(1, true), kEqual),
               attention_case({3, 3, 5, 1, 2}, with(1, true), kRagged),
-              attention_case({1, 2, 5, 2, 3}, with(2, true), kPadded),
+              attention_case({1, 2, 5, 2, 3}, with(2, true), kEqual),
               // the first two queries see no key
               attention_case({1, 5, 3, 2, 2}, with(2, true), kEqual),
-              attention_case({2, 3, 5, 2, 2}, with(2, false, 0.4), kPadded),
               attention_case({3, 4, 5, 2, 2}, with(2, false, 0.4), kRagged),
               attention_case({1, 4, 4, 3, 2}, with(3, true, 0.25), kEqual),
               attention_case({1, 2, 3, 1, 4}, {.heads = 1, .scale = 2}, kEqual),
               attention_case({0, 2, 3, 1, 4}, with(1), kEqual), attention_case({1, 0, 3, 1, 2}, with(1), kEqual),
               attention_case({1, 2, 0, 1, 2}, with(1), kEqual),
               attention_case({3, 33, 65, 1, 33}, with(1, true, 0.5), kRagged),
-              attention_case({1, 33, 31, 1, 33}, with(1, true, 0.5), kPadded),
-              attention_case({1, 31, 65, 1, 5}, with(1), kPadded),
+              attention_case({1, 33, 31, 1, 33}, with(1, true, 0.5), kEqual),
+              attention_case({1, 31, 65, 1, 5}, with(1), kEqual),
               attention_case({1, 65, 32, 1, 5}, with(1, true), kEqual),
               attention_case({2, 3, 2, 1, 128}, with(1), kEqual)},
     .errors =
@@ -117,10 +116,10 @@ const RegisterOp kAttention({
 
 const RegisterOp kAttentionPacked({
     .name = "attention_packed",
-    .cases = {packed_case({2, 3, 3, 2, 2}, with(2, true, 0.3), kPadded), packed_case({1, 1, 1, 1, 1}, with(1), kEqual),
+    .cases = {packed_case({2, 3, 3, 2, 2}, with(2, true, 0.3), kEqual), packed_case({1, 1, 1, 1, 1}, with(1), kEqual),
               packed_case({3, 5, 5, 2, 2}, with(2, true), kRagged), packed_case({2, 4, 4, 1, 3}, with(1), kEqual),
-              packed_case({1, 33, 33, 2, 16}, with(2, true), kPadded),
-              keys_and_values_case({2, 3, 5, 2, 2}, with(2, false, 0.3), kPadded),
+              packed_case({1, 33, 33, 2, 16}, with(2, true), kEqual),
+              keys_and_values_case({2, 3, 5, 2, 2}, with(2, false, 0.3), kEqual),
               keys_and_values_case({3, 4, 6, 2, 3}, with(2), kRagged),
               keys_and_values_case({1, 65, 33, 2, 16}, with(2, true), kEqual), biased_case(4, 2, 3, 2, 2),
               biased_case(3, 1, 4, 2, 3, 0.3), biased_case(0, 1, 2, 1, 2), biased_case(6, 3, 49, 2, 8),

@@ -166,12 +166,12 @@ const std::vector<Cells> kByCells = {
      [](auto& v) {
        return concat({v[0], v[0]}, 1);
      }},
-    {"sinusoidal_positions", 2, 2,
+    {"sinusoidal_positions", 2, 0,
      [](auto& v) {
        const Tensor& x = v[0].value();
        const Tensor table = sinusoidal_table(8, x.shape()[2], x.dtype(), x.device());
        const Var rows = reshape(v[0], {48, x.shape()[2]});
-       return sinusoidal_positions(rows, Segments::equal(8, 6).places(), table, /*zero_padding=*/true);
+       return sinusoidal_positions(rows, Segments::equal(8, 6).places(), table);
      }},
 };
 

@@ -25,7 +25,7 @@ struct Gradients {
 // Returns the first query that sees key j.
 __device__ inline int first_query(const AttentionHead& at, int j) {
   if (j >= at.keys) return kNever;
-  return at.causal ? j - (at.key_rows - at.queries) : 0;
+  return at.causal ? j - (at.keys - at.queries) : 0;
 }
 
 // A lane's data on query `lane` of 32, which the other lanes read. Bit k of `kept` is key k of 16.
@@ -114,18 +114,18 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   const int blocks = kShort ? 1 : blocks_of(s.longest_keys, rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int j0 = int(blockIdx.x) % blocks * rows;
-  if (!kShort && j0 >= at.key_rows) return;  // all threads: the segment has fewer blocks
+  if (!kShort && j0 >= at.keys) return;  // all threads: the segment has fewer blocks
   const Tile<kWidth> k{dynamic_shared<bf16>()}, v{k.data + rows * kWidth};
   const Tile<kQueries> ds_tile{v.data + rows * kWidth};
   const Stages<kWidth, kQueries, S::kStages> stages{ds_tile.data + (kShort ? rows * kQueries : 0)};
   const Rows q{p.q + at.q(), s.q_row, at.queries}, dy{p.dy + at.y(), s.y_row(), at.queries};
   // Skips leading tiles of queries that see no key of this block.
-  const int first_seen = !kShort && s.causal ? j0 - (at.key_rows - at.queries) : 0;
+  const int first_seen = !kShort && s.causal ? j0 - (at.keys - at.queries) : 0;
   const int first_tile = first_seen > 0 ? first_seen / kQueries : 0;
 
-  // Reads padding as zeros: 0 times a key that is not finite would be NaN in dq.
+  // Reads rows after the last key as zeros: 0 times a value that is not finite would be NaN in dq.
   k.load(p.k + at.k() + j0 * s.k_row, s.k_row, least(at.keys - j0, rows), rows);
-  v.load(p.v + at.k() + j0 * s.k_row, s.k_row, least(at.key_rows - j0, rows), rows);
+  v.load(p.v + at.k() + j0 * s.k_row, s.k_row, least(at.keys - j0, rows), rows);
   stages.load(first_tile, q, dy);
   if (kShort) write_deltas<kWidth>(p, at, warp() * kDeltas<kWidth>, at.queries, warps() * kDeltas<kWidth>);
   const int first[2] = {first_query(at, j0 + row + row_of(0)), first_query(at, j0 + row + row_of(1))};
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
     if (kShort && p.dq) put_dq(p, at, i0, ds_tile, k);
   }
   async_wait<0>();
-  const int left = least(at.key_rows - j0 - row, kWarpRows);
+  const int left = least(at.keys - j0 - row, kWarpRows);
   const std::int64_t at_row = at.k() + (j0 + row) * s.k_row;
   if (p.dk) put_rows(p.dk, sums.dk, at_row, s.k_row, left, float(s.scale));
   if (p.dv) put_rows(p.dv, sums.dv, at_row, s.k_row, left, float(s.keep_factor));
