@@ -6,6 +6,7 @@
 // FOLDGRAD_HAVE_CBLAS, FOLDGRAD_HAVE_CUBLAS.
 #pragma once
 #include <array>
+#include <memory>
 
 #include "engine/gemm/gemm.h"
 
@@ -14,10 +15,14 @@ namespace foldgrad {
 struct GemmPointers {
   void* c;
   const void *a, *b, *bias = nullptr;
-  void* row_sums = nullptr;  // of op(A): for cuBLASLt alone
+  void* row_sums = nullptr;        // of op(A): for cuBLASLt alone
+  const void* panels_b = nullptr;  // what onednn_panels() returned
 };
 
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
+// Returns op(B) of bf16 in the order that oneDNN's kernels read (panels.h), for all pieces of the product (pieces.h):
+// without it, oneDNN reorders B in every piece. Null if that does not pay, or if oneDNN has no kernel for it.
+std::shared_ptr<void> onednn_panels(DType dtype, const Gemm& g, const GemmPointers& p);
 const char* onednn_name();  // "oneDNN 2.6.3"
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
 bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // f32 by loops of our own, also with a bias

@@ -118,8 +118,12 @@ void multiply_piece(DType dtype, Gemm g, GemmPointers p) {
   with_type(dtype, g, p, [&](auto* c, auto* a, auto* b) { reference_gemm_cpu(g, c, a, b); });
 }
 
-void gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
+void gemm_cpu(DType dtype, const Gemm& g, GemmPointers p) {
   if (own_loops_pay(dtype, g) && fma_gemm_cpu(dtype, g, p)) return;
+#ifdef FOLDGRAD_HAVE_ONEDNN
+  const auto panels = kLibraries ? onednn_panels(dtype, g, p) : nullptr;
+  p.panels_b = panels.get();
+#endif
   multiply_in_pieces(dtype, g, p, multiply_piece);
 }
 

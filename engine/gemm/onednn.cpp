@@ -2,12 +2,15 @@
 #include <cpuid.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <bit>
 #include <string>
 
 #include "engine/cpu/transpose.h"
 #include "engine/gemm/backends.h"
 #include "engine/gemm/onednn_versions.h"
+#include "engine/gemm/panels.h"
+#include "engine/gemm/pieces.h"
 
 namespace foldgrad {
 namespace {
@@ -30,10 +33,12 @@ dnnl::memory::desc matrices(DType dtype, const Gemm& g, std::int64_t rows, std::
   return {{batch_stride == 0 ? 1 : g.batch, rows, columns}, type, {batch_stride, row_stride, column_stride}};
 }
 
-OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias) {
+OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias, bool with_panels) {
   const GemmStrides stride(g);
   const auto a = matrices(dtype, g, g.m, g.k, g.batch_stride_a, stride.a_i, stride.a_p);
-  const auto b = matrices(dtype, g, g.k, g.n, g.batch_stride_b, stride.b_p, stride.b_j);
+  const auto b =
+      with_panels ? dnnl::memory::desc({g.k, g.n}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::BA16a64b2a)
+                  : matrices(dtype, g, g.k, g.n, g.batch_stride_b, stride.b_p, stride.b_j);
   const auto c = matrices(g.f32_c ? DType::f32 : dtype, g, g.m, g.n, g.batch_stride_c, g.row_stride_c, 1);
   const auto bias = matrices(dtype, g, 1, g.n, 0, g.n, 1);
   dnnl::primitive_attr attributes;
@@ -56,6 +61,15 @@ OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias) {
   product.add(DNNL_ARG_WEIGHTS, b);
   if (with_bias) product.add(DNNL_ARG_BIAS, bias);
   return product;
+}
+
+// Returns this thread's primitive for the product.
+OnednnPrimitive& product_of(DType dtype, const Gemm& g, bool with_bias, bool with_panels) {
+  thread_local OnednnCache<OnednnPrimitive, 15, 1024> products;
+  // alpha and beta are compiled into a primitive too.
+  const auto key = key_of(dtype, g, std::bit_cast<std::int64_t>(g.alpha), std::bit_cast<std::int64_t>(g.beta),
+                          with_bias, with_panels);
+  return products.of(key, [&] { return make_product(dtype, g, with_bias, with_panels); });
 }
 
 // Computes A^T B of a single f32 pair, as the gradients of weights are: oneDNN's BLAS call packs a transposed A faster
@@ -87,20 +101,31 @@ void transpose(const bf16* from, std::int64_t rows, std::int64_t columns, std::i
     }
 }
 
+// Returns the same product of a dense copy of op(A).
+Gemm of_transposed_copy(Gemm g) {
+  g.transpose_a = false;
+  g.row_stride_a = g.k;
+  g.batch_stride_a = g.batch_stride_a == 0 ? 0 : g.m * g.k;
+  return g;
+}
+
 // Computes A^T B of bf16 with a copy of A^T, for a part of its rows: they are columns of a wider A, for which oneDNN
 // has no AMX.
 bool multiply_transposed_copy(const Gemm& g, const GemmPointers& p) {
-  Gemm rows = g;
-  rows.transpose_a = false;
-  rows.row_stride_a = g.k;
-  rows.batch_stride_a = g.batch_stride_a == 0 ? 0 : g.m * g.k;
   const std::int64_t matrices = g.batch_stride_a == 0 ? 1 : g.batch;
   const auto copy = memory::allocate(Device::cpu, std::size_t(matrices * g.m * g.k) * sizeof(bf16));
   const auto* a = static_cast<const bf16*>(p.a);
   auto* to = static_cast<bf16*>(copy.get());
   for (std::int64_t s = 0; s < matrices; ++s)
     transpose(a + s * g.batch_stride_a, g.k, g.m, g.row_stride_a, to + s * g.m * g.k);
-  return onednn_gemm_cpu(DType::bf16, rows, {.c = p.c, .a = to, .b = p.b, .bias = p.bias});
+  GemmPointers with_copy = p;
+  with_copy.a = to;
+  return onednn_gemm_cpu(DType::bf16, of_transposed_copy(g), with_copy);
+}
+
+bool run(OnednnPrimitive& product, const GemmPointers& p, const void* b) {
+  product.run({{DNNL_ARG_DST, p.c}, {DNNL_ARG_SRC, p.a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_BIAS, p.bias}});
+  return true;
 }
 
 }  // namespace
@@ -118,14 +143,27 @@ bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   const OneThread here;
   if (transposed_sgemm(dtype, g, p)) return true;
   if (dtype == DType::bf16 && g.transpose_a && g.row_stride_a > g.m) return multiply_transposed_copy(g, p);
-  thread_local OnednnCache<OnednnPrimitive, 14, 1024> products;
-  // alpha and beta are compiled into a primitive too.
-  const auto key =
-      key_of(dtype, g, std::bit_cast<std::int64_t>(g.alpha), std::bit_cast<std::int64_t>(g.beta), p.bias != nullptr);
-  OnednnPrimitive& product = products.of(key, [&] { return make_product(dtype, g, p.bias); });
-  if (!product.primitive) return false;
-  product.run({{DNNL_ARG_DST, p.c}, {DNNL_ARG_SRC, p.a}, {DNNL_ARG_WEIGHTS, p.b}, {DNNL_ARG_BIAS, p.bias}});
-  return true;
+  if (p.panels_b)
+    if (OnednnPrimitive& product = product_of(dtype, g, p.bias, /*with_panels=*/true); product.primitive)
+      return run(product, p, p.panels_b);
+  OnednnPrimitive& product = product_of(dtype, g, p.bias, /*with_panels=*/false);
+  return product.primitive && run(product, p, p.b);
+}
+
+std::shared_ptr<void> onednn_panels(DType dtype, const Gemm& g, const GemmPointers& p) {
+  const Cut cut = cut_of(dtype, g);
+  // With two pieces, one for each of two threads, panels save nothing. Of more than 4 MiB, they are read from memory
+  // again for each piece, while oneDNN uses a part of B for all rows at once.
+  const std::size_t bytes = std::size_t(elements_of_panels(g)) * sizeof(bf16);
+  const bool pays = dtype == DType::bf16 && cut.rows > 2 && bytes <= std::size_t(4) << 20;
+  if (!pays || g.batch > 1 || g.n < kPanel || g.k == 0 || (p.bias && g.alpha != 1)) return nullptr;
+  const OneThread here;
+  Gemm piece = g.transpose_a ? of_transposed_copy(g) : g;
+  piece.m = begin_of_part(g.m, 1, cut.rows, kRowUnit);
+  if (!product_of(dtype, piece, p.bias, /*with_panels=*/true).primitive) return nullptr;
+  auto panels = memory::allocate(Device::cpu, bytes);
+  pack_panels(static_cast<bf16*>(panels.get()), static_cast<const bf16*>(p.b), g);
+  return panels;
 }
 
 const char* onednn_name() {

@@ -2,8 +2,8 @@
 // some rows and columns of C. A library computes it on one thread. Pieces follow from the shape only, so results do not
 // depend on the number of threads.
 //
-// A library first packs B, which takes as long as multiplying a few rows by it, and does so again for every piece. So
-// pieces have many rows: with 256 rows packing costs 1 to 2 %. Columns are cut only if there are few rows.
+// A library packs B for every piece, which takes as long as multiplying a few rows by it. So pieces have many rows, and
+// in bf16 oneDNN gets B packed (onednn_panels()). Columns are cut only if there are few rows.
 #pragma once
 #include <algorithm>
 
@@ -31,6 +31,8 @@ inline Cut cut_of(DType dtype, const Gemm& g) {
   return {g.batch, rows, columns};
 }
 
+constexpr std::int64_t kRowUnit = 32;  // pieces begin at multiples of it
+
 // Returns where part number `part` of `parts` begins. All parts but the last are whole units.
 inline std::int64_t begin_of_part(std::int64_t n, std::int64_t part, std::int64_t parts, std::int64_t unit) {
   const std::int64_t units = (n + unit - 1) / unit;
@@ -46,11 +48,11 @@ void multiply_in_pieces(DType dtype, const Gemm& g, const GemmPointers& p, const
   parallel(cut.matrices * cut.rows * cut.columns, [&](std::int64_t piece) {
     const std::int64_t column = piece % cut.columns, row = piece / cut.columns % cut.rows,
                        matrix = piece / cut.columns / cut.rows;
-    const std::int64_t s = begin_of_part(g.batch, matrix, cut.matrices, 1), i = begin_of_part(g.m, row, cut.rows, 32),
-                       j = begin_of_part(g.n, column, cut.columns, 16);
+    const std::int64_t s = begin_of_part(g.batch, matrix, cut.matrices, 1),
+                       i = begin_of_part(g.m, row, cut.rows, kRowUnit), j = begin_of_part(g.n, column, cut.columns, 16);
     Gemm part = g;
     part.batch = begin_of_part(g.batch, matrix + 1, cut.matrices, 1) - s;
-    part.m = begin_of_part(g.m, row + 1, cut.rows, 32) - i;
+    part.m = begin_of_part(g.m, row + 1, cut.rows, kRowUnit) - i;
     part.n = begin_of_part(g.n, column + 1, cut.columns, 16) - j;
     const auto at = [](const void* from, std::int64_t bytes) { return static_cast<const char*>(from) + bytes; };
     GemmPointers pointers = p;

@@ -35,7 +35,7 @@ void expect_same_bits(const Gemm& g) {
 TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   const int before = threads();
   for (const Gemm& g :
-       {product(false, true, 600, 90, 400), product(true, false, 200, 70, 1500), product(false, false, 40, 900, 700),
+       {product(false, true, 780, 90, 550), product(true, false, 390, 70, 1500), product(false, false, 40, 900, 700),
         product(false, true, 70, 90, 400, {.batch = 9}), product(true, false, 120, 90, 700, {.batch = 3})}) {
     expect_same_bits<float>(g);
     expect_same_bits<double>(g);
