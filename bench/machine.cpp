@@ -8,10 +8,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <string>
 
 #include "engine/cpu/support.h"
 #include "engine/cpu/threads.h"
 #include "engine/cpu/vector_width.h"
+#include "engine/fast.h"
 #include "engine/gemm/gemm.h"
 #include "engine/memory.h"
 #include "engine/tensor.h"
@@ -145,11 +147,16 @@ void describe_machine(Device device) {
   benchmark::AddCustomContext("gemm", gemm_backend(device, DType::f32));
 }
 
-Device device_argument(int& argc, char** argv) {
-  char** const found = std::find_if(argv, argv + argc, [](const char* a) { return !std::strcmp(a, "--device=cuda"); });
-  if (found == argv + argc) return Device::cpu;
+bool take_argument(int& argc, char** argv, const std::string& option) {
+  char** const found = std::find(argv, argv + argc, option);
+  if (found == argv + argc) return false;
   std::copy(found + 1, argv + argc, found);
   --argc;
+  return true;
+}
+
+Device device_argument(int& argc, char** argv) {
+  if (!take_argument(argc, argv, "--device=cuda")) return Device::cpu;
   if (!cuda_available() || cuda_is_emulated())
     throw std::invalid_argument(fmt::format("--device=cuda needs a GPU: {}", cuda_description()));
   return Device::cuda;
@@ -157,6 +164,7 @@ Device device_argument(int& argc, char** argv) {
 
 int run_program(const char* program, int argc, char** argv, int (*register_all)(int& argc, char** argv)) try {
   require_cpu_support();
+  FastKernel::off = take_argument(argc, argv, "--plain");
   if (const int status = register_all(argc, argv)) return status;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

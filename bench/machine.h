@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "engine/device.h"
@@ -38,11 +39,14 @@ const Limits& cpu_limits();
 // Adds the machine's name, and on the CPU its limits, to the results of a benchmark.
 void describe_machine(Device device);
 
+// Removes the option from the arguments. Returns true if it was there.
+bool take_argument(int& argc, char** argv, const std::string& option);
 // Removes --device=cuda from the arguments; without it returns the CPU. Throws std::invalid_argument without a GPU.
 Device device_argument(int& argc, char** argv);
 
 // Serves as main() of a benchmark: `register_all` adds contexts and benchmarks, which run unless it returns a number
-// other than 0. An exception is printed under the name of the program, and gives 1; unknown arguments give 2.
+// other than 0. With --plain only plain kernels run (engine/fast.h). An exception is printed under the name of the
+// program, and gives 1; unknown arguments give 2.
 int run_program(const char* program, int argc, char** argv, int (*register_all)(int& argc, char** argv));
 
 }  // namespace foldgrad::bench

@@ -5,6 +5,7 @@
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
+#include "ops/center_norm/center_norm.h"
 #include "ops/channel_norm/channel_norm.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/dropout/dropout.h"
@@ -14,6 +15,7 @@
 #include "ops/permute/permute.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/scale_norm/scale_norm.h"
 #include "ops/softmax/softmax.h"
 
 namespace foldgrad::bench {
@@ -52,6 +54,10 @@ void add_rows(Benches& b) {
                  [](const Vars& v) { return layer_norm(v[0], v[1], v[2]); });
   b.memory_bound("rms_norm" + size, 2 * n, 3 * n, {b.values({R, C}), b.values({C})},
                  [](const Vars& v) { return rms_norm(v[0], v[1]); });
+  b.memory_bound("center_norm" + size, 2 * n, 3 * n, {b.values({R, C}), b.values({C}), b.values({C})},
+                 [](const Vars& v) { return center_norm(v[0], v[1], v[2]); });
+  b.memory_bound("scale_norm" + size, 2 * n, 3 * n, {b.values({R, C}), b.values({1})},
+                 [](const Vars& v) { return scale_norm(v[0], v[1]); });
   b.memory_bound("softmax" + size, 2 * n, 3 * n, {b.values({R, C})}, [](const Vars& v) { return softmax(v[0]); });
 }
 

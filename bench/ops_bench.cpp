@@ -3,15 +3,19 @@
 // fused multiply-adds on the CPU, and with a large product of the same dtype on a GPU. Limits are the fastest of many
 // runs, so shares are those of the fastest iteration.
 //
-//   ops_bench [--device=cuda] [Google Benchmark's flags]
+// The label of a benchmark names the fast kernels that ran; with --plain none does.
+//
+//   ops_bench [--device=cuda] [--plain] [Google Benchmark's flags]
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string>
 
 #include "bench/machine.h"
 #include "bench/op_collection.h"
+#include "engine/fast.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -23,6 +27,21 @@ double copy_limit(Device device, double bytes) {
   const auto [limit, added] = known.try_emplace(size, 0);
   if (added) limit->second = copy_bandwidth(device, size);
   return limit->second;
+}
+
+// Runs of the fast kernels of this program.
+std::map<std::string, std::int64_t> fast_runs() {
+  std::map<std::string, std::int64_t> runs;
+  for (const FastKernel* k = FastKernel::first; k; k = k->next) runs[k->name] = k->runs;
+  return runs;
+}
+
+// Returns the names of the fast kernels that have run since then.
+std::string ran_since(const std::map<std::string, std::int64_t>& then) {
+  std::string names;
+  for (const auto& [name, runs] : fast_runs())
+    if (runs > then.at(name)) names += (names.empty() ? "" : "; ") + name;
+  return names;
 }
 
 void report(benchmark::State& state, double seconds, double bytes, double flops, double copy, double peak) {
@@ -42,6 +61,7 @@ void run(benchmark::State& state, const OpBench& op, Device device, bool backwar
   const double bytes = backward ? op.work.backward_bytes : op.work.forward_bytes;
   const double copy = bytes > 0 ? copy_limit(device, bytes) : 0;
   if (!backward) require_written(op);
+  const std::map<std::string, std::int64_t> runs = fast_runs();
   Tape tape;
   std::vector<Var> vars;
   Var y;
@@ -66,6 +86,7 @@ void run(benchmark::State& state, const OpBench& op, Device device, bool backwar
     fastest = std::min(fastest, *std::min_element(seconds.begin(), seconds.end()));
     state.SetIterationTime(std::accumulate(seconds.begin(), seconds.end(), 0.0) / calls);
   }
+  state.SetLabel(ran_since(runs));
   report(state, fastest, bytes, backward ? op.work.backward_flops : op.work.forward_flops, copy, peak);
 }
 
@@ -73,6 +94,7 @@ int register_all(int& argc, char** argv) {
   const Device device = device_argument(argc, argv);
   const bool gpu = device == Device::cuda;
   describe_machine(device);
+  for (const auto& [name, runs] : fast_runs()) benchmark::AddCustomContext(name, "a fast kernel");
   std::map<DType, double> peak;
   for (DType dtype : {DType::f32, DType::bf16}) {
     peak[dtype] = gpu ? product_rate(device, dtype) : cpu_limits().fma;

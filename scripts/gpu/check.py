@@ -36,7 +36,7 @@ class Check:
     def __init__(self, out, seconds):
         self.out, self.logs = out, ROOT / "build/gpu_check"
         self.ends = time.monotonic() + seconds
-        self.stages, self.tests, self.figures = [], {}, {}
+        self.stages, self.tests, self.figures, self.fast = [], {}, {}, []
         self.machine = "unknown"
         shutil.rmtree(self.logs, ignore_errors=True)
         self.logs.mkdir(parents=True)
@@ -91,7 +91,7 @@ class Check:
     def write(self):
         (self.out / "gpu-check.json").write_text(json.dumps(
             {"machine": self.machine, "stages": self.stages, "tests": Counter(self.tests.values()),
-             "not_passed": self.not_passed(), "milliseconds": self.figures}, indent=1) + "\n")
+             "not_passed": self.not_passed(), "milliseconds": self.figures, "fast": self.fast}, indent=1) + "\n")
         (self.out / "gpu-check.md").write_text(page(self))
         with tarfile.open(self.out / "gpu-check-logs.tar.gz", "w:gz") as tar:
             tar.add(self.logs, "logs")
@@ -162,6 +162,32 @@ def sanitizer(check, tool):
               "--gtest_filter=*.CudaEqualsCpu:*TensorCores*", RC_PARAMS="max_success=2")
 
 
+def fast(check):
+    """Times operations and a step with fast kernels and with plain ones only."""
+    plain = {}
+    for options in (["--plain"], []):
+        for program, wanted in {"ops_bench": "norm|attention|cross_entropy|softmax", "transformer_bench": "bf16"}.items():
+            log = f"{program}{'-plain' if options else '-fast'}"
+            file = check.logs / f"{log}.json"
+            check.run(f"{log}.log", BUILD / program, "--device=cuda", *options, f"--benchmark_filter={wanted}",
+                      f"--benchmark_out={file}", "--benchmark_out_format=json")
+            result = json.loads(file.read_text())
+            for b in result["benchmarks"]:
+                name = re.sub("/(iterations:|manual_time).*", "", b["name"])
+                ms = b["real_time"] * MILLISECONDS[b["time_unit"]]
+                if options:
+                    plain[name] = ms
+                else:
+                    check.fast.append({"name": name, "plain": plain[name], "fast": ms, "kernels": b.get("label", "")})
+            if program == "ops_bench":
+                kernels = {name for name, what in result["context"].items()
+                           if what == "a fast kernel" and name.startswith("cuda: ")}
+    ran = {kernel for row in check.fast for kernel in row["kernels"].split("; ")}
+    if not kernels <= ran:
+        raise Failed("no benchmark runs " + "; ".join(sorted(kernels - ran)))
+    check.note = f"{len(kernels)} kernels in {len(check.fast)} benchmarks"
+
+
 def others(check):
     tests = (BUILD / "gpu_tests.txt").read_text().split()
     check.test([t for t in tests if t not in (*BASICS, "ops_test")])
@@ -177,6 +203,7 @@ STAGES = {
     "profile": profile,
     "kernels": lambda check: check.bench("ops_bench", BUILD / "ops_bench",
                                          "--benchmark_filter=norm|attention|cross_entropy|dropout|linear"),
+    "fast": fast,
     "others": others,
     "memcheck": lambda check: sanitizer(check, "memcheck"),
     "racecheck": lambda check: sanitizer(check, "racecheck"),
@@ -201,6 +228,11 @@ def page(check):
         for name, times in check.figures.items():
             shown = [f"{times[c]:.4g}" if c in times else "" for c in columns] + [str(predicted.get(name, ""))]
             lines.append(f"| {name} | " + " | ".join(shown) + " |")
+    if check.fast:
+        lines += ["", "Milliseconds with plain kernels only, and with fast ones, including wide accesses (packs).", "",
+                  "| | plain | fast | times as fast | fast kernels |", "|---|---|---|---|---|"]
+        lines += [f"| {r['name']} | {r['plain']:.4g} | {r['fast']:.4g} | {r['plain'] / r['fast']:.2f} | {r['kernels']} |"
+                  for r in check.fast]
     return "\n".join(lines) + "\n"
 
 

@@ -46,6 +46,17 @@ for word; do case $word in --benchmark_out=*) file=${word#*=} ;; esac; done
  {"name": "softmax", "real_time": 2500, "time_unit": "us"}, {"name": "half' >"$file"
 exit "${BENCH_STATUS:-0}"
 """
+# A stand-in for a benchmark with fast kernels, one of which takes half of the time of the plain one.
+FAST_BENCH = """#!{python}
+import json, os, sys
+file = next(word.split("=", 1)[1] for word in sys.argv if word.startswith("--benchmark_out="))
+plain = "--plain" in sys.argv
+kernels = os.environ.get("KERNELS", "cuda: row, Softmax").split("; ")
+json.dump({{"context": {{"date": "today", "cpu: kept, Softmax": "a fast kernel"}} | {{k: "a fast kernel" for k in kernels}},
+           "benchmarks": [{{"name": "softmax/8x8/forward/iterations:5/manual_time", "time_unit": "us",
+                           "real_time": 500 if plain else 250, "label": "" if plain else "cuda: row, Softmax"}}]}},
+          open(file, "w"))
+"""
 
 
 class GpuCheck(unittest.TestCase):
@@ -135,6 +146,18 @@ class GpuCheck(unittest.TestCase):
         step = "3 launches a step, 1.90 ms on the GPU, 0.40 ms on the host"
         self.assertEqual(results["stages"][0]["note"], f"ln: {step}; un: {step}")
         self.assertIn("product\t20", (self.tree / "out/gpu-check-launches-un.tsv").read_text())
+
+    def test_fast_kernels_next_to_plain_ones(self):
+        for name in ("ops_bench", "transformer_bench"):
+            (self.tree / "build/kit" / name).write_text(FAST_BENCH.format(python=sys.executable))
+        status, results, page, printed = self.check("fast")
+        self.assertEqual(status, 0, printed)
+        self.assertIn("| softmax/8x8/forward | 0.5 | 0.25 | 2.00 | cuda: row, Softmax |", page)
+        self.assertEqual(results["fast"][0], {"name": "softmax/8x8/forward", "plain": 0.5, "fast": 0.25,
+                                              "kernels": "cuda: row, Softmax"})
+        status, _, _, printed = self.check("fast", KERNELS="cuda: row, Softmax; cuda: row, Other")
+        self.assertEqual(status, 1)
+        self.assertIn("no benchmark runs cuda: row, Other", printed)
 
     def test_refusals(self):
         self.assertEqual(self.check("dance")[0], 2)
