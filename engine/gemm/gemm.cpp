@@ -86,8 +86,7 @@ void with_type(DType dtype, const Gemm& g, const GemmPointers& p, F f) {
 }
 
 // Returns true if our own loops are at least as fast as oneDNN, as they are for large products on Intel's processors
-// with AVX-512: over a step of ViT-S/4 the rule gives 79 instead of 73 % of the peak, of IWSLT 74 instead of 73 with
-// two threads and 79 instead of 75 with one (docs/products.md).
+// with AVX-512: the rule takes 3 to 6 % off the time of a step's products, except of CCT-4 (docs/products.md).
 bool own_loops_pay([[maybe_unused]] DType dtype, [[maybe_unused]] const Gemm& g) {
 #ifdef __AVX512F__
   static const bool measured = __builtin_cpu_is("intel");
