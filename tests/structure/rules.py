@@ -109,7 +109,7 @@ LIBRARIES = {
     "mpi.h": ["engine/parallel/mpi"],
     "zmq.h": ["engine/parallel/zmq"],
     "nccl.h": ["engine/parallel/nccl"],
-    "dlfcn.h": ["engine/parallel"],
+    "dlfcn.h": ["emulation", "engine/parallel"],
     "netdb.h": ["engine/parallel/zmq"],
     "omp.h": ["engine/gemm"],
     "immintrin.h": ["engine/cpu"],
