@@ -140,9 +140,8 @@ Tensor Tape::grad(const Var& variable) const {
 
 Tape::Scope::Scope(Tape& tape, const std::string& name)
     : tape_(tape),
-      outer_(tape.scope_),
-      at_hand_(*tape.scopes_.insert(outer_->empty() ? name : *outer_ + "." + name).first) {
-  tape.scope_ = scope_at_hand;  // which at_hand_ has just set
-}
+      outer_(std::exchange(tape.scope_,
+                           &*tape.scopes_.insert(tape.scope_->empty() ? name : *tape.scope_ + "." + name).first)),
+      at_hand_(*tape.scope_) {}
 
 }  // namespace foldgrad
