@@ -427,14 +427,14 @@ double loss_of(Model& model, const Points& batch, bool backward) {
 
 // Compares gradients with difference quotients (L(w + d) - L(w - d)) / 2d for every 20th weight, and returns the
 // largest difference. Computes each loss on a copy, since a training step changes UN's memory.
-double gradient_error(const Model& model, const Points& batch) {
+double gradient_error(Model& model, const Points& batch) {
   const auto loss_of_copy = [&](bool backward) {
     Model copy = model;
     return loss_of(copy, batch, backward);
   };
   loss_of_copy(/*backward=*/true);
   double largest = 0;
-  for (const Var& p : Model(model).parameters()) {  // of a copy, which is not const and shares the parameters
+  for (const Var& p : model.parameters()) {
     for (int i = 0; i < p->value.size(); i += 20) {
       const double w = p->value[i], d = 1e-5;
       p->value[i] = w + d;
