@@ -13,7 +13,7 @@ Difference difference(const Tensor& got, const Tensor& want);
 struct FoldDifferences {
   Difference logits;
   // By site: over the results of all linear layers that its map was folded into, with their biases and activations. A
-  // site that was folded into another site, or nowhere, has no entry.
+  // site that was folded into another site, into a layer before it [FOLD-3], or nowhere, has no entry.
   std::map<std::string, Difference> sites;
 };
 
