@@ -35,6 +35,8 @@ ALLOWED = {
     "models/images": ["engine", "ops", "models", "models/blocks", "models/fold", "models/onnx"],
     "models/vit": ["engine", "ops", "models/images"],
     "models/cct": ["engine", "engine/graph", "ops", "models/normalizers", "models/images"],
+    "models/convnext": ["engine", "engine/graph", "ops", "models/normalizers", "models/blocks", "models/fold",
+                        "models/images"],
     "models/gpt": ["engine", "engine/files", "ops", "models", "models/blocks", "models/fold", "models/onnx"],
     "train/system": ["engine", "engine/cpu", "engine/files", "engine/parallel"],
     "train/data": ["engine/files", "train/system"],

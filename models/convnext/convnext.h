@@ -1,0 +1,64 @@
+// ConvNeXt, a convolutional network with the blocks of a Transformer, which classifies images (config.h).
+//
+//   ConvNext model(config, seed);
+//   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
+//
+//   [CNX-1]  x = norm(conv(image))              kernel and stride P x P
+//   [CNX-2]  x = conv(norm(x))                  between two stages; kernel and stride 2 x 2
+//   [CNX-3]  x = x + path(gamma * (W_2 gelu(W_1 norm(u) + b_1) + b_2)),  u = depthwise conv(x), kernel 7 x 7, padding 3
+//
+//   gamma [C] is the normalizer `scale` at the site BLOCK.gamma, so that it folds into W_2 and b_2; first 1e-6. path
+//   drops the branch of some images (DropPath), with a probability that grows from 0 in the first block to
+//   config.drop_path in the last. The mean over pixels, the last normalizer and the head are in models/images/model.h.
+//
+//   Parameters have timm's names (huggingface/pytorch-image-models, convnext.py), but for gamma.weight: stem.0, stem.1,
+//   stages.S.downsample.0 and .1, stages.S.blocks.B.conv_dw, .norm, .mlp.fc1, .mlp.fc2, .gamma, head.norm, head.fc.
+//   With normalizers that have gain and bias, C_s channels and D_s blocks there are 3 P^2 C_0 + 3 C_0 + sum_(s > 0) (4
+//   C_(s-1) C_s + 2 C_(s-1) + C_s) + sum_s D_s (8 C_s^2 + 58 C_s) + 2 C + (C + 1) classes, C of the last stage.
+//   Initially weights are N(0.02) and biases 0 (facebookresearch/ConvNeXt, convnext.py).
+#pragma once
+#include "models/convnext/config.h"
+#include "models/images/model.h"
+
+namespace foldgrad {
+
+class ConvNext final : public ImageModel {
+ public:
+  using Config = ConvNextConfig;
+
+  // Parameters have `dtype`. Without a seed, convolutions and linear layers are 0; copy values into them. Throws
+  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
+  ConvNext(const ConvNextConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
+           Device device = Device::cpu);
+
+  const ConvNextConfig& config() const override { return config_; }
+  std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
+  std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
+  const char* family() const override { return "convnext"; }
+
+ private:
+  struct Block {
+    std::string name;
+    ConvLayer conv;  // and the normalizer behind it
+    LinearLayer fc1, fc2;
+    std::unique_ptr<Normalizer> gamma;
+    double drop_path;
+  };
+  struct Stage {
+    ConvLayer downsample;  // and the normalizer before it; the first stage has none
+    std::deque<Block> blocks;
+  };
+
+  ConvLayer make_conv(const std::string& name, const Shape& weight) const;
+  void add_stage(std::int64_t stage);
+  void list(ModelParts& parts) override;
+  void initialize(std::uint64_t seed) override;
+  Var features(const Var& pixels, const ForwardPass& pass) override;
+  Var block(Block& block, const Var& x, std::int64_t side, const Segments& rows, const ForwardPass& pass);
+  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
+
+  ConvNextConfig config_;
+  std::deque<Stage> stages_;
+};
+
+}  // namespace foldgrad
