@@ -37,6 +37,7 @@ ALLOWED = {
     "models/cct": ["engine", "engine/graph", "ops", "models/normalizers", "models/images"],
     "models/convnext": ["engine", "engine/graph", "ops", "models/normalizers", "models/blocks", "models/fold",
                         "models/images"],
+    "models/efficientnet_lite": ["engine", "engine/graph", "ops", "models/blocks", "models/images"],
     "models/gpt": ["engine", "engine/files", "ops", "models", "models/blocks", "models/fold", "models/onnx"],
     "train/system": ["engine", "engine/cpu", "engine/files", "engine/parallel"],
     "train/data": ["engine/files", "train/system"],

@@ -1,0 +1,71 @@
+// EfficientNet-Lite0 (Google, 2020: an EfficientNet without squeeze-and-excitation and with relu6; after Tan, Le:
+// "EfficientNet", ICML 2019), which classifies images. Every convolution has a normalizer behind it.
+//
+//   [EFF-1]  u = norm(conv(x)), each convolution with SAME padding and without a bias
+//   [EFF-2]  block: relu6(u) of a convolution 1 x 1 that widens x sixfold, not in the first block; relu6(u) of a
+//   depthwise
+//            convolution; u of a convolution 1 x 1. x is added if the shape is the same
+//   [EFF-3]  logits = fc(mean over pixels of relu6(u)), u of a convolution 1 x 1 to 1280 channels behind the blocks
+//
+//   SAME: a side of H pixels becomes ceil(H / stride), and the zeros that this takes are half before and half behind,
+//   an odd one behind.
+//
+//   Parameters have the names of the package efficientnet-lite-pytorch without the underscores at their beginnings:
+//   conv_stem, bn0, blocks.I.expand_conv, .bn0, .depthwise_conv, .bn1, .project_conv, .bn2, conv_head, bn1, fc. With
+//   normalizers that have gain and bias there are 3,371,008 + 1,281 classes.
+//   Initially convolutions are N(sqrt(2 / (K^2 out / groups))), fc is U(classes^-1/2), biases are 0
+//   (tensorflow/tpu, efficientnet_model.py).
+#pragma once
+#include "models/images/model.h"
+
+namespace foldgrad {
+
+struct EfficientNetLiteConfig : ImageModelConfig {
+  bool conv_bias = false;  // convolutions have biases, which normalizers need to fold into them
+
+  // Also sets the published normalizer.
+  EfficientNetLiteConfig();
+  std::int64_t smallest_image() const { return 1; }
+
+  // Throws std::invalid_argument with the key, the requirement and the value.
+  void validate() const;
+
+  bool operator==(const EfficientNetLiteConfig&) const = default;
+};
+
+class EfficientNetLite final : public ImageModel {
+ public:
+  using Config = EfficientNetLiteConfig;
+
+  // Parameters have `dtype`. Without a seed, all but those of normalizers are 0; copy values into them. Throws
+  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
+  EfficientNetLite(const EfficientNetLiteConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
+                   Device device = Device::cpu);
+
+  const EfficientNetLiteConfig& config() const override { return config_; }
+  std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
+  const char* family() const override { return "efficientnet_lite"; }
+  // Returns a model with biases that normalizers can fold into.
+  std::unique_ptr<Model> foldable() override;
+
+ private:
+  // A convolution, its normalizer and the activation; its parameters are a layer of stem().
+  struct Step {
+    std::string scope;
+    std::int64_t stride, groups;
+    bool activates;
+    bool adds_input;  // adds the input of the block that ends here
+  };
+
+  void add_step(const Step& step, const std::string& norm, std::int64_t in, std::int64_t out, std::int64_t kernel);
+  void list(ModelParts& parts) override;
+  void initialize(std::uint64_t seed) override;
+  Var features(const Var& pixels, const ForwardPass& pass) override;
+  Var convolved(std::size_t number, const Var& x, const ForwardPass& pass);
+  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
+
+  EfficientNetLiteConfig config_;
+  std::vector<Step> steps_;  // in the order of stem()
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,114 @@
+// EfficientNet-Lite0: sizes, names, SAME padding, gradients, and folding of its normalizers, also with variances of 0.
+#include "models/efficientnet_lite/efficientnet_lite.h"
+
+#include "models/fold/model.h"
+#include "tests/models/any_model.h"
+
+namespace foldgrad::testing {
+namespace {
+
+EfficientNetLiteConfig small(std::int64_t image_size, const std::string& normalizer = "bn") {
+  EfficientNetLiteConfig config;
+  config.image_size = image_size, config.classes = 3;
+  if (normalizer != "bn") config.normalizer = normalizer, config.normalizer_options = {};
+  return config;
+}
+
+NamedTensors images_of(const EfficientNetLiteConfig& config) {
+  return {{"images", randn({2, config.image_size, config.image_size, 3}, 7)}, {"target", random_ids({2}, 3, 8)}};
+}
+
+TEST(EfficientNetLite, HasThePublishedParametersAndSites) {
+  EfficientNetLiteConfig config = small(224);
+  config.classes = 1000;
+  EfficientNetLite model(config, std::nullopt);
+  EXPECT_EQ(model.parameter_count(), 4652008);
+  std::int64_t channels = 0;
+  for (const Normalizer* norm : model.normalizers()) channels += norm->channels();
+  EXPECT_EQ(model.normalizers().size(), 49u);
+  EXPECT_EQ(channels, 21008);
+  const NamedTensors all = model.values();
+  for (const auto& [name, shape] : Parameters{{"conv_stem.weight", {32, 3, 3, 3}},
+                                              {"blocks.0.depthwise_conv.weight", {32, 1, 3, 3}},
+                                              {"blocks.3.depthwise_conv.weight", {144, 1, 5, 5}},
+                                              {"blocks.15.project_conv.weight", {320, 1152, 1, 1}},
+                                              {"bn1.bias", {1280}},
+                                              {"fc.weight", {1000, 1280}}})
+    EXPECT_EQ(all.at(name).shape(), shape) << name;
+  EXPECT_FALSE(all.count("blocks.0.expand_conv.weight"));
+}
+
+// All channels but the first are 0, and there are no normalizers. The stem sees two pixels of four, at (0, 0) and (1,
+// 1) of its kernel, which begins at the image; (2, 2) is padding. Behind it are maps of one pixel, at the centre of
+// each kernel. The nine blocks that add their input double v, the others keep it.
+TEST(EfficientNetLite, EFF_1_EFF_2_EFF_3_WorkedByHand) {
+  EfficientNetLiteConfig config = small(2, "none");
+  EfficientNetLite model(config, std::nullopt, DType::f64);
+  const NamedTensors values = model.values();
+  for (auto [name, value] : values)  // the first output channel, from the first input channel at the centre
+    if (const Shape& s = value.shape(); s.rank() == 4) value.data<double>()[s[2] * s[3] / 2] = 1;
+  double* const stem = values.at("conv_stem.weight").data<double>();
+  stem[0] = 1, stem[4] = 2, stem[8] = 99;
+  values.at("conv_head.weight").data<double>()[0] = 3;
+  values.at("fc.weight").data<double>()[1280] = 10;
+  values.at("fc.bias").data<double>()[1] = 1;
+  const auto logits = [&](double red, double other_red) {
+    const Tensor images = Tensor::zeros({1, 2, 2, 3}, DType::f64);
+    images.data<double>()[0] = red, images.data<double>()[9] = other_red;
+    return inference_logits(model, {{"images", images}}, DType::f64).values<double>();
+  };
+  EXPECT_EQ(logits(1. / 1024, 0)[1], 10 * (3 * 0.5) + 1);
+  EXPECT_EQ(logits(0, 1. / 1024)[1], 10 * (3 * 1.0) + 1);
+  EXPECT_EQ(logits(1. / 128, 0)[1], 10 * 6 + 1);  // 3 * 4 is above 6
+  EXPECT_EQ(logits(-1, 0)[1], 1);
+  EXPECT_EQ(logits(1, 0)[0], 0);
+}
+
+// A step down the gradient lowers the loss. Batch statistics of one pixel per image would make it rough.
+TEST(EfficientNetLite, Trains) {
+  const EfficientNetLiteConfig config = small(32, "ln");
+  EfficientNetLite model(config, 1, DType::f64);
+  const NamedTensors inputs = images_of(config);
+  const double before = backward(model, inputs, DType::f64);
+  double square = 0;
+  for (Parameter* p : model.parameters())
+    for (double g : p->grad.values<double>()) square += g * g;
+  for (Parameter* p : model.parameters())
+    for (std::int64_t i = 0; i < p->value.size(); ++i)
+      p->value.data<double>()[i] -= 1e-3 / square * p->grad.data<double>()[i];
+  EXPECT_NEAR(loss_of(model, inputs), before - 1e-3, 1e-4);
+}
+
+// Published weights have running variances of 0, in channels that relu6 has switched off. Only eps is then left of the
+// denominator: Algorithm 1 of Unified Normalization, which divides by sigma, would give NaN.
+void kill_some_channels(Model& model) {
+  for (Normalizer* norm : model.normalizers()) {
+    const NamedTensors state = norm->state();
+    const auto variance = state.find("run_var");
+    if (variance != state.end()) variance->second.data<double>()[1] = 0;
+  }
+}
+
+// Sides of 27, 14, 7, 4, 2 and 1 pixels. Rounding: deviations differ by a factor of up to 7 in each of 49 layers.
+TEST(EfficientNetLite, FoldsToTheSameLogitsAlsoWithVariancesOfZero) {
+  const EfficientNetLiteConfig config = small(27);
+  EfficientNetLite model(config, 1, DType::f64);
+  randomize_statistics(model, 1000);
+  kill_some_channels(model);
+  const FoldedModel folded = fold(model);
+  ASSERT_EQ(folded.reports.size(), 49u);
+  for (const SiteReport& report : folded.reports) EXPECT_EQ(report.outcome, SiteReport::Outcome::folded) << report.site;
+  EXPECT_TRUE(folded.model->state().empty());
+  const Tensor want = inference_logits(model, images_of(config), DType::f64);
+  EXPECT_LE(difference(inference_logits(*folded.model, images_of(config), DType::f64), want).relative, 1e-11);
+}
+
+TEST(EfficientNetLite, ImpossibleSizesNameTheKey) {
+  EXPECT_EQ(refusal<EfficientNetLite>(small(32), [](auto& c) { c.image_size = 0; }),
+            "efficientnet_lite: image_size must be at least 1, got 0");
+  EXPECT_EQ(refusal<EfficientNetLite>(small(32), [](auto& c) { c.normalizer = "deepnorm"; }),
+            "efficientnet_lite: normalizer must not be one for post-norm, got deepnorm");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
