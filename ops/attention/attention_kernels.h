@@ -82,9 +82,9 @@ struct AttentionHead {
   FOLDGRAD_HD std::int64_t L() const { return head * s.rows + q_begin; }
   // Return the offsets of query i and key 0 in the bias, and in ds.
   FOLDGRAD_HD std::int64_t bias(int i) const {
-    return ((number / s.heads % s.bias_groups * s.heads + head) * queries + i) * key_rows;
+    return ((number / s.heads % s.bias_groups * s.heads + head) * queries + i) * keys;
   }
-  FOLDGRAD_HD std::int64_t ds(int i) const { return (number * queries + i) * key_rows; }
+  FOLDGRAD_HD std::int64_t ds(int i) const { return (number * queries + i) * keys; }
   // Returns n: query i sees the first n keys.
   FOLDGRAD_HD int visible(int i) const {
     const int n = i + 1 + keys - queries;
