@@ -9,19 +9,16 @@ namespace foldgrad::bench {
 class SameBatch final : public Task {
  public:
   SameBatch(std::unique_ptr<Model> model, NamedTensors inputs, std::int64_t weight)
-      : model_(std::move(model)), examples_{std::move(inputs), weight, weight} {}
+      : Task(*model, {}), model_(std::move(model)), examples_{std::move(inputs), weight, weight} {}
 
-  Model& model() override { return *model_; }
   Examples next() override { return examples_; }
-  DataCursor cursor() const override { return {}; }
-  void seek(DataCursor) override {}
+  BatchSequence& batches() override { return batches_; }
   Validation validate(Communicator*) override { throw std::logic_error("a single batch validates nothing"); }
-  std::string deciding_score() const override { return ""; }
-  std::string unit_of_work() const override { return ""; }
 
  private:
   std::unique_ptr<Model> model_;
   Examples examples_;
+  BatchSequence batches_{0};
 };
 
 class TrainingStep {

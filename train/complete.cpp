@@ -30,7 +30,7 @@ Words settings(const std::string& word) {
     else
       for (const std::string& value : values) all.insert(key + "=" + value);
   };
-  for (const char* family : kFamiliesWithKeys)
+  for (const std::string& family : family_names())
     for (const auto& [key, value] : default_keys(family)) add(key.full_name(), key);
   for (const NormalizerInfo& info : normalizers())
     for (const NormalizerOption& option : info.options) add("norm." + info.name + "." + option.name, option);

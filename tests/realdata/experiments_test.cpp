@@ -30,7 +30,7 @@ TEST(Experiments, Multi30k) {
   for (const Ids& ids : data.train.pairs.target) tokens += ids.size();
   EXPECT_GT(tokens, 29000u * 12);
   EXPECT_LT(tokens, 29000u * 18);
-  const ParallelText test = read_text(config.data, files.path(), config.data.test);
+  const ParallelText test = read_text(config.data.as<DataConfig>(), files.path(), config.data.as<DataConfig>().test);
   ASSERT_EQ(test.source.size(), 1000u);
   const EncodedPairs encoded = encode(data.vocabulary, test);
   std::int64_t same = 0;

@@ -26,14 +26,16 @@ Trained train_briefly(const std::string& directory) {
       {"model.width=64", "model.ffn_width=128", "model.heads=2", "model.encoder_layers=2", "model.decoder_layers=2",
        "norm.un.warmup=50", "train.warmup=75", "train.lr=5e-3", "data.vocabulary=2000"});
   const ExperimentData data = read_data(config, directory);
-  TransformerConfig model = config.model;
+  TransformerConfig model = config.model.as<TransformerConfig>();
   model.source_vocabulary = data.vocabulary.source_size(), model.target_vocabulary = data.vocabulary.target_size();
   model.pad = kPad;
-  Trained trained{std::make_unique<Transformer>(model, config.train.seed),
-                  encode(data.vocabulary, read_text(config.data, directory, config.data.test)).source};
+  Trained trained{
+      std::make_unique<Transformer>(model, config.train.seed),
+      encode(data.vocabulary, read_text(config.data.as<DataConfig>(), directory, config.data.as<DataConfig>().test))
+          .source};
   Optimizer optimizer(optimizer_rule(config.train), {{.parameters = trained.model->parameters()}});
   const Schedule schedule(schedule_options(config.train));
-  Batches batches(data.train.pairs, {.max_tokens = config.data.max_tokens});
+  Batches batches(data.train.pairs, {.max_tokens = config.data.as<DataConfig>().max_tokens});
   BatchTask task(*trained.model, batches);
   Trainer trainer(task, optimizer, schedule, config.train);
   for (int step = 0; step < 150; ++step) trainer.step();
@@ -45,7 +47,8 @@ Trained load_checkpoint(const std::string& checkpoint, const std::string& direct
   Trained trained{load_transformer(checkpoint), {}};
   const Vocabulary vocabulary = load_vocabulary(find_model_directory(checkpoint), trained.model->config());
   const ExperimentConfig config = read_config(FOLDGRAD_SOURCE_DIR "/configs/multi30k-un.toml");
-  trained.sources = encode(vocabulary, read_text(config.data, directory, config.data.test)).source;
+  trained.sources =
+      encode(vocabulary, read_text(config.data.as<DataConfig>(), directory, config.data.as<DataConfig>().test)).source;
   return trained;
 }
 

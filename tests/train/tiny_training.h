@@ -37,18 +37,13 @@ inline TransformerConfig small_config(const std::string& normalizer) {
 // A task with batches of the test, which can inspect them and step through them.
 class BatchTask final : public Task {
  public:
-  BatchTask(Transformer& model, Batches& batches) : model_(model), batches_(batches) {}
+  BatchTask(Transformer& model, Batches& batches) : Task(model, {.unit_of_work = "tokens"}), batches_(batches) {}
 
-  Model& model() override { return model_; }
   Examples next() override { return examples_of(batches_.next()); }
-  DataCursor cursor() const override { return batches_.cursor(); }
-  void seek(DataCursor cursor) override { batches_.seek(cursor); }
+  Batches& batches() override { return batches_; }
   Validation validate(Communicator*) override { throw std::logic_error("a task of batches validates nothing"); }
-  std::string deciding_score() const override { return ""; }
-  std::string unit_of_work() const override { return "tokens"; }
 
  private:
-  Transformer& model_;
   Batches& batches_;
 };
 

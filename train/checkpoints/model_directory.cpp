@@ -78,12 +78,14 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype, Device d
   const std::string directory = find_model_directory(path), config_file = directory + kConfig;
   try {
     const nlohmann::json config = read_json(config_file);
-    const auto expected = family_of(config).expected_parameters(config);
+    const Family& family = family_of(config);
+    const Section keys = family.from_json(config);
+    const ExpectedParameters expected = family.expected_parameters(keys);
     verify_checkpoint(directory, {"optimizer.safetensors"});
     const std::string file = directory + kModel, state_file = directory + kNormState;
     const NamedTensors tensors = read_safetensors(file).tensors;
     for (const auto& [name, shape] : expected) fitting(file, tensors, name, shape, DType::f32);
-    std::unique_ptr<Model> model = family_of(config).make_model(config, dtype, device);
+    std::unique_ptr<Model> model = family.make(keys, std::nullopt, dtype, device);
     fill(model->values(), file, tensors, non_finite);
     if (!model->state().empty() || file_exists(state_file)) {
       const NamedTensors state = read_safetensors(state_file).tensors;

@@ -89,7 +89,8 @@ class Demo {
 
   void show_translations() const {
     if (o_.json) return;
-    const ParallelText test = read_text(config_.data, "", config_.data.test);
+    const auto& data = config_.data.as<DataConfig>();
+    const ParallelText test = read_text(data, "", data.test);
     fmt::print("\nUnseen numbers, translated by greedy decoding:\n");
     for (std::size_t i = 0; i < 8; ++i)
       fmt::print("  {}\n    {}{}\n", test.source[i], translations_[i],

@@ -1,85 +1,47 @@
-// The configuration of an experiment: a TOML file with a table per section, and possibly a base. sections.h and
-// model_keys.h define every key with its unit, its help and its values; reading, writing and the help follow from
-// these. The defaults are fairseq's for IWSLT14 de-en (facebookresearch/fairseq, examples/translation).
+// The configuration of an experiment: a TOML file with a table per section, and possibly a base. sections.h, the
+// family's family.h and the task's config.h define every key with its unit, its help and its values; reading, writing
+// and the help follow from these. The defaults are fairseq's for IWSLT14 de-en (facebookresearch/fairseq,
+// examples/translation).
 #pragma once
-#include <array>
 #include <map>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
 
-#include "train/config/model_keys.h"
+#include "train/config/family.h"
 #include "train/config/sections.h"
 
 namespace foldgrad {
 
-// A configuration with the keys of its family's model and task; the members of other families stay as they are.
 struct ExperimentConfig {
-  std::string family = "transformer";  // a row of train/tasks/families.h
-  TransformerConfig model;             // without the vocabularies and pad, which the data decide; includes [norm]
-  VitConfig vit;                       // without the members that the images decide
-  CctConfig cct;
-  GptConfig gpt;
+  // The defaults of a family; an unknown one has the keys of the default family.
+  explicit ExperimentConfig(const std::string& family = default_family().name);
+
+  std::string family;
+  Section model;  // the struct of the family's models, without the members that the data decide; includes [norm]
+  Section data;   // the struct of their task
   // The tables [norm.NAME], by NAME. blocks().normalizer_options is the chosen normalizer's table.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
-  DataConfig data;          // of families that translate
-  ImageConfig images;       // of families that classify images
-  LanguageConfig language;  // of families that predict text
   TrainConfig train;
   ValidateConfig validate;
   OutputConfig output;
   RecordConfig record;
 
-  // Return the parts that belong to the family's model and task.
-  BlockConfig& blocks();
+  BlockConfig& blocks() { return model.blocks(); }
   const BlockConfig& blocks() const { return const_cast<ExperimentConfig&>(*this).blocks(); }
-  const std::string& data_directory() const;
+  std::string data_directory() const;  // data.directory
   bool operator==(const ExperimentConfig&) const = default;
 };
 
-// The families with keys, in the order of the help.
-inline constexpr std::array kFamiliesWithKeys{"transformer", "vit", "cct", "gpt"};
-
-// Returns visitor(section of the model, section of the task); visit_keys() lists the keys of each. Families that a
-// program registers use the first one's.
-decltype(auto) visit_family(KeysOf<ExperimentConfig> auto& config, const auto& visitor) {
-  if (config.family == "vit") return visitor(config.vit, config.images);
-  if (config.family == "cct") return visitor(config.cct, config.images);
-  if (config.family == "gpt") return visitor(config.gpt, config.language);
-  return visitor(config.model, config.data);
-}
-
-// Calls visitor(member, ConfigKey) for every key of the configuration's family, in order, the family first: a visitor
-// may set it. `Config` is ExperimentConfig, const or not. Options of normalizers are not here but in normalizers(),
+// Calls visitor(Member, ConfigKey) for every key, in order, the family first: a visitor may set it, which replaces the
+// model's and the task's sections. Options of normalizers are not here but in normalizers(),
 // models/normalizers/normalizer.h.
-void visit_config(KeysOf<ExperimentConfig> auto& c, const auto& visitor) {
-  const auto v = [&visitor]<class Member>(Member& member, ConfigKey key) {
-    if (key.from_data) return;
-    key.set_kind(member);
-    if (key.section == "validate" || key.section == "output" || key.section == "record") key.trajectory = false;
-    // Arrays of three numbers always come from the data.
-    if constexpr (!std::is_same_v<std::remove_const_t<Member>, std::array<double, 3>>) visitor(member, key);
-  };
-  // Older configurations do not name a family and must keep their hash.
-  const ConfigKey family("model", "family", "", "Family of the model");
-  v(c.family, c.family == "transformer" ? off_trajectory(family) : family);
-  visit_family(c, [&v](auto& model, auto& task) {
-    visit_keys(model, v);
-    visit_keys(task, v);
+void visit_members(ExperimentConfig& config, const KeyVisitor& visitor);
+// The same, with the member itself: visitor(member, ConfigKey), for members of all types of Member.
+void visit_config(ExperimentConfig& config, const auto& visitor) {
+  visit_members(config, [&visitor](Member member, const ConfigKey& key) {
+    std::visit([&](auto* m) { visitor(*m, key); }, member);
   });
-  visit_keys(c.train, v);
-  visit_keys(c.validate, v);
-  visit_keys(c.output, v);
-  visit_keys(c.record, v);
-}
-
-inline BlockConfig& ExperimentConfig::blocks() {
-  return visit_family(*this, [](BlockConfig& blocks, auto&) -> BlockConfig& { return blocks; });
-}
-
-inline const std::string& ExperimentConfig::data_directory() const {
-  return visit_family(*this, [](const auto&, const auto& task) -> const std::string& { return task.directory; });
 }
 
 // An error in a configuration: "PLACE: what is wrong", where PLACE is FILE:LINE or --set SECTION.KEY.
@@ -104,7 +66,7 @@ struct KeyWithValue {
 };
 // Return the keys of a configuration's family, in order, with their values or with their defaults. Throws
 // std::invalid_argument for text that is not UTF-8.
-std::vector<KeyWithValue> keys_of(const ExperimentConfig& config);
+std::vector<KeyWithValue> keys_of(ExperimentConfig config);
 std::vector<KeyWithValue> default_keys(const std::string& family);
 
 // Returns every key with its value, as TOML: parse_config() of it gives `config` again. Options of normalizers that

@@ -7,7 +7,8 @@
 #include <type_traits>
 
 #include "engine/check.h"
-#include "train/config/model_keys.h"
+#include "models/blocks/config.h"
+#include "models/options/key.h"
 #include "train/system/json_file.h"
 
 namespace foldgrad {

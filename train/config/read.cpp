@@ -28,15 +28,6 @@ void assign(std::string& field, const Given& given, const ConfigKey& key) {
   if (first_bad_utf8(field) != field.npos) given.refuse(key.full_name() + " must be UTF-8");
 }
 
-template <class Enum>
-requires std::is_enum_v<Enum>
-void assign(Enum& field, const Given& given, const ConfigKey& key) {
-  std::string text = name(field);
-  assign(text, given, key);
-  for (const Enum value : values_of(Enum()))
-    if (text == name(value)) field = value;
-}
-
 template <class Exact>
 requires std::same_as<Exact, bool> || std::same_as<Exact, std::int64_t>
 void assign(Exact& field, const Given& given, const ConfigKey& key) {
@@ -106,7 +97,7 @@ void take_options(Keys& given, ExperimentConfig& config) {
 
 // Returns another family with this key, which `family` lacks; empty if there is none.
 std::string other_family_of(const std::string& key, const std::string& family) {
-  for (const char* other : kFamiliesWithKeys)
+  for (const std::string& other : family_names())
     for (const auto& [its_key, value] : default_keys(other))
       if (its_key.full_name() == key && other != family) return other;
   return "";

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ranges>
 
 #include "engine/check.h"
 #include "models/normalizers/normalizer.h"
@@ -29,9 +28,6 @@ std::string toml_of(bool value) { return value ? "true" : "false"; }
 std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
 // Writes -0.0 in full: TOML would read "-0" as an integer, which has no negative zero.
 std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
-
-template <class Enum>
-requires std::is_enum_v<Enum> std::string toml_of(Enum value) { return quoted(name(value)); }
 
 template <class Element>
 std::string toml_of(const std::vector<Element>& values) {
@@ -69,22 +65,20 @@ void add_to(Sections& sections, const std::string& section, const std::string& l
 }
 
 std::string text_of(const Sections& sections) {
-  return fmt::format("{}", fmt::join(std::views::values(sections), "\n"));
+  std::string text;
+  for (const auto& [section, lines] : sections) text += (text.empty() ? "" : "\n") + lines;
+  return text;
 }
 
 }  // namespace
 
-std::vector<KeyWithValue> keys_of(const ExperimentConfig& config) {
+std::vector<KeyWithValue> keys_of(ExperimentConfig config) {
   std::vector<KeyWithValue> all;
   visit_config(config, [&](const auto& member, const ConfigKey& key) { all.push_back({key, toml_of(member)}); });
   return all;
 }
 
-std::vector<KeyWithValue> default_keys(const std::string& family) {
-  ExperimentConfig defaults;
-  defaults.family = family;
-  return keys_of(defaults);
-}
+std::vector<KeyWithValue> default_keys(const std::string& family) { return keys_of(ExperimentConfig(family)); }
 
 std::string config_text(const ExperimentConfig& config) {
   Sections sections;
@@ -97,7 +91,7 @@ std::string config_text(const ExperimentConfig& config) {
 std::string config_help() {
   std::string text;
   std::map<std::string, std::string> before;  // the previous family's lines, by key
-  for (const char* family : kFamiliesWithKeys) {
+  for (const std::string& family : family_names()) {
     if (!text.empty())
       text += fmt::format("\nWith model.family = \"{}\", these differ from the ones above:\n\n", family);
     Sections sections;
@@ -121,7 +115,7 @@ std::string config_help() {
 
 std::string key_named(std::string name) {
   std::ranges::replace(name, '-', '_');
-  for (const char* family : kFamiliesWithKeys)
+  for (const std::string& family : family_names())
     for (const auto& [key, value] : default_keys(family))
       if (key.name == name) return key.full_name();
   return "";
@@ -152,7 +146,7 @@ std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& confi
   for (const NormalizerOption& option : info.options)
     keys[fmt::format("norm.{}.{}", name, option.name)] = toml_of(option, chosen.text(option.name));
   // Keys of version 0.3 with the only values that are left, so that its runs can be resumed.
-  if (config.family == "transformer") keys["norm.mask"] = "true";
+  if (config.family == default_family().name) keys["norm.mask"] = "true";
   if (name == "un") keys["norm.un.mask"] = "\"valid\"";
   return keys;
 }

@@ -17,8 +17,28 @@ struct DataCursor {
   bool operator==(const DataCursor&) const = default;
 };
 
+// A place in a sequence of batches.
+class BatchSequence {
+ public:
+  explicit BatchSequence(std::int64_t per_epoch) : per_epoch_(per_epoch) {}
+  virtual ~BatchSequence() = default;
+
+  DataCursor cursor() const { return cursor_; }
+  std::int64_t per_epoch() const { return per_epoch_; }  // 0 if there are no epochs
+
+  // Moves to an earlier value of cursor(), so that the same batches follow again. Throws std::invalid_argument if it is
+  // out of bounds.
+  virtual void seek(DataCursor cursor) { cursor_ = cursor; }
+
+ protected:
+  DataCursor cursor_;
+
+ private:
+  std::int64_t per_epoch_;
+};
+
 template <class Batch>
-class Prefetched {
+class Prefetched : public BatchSequence {
  public:
   using Order = std::vector<std::int64_t>;
   struct Source {
@@ -28,7 +48,8 @@ class Prefetched {
     std::function<Batch(const Order&, DataCursor)> make;  // must not change anything
     bool prefetch;  // a thread makes the next batch in advance; the batches are the same
   };
-  explicit Prefetched(Source source) : source_(std::move(source)), order_(source_.order(0)) {}
+  explicit Prefetched(Source source)
+      : BatchSequence(source.per_epoch), source_(std::move(source)), order_(source_.order(0)) {}
   Prefetched(const Prefetched&) = delete;
   Prefetched& operator=(const Prefetched&) = delete;
 
@@ -46,12 +67,7 @@ class Prefetched {
     return next();
   }
 
-  DataCursor cursor() const { return cursor_; }
-  std::int64_t per_epoch() const { return source_.per_epoch; }  // batches
-
-  // Moves to an earlier value of cursor(), so that the same batches follow again. Throws std::invalid_argument if it is
-  // out of bounds.
-  void seek(DataCursor cursor) {
+  void seek(DataCursor cursor) override {
     FOLDGRAD_CHECK(cursor.epoch >= 0 && cursor.batch >= 0 && cursor.batch < source_.per_epoch,
                    "{}: a cursor must be of epoch 0 or later and of a batch in [0, {}), got epoch {}, batch {}",
                    source_.name, source_.per_epoch, cursor.epoch, cursor.batch);
@@ -66,8 +82,7 @@ class Prefetched {
   }
 
   Source source_;
-  Order order_;  // of the cursor's epoch
-  DataCursor cursor_;
+  Order order_;               // of the cursor's epoch
   std::future<Batch> ahead_;  // the batch at the cursor; last, since its thread reads the rest
 };
 

@@ -1,5 +1,6 @@
 // The task of a training run: a model, its training examples, its loss and its validation.
 #pragma once
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,37 +30,40 @@ struct Validation {
   std::string exhibits = {};     // for reports, RUN/exhibits.json (train/reports/report.h); may be empty
 };
 
+// Facts about a task that do not change.
+struct TaskFacts {
+  std::string deciding_score = {};  // its name. Validation::deciding is its value, or its negative if ...
+  bool smaller_is_better = false;   // ... this is true
+  std::string unit_of_work = {};    // of Examples::work: "tokens"
+  bool validates_on_test = false;   // validation uses the test set. Then it does not choose checkpoints.
+  std::map<std::string, std::string> data_digests = {};  // SHA-256 of the files of data, by name
+
+  // Returns "the test images", for messages.
+  std::string test_data() const { return "the test " + unit_of_work; }
+};
+
 class Task {
  public:
+  // `model` must outlive the task.
+  Task(Model& model, TaskFacts facts) : model_(model), facts_(std::move(facts)) {}
   virtual ~Task() = default;
 
-  virtual Model& model() = 0;
+  Model& model() { return model_; }
+  const TaskFacts& facts() const { return facts_; }
 
-  // Returns the next examples and moves the cursor.
+  // Returns the next examples and moves the cursor of batches().
   virtual Examples next() = 0;
-  virtual DataCursor cursor() const = 0;
-  // Returns the number of Examples in an epoch, or 0 if there are no epochs.
-  virtual std::int64_t batches_per_epoch() const { return 0; }
-  virtual void seek(DataCursor cursor) = 0;
-
+  // Returns the place in the sequence of examples.
+  virtual BatchSequence& batches() = 0;
   // Scores model() in its present state on data that it does not learn from. With a communicator, ranks share the
   // batches and return what one process would.
   virtual Validation validate(Communicator* communicator = nullptr) = 0;
-  // Returns true if validation uses the test set. Then it does not choose checkpoints.
-  virtual bool validates_on_test() const { return false; }
-  // Returns "the test images", for messages.
-  std::string test_data() const { return "the test " + unit_of_work(); }
-  // Returns the name of the deciding score. Validation::deciding is its value, or its negative if smaller is better.
-  virtual std::string deciding_score() const = 0;
-  virtual bool smaller_is_better() const { return false; }
-
-  // Returns the unit of Examples::work: "tokens".
-  virtual std::string unit_of_work() const = 0;
-
-  // Writes the other files of a model directory: config.json, a vocabulary.
+  // Writes the other files of a model directory: a vocabulary.
   virtual void write_companions(const std::string& /*directory*/) const {}
-  // Returns the SHA-256 of the files of data, by name.
-  virtual std::map<std::string, std::string> data_digests() const { return {}; }
+
+ private:
+  Model& model_;
+  const TaskFacts facts_;
 };
 
 }  // namespace foldgrad

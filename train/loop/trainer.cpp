@@ -46,10 +46,10 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
 
 void Trainer::step() {
   if (records_.empty()) since_ = Clock::now();  // not earlier: a validation may come between updates
-  records_.push_back(update(tape_));
+  records_.push_back(update(tape_, /*send_early=*/true));
 }
 
-Trainer::Record Trainer::update(Tape& tape) {
+Trainer::Record Trainer::update(Tape& tape, bool send_early) {
   if (observer_) observer_->begin(updates() + 1);
   if (communicator_) communicator_->at_step(updates() + 1);
   std::vector<Examples> batches;
@@ -61,9 +61,8 @@ Trainer::Record Trainer::update(Tape& tape) {
   }
   for (Parameter* p : parameters_) p->zero_grad();
   for (std::int64_t k = 0; k < options_.accumulate; ++k)
-    // Only tape_ sends gradients early: the tape of a repeated update has another observer.
     record.losses.push_back(compute(batches[k], updates() * options_.accumulate + k, record.weight, tape,
-                                    k + 1 == options_.accumulate && &tape == &tape_));
+                                    send_early && k + 1 == options_.accumulate));
   if (gradient_sum_) gradient_sum_->finish(record.losses);
   if (options_.agc > 0 && !clipped_adaptively_.empty()) clip_adaptively(clipped_adaptively_, options_.agc);
   // Computed also without clipping: the norm reveals non-finite gradients before they spoil the parameters.
@@ -79,7 +78,7 @@ Trainer::Record Trainer::update(Tape& tape) {
 }
 
 Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape,
-                        bool last) {
+                        bool send_early) {
   tape.clear();
   std::vector<Var> penalties;
   const ForwardPass pass{.tape = tape,
@@ -100,7 +99,7 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
     if (communicator_ && !options_.sync_norms) penalty = scale(penalty, 1.0 / communicator_->size());
     total = add(total, cast(penalty, loss.dtype()));  // [TRN-2]
   }
-  if (gradient_sum_ && last) gradient_sum_->watch(tape);
+  if (gradient_sum_ && send_early) gradient_sum_->watch(tape);
   tape.backward(total, Tensor::full({}, 1 / double(total_weight), loss.dtype(), loss.device()));  // [TRN-1]
   return loss.value();
 }
@@ -125,7 +124,7 @@ TrainingState Trainer::snapshot() const {
           .normalizers = task_.model().snapshot(),
           .optimizer = clone(optimizer_.state()),
           .average = average_ ? clone(average_->state()) : NamedTensors(),
-          .cursor = task_.cursor(),
+          .cursor = task_.batches().cursor(),
           .since_report = sums_};
 }
 
@@ -140,7 +139,7 @@ void Trainer::load(const TrainingState& state) {
   require_alike("trainer", parameters, state.parameters);
   task_.model().restore(state.normalizers);
   optimizer_.load_state(state.optimizer);
-  task_.seek(state.cursor);
+  task_.batches().seek(state.cursor);
   copy_into("trainer", parameters, state.parameters);
   if (options_.dtype == DType::bf16) round_values(parameters_);
   if (!average_) return;

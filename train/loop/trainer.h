@@ -114,10 +114,12 @@ class Trainer {
     std::int64_t weight = 0, work = 0;
   };
 
-  Record update(Tape& tape);
+  // `send_early`: ranks send each gradient as soon as the last batch's backward pass completes it, by an observer of
+  // the tape.
+  Record update(Tape& tape, bool send_early);
   // Returns the sum of a batch's losses and adds its gradients, divided by the weight of all batches of the update.
-  // `last`: the update's last batch, so gradients can be sent as they complete.
-  Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape, bool last);
+  Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape,
+                 bool send_early);
   std::size_t first_failure() const;  // among the records; their number if all are finite
   std::string checked_update();       // makes the failed update, and reports what was not finite
   std::string mend(std::size_t failed);

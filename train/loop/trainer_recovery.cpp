@@ -69,7 +69,7 @@ std::string Trainer::mend(std::size_t failed) {
     good_ = std::move(before);
     good_records_ = failed;
   }
-  good_.cursor = task_.cursor();
+  good_.cursor = task_.batches().cursor();
   records_.resize(good_records_);
   load(good_);
   while (records_.size() < wanted) step();
@@ -85,7 +85,7 @@ std::string Trainer::checked_update() {
   };
   tape.observe([&](const Node& node, const Tensor& y) { check(node, "result", y); },
                [&](const Node& node, const Tensor& dy) { check(node, "gradient of the result", dy); });
-  update(tape);
+  update(tape, /*send_early=*/false);  // its observers are those above
   if (communicator_) failure = communicator_->first_text(failure);
   if (!failure.empty()) return failure;
   // Every result and its gradient is finite, so a sum overflowed: in a parameter's gradient or in the norm.

@@ -82,17 +82,18 @@ void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& c
                                {"norm", config.blocks().normalizer},
                                {"norm_warmup", norm_warmup(config.blocks()).iterations},
                                {"parameters", task.model().parameter_count()},
-                               {"score", task.deciding_score()},
+                               {"score", task.facts().deciding_score},
                                {"device", name_of_chosen(task.model().device())},
                                {"tf32", tf32_allowed()}};
-  if (task.smaller_is_better()) event["smaller_is_better"] = true;
+  if (task.facts().smaller_is_better) event["smaller_is_better"] = true;
   if (const std::int64_t epochs = config.train.epochs; epochs > 0) {
     event["epochs"] = epochs;
-    terminal_.print(fmt::format("{} epochs of {} batches: {} updates", epochs, task.batches_per_epoch(), steps_));
+    terminal_.print(fmt::format("{} epochs of {} batches: {} updates", epochs, task.batches().per_epoch(), steps_));
   }
-  if (task.validates_on_test()) {
+  if (task.facts().validates_on_test) {
     event["validated_on"] = "test";
-    terminal_.print(fmt::format("validated on {}: no checkpoint is chosen, the last one counts", task.test_data()));
+    terminal_.print(
+        fmt::format("validated on {}: no checkpoint is chosen, the last one counts", task.facts().test_data()));
   }
   for (const auto& [name, note] : notes) {
     if (note.empty()) continue;

@@ -88,15 +88,15 @@ std::int64_t shards_of(const TrainConfig& config, int processes) {
 void require_common_start(Communicator& communicator, const BuildInfo& build, const ExperimentConfig& config,
                           Task& task) {
   std::string data;
-  for (const auto& [name, digest] : task.data_digests()) data += fmt::format("{} {}\n", name, digest);
+  for (const auto& [name, digest] : task.facts().data_digests) data += fmt::format("{} {}\n", name, digest);
   require_alike(communicator, {{"commit", build.commit}, {"configuration", config_text(config)}, {"data", data}});
   require_examples(task, communicator.size());
 }
 
 void require_examples(Task& task, std::int64_t ranks) {
-  const DataCursor begin = task.cursor();
+  const DataCursor begin = task.batches().cursor();
   const std::int64_t examples = examples_in(task.next().inputs);
-  task.seek(begin);
+  task.batches().seek(begin);
   if (examples < ranks)
     throw ConfigError(fmt::format(
         "the first batch has {} examples for {} ranks; larger batches or fewer ranks (train.shards) are needed",

@@ -25,7 +25,7 @@ class Selection {
  public:
   // `patience`: number of validations without improvement after which training stops; 0: never.
   Selection(const Task& task, std::int64_t patience, std::int64_t steps)
-      : validates_on_test_(task.validates_on_test()), patience_(patience), steps_(steps) {}
+      : validates_on_test_(task.facts().validates_on_test), patience_(patience), steps_(steps) {}
 
   // Returns true if the model of this validation, after `step` updates, is the best so far or, when validating on the
   // test set, the last.

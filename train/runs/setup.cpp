@@ -153,17 +153,17 @@ ScheduleOptions schedule_options(const TrainConfig& t) {
 Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its_task, Communicator* communicator,
                    const std::string& statistics)
     : task(std::move(its_task)),
-      config(with_epochs_counted(experiment.train, task->batches_per_epoch())),
+      config(with_epochs_counted(experiment.train, task->batches().per_epoch())),
       optimizer(optimizer_rule(config), parameter_groups(task->model(), config)),
       schedule(schedule_options(config)),
       trainer(*task, optimizer, schedule, config, communicator),
       recorder(task->model().normalizers(), record_phases(experiment.record, config.steps), statistics) {
   trainer.observe(&recorder);
-  if (experiment.validate.patience > 0 && task->validates_on_test())
+  if (experiment.validate.patience > 0 && task->facts().validates_on_test)
     throw ConfigError(
         fmt::format("validate.patience must be 0 where {} are validated on, since it would choose by them, "
                     "got {}",
-                    task->test_data(), experiment.validate.patience));
+                    task->facts().test_data(), experiment.validate.patience));
 }
 
 }  // namespace foldgrad

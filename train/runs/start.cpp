@@ -77,7 +77,8 @@ void require_same_function(const Pretrained& from, const ExperimentConfig& confi
   };
   require_same("model.family", from.model->family(), config.family);
   const ordered_json theirs = model_json(*from.model);
-  visit_config(config, [&](const auto& own, const ConfigKey& key) {
+  ExperimentConfig visited = config;
+  visit_config(visited, [&](const auto& own, const ConfigKey& key) {
     const ordered_json value = value_of(theirs, key.section, key.name);
     if (key.required_in_json && !value.is_null()) require_same(key.full_name(), value, own);
   });

@@ -110,8 +110,8 @@ TrainingEnd TrainingRun::finish(bool stopped) {
   if (!is_last(n)) say("stopped at step {}: {} validations without a better score\n", n, selection_.without_better());
   const BestValidation& best = selection_.best();
   if (best.step == 0) return {kExitOk, ""};
-  const std::string what = task().validates_on_test()
-                               ? fmt::format("last of {} steps, validated on {}", n, task().test_data())
+  const std::string what = task().facts().validates_on_test
+                               ? fmt::format("last of {} steps, validated on {}", n, task().facts().test_data())
                                : fmt::format("best of {} steps", n);
   return {kExitOk,
           fmt::format("{}: {}\n{}/{}\n", what, best.text, run_.checkpoints(), checkpoint_files::step_name(best.step))};
@@ -121,8 +121,8 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   profile_ = options.profile_communication;
   first_ = updates();
   if (start.checkpoint && !options.allow_config_change)
-    require_same_data(*start.checkpoint, run_, task().data_digests());
-  auto environment = describe_environment(options.build, training_.config.seed, task().data_digests());
+    require_same_data(*start.checkpoint, run_, task().facts().data_digests);
+  auto environment = describe_environment(options.build, training_.config.seed, task().facts().data_digests);
   environment["data_root"] = start.data_root;
   run_.begin(config_text(config_), options.command, environment);
   logger_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0, updates(),
@@ -159,7 +159,7 @@ void TrainingRun::report(bool due) try {
   give_order(communicator_, due ? Order::report : Order::check);
   const TrainingReport r = due ? training_.trainer.report() : TrainingReport{.failures = training_.trainer.check()};
   for (const std::string& failure : r.failures) logger_->not_finite(updates(), name(training_.config.on_nan), failure);
-  if (due) logger_->trained(r, task().unit_of_work());
+  if (due) logger_->trained(r, task().facts().unit_of_work);
 } catch (const Diverged& e) {
   logger_->diverged(updates(), e.what());
   throw;
@@ -196,13 +196,14 @@ void TrainingRun::save() try {
   }
   training_.recorder.save();  // first, so that no checkpoint is ahead of the recording
   logger_->sync();
-  save_checkpoint(run_.checkpoints(), contents,
-                  {.keep = config_.output.keep,
-                   .best = selection_.best().step > 0 && !task().validates_on_test() ? selection_.best().step : -1,
-                   .companions = [&](const std::string& directory) {
-                     write_model_config(directory, task().model());
-                     task().write_companions(directory);
-                   }});
+  save_checkpoint(
+      run_.checkpoints(), contents,
+      {.keep = config_.output.keep,
+       .best = selection_.best().step > 0 && !task().facts().validates_on_test ? selection_.best().step : -1,
+       .companions = [&](const std::string& directory) {
+         write_model_config(directory, task().model());
+         task().write_companions(directory);
+       }});
   selection_.saved();
   unsaved_ = false;
 } catch (const FileError& e) {

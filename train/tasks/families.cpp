@@ -17,12 +17,6 @@ namespace {
 constexpr int kModelFormat = 1;
 constexpr const char* kFormatPrefix = "foldgrad ";
 
-// Returns a deque: adding a row does not move the others.
-std::deque<Family>& families() {
-  static std::deque<Family> all = library_families();
-  return all;
-}
-
 // Returns make(), with the configuration's keys in its messages.
 template <class Make>
 auto of_configuration(const ExperimentConfig& config, const Make& make) try {
@@ -31,27 +25,17 @@ auto of_configuration(const ExperimentConfig& config, const Make& make) try {
   throw ConfigError(with_keys(config, e.what()));
 }
 
-std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const Family& f : families()) all.push_back(f.name);
-  return all;
-}
-
 }  // namespace
 
-const Family& family(const std::string& name) {
-  for (const Family& f : families())
-    if (f.name == name) return f;
-  throw std::invalid_argument(fmt::format("there is no model.family \"{}\"{} There are: {}", name,
-                                          did_you_mean(name, names(), "\"", "."), fmt::join(names(), ", ")));
+std::unique_ptr<Model> new_model(const ExperimentConfig& config, Device device) {
+  return of_configuration(config, [&] {
+    return family(config.family).make(config.model, std::uint64_t(config.train.seed), DType::f32, device);
+  });
 }
 
 std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::string& data_directory,
                                 const std::string& earlier, Device device) {
-  const Family& row = family(config.family);
-  return row.task->make(config, data_directory, earlier, [&](const DataSizes& sizes) {
-    return of_configuration(config, [&] { return row.new_model(config, sizes, device); });
-  });
+  return family(config.family).task->make(config, data_directory, earlier, device);
 }
 
 ExperimentConfig ModelData::read_config(const Model& model) const {
@@ -88,7 +72,7 @@ TrainingInputs training_inputs(const Model& model, const ModelData& data, std::i
   ExperimentConfig config = data.read_config(model);
   config.train.seed = std::int64_t(seed);
   const std::shared_ptr<Task> task = make_task(config, data.data_root(config), data.directory, Device::cpu);
-  return {task->batches_per_epoch(), [task] { return task->next().inputs; }};
+  return {task->batches().per_epoch(), [task] { return task->next().inputs; }};
 }
 
 Tensor checked_ids(const std::string& path, const std::string& name, const Tensor& t, const std::string& form,
@@ -106,13 +90,14 @@ Tensor checked_ids(const std::string& path, const std::string& name, const Tenso
 
 std::unique_ptr<Model> smallest_model(const ExperimentConfig& config) {
   const Family& row = family(config.family);
-  row.task->check(config);
-  return of_configuration(config, [&] { return row.smallest_model(config); });
+  config.data.validate();
+  return of_configuration(config,
+                          [&] { return row.make(row.smallest(config.model), std::nullopt, DType::f32, Device::cpu); });
 }
 
 nlohmann::ordered_json model_json(const Model& model) {
   nlohmann::ordered_json all{{"format", std::string(kFormatPrefix) + model.family()}, {"format_version", kModelFormat}};
-  all.update(family_of(model).config_json(model));
+  all.update(family_of(model).to_json(model));
   return all;
 }
 
@@ -121,9 +106,9 @@ const Family& family_of(const nlohmann::json& config) {
   const auto format = config.find("format"), version = config.find("format_version");
   std::vector<std::string> formats;
   const Family* found = nullptr;
-  for (const Family& f : families()) {
-    formats.push_back(fmt::format("\"{}{}\"", kFormatPrefix, f.name));
-    if (format != config.end() && *format == kFormatPrefix + f.name) found = &f;
+  for (const std::string& name : family_names()) {
+    formats.push_back(fmt::format("\"{}{}\"", kFormatPrefix, name));
+    if (format != config.end() && *format == kFormatPrefix + name) found = &family(name);
   }
   FOLDGRAD_CHECK(found, "\"format\" must be {}, got {}", fmt::join(formats, " or "),
                  format == config.end() ? "none" : shown(*format));
@@ -133,12 +118,6 @@ const Family& family_of(const nlohmann::json& config) {
   for (const auto& [key, value] : config.items())
     FOLDGRAD_CHECK(contains(known, key), "there is no key \"{}\"{}", key, did_you_mean(key, known, "\""));
   return *found;
-}
-
-void register_family(Family family) {
-  const std::vector<std::string> taken = names();
-  FOLDGRAD_CHECK(!contains(taken, family.name), "register_family: there is a \"{}\" already", family.name);
-  families().push_back(std::move(family));
 }
 
 }  // namespace foldgrad

@@ -1,29 +1,18 @@
-// The families of models. A row of models names a row of tasks; models that learn the same task share its row. Commands
-// that work with any model call the functions in these rows.
+// The functions of a task that commands and runs call, for any model. Families whose models learn the same task share
+// its row.
 #pragma once
-#include <deque>
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "models/images/config.h"
 #include "models/transformer/beam_search.h"
 #include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 #include "train/checks/model_checks.h"
 #include "train/config/config.h"
+#include "train/config/config_json.h"
 #include "train/loop/task.h"
 
 namespace foldgrad {
-
-// Sizes that the data decide. A model uses those for which it has members.
-struct DataSizes {
-  std::int64_t source_vocabulary = 0, target_vocabulary = 0;
-  std::int64_t image_size = 0;  // pixels on a side
-  std::vector<std::string> classes = {};
-  ImageStatistics pixels = {};
-};
-
-using NewModel = std::function<std::unique_ptr<Model>(const DataSizes&)>;
 
 // The data that a command uses with a model: files of text, or a split of a configuration's data.
 struct ModelData {
@@ -73,15 +62,16 @@ struct TrainingInputs {
   std::function<NamedTensors()> next;
 };
 
-// A task, common to all models that learn it.
+// A task, common to all models that learn it. In addition its Task (train/loop/task.h) trains and validates.
 struct TaskKind {
-  // Throws ConfigError for faults of a configuration outside of its model.
-  void (*check)(const ExperimentConfig& config);
-  // Reads the data and makes the task with the model that `new_model` gives for their sizes. `earlier`: the model
-  // directory from which training resumes or starts, whose vocabulary is kept; empty without one. Throws FileError,
-  // ConfigError and std::invalid_argument.
-  std::unique_ptr<Task> (*make)(const ExperimentConfig& config, const std::string& data_directory,
-                                const std::string& earlier, const NewModel& new_model);
+  // Returns the task's keys with their defaults. data.directory is that of its files, if it has some. The struct may
+  // have validate(), which throws ConfigError for faults that can be found before the data is read.
+  Section (*keys)();
+  // Reads the data, gives the model's keys the sizes that the data decide, and makes the task with its new_model().
+  // `earlier`: the model directory from which training resumes or starts, whose vocabulary is kept; empty without one.
+  // Throws FileError, ConfigError and std::invalid_argument.
+  std::unique_ptr<Task> (*make)(ExperimentConfig config, const std::string& data_directory, const std::string& earlier,
+                                Device device);
 
   // Runs checks in addition to those of every model, see FamilyChecks (train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
@@ -100,30 +90,24 @@ struct TaskKind {
   nlohmann::ordered_json (*vocabulary)(const Model& model, const std::string& directory) = nullptr;
 };
 
-struct Family {
-  std::string name;  // model.family of a configuration, and Model::family()
-  const TaskKind* task;
+// Returns the row of the models M, whose configuration M::config() has a header family.h (models/blocks/keys.h).
+template <class M>
+Family make_family(const char* name, const TaskKind& task) {
+  using Config = std::remove_cvref_t<decltype(std::declval<const M&>().config())>;
+  return {.name = name,
+          .task = &task,
+          .model = Section::of(Config()),
+          .data = task.keys(),
+          .to_json = [](const Model& model) { return config_json(static_cast<const M&>(model).config()); },
+          .from_json = [](const nlohmann::json& config) { return Section::of(parse_config_json<Config>(config)); },
+          .make = [](const Section& model, std::optional<std::uint64_t> seed, DType dtype, Device device)
+              -> std::unique_ptr<Model> { return std::make_unique<M>(model.as<Config>(), seed, dtype, device); },
+          .smallest = [](const Section& model) { return Section::of(smallest(model.as<Config>())); },
+          .expected_parameters = [](const Section& model) { return expected_parameters(model.as<Config>()); }};
+}
 
-  // Describe and make the model of config.json, whose format is in docs/model_directory.md. The values are not set.
-  // make_model is strict: it throws std::invalid_argument for keys that are missing, unknown or out of range.
-  nlohmann::ordered_json (*config_json)(const Model& model);
-  std::unique_ptr<Model> (*make_model)(const nlohmann::json& config, DType dtype, Device device);
-  // Returns some parameters, including the largest, with their shapes. If a file lacks them, the sizes of `config` are
-  // wrong, and that is found before memory is allocated for them. Throws as make_model does.
-  std::vector<std::pair<std::string, Shape>> (*expected_parameters)(const nlohmann::json& config);
-
-  // Make a model of a configuration: initialized by train.seed for the sizes of its data, or as small as possible.
-  // Throw std::invalid_argument.
-  std::unique_ptr<Model> (*new_model)(const ExperimentConfig& config, const DataSizes& sizes, Device device);
-  std::unique_ptr<Model> (*smallest_model)(const ExperimentConfig& config);
-};
-
-// Returns the rows of the library, which train/families.cpp lists.
-std::deque<Family> library_families();
-
-// Throws std::invalid_argument for an unknown name; the message has the nearest and all names.
-const Family& family(const std::string& name);
-inline const Family& family_of(const Model& model) { return family(model.family()); }
+// Makes the model of a configuration, initialized by train.seed. Throws ConfigError.
+std::unique_ptr<Model> new_model(const ExperimentConfig& config, Device device);
 
 // Makes the task of a configuration's run, see TaskKind::make.
 std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::string& data_directory,
@@ -146,8 +130,5 @@ std::unique_ptr<Model> smallest_model(const ExperimentConfig& config);
 nlohmann::ordered_json model_json(const Model& model);
 // Returns the row for a file's content, after checking its format and version. Throws std::invalid_argument.
 const Family& family_of(const nlohmann::json& config);
-
-// Adds a row. Call it at the start of the program, from one thread. Throws std::invalid_argument if the name is taken.
-void register_family(Family family);
 
 }  // namespace foldgrad

@@ -13,7 +13,9 @@
 #include "tests/train/program.h"
 #include "train/config/config.h"
 #include "train/runs/setup.h"
+#include "train/tasks/classification/config.h"
 #include "train/tasks/families.h"
+#include "train/tasks/translation/config.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -49,8 +51,8 @@ TEST_F(ConfigFiles, GiveWhatDiffersFromTheirBase) {
   const ExperimentConfig c = read("more/last.toml");
   EXPECT_EQ(c.train.lr, 3);
   EXPECT_EQ(c.train.seed, 7);
-  EXPECT_EQ(c.data.test, "base");
-  EXPECT_EQ(c.model.normalizer_options, (std::map<std::string, std::string>{{"window", "6"}, {"warmup", "3"}}));
+  EXPECT_EQ(c.data.as<DataConfig>().test, "base");
+  EXPECT_EQ(c.blocks().normalizer_options, (std::map<std::string, std::string>{{"window", "6"}, {"warmup", "3"}}));
   EXPECT_EQ(read("middle.toml").train.lr, 2);
   EXPECT_EQ(parse_config(config_text(c), "whole.toml"), c);
   EXPECT_EQ(read_config(files_ / "more/last.toml", {"train.lr=4"}).train.lr, 4);
@@ -149,13 +151,13 @@ TEST(Configs, LoadAndMakeModels) {
     EXPECT_NO_THROW(require_trainable(config));
     // No recipe chooses a checkpoint by the images on which it is scored.
     if (family(config.family).task == family("vit").task) {
-      EXPECT_GT(config.images.valid_images, 0);
+      EXPECT_GT(config.data.as<ImageConfig>().valid_images, 0);
     }
     if (config.family != "transformer") {
       EXPECT_GT(smallest_model(config)->parameter_count(), 0);
       continue;
     }
-    TransformerConfig model = config.model;
+    TransformerConfig model = config.model.as<TransformerConfig>();
     model.source_vocabulary = model.target_vocabulary = 8;
     EXPECT_NO_THROW(model.validate());
     model.encoder_layers = model.decoder_layers = 1;  // to save time
@@ -189,7 +191,7 @@ TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
       if (!change.starts_with("norm.ln.") && !change.starts_with("norm.none.")) changed.push_back(change);
     return changed;
   };
-  EXPECT_EQ(base.images.fill, CropFill::zero);
+  EXPECT_EQ(base.data.as<ImageConfig>().fill, CropFill::zero);
   using Changes = std::vector<std::string>;
   const std::string none = "norm.name was \"ln\", is now \"none\"",
                     standardized = "model.weight_standardization was false, is now true";
@@ -203,7 +205,7 @@ TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
                                           "model.tfixup_scope was \"v_out_ffn\", is now \"all\"", none}));
   // 12 layers of 384 channels without normalizers have 21,309,322 parameters; with gains for 3 384 + 384 + 1536 + 384
   // rows of each layer 41,472 more, and fewer where the scope leaves matrices out.
-  VitConfig config = read_config(grid + "none-ws.toml").vit;
+  VitConfig config = read_config(grid + "none-ws.toml").model.as<VitConfig>();
   config.classes = 10;
   for (const auto& [scope, gains] : {std::pair("all", 41472), {"qkv_fc1", 32256}, {"out_ffn", 27648}, {"ffn", 23040}}) {
     config.standardization_scope = scope;
@@ -252,9 +254,8 @@ std::map<std::string, std::string> texts_of(const ExperimentConfig& defaults) {
 
 TEST(TrainingDocs, HaveEveryKeyOfTheConfiguration) {
   std::set<std::string> rows;
-  for (const char* family : kFamiliesWithKeys) {
-    ExperimentConfig defaults;
-    defaults.family = family;
+  for (const std::string& family : family_names()) {
+    const ExperimentConfig defaults(family);
     const std::map<std::string, std::string> texts = texts_of(defaults);
     for (const auto& [key, value] : keys_of(defaults)) {
       if (key.full_name() == "model.family" && defaults.family != ExperimentConfig().family) continue;

@@ -151,8 +151,9 @@ TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
     std::fill_n(bytes + i * images.image_bytes(), images.image_bytes(), std::uint8_t(i % 2 == 0 ? 100 : 200));
   const ImageSplit split{images, counting(48)};
   const auto counts = [&](CropFill fill) {
-    ExperimentConfig experiment;
-    experiment.images.augment = "crop1 cutout1", experiment.images.batch = 48, experiment.images.fill = fill;
+    ExperimentConfig experiment("vit");
+    auto& keys = experiment.data.as<ImageConfig>();
+    keys.augment = "crop1 cutout1", keys.batch = 48, keys.fill = fill;
     Classification task(std::make_unique<Vit>(config, 1), {split, split}, experiment);
     std::map<int, int> all;
     for (const std::uint8_t byte : task.next().inputs.at("images").values<std::uint8_t>()) ++all[byte];
@@ -173,10 +174,10 @@ TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
   const VitConfig config = config_of_squares();
   const auto task = [&](const MixOptions& mix) {
     const ImageSplit split{squares(48, 1), counting(48)};
-    ExperimentConfig experiment;
+    ExperimentConfig experiment("vit");
     experiment.train.seed = 5;
-    experiment.images.batch = 20, experiment.images.mix_off_epoch = 2;
-    experiment.images.mixup = mix.mixup, experiment.images.cutmix = mix.cutmix;
+    auto& keys = experiment.data.as<ImageConfig>();
+    keys.batch = 20, keys.mix_off_epoch = 2, keys.mixup = mix.mixup, keys.cutmix = mix.cutmix;
     return Classification(std::make_unique<Vit>(config, 1), {split, split}, experiment);
   };
   Classification plain = task({}), mixed = task({.mixup = 0.5, .cutmix = 1});

@@ -215,7 +215,7 @@ TEST_F(FineTuning, RefusesModelsThatHaveMoreThanTheConfiguration) {
   EXPECT_EQ(refused(""),
             "@run/checkpoints/step-00000003/model.safetensors: blocks.0.attn.proj.gain [8] has no place in a model "
             "of this configuration; config.json next to it has the keys that make one");
-  VitConfig small = read_config(files_ / "config.toml").vit;
+  VitConfig small = read_config(files_ / "config.toml").model.as<VitConfig>();
   small.image_size = 16, small.classes = 3;
   write_model_directory(files_ / "small", Vit(small, 1));
   EXPECT_EQ(refused("train.from=" + files_ / "small"),

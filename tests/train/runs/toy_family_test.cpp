@@ -23,14 +23,26 @@ NamedTensors toy_points(std::int64_t count, std::uint64_t seed, DType dtype = DT
   return {{"x", x.to(dtype)}, {"target", target}};
 }
 
+struct ToyConfig : BlockConfig {
+  ToyConfig() { width = 16; }
+  void validate() const { BlockConfig::validate("toy"); }
+  bool operator==(const ToyConfig&) const = default;
+};
+void visit_keys(KeysOf<ToyConfig> auto& config, const auto& visitor) {
+  keys_in("model", visitor, required)(config.width, "width", "channels", "Width of the hidden layer", at_least(1));
+  visit_normalizer_key(config, visitor);
+}
+ToyConfig smallest(const ToyConfig& config) { return config; }
+ExpectedParameters expected_parameters(const ToyConfig& config) { return {{"in.weight", {config.width, 2}}}; }
+
 class ToyModel final : public Model {
  public:
-  ToyModel(const BlockConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32)
+  ToyModel(const ToyConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device = Device::cpu)
       : Model(dtype, Device::cpu), config_(config), make_{config_, dtype, Device::cpu, 1, 1} {
     for (LinearLayer* layer : {&in_, &out_})
       if (seed) fill_normal(layer->weight, 0.5, *seed);
   }
-  const BlockConfig& config() const { return config_; }
+  const ToyConfig& config() const { return config_; }
   const char* family() const override { return "toy"; }
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override {
     const Var h = in_(pass.tape.constant(inputs.at("x").to(pass.dtype)), pass);
@@ -43,7 +55,7 @@ class ToyModel final : public Model {
   NamedTensors smallest_inputs() const override { return toy_points(1, 1, dtype()); }
   NamedTensors random_inputs(std::uint64_t seed) const override { return toy_points(8, seed, dtype()); }
   std::unique_ptr<Model> alike(DType dtype, Device, const FoldedGraph* folded) const override {
-    BlockConfig config = config_;
+    ToyConfig config = config_;
     if (folded) set_normalizers_left(config, *this, *folded);
     return std::make_unique<ToyModel>(config, std::nullopt, dtype);
   }
@@ -57,25 +69,32 @@ class ToyModel final : public Model {
     parts.output = {&out_.weight, &out_.bias};
   }
 
-  BlockConfig config_;
+  ToyConfig config_;
   BlockMaker make_;
   LinearLayer in_{"in", 2, config_.width, dtype(), device()}, out_{"out", config_.width, 3, dtype(), device()};
   std::unique_ptr<Normalizer> norm_ = make_.normalizer("norm");
 };
 
+struct ToyKeys {
+  bool operator==(const ToyKeys&) const = default;
+};
+void visit_keys(KeysOf<ToyKeys> auto&, const auto&) {}
+
 class ToyTask final : public Task {
  public:
   static inline std::int64_t stops_at = -1;  // after that number of batches next() throws
 
-  explicit ToyTask(std::unique_ptr<Model> model) : model_(std::move(model)) {}
-  Model& model() override { return *model_; }
+  explicit ToyTask(std::unique_ptr<Model> model)
+      : Task(*model, {.deciding_score = "distance", .smaller_is_better = true, .unit_of_work = "points"}),
+        model_(std::move(model)) {}
   Examples next() override {
-    if (cursor_.batch == stops_at) throw std::runtime_error("no more points");
-    ++cursor_.batch;
-    return {toy_points(12, std::uint64_t(cursor_.batch)), 12, 12};
+    DataCursor at = batches_.cursor();
+    if (at.batch == stops_at) throw std::runtime_error("no more points");
+    ++at.batch;
+    batches_.seek(at);
+    return {toy_points(12, std::uint64_t(at.batch)), 12, 12};
   }
-  DataCursor cursor() const override { return cursor_; }
-  void seek(DataCursor cursor) override { cursor_ = cursor; }
+  BatchSequence& batches() override { return batches_; }
   Validation validate(Communicator*) override {
     const NamedTensors unseen = toy_points(60, 999);
     Tape tape(/*recording=*/false);
@@ -87,64 +106,31 @@ class ToyTask final : public Task {
             .short_text = fmt::format("loss {:.4f}", loss),
             .samples = "a point\n"};
   }
-  std::string deciding_score() const override { return "distance"; }
-  bool smaller_is_better() const override { return true; }
-  std::string unit_of_work() const override { return "points"; }
 
  private:
   std::unique_ptr<Model> model_;
-  DataCursor cursor_;
+  BatchSequence batches_{0};
 };
 
-BlockConfig toy_config(const nlohmann::json& json) {
-  BlockConfig config;
-  config.width = json.at("model").at("width"), config.normalizer = json.at("norm").at("name");
-  config.normalizer_options = json.at("norm").at("options").get<std::map<std::string, std::string>>();
-  config.normalizer_at = json.at("norm").at("at").get<std::map<std::string, std::string>>();
-  return config;
-}
-
 const TaskKind kToyTask{
-    .check = [](const ExperimentConfig&) {},
-    .make = [](const ExperimentConfig&, const std::string&, const std::string&,
-               const NewModel& new_model) -> std::unique_ptr<Task> { return std::make_unique<ToyTask>(new_model({})); },
+    .keys = [] { return Section::of(ToyKeys()); },
+    .make = [](ExperimentConfig config, const std::string&, const std::string&,
+               Device device) -> std::unique_ptr<Task> { return std::make_unique<ToyTask>(new_model(config, device)); },
     .checks = [](Model&, Model&, const NamedTensors&) { return std::vector<CheckResult>(); },
     .read_inputs = [](const Model&, const std::string&) { return NamedTensors(); },
     .results = [](Model&, const NamedTensors&, const ForwardPass&) { return NamedTensors(); }};
 
-Family toy_family() {
-  return {.name = "toy",
-          .task = &kToyTask,
-          .config_json =
-              [](const Model& model) {
-                const BlockConfig& c = dynamic_cast<const ToyModel&>(model).config();
-                return nlohmann::ordered_json{
-                    {"model", {{"width", c.width}}},
-                    {"norm", {{"name", c.normalizer}, {"options", c.normalizer_options}, {"at", c.normalizer_at}}}};
-              },
-          .make_model = [](const nlohmann::json& json, DType dtype, Device) -> std::unique_ptr<Model> {
-            return std::make_unique<ToyModel>(toy_config(json), std::nullopt, dtype);
-          },
-          .expected_parameters = [](const nlohmann::json& json) -> std::vector<std::pair<std::string, Shape>> {
-            return {{"in.weight", {toy_config(json).width, 2}}};
-          },
-          .new_model = [](const ExperimentConfig& c, const DataSizes&, Device) -> std::unique_ptr<Model> {
-            return std::make_unique<ToyModel>(c.model, std::uint64_t(c.train.seed));
-          },
-          .smallest_model = [](const ExperimentConfig& c) -> std::unique_ptr<Model> {
-            return std::make_unique<ToyModel>(c.model, std::nullopt);
-          }};
-}
+Family toy_family() { return make_family<ToyModel>("toy", kToyTask); }
 
 // Runs that train a toy model.
 class ToyFamily : public SettingsRun {
  protected:
   static void SetUpTestSuite() { register_family(toy_family()); }
-  ToyFamily() : SettingsRun(kTinyConfig) {}
+  ToyFamily() : SettingsRun("[norm]\nname = 'un'\n[norm.un]\nwarmup = 10\nwindow = 2\n[train]\nwarmup = 2\n") {}
   int train(const std::string& out, const std::string& settings = "") {
     return SettingsRun::train(out,
                               "model.family=toy;train.steps=40;validate.every=10;output.save_every=5;output.keep=20;"
-                              "train.lr=0.05;train.label_smoothing=0;norm.un.warmup=10;" +
+                              "train.lr=0.05;train.label_smoothing=0;output.log_every=2;" +
                                   settings);
   }
 };

@@ -89,6 +89,18 @@ ClassificationScores scores_of(Model& model, ImageBatches& batches, const std::v
 
 }  // namespace
 
+void ImageConfig::validate() const {
+  (void)augmentation_of(*this);
+  if (mix_off_epoch > 0 && mixup == 0 && cutmix == 0)
+    throw ConfigError(
+        "train.mix_off_epoch goes with train.mixup or train.cutmix: one must be above 0 with it, got 0 for both");
+  if (task != ImageTask::shapes) return;
+  for (const auto& [key, images] : {std::pair("data.train_images", train_images), {"data.valid_images", valid_images}})
+    if (images > shapes::kMostImages)
+      throw ConfigError(
+          fmt::format("{} must be at most {} with data.task = \"shapes\", got {}", key, shapes::kMostImages, images));
+}
+
 ClassificationData read_images(const ImageConfig& config, const std::string& directory) {
   ClassificationData data;
   const auto read = [&](ImagePart part) {
@@ -129,9 +141,13 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
 
 Classification::Classification(std::unique_ptr<Model> model, const ClassificationData& data,
                                const ExperimentConfig& config)
-    : model_(std::move(model)),
+    : Task(*model, {.deciding_score = "top1",
+                    .unit_of_work = "images",
+                    .validates_on_test = data.valid_is_test,
+                    .data_digests = data.digests}),
+      model_(std::move(model)),
       data_(data),
-      config_(config.images),
+      config_(config.data.as<ImageConfig>()),
       seed_(std::uint64_t(config.train.seed)),
       augmentation_(augmentation_of(config_, static_cast<const ImageModel&>(*model_).config().pixels)),
       batches_(data.train.images, data.train.rows,
@@ -189,15 +205,16 @@ Evaluation evaluate_classification(Model& model, const ModelData& data, const Ev
       "eval: --source, --reference and --hypotheses are for models that translate, got one of model.family \"{}\"",
       model.family());
   const ExperimentConfig config = data.read_config(model);
+  const auto& images = config.data.as<ImageConfig>();
   const ImageModelConfig& sizes = static_cast<const ImageModel&>(model).config();
-  ImageSplit split = read_split(config.images, data.data_root(config), data.split);
+  ImageSplit split = read_split(images, data.data_root(config), data.split);
   const std::vector<std::string>& classes = split.images.classes;
   FOLDGRAD_CHECK(split.images.height() == sizes.image_size && split.images.width() == sizes.image_size &&
                      std::int64_t(classes.size()) == sizes.classes,
                  "the model takes images of {0} x {0} pixels and {1} classes, got {2} x {3} and {4}", sizes.image_size,
                  sizes.classes, split.images.height(), split.images.width(), classes.size());
   if (options.communicator) require_alike(*options.communicator, {{"images", digest_of(split.images)}});
-  ImageBatches batches(split.images, std::move(split.rows), {.size = config.images.batch, .training = false});
+  ImageBatches batches(split.images, std::move(split.rows), {.size = images.batch, .training = false});
   const Validation v = scores_of(model, batches, classes, options.communicator).validation();
   if (options.non_finite == NonFinite::refuse && !std::isfinite(v.loss))
     throw NonFiniteError(fmt::format("eval: the loss on the split {} is not finite", data.split));
@@ -213,7 +230,8 @@ ExampleSet image_examples(const Model& model, const ModelData& data) {
                  "--source and --reference are for models that translate, got one of model.family \"{}\"",
                  model.family());
   const ExperimentConfig config = data.read_config(model);
-  const auto split = std::make_shared<ImageSplit>(read_images(config.images, data.data_root(config)).valid);
+  const auto split =
+      std::make_shared<ImageSplit>(read_images(config.data.as<ImageConfig>(), data.data_root(config)).valid);
   const std::int64_t side = static_cast<const ImageModel&>(model).config().image_size;
   const ImageSet& images = split->images;
   FOLDGRAD_CHECK(images.height() == side && images.width() == side,
@@ -232,48 +250,37 @@ std::vector<CheckResult> check_classification(Model& model, Model&, const NamedT
   return {check_others("image", logits_of, inputs)};
 }
 
-void check_images(const ExperimentConfig& experiment) {
-  const ImageConfig& config = experiment.images;
-  (void)augmentation_of(config);
-  if (config.mix_off_epoch > 0 && config.mixup == 0 && config.cutmix == 0)
-    throw ConfigError(
-        "train.mix_off_epoch goes with train.mixup or train.cutmix: one must be above 0 with it, got 0 for both");
-  if (config.task != ImageTask::shapes) return;
-  for (const auto& [key, images] :
-       {std::pair("data.train_images", config.train_images), {"data.valid_images", config.valid_images}})
-    if (images > shapes::kMostImages)
-      throw ConfigError(
-          fmt::format("{} must be at most {} with data.task = \"shapes\", got {}", key, shapes::kMostImages, images));
-}
-
 // Throws ConfigError if the training images fill no batch, or if there is one class and a smoothed loss.
-void require_trainable(const ClassificationData& data, const ExperimentConfig& config, const std::string& directory) {
+void require_trainable(const ClassificationData& data, const ImageConfig& config, double label_smoothing,
+                       const std::string& directory) {
   const auto images = std::int64_t(data.train.rows.size());
-  const std::string from = config.images.task == ImageTask::shapes ? "data.task = \"shapes\"" : directory;
-  if (images < config.images.batch)
+  const std::string from = config.task == ImageTask::shapes ? "data.task = \"shapes\"" : directory;
+  if (images < config.batch)
     throw ConfigError(
         fmt::format("{}: train.batch = {} must be at most the number of images to train on, which is {} with "
                     "data.train_images = {} and data.valid_images = {}",
-                    from, config.images.batch, images, config.images.train_images, config.images.valid_images));
+                    from, config.batch, images, config.train_images, config.valid_images));
   const std::vector<std::string>& classes = data.train.images.classes;
-  if (classes.size() == 1 && config.train.label_smoothing > 0)
+  if (classes.size() == 1 && label_smoothing > 0)
     throw ConfigError(fmt::format("{}: has only one class, {}; train.label_smoothing must be 0 with it, got {}", from,
-                                  in_quotes(classes[0]), config.train.label_smoothing));
+                                  in_quotes(classes[0]), label_smoothing));
 }
 
-std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
-                                          const std::string&, const NewModel& new_model) {
-  const ClassificationData data = read_images(config.images, data_directory);
-  require_trainable(data, config, data_directory);
+std::unique_ptr<Task> make_classification(ExperimentConfig config, const std::string& data_directory,
+                                          const std::string&, Device device) {
+  const auto& keys = config.data.as<ImageConfig>();
+  const ClassificationData data = read_images(keys, data_directory);
+  require_trainable(data, keys, config.train.label_smoothing, data_directory);
   const ImageSet& images = data.train.images;
-  return std::make_unique<Classification>(
-      new_model({.image_size = images.height(), .classes = images.classes, .pixels = statistics_of(images)}), data,
-      config);
+  auto& model = static_cast<ImageModelConfig&>(config.blocks());
+  model.image_size = images.height(), model.pixels = statistics_of(images);
+  model.classes = std::int64_t(images.classes.size()), model.class_names = images.classes;
+  return std::make_unique<Classification>(new_model(config, device), data, config);
 }
 
 }  // namespace
 
-const TaskKind kClassification{.check = check_images,
+const TaskKind kClassification{.keys = [] { return Section::of(ImageConfig()); },
                                .make = make_classification,
                                .checks = check_classification,
                                .read_inputs = read_image_inputs,

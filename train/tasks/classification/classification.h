@@ -3,6 +3,7 @@
 #include "models/images/model.h"
 #include "train/loop/task.h"
 #include "train/tasks/classification/batches.h"
+#include "train/tasks/classification/config.h"
 #include "train/tasks/classification/scores.h"
 #include "train/tasks/families.h"
 
@@ -34,20 +35,13 @@ class Classification final : public Task {
   // augmentation.
   Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ExperimentConfig& config);
 
-  Model& model() override { return *model_; }
   // Mixes images by the seed and the batch's number, counted through all epochs. So resuming the run or leaving a batch
   // out does not change how later batches are mixed.
   Examples next() override;
-  std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
-  DataCursor cursor() const override { return batches_.cursor(); }
-  void seek(DataCursor cursor) override { batches_.seek(cursor); }
+  ImageBatches& batches() override { return batches_; }
   // Computes in f32 whatever the dtype of training, like Translation and like other commands without --dtype: a score
   // then depends on the checkpoint, not on how it was trained.
   Validation validate(Communicator* communicator) override;
-  bool validates_on_test() const override { return data_.valid_is_test; }
-  std::string deciding_score() const override { return "top1"; }
-  std::string unit_of_work() const override { return "images"; }
-  std::map<std::string, std::string> data_digests() const override { return data_.digests; }
 
  private:
   std::unique_ptr<Model> model_;

@@ -2,7 +2,7 @@
 #pragma once
 #include <map>
 
-#include "train/config/config.h"
+#include "train/tasks/language/config.h"
 #include "train/tasks/language/vocabulary.h"
 
 namespace foldgrad {

@@ -77,41 +77,40 @@ class Language final : public Task {
  public:
   // Throws std::invalid_argument for data that Windows refuses.
   Language(std::unique_ptr<Model> model, LanguageData data, const ExperimentConfig& config)
-      : model_(std::move(model)),
+      : Task(*model, {.deciding_score = "bits_per_character",
+                      .smaller_is_better = true,
+                      .unit_of_work = "tokens",
+                      .data_digests = data.digests}),
+        model_(std::move(model)),
         data_(std::move(data)),
-        batch_(config.language.batch),
+        batch_(config.data.as<LanguageConfig>().batch),
         valid_(data_.vocabulary.encode(data_.valid)),
-        batches_(data_.vocabulary.encode(data_.train), {.length = this->model().config().context,
+        batches_(data_.vocabulary.encode(data_.train), {.length = gpt().config().context,
                                                         .size = batch_,
                                                         .seed = std::uint64_t(config.train.seed),
                                                         .prefetch = true}) {
     if (valid_.size() < 2)
       throw ConfigError(fmt::format("data.valid = \"{}\": a validation text must have at least 2 tokens, got {}",
-                                    config.language.valid, valid_.size()));
+                                    config.data.as<LanguageConfig>().valid, valid_.size()));
   }
 
-  Gpt& model() override { return static_cast<Gpt&>(*model_); }
   Examples next() override {
     const WindowBatch batch = batches_.next();
     return {batch.named(), batch.target.size(), batch.target.size()};
   }
-  std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
-  DataCursor cursor() const override { return batches_.cursor(); }
-  void seek(DataCursor cursor) override { batches_.seek(cursor); }
+  Windows& batches() override { return batches_; }
   Validation validate(Communicator* communicator) override {
     Validation v = score_text(*model_, data_.vocabulary, data_.valid, batch_, communicator).validation();
-    v.samples = written_samples(model(), data_.vocabulary, valid_);
+    v.samples = written_samples(gpt(), data_.vocabulary, valid_);
     return v;
   }
-  std::string deciding_score() const override { return "bits_per_character"; }
-  bool smaller_is_better() const override { return true; }
-  std::string unit_of_work() const override { return "tokens"; }
   void write_companions(const std::string& directory) const override {
     data_.vocabulary.save(directory + "/vocabulary");
   }
-  std::map<std::string, std::string> data_digests() const override { return data_.digests; }
 
  private:
+  Gpt& gpt() { return static_cast<Gpt&>(*model_); }
+
   std::unique_ptr<Model> model_;
   LanguageData data_;
   const std::int64_t batch_;  // windows
@@ -135,9 +134,9 @@ EvaluatedText read_evaluated_text(const Model& model, const ModelData& data) {
     return {data.source, read_whole_text(std::filesystem::path(data.data_directory) / data.source)};
   FOLDGRAD_CHECK(!data.config.empty(), "{} belongs to no run: --source must name text", data.model);
   const ExperimentConfig config = data.read_config(model);
-  const bool stands_in = data.split == "test" && config.language.test.empty();
-  return {stands_in ? "valid" : data.split, read_language_text(config.language, data.data_root(config), data.split),
-          stands_in};
+  const auto& keys = config.data.as<LanguageConfig>();
+  const bool stands_in = data.split == "test" && keys.test.empty();
+  return {stands_in ? "valid" : data.split, read_language_text(keys, data.data_root(config), data.split), stands_in};
 }
 
 NamedTensors read_ids(const Model& model, const std::string& path) {
@@ -244,19 +243,22 @@ nlohmann::ordered_json text_vocabulary_json(const Model& model, const std::strin
   return {{"kind", v.kind()}, {"size", v.size()}};
 }
 
-std::unique_ptr<Task> make_language(const ExperimentConfig& config, const std::string& data_directory,
-                                    const std::string& earlier, const NewModel& new_model) {
+std::unique_ptr<Task> make_language(ExperimentConfig config, const std::string& data_directory,
+                                    const std::string& earlier, Device device) {
+  const auto& keys = config.data.as<LanguageConfig>();
+  auto& model = config.model.as<GptConfig>();
   // A model keeps its vocabulary, even if its source files have changed.
   std::optional<TextVocabulary> vocabulary;
   if (!earlier.empty()) vocabulary = TextVocabulary::load(earlier + "/vocabulary");
-  LanguageData data = read_language_data(config.language, data_directory, std::move(vocabulary));
-  std::unique_ptr<Model> model = new_model({.target_vocabulary = data.vocabulary.size()});
+  LanguageData data = read_language_data(keys, data_directory, std::move(vocabulary));
+  model.vocabulary = data.vocabulary.size();
+  std::unique_ptr<Model> made = new_model(config, device);
   try {
-    return std::make_unique<Language>(std::move(model), std::move(data), config);
+    return std::make_unique<Language>(std::move(made), std::move(data), config);
   } catch (const std::invalid_argument& e) {
     throw ConfigError(fmt::format("{}: with train.batch = {} and model.context = {}: {}",
-                                  (std::filesystem::path(data_directory) / config.language.train).string(),
-                                  config.language.batch, config.gpt.context, e.what()));
+                                  (std::filesystem::path(data_directory) / keys.train).string(), keys.batch,
+                                  model.context, e.what()));
   }
 }
 
@@ -274,7 +276,7 @@ TextVocabulary load_text_vocabulary(const std::string& directory, const GptConfi
   throw CheckpointError(e.what());
 }
 
-const TaskKind kLanguage{.check = [](const ExperimentConfig&) {},
+const TaskKind kLanguage{.keys = [] { return Section::of(LanguageConfig()); },
                          .make = make_language,
                          .checks = check_language,
                          .read_inputs = read_ids,

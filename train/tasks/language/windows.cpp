@@ -11,7 +11,7 @@ namespace foldgrad {
 namespace {
 
 // Streams of random numbers, whose step is the epoch.
-constexpr std::uint32_t kOffsetStream = 0x6f666673, kOrderStream = 0x77696e64;  // "offs", "wind"
+constexpr std::uint32_t kOffsetStream = 0x6f666673, kWindowStream = 0x77696e64;  // "offs", "wind"
 
 Prefetched<WindowBatch>::Source source_of(Ids text, const WindowOptions& o) {
   FOLDGRAD_CHECK(o.length >= 1 && o.size >= 1, "windows: length and size must be at least 1, got {} and {}", o.length,
@@ -26,7 +26,7 @@ Prefetched<WindowBatch>::Source source_of(Ids text, const WindowOptions& o) {
           .per_epoch = windows / o.size,  // [WIN-2]
           .order =
               [=](std::int64_t epoch) {
-                return permutation(windows, {o.seed, kOrderStream, std::uint32_t(epoch)});
+                return permutation(windows, {o.seed, kWindowStream, std::uint32_t(epoch)});
               },
           .make =
               [=](const std::vector<std::int64_t>& order, DataCursor at) {

@@ -32,7 +32,7 @@ ParallelText read_model_text(const Model& model, const ModelData& data) {
   }
   FOLDGRAD_CHECK(!data.config.empty(), "{} belongs to no run: --source and --reference must name text", data.model);
   const ExperimentConfig config = data.read_config(model);
-  const DataConfig& d = config.data;
+  const auto& d = config.data.as<DataConfig>();
   const std::string& name = data.split == "train"   ? d.train
                             : data.split == "valid" ? d.valid
                             : data.split == "test"  ? d.test
@@ -255,7 +255,7 @@ Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig
   throw CheckpointError(e.what());
 }
 
-const TaskKind kTranslation{.check = [](const ExperimentConfig& config) { require_usable(config.data); },
+const TaskKind kTranslation{.keys = [] { return Section::of(DataConfig()); },
                             .make = make_translation,
                             .checks = translation_checks,
                             .read_inputs = read_inputs,

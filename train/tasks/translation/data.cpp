@@ -39,7 +39,7 @@ SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, 
 }
 
 Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& directory, const ParallelText& train) {
-  const DataConfig& d = config.data;
+  const auto& d = config.data.as<DataConfig>();
   if (d.task == TextTask::numbers) return Vocabulary::numbers();
   if (d.tokenizer == Tokenizer::sentencepiece) {
     if (!d.sentencepiece_model.empty())
@@ -58,7 +58,8 @@ Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& di
   Dictionary source = dictionary(d.source_dictionary, train.source),
              target = dictionary(d.target_dictionary, train.target);
   const bool is_one_file = !d.source_dictionary.empty() && d.source_dictionary == d.target_dictionary;
-  if (config.model.one_input_table() && !is_one_file) source = target = Dictionary::joined(source, target);
+  if (config.model.as<TransformerConfig>().one_input_table() && !is_one_file)
+    source = target = Dictionary::joined(source, target);
   return bpe ? Vocabulary::bpe(std::move(*bpe), std::move(source), std::move(target), d.lowercase)
              : Vocabulary::words(std::move(source), std::move(target), d.lowercase);
 }
@@ -72,18 +73,18 @@ bool is_left_out(const DataConfig& d, const Ids& source, const Ids& target) {
 // it.
 void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, const std::string& directory,
                   const std::string& name, bool cleaned) {
-  const DataConfig& d = config.data;
-  const std::int64_t most = std::min(config.data.max_tokens, config.model.max_positions);
+  const auto& d = config.data.as<DataConfig>();
+  const std::int64_t most = std::min(d.max_tokens, config.model.as<TransformerConfig>().max_positions);
   for (const auto& [language, side] : {std::pair(d.source, &pairs.source), std::pair(d.target, &pairs.target)})
     for (std::size_t i = 0; i < side->size(); ++i) {
       if (std::int64_t((*side)[i].size()) <= most) continue;
       if (cleaned && is_left_out(d, pairs.source[i], pairs.target[i])) continue;
-      throw FileError(path_in(directory, name + "." + language),
-                      fmt::format("line {} has {} tokens, its end included, but {} = {}; raise that, or leave the "
-                                  "pair out{}",
-                                  i + 1, (*side)[i].size(),
-                                  most == config.data.max_tokens ? "train.max_tokens" : "model.max_positions", most,
-                                  cleaned ? " with data.max_length" : ""));
+      throw FileError(
+          path_in(directory, name + "." + language),
+          fmt::format("line {} has {} tokens, its end included, but {} = {}; raise that, or leave the "
+                      "pair out{}",
+                      i + 1, (*side)[i].size(), most == d.max_tokens ? "train.max_tokens" : "model.max_positions", most,
+                      cleaned ? " with data.max_length" : ""));
     }
 }
 
@@ -132,27 +133,26 @@ void require_data(const DataConfig& config, const std::string& directory, const 
 
 }  // namespace
 
-void require_usable(const DataConfig& d) {
+void DataConfig::validate() const {
   const auto refuse = [](const std::string& what) { throw ConfigError(what); };
-  const bool bpe = d.tokenizer == Tokenizer::bpe, files = !d.source_dictionary.empty() || !d.target_dictionary.empty();
-  if (d.task == TextTask::numbers) {
-    if (d.tokenizer != Tokenizer::words || files || d.lowercase)
+  const bool bpe = tokenizer == Tokenizer::bpe, files = !source_dictionary.empty() || !target_dictionary.empty();
+  if (task == TextTask::numbers) {
+    if (tokenizer != Tokenizer::words || files || lowercase)
       refuse("data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
-    for (const auto& [key, pairs] : {std::pair("data.train_pairs", d.train_pairs), {"data.valid_pairs", d.valid_pairs}})
+    for (const auto& [key, pairs] : {std::pair("data.train_pairs", train_pairs), {"data.valid_pairs", valid_pairs}})
       if (pairs > numbers::kMostPairs)
         refuse(
             fmt::format("{} must be at most {} with data.task = \"numbers\", got {}", key, numbers::kMostPairs, pairs));
     return;
   }
-  if (bpe == d.bpe_codes.empty())
+  if (bpe == bpe_codes.empty())
     refuse(fmt::format("data.bpe_codes must {}name a file with data.tokenizer = \"{}\"", bpe ? "" : "not ",
-                       name(d.tokenizer)));
-  if (files && d.tokenizer == Tokenizer::sentencepiece)
+                       name(tokenizer)));
+  if (files && tokenizer == Tokenizer::sentencepiece)
     refuse("data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
-  if (!d.sentencepiece_model.empty() && d.tokenizer != Tokenizer::sentencepiece)
-    refuse(
-        fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", name(d.tokenizer)));
-  if (d.source_dictionary.empty() != d.target_dictionary.empty())
+  if (!sentencepiece_model.empty() && tokenizer != Tokenizer::sentencepiece)
+    refuse(fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", name(tokenizer)));
+  if (source_dictionary.empty() != target_dictionary.empty())
     refuse("data.source_dictionary and target_dictionary must both be given, or neither");
 }
 
@@ -179,16 +179,17 @@ EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text) {
 
 ExperimentData read_data(const ExperimentConfig& config, const std::string& directory,
                          std::optional<Vocabulary> vocabulary) {
-  require_usable(config.data);
-  ParallelText train = read_text(config.data, directory, config.data.train);
+  const auto& d = config.data.as<DataConfig>();
+  d.validate();
+  ParallelText train = read_text(d, directory, d.train);
   if (!vocabulary) vocabulary = make_vocabulary(config, directory, train);
   ExperimentData data{std::move(*vocabulary), {std::move(train), {}}, {}, {}};
-  data.valid.text = read_text(config.data, directory, config.data.valid);
-  data.digests = digests_of(config.data, directory);  // last: reading refuses sparse files, slow to digest
+  data.valid.text = read_text(d, directory, d.valid);
+  data.digests = digests_of(d, directory);  // last: reading refuses sparse files, slow to digest
   for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
-  require_room(data.train.pairs, config, directory, config.data.train, /*cleaned=*/true);
-  require_room(data.valid.pairs, config, directory, config.data.valid, /*cleaned=*/false);
-  clean(data.train, config.data, directory);
+  require_room(data.train.pairs, config, directory, d.train, /*cleaned=*/true);
+  require_room(data.valid.pairs, config, directory, d.valid, /*cleaned=*/false);
+  clean(data.train, d, directory);
   return data;
 }
 

@@ -120,18 +120,16 @@ class Translation final : public Task {
  public:
   // `model` is a Transformer. Throws std::invalid_argument for data that Batches refuses.
   Translation(std::unique_ptr<Model> model, ExperimentData data, const ExperimentConfig& config)
-      : model_(std::move(model)),
+      : Task(*model, {.deciding_score = "bleu", .unit_of_work = "tokens", .data_digests = data.digests}),
+        model_(std::move(model)),
         data_(std::move(data)),
-        config_(config.data),
+        config_(config.data.as<DataConfig>()),
         batches_(std::move(data_.train.pairs),
                  {.max_tokens = config_.max_tokens, .seed = std::uint64_t(config.train.seed), .prefetch = true}),
         valid_(data_.valid.pairs, {.max_tokens = config_.max_tokens, .multiple = 1, .shuffle = false}) {}
 
-  Transformer& model() override { return static_cast<Transformer&>(*model_); }
   Examples next() override { return examples_of(batches_.next()); }
-  std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
-  DataCursor cursor() const override { return batches_.cursor(); }
-  void seek(DataCursor cursor) override { batches_.seek(cursor); }
+  Batches& batches() override { return batches_; }
   // Translates the validation text: BLEU decides.
   Validation validate(Communicator* communicator) override {
     const DecodingOptions decoding{.beam = config_.beam,
@@ -139,23 +137,22 @@ class Translation final : public Task {
                                    .max_length_a = config_.max_length_a,
                                    .max_length_b = config_.max_length_b};
     Lines hypotheses;
-    for (const Ids& ids : translations(InferenceTransformer(model()), data_.valid.pairs.source, decoding,
+    for (const Ids& ids : translations(InferenceTransformer(transformer()), data_.valid.pairs.source, decoding,
                                        config_.max_tokens, communicator))
       hypotheses.push_back(data_.vocabulary.decode_target(ids));
     const TranslationScores scores =
-        score_translations(validation_loss(model(), valid_, communicator), hypotheses, data_.valid.text.target);
+        score_translations(validation_loss(transformer(), valid_, communicator), hypotheses, data_.valid.text.target);
     Validation v = scores.validation();
     v.samples = samples_text(data_.valid.text, hypotheses);
     return v;
   }
-  std::string deciding_score() const override { return "bleu"; }
-  std::string unit_of_work() const override { return "tokens"; }
   void write_companions(const std::string& directory) const override {
     data_.vocabulary.save(directory + "/vocabulary");
   }
-  std::map<std::string, std::string> data_digests() const override { return data_.digests; }
 
  private:
+  Transformer& transformer() { return static_cast<Transformer&>(*model_); }
+
   std::unique_ptr<Model> model_;
   ExperimentData data_;
   const DataConfig config_;
@@ -164,13 +161,15 @@ class Translation final : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
-                                       const std::string& earlier, const NewModel& new_model) {
+std::unique_ptr<Task> make_translation(ExperimentConfig config, const std::string& data_directory,
+                                       const std::string& earlier, Device device) {
   // A model keeps its vocabulary, even if its source files have changed.
   ExperimentData data = earlier.empty() ? read_data(config, data_directory)
                                         : read_data(config, data_directory, Vocabulary::load(earlier + "/vocabulary"));
-  std::unique_ptr<Model> model = new_model(
-      {.source_vocabulary = data.vocabulary.source_size(), .target_vocabulary = data.vocabulary.target_size()});
+  auto& sizes = config.model.as<TransformerConfig>();
+  sizes.source_vocabulary = data.vocabulary.source_size(), sizes.target_vocabulary = data.vocabulary.target_size();
+  sizes.pad = kPad;
+  std::unique_ptr<Model> model = new_model(config, device);
   for (const Normalizer* norm : model->normalizers())
     if (norm->mixes_tokens())
       throw ConfigError(

@@ -47,8 +47,8 @@ TranslationScores score_translations(const ValidationLoss& loss, const Lines& hy
 // Returns the examples of a batch, on the host.
 Examples examples_of(const Batch& batch);
 
-std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
-                                       const std::string& earlier, const NewModel& new_model);
+std::unique_ptr<Task> make_translation(ExperimentConfig config, const std::string& data_directory,
+                                       const std::string& earlier, Device device);
 
 // The row of the task (families.h).
 //

@@ -124,7 +124,7 @@ TEST_F(ExperimentDataTest, TakesTheFirstPairs) {
   const ExperimentData data = read("train_pairs = 1\nvalid_pairs = 2\n");
   EXPECT_EQ(data.train.pairs.source.size(), 1u);
   EXPECT_EQ(data.valid.pairs.source.size(), 2u);
-  EXPECT_EQ(read_text(config("valid_pairs = 2\n").data, files_.path(), "test").source.size(), 3u);
+  EXPECT_EQ(read_text(config("valid_pairs = 2\n").data.as<DataConfig>(), files_.path(), "test").source.size(), 3u);
 }
 
 TEST_F(ExperimentDataTest, NumbersNeedNoFiles) {
@@ -134,7 +134,7 @@ TEST_F(ExperimentDataTest, NumbersNeedNoFiles) {
   EXPECT_EQ(data.valid.pairs.source.size(), 5u);
   EXPECT_EQ(data.digests.size(), 0u);
   EXPECT_EQ(data.vocabulary.decode_target(data.valid.pairs.target[3]), data.valid.text.target[3]);
-  const DataConfig numbers = config("task = 'numbers'\nvalid_pairs = 5\n").data;
+  const DataConfig numbers = config("task = 'numbers'\nvalid_pairs = 5\n").data.as<DataConfig>();
   EXPECT_EQ(read_text(numbers, "", "test").source.size(), 5u);
   EXPECT_EQ(message<std::invalid_argument>([&] { read_text(numbers, "", "tset"); }),
             "data.task = \"numbers\" has the splits train, valid and test, got tset");
@@ -182,7 +182,7 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
                 ": has no text.de; data.directory = \"\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
   EXPECT_EQ(refusal<FileError>("tokenizer = 'bpe'\nbpe_codes = 'merges'\n"),
             "@merges: cannot be opened: No such file or directory");
-  const DataConfig d = config("directory = 'multi30k'\n").data;
+  const DataConfig d = config("directory = 'multi30k'\n").data.as<DataConfig>();
   const std::string directory = data_directory(d.directory, files_.path());
   EXPECT_EQ(directory, files_ / "multi30k");
   const auto refused = [&] { return error_of<FileError>([&] { read_text(d, directory, "train"); }); };

@@ -1,0 +1,52 @@
+// Keys that the configurations of several families have, in [model] and [norm] of a configuration and in config.json. A
+// family has a header family.h with
+//
+//   void visit_keys(KeysOf<Config> auto& config, const auto& visitor);  // visitor(member, ConfigKey) for every key
+//   Config smallest(Config config);
+//   ExpectedParameters expected_parameters(const Config& config);
+//
+// smallest() returns the configuration for the smallest data, with one layer, and throws std::invalid_argument if no
+// data fits it. expected_parameters() returns some parameters, including the largest: if a file lacks one of them, the
+// sizes of config.json are wrong, and no memory is allocated for them.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "engine/shape.h"
+#include "models/options/key.h"
+
+namespace foldgrad {
+
+using ExpectedParameters = std::vector<std::pair<std::string, Shape>>;
+
+// The longest table of positions. It is not a parameter, so no tensor in the file bears out its size.
+constexpr std::int64_t kMostPositions = 1'000'000;
+
+// Each calls visitor(member, ConfigKey) for some keys of a family.
+void visit_size_keys(auto& m, const auto& v) {
+  const auto needed = keys_in("model", v, required);
+  const Range size = within(1, kMostOfASize);
+  needed(m.width, "width", "channels", "Width of embeddings and sublayers", within(4, kMostOfASize));
+  needed(m.ffn_width, "ffn_width", "channels", "Inner width of feed-forward blocks", size);
+  needed(m.heads, "heads", "", "Attention heads; must divide the width", size);
+}
+
+void visit_normalizer_key(auto& m, const auto& v) {
+  keys_in("norm", v, required)(m.normalizer, "name", "", "Normalizer at every site; `foldgrad norms` lists them");
+}
+
+void visit_layer_keys(auto& m, const auto& v) {
+  const auto needed = keys_in("model", v, required);
+  needed(m.pre_norm, "pre_norm", "", "Normalize before each sublayer; false: after each residual sum");
+  needed(m.activation, "activation", "Activation of feed-forward blocks", m.activation_names());
+}
+
+void visit_dropout_keys(auto& m, const auto& v) {
+  const auto model = keys_in("model", v);
+  model(m.dropout, "dropout", "", "Dropout of embeddings and sublayers", kFraction);
+  model(m.attention_dropout, "attention_dropout", "", "Dropout of attention probabilities", kFraction);
+  model(m.activation_dropout, "activation_dropout", "", "Dropout after the activation of feed-forward blocks",
+        kFraction);
+}
+
+}  // namespace foldgrad

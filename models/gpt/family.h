@@ -1,0 +1,39 @@
+// The configuration of a language model for experiments and files (models/blocks/keys.h).
+#pragma once
+#include <fmt/format.h>
+
+#include "models/blocks/keys.h"
+#include "models/gpt/config.h"
+
+namespace foldgrad {
+
+void visit_keys(KeysOf<GptConfig> auto& m, const auto& v) {
+  const auto needed = keys_in("model", v, required);
+  v(m.vocabulary, required(from_data("vocabulary")));
+  visit_size_keys(m, v);
+  needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
+  needed(m.context, "context", "tokens", "Longest sequence; training uses this length", within(1, kMostPositions));
+  visit_layer_keys(m, v);
+  needed(m.positions, "positions", "Positions of tokens: learned, or sines and cosines", m.kPositions);
+  needed(m.tied, "tied", "", "The output projection is the table of embeddings");
+  v(m.output_bias, from_data("output_bias"));
+  visit_dropout_keys(m, v);
+  visit_normalizer_key(m, v);
+}
+
+inline GptConfig smallest(GptConfig config) {
+  config.vocabulary = 2;
+  config.validate();
+  config.layers = config.context = 1;
+  return config;
+}
+
+inline ExpectedParameters expected_parameters(const GptConfig& c) {
+  ExpectedParameters all{{"wte.weight", {c.vocabulary, c.width}}};
+  if (c.has_learned_positions()) all.push_back({"wpe.weight", {c.context, c.width}});
+  for (const std::int64_t layer : {std::int64_t(0), c.layers - 1})
+    all.push_back({fmt::format("h.{}.mlp.c_fc.weight", layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+}  // namespace foldgrad

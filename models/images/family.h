@@ -1,0 +1,51 @@
+// The keys and the smallest configuration of models derived from TokenModel (models/blocks/keys.h).
+#pragma once
+#include <concepts>
+
+#include "models/blocks/keys.h"
+#include "models/images/model.h"
+
+namespace foldgrad {
+
+// Visit the keys that families derived from TokenModelConfig share: before and after the families' own keys.
+void visit_image_size_keys(auto& m, const auto& v) {
+  const auto needed = keys_in("model", v, required);
+  v(m.image_size, required(from_data("image_size")));
+  v(m.classes, required(from_data("classes")));
+  visit_size_keys(m, v);
+  needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
+  needed(m.pooling, "pooling",
+         "Input of the classifier: a class token, the mean of all tokens, or "
+         "their sum with learned weights",
+         m.kPoolings);
+}
+
+void visit_image_training_keys(auto& m, const auto& v) {
+  const auto model = keys_in("model", v);
+  visit_dropout_keys(m, v);
+  model(m.drop_path, "drop_path", "",
+        "Probability that the last layer skips a sublayer for an image (stochastic depth), from 0 in the first",
+        kFraction);
+  model(m.weight_standardization, "weight_standardization", "",
+        "Standardize the weights of layers, with a gain for each row");
+  keys_in("model", v, newer)(m.standardization_scope, "standardization_scope",
+                             "Weights of layers that weight_standardization applies to", kStandardizationScopes);
+  model(m.initialization, "initialization", "Initial weights", m.kInitializations);
+  model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
+  model(m.positions, "positions",
+        "Initial values of learned positions: random numbers, or sines and cosines of row and column", m.kPositions);
+  v(m.class_names, from_data("class_names"));
+  v(m.pixels.mean, from_data("image_mean"));
+  v(m.pixels.std, from_data("image_std"));
+  visit_normalizer_key(m, v);
+}
+
+template <std::derived_from<TokenModelConfig> Config>
+Config smallest(Config config) {
+  config.image_size = config.smallest_image(), config.classes = 2;
+  config.validate();
+  config.layers = 1;
+  return config;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,30 @@
+// The configuration of a vision Transformer for experiments and files (models/blocks/keys.h).
+#pragma once
+#include <fmt/format.h>
+
+#include "models/images/family.h"
+#include "models/vit/config.h"
+
+namespace foldgrad {
+
+void visit_keys(KeysOf<VitConfig> auto& m, const auto& v) {
+  const auto needed = keys_in("model", v, required);
+  needed(m.patch, "patch", "pixels", "Side of a patch; must divide that of the images", within(1, kMostOfASize));
+  visit_image_size_keys(m, v);
+  needed(m.qkv_bias, "qkv_bias", "", "Bias of queries, keys and values");
+  visit_layer_keys(m, v);
+  keys_in("model", v, newer)(m.fc_norm, "fc_norm", "",
+                             "Normalize the classifier's input instead of the last layer's tokens; needs pre_norm");
+  visit_image_training_keys(m, v);
+}
+
+inline ExpectedParameters expected_parameters(const VitConfig& c) {
+  ExpectedParameters all{{"patch_embed.proj.weight", {c.width, kImageChannels, c.patch, c.patch}},
+                         {"pos_embed", {1, c.tokens(), c.width}},
+                         {"head.weight", {c.classes, c.width}}};
+  for (const std::int64_t layer : {std::int64_t(0), c.layers - 1})
+    all.push_back({fmt::format("blocks.{}.mlp.fc1.weight", layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,51 @@
+// Keys of classification: images and batches.
+#pragma once
+#include "train/config/section.h"
+
+namespace foldgrad {
+
+enum class ImageTask { cifar10, cifar100, folder, shapes };
+constexpr auto names_of(ImageTask) { return std::array{"cifar10", "cifar100", "folder", "shapes"}; }
+
+// The pixels that crops show outside of an image.
+enum class CropFill { mean, zero };
+constexpr auto names_of(CropFill) { return std::array{"mean", "zero"}; }
+
+constexpr std::int64_t kMostImageSide = 4096;
+
+struct ImageConfig {
+  ImageTask task = ImageTask::cifar10;
+  std::string directory, augment;
+  CropFill fill = CropFill::mean;
+  std::int64_t image_size = 32, train_images = 0, valid_images = 0;
+  std::int64_t batch = 128, mix_off_epoch = 0;
+  double mixup = 0, cutmix = 0;
+
+  void validate() const;  // throws ConfigError
+  bool operator==(const ImageConfig&) const = default;
+};
+
+void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
+  const auto data = keys_in("data", v), train = keys_in("train", v);
+  data(i.task, "task", "", "Images from CIFAR's files, from a folder, or drawn shapes");
+  data(i.directory, "directory", "",
+       "Directory of the files, below --data-dir or absolute; empty: as their archive names it");
+  data(i.image_size, "image_size", "pixels", "Side that images are scaled to (folder)", within(1, kMostImageSide));
+  data(i.train_images, "train_images", "images", "Number of training images to use; 0: all, of shapes 50,000",
+       at_least(0));
+  data(i.valid_images, "valid_images", "images",
+       "Training images held out for validation (shapes: drawn in addition); 0: validate on the test images",
+       at_least(0));
+  data(i.augment, "augment", "",
+       "Random changes of training images, names separated by spaces: crop4 (pixels), flip or "
+       "flip_alternating, randaugment2m9 (operations, magnitude), cutout8 (pixels)");
+  keys_in("data", v, newer)(i.fill, "fill", "",
+                            "Pixels that crops show outside of an image: the mean of the training images, or zero, "
+                            "black, as with torchvision's RandomCrop");
+  train(i.batch, "batch", "images", "Images of a batch", at_least(1));
+  train(i.mixup, "mixup", "", "a of mixup's Beta(a, a); 0: no mixup", at_least(0));
+  train(i.cutmix, "cutmix", "", "a of CutMix's Beta(a, a); 0: no CutMix", at_least(0));
+  train(i.mix_off_epoch, "mix_off_epoch", "epochs", "Number of first epochs with mixup or CutMix; 0: all", at_least(0));
+}
+
+}  // namespace foldgrad
