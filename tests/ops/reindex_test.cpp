@@ -48,7 +48,7 @@ TEST(Reindex, REINDEX_1_REINDEX_2_WorkedByHand) {
                   .dy = {10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120},
                   .gradients = {{30, 40, 50, 60, 10, 20, 90, 100, 110, 120, 70, 80}}},
                  [](auto& v) {
-                   return reindex(v[0], RowOrder({2, 0, 1}));
+                   return reindex(v[0], RowOrder({2, 0, 1}, v[0].device()));
                  });
 }
 

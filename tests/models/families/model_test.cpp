@@ -62,12 +62,8 @@ void check_parts_are_the_whole(const Config& config, const NamedTensors& inputs)
   };
   std::vector<double> parts[2];
   Team({.ranks = 2}).run([&](Communicator& c) {
-    NamedTensors part;
-    for (const auto& [name, tensor] : inputs) {
-      const std::int64_t B = tensor.shape()[0], r = c.rank();
-      part.emplace(name, tensor.slice(B * r / 2, B * (r + 1) / 2));
-    }
-    parts[c.rank()] = logits(part, &c);
+    const std::int64_t B = examples_in(inputs), r = c.rank();
+    parts[c.rank()] = logits(part_of(inputs, B * r / 2, B * (r + 1) / 2), &c);
   });
   EXPECT_GT(parts[0].size(), 0u);
   parts[0].insert(parts[0].end(), parts[1].begin(), parts[1].end());

@@ -250,6 +250,7 @@ TEST(TransformerSetup, MessagesNameTheKey) {
   inputs["source_lengths"] = inputs["input_lengths"];
   EXPECT_EQ(message_of([&] { model.forward(inputs, pass); }),
             "transformer: source must be [9] by source_lengths, got [12]");
+  inputs = translation_batch().named();
   inputs.erase("input_lengths");
   EXPECT_EQ(message_of([&] { model.forward(inputs, pass); }),
             "transformer: takes an input \"input_lengths\", which is missing");

@@ -72,7 +72,7 @@ TEST_F(Devices, FoldAndVerify) {
       EXPECT_NE(check.at("outcome"), "FAILED") << where << check;
       passed += check.at("outcome") == "passed";
     }
-    EXPECT_GE(passed, 7u) << where;
+    EXPECT_GE(passed, 6u) << where;
   }
   // Folding itself is arithmetic in f64 on the host.
   EXPECT_EQ(read_bytes(files_ / "folded_cpu/model.safetensors"),

@@ -258,12 +258,12 @@ TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
 
 // So runs that began without them can be resumed.
 TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
-  const auto keys = trajectory_keys({});
+  const auto keys = trajectory_keys(ExperimentConfig());
   for (const char* key : {"train.epochs", "train.warmup_epochs", "train.no_decay", "train.average_statistics",
                           "train.from", "train.head", "train.reset_iterations", "train.rates", "train.freeze"})
     EXPECT_FALSE(keys.count(key)) << key;
   const auto changes = [](const std::string& setting) {
-    return trajectory_changes({}, parse_config("", "a.toml", {setting}));
+    return trajectory_changes(ExperimentConfig(), parse_config("", "a.toml", {setting}));
   };
   EXPECT_EQ(changes("train.no_decay=vectors"), Settings{"train.no_decay was absent, is now \"vectors\""});
   EXPECT_EQ(changes("train.average_statistics=true"), Settings{"train.average_statistics was absent, is now true"});
@@ -275,7 +275,7 @@ TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
 }
 
 TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {
-  const std::string base = config_hash({});
+  const std::string base = config_hash(ExperimentConfig());
   const auto hash = [](const std::string& setting) { return config_hash(parse_config("", "a.toml", {setting})); };
   EXPECT_EQ(base.size(), 64u);
   EXPECT_EQ(hash("train.steps=9"), base);
@@ -289,8 +289,9 @@ TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {
   const ExperimentConfig cosine = parse_config("", "a.toml", {"train.schedule=cosine"}),
                          longer = parse_config("", "a.toml", {"train.schedule=cosine", "train.steps=70000"});
   EXPECT_EQ(trajectory_changes(cosine, longer), Settings{"train.steps was 60000, is now 70000"});
-  EXPECT_EQ(trajectory_changes({}, cosine), (Settings{"train.schedule was \"inverse_sqrt\", is now \"cosine\"",
-                                                      "train.steps was absent, is now 60000"}));
+  EXPECT_EQ(
+      trajectory_changes(ExperimentConfig(), cosine),
+      (Settings{"train.schedule was \"inverse_sqrt\", is now \"cosine\"", "train.steps was absent, is now 60000"}));
 }
 
 }  // namespace

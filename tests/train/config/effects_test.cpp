@@ -197,7 +197,7 @@ TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining
     for (const std::string& name : row.differs)
       any = any || std::find(kConsequences.begin(), trained + 1, name) != trained + 1;
   }
-  const std::vector<KeyWithValue> all = keys_of({});
+  const std::vector<KeyWithValue> all = keys_of(ExperimentConfig());
   for (const auto& [key, value] : all) {
     ASSERT_TRUE(decides.count(key.full_name())) << key.full_name() << " has no row in kRows";
     // The length of training, unless the schedule depends on it; and the family of configurations that name none.

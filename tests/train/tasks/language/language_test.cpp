@@ -12,7 +12,7 @@
 namespace foldgrad::testing {
 namespace {
 
-const std::string kText = "a bad cab\nded b\u00e9d\ncafe\n";  // 23 characters of nine kinds
+const std::string kSmallText = "a bad cab\nded b\u00e9d\ncafe\n";  // 23 characters of nine kinds
 
 GptConfig config_for(const TextVocabulary& vocabulary) {
   GptConfig config = tiny_gpt();
@@ -22,19 +22,19 @@ GptConfig config_for(const TextVocabulary& vocabulary) {
 
 class LanguageScoring : public FileTest {
  protected:
-  const TextVocabulary vocabulary_ = TextVocabulary::characters(kText);
-  const Ids ids_ = vocabulary_.encode(kText);
+  const TextVocabulary vocabulary_ = TextVocabulary::characters(kSmallText);
+  const Ids ids_ = vocabulary_.encode(kSmallText);
 };
 
 // With weights of zero every token is equally likely.
 TEST_F(LanguageScoring, LM_1_LM_2_LM_3_OfAGuessAmongAllTokens) {
   std::vector<TextVocabulary> all{vocabulary_};
-  if (sentence_piece_available()) all.push_back(TextVocabulary::bpe(kText, 275));
+  if (sentence_piece_available()) all.push_back(TextVocabulary::bpe(kSmallText, 275));
   for (const TextVocabulary& v : all) {
     Gpt model(config_for(v), std::nullopt);
-    const LanguageScores s = score_text(model, v, kText, 2);
+    const LanguageScores s = score_text(model, v, kSmallText, 2);
     const auto V = double(v.size());
-    EXPECT_EQ(s.tokens, std::int64_t(v.encode(kText).size()) - 1);
+    EXPECT_EQ(s.tokens, std::int64_t(v.encode(kSmallText).size()) - 1);
     EXPECT_EQ(s.characters, 22);
     EXPECT_NEAR(s.loss, std::log(V), 1e-6);  // in f32
     EXPECT_NEAR(s.perplexity, V, 1e-5 * V);
@@ -54,7 +54,7 @@ TEST_F(LanguageScoring, LM_1_EveryWindowBeginsWithoutWhatStandsBeforeIt) {
     want += (std::log(sum) - z[std::size_t(ids_[target])]) / double(ids_.size() - 1);
   }
   for (const std::int64_t batch : {1, 2, 100})
-    EXPECT_NEAR(score_text(*model, vocabulary_, kText, batch).loss, want, 1e-5) << batch;
+    EXPECT_NEAR(score_text(*model, vocabulary_, kSmallText, batch).loss, want, 1e-5) << batch;
 }
 
 TEST_F(LanguageScoring, FewerBitsAreBetter) {
@@ -131,7 +131,7 @@ class LanguageModelFiles : public LanguageScoring {
 };
 
 TEST_F(LanguageModelFiles, ExamplesAreWindows) {
-  write_bytes(files_ / "text", kText + "\n");  // 24 characters
+  write_bytes(files_ / "text", kSmallText + "\n");  // 24 characters
   const ExampleSet examples =
       examples_of(model_, {.source = "text", .data_directory = files_.path(), .directory = files_.path()});
   EXPECT_EQ(examples.size, 3);  // of six characters, with one after each
