@@ -1,5 +1,5 @@
 // Draws the equations of a page.
-document.addEventListener("DOMContentLoaded", () => {
-  for (const e of document.querySelectorAll(".equation"))
-    katex.render(e.textContent, e, {displayMode: e.tagName === "DIV"});
+document.addEventListener('DOMContentLoaded', () => {
+  for (const e of document.querySelectorAll('.equation'))
+    katex.render(e.textContent, e, {displayMode: e.tagName === 'DIV'});
 });
