@@ -23,20 +23,20 @@ struct Entry {
 };
 
 // Returns z p and scale ds from q_i . k_j and dy_i . v_j; 0 for hidden keys and outside.
-template <class T, class V>
+template <bool kBias, class T, class V>
 __device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at, int i, int j, V q_dot_k, V dy_dot_v,
                           V delta) {
   const AttentionShape& s = p.shape;
   if (i >= at.queries || j >= at.visible(i)) return {V(0), V(0)};
   const V scale = V(s.scale);
-  if (p.bias) q_dot_k += V(p.bias[at.bias(i) + j]) / scale;
+  if (kBias) q_dot_k += V(p.bias[at.bias(i) + j]) / scale;
   const V probability = attention_math::p(q_dot_k, scale, p.L[at.L() + i]);
   const V z = V(s.z(at.random_element(i) + std::uint64_t(j)));
   return {z * probability, scale * attention_math::ds(probability, z * dy_dot_v, delta)};
 }
 
 // Computes dq for a tile of queries; loops over the keys.
-template <class T, class V>
+template <bool kBias, class T, class V>
 __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& at, int i0, V* room) {
   V *ds = room + 2 * kTileElements, *deltas = room + 4 * kTileElements;
   const AttentionShape& s = p.shape;
@@ -60,9 +60,9 @@ __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& a
       FOLDGRAD_UNROLL
       for (int b = 0; b < kPerThread; ++b) {
         const int i = i0 + row_of(a), j = j0 + column_of(b);
-        const V score = entry(p, at, i, j, q_dot_k[a][b], dy_dot_v[a][b], deltas[row_of(a)]).ds;
+        const V score = entry<kBias>(p, at, i, j, q_dot_k[a][b], dy_dot_v[a][b], deltas[row_of(a)]).ds;
         ds[row_of(a) * kTileRow + column_of(b)] = score;
-        if (p.ds && i < at.queries && j < at.keys) p.ds[at.ds(i) + j] = score / V(s.scale);
+        if (kBias && p.ds && i < at.queries && j < at.keys) p.ds[at.ds(i) + j] = score / V(s.scale);
       }
     }
 
@@ -74,7 +74,7 @@ __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& a
 }
 
 // Computes dk and dv for a tile of keys; loops over the queries. A row of scores here is a key's.
-template <class T, class V>
+template <bool kBias, class T, class V>
 __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& at, int j0, V* room) {
   V *zp = room + 2 * kTileElements, *ds = zp + kTileElements, *deltas = ds + kTileElements;
   const AttentionShape& s = p.shape;
@@ -100,7 +100,7 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
       FOLDGRAD_UNROLL
       for (int b = 0; b < kPerThread; ++b) {
         const Entry<V> e =
-            entry(p, at, i0 + column_of(b), j0 + row_of(a), q_dot_k[a][b], dy_dot_v[a][b], deltas[column_of(b)]);
+            entry<kBias>(p, at, i0 + column_of(b), j0 + row_of(a), q_dot_k[a][b], dy_dot_v[a][b], deltas[column_of(b)]);
         zp[row_of(a) * kTileRow + column_of(b)] = e.zp;
         ds[row_of(a) * kTileRow + column_of(b)] = e.ds;
       }
@@ -119,16 +119,18 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
 }
 
 // Uses one block per head and tile: tiles of queries first, then tiles of keys. Neither kind waits for the other, since
-// each computes the deltas that it needs; so one launch fills the GPU even for a small batch.
-template <class T>
-__global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) backward_kernel(AttentionBackward<T> p) {
+// each computes the deltas that it needs; so one launch fills the GPU even for a small batch. With a bias two blocks on
+// a multiprocessor would spill registers.
+template <class T, bool kBias>
+__global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 && !kBias ? 2 : 1)
+    backward_kernel(AttentionBackward<T> p) {
   compute_t<T>* room = dynamic_shared<compute_t<T>>();
   const AttentionHead at(p.shape, blockIdx.x);
   const int tile = int(blockIdx.y), of_queries = p.dq || p.ds ? int(tiles(p.shape.longest_queries)) : 0;
   if (tile < of_queries)
-    backward_q(p, at, tile * kTile, room);
+    backward_q<kBias>(p, at, tile * kTile, room);
   else
-    backward_kv(p, at, (tile - of_queries) * kTile, room);
+    backward_kv<kBias>(p, at, (tile - of_queries) * kTile, room);
 }
 
 }  // namespace
@@ -139,7 +141,7 @@ void attention_cuda(const AttentionBackward<T>& p) {
   const AttentionShape& s = p.shape;
   const std::int64_t needed =
       (p.dq || p.ds ? tiles(s.longest_queries) : 0) + (p.dk || p.dv ? tiles(s.longest_keys) : 0);
-  launch("attention backward", backward_kernel<T>,
+  launch("attention backward", p.bias ? backward_kernel<T, true> : backward_kernel<T, false>,
          grid_of(s, needed, (4 * kTileElements + kTile) * sizeof(compute_t<T>)), p);
 }
 

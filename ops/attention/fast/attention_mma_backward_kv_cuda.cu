@@ -129,6 +129,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   stages.load(first_tile, q, dy);
   if (kShort) write_deltas<kWidth>(p, at, warp() * kDeltas<kWidth>, at.queries, warps() * kDeltas<kWidth>);
   const int first[2] = {first_query(at, j0 + row + row_of(0)), first_query(at, j0 + row + row_of(1))};
+  const int left = least(at.keys - j0 - row, kWarpRows);  // after the loop it would spill a register
   Gradients<kWidth> sums = {};
   for (int t = first_tile; t * kQueries < at.queries; ++t) {
     const int i0 = t * kQueries, columns = least(at.queries - i0, kQueries);
@@ -147,7 +148,6 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
     if (kShort && p.dq) put_dq(p, at, i0, ds_tile, k);
   }
   async_wait<0>();
-  const int left = least(at.keys - j0 - row, kWarpRows);
   const std::int64_t at_row = at.k() + (j0 + row) * s.k_row;
   if (p.dk) put_rows(p.dk, sums.dk, at_row, s.k_row, left, float(s.scale));
   if (p.dv) put_rows(p.dv, sums.dv, at_row, s.k_row, left, float(s.keep_factor));
