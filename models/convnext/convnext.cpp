@@ -1,7 +1,6 @@
 #include "models/convnext/convnext.h"
 
 #include "engine/graph/onnx_graph.h"
-#include "models/blocks/packed_weights.h"
 #include "models/blocks/random_fill.h"
 #include "models/fold/model.h"
 #include "ops/activation/activation.h"
@@ -142,12 +141,8 @@ Var ConvNext::block(Block& block, const Var& x, std::int64_t side, const Segment
   const Var in = block.conv.norm->apply(u, context);
   const Var y = [&] {
     const Tape::Scope scope(pass.tape, block.name + ".mlp");
-    const auto hidden = [&] {
-      if (pass.packed) return pass.packed->product({&block.fc1}, in, Activation::gelu);
-      const Var z = linear(in, block.fc1.matrix(pass));
-      return bias_activation(z, pass.use(block.fc1.bias), Activation::gelu);
-    };
-    return block.fc2(hidden(), pass);
+    const Var z = linear(in, block.fc1.matrix(pass));
+    return block.fc2(bias_activation(z, pass.use(block.fc1.bias), Activation::gelu), pass);
   }();
   const Var branch = block.gamma->apply(y, context);
   const Tape::Scope scope(pass.tape, block.name);

@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns a deque: adding a row does not move the others.
+// A deque, because references to rows must survive the addition of others.
 std::deque<Family>& families() {
   static std::deque<Family> all = library_families();
   return all;
