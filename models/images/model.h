@@ -62,7 +62,7 @@ class ImageModel : public Model {
   ConvLayer& add_conv(const std::string& name, const Shape& shape, bool with_bias);
   // A family's constructor calls it last. Throws std::invalid_argument for sites that do not exist.
   void finish(std::optional<std::uint64_t> seed);
-  // list_stem adds the convolutions and their normalizers; list_head the last normalizer, the pool's layer and the head.
+  // list_stem adds the convolutions and their normalizers, list_head the last normalizer, the pool's layer, the head.
   void list_stem(ModelParts& parts);
   void list_head(ModelParts& parts, LinearLayer* pool = nullptr);
 
