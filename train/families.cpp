@@ -1,6 +1,9 @@
 // The families of the library, a row each; configurations that name none are of the first.
 #include "models/cct/cct.h"
 #include "models/cct/family.h"
+#include "models/convnext/convnext.h"
+#include "models/convnext/family.h"
+#include "models/efficientnet_lite/family.h"
 #include "models/gpt/family.h"
 #include "models/gpt/gpt.h"
 #include "models/transformer/family.h"
@@ -13,8 +16,12 @@
 namespace foldgrad {
 
 std::deque<Family> library_families() {
-  return {make_family<Transformer>("transformer", kTranslation), make_family<Vit>("vit", kClassification),
-          make_family<Cct>("cct", kClassification), make_family<Gpt>("gpt", kLanguage)};
+  return {make_family<Transformer>("transformer", kTranslation),
+          make_family<Vit>("vit", kClassification),
+          make_family<Cct>("cct", kClassification),
+          make_family<ConvNext>("convnext", kClassification),
+          make_family<EfficientNetLite>("efficientnet_lite", kClassification),
+          make_family<Gpt>("gpt", kLanguage)};
 }
 
 }  // namespace foldgrad

@@ -18,7 +18,8 @@ void ConvNextConfig::validate() const {
                  "convnext: depths must be a positive number for each of the {} stages of channels, got {}", stages(),
                  depths);
   require_positive("convnext", {{"patch", patch}});
-  FOLDGRAD_CHECK(stages() <= 16, "convnext: channels must have at most 16 stages, got {}", stages());
+  FOLDGRAD_CHECK(stages() <= kMostStages, "convnext: channels must have at most {} stages, got {}", kMostStages,
+                 stages());
   FOLDGRAD_CHECK(image_size % smallest_image() == 0,
                  "convnext: image_size must be a multiple of patch 2^(stages - 1) = {}, got {}", smallest_image(),
                  image_size);

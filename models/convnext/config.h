@@ -1,6 +1,8 @@
 // The sizes of a ConvNeXt (Liu et al.: "A ConvNet for the 2020s", CVPR 2022). The defaults are ConvNeXt-T with patches
 // for images of 32 x 32; with patch = 4 it is the published one for 224 x 224.
 #pragma once
+#include <algorithm>
+
 #include "models/images/config.h"
 
 namespace foldgrad {
@@ -9,12 +11,15 @@ struct ConvNextConfig : ImageModelConfig {
   std::vector<std::int64_t> channels{96, 192, 384, 768}, depths{3, 3, 9, 3};  // of the stages; depths count blocks
   std::int64_t patch = 2;                                                     // pixels on a side; do not overlap
 
+  static constexpr std::int64_t kMostStages = 16;
+
   ConvNextConfig() { fc_norm = true; }
 
   std::int64_t stages() const { return std::int64_t(channels.size()); }
   // Returns the pixels on a side of a stage's map. Each stage halves the map of the one before.
   std::int64_t side(std::int64_t stage) const { return image_size / patch >> stage; }
-  std::int64_t smallest_image() const { return patch << (stages() - 1); }
+  // Defined for configurations that validate() refuses, too.
+  std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }
 
   // Throws std::invalid_argument with the key, the requirement and the value.
   void validate() const;

@@ -19,7 +19,7 @@ struct Stage {
 };
 constexpr Stage kStages[] = {{1, 3, 1, 1, 16},  {2, 3, 2, 6, 24},  {2, 5, 2, 6, 40}, {3, 3, 2, 6, 80},
                              {3, 5, 1, 6, 112}, {4, 5, 2, 6, 192}, {1, 3, 1, 6, 320}};
-constexpr std::int64_t kStemChannels = 32, kHeadChannels = 1280;
+constexpr std::int64_t kStemChannels = 32;
 
 std::int64_t after(std::int64_t side, std::int64_t stride) { return (side + stride - 1) / stride; }
 

@@ -1,4 +1,5 @@
-// The keys and the smallest configuration of models derived from TokenModel (models/blocks/keys.h).
+// The keys of models that classify images, and the smallest configuration of those derived from TokenModel
+// (models/blocks/keys.h).
 #pragma once
 #include <concepts>
 
@@ -7,11 +8,30 @@
 
 namespace foldgrad {
 
+// Visit keys that all families of image classifiers share.
+void visit_data_size_keys(auto& m, const auto& v) {
+  v(m.image_size, required(from_data("image_size")));
+  v(m.classes, required(from_data("classes")));
+}
+
+void visit_drop_path_key(auto& m, const auto& v) {
+  keys_in("model", v)(
+      m.drop_path, "drop_path", "",
+      "Probability that the last layer skips a sublayer for an image (stochastic depth), from 0 in the first",
+      kFraction);
+}
+
+void visit_data_and_normalizer_keys(auto& m, const auto& v) {
+  v(m.class_names, from_data("class_names"));
+  v(m.pixels.mean, from_data("image_mean"));
+  v(m.pixels.std, from_data("image_std"));
+  visit_normalizer_key(m, v);
+}
+
 // Visit the keys that families derived from TokenModelConfig share: before and after the families' own keys.
 void visit_image_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
-  v(m.image_size, required(from_data("image_size")));
-  v(m.classes, required(from_data("classes")));
+  visit_data_size_keys(m, v);
   visit_size_keys(m, v);
   needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
   needed(m.pooling, "pooling",
@@ -23,9 +43,7 @@ void visit_image_size_keys(auto& m, const auto& v) {
 void visit_image_training_keys(auto& m, const auto& v) {
   const auto model = keys_in("model", v);
   visit_dropout_keys(m, v);
-  model(m.drop_path, "drop_path", "",
-        "Probability that the last layer skips a sublayer for an image (stochastic depth), from 0 in the first",
-        kFraction);
+  visit_drop_path_key(m, v);
   model(m.weight_standardization, "weight_standardization", "",
         "Standardize the weights of layers, with a gain for each row");
   keys_in("model", v, newer)(m.standardization_scope, "standardization_scope",
@@ -34,10 +52,7 @@ void visit_image_training_keys(auto& m, const auto& v) {
   model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
   model(m.positions, "positions",
         "Initial values of learned positions: random numbers, or sines and cosines of row and column", m.kPositions);
-  v(m.class_names, from_data("class_names"));
-  v(m.pixels.mean, from_data("image_mean"));
-  v(m.pixels.std, from_data("image_std"));
-  visit_normalizer_key(m, v);
+  visit_data_and_normalizer_keys(m, v);
 }
 
 template <std::derived_from<TokenModelConfig> Config>

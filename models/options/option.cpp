@@ -26,7 +26,7 @@ std::string Option::values() const {
     case Kind::integer:
       return values_of("an integer", range);
     case Kind::integers:
-      return "a list of integers";
+      return values_of("a list of integers", range);
     case Kind::boolean:
       return "true or false";
     case Kind::flag:

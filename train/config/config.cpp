@@ -12,7 +12,10 @@ const Family& family_with_keys(const std::string& name) {
 }  // namespace
 
 ExperimentConfig::ExperimentConfig(const std::string& family)
-    : family(family), model(family_with_keys(family).model), data(family_with_keys(family).data) {}
+    : family(family), model(family_with_keys(family).model), data(family_with_keys(family).data) {
+  const BlockConfig& defaults = blocks();
+  if (!defaults.normalizer_options.empty()) norm_options[defaults.normalizer] = defaults.normalizer_options;
+}
 
 std::string ExperimentConfig::data_directory() const {
   std::string directory;
@@ -32,6 +35,7 @@ void visit_members(ExperimentConfig& c, const KeyVisitor& visitor) {
   if (c.family != before) {
     ExperimentConfig defaults(c.family);
     c.model = std::move(defaults.model), c.data = std::move(defaults.data);
+    c.norm_options = std::move(defaults.norm_options);
   }
   const KeyVisitor off = [&visitor](Member member, const ConfigKey& key) { visitor(member, off_trajectory(key)); };
   c.model.visit(visitor);

@@ -20,7 +20,8 @@ struct ExperimentConfig {
   std::string family;
   Section model;  // the struct of the family's models, without the members that the data decide; includes [norm]
   Section data;   // the struct of their task
-  // The tables [norm.NAME], by NAME. blocks().normalizer_options is the chosen normalizer's table.
+  // The tables [norm.NAME], by NAME; first the one of the family's default normalizer, if that has options.
+  // blocks().normalizer_options is the chosen normalizer's table.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
   TrainConfig train;
   ValidateConfig validate;

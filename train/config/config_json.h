@@ -36,6 +36,12 @@ void read_key(const nlohmann::json& section, const ConfigKey& key, T& member) {
     require(found->is_number(), "a number");
   } else if constexpr (std::is_same_v<T, bool>) {
     require(found->is_boolean(), "true or false");
+  } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
+    const auto is_size = [](const nlohmann::json& v) {
+      return v.is_number_integer() && v.get<double>() >= 0 && v.get<double>() <= double(kMostOfASize);
+    };
+    require(found->is_array() && std::ranges::all_of(*found, is_size),
+            fmt::format("an array of integers in [0, {}]", kMostOfASize));
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     const auto is_text = [](const nlohmann::json& v) { return v.is_string(); };
     require(found->is_array() && std::ranges::all_of(*found, is_text), "an array of text");

@@ -42,7 +42,9 @@ void assign(std::vector<Element>& field, const Given& given, const ConfigKey& ke
   field.clear();
   for (const toml::node& one : *given.node->as_array()) {
     const auto* element = one.as<Element>();
-    if (!element) given.refuse(fmt::format("{}, got {}", must_be(key), Given{&one, "", given.place}.shown()));
+    bool fits = element != nullptr;
+    if constexpr (std::same_as<Element, std::int64_t>) fits = fits && key.range.contains(double(element->get()));
+    if (!fits) given.refuse(fmt::format("{}, got {}", must_be(key), Given{&one, "", given.place}.shown()));
     field.push_back(element->get());
   }
 }
@@ -183,6 +185,7 @@ ExperimentConfig config_of(Keys given) {
   }
   check_schedule(all, config.train);
   BlockConfig& blocks = config.blocks();
+  blocks.normalizer_options.clear();  // those of the family's default normalizer
   if (const auto found = config.norm_options.find(blocks.normalizer); found != config.norm_options.end())
     blocks.normalizer_options = found->second;
   return config;

@@ -192,5 +192,17 @@ TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
                   {"", "model.block=cct", "loss 1"}});
 }
 
+class ConvNextRun : public ClassificationRun {
+ protected:
+  ConvNextRun() : ClassificationRun(kConvNextConfig) {}
+};
+
+TEST_F(ConvNextRun, EveryKeyOfItsSizesChangesTheShapes) {
+  expect_effects({{"", "model.channels=[4,12]", "shapes"},
+                  {"", "model.depths=[1,2]", "shapes"},
+                  {"", "model.patch=4", "shapes"},
+                  {"", "norm.name=ln", "loss 1"}});
+}
+
 }  // namespace
 }  // namespace foldgrad::testing

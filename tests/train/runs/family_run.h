@@ -15,6 +15,9 @@ inline const std::string kVitConfig =
 inline const std::string kCctConfig =
     settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0",
                     "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
+inline const std::string kConvNextConfig =
+    run_config("family = \"convnext\"\nchannels = [4, 8]\ndepths = [1, 1]\npatch = 8",
+               "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
 inline const std::string kGptConfig =
     settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 

@@ -7,13 +7,9 @@
 
 namespace foldgrad::testing {
 
-inline std::string settings_config(const std::string& model, const std::string& data, int batch) {
+inline std::string run_config(const std::string& model, const std::string& data, int batch) {
   return fmt::format(R"([model]
 {}
-width = 8
-ffn_width = 8
-heads = 2
-layers = 1
 [norm]
 name = "un"
 [norm.un]
@@ -34,6 +30,10 @@ save_every = 1
 keep = 99
 )",
                      model, data, batch);
+}
+
+inline std::string settings_config(const std::string& model, const std::string& data, int batch) {
+  return run_config(model + "\nwidth = 8\nffn_width = 8\nheads = 2\nlayers = 1", data, batch);
 }
 
 // A run with the settings `base` and `change`, and the first number that differs from a run with only `base`.

@@ -1,0 +1,38 @@
+// The configuration of a ConvNeXt for experiments and files (models/blocks/keys.h).
+#pragma once
+#include <fmt/format.h>
+
+#include "models/convnext/config.h"
+#include "models/images/family.h"
+
+namespace foldgrad {
+
+void visit_keys(KeysOf<ConvNextConfig> auto& m, const auto& v) {
+  const auto needed = keys_in("model", v, required);
+  const Range size = within(1, kMostOfASize);
+  needed(m.channels, "channels", "", "Channels of each stage, which halves the map of the one before", size);
+  needed(m.depths, "depths", "", "Blocks of each stage", size);
+  needed(m.patch, "patch", "pixels",
+         "Side of a patch of the stem; patch 2^(stages - 1) must divide the side of the images", size);
+  visit_data_size_keys(m, v);
+  visit_drop_path_key(m, v);
+  visit_data_and_normalizer_keys(m, v);
+}
+
+inline ConvNextConfig smallest(ConvNextConfig config) {
+  config.image_size = config.smallest_image(), config.classes = 2;
+  config.validate();
+  config.depths.assign(config.depths.size(), 1);
+  return config;
+}
+
+inline ExpectedParameters expected_parameters(const ConvNextConfig& c) {
+  ExpectedParameters all{{"stem.0.weight", {c.channels[0], kImageChannels, c.patch, c.patch}},
+                         {"head.fc.weight", {c.classes, c.channels.back()}}};
+  for (std::size_t stage = 0; stage < c.channels.size(); ++stage)
+    all.push_back({fmt::format("stages.{}.blocks.{}.mlp.fc1.weight", stage, c.depths[stage] - 1),
+                   {4 * c.channels[stage], c.channels[stage]}});
+  return all;
+}
+
+}  // namespace foldgrad

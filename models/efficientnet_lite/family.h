@@ -1,0 +1,24 @@
+// The configuration of an EfficientNet-Lite0 for experiments and files (models/blocks/keys.h): its sizes are fixed.
+#pragma once
+#include "models/efficientnet_lite/efficientnet_lite.h"
+#include "models/images/family.h"
+
+namespace foldgrad {
+
+void visit_keys(KeysOf<EfficientNetLiteConfig> auto& m, const auto& v) {
+  visit_data_size_keys(m, v);
+  v(m.conv_bias, from_data("conv_bias"));
+  visit_data_and_normalizer_keys(m, v);
+}
+
+inline EfficientNetLiteConfig smallest(EfficientNetLiteConfig config) {
+  config.image_size = config.smallest_image(), config.classes = 2;
+  config.validate();
+  return config;
+}
+
+inline ExpectedParameters expected_parameters(const EfficientNetLiteConfig& c) {
+  return {{"fc.weight", {c.classes, EfficientNetLite::kHeadChannels}}};
+}
+
+}  // namespace foldgrad
