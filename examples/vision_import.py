@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
-"""Converts an image classifier trained by timm or SHI-Labs/Compact-Transformers to a model directory of foldgrad.
+"""Converts an image classifier trained by timm, SHI-Labs/Compact-Transformers or efficientnet-lite-pytorch to a model
+directory of foldgrad.
 
-    examples/vision_import.py WEIGHTS DIRECTORY --heads 6 [--activation gelu] [--eps 1e-6] [--mean 0.491 0.482 0.447
-                              --std 0.247 0.243 0.262] [--classes names.txt]
+    examples/vision_import.py WEIGHTS DIRECTORY [--heads 6] [--activation gelu] [--eps 1e-6] [--image-size 224]
+                              [--mean 0.491 0.482 0.447 --std 0.247 0.243 0.262] [--classes names.txt]
 
 WEIGHTS is a state_dict: a .safetensors file, or one that torch.save has written, also below the key "state_dict" or
-"model". Names of weights are the same in both, and shapes give the sizes, but not the heads, eps of the layer
+"model". Names of weights are nearly the same in both, and shapes give the sizes, but not the heads, eps of the layer
 normalization, and mean and deviation of the images. timm's VisionTransformer must have a class token, or the mean of
-tokens before or after its last normalizer, and square patches; features that foldgrad's model lacks (distillation, register
-tokens, LayerScale, ...) are an error, and so are weights with unknown names. --classes is a file with the name of a
-class on each line.
+tokens before or after its last normalizer, and square patches; timm's ConvNeXt must have linear layers in its blocks,
+and of EfficientNet-Lite there is only Lite0. Features that foldgrad's model lacks (distillation, register tokens,
+LayerScale of a VisionTransformer, ...) are an error, and so are weights with unknown names. Weights of ConvNeXt and
+EfficientNet-Lite0 do not say the size of the images, and need neither --heads nor --activation. --classes is a file
+with the name of a class on each line.
 """
 import argparse
+import os
 import re
 
 import torch
 
-from model_files import fail, load_pickled, load_tensors, make_new_directory, save_model
+from model_files import fail, load_pickled, load_tensors, make_new_directory, save_model, save_tensors
 from pytorch_cct import Cct
 from pytorch_vit import Vit
 
@@ -70,6 +74,48 @@ def cct_of(weights):
             "block": "cct"}
 
 
+def convnext_of(weights):
+    stages = range(layers_of(weights, "stages."))
+    return {"patch": weights["stem.0.weight"].shape[-1], "image_size": 224, "classes": len(weights["head.fc.weight"]),
+            "channels": [len(weights[f"stages.{s}.blocks.0.conv_dw.weight"]) for s in stages],
+            "depths": [layers_of(weights, f"stages.{s}.blocks.") for s in stages]}
+
+
+def convnext_names(model):
+    layers = ["stem.0", "stem.1", "head.norm", "head.fc"]
+    for s, depth in enumerate(model["depths"]):
+        layers += [f"stages.{s}.downsample.{i}" for i in (0, 1) if s > 0]
+        layers += [f"stages.{s}.blocks.{b}.{layer}" for b in range(depth)
+                   for layer in ("conv_dw", "norm", "mlp.fc1", "mlp.fc2")]
+    gammas = {f"stages.{s}.blocks.{b}.gamma.weight" for s, depth in enumerate(model["depths"]) for b in range(depth)}
+    return gammas | {f"{layer}.{part}" for layer in layers for part in ("weight", "bias")}
+
+
+def efficientnet_of(weights):
+    return {"image_size": 224, "classes": len(weights["fc.weight"])}
+
+
+def efficientnet_names(model):
+    names = {"conv_stem.weight", "conv_head.weight", "fc.weight", "fc.bias"}
+    norms = ["bn0", "bn1"]
+    for b in range(16):
+        convs = ["expand_conv", "depthwise_conv", "project_conv"][b == 0:]
+        names |= {f"blocks.{b}.{conv}.weight" for conv in convs}
+        norms += [f"blocks.{b}.bn{i}" for i in range(b == 0, 3)]
+    return names | {f"{norm}.{part}" for norm in norms for part in ("weight", "bias", "run_mean", "run_var")}
+
+
+def renamed(weights):
+    """Returns the weights by foldgrad's names, where these differ."""
+    if "stem.0.weight" in weights:  # ConvNeXt
+        return {re.sub(r"\.gamma$", ".gamma.weight", name): tensor for name, tensor in weights.items()}
+    if "_conv_stem.weight" not in weights:
+        return weights
+    plain = {re.sub(r"(^|\.)_", r"\1", name): tensor for name, tensor in weights.items()}
+    return {name.replace("running_", "run_"): tensor for name, tensor in plain.items()
+            if not name.endswith("num_batches_tracked")}
+
+
 def names_of(network, model):
     """Returns the names of a model's weights, which do not depend on heads and activation."""
     config = {"model": {"heads": 1, "activation": "gelu", **model}, "norm": {"name": "ln"}}
@@ -80,17 +126,22 @@ def names_of(network, model):
 def model_of(weights):
     """Returns the family, and the keys of `model`."""
     if "patch_embed.proj.weight" in weights:
-        family, network, keys_of = "vit", Vit, vit_of
+        family, names_by, keys_of = "vit", lambda model: names_of(Vit, model), vit_of
     elif "tokenizer.conv_layers.0.0.weight" in weights:
-        family, network, keys_of = "cct", Cct, cct_of
+        family, names_by, keys_of = "cct", lambda model: names_of(Cct, model), cct_of
+    elif "stem.0.weight" in weights:
+        family, names_by, keys_of = "convnext", convnext_names, convnext_of
+    elif "conv_stem.weight" in weights:
+        family, names_by, keys_of = "efficientnet_lite", efficientnet_names, efficientnet_of
     else:
         fail("has neither patch_embed.proj.weight, as timm's VisionTransformer, nor tokenizer.conv_layers.0.0.weight, "
-             "as Compact-Transformers")
+             "as Compact-Transformers, nor stem.0.weight, as timm's ConvNeXt, nor _conv_stem.weight, as "
+             "EfficientNet-Lite0")
     try:
         model = keys_of(weights)
     except KeyError as e:
         fail(f"lacks {e.args[0]}")
-    names = names_of(network, model)
+    names = names_by(model)
     unknown, missing = sorted(weights.keys() - names), sorted(names - weights.keys())
     if unknown or missing:
         fail(f"weights that foldgrad's model does not have: {', '.join(unknown) or 'none'}; that are missing: "
@@ -102,28 +153,42 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weights")
     parser.add_argument("directory")
-    parser.add_argument("--heads", type=int, required=True, help="of attention")
+    parser.add_argument("--heads", type=int, help="of attention")
     parser.add_argument("--activation", default="gelu", help="of the feed-forward blocks")
-    parser.add_argument("--eps", type=float, help="of the layer normalization; 1e-6 for timm, 1e-5 for CCT")
-    parser.add_argument("--image-size", type=int, help="pixels on a side, where rounding hides it (CCT)")
+    parser.add_argument("--eps", type=float,
+                        help="of the normalization; 1e-6 for timm, 1e-5 for CCT, 1e-3 for EfficientNet-Lite0")
+    parser.add_argument("--image-size", type=int, help="pixels on a side, where rounding hides it (CCT) or nothing says "
+                                                       "it (ConvNeXt, EfficientNet-Lite0: by default 224)")
     parser.add_argument("--mean", type=float, nargs=3, default=[0, 0, 0], help="of red, green and blue, in [0, 1]")
     parser.add_argument("--std", type=float, nargs=3, default=[1, 1, 1])
     parser.add_argument("--classes", help="a file with their names")
     parser.add_argument("--trust", action="store_true", help="unpickle whatever the file holds, also code")
     args = parser.parse_args(arguments)
-    weights = read(args.weights, args.trust)
+    weights = renamed(read(args.weights, args.trust))
     family, model = model_of(weights)
-    model |= {"heads": args.heads, "activation": args.activation, "image_mean": args.mean, "image_std": args.std}
+    model |= {"image_mean": args.mean, "image_std": args.std}
+    if family in ("vit", "cct"):
+        if args.heads is None:
+            fail("--heads is missing: the weights do not say how many heads attention has")
+        model |= {"heads": args.heads, "activation": args.activation}
     if args.image_size:
         model["image_size"] = args.image_size
     if args.classes:
         with open(args.classes, encoding="utf-8") as file:
             model["class_names"] = file.read().split("\n")[:model["classes"]]
-    eps = args.eps or {"vit": 1e-6, "cct": 1e-5}[family]
+    eps = args.eps or {"vit": 1e-6, "cct": 1e-5, "convnext": 1e-6, "efficientnet_lite": 1e-3}[family]
+    norm = {"name": "ln", "options": {"eps": eps}}
+    if family == "efficientnet_lite":
+        norm = {"name": "bn", "options": {"alpha": 0.99, "eps": eps}}
+    weights = {name: t.float() for name, t in weights.items()}
+    state = {name: weights.pop(name) for name in list(weights) if name.endswith((".run_mean", ".run_var"))}
+    for site in {name.rpartition(".")[0] for name in state}:
+        state |= {f"{site}.{counter}": torch.tensor(0) for counter in ("iters", "skips")}
     make_new_directory(args.directory)
-    save_model(args.directory, family, {"model": model, "norm": {"name": "ln", "options": {"eps": eps}}},
-               {name: t.float() for name, t in weights.items()})
-    print(f"{args.directory}: {family}, {model['layers']} layers of width {model['width']}, "
+    if state:
+        save_tensors(os.path.join(args.directory, "norm_state.safetensors"), state)
+    save_model(args.directory, family, {"model": model, "norm": norm}, weights)
+    print(f"{args.directory}: {family}, {sum(t.numel() for t in weights.values()):,} parameters, "
           f"{model['classes']} classes, images of {model['image_size']}")
 
 

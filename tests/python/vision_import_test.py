@@ -6,6 +6,7 @@ from setting import expect_near_greatest, expect_refused, logits_of, printed_by,
 
 require("numpy", "safetensors", "torch")
 import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
 import vision_import  # noqa: E402
 from model_files import save_tensors  # noqa: E402
 from pytorch_cct import Cct  # noqa: E402
@@ -13,6 +14,7 @@ from pytorch_vit import Vit  # noqa: E402
 
 TOLERANCE = 1e-5  # of the greatest logit: f32 here and f64 there
 WIDTH, HEADS, FFN, CLASSES = 8, 2, 12, 3
+CHANNELS, DEPTHS = (4, 6, 8, 10), (1, 2, 1, 1)  # of a ConvNeXt's stages
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 
 
@@ -77,8 +79,112 @@ def cct_weights(convs, kernel, tokens, cls=False):
     return w
 
 
+def add_conv(w, name, out, channels, kernel, bias=True):
+    w.add(name + ".weight", out, channels, kernel, kernel)
+    w[name + ".weight"] *= 2.5 / (channels * kernel * kernel) ** 0.5  # so that numbers neither grow nor vanish
+    if bias:
+        w.add(name + ".bias", out)
+
+
+def add_norm(w, name, channels):
+    w.add(name + ".weight", channels)
+    w[name + ".weight"] += 1
+    w.add(name + ".bias", channels)
+
+
+def convnext_weights():
+    """Returns weights with timm's names: patches of 4, four stages of one or two blocks."""
+    w = Weights(3)
+    add_conv(w, "stem.0", CHANNELS[0], 3, 4)
+    add_norm(w, "stem.1", CHANNELS[0])
+    for s, (depth, width) in enumerate(zip(DEPTHS, CHANNELS)):
+        if s:
+            add_norm(w, f"stages.{s}.downsample.0", CHANNELS[s - 1])
+            add_conv(w, f"stages.{s}.downsample.1", width, CHANNELS[s - 1], 2)
+        for block in (f"stages.{s}.blocks.{b}" for b in range(depth)):
+            add_conv(w, block + ".conv_dw", width, 1, 7)
+            add_norm(w, block + ".norm", width)
+            w.linear(block + ".mlp.fc1", 4 * width, width)
+            w.linear(block + ".mlp.fc2", width, 4 * width)
+            w.add(block + ".gamma", width)
+    add_norm(w, "head.norm", CHANNELS[-1])
+    w.linear("head.fc", CLASSES, CHANNELS[-1])
+    return w
+
+
+def convnext_by_pytorch(w, x, eps):
+    def layer(f, x, name, **more):
+        return f(x, w[name + ".weight"], w[name + ".bias"], **more)
+
+    def norm(x, name):  # of [B, C, H, W] over C
+        return layer(lambda x, *p: F.layer_norm(x, x.shape[-1:], *p, eps), x.movedim(1, -1), name)
+
+    x = norm(layer(F.conv2d, x, "stem.0", stride=4), "stem.1").movedim(-1, 1)
+    for s, depth in enumerate(DEPTHS):
+        if s:
+            down = f"stages.{s}.downsample."
+            x = layer(F.conv2d, norm(x, down + "0").movedim(-1, 1), down + "1", stride=2)
+        for block in (f"stages.{s}.blocks.{b}" for b in range(depth)):
+            y = norm(layer(F.conv2d, x, block + ".conv_dw", padding=3, groups=x.shape[1]), block + ".norm")
+            y = layer(F.linear, F.gelu(layer(F.linear, y, block + ".mlp.fc1")), block + ".mlp.fc2")
+            x = x + (w[block + ".gamma"] * y).movedim(-1, 1)
+    return layer(F.linear, norm(x.mean((2, 3)), "head.norm"), "head.fc")
+
+
+def lite_layers():
+    """Returns [(convolution, its normalizer, out, in, kernel, stride, is depthwise)] of EfficientNet-Lite0."""
+    layers, width, number = [("_conv_stem", "_bn0", 32, 3, 3, 2, False)], 32, 0
+    stages = ((1, 3, 1, 1, 16), (2, 3, 2, 6, 24), (2, 5, 2, 6, 40), (3, 3, 2, 6, 80), (3, 5, 1, 6, 112),
+              (4, 5, 2, 6, 192), (1, 3, 1, 6, 320))
+    for blocks, kernel, stride, widening, out in stages:
+        for i in range(blocks):
+            block, wide = f"_blocks.{number}.", widening * width
+            if widening > 1:
+                layers.append((block + "_expand_conv", block + "_bn0", wide, width, 1, 1, False))
+            step = stride if i == 0 else 1
+            layers.append((block + "_depthwise_conv", block + "_bn1", wide, wide, kernel, step, True))
+            layers.append((block + "_project_conv", block + "_bn2", out, wide, 1, 1, False))
+            width, number = out, number + 1
+    return layers + [("_conv_head", "_bn1", 1280, width, 1, 1, False)]
+
+
+def lite_weights():
+    """Returns weights with the names of efficientnet-lite-pytorch."""
+    w = Weights(4)
+    for conv, norm, out, width, kernel, _, depthwise in lite_layers():
+        add_conv(w, conv, out, 1 if depthwise else width, kernel, bias=False)
+        add_norm(w, norm, out)
+        w.add(norm + ".running_mean", out)
+        w.add(norm + ".running_var", out)
+        w[norm + ".running_var"] = w[norm + ".running_var"] ** 2 + 0.5
+        w[norm + ".num_batches_tracked"] = torch.tensor(7)
+    w.linear("_fc", CLASSES, 1280)
+    return w
+
+
+def lite_by_pytorch(w, x, eps):
+    block = x
+    for conv, norm, _, width, kernel, stride, depthwise in lite_layers():
+        zeros = max((-(-x.shape[-1] // stride) - 1) * stride + kernel - x.shape[-1], 0)  # SAME
+        x = F.pad(x, (zeros // 2, zeros - zeros // 2) * 2)
+        x = F.conv2d(x, w[conv + ".weight"], stride=stride, groups=width if depthwise else 1)
+        x = F.batch_norm(x, w[norm + ".running_mean"], w[norm + ".running_var"], w[norm + ".weight"], w[norm + ".bias"],
+                         eps=eps)
+        if not conv.endswith("_project_conv"):
+            x = F.relu6(x)
+        elif x.shape == block.shape:
+            x = x + block
+        if conv.endswith(("_stem", "_project_conv")):
+            block = x
+    return F.linear(x.mean((2, 3)), w["_fc.weight"], w["_fc.bias"])
+
+
 def logits_by_pytorch(weights, pixels, eps):
-    """Returns the logits of the published model in examples/, which has its names, in f64."""
+    """Returns the logits of the published model in f64: by examples/, which has its names, or as above."""
+    for name, network in (("stem.0.weight", convnext_by_pytorch), ("_conv_stem.weight", lite_by_pytorch)):
+        if name in weights:
+            images = (pixels / 255 - torch.tensor(MEAN, dtype=torch.float64)) / torch.tensor(STD, dtype=torch.float64)
+            return network({n: t.double() for n, t in weights.items()}, images.movedim(-1, 1), eps)
     vit = "patch_embed.proj.weight" in weights
     name = "blocks.0.attn.qkv.bias" if vit else "classifier.class_emb"
     model = {"image_size": pixels.shape[1], "width": WIDTH, "ffn_width": FFN, "heads": HEADS, "layers": 2,
@@ -122,6 +228,10 @@ def check_refusals(files):
              "weights that foldgrad's model does not have: blocks.0.ls1.gamma; that are missing: none"),
             ("missing", without_norm, "that are missing: norm.bias"),
             ("fc-norm", vit_weights(True, True, "fc_norm"), "model does not have: cls_token; that are missing: none"),
+            ("convnext-extra", {**convnext_weights(), "head.extra": torch.ones(2)},
+             "weights that foldgrad's model does not have: head.extra; that are missing: none"),
+            ("lite1", {**lite_weights(), "_blocks.16._bn0.weight": torch.ones(4)},
+             "weights that foldgrad's model does not have: blocks.16.bn0.weight; that are missing: none"),
             ("no-head", {n: t for n, t in vit.items() if n != "head.weight"}, "lacks head.weight"),
             ("square", {**cct, "classifier.positional_emb": torch.ones(1, 15, WIDTH)}, "are 15, which is no square"),
             ("nested-deep", {"optimizer": 3}, "is no state_dict")):
@@ -134,6 +244,8 @@ def main():
         check_logits(files, "vit-mean-safe", vit_weights(False, False), 8, 1e-6)
         check_logits(files, "vit-fc-norm-safe", vit_weights(False, True, "fc_norm"), 8, 1e-6)
         check_logits(files, "vit-eps-nested", vit_weights(True, False), 8, 0.1, "--eps", "0.1")
+        check_logits(files, "convnext", convnext_weights(), 32, 1e-6, "--image-size", "32")
+        check_logits(files, "lite-safe", lite_weights(), 33, 1e-3, "--image-size", "33")
         check_logits(files, "cct", cct_weights(1, 3, 16), 8, 1e-5)
         check_logits(files, "cct-two-nested", cct_weights(2, 3, 9), 12, 1e-5)
         check_logits(files, "cct-seven", cct_weights(1, 7, 4, cls=True), 8, 1e-5)
