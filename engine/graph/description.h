@@ -22,6 +22,7 @@ struct Description {
   int bias = -1;                  // [out], added to that product or to operand 0 before any other step
   int table = -1;                 // [rows, C]; rows of the table times `scale` are the result
   int positions = -1;             // [T, C], added to operand 0
+  int recorded = -1;              // ONNX gets its recorded value; it must not depend on the inputs
   std::vector<int> streams = {};  // terms of a sum that may be a residual stream
 
   double scale = 1;

@@ -51,6 +51,9 @@ class OnnxOperands {
   // Returns the recorded integers `value` of operand k as a constant, repeated for every index of the first axis.
   virtual std::string constant(int k, const Tensor& value) const = 0;
 
+  // Returns the recorded `value` of operand k = Description::recorded as a weight.
+  virtual std::string recorded(int k, const Tensor& value) const = 0;
+
   // For operations on rows of sequences. `length` is the length of all sequences, or -1 if they differ.
   // Returns the position of each row [POS-2], i64.
   virtual std::string positions() const = 0;

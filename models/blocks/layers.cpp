@@ -153,7 +153,9 @@ Var AttentionBlock::attend(const Var& in, const Segments& rows, bool causal, con
   return attend_with_three(in, rows, in, rows, causal, pass);
 }
 
-Var AttentionBlock::attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass) const {
+Var AttentionBlock::attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass,
+                                     const std::optional<Var>& bias) const {
+  if (bias) return attention_packed(qkv, *bias, options(causal, rows, pass), rows);
   return attention_packed(qkv, options(causal, rows, pass), rows);
 }
 

@@ -103,7 +103,9 @@ struct AttentionBlock {
   Var projected(const Var& in, const ForwardPass& pass);
   // Self-attention over `in`; attend_projected() starts from projected(in).
   Var attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass);
-  Var attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass) const;
+  // A `bias` is added to the scores (ops/attention/attention.h).
+  Var attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass,
+                       const std::optional<Var>& bias = {}) const;
   // Attends from `in`, with segments `queries`, to keys and values of `states`, with segments `keys`.
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
   void list(ModelParts& parts);

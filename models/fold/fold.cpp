@@ -69,10 +69,13 @@ void Folding::fold_site(int n) {
     return finish(Outcome::kept);
   }
   const FoldPlan plan = plan_forward(state_, n, map);
+  const bool folds = plan.possible() && plan.kept.empty();
+  // A layer before it takes the whole map, also where the stream would have to keep it.
+  if (!folds && site.offline && apply_backward(n, map, report)) return finish(Outcome::folded);
   if (plan.possible()) {
     left(identity);
     apply(plan, map, report);
-    return finish(plan.kept.empty() ? Outcome::folded : Outcome::partly);
+    return finish(folds ? Outcome::folded : Outcome::partly);
   }
   report.kept = plan.refused;
   report.kept.insert(report.kept.end(), plan.kept.begin(), plan.kept.end());
@@ -84,10 +87,6 @@ void Folding::fold_site(int n) {
       apply(rest, bias, report);
       return finish(Outcome::partly);
     }
-  }
-  if (site.offline && apply_backward(n, map, report)) {
-    report.kept.clear();
-    return finish(Outcome::folded);
   }
   if (report.kept.empty()) report.kept.push_back({site.name, "nothing reads its result"});
   left(map);

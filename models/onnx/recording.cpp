@@ -1,6 +1,9 @@
 #include "models/onnx/recording.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 
 #include "engine/check.h"
 
@@ -41,10 +44,14 @@ void OnnxRecording::give(int value, const std::string& name) {
 }
 
 std::string OnnxRecording::add() {
+  const std::vector<bool> needed = this->needed();
   for (n_ = 0; n_ < int(graph_.nodes.size()); ++n_) {
     const GraphNode& node = graph_.nodes[n_];
     const auto first = names_.find(node.operands[0]);
-    if (first != names_.end() && first->second.empty()) {
+    if (!needed[std::size_t(n_)]) {
+      for (int value : node.operands)
+        FOLDGRAD_CHECK(!names_.count(value), "onnx: {} depends on the inputs", describe());
+    } else if (first != names_.end() && first->second.empty()) {
       names_[node.result] = "";
     } else if (node.kind == kNormalizer) {
       names_[node.result] = onnx_normalizer(g_, *normalizers_.at(node.scope), (*this)[0]);
@@ -92,6 +99,10 @@ std::string OnnxRecording::constant(int k, const Tensor& value) const {
   return g_.node("Expand", {g_.reshape(g_.integers({numbers, numbers + size}), sizes), all});
 }
 
+std::string OnnxRecording::recorded(int k, const Tensor& value) const {
+  return g_.initializer(fmt::format("{}.operand{}", graph_.nodes[std::size_t(n_)].scope, k), value);
+}
+
 std::string OnnxRecording::positions() const {
   if (sentences_) return sentences_->positions;
   throw std::invalid_argument("onnx: " + describe() + " needs positions, which this model has not");
@@ -115,6 +126,18 @@ OnnxOperands::Keys OnnxRecording::keys(const Keys& recorded, bool causal) const 
   if (sentences_) return sentences_->attended(recorded, causal);
   FOLDGRAD_CHECK(!causal, "onnx: {} must not be causal", describe());
   return recorded;
+}
+
+std::vector<bool> OnnxRecording::needed() const {
+  std::set<int> values{graph_.results[0]};
+  std::vector<bool> needed(graph_.nodes.size());
+  for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
+    const GraphNode& node = graph_.nodes[n];
+    needed[n] = values.count(node.result) > 0;
+    for (std::size_t k = 0; needed[n] && k < node.operands.size(); ++k)
+      if (int(k) != node.description.recorded) values.insert(node.operands[k]);
+  }
+  return needed;
 }
 
 // Returns the first parameter of the node's operands; empty if the node also depends on something else.

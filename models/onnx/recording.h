@@ -41,6 +41,7 @@ class OnnxRecording final : public OnnxOperands {
   const Shape& result() const override { return graph_.result_shape(n_); }
   std::string matrix(int k, const Tensor& value) const override;
   std::string constant(int k, const Tensor& value) const override;
+  std::string recorded(int k, const Tensor& value) const override;
   std::string positions() const override;
   std::string split_heads(const std::string& rows, std::int64_t length, std::int64_t heads,
                           std::int64_t width) const override;
@@ -51,6 +52,7 @@ class OnnxRecording final : public OnnxOperands {
   int operand(int k) const { return graph_.nodes[n_].operands[std::size_t(k)]; }
   std::string describe() const { return graph_.describe({n_, 0}); }
   std::string weight_before(const GraphNode& node) const;
+  std::vector<bool> needed() const;  // false for nodes that compute nothing but operands of recorded value
 
   OnnxGraph& g_;
   const Graph& graph_;

@@ -79,7 +79,7 @@ struct AttentionNode {
   }
 
   void describe(Description& d) const {
-    if (in.bias.defined()) return;  // without a form in ONNX
+    if (in.bias.defined()) d.recorded = 1;
     d.onnx = [this](OnnxGraph& g, const OnnxOperands& operands) {
       const auto heads = [&](const Part& part, const Segments& rows) {
         const std::int64_t C = shape.y_row(), first = part.group * C;
@@ -94,6 +94,11 @@ struct AttentionNode {
       const std::string scaled = g.node("Mul", {q, g.number(shape.scale)});
       std::string scores = g.node("MatMul", {scaled, g.transpose(k, {0, 1, 3, 2})});
       if (!bias.empty()) scores = g.node("Add", {scores, bias});
+      if (in.bias.defined()) {
+        const Shape& b = in.bias.shape();
+        const std::string grouped = g.reshape(scores, {b[0], b[1], b[2], b[3]});
+        scores = g.reshape(g.node("Add", {grouped, operands.recorded(1, in.bias)}), {b[1], b[2], b[3]});
+      }
       const std::string p = g.node("Softmax", {scores}, {{"axis", std::int64_t(-1)}});
       return operands.merge_heads(g.node("MatMul", {p, v}));
     };

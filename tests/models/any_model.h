@@ -171,7 +171,8 @@ inline std::int64_t multiplications(Model& model) {
     const Shape &y = tape.shape_of(node->output()), &x = tape.shape_of(node->inputs()[0]);
     const std::string name = node->name();
     if (name == "linear") count += y.elements() * x[-1];
-    if (name == "attention_packed") count += 2 * y.elements() * y[0];  // of one image
+    if (name == "attention_packed")  // of one image, or of its windows, whose tokens the bias counts
+      count += 2 * y.elements() * (node->inputs().size() > 1 ? tape.shape_of(node->inputs()[1])[-1] : y[0]);
     if (name == "conv2d_channels_last") count += y.elements() * tape.shape_of(node->inputs()[1]).elements() / y[-1];
     if (name == "weighted_pool") count += x.elements();
   }

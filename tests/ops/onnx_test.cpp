@@ -45,6 +45,7 @@ class TextOperands final : public OnnxOperands {
   const Shape& result() const override { return tape_.shape_of(node_.output()); }
   std::string matrix(int k, const Tensor&) const override { return (*this)[k] + "^T"; }
   std::string constant(int k, const Tensor&) const override { return (*this)[k]; }
+  std::string recorded(int k, const Tensor&) const override { return (*this)[k]; }
   std::string positions() const override { return "positions"; }
   std::string split_heads(const std::string& rows, std::int64_t, std::int64_t, std::int64_t) const override {
     return rows;

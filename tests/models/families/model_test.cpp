@@ -10,14 +10,16 @@ namespace {
 
 template <class M>
 class Families : public ::testing::Test {};
-using All = ::testing::Types<Transformer, Gpt, Vit, Cct>;
+using All = ::testing::Types<Transformer, Gpt, Vit, Cct, Swin>;
 TYPED_TEST_SUITE(Families, All);
 
 TYPED_TEST(Families, TrainWithEveryNormalizer) {
   for (const std::string& normalizer : normalizer_names()) {
     const auto kinds = Kinds<TypeParam>::few(normalizer);
-    // deepnorm is for post-norm, which a CCT does not have.
-    EXPECT_EQ(kinds.empty(), (normalizer == "deepnorm" && std::is_same_v<TypeParam, Cct>)) << normalizer;
+    // deepnorm is for post-norm, which some families do not have.
+    EXPECT_EQ(kinds.empty(),
+              (normalizer == "deepnorm" && (std::is_same_v<TypeParam, Cct> || std::is_same_v<TypeParam, Swin>)))
+        << normalizer;
     for (auto config : kinds) {
       SCOPED_TRACE(describe(config));
       if constexpr (std::is_base_of_v<TokenModelConfig, decltype(config)>) config.initialization = "pytorch";
@@ -105,7 +107,7 @@ TYPED_TEST(Families, FoldingAFoldedModelChangesNothing) {
 // Transformers that translate are tested in fold/model_test.cpp.
 template <class M>
 class FoldFamilies : public ::testing::Test {};
-using WithoutTranslation = ::testing::Types<Gpt, Vit, Cct>;
+using WithoutTranslation = ::testing::Types<Gpt, Vit, Cct, Swin>;
 TYPED_TEST_SUITE(FoldFamilies, WithoutTranslation);
 
 // Rounding of sums in another order: f64 has some 1e-16 for each, and gains are up to ten.

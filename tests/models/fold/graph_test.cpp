@@ -139,13 +139,21 @@ TEST(FoldGraph, FOLD_4_IntoTheNormalizerBehind) {
   EXPECT_EQ(folded.reports[1].outcome, Outcome::kept);
 }
 
-// Makes a post-norm sublayer.
-std::vector<Var> post_norm(GraphBuilder& g) {
-  const Var y = g.norm(g.input({2, 3, 4}));
+// Makes a post-norm sublayer, whose stream is the normalized x.
+std::vector<Var> post_norm_of(GraphBuilder& g, const Var& x) {
+  const Var y = g.norm(x);
   const Var h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4, /*bias=*/false);
   const Var b = g.parameter("fc2.b", {4});
   const Var sum = g.sum(y, [&](const Var& stream) { return bias_dropout_residual(h, b, stream, 0, {}); });
   return {g.linear(g.norm(sum, "next"), "head", 5)};
+}
+
+std::vector<Var> post_norm(GraphBuilder& g) { return post_norm_of(g, g.input({2, 3, 4})); }
+
+TEST(FoldGraph, FOLD_3_WhereTheStreamWouldKeepTheMap) {
+  expect_folded({"stem.weight"}, [](GraphBuilder& g) {
+    return post_norm_of(g, g.linear(g.input({2, 3, 4}), "stem", 4));
+  });
 }
 
 TEST(FoldGraph, PostNormKeepsTheMapOnTheStream) {

@@ -33,6 +33,19 @@ TEST(CctGradients, WithAHybridStemAndUnInItsWarmUp) {
   check_gradients_of<Cct>(config);
 }
 
+TEST(SwinGradients, WithShiftedWindowsAndDropout) {
+  SwinConfig config = tiny_swin("ln");
+  config.image_size = 4, config.patch = 1, config.width = config.ffn_width = 4, config.heads = 1;
+  config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
+  check_gradients_of<Swin>(config);
+}
+TEST(SwinGradients, WithUnInItsWarmUp) {
+  SwinConfig config = tiny_swin("un");
+  config.image_size = 4, config.patch = 1, config.width = config.ffn_width = 4, config.heads = 1;
+  config.normalizer_options = {{"warmup", "100"}}, config.reduction_bias = true;
+  check_gradients_of<Swin>(config);
+}
+
 template <class M>
 class ImagesOnADevice : public ::testing::Test {};
 TYPED_TEST_SUITE(ImagesOnADevice, ImageFamilies);
@@ -65,6 +78,7 @@ const auto& config_of(const FoldedModel& folded) {
 // Return true if the result of norm1 is the stream.
 bool has_norm_on_stream(const VitConfig& config) { return !config.pre_norm; }
 bool has_norm_on_stream(const CctConfig& config) { return config.block == "cct"; }
+bool has_norm_on_stream(const SwinConfig&) { return false; }
 
 template <class M>
 class FoldImages : public ::testing::Test {};

@@ -1,7 +1,7 @@
 // The families of models that classify images, and small configurations of them.
 #pragma once
 #include "models/cct/cct.h"
-#include "tests/models/vit/tiny_vit.h"
+#include "tests/models/swin/tiny_swin.h"
 
 namespace foldgrad::testing {
 
@@ -18,7 +18,7 @@ inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::strin
   return config;
 }
 
-using ImageFamilies = ::testing::Types<Vit, Cct>;
+using ImageFamilies = ::testing::Types<Vit, Cct, Swin>;
 
 // few: both orders of sublayer and normalizer, or both published stems with their blocks. all: every choice that
 // changes the positions of normalizers or their readers.
@@ -67,6 +67,7 @@ inline std::string kind_name(const VitConfig& config) {
 inline std::string kind_name(const CctConfig& config) {
   return config.pooling + ", stem " + config.stem + ", block " + config.block;
 }
+inline std::string kind_name(const SwinConfig& config) { return config.fc_norm ? "fc_norm" : "norm"; }
 
 template <class Config>
 std::string describe(const Config& config) {

@@ -1,0 +1,47 @@
+#include "models/swin/config.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/check.h"
+#include "models/normalizers/normalizer.h"
+
+namespace foldgrad {
+
+SwinConfig::SwinConfig() {
+  image_size = 224;
+  width = 96, ffn_width = 384, heads = 3;
+}
+
+std::int64_t SwinConfig::layers() const { return std::accumulate(depths.begin(), depths.end(), std::int64_t(0)); }
+
+bool SwinConfig::windows_fit() const {
+  for (std::int64_t s = 0; s < std::min(stages(), kMostStages); ++s)
+    if (side_of(s) % window_of(s) != 0) return false;
+  return true;
+}
+
+void SwinConfig::validate() const {
+  require_positive("swin", {{"patch", patch}, {"window", window}});
+  FOLDGRAD_CHECK(!depths.empty() && stages() <= kMostStages && std::ranges::min(depths) >= 1,
+                 "swin: depths must be 1 to {} numbers of at least 1, got {}", kMostStages, depths);
+  FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
+                 "swin: normalizer must be one for pre-norm, got {}, which scales the sum of post-norm", normalizer);
+  FOLDGRAD_CHECK(pre_norm, "swin: pre_norm must be on");
+  ImageModelConfig::validate("swin");
+  FOLDGRAD_CHECK(!weight_standardization, "swin: weight_standardization must be off");
+  FOLDGRAD_CHECK(image_size % smallest_image() == 0,
+                 "swin: image_size must be a multiple of patch 2^(stages - 1) = {}, got {}", smallest_image(),
+                 image_size);
+  FOLDGRAD_CHECK(side_of(0) <= kMostPatches, "swin: image_size must be at most {} patches of {}, got {}", kMostPatches,
+                 patch, image_size);
+  FOLDGRAD_CHECK(
+      windows_fit(),
+      "swin: window must divide the side of each map that is larger; the first has {} tokens on a side, each "
+      "later one half as many, got {}",
+      side_of(0), window);
+}
+
+}  // namespace foldgrad

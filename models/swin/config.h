@@ -1,0 +1,44 @@
+// The sizes and choices of a Swin Transformer (Liu et al.: "Swin Transformer: Hierarchical Vision Transformer using
+// Shifted Windows", 2021). The defaults are Swin-T, for images of 224 x 224.
+#pragma once
+#include <algorithm>
+
+#include "models/images/config.h"
+
+namespace foldgrad {
+
+// width, ffn_width and heads are those of the first stage; each later stage has twice as many of each.
+struct SwinConfig : ImageModelConfig {
+  std::int64_t patch = 4;                        // pixels on a side; patches do not overlap
+  std::int64_t window = 7;                       // tokens on a side of a window
+  std::vector<std::int64_t> depths{2, 2, 6, 2};  // layers of each stage
+  bool qkv_bias = true;                          // bias of the layers for queries, keys and values
+  bool reduction_bias = false;                   // bias of the layers between stages; folding makes it
+
+  static constexpr std::int64_t kMostStages = 8;
+  // On a side. No parameter bears out the size of a map, for which a model keeps tables.
+  static constexpr std::int64_t kMostPatches = 512;
+
+  SwinConfig();
+
+  // Stages are counted from 0.
+  std::int64_t stages() const { return std::int64_t(depths.size()); }
+  std::int64_t layers() const;
+  std::int64_t width_of(std::int64_t stage) const { return width << stage; }
+  std::int64_t heads_of(std::int64_t stage) const { return heads << stage; }
+  std::int64_t side_of(std::int64_t stage) const { return image_size / patch >> stage; }  // of the map, in tokens
+  // Return the tokens on a side of a window, and by how many the windows of odd layers are shifted.
+  std::int64_t window_of(std::int64_t stage) const { return std::min(window, side_of(stage)); }
+  std::int64_t shift_of(std::int64_t stage) const { return side_of(stage) > window ? window / 2 : 0; }
+  // True if the window divides each map that is larger.
+  bool windows_fit() const;
+  // Defined for configurations that validate() refuses, too.
+  std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }
+
+  // Throws std::invalid_argument with the key, the requirement and the value.
+  void validate() const;
+
+  bool operator==(const SwinConfig&) const = default;
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,22 @@
+// The constants of windows in a map of tokens; swin.h has their equations.
+#pragma once
+#include "ops/reindex/reindex.h"
+
+namespace foldgrad {
+
+// Windows of `size` x `size` tokens of a map of `side` x `side`, rolled by `shift`.
+struct MapWindows {
+  std::int64_t count;   // of an image
+  std::int64_t tokens;  // of a window
+  RowOrder order;       // of a map's tokens: window by window, each row by row [SWIN-2]
+  Tensor table_rows;    // i64 [tokens^2]: the row of the table of biases for each pair of tokens [SWIN-3]
+  Tensor mask;          // [count, heads, tokens^2]; undefined without a shift [SWIN-3]
+
+  // `size` divides `side`. The mask has `dtype`.
+  MapWindows(std::int64_t side, std::int64_t size, std::int64_t shift, std::int64_t heads, DType dtype, Device device);
+};
+
+// Returns the order that puts the four neighbours of each square of a map together [SWIN-4]. `side` is even.
+RowOrder neighbours(std::int64_t side, Device device);
+
+}  // namespace foldgrad

@@ -1,0 +1,187 @@
+// A new Swin Transformer: its parameters, their names and values, and the messages for impossible configurations; and
+// where each of the 29 sites of Swin-T folds to.
+#include <cmath>
+
+#include "models/fold/model.h"
+#include "tests/models/spread.h"
+#include "tests/models/swin/tiny_swin.h"
+
+namespace foldgrad::testing {
+namespace {
+
+struct Known {
+  const char* name;
+  std::int64_t image_size, patch, window, classes;
+  std::int64_t parameters = 0, multiplications = 0;
+  std::size_t sites = 0;
+};
+
+SwinConfig config_of(const Known& known) {
+  SwinConfig config;
+  config.image_size = known.image_size, config.patch = known.patch, config.window = known.window;
+  config.classes = known.classes;
+  if (known.name != std::string("T")) config.width = 48, config.ffn_width = 192;
+  if (known.name == std::string("micro")) config.depths = {2, 2, 2, 2};
+  if (known.name == std::string("nano")) config.depths = {2, 2, 2};
+  return config;
+}
+
+// By hand, with width d and a map of H x H tokens in windows of M x M: layers 12 d^2 H^2 + 2 H^2 M^2 d, mergings
+// 8 d^2 (H / 2)^2, patches 3 patch^2 C H^2, and the head.
+std::int64_t multiplications_by_hand(const SwinConfig& config) {
+  std::int64_t count = config.width_of(config.stages() - 1) * config.classes;
+  count += 3 * config.patch * config.patch * config.width * config.side_of(0) * config.side_of(0);
+  for (std::int64_t s = 0; s < config.stages(); ++s) {
+    const std::int64_t d = config.width_of(s), tokens = config.side_of(s) * config.side_of(s),
+                       window = config.window_of(s) * config.window_of(s);
+    count += config.depths[std::size_t(s)] * (12 * d * d * tokens + 2 * tokens * window * d);
+    if (s + 1 < config.stages()) count += 8 * d * d * tokens / 4;
+  }
+  return count;
+}
+
+// The authors' README has 28.3 million parameters and 4.5 thousand million multiplications for the first.
+TEST(SwinSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
+  for (const Known& known : {Known{"T", 224, 4, 7, 1000, 28288354, 4490566656, 29},
+                             {"T", 32, 2, 4, 10, 27505108, 357785088, 29},
+                             {"T", 32, 1, 4, 10, 27506164, 1430822400, 29},
+                             {"T", 64, 2, 8, 200, 27668978, 1474320384, 29},
+                             {"T", 64, 4, 4, 200, 27654674, 358815744, 29},
+                             {"micro", 32, 2, 4, 10, 5116468, 61714176, 21},
+                             {"nano", 32, 2, 4, 10, 1268356, 46352256, 16}}) {
+    const SwinConfig config = config_of(known);
+    Swin model(config, std::nullopt);
+    EXPECT_EQ(model.parameter_count(), known.parameters);
+    EXPECT_EQ(model.normalizers().size(), known.sites);
+    EXPECT_EQ(multiplications_by_hand(config), known.multiplications);
+    if (known.name == std::string("nano")) {
+      EXPECT_EQ(multiplications(model), known.multiplications);
+    }
+  }
+}
+
+TEST(SwinSetup, MapsWindowsAndShifts) {
+  const auto stages = [](const Known& known) {
+    const SwinConfig config = config_of(known);
+    std::string text;
+    for (std::int64_t s = 0; s < config.stages(); ++s)
+      text += fmt::format("{}/{}/{} ", config.side_of(s), config.window_of(s), config.shift_of(s));
+    return text;
+  };
+  EXPECT_EQ(stages({"T", 224, 4, 7, 10}), "56/7/3 28/7/3 14/7/3 7/7/0 ");
+  EXPECT_EQ(stages({"T", 32, 2, 4, 10}), "16/4/2 8/4/2 4/4/0 2/2/0 ");
+  EXPECT_EQ(stages({"T", 64, 2, 8, 10}), "32/8/4 16/8/4 8/8/0 4/4/0 ");
+}
+
+TEST(SwinSetup, NamesAndShapesAreTheAuthors) {
+  SwinConfig config = tiny_swin();
+  config.depths = {1, 1};
+  const Parameters want{{"patch_embed.proj.weight", {8, 3, 2, 2}},
+                        {"patch_embed.proj.bias", {8}},
+                        {"patch_embed.norm.weight", {8}},
+                        {"patch_embed.norm.bias", {8}},
+                        {"layers.0.blocks.0.attn.qkv.weight", {24, 8}},
+                        {"layers.0.blocks.0.attn.qkv.bias", {24}},
+                        {"layers.0.blocks.0.attn.proj.weight", {8, 8}},
+                        {"layers.0.blocks.0.attn.proj.bias", {8}},
+                        {"layers.0.blocks.0.norm1.weight", {8}},
+                        {"layers.0.blocks.0.norm1.bias", {8}},
+                        {"layers.0.blocks.0.mlp.fc1.weight", {12, 8}},
+                        {"layers.0.blocks.0.mlp.fc1.bias", {12}},
+                        {"layers.0.blocks.0.mlp.fc2.weight", {8, 12}},
+                        {"layers.0.blocks.0.mlp.fc2.bias", {8}},
+                        {"layers.0.blocks.0.norm2.weight", {8}},
+                        {"layers.0.blocks.0.norm2.bias", {8}},
+                        {"layers.0.blocks.0.attn.relative_position_bias_table", {9, 2}},
+                        {"layers.0.downsample.reduction.weight", {16, 32}},
+                        {"layers.0.downsample.norm.weight", {32}},
+                        {"layers.0.downsample.norm.bias", {32}}};
+  Parameters got = parameters_of(Swin(config, 1));
+  got.resize(want.size());
+  EXPECT_EQ(got, want);
+  const NamedTensors values = Swin(config, 1).values();
+  EXPECT_EQ(values.at("layers.1.blocks.0.mlp.fc1.weight").shape(), (Shape{24, 16}));
+  EXPECT_EQ(values.at("layers.1.blocks.0.attn.relative_position_bias_table").shape(), (Shape{9, 4}));
+  EXPECT_EQ(values.at("norm.weight").shape(), Shape{16});
+  EXPECT_EQ(values.at("head.weight").shape(), (Shape{5, 16}));
+  EXPECT_FALSE(values.count("layers.1.downsample.reduction.weight"));
+}
+
+TEST(SwinSetup, BeginsWithSmallNormalWeightsAndPatchesAsPyTorchs) {
+  const SwinConfig config = config_of({"nano", 32, 4, 4, 100});
+  const NamedTensors p = Swin(config, 1).values();
+  expect_uniform(p.at("patch_embed.proj.weight"), 1 / std::sqrt(48.0));
+  EXPECT_GT(spread(p.at("patch_embed.proj.bias")).greatest, 0.8 / std::sqrt(48.0));
+  for (const char* name :
+       {"layers.0.blocks.0.attn.qkv.weight", "layers.1.blocks.1.attn.proj.weight", "layers.0.blocks.1.mlp.fc1.weight",
+        "layers.2.blocks.0.mlp.fc2.weight", "layers.0.downsample.reduction.weight", "head.weight"})
+    expect_normal(p.at(name), 0.02);
+  EXPECT_NEAR(spread(p.at("layers.1.blocks.1.attn.relative_position_bias_table")).deviation, 0.02, 0.004);
+  EXPECT_EQ(spread(p.at("layers.0.blocks.0.attn.qkv.bias")).greatest, 0);
+  EXPECT_NEAR(spread(p.at("layers.0.downsample.norm.weight")).mean, 1, 1e-12);
+}
+
+TEST(SwinSetup, TablesOfBiasesAreNotDecayed) {
+  Swin model(tiny_swin(), 1);
+  const std::vector<Parameter*> vectors = model.vectors();
+  EXPECT_TRUE(std::ranges::any_of(
+      vectors, [](const Parameter* p) { return p->name == "layers.0.blocks.1.attn.relative_position_bias_table"; }));
+}
+
+TEST(SwinSetup, RefusesWhatCannotBe) {
+  const auto error = [](auto change) { return refusal<Swin>(tiny_swin(), change); };
+  EXPECT_EQ(error([](SwinConfig&) {}), "no error");
+  EXPECT_EQ(error([](SwinConfig& c) { c.depths = {}; }), "swin: depths must be 1 to 8 numbers of at least 1, got []");
+  EXPECT_EQ(error([](SwinConfig& c) {
+              c.depths = {2, 0};
+            }),
+            "swin: depths must be 1 to 8 numbers of at least 1, got [2, 0]");
+  EXPECT_EQ(error([](SwinConfig& c) { c.heads = 3; }), "swin: heads must divide width = 8, got 3");
+  EXPECT_EQ(error([](SwinConfig& c) { c.window = 0; }), "swin: window must be at least 1, got 0");
+  EXPECT_EQ(
+      error([](SwinConfig& c) { c.image_size = 24, c.window = 5; }),
+      "swin: window must divide the side of each map that is larger; the first has 12 tokens on a side, each later "
+      "one half as many, got 5");
+  EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 10; }),
+            "swin: image_size must be a multiple of patch 2^(stages - 1) = 4, got 10");
+  EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 1028; }),
+            "swin: image_size must be at most 512 patches of 2, got 1028");
+  EXPECT_EQ(error([](SwinConfig& c) { c.pre_norm = false; }), "swin: pre_norm must be on");
+  EXPECT_EQ(error([](SwinConfig& c) { c.weight_standardization = true; }), "swin: weight_standardization must be off");
+  EXPECT_EQ(error([](SwinConfig& c) { c.normalizer = "deepnorm"; }),
+            "swin: normalizer must be one for pre-norm, got deepnorm, which scales the sum of post-norm");
+  EXPECT_EQ(error([](SwinConfig& c) { c.normalizer_at["layers.1.downsample.norm"] = "none"; }),
+            "swin: normalizer_at: there is no site \"layers.1.downsample.norm\"; did you mean "
+            "\"layers.0.downsample.norm\"?");
+}
+
+// The sites of Swin-T, in a model of small width: 29, of which nothing remains.
+TEST(SwinFolding, EachOfThe29SitesGoesIntoTheLayerThatReadsIt) {
+  SwinConfig config = config_of({"T", 16, 1, 2, 10});
+  config.width = 6, config.ffn_width = 12;
+  config.normalizer = "un";
+  const auto model = random_model<Swin>(config);
+  const FoldedModel folded = fold(*model);
+  std::map<std::string, std::string> into;
+  for (const SiteReport& report : folded.reports) {
+    EXPECT_EQ(report.outcome, SiteReport::Outcome::folded) << report.site;
+    ASSERT_EQ(report.into.size(), 1u) << report.site;
+    into[report.site] = report.into[0];
+  }
+  EXPECT_EQ(into.size(), 29u);
+  EXPECT_EQ(into.at("patch_embed.norm"), "patch_embed.proj.weight");
+  EXPECT_EQ(into.at("layers.2.blocks.5.norm1"), "layers.2.blocks.5.attn.qkv.weight");
+  EXPECT_EQ(into.at("layers.3.blocks.1.norm2"), "layers.3.blocks.1.mlp.fc1.weight");
+  EXPECT_EQ(into.at("layers.1.downsample.norm"), "layers.1.downsample.reduction.weight");
+  EXPECT_EQ(into.at("norm"), "head.weight");
+  EXPECT_TRUE(folded.model->values().count("layers.1.downsample.reduction.bias"));
+  EXPECT_EQ(dynamic_cast<Swin&>(*folded.model).config().normalizer, "none");
+  const NamedTensors inputs = images_of(config);
+  EXPECT_LE(
+      difference(inference_logits(*folded.model, inputs, DType::f64), inference_logits(*model, inputs, DType::f64))
+          .relative,
+      1e-12);
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
