@@ -6,6 +6,8 @@
 #include "models/efficientnet_lite/family.h"
 #include "models/gpt/family.h"
 #include "models/gpt/gpt.h"
+#include "models/swin/family.h"
+#include "models/swin/swin.h"
 #include "models/transformer/family.h"
 #include "models/vit/family.h"
 #include "models/vit/vit.h"
@@ -19,6 +21,7 @@ std::deque<Family> library_families() {
   return {make_family<Transformer>("transformer", kTranslation),
           make_family<Vit>("vit", kClassification),
           make_family<Cct>("cct", kClassification),
+          make_family<Swin>("swin", kClassification),
           make_family<ConvNext>("convnext", kClassification),
           make_family<EfficientNetLite>("efficientnet_lite", kClassification),
           make_family<Gpt>("gpt", kLanguage)};

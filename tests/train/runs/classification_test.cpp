@@ -192,6 +192,33 @@ TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
                   {"", "model.block=cct", "loss 1"}});
 }
 
+class SwinRun : public ClassificationRun {
+ protected:
+  SwinRun() : ClassificationRun(kSwinConfig) {}
+};
+
+TEST_F(SwinRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
+  ASSERT_EQ(train("run", ""), 0);
+  expect_folds(files_ / "run", {});
+}
+
+TEST_F(SwinRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
+  expect_effects({{"", "model.patch=4", "shapes"},
+                  {"", "model.window=4", "shapes"},
+                  {"", "model.depths=[1,1]", "shapes"},
+                  {"", "model.width=16", "shapes"},
+                  {"", "model.ffn_width=16", "shapes"},
+                  {"", "model.heads=1", "shapes"},
+                  {"", "model.qkv_bias=false", "shapes"},
+                  {"", "model.activation=relu", "loss 1"},
+                  {"", "model.fc_norm=true", "loss 1"},
+                  {"", "model.dropout=0.4", "loss 1"},
+                  {"", "model.attention_dropout=0.4", "loss 1"},
+                  {"", "model.activation_dropout=0.4", "loss 1"},
+                  {"", "model.drop_path=0.5", "loss 1"},
+                  {"", "norm.name=ln", "loss 1"}});
+}
+
 class ConvNextRun : public ClassificationRun {
  protected:
   ConvNextRun() : ClassificationRun(kConvNextConfig) {}

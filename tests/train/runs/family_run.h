@@ -15,6 +15,10 @@ inline const std::string kVitConfig =
 inline const std::string kCctConfig =
     settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0",
                     "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
+// Four windows of two layers, the second with a shift, and one window of the second stage.
+inline const std::string kSwinConfig =
+    run_config("family = \"swin\"\npatch = 8\nwindow = 2\ndepths = [2, 1]\nwidth = 8\nffn_width = 8\nheads = 2",
+               "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
 inline const std::string kConvNextConfig =
     run_config("family = \"convnext\"\nchannels = [4, 8]\ndepths = [1, 1]\npatch = 8",
                "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);

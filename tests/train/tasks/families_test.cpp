@@ -7,10 +7,8 @@
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "models/cct/family.h"
-#include "models/convnext/convnext.h"
-#include "models/convnext/family.h"
-#include "models/efficientnet_lite/family.h"
 #include "models/gpt/family.h"
+#include "models/swin/family.h"
 #include "models/vit/family.h"
 #include "tests/harness/file_test.h"
 #include "tests/models/gpt/tiny_gpt.h"
@@ -37,6 +35,12 @@ void change_rest(CctConfig& config) {
   config.block = "cct", config.convs = 3, config.kernel = 5;
   config.normalizer_at = {{"tokenizer.conv_layers.1.norm", "affine"}, {"classifier.blocks.1.mlp.residual", "scale"}};
 }
+void change_rest(SwinConfig& config) {
+  config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
+  config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
+  config.qkv_bias = false, config.reduction_bias = config.fc_norm = true, config.drop_path = 0.4;
+  config.normalizer_at = {{"layers.0.downsample.norm", "affine"}, {"layers.0.blocks.1.mlp.residual", "scale"}};
+}
 void change_rest(GptConfig& config) { config.normalizer_at = {{"h.0.ln_1", "affine"}, {"h.1.mlp.residual", "scale"}}; }
 
 template <class M>
@@ -55,7 +59,7 @@ ConfigOf<M> unusual() {
 
 template <class M>
 class FamilyJson : public ::testing::Test {};
-using Families = ::testing::Types<Vit, Cct, Gpt>;
+using Families = ::testing::Types<Vit, Cct, Swin, Gpt>;
 TYPED_TEST_SUITE(FamilyJson, Families);
 
 TYPED_TEST(FamilyJson, WhatIsWrittenReadsBackTheSame) {
@@ -67,7 +71,8 @@ TYPED_TEST(FamilyJson, WhatIsWrittenReadsBackTheSame) {
   EXPECT_EQ(again, written);
 }
 
-int parameters_to_expect(const ImageModelConfig&) { return 5; }
+int parameters_to_expect(const TokenModelConfig&) { return 5; }
+int parameters_to_expect(const SwinConfig& config) { return int(2 + 2 * config.stages()); }
 int parameters_to_expect(const GptConfig& config) { return config.has_learned_positions() ? 4 : 3; }
 
 // Sizes that do not match a file must not take memory. A Cct of one convolution has as many channels as an image.
@@ -126,83 +131,13 @@ TEST(CctJson, RefusesWhatIsUnknownOrOutOfRange) {
   EXPECT_EQ(error("/model/pre_norm", true), "there is no key model.pre_norm");
 }
 
-// Checks that a configuration with window = 3 reads back the same, and that the model has the parameters to expect.
-template <class M>
-void expect_kept(const ConfigOf<M>& written) {
-  ConfigOf<M> again = parse_config_json<ConfigOf<M>>(nlohmann::json::parse(config_json(written).dump()));
-  EXPECT_EQ(again.normalizer_options.at("window"), "3");
-  again.normalizer_options = written.normalizer_options;  // the file has those with defaults too
-  EXPECT_EQ(again, written);
-  const M model(written, std::nullopt);
-  const NamedTensors values = model.values();
-  for (const auto& [name, shape] : expected_parameters(written)) {
-    ASSERT_TRUE(values.count(name)) << name;
-    EXPECT_EQ(values.at(name).shape(), shape) << name;
-  }
-}
-
-void set_data(ImageModelConfig& config) {
-  config.classes = 2, config.class_names = {"cat", "dog"};
-  config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
-  config.normalizer = "un", config.normalizer_options = {{"window", "3"}};
-}
-
-TEST(ConvNextJson, IsKeptAndRefusesSizesThatAreNone) {
-  ConvNextConfig config;
-  set_data(config);
-  config.image_size = 24, config.patch = 3, config.channels = {4, 8}, config.depths = {1, 2}, config.drop_path = 0.5;
-  config.normalizer_at = {{"stages.0.blocks.0.gamma", "none"}, {"head.norm", "affine"}};
-  expect_kept<ConvNext>(config);
-  const auto error = [&](const char* key, const nlohmann::json& value) {
-    nlohmann::json json = nlohmann::json::parse(config_json(config).dump());
-    json["model"][key] = value;
-    return message_of([&] { parse_config_json<ConvNextConfig>(json); });
-  };
-  const std::string must = "model.channels must be an array of integers in [0, 2147483647], got ";
-  EXPECT_EQ(error("channels", 4), must + "4");
-  for (const char* values : {"[4, -1]", "[4, 2147483648]", "[4, 0.5]"})
-    EXPECT_EQ(error("channels", nlohmann::json::parse(values)), must + "an array") << values;
-  EXPECT_EQ(error("channels", nlohmann::json::parse("[4, 0]")),
-            "convnext: channels must be a positive number for each stage, got [4, 0]");
-  EXPECT_TRUE(contains(error("width", 8), "there is no key model.width"));
-  ConvNextConfig deep = config;
-  deep.channels.assign(70, 4);  // a shift by so many bits is undefined
-  EXPECT_EQ(message_of([&] { smallest(deep); }),
-            "convnext: depths must be a positive number for each of the 70 stages of channels, got [1, 2]");
-}
-
-TEST(EfficientNetLiteJson, IsKept) {
-  EfficientNetLiteConfig config;
-  set_data(config);
-  config.conv_bias = true;
-  config.normalizer_at = {{"blocks.1.bn2", "affine"}};
-  expect_kept<EfficientNetLite>(config);
-}
-
-TEST(EfficientNetLiteKeys, HaveTheOptionsOfTheDefaultNormalizer) {
-  using Options = std::map<std::string, std::string>;
-  const std::string family = "model.family = 'efficientnet_lite'\n";
-  const auto options = [&](const std::string& more) {
-    return parse_config(family + more, "a.toml").blocks().normalizer_options;
-  };
-  EXPECT_EQ(options(""), (Options{{"alpha", "0.99"}, {"eps", "0.001"}}));
-  EXPECT_EQ(options("norm.bn.alpha = 0.75\n"), (Options{{"alpha", "0.75"}, {"eps", "0.001"}}));
-  EXPECT_EQ(options("norm.name = 'ln'\n"), Options());
-  for (const std::string more : {"", "norm.name = 'ln'\n"}) {
-    const ExperimentConfig c = parse_config(family + more, "a.toml");
-    EXPECT_EQ(parse_config(config_text(c), "b.toml"), c);
-  }
-}
-
-TEST(ConvNextKeys, SizesOfStagesAreAList) {
-  const auto channels = [](const char* given) {
-    const std::string text = fmt::format("[model]\nfamily = \"convnext\"\nchannels = {}", given);
-    return message<ConfigError>([&] { parse_config(text, "a.toml"); });
-  };
-  const std::string must = "a.toml:3: model.channels must be a list of integers in [1, 2147483647], got ";
-  EXPECT_EQ(channels("[4, 0]"), must + "0");
-  EXPECT_EQ(channels("[4, 2147483648]"), must + "2147483648");
-  EXPECT_EQ(channels("8"), must + "8");
+TEST(SwinJson, RefusesWhatIsMissingUnknownOrOutOfRange) {
+  const auto error = error_with<Swin>;
+  EXPECT_EQ(error("/model/depths", nlohmann::json::array({2, 0})),
+            "swin: depths must be 1 to 8 numbers of at least 1, got [2, 0]");
+  EXPECT_EQ(error("/model/window", 0), "swin: window must be at least 1, got 0");
+  EXPECT_EQ(error("/model/vocabulary", 2), "there is no key model.vocabulary");
+  EXPECT_EQ(error_without<Swin>("window"), "model.window is missing");
 }
 
 TEST(VitJson, TakesKeysOfEarlierVersions) {
