@@ -6,13 +6,13 @@ directory of foldgrad.
                               [--mean 0.491 0.482 0.447 --std 0.247 0.243 0.262] [--classes names.txt]
 
 WEIGHTS is a state_dict: a .safetensors file, or one that torch.save has written, also below the key "state_dict" or
-"model". Names of weights are nearly the same in both, and shapes give the sizes, but not the heads, eps of the layer
-normalization, and mean and deviation of the images. timm's VisionTransformer must have a class token, or the mean of
-tokens before or after its last normalizer, and square patches; timm's ConvNeXt must have linear layers in its blocks,
-and of EfficientNet-Lite there is only Lite0. Features that foldgrad's model lacks (distillation, register tokens,
-LayerScale of a VisionTransformer, ...) are an error, and so are weights with unknown names. Weights of ConvNeXt and
-EfficientNet-Lite0 do not say the size of the images, and need neither --heads nor --activation. --classes is a file
-with the name of a class on each line.
+"model". Of timm the models are VisionTransformer with square patches and a class token, or with the mean of tokens
+before or after its last normalizer; SwinTransformer, also by its authors' names; ConvNeXt; and tf_efficientnet_lite0.
+efficientnet_lite0 has the same names, but pads differently: its logits would be wrong. Features that foldgrad's model
+lacks (distillation, register tokens, LayerScale of a VisionTransformer, ...) are an error, and so are weights with
+unknown names. Shapes give the sizes, but not eps of the normalization, nor mean and deviation of the images. Only
+VisionTransformer and Compact-Transformers need --heads, and only these two say the size of the images. --classes is a
+file with the name of a class on each line.
 """
 import argparse
 import os
@@ -74,6 +74,32 @@ def cct_of(weights):
             "block": "cct"}
 
 
+TABLE = "attn.relative_position_bias_table"
+
+
+def swin_of(weights):
+    table = weights[f"layers.0.blocks.0.{TABLE}"]
+    return {"patch": weights["patch_embed.proj.weight"].shape[-1], "image_size": 224,
+            "window": (root(len(table), "rows of the table of biases") + 1) // 2,
+            "depths": [layers_of(weights, f"layers.{s}.blocks.") for s in range(layers_of(weights, "layers."))],
+            "classes": len(weights["head.weight"]), "width": len(weights["patch_embed.proj.weight"]),
+            "ffn_width": len(weights["layers.0.blocks.0.mlp.fc1.weight"]), "heads": table.shape[1],
+            "qkv_bias": "layers.0.blocks.0.attn.qkv.bias" in weights}
+
+
+def swin_names(model):
+    layers, names = ["patch_embed.proj", "patch_embed.norm", "norm", "head"], set()
+    for s, depth in enumerate(model["depths"]):
+        if s + 1 < len(model["depths"]):
+            layers.append(f"layers.{s}.downsample.norm")
+            names.add(f"layers.{s}.downsample.reduction.weight")
+        for block in (f"layers.{s}.blocks.{b}." for b in range(depth)):
+            layers += [block + layer for layer in ("norm1", "norm2", "attn.proj", "mlp.fc1", "mlp.fc2")]
+            names |= {block + "attn.qkv.weight", block + TABLE}
+            names |= {block + "attn.qkv.bias"} if model["qkv_bias"] else set()
+    return names | {f"{layer}.{part}" for layer in layers for part in ("weight", "bias")}
+
+
 def convnext_of(weights):
     stages = range(layers_of(weights, "stages."))
     return {"patch": weights["stem.0.weight"].shape[-1], "image_size": 224, "classes": len(weights["head.fc.weight"]),
@@ -105,14 +131,43 @@ def efficientnet_names(model):
     return names | {f"{norm}.{part}" for norm in norms for part in ("weight", "bias", "run_mean", "run_var")}
 
 
+def lite_name(name):
+    """Returns efficientnet-lite-pytorch's name of a weight of timm's tf_efficientnet_lite0."""
+    found = re.match(r"blocks\.(\d)\.(\d)\.(\w+)(.*)", name)
+    if not found:
+        layer, _, part = name.partition(".")
+        return {"bn1": "bn0", "bn2": "bn1", "classifier": "fc"}.get(layer, layer) + "." + part
+    stage, block, layer, part = int(found[1]), int(found[2]), found[3], found[4]
+    depths = (1, 2, 2, 3, 3, 4, 1)
+    if stage >= len(depths) or block >= depths[stage]:
+        return name  # of a larger EfficientNet-Lite
+    layers = {"conv_pw": "expand_conv", "bn1": "bn0", "conv_dw": "depthwise_conv", "bn2": "bn1",
+              "conv_pwl": "project_conv", "bn3": "bn2"}
+    if stage == 0:  # which does not widen
+        layers = {"conv_dw": "depthwise_conv", "conv_pw": "project_conv"}
+    return f"blocks.{sum(depths[:stage]) + block}.{layers.get(layer, layer)}{part}"
+
+
+def swin_name(name):
+    """Returns the authors' name of a weight of timm's SwinTransformer, which merges before a stage."""
+    name = re.sub(r"^layers\.(\d+)\.downsample", lambda m: f"layers.{int(m[1]) - 1}.downsample", name)
+    return name.replace("head.fc.", "head.")
+
+
 def renamed(weights):
-    """Returns the weights by foldgrad's names, where these differ."""
-    if "stem.0.weight" in weights:  # ConvNeXt
-        return {re.sub(r"\.gamma$", ".gamma.weight", name): tensor for name, tensor in weights.items()}
-    if "_conv_stem.weight" not in weights:
-        return weights
-    plain = {re.sub(r"(^|\.)_", r"\1", name): tensor for name, tensor in weights.items()}
-    return {name.replace("running_", "run_"): tensor for name, tensor in plain.items()
+    """Returns the weights by foldgrad's names and with its shapes, where these differ."""
+    if f"layers.0.blocks.0.{TABLE}" in weights:  # Swin
+        by_timm = "head.fc.weight" in weights
+        return {swin_name(name) if by_timm else name: tensor for name, tensor in weights.items()
+                if not name.endswith(("relative_position_index", "attn_mask"))}  # which are constant
+    if "stem.0.weight" in weights:  # ConvNeXt, whose linear layers may be convolutions of one pixel
+        return {re.sub(r"\.gamma$", ".gamma.weight", name): tensor.flatten(1) if ".mlp." in name and tensor.ndim > 1
+                else tensor for name, tensor in weights.items()}
+    if "_conv_stem.weight" in weights:
+        weights = {re.sub(r"(^|\.)_", r"\1", name): tensor for name, tensor in weights.items()}
+    elif "conv_stem.weight" in weights and "classifier.weight" in weights:
+        weights = {lite_name(name): tensor for name, tensor in weights.items()}
+    return {name.replace("running_", "run_"): tensor for name, tensor in weights.items()
             if not name.endswith("num_batches_tracked")}
 
 
@@ -125,7 +180,9 @@ def names_of(network, model):
 
 def model_of(weights):
     """Returns the family, and the keys of `model`."""
-    if "patch_embed.proj.weight" in weights:
+    if f"layers.0.blocks.0.{TABLE}" in weights:
+        family, names_by, keys_of = "swin", swin_names, swin_of
+    elif "patch_embed.proj.weight" in weights:
         family, names_by, keys_of = "vit", lambda model: names_of(Vit, model), vit_of
     elif "tokenizer.conv_layers.0.0.weight" in weights:
         family, names_by, keys_of = "cct", lambda model: names_of(Cct, model), cct_of
@@ -134,9 +191,9 @@ def model_of(weights):
     elif "conv_stem.weight" in weights:
         family, names_by, keys_of = "efficientnet_lite", efficientnet_names, efficientnet_of
     else:
-        fail("has neither patch_embed.proj.weight, as timm's VisionTransformer, nor tokenizer.conv_layers.0.0.weight, "
-             "as Compact-Transformers, nor stem.0.weight, as timm's ConvNeXt, nor _conv_stem.weight, as "
-             "EfficientNet-Lite0")
+        fail("has neither patch_embed.proj.weight, as timm's VisionTransformer and SwinTransformer, nor "
+             "tokenizer.conv_layers.0.0.weight, as Compact-Transformers, nor stem.0.weight, as timm's ConvNeXt, nor "
+             "conv_stem.weight, as EfficientNet-Lite0")
     try:
         model = keys_of(weights)
     except KeyError as e:
@@ -155,10 +212,10 @@ def main(arguments=None):
     parser.add_argument("directory")
     parser.add_argument("--heads", type=int, help="of attention")
     parser.add_argument("--activation", default="gelu", help="of the feed-forward blocks")
-    parser.add_argument("--eps", type=float,
-                        help="of the normalization; 1e-6 for timm, 1e-5 for CCT, 1e-3 for EfficientNet-Lite0")
-    parser.add_argument("--image-size", type=int, help="pixels on a side, where rounding hides it (CCT) or nothing says "
-                                                       "it (ConvNeXt, EfficientNet-Lite0: by default 224)")
+    parser.add_argument("--eps", type=float, help="of the normalization; by default 1e-6, for Swin and CCT 1e-5, for "
+                                                  "EfficientNet-Lite0 1e-3")
+    parser.add_argument("--image-size", type=int, help="pixels on a side, where rounding hides it (CCT) or no weight "
+                                                       "tells (Swin, ConvNeXt, EfficientNet-Lite0: by default 224)")
     parser.add_argument("--mean", type=float, nargs=3, default=[0, 0, 0], help="of red, green and blue, in [0, 1]")
     parser.add_argument("--std", type=float, nargs=3, default=[1, 1, 1])
     parser.add_argument("--classes", help="a file with their names")
@@ -170,13 +227,15 @@ def main(arguments=None):
     if family in ("vit", "cct"):
         if args.heads is None:
             fail("--heads is missing: the weights do not say how many heads attention has")
-        model |= {"heads": args.heads, "activation": args.activation}
+        model["heads"] = args.heads
+    if family in ("vit", "cct", "swin"):
+        model["activation"] = args.activation
     if args.image_size:
         model["image_size"] = args.image_size
     if args.classes:
         with open(args.classes, encoding="utf-8") as file:
             model["class_names"] = file.read().split("\n")[:model["classes"]]
-    eps = args.eps or {"vit": 1e-6, "cct": 1e-5, "convnext": 1e-6, "efficientnet_lite": 1e-3}[family]
+    eps = args.eps or {"vit": 1e-6, "cct": 1e-5, "swin": 1e-5, "convnext": 1e-6, "efficientnet_lite": 1e-3}[family]
     norm = {"name": "ln", "options": {"eps": eps}}
     if family == "efficientnet_lite":
         norm = {"name": "bn", "options": {"alpha": 0.99, "eps": eps}}

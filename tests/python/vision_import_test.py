@@ -1,4 +1,5 @@
 """examples/vision_import.py: with imported weights foldgrad gives the logits of the published models."""
+import importlib.util
 import os
 import tempfile
 
@@ -179,12 +180,17 @@ def lite_by_pytorch(w, x, eps):
     return F.linear(x.mean((2, 3)), w["_fc.weight"], w["_fc.bias"])
 
 
+def normalized(pixels):
+    """Returns images [B, 3, H, W] in f64."""
+    images = (pixels / 255 - torch.tensor(MEAN, dtype=torch.float64)) / torch.tensor(STD, dtype=torch.float64)
+    return images.movedim(-1, 1)
+
+
 def logits_by_pytorch(weights, pixels, eps):
     """Returns the logits of the published model in f64: by examples/, which has its names, or as above."""
     for name, network in (("stem.0.weight", convnext_by_pytorch), ("_conv_stem.weight", lite_by_pytorch)):
         if name in weights:
-            images = (pixels / 255 - torch.tensor(MEAN, dtype=torch.float64)) / torch.tensor(STD, dtype=torch.float64)
-            return network({n: t.double() for n, t in weights.items()}, images.movedim(-1, 1), eps)
+            return network({n: t.double() for n, t in weights.items()}, normalized(pixels), eps)
     vit = "patch_embed.proj.weight" in weights
     name = "blocks.0.attn.qkv.bias" if vit else "classifier.class_emb"
     model = {"image_size": pixels.shape[1], "width": WIDTH, "ffn_width": FFN, "heads": HEADS, "layers": 2,
@@ -198,8 +204,7 @@ def logits_by_pytorch(weights, pixels, eps):
                   "pooling": "cls" if name in weights else "sequence"}
     network = (Vit if vit else Cct)({"model": model, "norm": {"name": "ln", "options": {"eps": eps}}}).double()
     network.load_state_dict(weights)
-    with torch.no_grad():
-        return network(pixels)
+    return network(pixels)
 
 
 def convert(files, name, weights, *more):
@@ -211,12 +216,40 @@ def convert(files, name, weights, *more):
     return printed_by(vision_import.main, path, os.path.join(files, name), "--heads", str(HEADS), *more)
 
 
-def check_logits(files, name, weights, size, eps, *more):
+def check_logits(files, name, weights, size, eps, *more, by=logits_by_pytorch):
     statistics = ["--mean", *map(str, MEAN), "--std", *map(str, STD)]
     print(convert(files, name, weights, *statistics, *more).strip())
     images = torch.randint(0, 256, (4, size, size, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(3))
-    want = logits_by_pytorch(weights, images, eps)
+    with torch.no_grad():
+        want = by(weights, images, eps)
     expect_near_greatest(name, logits_of(os.path.join(files, name), images=images).double(), want, TOLERANCE)
+
+
+def check_timm(files):
+    """Checks models of timm with random weights."""
+    if not importlib.util.find_spec("timm"):
+        return print("timm's models are left out, there is no timm")
+    import timm
+    convnext = {"depths": (1, 2, 1, 1), "dims": (8, 12, 16, 20), "num_classes": CLASSES}
+    for name, size, options in (
+            ("swin_tiny_patch4_window7_224", 32,
+             {"img_size": 32, "patch_size": 2, "window_size": 4, "embed_dim": 8, "depths": (2, 2), "num_heads": (2, 4),
+              "num_classes": CLASSES}),
+            ("convnext_tiny", 32, convnext),
+            ("convnext_atto", 32, convnext),  # whose linear layers are convolutions
+            ("tf_efficientnet_lite0", 64, {"num_classes": CLASSES})):
+        model, generator = timm.create_model(name, **options).eval(), torch.Generator().manual_seed(5)
+        for key, t in model.state_dict().items():
+            if t.ndim > 1:
+                t.copy_(torch.randn(t.shape, generator=generator) * t[0].numel() ** -0.5)
+            elif t.ndim == 1 and key.endswith(("weight", "gamma", "running_var")):
+                t.copy_(0.5 + torch.rand(t.shape, generator=generator))
+            elif t.ndim == 1:
+                t.copy_(torch.randn(t.shape, generator=generator) * 0.3)
+        weights = {key: t.clone() for key, t in model.state_dict().items()}
+        model.double()
+        check_logits(files, name, weights, size, None, "--image-size", str(size),
+                     by=lambda weights, pixels, eps: model(normalized(pixels)))
 
 
 def check_refusals(files):
@@ -230,6 +263,9 @@ def check_refusals(files):
             ("fc-norm", vit_weights(True, True, "fc_norm"), "model does not have: cls_token; that are missing: none"),
             ("convnext-extra", {**convnext_weights(), "head.extra": torch.ones(2)},
              "weights that foldgrad's model does not have: head.extra; that are missing: none"),
+            ("swin", {"patch_embed.proj.weight": torch.ones(4, 3, 2, 2), "head.weight": torch.ones(2, 8),
+                      "layers.0.blocks.0.attn.relative_position_bias_table": torch.ones(8, 2)},
+             "rows of the table of biases are 8, which is no square"),
             ("lite1", {**lite_weights(), "_blocks.16._bn0.weight": torch.ones(4)},
              "weights that foldgrad's model does not have: blocks.16.bn0.weight; that are missing: none"),
             ("no-head", {n: t for n, t in vit.items() if n != "head.weight"}, "lacks head.weight"),
@@ -254,6 +290,7 @@ def main():
         with open(names, "w") as file:
             file.write("cat\ndog\neel\n")
         check_logits(files, "vit-names", vit_weights(True, True), 8, 1e-6, "--classes", names)
+        check_timm(files)
         check_refusals(files)
 
 
