@@ -39,7 +39,7 @@ COUNTERPARTS = {
     "inference_bench": {"ctranslate2_decoding.py": [], "pytorch_inference.py": ["MODELS/ln"],
                         "onnxruntime_encoder.py": ["MODELS/ln", "--exported", "MODELS/onnx"]},
 }
-PACKAGES = {"inference_bench": ["ctranslate2", "onnxruntime", "onnx", "safetensors"]}
+PACKAGES = {"vision_bench": ["timm"], "inference_bench": ["ctranslate2", "onnxruntime", "onnx", "safetensors"]}
 # Each repetition makes a new model, whose second step is still slower than later ones.
 LENGTH = ["--benchmark_repetitions=5", "--benchmark_min_time=0.05"]
 LENGTH_OF = {"vision_bench": ["--benchmark_repetitions=3", "--benchmark_min_time=1.5"],

@@ -4,8 +4,8 @@
     python pytorch_vision.py [--threads 2] [--seconds 10] [--filter cct] [--compile | --onnxruntime]
 
 f32 is eager f32, bf16 is autocast with f32 weights. The code is that of a careful user of PyTorch: channels last, the
-fused attention, AdamW in one kernel. onnxruntime runs inference of PyTorch's export, only in f32. Prints one JSON
-object: name -> seconds of every step, and the setup under "context".
+fused attention, AdamW in one kernel. onnxruntime runs inference of PyTorch's export, only in f32. swin_nano is
+timm's. Prints one JSON object: name -> seconds of every step, and the setup under "context".
 """
 import contextlib
 import json
@@ -67,7 +67,49 @@ class Cct(nn.Module):
         return self.head((weights.transpose(1, 2) @ x).squeeze(1))
 
 
-TASKS = {"vit_s4": (Vit, 64), "cct4_3x2": (Cct, 128)}
+class ConvNextBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(width, width, 7, padding=3, groups=width), nn.LayerNorm(width, eps=1e-6)
+        self.fc1, self.fc2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.gamma = nn.Parameter(torch.full((width,), 1e-6))
+
+    def forward(self, x):  # channels last in memory
+        y = self.norm(self.conv(x).permute(0, 2, 3, 1))
+        return x + (self.gamma * self.fc2(F.gelu(self.fc1(y)))).permute(0, 3, 1, 2)
+
+
+class PixelNorm(nn.LayerNorm):
+    def forward(self, x):
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class ConvNext(nn.Module):
+    """convnext-micro."""
+
+    def __init__(self, widths=(48, 96, 192)):
+        super().__init__()
+        layers, width = [nn.Conv2d(3, widths[0], 2, 2), PixelNorm(widths[0], eps=1e-6)], widths[0]
+        for next_width in widths:
+            if next_width != width:
+                layers += [PixelNorm(width, eps=1e-6), nn.Conv2d(width, next_width, 2, 2)]
+            layers += [ConvNextBlock(next_width), ConvNextBlock(next_width)]
+            width = next_width
+        self.layers, self.norm = nn.Sequential(*layers), nn.LayerNorm(width, eps=1e-6)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x):
+        return self.head(self.norm(self.layers(x).mean((2, 3))))
+
+
+def swin_nano():
+    import timm  # only here: whoever times the other models need not have it
+
+    return timm.create_model("swin_tiny_patch4_window7_224", img_size=32, patch_size=2, window_size=4, embed_dim=48,
+                             depths=(2, 2, 2), num_heads=(3, 6, 12), num_classes=10, drop_path_rate=0)
+
+
+TASKS = {"vit_s4": (Vit, 64), "cct4_3x2": (Cct, 128), "swin_nano": (swin_nano, 128), "convnext_micro": (ConvNext, 128)}
 
 
 def pixels(images):

@@ -8,6 +8,8 @@
 #include "bench/model_benches.h"
 #include "bench/training_step.h"
 #include "models/cct/cct.h"
+#include "models/convnext/convnext.h"
+#include "models/swin/swin.h"
 #include "models/vit/vit.h"
 #include "train/loop/permutation.h"
 #include "train/tasks/classification/batches.h"
@@ -16,11 +18,11 @@
 namespace foldgrad::bench {
 namespace {
 
-// ViT-S with patches of 4 x 4 and a class token, and CCT-4/3x2.
+// ViT-S with patches of 4 x 4 and a class token, CCT-4/3x2, swin-nano and convnext-micro.
 struct Task {
   const char* name;
   std::int64_t batch;
-  double tokens;         // of one image
+  double tokens;         // of one image; 0 if the step's floor is unknown
   double multiply_adds;  // of the products of one image's forward pass
   double pooled;         // elements that convolutions make of one image for pooling
   std::unique_ptr<Model> (*make)(const std::string& normalizer);
@@ -39,19 +41,40 @@ Config config_of(const std::string& normalizer) {
   return config;
 }
 
+SwinConfig swin_nano(const std::string& normalizer) {
+  SwinConfig config = config_of<SwinConfig>(normalizer);
+  config.image_size = 32, config.patch = 2, config.window = 4, config.depths = {2, 2, 2};
+  config.width = 48, config.ffn_width = 192;
+  return config;
+}
+
+ConvNextConfig convnext_micro(const std::string& normalizer) {
+  ConvNextConfig config = config_of<ConvNextConfig>(normalizer);
+  config.channels = {48, 96, 192}, config.depths = {2, 2, 2};
+  return config;
+}
+
+// tests/models/swin/setup_test.cpp and tests/models/convnext/convnext_test.cpp count the last two's multiply_adds.
 std::vector<Task> tasks() {
   const VitConfig vit = config_of<VitConfig>("ln");
   const CctConfig cct = config_of<CctConfig>("ln");
   const double patches = 64 * 48.0 * double(vit.width);
   const double convolutions = 32 * 32 * 9 * 3 * 64.0 + 16 * 16 * 9 * 64 * double(cct.width);
-  return {{"vit_s4", 64, double(vit.tokens()), patches + block_multiply_adds(vit, double(vit.tokens())), /*pooled=*/0,
-           [](const std::string& n) -> std::unique_ptr<Model> {
-             return std::make_unique<Vit>(config_of<VitConfig>(n), /*seed=*/1);
-           }},
-          {"cct4_3x2", 128, double(cct.tokens()), convolutions + block_multiply_adds(cct, double(cct.tokens())),
-           32 * 32 * 64.0 + 16 * 16 * double(cct.width), [](const std::string& n) -> std::unique_ptr<Model> {
-             return std::make_unique<Cct>(config_of<CctConfig>(n), /*seed=*/1);
-           }}};
+  return {
+      {"vit_s4", 64, double(vit.tokens()), patches + block_multiply_adds(vit, double(vit.tokens())), /*pooled=*/0,
+       [](const std::string& n) -> std::unique_ptr<Model> {
+         return std::make_unique<Vit>(config_of<VitConfig>(n), /*seed=*/1);
+       }},
+      {"cct4_3x2", 128, double(cct.tokens()), convolutions + block_multiply_adds(cct, double(cct.tokens())),
+       32 * 32 * 64.0 + 16 * 16 * double(cct.width),
+       [](const std::string& n) -> std::unique_ptr<Model> {
+         return std::make_unique<Cct>(config_of<CctConfig>(n), /*seed=*/1);
+       }},
+      {"swin_nano", 128, /*tokens=*/0, 46352256, /*pooled=*/0,
+       [](const std::string& n) -> std::unique_ptr<Model> { return std::make_unique<Swin>(swin_nano(n), /*seed=*/1); }},
+      {"convnext_micro", 128, /*tokens=*/0, 32927616, /*pooled=*/0, [](const std::string& n) -> std::unique_ptr<Model> {
+         return std::make_unique<ConvNext>(convnext_micro(n), /*seed=*/1);
+       }}};
 }
 
 NamedTensors make_batch(const Task& task) {
@@ -70,8 +93,9 @@ void count(benchmark::State& state, const Task& task, double flops) {
 }
 
 StepWork step_work(const Task& task, const Model& model) {
-  const auto& c = dynamic_cast<const TokenModel&>(model).config();
   StepWork work{.flops = 6 * task.multiply_adds * double(task.batch)};
+  if (task.tokens == 0) return work;
+  const auto& c = dynamic_cast<const TokenModel&>(model).config();
   const double tokens = double(task.batch) * task.tokens;
   for (std::int64_t k = 0; k < c.layers; ++k)
     work.add_layer(/*attentions=*/1, tokens * double(c.width), tokens * double(c.ffn_width));
@@ -87,7 +111,7 @@ void train(benchmark::State& state, const Task& task, DType dtype) {
   TrainingStep step(std::move(model), make_batch(task), task.batch, AdamW(), dtype);
   for (auto _ : state) step();
   count(state, task, work.flops);
-  if (dtype == DType::f32) state.counters["of_floor_%"] = rate(100 * work.floor());
+  if (dtype == DType::f32 && task.tokens > 0) state.counters["of_floor_%"] = rate(100 * work.floor());
 }
 
 void infer(benchmark::State& state, const Task& task, const std::string& normalizer, DType dtype) {
