@@ -53,8 +53,9 @@ void write_report(const RunDirectory& run) try {
 }
 
 Answer train(const TrainOptions& options) {
-  const TrainingEnd end = train_experiment(options);
   const bool first = !options.processes || options.processes->rank() == 0;
+  leave_when_interrupted(/*quietly=*/!first);
+  const TrainingEnd end = train_experiment(options);
   if (end.exit_code == kExitOk && first) write_report(RunDirectory(options.out));
   end_when_interrupted();  // the demo continues with other commands
   return {.text = end.text, .exit_code = end.exit_code};
@@ -67,6 +68,8 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
   options->build = build;
   options->device = "auto";
   options->command = arguments;
+  options->began = note_interrupts;
+  options->stop = interrupted;
   command.add_option("CONFIG", options->config, "Configuration, TOML; with --resume, that of the run by default");
   command.add_option("--out", options->out, "Directory of the run");  // required, see complete()
   add_settings_option(command, options->settings);

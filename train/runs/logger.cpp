@@ -68,8 +68,9 @@ void EventLog::sync() const {
   if (fsync(descriptor_) != 0) throw FileError(path_, "cannot be flushed to disk", errno);
 }
 
-RunLogger::RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps)
-    : steps_(steps), log_(path, offset), terminal_(first, steps) {
+RunLogger::RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps,
+                     std::function<void(const nlohmann::ordered_json&)> on_event)
+    : steps_(steps), on_event_(std::move(on_event)), log_(path, offset), terminal_(first, steps) {
   if (log_.missing() > 0)
     say("warning: {}: {} bytes that it had when the checkpoint was saved are missing\n", path, log_.missing());
 }
@@ -149,6 +150,7 @@ void RunLogger::ended(std::int64_t step, const std::string& outcome) {
 
 // Keeps events that the disk refuses until it accepts them.
 void RunLogger::log(nlohmann::ordered_json event) {
+  if (on_event_) on_event_(event);
   const bool refused_before = !unlogged_.empty();
   unlogged_.push_back(std::move(event));
   try {

@@ -1,5 +1,6 @@
 // The log of a run: events in log.jsonl (docs/training.md lists them) and lines on the terminal.
 #pragma once
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -44,8 +45,10 @@ class EventLog {
 
 class RunLogger {
  public:
-  // Continues the events after `offset` of the file. Throws FileError.
-  RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps);
+  // Continues the events after `offset` of the file. Gives each to `on_event` as well, unless that is null. Throws
+  // FileError.
+  RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps,
+            std::function<void(const nlohmann::ordered_json&)> on_event);
 
   // Logs the start. `notes`, by their names in the event, are printed too, unless they are empty.
   void started(std::int64_t step, Task& task, const ExperimentConfig& config,
@@ -68,6 +71,7 @@ class RunLogger {
   void write_unlogged();
 
   std::int64_t steps_;
+  std::function<void(const nlohmann::ordered_json&)> on_event_;
   EventLog log_;
   std::vector<nlohmann::ordered_json> unlogged_;  // refused by the disk so far
   ProgressLine terminal_;

@@ -15,7 +15,7 @@ namespace {
 
 bool can_draw() {
   const char* terminal = std::getenv("TERM");
-  return isatty(STDERR_FILENO) && terminal && std::strcmp(terminal, "dumb") != 0;
+  return !has_message_sink() && isatty(STDERR_FILENO) && terminal && std::strcmp(terminal, "dumb") != 0;
 }
 
 // Returns false if NO_COLOR is set and not empty (https://no-color.org).

@@ -7,7 +7,6 @@
 
 #include "engine/cpu/threads.h"
 #include "train/system/exit_code.h"
-#include "train/system/signals.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {
@@ -21,16 +20,17 @@ Validation validate(Training& training, Communicator* communicator) {
   return training.task->validate(communicator);
 }
 
-TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator) {
+TrainingEnd repeat_run(const TrainOptions& options, const RunStart& start, std::unique_ptr<Task> task,
+                       Communicator& communicator) {
   Training training(start.config, std::move(task), &communicator, /*statistics=*/"");
   if (start.checkpoint) restore_trainer(training.trainer, *start.checkpoint);
-  note_interrupts();
+  options.began();
   for (Order order{};;) {
     communicator.broadcast(std::span(&order, 1));
     switch (order) {
       case Order::step:
         training.trainer.step();
-        (void)interrupted_anywhere(&communicator);
+        (void)stopped_anywhere(options, &communicator);
         break;
       case Order::check:
         training.trainer.check();
@@ -70,8 +70,8 @@ TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
   return end;
 }
 
-bool interrupted_anywhere(Communicator* communicator) {
-  return communicator ? communicator->any(interrupted()) : interrupted();
+bool stopped_anywhere(const TrainOptions& options, Communicator* communicator) {
+  return communicator ? communicator->any(options.stop()) : options.stop();
 }
 
 std::int64_t shards_of(const TrainConfig& config, int processes) {

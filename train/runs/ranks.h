@@ -22,14 +22,15 @@ void give_order(Communicator* communicator, Order order);
 Validation validate(Training& training, Communicator* communicator);
 
 // Carries out orders until Order::end, on a rank other than 0. Throws Diverged if the trainer of rank 0 does.
-TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator);
+TrainingEnd repeat_run(const TrainOptions& options, const RunStart& start, std::unique_ptr<Task> task,
+                       Communicator& communicator);
 
 // Calls `train` on all ranks of this process, and returns the result of rank 0 if that is one of them.
 TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
                      const std::function<TrainingEnd(RunStart start, Communicator* communicator)>& train);
 
-// Returns true if a signal has asked any rank to stop.
-bool interrupted_anywhere(Communicator* communicator);
+// Returns true if options.stop() does on any rank.
+bool stopped_anywhere(const TrainOptions& options, Communicator* communicator);
 
 // Returns the number of parts of a batch, train.shards: 0 means one for each process. Throws ConfigError unless the
 // number is a power of two and a multiple of the number of processes.

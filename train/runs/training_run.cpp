@@ -16,7 +16,6 @@
 #include "train/runs/start.h"
 #include "train/system/device.h"
 #include "train/system/exit_code.h"
-#include "train/system/signals.h"
 #include "train/system/streams.h"
 #include "train/tasks/families.h"
 
@@ -26,9 +25,11 @@ namespace {
 // One process's part of a run; with several ranks, rank 0's part.
 class TrainingRun {
  public:
-  TrainingRun(const std::string& path, const RunStart& start, std::unique_ptr<Task> task, Communicator* communicator)
-      : config_(start.config),
-        run_(path),
+  TrainingRun(const TrainOptions& options, const RunStart& start, std::unique_ptr<Task> task,
+              Communicator* communicator)
+      : options_(options),
+        config_(start.config),
+        run_(options.out),
         communicator_(communicator),
         training_(config_, std::move(task), communicator, run_.statistics()),
         selection_(*training_.task, config_.validate.patience, training_.config.steps) {
@@ -39,7 +40,7 @@ class TrainingRun {
   }
 
   // Writes to the run's directory, as train() does. The constructor finds errors before anything is written.
-  void begin(const TrainOptions& options, const RunStart& start);
+  void begin(const RunStart& start);
   TrainingEnd train();
 
  private:
@@ -52,13 +53,13 @@ class TrainingRun {
   std::int64_t updates() const { return training_.trainer.updates(); }
   bool is_last(std::int64_t step) const { return step >= training_.config.steps; }
 
+  const TrainOptions& options_;
   ExperimentConfig config_;
   RunDirectory run_;
   Communicator* communicator_;  // null if there is only this process
   Training training_;
   Selection selection_;
   std::optional<RunLogger> logger_;
-  bool profile_ = false;    // of communication
   std::int64_t first_ = 0;  // updates made by an earlier start
   double seconds_ = 0;      // of updates, since then
   bool unsaved_ = false;    // the disk refused the last checkpoint
@@ -70,7 +71,7 @@ TrainingEnd TrainingRun::train() {
     const Clock::time_point begin = Clock::now();
     give_order(communicator_, Order::step);
     training_.trainer.step();
-    stop = interrupted_anywhere(communicator_);
+    stop = stopped_anywhere(options_, communicator_);
     seconds_ += seconds_since(begin);
     const std::int64_t n = updates();
     logger_->terminal().at(n);
@@ -88,9 +89,10 @@ TrainingEnd TrainingRun::train() {
 
 TrainingEnd TrainingRun::finish(bool stopped) {
   give_order(communicator_, Order::end);
-  if (communicator_ && profile_) say("{}", traffic_text(*communicator_, seconds_, updates() - first_));
-  // The user may make room on the disk. A signal gives up: the first, or the second if one stopped the training.
-  for (int i = 0; i < 60 && unsaved_ && (stopped || !interrupted()); ++i) {
+  if (communicator_ && options_.profile_communication)
+    say("{}", traffic_text(*communicator_, seconds_, updates() - first_));
+  // The user may make room on the disk. A request to stop gives up, unless it is the one that stopped the training.
+  for (int i = 0; i < 60 && unsaved_ && (stopped || !options_.stop()); ++i) {
     sleep(1);
     save();
   }
@@ -117,23 +119,22 @@ TrainingEnd TrainingRun::finish(bool stopped) {
           fmt::format("{}: {}\n{}/{}\n", what, best.text, run_.checkpoints(), checkpoint_files::step_name(best.step))};
 }
 
-void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
-  profile_ = options.profile_communication;
+void TrainingRun::begin(const RunStart& start) {
   first_ = updates();
-  if (start.checkpoint && !options.allow_config_change)
+  if (start.checkpoint && !options_.allow_config_change)
     require_same_data(*start.checkpoint, run_, task().facts().data_digests);
-  auto environment = describe_environment(options.build, training_.config.seed, task().facts().data_digests);
+  auto environment = describe_environment(options_.build, training_.config.seed, task().facts().data_digests);
   environment["data_root"] = start.data_root;
-  run_.begin(config_text(config_), options.command, environment);
+  run_.begin(config_text(config_), options_.command, environment);
   logger_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0, updates(),
-                  training_.config.steps);
+                  training_.config.steps, options_.on_event);
   if (start.checkpoint) say("resuming at step {}\n", updates());
   for (const std::string& warning : training_.recorder.resume(updates())) say("warning: {}\n", warning);
-  note_interrupts();
+  options_.began();
   Model& model = task().model();
   logger_->started(updates(), task(), config_,
                    {{"from", start.from},
-                    {"ranks", ranks_text(communicator_, options.processes)},
+                    {"ranks", ranks_text(communicator_, options_.processes)},
                     {"learning_rates", learning_rates(model, parameter_groups(model, training_.config))}});
   warn_of_warmup(training_.config.steps);
 }
@@ -216,7 +217,6 @@ void TrainingRun::save() try {
 TrainingEnd train_experiment(const TrainOptions& options) {
   const Device device = require_device(options.device);
   const bool first = !options.processes || options.processes->rank() == 0;
-  leave_when_interrupted(/*quietly=*/!first);
   // A missing directory is created only if configuration and data are valid.
   std::optional<RunLock> lock;
   if (first && file_exists(options.out)) lock.emplace(options.out);
@@ -225,13 +225,13 @@ TrainingEnd train_experiment(const TrainOptions& options) {
   const auto train = [&](RunStart own, Communicator* communicator) {
     std::unique_ptr<Task> task = begin_task(own, device);
     if (communicator) require_common_start(*communicator, options.build, own.config, *task);
-    if (communicator && communicator->rank() > 0) return repeat_run(own, std::move(task), *communicator);
-    TrainingRun run(options.out, own, std::move(task), communicator);
+    if (communicator && communicator->rank() > 0) return repeat_run(options, own, std::move(task), *communicator);
+    TrainingRun run(options, own, std::move(task), communicator);
     if (!lock) {
       lock.emplace(options.out);
       RunDirectory(options.out).require_no_run();
     }
-    run.begin(options, own);
+    run.begin(own);
     own.checkpoint.reset();  // it is large
     return run.train();
   };

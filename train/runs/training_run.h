@@ -1,5 +1,7 @@
 // An experiment from its configuration to checkpoints, a log, samples and scores: the work of `foldgrad train`.
 #pragma once
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -21,15 +23,21 @@ struct TrainOptions {
   bool profile_communication = false;  // reports at the end how long ranks have waited for each other
   BuildInfo build;
   std::vector<std::string> command;  // the program's command line
+  // Called on each rank: `began` before the first update, `stop` after each. If `stop` returns true on any rank,
+  // training saves and ends.
+  std::function<void()> began = [] {};
+  std::function<bool()> stop = [] { return false; };
+  // Called on rank 0 with each event of log.jsonl (docs/training.md). What it throws ends the training.
+  std::function<void(const nlohmann::ordered_json&)> on_event = nullptr;
 };
 
 struct TrainingEnd {
-  int exit_code;     // kExitOk, or kExitInterrupted after SIGINT or SIGTERM
+  int exit_code;     // kExitOk, or kExitInterrupted if it was stopped
   std::string text;  // the deciding score and its checkpoint; empty without a validation
 };
 
-// Trains. After a signal it finishes the current update and saves; a second signal ends the program at once. If the
-// disk refuses, it warns and retries at the next report, and throws FileError if the disk still refuses at the end.
+// Trains. It sets no handlers of signals. If the disk refuses, it warns and retries at the next report, and throws
+// FileError if the disk still refuses at the end.
 // Throws Diverged, CommunicationError, ConfigError, CheckpointError, FileError, DeviceError, and std::invalid_argument.
 TrainingEnd train_experiment(const TrainOptions& options);
 

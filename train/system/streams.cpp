@@ -13,6 +13,7 @@ namespace foldgrad {
 namespace {
 
 std::string name_of_process;
+std::function<void(std::string_view)> message_sink;
 
 constexpr const char *kStdout = "stdout", *kNotWritten = "cannot be written";
 
@@ -64,9 +65,14 @@ int finish_stdout(int exit_code) {
 }
 
 void say(std::string_view text) noexcept {
+  if (message_sink) return message_sink(text);
   std::fwrite(name_of_process.data(), 1, name_of_process.size(), stderr);
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
+
+void set_message_sink(std::function<void(std::string_view)> sink) { message_sink = std::move(sink); }
+
+bool has_message_sink() { return static_cast<bool>(message_sink); }
 
 void begin_lines_with(std::string name) { name_of_process = std::move(name); }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -25,9 +26,12 @@ int report_stdout_error(int error);
 // Returns `exit_code` at the end of main(), or that of report_stdout_error() if it is 0 and output cannot be written.
 int finish_stdout(int exit_code);
 
-// Writes a message to stderr; if that fails, the work continues. Text with values becomes printable(), since values may
-// come from anywhere; text without values stays unchanged.
+// Writes a message to stderr, or gives it to the sink; if that fails, the work continues. Text with values becomes
+// printable(), since values may come from anywhere; text without values stays unchanged.
 void say(std::string_view text) noexcept;
+// From now on messages go to `sink`, which must not throw; null: to stderr.
+void set_message_sink(std::function<void(std::string_view)> sink);
+bool has_message_sink();
 // From now on each message begins with `name`: this process among several.
 void begin_lines_with(std::string name);
 template <class... T>
