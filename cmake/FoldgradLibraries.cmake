@@ -1,5 +1,5 @@
 # Finds libraries. Required ones that are missing are named together in one error; optional ones set
-# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _mpi, _zmq, _nccl, _libpng, _turbojpeg, _onnx,
+# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _mpi, _zmq, _nccl, _libpng, _turbojpeg,
 # _chart_js, _bench.
 
 include(CheckCXXSourceCompiles)
@@ -198,11 +198,6 @@ foldgrad_find(LIBPNG png png.h)
 foldgrad_optional(LIBPNG "PNG" libpng-dev)
 foldgrad_find(TURBOJPEG turbojpeg turbojpeg.h)
 foldgrad_optional(TURBOJPEG "JPEG" libturbojpeg0-dev)
-
-foldgrad_find(ONNX libprotobuf-lite.a onnx/onnx.proto)
-foldgrad_find_also(path foldgrad_protobuf_include google/protobuf/message_lite.h)
-foldgrad_find_also(program foldgrad_protoc protoc)
-foldgrad_optional(ONNX "ONNX" "libonnx-dev libprotobuf-dev protobuf-compiler")
 
 set(found OFF)
 set(why "not found; reports have tables only")

@@ -46,7 +46,6 @@ foldgrad_option(FOLDGRAD_ZMQ AUTO "ZeroMQ, to train with processes of torchrun" 
 foldgrad_option(FOLDGRAD_NCCL AUTO "NCCL, for sums over processes from GPU to GPU" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_LIBPNG AUTO "libpng, to read and write pictures" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_TURBOJPEG AUTO "libjpeg-turbo, to read pictures" AUTO ON OFF)
-foldgrad_option(FOLDGRAD_ONNX AUTO "protobuf and onnx.proto, to write ONNX" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_CHART_JS AUTO "Chart.js, for the curves in reports" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_CPU AUTO "Instruction set; AUTO: the highest x86-64 level that this CPU runs"
                 AUTO x86-64 x86-64-v2 x86-64-v3 x86-64-v4 native)

@@ -1,5 +1,5 @@
 # Libraries, one per top folder. The names of sources decide if they belong to a build, and their flags:
-#   NAME_LIBRARY.cpp     where this build has LIBRARY (onednn, cudart, onnx ...); a file LIBRARY.cpp likewise
+#   NAME_LIBRARY.cpp     where this build has LIBRARY (onednn, cudart, libpng ...); a file LIBRARY.cpp likewise
 #   NAME_no_LIBRARY.cpp  where it has not
 #   fast/NAME.*          unless FOLDGRAD_FAST=OFF (engine/fast.h)
 #   NAME_fma.cpp         a * b + c of vector types becomes one instruction, which no function expresses
@@ -30,14 +30,14 @@ function(foldgrad_sources folder host_out kernels_out)
     list(FILTER host EXCLUDE REGEX "/fast/")
     list(FILTER kernels EXCLUDE REGEX "/fast/")
   endif()
-  foreach(library onednn cblas cublas cudnn cudart sentencepiece libpng turbojpeg onnx mpi zmq nccl)
+  foreach(library onednn cblas cublas cudnn cudart sentencepiece libpng turbojpeg mpi zmq nccl)
     set(absent ${host} ${kernels})
     list(FILTER absent INCLUDE REGEX "_no_${library}\\.(cpp|cu)$")
     set(present ${host} ${kernels})
     list(FILTER present INCLUDE REGEX "[_/]${library}\\.(cpp|cu)$")
     list(REMOVE_ITEM present ${absent} "")
-    # FoldgradOnnx.cmake compiles the ONNX writer; connections to other processes are separate libraries.
-    if(NOT foldgrad_have_${library} OR library MATCHES "^(onnx|mpi|zmq|nccl)$")
+    # Connections to other processes are separate libraries.
+    if(NOT foldgrad_have_${library} OR library MATCHES "^(mpi|zmq|nccl)$")
       list(REMOVE_ITEM host ${present} "")
       list(REMOVE_ITEM kernels ${present} "")
     endif()
@@ -152,10 +152,6 @@ if(foldgrad_cpu_level GREATER 1)
                               COMPILE_OPTIONS -march=x86-64 SKIP_PRECOMPILE_HEADERS ON)  # runs on CPUs of any level
 endif()
 foldgrad_link_optional(ops_links cudnn)
-if(foldgrad_have_onnx)
-  include(FoldgradOnnx)
-  set(models_links foldgrad_onnx)
-endif()
 set(train_links CLI11::CLI11 tomlplusplus::tomlplusplus OpenSSL::Crypto)
 foldgrad_link_optional(train_links sentencepiece libpng turbojpeg)
 # Separate, so that programs start without the libraries that these link (engine/parallel/module.h).

@@ -12,7 +12,7 @@ endif()
 # batches and sum gradients, which are compiled below without the rest of train/. The preset `tsan` runs their tests.
 if(FOLDGRAD_SANITIZE STREQUAL thread)
   list(REMOVE_ITEM folders models train realdata book)
-  foreach(target foldgrad foldgrad_models foldgrad_onnx foldgrad_onnx_objects foldgrad_train foldgrad_training
+  foreach(target foldgrad foldgrad_models foldgrad_train foldgrad_training
                  foldgrad_records foldgrad_commands)
     if(TARGET ${target})
       set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
@@ -164,8 +164,8 @@ foreach(source ${sources})
   list(APPEND preloaded preload_${name})
 endforeach()
 
-# ONNX's own library, to check the files of `foldgrad export`.
-if(foldgrad_have_onnx AND train IN_LIST folders)
+# ONNX's own library, if it is here, checks the files of `foldgrad export`.
+if(train IN_LIST folders)
   find_library(foldgrad_onnx_library onnx)
   find_library(foldgrad_onnx_proto_library onnx_proto)
   find_library(foldgrad_protobuf protobuf)

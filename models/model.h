@@ -71,8 +71,8 @@ class Model {
   // Writes the model as ONNX (docs/onnx.md) and returns the names of the graphs' files. Creates `directory`. Replaces
   // existing files only after all new ones are written. Throws std::invalid_argument unless the model is f32 on the
   // CPU, for a normalizer with statistics over tokens, for weights of 2 GiB or more, if padding has the id of a
-  // sentence's end, and if the files would replace one of our models. Also throws FileError, and std::runtime_error if
-  // onnx_available() is false.
+  // sentence's end, and if the files would replace one of our models.
+  // Also throws FileError.
   virtual std::vector<std::string> write_onnx(const std::string& directory) = 0;
 
   // Returns the parameters by name.

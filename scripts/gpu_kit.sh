@@ -17,7 +17,7 @@ command -v nvcc >/dev/null || { echo "gpu_kit: nvcc is not on PATH and not in \$
 
 cmake --preset cuda -B "$build" -DFOLDGRAD_RELOCATABLE=ON -DCMAKE_CUDA_ARCHITECTURES="80-real;90a-real" \
   -DFOLDGRAD_CPU=x86-64-v3 -DFOLDGRAD_ONEDNN=OFF -DFOLDGRAD_CBLAS=OFF -DFOLDGRAD_CUDNN=OFF -DFOLDGRAD_LIBPNG=OFF \
-  -DFOLDGRAD_TURBOJPEG=OFF -DFOLDGRAD_ONNX=OFF -DCMAKE_CUDA_COMPILER_LAUNCHER="$PWD/scripts/kernels/keep_ptx" \
+  -DFOLDGRAD_TURBOJPEG=OFF -DCMAKE_CUDA_COMPILER_LAUNCHER="$PWD/scripts/kernels/keep_ptx" \
   "$@" >/dev/null
 mapfile -t programs < <(printf '%s\n' foldgrad ops_bench transformer_bench && cat "$build/gpu_tests.txt")
 cmake --build "$build" --target "${programs[@]}" >"$build/build.log" || { tail -n 60 "$build/build.log" >&2; exit 1; }

@@ -30,7 +30,7 @@ programs=("$folder"/bin/foldgrad)
 if [[ -e $folder/bin/foldgrad_zmq.so ]]; then programs+=("$folder"/bin/foldgrad_zmq.so); fi
 mapfile -t libraries < <(libraries_of "${programs[@]}")
 cp -L -t "$folder/lib" "${libraries[@]}"
-packages=(libcli11-dev nlohmann-json3-dev libprotobuf-dev libonnx-dev libjs-chart.js)  # parts of the program itself
+packages=(libcli11-dev nlohmann-json3-dev libjs-chart.js)  # parts of the program itself
 for library in "${libraries[@]}"; do
   found=$(dpkg-query -S "*/x86_64-linux-gnu/*$(basename "$(realpath "$library")")")
   packages+=("${found%%:*}")

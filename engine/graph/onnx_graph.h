@@ -26,7 +26,7 @@ class OnnxGraph {
   // Reshapes x to [rest, others...]; the first axis takes all remaining elements.
   std::string reshape(const std::string& x, Sizes others);
 
-  // Adds a weight, copied to the CPU, in f32 or i64. If the name is already known, the first weight of this name stays.
+  // Adds a weight, f32 or i64, that must not change until the graph is written. A known name keeps its first weight.
   // Throws std::invalid_argument if the weights no longer fit into a protobuf file.
   virtual std::string initializer(const std::string& name, const Tensor& value) = 0;
   // Add a constant.

@@ -86,12 +86,12 @@ std::vector<std::string> Gpt::write_onnx(const std::string& directory) {
   require_exportable(*this, "a sequence, which a decoder of one token after the other does not know");
   FOLDGRAD_CHECK(!std::filesystem::exists(directory + "/model.safetensors"),
                  "onnx: {} holds a model, whose config.json would be replaced; name another directory", directory);
-  const auto graph = OnnxFile::make("model");
-  graph->metadata("context", std::to_string(config_.context));
-  add_nodes(*graph, *this);
+  OnnxFile graph("model");
+  graph.metadata("context", std::to_string(config_.context));
+  add_nodes(graph, *this);
   make_directories(directory);  // last, after everything that can be refused
   std::deque<AtomicFile> files;
-  graph->write(files.emplace_back(directory + "/model.onnx"));
+  graph.write(files.emplace_back(directory + "/model.onnx"));
   files.emplace_back(directory + "/config.json").write(runtime_config(config_));
   files.emplace_back(directory + "/generation_config.json").write(runtime_generation_config(config_));
   for (AtomicFile& file : files) file.commit();

@@ -17,23 +17,23 @@ std::string onnx_patches(OnnxGraph& g, const std::string& pixels, std::int64_t i
 std::vector<std::string> ImageModel::write_onnx(const std::string& directory) {
   require_exportable(*this, "an image, for which there are no nodes");
   const ImageModelConfig& config = this->config();
-  const auto g = OnnxFile::make("model");
-  g->metadata("image_mean", fmt::format("{}", fmt::join(config.pixels.mean, " ")));
-  g->metadata("image_std", fmt::format("{}", fmt::join(config.pixels.std, " ")));
-  g->metadata("classes", fmt::format("{}", fmt::join(config.class_names, "\n")));
+  OnnxFile g("model");
+  g.metadata("image_mean", fmt::format("{}", fmt::join(config.pixels.mean, " ")));
+  g.metadata("image_std", fmt::format("{}", fmt::join(config.pixels.std, " ")));
+  g.metadata("classes", fmt::format("{}", fmt::join(config.class_names, "\n")));
 
   const std::string batch = "batch_size";
   const std::int64_t S = config.image_size;
-  const std::string pixels = g->input("pixel_values", DType::f32, {batch, kImageChannels, S, S});
+  const std::string pixels = g.input("pixel_values", DType::f32, {batch, kImageChannels, S, S});
   const Graph graph = graph_of(*this);
-  g->at("stem");
-  OnnxRecording nodes(*g, *this, graph);
-  nodes.give(graph.nodes[0].operands[0], onnx_stem(*g, pixels));
-  g->output(nodes.add(), "logits", DType::f32, {batch, config.classes});
+  g.at("stem");
+  OnnxRecording nodes(g, *this, graph);
+  nodes.give(graph.nodes[0].operands[0], onnx_stem(g, pixels));
+  g.output(nodes.add(), "logits", DType::f32, {batch, config.classes});
 
   make_directories(directory);  // last, after everything that can be refused
   AtomicFile file(directory + "/model.onnx");
-  g->write(file);
+  g.write(file);
   file.commit();
   return {"model.onnx"};
 }

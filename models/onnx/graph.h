@@ -1,39 +1,55 @@
 // Writes an ONNX graph to a file:
 //
-//   const auto g = OnnxFile::make("linear");
-//   const std::string x = g->input("x", DType::f32, {"rows", 8});
-//   g->output(g->node("MatMul", {x, g->initializer("w", w)}), "y", DType::f32, {"rows", 4});
-//   g->write(file);
+//   OnnxFile g("linear");
+//   const std::string x = g.input("x", DType::f32, {"rows", 8});
+//   g.output(g.node("MatMul", {x, g.initializer("w", w)}), "y", DType::f32, {"rows", 4});
+//   g.write(file);
 //
-// Declarations of onnx and protobuf stay in graph_onnx.cpp.
+// The file is the message ModelProto of onnx.proto (https://github.com/onnx/onnx).
 #pragma once
-#include <memory>
+#include <map>
+#include <set>
 
 #include "engine/files/atomic_file.h"
 #include "engine/graph/onnx_graph.h"
 
 namespace foldgrad {
 
-bool onnx_available();
-
-class OnnxFile : public OnnxGraph {
+class OnnxFile final : public OnnxGraph {
  public:
   using Size = std::variant<std::int64_t, std::string>;  // a text names a size that each run may choose
   using NamedSizes = std::vector<Size>;
 
-  // Throws std::runtime_error if this program was built without onnx and protobuf (option FOLDGRAD_ONNX).
-  static std::unique_ptr<OnnxFile> make(const std::string& name);
+  explicit OnnxFile(std::string name) : name_(std::move(name)) {}
+
+  std::string node(const std::string& op, const std::vector<std::string>& inputs,
+                   const std::vector<Attribute>& attributes = {}) override;
+  std::string initializer(const std::string& name, const Tensor& value) override;
 
   // Adds an input. Inputs and outputs are f32 or i64.
-  virtual std::string input(const std::string& name, DType dtype, const NamedSizes& sizes) = 0;
+  std::string input(const std::string& name, DType dtype, const NamedSizes& sizes);
   // Makes `value`, the result of a node, an output and renames it.
-  virtual void output(const std::string& value, const std::string& name, DType dtype, const NamedSizes& sizes) = 0;
+  void output(const std::string& value, const std::string& name, DType dtype, const NamedSizes& sizes);
 
   // Adds a text for readers of the file; onnxruntime calls it custom_metadata_map.
-  virtual void metadata(const std::string& key, const std::string& value) = 0;
+  void metadata(const std::string& key, const std::string& value);
 
   // Throws FileError.
-  virtual void write(AtomicFile& file) const = 0;
+  void write(AtomicFile& file) const;
+
+ private:
+  struct Node {
+    std::vector<std::string> inputs;
+    std::string output, rest;  // the other fields, encoded
+  };
+
+  std::string name_;
+  std::vector<Node> nodes_;
+  std::vector<std::pair<std::string, Tensor>> weights_;  // their fields, encoded, except the values
+  std::string inputs_and_outputs_, metadata_;            // encoded
+  std::map<std::string, int> named_;                     // number of uses of each name of a node
+  std::set<std::string> initializers_;
+  std::int64_t bytes_ = 0;  // of the weights
 };
 
 }  // namespace foldgrad

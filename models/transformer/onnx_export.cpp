@@ -199,12 +199,12 @@ std::vector<std::string> Transformer::write_onnx(const std::string& directory) {
   for (const auto& [name, build] : {std::pair{"encoder_model", &TransformerFile::encoder},
                                     {"decoder_model", &TransformerFile::decoder},
                                     {"decoder_with_past_model", &TransformerFile::decoder_with_past}}) {
-    const auto graph = OnnxFile::make(name);
-    TransformerFile nodes(*this, *graph);
+    OnnxFile graph(name);
+    TransformerFile nodes(*this, graph);
     (nodes.*build)();
     make_directories(directory);  // last, after everything that can be refused
     names.push_back(std::string(name) + ".onnx");
-    graph->write(files.emplace_back(directory + "/" + names.back()));
+    graph.write(files.emplace_back(directory + "/" + names.back()));
   }
   files.emplace_back(directory + "/config.json").write(runtime_config(config_));
   files.emplace_back(directory + "/generation_config.json").write(runtime_generation_config(config_));

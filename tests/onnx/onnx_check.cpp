@@ -1,6 +1,6 @@
 // onnx_check FILE: checks a file with ONNX's own library: the model, and all shapes by strict inference. Prints inputs,
-// outputs and the number of nodes of each operator. A separate program, since it needs the shared protobuf, which must
-// not be linked together with our libraries (cmake/FoldgradOnnx.cmake).
+// outputs and the number of nodes of each operator. A separate program: it needs protobuf, and Debian's SentencePiece
+// exports the symbols of another release of it.
 #include <onnx/checker.h>
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>

@@ -10,7 +10,6 @@
 #include "engine/cpu/threads.h"
 #include "engine/device.h"
 #include "engine/parallel/device_link.h"
-#include "models/onnx/graph.h"
 #include "train/commands/command.h"
 #include "train/data/data_sets.h"
 #include "train/runs/directory.h"
@@ -49,7 +48,6 @@ ordered_json examine(const BuildInfo& build) {
   all["sentencepiece"] = sentence_piece_available();
   all["png"] = png_available();
   all["jpeg"] = jpeg_available();
-  all["onnx"] = onnx_available();
   all["data_directory"] = describe_directory(data_root(""));
   all["current_directory"] = describe_directory(".");
   return all;

@@ -29,8 +29,7 @@ Action add_export(CLI::App& command) {
                   "Directory of encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx or model.onnx, of "
                   "config.json, generation_config.json and the vocabulary, replaced if they are there")
       ->required();
-  command.footer(
-      "Exit codes: 0, 1 built without ONNX, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
+  command.footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
   return [o] {
     const auto model = load_model(o->model);
     require_finite_maps(*model);

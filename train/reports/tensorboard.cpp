@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "engine/files/atomic_file.h"
+#include "engine/files/wire_format.h"
 #include "train/runs/directory.h"
 
 namespace foldgrad {
@@ -12,38 +13,20 @@ namespace {
 
 using nlohmann::ordered_json;
 
-template <class Number>
-std::string bytes_of(Number value) {
-  static_assert(std::endian::native == std::endian::little);  // as the files are
-  return {reinterpret_cast<const char*>(&value), sizeof value};
-}
-
-// Protobuf's wire format: a key is the field's number and its kind.
-enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
-
-std::string varint(std::uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += char(value | 0x80);
-  return bytes + char(value);
-}
-std::string key(int field, WireType kind) { return varint(std::uint64_t(field << 3 | kind)); }
-std::string bytes_field(int field, const std::string& value) {
-  return key(field, kBytes) + varint(value.size()) + value;
-}
-std::string double_field(int field, double value) { return key(field, kFixed64) + bytes_of(value); }
-
 std::string scalar(const std::string& tag, double value) {
-  return bytes_field(1, bytes_field(1, tag) + key(2, kFixed32) + bytes_of(float(value)));
+  return wire::field(1, wire::field(1, tag) + wire::number(2, float(value)));
 }
 
 std::string event(double time, std::int64_t step, const std::string& summary) {
-  return double_field(1, time) + key(2, kVarint) + varint(std::uint64_t(step)) + bytes_field(5, summary);
+  return wire::number(1, time) + wire::number(2, step) + wire::field(5, summary);
 }
 
 // Returns length and content, each with a checksum, masked since content may itself contain checksums.
 std::string record(const std::string& content) {
-  const auto checksum = [](const std::string& bytes) { return bytes_of(std::rotr(crc32c(bytes), 15) + 0xa282ead8u); };
-  const std::string length = bytes_of(std::uint64_t(content.size()));
+  const auto checksum = [](const std::string& bytes) {
+    return wire::bytes_of(std::rotr(crc32c(bytes), 15) + 0xa282ead8u);
+  };
+  const std::string length = wire::bytes_of(std::uint64_t(content.size()));
   return length + checksum(length) + content + checksum(content);
 }
 
@@ -82,7 +65,7 @@ std::uint32_t crc32c(std::string_view bytes) {
 }
 
 std::string tensorboard_events(const RunLog& log, double begin) {
-  std::string file = record(double_field(1, begin) + bytes_field(3, "brain.Event:2"));
+  std::string file = record(wire::number(1, begin) + wire::field(3, "brain.Event:2"));
   double time = begin;
   for (const ordered_json& e : log.events) {
     time += number(e, "seconds");

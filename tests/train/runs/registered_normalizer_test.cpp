@@ -147,7 +147,6 @@ TEST_F(RegisteredNormalizer, MustBeWhatItSays) {
 }
 
 TEST_F(RegisteredNormalizer, IsExportedByItsForm) {
-  if (!onnx_available()) GTEST_SKIP() << "this build lacks onnx and protobuf";
   TransformerConfig config = tiny_config("bounded");
   for (const char* name : {"bounded", "bounded_rms"}) {
     config.normalizer = name;

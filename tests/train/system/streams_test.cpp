@@ -89,7 +89,6 @@ constexpr const char* kCommands[] = {
 TEST_F(Streams, WhatCannotBePrintedIsAnErrorOfEveryCommand) {
   int printing = 0;
   for (const char* command : kCommands) {
-    if (command == std::string("export @run -o #") && !onnx_available()) continue;
     const ProgramResult whole = run(command);
     ASSERT_EQ(whole.exit_code, 0) << command << "\n" << whole.err;
     for (const Fault fault : {kClosed, kFull, kBroken}) {
