@@ -67,11 +67,17 @@ ALLOWED = {
     "train/commands": ["engine", "engine/cpu", "engine/files", "engine/gemm", "engine/parallel", "models/fold", "models/options", "models/normalizers",
                        "models/transformer", "models/images", "models/gpt", "ops/linear", "train/checkpoints",
                        "train/analyses", "train/checks", "train/config", "train/data", "train/loop", "train/reports",
-                       "train/runs", "train/system", "train/tasks", "train/tasks/classification/images",
-                       "train/tasks/translation", "train/tasks/language"],
+                       "train/runs", "train/system", "train/tasks", "train/tasks/classification",
+                       "train/tasks/classification/images", "train/tasks/translation", "train/tasks/language"],
     "train": ["engine", "engine/cpu", "models/normalizers", "models/transformer", "models/vit", "models/cct", "models/swin",
               "models/convnext", "models/efficientnet_lite", "models/gpt", "train/commands", "train/config", "train/runs",
               "train/system", "train/tasks/classification", "train/tasks/translation", "train/tasks/language"],
+    "python/binding": ["engine", "engine/cpu", "engine/files", "engine/graph", "engine/parallel", "ops", "models",
+                       "models/blocks", "models/fold", "models/gpt", "models/images", "models/normalizers",
+                       "models/transformer", "train", "train/checkpoints", "train/checks", "train/config", "train/loop",
+                       "train/loop/optimizer", "train/reports", "train/runs", "train/system", "train/tasks",
+                       "train/tasks/classification", "train/tasks/classification/images", "train/tasks/language",
+                       "train/tasks/translation"],
 }
 
 # Operations that use others, in the same form. One that uses none needs no row.
@@ -95,7 +101,8 @@ OPS = {
 
 # Folders that may include a library, by the beginning of the names of its headers. "train/*" is train and all below it.
 LIBRARIES = {
-    "fmt/": ["engine/*", "ops/*", "models/*", "train/*"],
+    "fmt/": ["engine/*", "ops/*", "models/*", "train/*", "python/*"],
+    "nanobind/": ["python/*"],
     "nlohmann/": ["engine/files", "models/transformer", "models/gpt", "train/*"],
     "toml++/": ["train/config", "train/reports"],
     "CLI/": ["train", "train/commands"],

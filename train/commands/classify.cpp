@@ -1,9 +1,7 @@
 // foldgrad classify: the most likely classes of images.
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "engine/files/file.h"
 #include "models/images/model.h"
@@ -12,6 +10,7 @@
 #include "train/system/device.h"
 #include "train/tasks/classification/images/cifar.h"
 #include "train/tasks/classification/images/picture.h"
+#include "train/tasks/classification/likely_classes.h"
 
 namespace foldgrad {
 namespace {
@@ -60,28 +59,13 @@ void for_each_image(const std::string& argument, std::int64_t size, const std::v
   }
 }
 
-// Returns the most likely classes of a row of logits. Of equal logits the first counts as larger; NaN counts as
-// smallest.
-std::vector<std::pair<std::string, double>> likeliest(const double* logits, const std::vector<std::string>& classes) {
-  std::vector<std::size_t> order(classes.size());
-  std::iota(order.begin(), order.end(), std::size_t(0));
-  const auto rank = [&](std::size_t k) { return std::isnan(logits[k]) ? -INFINITY : logits[k]; };
-  std::ranges::stable_sort(order, std::greater(), rank);
-  double sum = 0;
-  for (const std::size_t k : order) sum += std::exp(logits[k] - logits[order[0]]);
-  order.resize(std::min(order.size(), kShown));
-  std::vector<std::pair<std::string, double>> found;
-  for (const std::size_t k : order) found.push_back({classes[k], std::exp(logits[k] - logits[order[0]]) / sum});
-  return found;
-}
-
 // Adds the most likely classes of an image to the answer.
-void add(const GivenImage& image, const double* logits, const std::vector<std::string>& classes, Answer& answer) {
+void add(const GivenImage& image, const LikelyClasses& classes, Answer& answer) {
   answer.text += image.name;
   nlohmann::ordered_json one{{"image", image.name}};
   if (!image.label.empty()) answer.text += fmt::format(" ({})", image.label), one["label"] = image.label;
   const char* before = ":";
-  for (const auto& [name, p] : likeliest(logits, classes)) {
+  for (const auto& [name, p] : classes) {
     answer.text += fmt::format("{} {} {:.4f}", before, name, p);
     one["classes"].push_back({{"class", name}, {"probability", p}});
     before = ",";
@@ -90,36 +74,26 @@ void add(const GivenImage& image, const double* logits, const std::vector<std::s
   answer.json.push_back(std::move(one));
 }
 
-// Returns the logits of a batch of images, [images, classes].
-std::vector<double> logits_of(const std::vector<GivenImage>& batch, std::int64_t size, Model& model, Device device,
-                              NonFinite non_finite) {
+// Returns the pixels of a batch, u8 [images, size, size, 3].
+Tensor pixels_of(const std::vector<GivenImage>& batch, std::int64_t size) {
   const Tensor images = Tensor::empty({std::int64_t(batch.size()), size, size, kColours}, DType::u8);
   std::uint8_t* out = images.data<std::uint8_t>();
   for (const GivenImage& image : batch) out = std::ranges::copy(image.pixels, out).out;
-  const NamedTensors inputs = to({{"images", images}}, device);
-  Tape tape(/*recording=*/false);
-  const Tensor logits =
-      model.forward(inputs, {.tape = tape, .dtype = DType::f32}).value().to(Device::cpu).to(DType::f64);
-  if (non_finite == NonFinite::refuse && !first_non_finite(logits).empty())
-    refuse_non_finite("classify: the logits", model, inputs, DType::f32);
-  return logits.values<double>();
+  return images;
 }
 
 // Reads PNG and JPEG files a batch at a time, records a file at a time.
-Answer classify(const ClassifyOptions& o) {
-  const Device device = require_device(o.device);
-  const auto model =
-      load_model_as<ImageModel>("a model that classifies images", o.model, DType::f32, device, o.non_finite);
+Answer classify_files(const ClassifyOptions& o) {
+  const auto model = load_model_as<ImageModel>("a model that classifies images", o.model, DType::f32,
+                                               require_device(o.device), o.non_finite);
   const std::int64_t size = model->config().image_size;
-  std::vector<std::string> classes = model->config().class_names;
-  for (std::int64_t k = std::int64_t(classes.size()); k < model->config().classes; ++k)
-    classes.push_back(fmt::format("class {}", k));
+  const std::vector<std::string> classes = class_names(*model);
   Answer answer{.json = nlohmann::ordered_json::array()};
   std::vector<GivenImage> batch;
   const auto answer_batch = [&] {
     if (batch.empty()) return;
-    const std::vector<double> logits = logits_of(batch, size, *model, device, o.non_finite);
-    for (std::size_t b = 0; b < batch.size(); ++b) add(batch[b], logits.data() + b * classes.size(), classes, answer);
+    const std::vector<LikelyClasses> found = classify(*model, pixels_of(batch, size), kShown, o.non_finite);
+    for (std::size_t b = 0; b < batch.size(); ++b) add(batch[b], found[b], answer);
     batch.clear();
   };
   for (const std::string& argument : o.images)
@@ -144,7 +118,7 @@ Action add_classify(CLI::App& command) {
   add_json_option(command);
   add_non_finite_option(command, o->non_finite);
   command.footer("Exit codes: 0, 2 usage, 3 images, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
-  return [o] { return classify(*o); };
+  return [o] { return classify_files(*o); };
 }
 
 }  // namespace foldgrad

@@ -43,16 +43,6 @@ std::string prompt_text(const GenerateOptions& o) {
   return text.empty() ? "\n" : text;
 }
 
-Ids prompt_of(const GenerateOptions& o, const TextVocabulary& vocabulary) {
-  FOLDGRAD_CHECK(first_bad_utf8(o.prompt) == o.prompt.npos, "--prompt is not UTF-8 at byte {}",
-                 first_bad_utf8(o.prompt) + 1);
-  for (std::size_t at = 0; at < o.prompt.size(); at += code_point_at(o.prompt, at).bytes) {
-    const std::string character = o.prompt.substr(at, code_point_at(o.prompt, at).bytes);
-    FOLDGRAD_CHECK(vocabulary.has(character), "--prompt: the vocabulary has no character \"{}\"", character);
-  }
-  return vocabulary.encode(o.prompt);
-}
-
 // Prints one text as it grows. A character of several tokens waits for the last of them.
 class Printer {
  public:
@@ -80,7 +70,7 @@ Answer generate_text(GenerateOptions o) {
   const auto gpt =
       load_model_as<Gpt>("a language model (gpt)", o.model, DType::f32, require_device(o.device), o.non_finite);
   const TextVocabulary vocabulary = load_text_vocabulary(find_model_directory(o.model), gpt->config());
-  const std::vector<Ids> prompts(std::size_t(o.samples), prompt_of(o, vocabulary));
+  const std::vector<Ids> prompts(std::size_t(o.samples), vocabulary.encode_known("--prompt", o.prompt));
   std::vector<Ids> texts = prompts;
   SamplingOptions sampling = o.sampling;
   sampling.seed = std::uint64_t(o.seed);

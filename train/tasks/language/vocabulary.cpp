@@ -95,6 +95,17 @@ Ids TextVocabulary::encode(const std::string& text) const {
   return ids;
 }
 
+Ids TextVocabulary::encode_known(const std::string& what, const std::string& text) const {
+  const std::size_t bad = first_bad_utf8(text);
+  FOLDGRAD_CHECK(bad == text.npos, "{} is not UTF-8 at byte {}", what, bad + 1);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string character = text.substr(at, code_point_at(text, at).bytes);
+    FOLDGRAD_CHECK(has(character), "{}: the vocabulary has no character \"{}\"", what, character);
+    at += character.size();
+  }
+  return encode(text);
+}
+
 bool TextVocabulary::has(const std::string& character) const {
   const Ids ids = encode(character);
   return !contains(ids, pieces_ ? kUnk : kUnknown) && decode(ids) == character;

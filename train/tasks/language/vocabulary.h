@@ -26,6 +26,8 @@ class TextVocabulary {
 
   // Throws std::invalid_argument for text that is not UTF-8.
   Ids encode(const std::string& text) const;
+  // Throws std::invalid_argument, with `what` as the text's name, also for an unknown character.
+  Ids encode_known(const std::string& what, const std::string& text) const;
   // Returns true if decode() can give `character` back. U+FFFD too must be in the vocabulary.
   bool has(const std::string& character) const;
   // Decodes unknown characters to U+FFFD. Throws std::invalid_argument for ids outside [0, size()).

@@ -1,0 +1,39 @@
+// Translates lines of text, as `foldgrad translate` does.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "train/checks/finite.h"
+#include "train/tasks/translation/translation.h"
+
+namespace foldgrad {
+
+struct TranslatorOptions {
+  DecodingOptions decoding = {};
+  std::int64_t max_tokens = 4096;  // of a batch
+  DType dtype = DType::f32;        // of weights and products: f32 or bf16
+  NonFinite non_finite = NonFinite::refuse;
+};
+
+// A model at inference with its vocabulary. `model` must outlive this object and must not change.
+class Translator {
+ public:
+  // Throws std::invalid_argument as InferenceTransformer does.
+  Translator(Transformer& model, Vocabulary vocabulary, const TranslatorOptions& options);
+
+  // Returns the ids of a line; an "\r" at its end does not count. Throws FileError, with `place` as its path, for a
+  // line that is not UTF-8 or has too long a word (train/data/lines.h) or more tokens than the model or a batch takes.
+  Ids encode(std::string line, const std::string& place) const;
+  // Returns the best translation of each source (best_hypotheses()).
+  std::vector<Hypothesis> translate(const std::vector<Ids>& sources) const;
+  // Throws NonFiniteError, which names `place`, if logits were not finite, unless that is allowed.
+  std::string decode(const Hypothesis& best, const std::string& place) const;
+
+ private:
+  TranslatorOptions options_;
+  Vocabulary vocabulary_;
+  InferenceTransformer inference_;
+  std::int64_t most_;  // tokens of a line
+};
+
+}  // namespace foldgrad
