@@ -55,8 +55,9 @@ struct Command {
   std::function<Action(CLI::App&)> add;
 };
 
-// Returns the commands in the order of --help. `arguments`: those of main.
-std::vector<Command> commands(const BuildInfo& build, const std::vector<std::string>& arguments) {
+// Returns the commands in the order of --help. `arguments`: those of main; `self` as in run_command_line().
+std::vector<Command> commands(const BuildInfo& build, const std::vector<std::string>& arguments,
+                              const std::vector<std::string>& self) {
   return {
       {"analyze", "Analyze the normalizers of runs from recordings and logs (docs/analyses.md)", add_analyze},
       {"average", "Average the weights and the normalizers' statistics of checkpoints of one run", add_average},
@@ -78,7 +79,8 @@ std::vector<Command> commands(const BuildInfo& build, const std::vector<std::str
        add_fold},
       {"generate", "Write text with a language model, token by token", add_generate},
       {"graph", "Draw the forward pass of a model as recorded, before and after folding", add_graph},
-      {"grid", "Train every combination of listed keys and values with several seeds, and print a table", add_grid},
+      {"grid", "Train every combination of listed keys and values with several seeds, and print a table",
+       [=](CLI::App& command) { return add_grid(command, self); }},
       {"inspect",
        "Show sizes, parameters and the normalizers' state of a model, checkpoint or run, or a file's tensors",
        add_inspect},
@@ -111,7 +113,7 @@ int print(const Answer& answer, bool json) {
   return answer.exit_code;
 }
 
-int run(int argc, char** argv, const BuildInfo& build) {
+int run(int argc, char** argv, const BuildInfo& build, const std::vector<std::string>& self) {
   check_thread_variable();
   confine_signals();
   CLI::App program("Trains Transformers whose normalizers fold away.", "foldgrad");
@@ -122,7 +124,7 @@ int run(int argc, char** argv, const BuildInfo& build) {
       ->check(CLI::Range(1, kMostThreads))
       ->trigger_on_parse();
   Answer answer;
-  for (const Command& c : commands(build, {argv, argv + argc})) {
+  for (const Command& c : commands(build, {argv, argv + argc}, self)) {
     CLI::App& command = *program.add_subcommand(c.name, c.help);
     command.callback([action = c.add(command), &answer] { answer = action(); });
   }
@@ -151,9 +153,10 @@ int run(int argc, char** argv, const BuildInfo& build) {
 
 }  // namespace
 
-int run_command_line(int argc, char** argv, const BuildInfo& build) {
+int run_command_line(int argc, char** argv, const BuildInfo& build, const std::vector<std::string>& self) {
   open_standard_streams();
-  return with_enough_stack([&] { return finish_stdout(guarded([&]() -> int { return run(argc, argv, build); })); });
+  return with_enough_stack(
+      [&] { return finish_stdout(guarded([&]() -> int { return run(argc, argv, build, self); })); });
 }
 
 }  // namespace foldgrad

@@ -42,7 +42,7 @@ Action add_export(CLI::App& command);
 Action add_fold(CLI::App& command);
 Action add_generate(CLI::App& command);
 Action add_graph(CLI::App& command);
-Action add_grid(CLI::App& command);
+Action add_grid(CLI::App& command, const std::vector<std::string>& self);
 Action add_inspect(CLI::App& command);
 Action add_norms(CLI::App& command);
 Action add_recalibrate(CLI::App& command);

@@ -22,6 +22,7 @@ namespace {
 struct GridOptions {
   std::string grid, out, data_directory, device = "auto";
   int jobs = 1;
+  std::vector<std::string> self;  // the words that start this program
 };
 
 // Trains a grid's runs, several at a time. Rewrites the tables whenever one has ended.
@@ -65,8 +66,9 @@ class GridTraining {
  private:
   std::vector<std::string> command(const GridCell& cell, std::int64_t seed, const std::string& path) const {
     const int share = std::max(1, threads() / options_.jobs);
-    std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe"), "train", cell.config, "--resume"};
-    words.insert(words.end(), {"--out", path, "--device", options_.device, "--threads", std::to_string(share)});
+    std::vector<std::string> words = options_.self;
+    words.insert(words.end(), {"train", cell.config, "--resume", "--out", path, "--device", options_.device,
+                               "--threads", std::to_string(share)});
     if (!options_.data_directory.empty()) words.insert(words.end(), {"--data-dir", options_.data_directory});
     for (const std::string& setting : cell.settings) words.insert(words.end(), {"--set", setting});
     words.insert(words.end(), {"--set", fmt::format("train.seed={}", seed)});
@@ -133,8 +135,9 @@ Answer run_grid(const GridOptions& o) {
 
 }  // namespace
 
-Action add_grid(CLI::App& command) {
+Action add_grid(CLI::App& command, const std::vector<std::string>& self) {
   const auto options = std::make_shared<GridOptions>();
+  options->self = self;
   command.add_option("GRID", options->grid, "Keys and their values, TOML (docs/analyses.md)")->required();
   command.add_option("--out", options->out, "Directory of the runs; existing ones are continued")->required();
   command.add_option("--jobs", options->jobs, "Runs at a time, which share the processors (default: 1)")
