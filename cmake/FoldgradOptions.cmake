@@ -52,6 +52,7 @@ foldgrad_option(FOLDGRAD_CPU AUTO "Instruction set; AUTO: the highest x86-64 lev
 foldgrad_option(FOLDGRAD_SANITIZE "" "Sanitizers" "" address,undefined thread)
 foldgrad_option(FOLDGRAD_WERROR OFF "Warnings are errors" ON OFF)
 foldgrad_option(FOLDGRAD_TESTS ON "Build the tests" ON OFF)
+foldgrad_option(FOLDGRAD_PYTHON OFF "Build the Python package, with nanobind" ON OFF)
 foldgrad_option(FOLDGRAD_PRECOMPILE OFF "Compile common headers once, and many sources at a time" ON OFF)
 foldgrad_option(FOLDGRAD_RELOCATABLE OFF "Programs that run elsewhere, from where they are packed (scripts/gpu_kit.sh)" ON OFF)
 foldgrad_option(FOLDGRAD_BENCH AUTO "Build the benchmarks" AUTO ON OFF)

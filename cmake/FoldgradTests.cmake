@@ -255,12 +255,17 @@ function(foldgrad_add_python_test name script)  # arguments of the script follow
   set(tests ${PROJECT_SOURCE_DIR}/tests)
   add_test(NAME ${name} COMMAND sh ${tests}/python/run.sh ${tests}/${script} ${ARGN})
   set(environment FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR} FOLDGRAD_PROGRAM=$<TARGET_FILE:foldgrad>
-                  FOLDGRAD_TINY=$<TARGET_FILE:tiny> FOLDGRAD_COMPILER=${CMAKE_CXX_COMPILER})
+                  FOLDGRAD_TINY=$<TARGET_FILE:tiny> FOLDGRAD_COMPILER=${CMAKE_CXX_COMPILER}
+                  FOLDGRAD_PACKAGE=${PROJECT_BINARY_DIR}/python FOLDGRAD_OP_BITS=$<TARGET_FILE_DIR:foldgrad>/op_bits)
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout}
                                           ENVIRONMENT "${environment}")
 endfunction()
 
 if(NOT FOLDGRAD_SANITIZE)
+  if(FOLDGRAD_PYTHON)
+    add_executable(op_bits tests/python/op_bits.cpp)
+    target_link_libraries(op_bits PRIVATE foldgrad_ops)
+  endif()
   file(GLOB scripts RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS tests/python/*_test.py)
   foreach(script ${scripts})
     cmake_path(GET script STEM name)

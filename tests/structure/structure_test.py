@@ -11,7 +11,7 @@ import rules
 import sources as source_items
 
 ROOT = Path(os.environ["FOLDGRAD_SOURCE_DIR"])
-TOPS = ("emulation", "engine", "book/ladder", "ops", "models", "train", "tests")
+TOPS = ("emulation", "engine", "book/ladder", "ops", "models", "train", "python", "tests")
 
 
 def sources():

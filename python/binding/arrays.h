@@ -1,0 +1,23 @@
+// Arrays of Python as tensors, and tensors as arrays.
+#pragma once
+#include "engine/named_tensors.h"
+#include "python/binding/native.h"
+
+namespace foldgrad::python {
+
+// Returns a tensor of the values of a NumPy array, an object with __dlpack__ or __array__, or nested lists of numbers.
+// Read-only arrays share their memory; so do all others if `copy` is false. Throws nb::type_error for element types
+// other than ours, nb::value_error for masked arrays and for what cannot be shared.
+Tensor to_tensor(nb::handle array, bool copy = true);
+NamedTensors to_tensors(const nb::dict& arrays);
+
+// Returns a NumPy array over the tensor's memory, which is written through it unless the tensor is external.
+nb::object to_numpy(const Tensor& tensor);
+nb::dict to_dict(const NamedTensors& tensors);
+
+nb::tuple to_tuple(const Shape& shape);
+// Throw nb::value_error with all names for another name.
+DType dtype_named(const std::string& name);
+Device device_named(const std::string& name);
+
+}  // namespace foldgrad::python

@@ -1,0 +1,228 @@
+#include "python/binding/models.h"
+
+#include "engine/files/atomic_file.h"
+#include "models/fold/graph_dot.h"
+#include "models/fold/model.h"
+#include "python/binding/arrays.h"
+#include "python/binding/normalizers.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/checks/certificate.h"
+#include "train/checks/model_checks.h"
+#include "train/tasks/families.h"
+
+namespace foldgrad::python {
+namespace {
+
+struct SharedFolded {
+  std::shared_ptr<SharedModel> model;
+  std::string certificate, reports;  // JSON, and a summary as text
+};
+
+std::shared_ptr<SharedModel> load(const Path& path, const std::string& dtype, const std::string& device) {
+  const DType of = dtype_named(dtype);
+  const Device on = device_named(device);
+  return native([&] {
+    const std::string directory = find_model_directory(path.string());
+    return std::make_shared<SharedModel>(load_model(directory, of, on), directory);
+  });
+}
+
+FoldOptions fold_options(const std::string& tied, bool rescale_stream) {
+  FoldOptions options{.rescale_stream = rescale_stream};
+  if (tied == "untie")
+    options.tied = FoldOptions::Tied::untie;
+  else if (tied == "keep")
+    options.tied = FoldOptions::Tied::keep;
+  else if (tied != "refuse")
+    throw nb::value_error(fmt::format("tied must be refuse, untie or keep, got \"{}\"", tied).c_str());
+  return options;
+}
+
+std::shared_ptr<SharedFolded> fold_model(SharedModel& m, const std::string& tied, bool rescale_stream) {
+  const FoldOptions options = fold_options(tied, rescale_stream);
+  return native(m.mutex, [&] {
+    FoldedModel folded = fold(*m.model, options);
+    const nlohmann::ordered_json proof = certificate(*m.model, folded, options, random_probe(*m.model));
+    auto model = std::make_shared<SharedModel>(std::shared_ptr<Model>(std::move(folded.model)), m.directory);
+    return std::make_shared<SharedFolded>(SharedFolded{std::move(model), proof.dump(2), summary(proof)});
+  });
+}
+
+nb::object parsed(const std::string& json) { return nb::module_::import_("json").attr("loads")(json); }
+
+bool is_target(const std::string& name) { return name.starts_with("target"); }
+
+// Returns the inputs, whose names must be those of the model's.
+NamedTensors inputs_of(SharedModel& m, const nb::dict& given) {
+  NamedTensors inputs = to_tensors(given), known = m.model->smallest_inputs();
+  std::string names;
+  for (const auto& [name, t] : known)
+    if (!is_target(name)) names += (names.empty() ? "" : ", ") + name;
+  for (const auto& [name, t] : known)
+    FOLDGRAD_CHECK(is_target(name) || inputs.count(name), "the inputs must have {}, and lack {}", names, name);
+  for (const auto& [name, t] : inputs)
+    FOLDGRAD_CHECK(known.count(name), "the inputs must have {}, got {}", names, name);
+  return inputs;
+}
+
+nb::dict run(SharedModel& m, const nb::dict& given) {
+  const NamedTensors inputs = inputs_of(m, given);
+  return to_dict(native(m.mutex, [&] {
+    Tape tape(/*recording=*/false);
+    return NamedTensors{{"logits", m.model->forward(inputs, {.tape = tape, .dtype = m.model->dtype()}).value()}};
+  }));
+}
+
+nb::dict layer_outputs(SharedModel& m, const nb::dict& given) {
+  const NamedTensors inputs = inputs_of(m, given);
+  std::vector<std::pair<std::string, Tensor>> outputs;
+  native(m.mutex, [&] {
+    Tape tape;
+    tape.observe([&](const Node& node, const Tensor& y) { outputs.emplace_back(node.scope(), y); });
+    (void)m.model->forward(inputs, {.tape = tape, .dtype = m.model->dtype()});
+    return 0;
+  });
+  nb::dict last;  // the last operation of a scope gives its output
+  for (const auto& [scope, y] : outputs)
+    if (!scope.empty()) last[scope.c_str()] = nb::cast(y);
+  return last;
+}
+
+nb::list verify(SharedModel& m, const std::string& tied, bool rescale_stream, std::uint64_t seed) {
+  const FoldOptions options = fold_options(tied, rescale_stream);
+  const auto results = native(m.mutex, [&] {
+    return check_model(
+        *m.model, [&](Model& model) { return fold(model, options); }, random_probe(*m.model, seed),
+        family_of(*m.model).task->checks);
+  });
+  nb::list all;
+  for (const CheckResult& result : results) {
+    nb::dict row;
+    row["check"] = result.name;
+    row["outcome"] = result.outcome == CheckResult::Outcome::passed   ? "passed"
+                     : result.outcome == CheckResult::Outcome::failed ? "FAILED"
+                                                                      : "skipped";
+    row["measured"] = result.measured;
+    all.append(row);
+  }
+  return all;
+}
+
+std::string graph(SharedModel& m) {
+  return native(m.mutex, [&] {
+    std::map<std::string, std::string> names;
+    for (const Normalizer* norm : m.model->normalizers()) names[norm->site()] = norm->info().name;
+    return graph_dot({{m.model->family(), graph_of(*m.model), names}});
+  });
+}
+
+void save(SharedModel& m, const Path& directory) {
+  native(m.mutex, [&] { write_model_directory(directory.string(), *m.model, m.directory + "/vocabulary"); });
+}
+
+void save_folded(SharedFolded& f, const Path& directory) {
+  save(*f.model, directory);
+  native([&] { write_file_atomically(directory.string() + "/certificate.json", f.certificate + "\n"); });
+}
+
+using ModelClass = nb::class_<SharedModel>;
+
+void add_parts(ModelClass& model) {
+  model.def_prop_ro("family", [](const SharedModel& s) { return s.model->family(); })
+      .def_prop_ro("dtype", [](const SharedModel& s) { return name(s.model->dtype()); })
+      .def_prop_ro(
+          "inputs",
+          [](const SharedModel& s) {
+            nb::dict shapes;
+            for (const auto& [name, t] : s.model->smallest_inputs())
+              if (!is_target(name))
+                shapes[name.c_str()] = nb::make_tuple(foldgrad::name(t.dtype()), to_tuple(t.shape()));
+            return shapes;
+          },
+          nb::sig("def inputs(self) -> dict[str, tuple[str, tuple[int, ...]]]"),
+          "The names of the inputs, with dtype and shape of the smallest ones.")
+      .def_prop_ro("parameters",
+                   [](const SharedModel& s) {
+                     std::vector<std::shared_ptr<Parameter>> all;
+                     for (Parameter* p : s.model->parameters()) all.emplace_back(s.model, p);
+                     return all;
+                   })
+      .def_prop_ro("normalizers", [](const SharedModel& s) {
+        std::vector<std::shared_ptr<SharedNormalizer>> all;
+        for (Normalizer* norm : s.model->normalizers())
+          all.push_back(std::make_shared<SharedNormalizer>(norm, s.model));
+        return all;
+      });
+}
+
+void add_methods(ModelClass& model) {
+  model
+      .def(
+          "run", run, "inputs"_a, nb::sig("def run(self, inputs: dict[str, typing.Any]) -> dict[str, Tensor]"),
+          "Returns \"logits\" [rows, classes] at inference, for a batch: an input with NAME_lengths [examples] has the "
+          "rows of all examples, one after another.")
+      .def(
+          "random_inputs",
+          [](const SharedModel& s, std::uint64_t seed) { return to_dict(s.model->random_inputs(seed)); }, "seed"_a = 1,
+          nb::sig("def random_inputs(self, seed: int = 1) -> dict[str, Tensor]"),
+          "Returns random inputs, with \"target\". Equal seeds give equal inputs.")
+      .def("layer_outputs", layer_outputs, "inputs"_a,
+           nb::sig("def layer_outputs(self, inputs: dict[str, typing.Any]) -> dict[str, Tensor]"),
+           "Returns the last result of each layer, by the layer's name.")
+      .def("fold", fold_model, "tied"_a = "refuse", "rescale_stream"_a = false,
+           "Merges normalizers into linear layers where possible. `tied`: refuse, untie or keep, for weights that "
+           "another operation also reads (docs/folding.md).")
+      .def("verify", verify, "tied"_a = "refuse", "rescale_stream"_a = false, "seed"_a = 1,
+           nb::sig("def verify(self, tied: str = 'refuse', rescale_stream: bool = False, seed: int = 1) -> "
+                   "list[dict[str, str]]"),
+           "Checks what `foldgrad verify` checks. Returns check, outcome and measured value of each. The model must be "
+           "f32.")
+      .def("save", save, "directory"_a, "Writes a model directory. Throws FileError, also if there is a model already.")
+      .def(
+          "export_onnx",
+          [](SharedModel& s, const Path& directory) {
+            return native(s.mutex, [&] { return s.model->write_onnx(directory.string()); });
+          },
+          "directory"_a, "Writes the model as ONNX and returns the names of the files (docs/onnx.md).")
+      .def("graph", graph, "Returns the recorded forward pass as text for graphviz.");
+}
+
+void add_tasks(ModelClass& model) {
+  model
+      .def("translate", translate, "lines"_a, nb::kw_only(), "beam"_a = DecodingOptions().beam,
+           "length_penalty"_a = DecodingOptions().length_penalty, "max_tokens"_a = 4096,
+           "Translates lines as `foldgrad translate` does. Throws ValueError for a model that does not translate, "
+           "FileError with the line's number for one that is not UTF-8 or too long.")
+      .def(
+          "generate", generate, "prompt"_a, "tokens"_a, nb::kw_only(), "temperature"_a = SamplingOptions().temperature,
+          "top_k"_a = SamplingOptions().top_k, "top_p"_a = SamplingOptions().top_p, "seed"_a = SamplingOptions().seed,
+          "Returns the prompt and what the model writes after it, as `foldgrad generate` does. Throws ValueError for a "
+          "model that does not write, and for a character that it does not know.")
+      .def("classify", classify, "images"_a, "count"_a = 5,
+           nb::sig("def classify(self, images: object, count: int = 5) -> list[list[tuple[str, float]]]"),
+           "Returns the `count` likeliest classes of each image with their probabilities. An image is a path of a PNG "
+           "or JPEG file, or an array u8 [height, width, 3]; the largest centred square of it is scaled to the model's "
+           "size. Throws ValueError for a model of another family.");
+}
+
+}  // namespace
+
+void add_models(nb::module_& m) {
+  ModelClass model(m, "Model", doc("models/model.h"));
+  add_parts(model);
+  add_methods(model);
+  add_tasks(model);
+  nb::class_<SharedFolded>(m, "Folded", "A folded model and its certificate.")
+      .def_ro("model", &SharedFolded::model)
+      .def_ro("reports", &SharedFolded::reports, "A summary as text: folds and refusals of each site, differences.")
+      .def_prop_ro(
+          "certificate", [](const SharedFolded& f) { return parsed(f.certificate); },
+          nb::sig("def certificate(self) -> dict[str, typing.Any]"),
+          "What was folded at each site, and the difference to the trained model (docs/folding.md).")
+      .def("save", save_folded, "directory"_a, "Writes a model directory with certificate.json.");
+  m.def("load", load, "path"_a, "dtype"_a = "f32", "device"_a = "cpu",
+        "Loads a model directory, or the best checkpoint of a run. Throws CheckpointError with the file and what is "
+        "wrong.");
+}
+
+}  // namespace foldgrad::python

@@ -1,0 +1,96 @@
+#include <nanobind/stl/string_view.h>
+
+#include <cerrno>
+
+#include "engine/cpu/threads.h"
+#include "engine/files/file.h"
+#include "engine/memory.h"
+#include "engine/parallel/communicator.h"
+#include "foldgrad_version.h"
+#include "python/binding/arrays.h"
+#include "python/binding/docstrings.h"
+#include "train/checks/checkpoint_error.h"
+#include "train/checks/finite.h"
+#include "train/config/config.h"
+#include "train/loop/trainer.h"
+#include "train/runs/directory.h"
+#include "train/system/device.h"
+
+namespace foldgrad::python {
+
+const char* doc(const char* name) {
+  for (const auto& [known, text] : kDocstrings)
+    if (std::string_view(known) == name) return text;
+  throw std::logic_error(std::string("python/binding/docstrings.py found no comment for ") + name);
+}
+
+// Exceptions with the engine's texts.
+void add_errors(nb::module_& m) {
+  static nb::object file_error, missing_file, config_error, checkpoint_error, non_finite, diverged;
+  const auto make = [&](const char* name, PyObject* base, const char* text) {
+    nb::object type =
+        nb::steal(PyErr_NewExceptionWithDoc(("foldgrad._core." + std::string(name)).c_str(), text, base, nullptr));
+    m.attr(name) = type;
+    return type;
+  };
+  file_error = make("FileError", PyExc_OSError, "A file that cannot be read or written, or is not what it should be.");
+  const nb::tuple both = nb::make_tuple(file_error, nb::handle(PyExc_FileNotFoundError));
+  missing_file = make("MissingFile", both.ptr(), "A file that does not exist.");
+  config_error = make("ConfigError", PyExc_ValueError, "A configuration that cannot be used.");
+  checkpoint_error = make("CheckpointError", PyExc_ValueError, "A model or checkpoint that cannot be used.");
+  non_finite = make("NonFiniteError", PyExc_ArithmeticError, "A number that is not finite.");
+  diverged = make("Diverged", PyExc_ArithmeticError, "A training that cannot continue.");
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Diverged& e) {
+      PyErr_SetString(diverged.ptr(), e.what());
+    } catch (const NonFiniteError& e) {
+      PyErr_SetString(non_finite.ptr(), e.what());
+    } catch (const ConfigError& e) {
+      PyErr_SetString(config_error.ptr(), e.what());
+    } catch (const CheckpointError& e) {
+      PyErr_SetString(checkpoint_error.ptr(), e.what());
+    } catch (const FileError& e) {
+      if (e.error() == 0) {
+        PyErr_SetString(file_error.ptr(), e.what());
+      } else {
+        const nb::object& error = e.error() == ENOENT ? missing_file : file_error;
+        PyErr_SetObject(error.ptr(), nb::make_tuple(e.error(), e.what(), e.path()).ptr());
+      }
+    } catch (const OutOfMemory& e) {
+      PyErr_SetString(PyExc_MemoryError, e.what());
+    } catch (const std::bad_cast&) {
+      PyErr_SetString(PyExc_TypeError, "an argument, or a part of it, has the wrong type");
+    } catch (const DeviceError& e) {
+      PyErr_SetString(PyExc_RuntimeError, e.what());
+    }
+  });
+}
+
+}  // namespace foldgrad::python
+
+NB_MODULE(_core, m) {
+  using namespace foldgrad;
+  nanobind::set_leak_warnings(false);  // tensors may live until the interpreter ends
+  m.attr("__version__") = FOLDGRAD_VERSION;
+  python::add_errors(m);
+  python::add_tensors(m);
+  python::add_tape(m);
+  nanobind::module_ ops = m.def_submodule("ops", "Every operation of docs/ops.md.");
+  python::add_elementwise_ops(ops);
+  python::add_layer_ops(ops);
+  python::add_functions(m);
+  python::add_optimizers(m);
+  python::add_normalizers(m);
+  python::add_normalizers_of_python(m);
+  python::add_models(m);
+  python::add_files(m);
+  python::add_training(m, {FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS});
+  m.def(
+      "memory_in_use",
+      [](const std::string& device) { return memory::statistics(python::device_named(device)).current; },
+      nanobind::arg("device") = "cpu", "Returns the bytes of all tensors on a device.");
+  m.def("threads", threads, "Returns the number of threads that the calling thread's next operation uses.");
+  m.def("set_threads", set_threads, nanobind::arg("n"), "Sets the number of threads for the calling thread.");
+}

@@ -1,0 +1,162 @@
+#include "python/binding/normalizers.h"
+
+#include "models/normalizers/kinds.h"
+#include "python/binding/arrays.h"
+
+namespace foldgrad::python {
+namespace {
+
+// Returns the options as a configuration writes them: window=3 is "3", flag_low=False is "0".
+std::map<std::string, std::string> texts_of(const nb::kwargs& options) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, value] : options) {
+    std::string& text = texts[nb::cast<std::string>(name)];
+    if (nb::isinstance<nb::bool_>(value))
+      text = nb::cast<bool>(value) ? "1" : "0";
+    else
+      text = nb::cast<std::string>(nb::str(value));
+  }
+  return texts;
+}
+
+std::shared_ptr<SharedNormalizer> make(const std::string& name, std::int64_t channels, const std::string& dtype,
+                                       const std::string& site, const nb::kwargs& options) {
+  const auto texts = texts_of(options);
+  const DType of = dtype_named(dtype);
+  return std::make_shared<SharedNormalizer>(native([&] { return make_normalizer(name, texts, site, channels, of); }));
+}
+
+TapeVar apply(SharedNormalizer& n, const TapeVar& x, bool training) {
+  x.tape->kept.push_back(n.shared_from_this());
+  return record(x, [&] {
+    const std::lock_guard lock(n.mutex);
+    return n.norm->apply(x.var, {.training = training});
+  });
+}
+
+Tensor compute(SharedNormalizer& n, nb::handle array, bool training) {
+  const Tensor x = to_tensor(array);
+  return native(n.mutex, [&] {
+    Tape tape(/*recording=*/false);
+    return n.norm->apply(tape.constant(x), {.training = training}).value();
+  });
+}
+
+// Returns y of a training pass, and a function that returns dx and the parameters' gradients for dy.
+nb::tuple vjp(const std::shared_ptr<SharedNormalizer>& n, nb::handle array) {
+  const auto tape = std::make_shared<SharedTape>(true);
+  const Tensor given = to_tensor(array);
+  const auto [x, y] = native(n->mutex, [&] {
+    const Var var = tape->get().variable(given);
+    return std::pair(var, n->norm->apply(var, {.training = true}));
+  });
+  const auto pullback = [n, tape, x = x, y = y](nb::handle dy) {
+    Tensor gradient = to_tensor(dy);
+    NamedTensors of_parameters;
+    const Tensor dx = native(n->mutex, [&] {
+      for (Parameter* p : n->norm->parameters()) p->zero_grad();
+      tape->get().backward(y, std::move(gradient));
+      for (Parameter* p : n->norm->parameters())
+        if (p->has_grad) of_parameters[p->name] = p->grad.clone();
+      return tape->get().grad(x);
+    });
+    return nb::make_tuple(dx, to_dict(of_parameters));
+  };
+  return nb::make_tuple(y.value(), nb::cpp_function(pullback, "dy"_a));
+}
+
+nb::object affine_map(SharedNormalizer& n) {
+  const auto form = native(n.mutex, [&] { return n.norm->inference(); });
+  if (!form || !form->offline() || form->map.centered) return nb::none();
+  const auto array = [](const std::vector<double>& v) { return to_numpy(Tensor::of({std::int64_t(v.size())}, v)); };
+  return nb::make_tuple(array(form->map.A), array(form->map.B));
+}
+
+nb::dict diagnostics(SharedNormalizer& n) {
+  const NormDiagnostics d = native(n.mutex, [&] { return n.norm->diagnostics(); });
+  nb::dict all;
+  all["iterations"] = d.iterations;
+  all["skips"] = d.skips;
+  if (d.least_variance) all["least_variance"] = *d.least_variance;
+  if (d.greatest_variance) all["greatest_variance"] = *d.greatest_variance;
+  if (d.clamped) all["clamped"] = *d.clamped;
+  nb::list window;
+  for (const auto& means : d.window) window.append(nb::make_tuple(means.arithmetic, means.geometric));
+  if (!d.window.empty()) all["window"] = window;
+  return all;
+}
+
+nb::list infos() {
+  nb::list all;
+  for (const NormalizerInfo& info : foldgrad::normalizers()) {
+    nb::dict row, options;
+    row["name"] = info.name;
+    row["inference"] = names_of(info.inference)[std::size_t(info.inference)];
+    row["summary"] = info.summary;
+    for (const NormalizerOption& option : info.options)
+      options[option.name.c_str()] = nb::make_tuple(option.default_value, option.values(), option.help);
+    row["options"] = options;
+    all.append(row);
+  }
+  return all;
+}
+
+}  // namespace
+
+void add_normalizers(nb::module_& m) {
+  nb::class_<SharedNormalizer>(m, "Normalizer", doc("models/normalizers/normalizer.h"))
+      .def(nb::new_(&make), "name"_a, "channels"_a, "dtype"_a = "f32", "site"_a = "norm", "options"_a,
+           "Throws ValueError for an unknown name or option, with the nearest one, and for a value out of range.")
+      .def_prop_ro("name", [](const SharedNormalizer& n) { return n.norm->info().name; })
+      .def_prop_ro("site", [](const SharedNormalizer& n) { return n.norm->site(); })
+      .def_prop_ro("channels", [](const SharedNormalizer& n) { return n.norm->channels(); })
+      .def_prop_ro(
+          "options",
+          [](const SharedNormalizer& n) {
+            nb::dict all;
+            for (const auto& [name, value] : n.norm->options().all()) all[name.c_str()] = value;
+            return all;
+          },
+          nb::sig("def options(self) -> dict[str, str]"))
+      .def("__call__", compute, "x"_a, "training"_a = false,
+           "Returns y for an array x [..., channels]. In training it also updates the state.")
+      .def("apply", apply, "x"_a, "training"_a,
+           "Records y on x's tape. In training, forward writes the state, and some backward passes do, too.")
+      .def("vjp", vjp, "x"_a,
+           nb::sig("def vjp(self, x: object) -> tuple[Tensor, "
+                   "typing.Callable[[object], tuple[Tensor, dict[str, Tensor]]]]"),
+           "Makes a training pass. Returns y and a function that takes dy and returns dx and the gradients of the "
+           "parameters by name; call it once.")
+      .def_prop_ro("parameters",
+                   [](const std::shared_ptr<SharedNormalizer>& n) {
+                     std::vector<std::shared_ptr<Parameter>> all;
+                     for (Parameter* p : n->norm->parameters()) all.emplace_back(n, p);
+                     return all;
+                   })
+      .def_prop_ro(
+          "state", [](const SharedNormalizer& n) { return to_dict(n.norm->state()); },
+          nb::sig("def state(self) -> dict[str, Tensor]"),
+          "The live buffers: the next step uses values that you write into their .numpy().")
+      .def(
+          "statistics", [](const SharedNormalizer& n) { return to_dict(n.norm->statistics()); },
+          nb::sig("def statistics(self) -> dict[str, Tensor]"),
+          "Returns the buffers that are running estimates for inference.")
+      .def(
+          "snapshot", [](SharedNormalizer& n) { return to_dict(native(n.mutex, [&] { return n.norm->snapshot(); })); },
+          nb::sig("def snapshot(self) -> dict[str, Tensor]"), "Returns a copy of the state.")
+      .def(
+          "restore",
+          [](SharedNormalizer& n, const nb::dict& snapshot) {
+            const NamedTensors given = to_tensors(snapshot);
+            native(n.mutex, [&] { n.norm->restore(given); });
+          },
+          "snapshot"_a, "Throws ValueError unless the tensors are like those of the state.")
+      .def("affine", affine_map, nb::sig("def affine(self) -> tuple[typing.Any, typing.Any] | None"),
+           "Returns A and B, f64 [channels], of y = A x + B at inference; None if the normalizer is not such a map.")
+      .def("diagnostics", diagnostics, nb::sig("def diagnostics(self) -> dict[str, object]"),
+           "Returns iterations, skips, and what else the normalizer reports.");
+  m.def("normalizers", infos, nb::sig("def normalizers() -> list[dict[str, typing.Any]]"),
+        "Returns the normalizers: name, form at inference, summary, and options with default, values and meaning.");
+}
+
+}  // namespace foldgrad::python

@@ -1,0 +1,137 @@
+// Normalizers written in Python, which models, configurations, checks and folding then know by name.
+#include <map>
+
+#include "models/normalizers/kinds.h"
+#include "python/binding/arrays.h"
+#include "python/binding/normalizers.h"
+
+namespace foldgrad::python {
+namespace {
+
+// A copy of a NormalizerSite, since Python may keep it.
+struct Site {
+  NormalizerInfo info;
+  NormalizerOptions options;
+  std::string name;
+  std::int64_t channels;
+  DType dtype;
+  Device device;
+
+  explicit Site(const NormalizerSite& s)
+      : info(s.info), options(s.options), name(s.site), channels(s.channels), dtype(s.dtype), device(s.device) {}
+  NormalizerSite site() const { return {info, options, name, channels, dtype, device}; }
+};
+
+using SharedParameters = std::vector<std::shared_ptr<Parameter>>;
+
+// Classes by their name. Never destroyed: the interpreter may end first.
+std::map<std::string, nb::object>& classes() {
+  static auto* const all = new std::map<std::string, nb::object>;
+  return *all;
+}
+
+class NormalizerOfPython final : public Normalizer {
+ public:
+  NormalizerOfPython(const NormalizerSite& site, nb::object object)
+      : Normalizer(site), parameters_(nb::cast<SharedParameters>(object.attr("parameters"))) {
+    if (nb::hasattr(object, "state")) state_ = to_tensors(nb::cast<nb::dict>(object.attr("state")));
+    has_map_ = nb::hasattr(object, "affine");
+    object_ = std::make_shared<KeptObject>(std::move(object));
+  }
+
+  std::vector<Parameter*> parameters() override {
+    std::vector<Parameter*> all;
+    for (const auto& p : parameters_) all.push_back(p.get());
+    return all;
+  }
+  NamedTensors state() const override { return state_; }
+
+  std::optional<InferenceForm> inference() const override {
+    if (!has_map_) return std::nullopt;
+    const nb::gil_scoped_acquire held;
+    const nb::tuple map = nb::cast<nb::tuple>(object_->get().attr("affine")());
+    if (nb::len(map) != 2) throw nb::type_error("affine() of a normalizer must return A and B");
+    return InferenceForm{.map = AffineMap::of(to_tensor(map[0]), to_tensor(map[1]))};
+  }
+
+ private:
+  Var forward(const Var& x, const NormContext& context) override {
+    const nb::gil_scoped_acquire held;
+    const auto tape = std::make_shared<SharedTape>(x.tape());
+    struct End {  // values of the forward pass must not be used after it
+      SharedTape& tape;
+      ~End() { tape.tape = nullptr; }
+    } end{*tape};
+    const nb::object y = object_->get().attr("forward")(TapeVar{tape, x}, context.training);
+    TapeVar result;
+    if (!nb::try_cast(y, result)) throw nb::type_error("forward() of a normalizer must return a Var");
+    return result.var;
+  }
+
+  SharedParameters parameters_;
+  NamedTensors state_;
+  bool has_map_ = false;
+  std::shared_ptr<KeptObject> object_;
+};
+
+std::unique_ptr<Normalizer> make_of_python(const NormalizerSite& site) {
+  const nb::gil_scoped_acquire held;
+  return std::make_unique<NormalizerOfPython>(site, classes().at(site.info.name)(Site{site}));
+}
+
+NormalizerOption option(const std::string& name, const nb::tuple& row) {
+  if (nb::len(row) != 4) throw nb::type_error("an option is (default, least, most, help)");
+  const std::string help = nb::cast<std::string>(row[3]);
+  return number_option(name.c_str(), nb::cast<std::string>(nb::str(nb::handle(row[0]))).c_str(), help.c_str(),
+                       within(nb::cast<double>(row[1]), nb::cast<double>(row[2])));
+}
+
+void register_class(const nb::object& type) {
+  if (!nb::isinstance<nb::type_object>(type) || !nb::hasattr(type, "name") || !nb::hasattr(type, "summary"))
+    throw nb::type_error("a normalizer must be a class with a name and a summary");
+  NormalizerInfo info;
+  info.name = nb::cast<std::string>(type.attr("name"));
+  if (const auto known = classes().find(info.name); known != classes().end()) {
+    known->second = type;
+    return;
+  }
+  info.inference = nb::hasattr(type, "affine") ? Inference::affine : Inference::online;
+  info.summary = nb::cast<std::string>(type.attr("summary"));
+  if (nb::hasattr(type, "options"))
+    for (const auto& [name, row] : nb::cast<nb::dict>(type.attr("options")))
+      info.options.push_back(option(nb::cast<std::string>(name), nb::cast<nb::tuple>(row)));
+  foldgrad::register_normalizer({info, make_of_python});  // refuses names that are taken
+  classes().emplace(info.name, type);
+}
+
+}  // namespace
+
+void add_normalizers_of_python(nb::module_& m) {
+  nb::class_<Site>(m, "Site", "The place in a model for which a normalizer is made.")
+      .def_ro("name", &Site::name)
+      .def_ro("channels", &Site::channels)
+      .def_prop_ro("dtype", [](const Site& s) { return foldgrad::name(s.dtype); })
+      .def(
+          "option", [](const Site& s, const std::string& name) { return s.options.number(name); }, "name"_a,
+          "Returns the chosen value of an option.")
+      .def(
+          "parameter",
+          [](const Site& s, const std::string& name, double value, std::int64_t size) {
+            return std::make_shared<Parameter>(s.site().parameter(name, value, size));
+          },
+          "name"_a, "value"_a, "size"_a = -1,
+          "Returns the parameter SITE.name of `size` equal values, by default one for each channel.");
+  m.def("register_normalizer", register_class, "type"_a, nb::sig("def register_normalizer(type: type) -> None"),
+        "Adds a class to normalizers(), so that models, configurations, checks and folding treat it like the library's "
+        "own "
+        "(docs/python.md). Call it before a model is made. The class has\n\n"
+        "    name, summary                 texts\n"
+        "    options                       {name: (default, least, most, help)} of numbers; may be absent\n"
+        "    __init__(self, site)          sets self.parameters, and self.state, {name: Tensor}, if it has buffers\n"
+        "    forward(self, x, training)    returns y for the Var x [..., channels]\n"
+        "    affine(self)                  returns A and B of y = A x + B at inference; absent: it is never folded\n\n"
+        "A class replaces an earlier one of the same name, but not its options. Throws ValueError for a name of the "
+        "library's own.");
+}
+
+}  // namespace foldgrad::python

@@ -1,0 +1,215 @@
+#include "python/binding/tape.h"
+
+#include <fmt/ranges.h>
+
+#include <functional>
+
+#include "models/blocks/random_fill.h"
+#include "models/normalizers/normalizer.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/matmul/matmul.h"
+#include "python/binding/arrays.h"
+
+namespace foldgrad::python {
+namespace {
+
+using SharedParameter = std::shared_ptr<Parameter>;
+
+TapeVar on_tape(SharedTape& t, const std::function<Var(Tape&)>& add) {
+  Var v = native(t.mutex, [&] { return add(t.get()); });
+  return {t.shared_from_this(), std::move(v)};
+}
+
+TapeVar parameter_on(SharedTape& t, const SharedParameter& p, const std::optional<std::string>& dtype) {
+  t.kept.push_back(p);
+  if (!dtype) return on_tape(t, [&](Tape& tape) { return tape.parameter(*p); });
+  const DType to = dtype_named(*dtype);
+  return on_tape(t, [&](Tape& tape) { return parameter_as(tape, *p, to); });
+}
+
+void run_backward(SharedTape& t, const TapeVar& y, nb::handle dy) {
+  Tensor gradient = dy.is_none() ? Tensor() : to_tensor(dy);
+  native(t.mutex, [&] { t.get().backward(y.var, std::move(gradient)); });
+}
+
+void clear(SharedTape& t) {
+  native(t.mutex, [&] { t.get().clear(); });
+  t.kept.clear();
+}
+
+nb::object grad(SharedTape& t, const TapeVar& v) {
+  const Tensor gradient = native(t.mutex, [&] { return t.get().grad(v.var); });
+  return gradient.defined() ? nb::cast(gradient) : nb::none();
+}
+
+nb::list nodes(SharedTape& t) {
+  nb::list all;
+  const auto lock = locked(t.mutex);
+  for (const auto& node : t.get().nodes()) {
+    nb::dict row;
+    row["name"] = node->name();
+    row["scope"] = node->scope();
+    row["inputs"] = nb::cast(node->inputs());
+    row["output"] = node->output();
+    row["shape"] = to_tuple(t.get().shape_of(node->output()));
+    all.append(row);
+  }
+  return all;
+}
+
+std::string text_of(SharedTape& t) {
+  std::string text = "Tape\n";
+  const auto lock = locked(t.mutex);
+  for (const auto& node : t.get().nodes())
+    text += fmt::format("  {:>4} = {}({})  {}{}{}\n", node->output(), node->name(), fmt::join(node->inputs(), ", "),
+                        t.get().shape_of(node->output()), node->scope().empty() ? "" : "  ", node->scope());
+  return text;
+}
+
+// A scope that begins with `with`.
+struct OpenScope {
+  std::shared_ptr<SharedTape> tape;
+  std::string name;
+  std::unique_ptr<Tape::Scope> scope = nullptr;
+};
+
+// Throws if b is not a number; Python then says that the operator does not take it.
+double number_of(nb::handle b) {
+  double number;
+  if (!nb::try_cast(b, number)) throw nb::next_overload();
+  return number;
+}
+
+// Return the sum, difference or product with a Var of the same shape or with a number.
+TapeVar sum(const TapeVar& a, nb::handle b, double sign) {
+  TapeVar other;
+  if (nb::try_cast(b, other))
+    return record(a, [&] { return sign > 0 ? add(a.var, other.var) : sub(a.var, other.var); });
+  const double number = sign * number_of(b);
+  return record(a, [&] {
+    return add(a.var, a.var.tape().constant(Tensor::full(a.var.shape(), number, a.var.dtype(), a.var.device())));
+  });
+}
+
+TapeVar product(const TapeVar& a, nb::handle b) {
+  TapeVar other;
+  if (nb::try_cast(b, other)) return record(a, [&] { return mul(a.var, other.var); });
+  const double number = number_of(b);
+  return record(a, [&] { return scale(a.var, number); });
+}
+
+void add_parameter(nb::module_& m) {
+  const auto filled = [](auto make) {
+    return [make](const std::string& name, const std::vector<std::int64_t>& shape, double size, std::uint64_t seed,
+                  const std::string& dtype) {
+      return std::make_shared<Parameter>(make(name, Shape(shape), size, seed, dtype_named(dtype), Device::cpu));
+    };
+  };
+  nb::class_<Parameter>(m, "Parameter",
+                        "A trainable tensor. Its gradient outlives the tape: backward passes add to it until "
+                        "zero_grad().")
+      .def(nb::new_([](const std::string& name, nb::handle array) {
+             return std::make_shared<Parameter>(Parameter{name, native([t = to_tensor(array)] { return t.clone(); })});
+           }),
+           "name"_a, "array"_a.none(), "Copies the values.")
+      .def_ro("name", &Parameter::name)
+      .def_prop_rw(
+          "value", [](const Parameter& p) { return p.value; },
+          [](Parameter& p, nb::handle array) {
+            const Tensor value = to_tensor(array);
+            native([&] { p.value.copy_from(value); });
+          },
+          nb::for_setter(nb::sig("def value(self, value: object) -> None")),
+          "The tensor; writing to its .numpy() changes the parameter. Assigning copies values of the same shape and "
+          "dtype.")
+      .def_prop_ro(
+          "grad", [](const Parameter& p) { return p.has_grad ? std::optional(p.grad) : std::nullopt; },
+          "The gradient; None before the first backward pass and after zero_grad().")
+      .def(
+          "zero_grad", [](Parameter& p) { p.zero_grad(); }, "Drops the gradient.")
+      .def("__repr__", [](const Parameter& p) {
+        return fmt::format("Parameter({} {} {})", p.name, name(p.value.dtype()), p.value.shape());
+      });
+  m.def("uniform", filled(&uniform_parameter), "name"_a, "shape"_a, "bound"_a, "seed"_a, "dtype"_a = "f32",
+        "Returns a parameter with values in [-bound, bound].");
+  m.def("normal", filled(&normal_parameter), "name"_a, "shape"_a, "deviation"_a, "seed"_a, "dtype"_a = "f32",
+        "Returns a parameter with normally distributed values.");
+}
+
+void add_var(nb::module_& m) {
+  nb::class_<TapeVar>(m, "Var", "A value with its place on a tape, which it keeps.")
+      .def_prop_ro("value", [](const TapeVar& v) { return v.var.value(); })
+      .def_prop_ro(
+          "shape", [](const TapeVar& v) { return to_tuple(v.var.shape()); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro("dtype", [](const TapeVar& v) { return name(v.var.dtype()); })
+      .def_prop_ro(
+          "grad", [](const TapeVar& v) { return grad(*v.tape, v); }, nb::sig("def grad(self) -> Tensor | None"),
+          "The gradient of a variable or parameter; None until a backward pass has added to it.")
+      .def_ro("tape", &TapeVar::tape)
+      .def(
+          "__add__", [](const TapeVar& a, nb::handle b) { return sum(a, b, 1); }, nb::is_operator())
+      .def(
+          "__radd__", [](const TapeVar& a, nb::handle b) { return sum(a, b, 1); }, nb::is_operator())
+      .def(
+          "__sub__", [](const TapeVar& a, nb::handle b) { return sum(a, b, -1); }, nb::is_operator())
+      .def("__mul__", product, nb::is_operator())
+      .def("__rmul__", product, nb::is_operator())
+      .def("__neg__", [](const TapeVar& a) { return record(a, [&] { return scale(a.var, -1); }); })
+      .def(
+          "__matmul__",
+          [](const TapeVar& a, const TapeVar& b) { return record(a, [&] { return matmul(a.var, b.var); }); },
+          nb::is_operator())
+      .def("__repr__", [](const TapeVar& v) {
+        return fmt::format("Var({} {} {})", name(v.var.dtype()), v.var.shape(), name(v.var.device()));
+      });
+}
+
+}  // namespace
+
+void add_tape(nb::module_& m) {
+  add_parameter(m);
+  nb::class_<OpenScope>(m, "Scope")
+      .def("__enter__", [](OpenScope& s) { s.scope = std::make_unique<Tape::Scope>(s.tape->get(), s.name); })
+      .def("__exit__", [](OpenScope& s, const nb::args&) { s.scope.reset(); });
+  nb::class_<SharedTape>(m, "Tape", doc("engine/tape.h"))
+      .def(nb::new_([](bool recording) { return std::make_shared<SharedTape>(recording); }), "recording"_a = true,
+           "Without recording, operations only compute.")
+      .def(
+          "constant",
+          [](SharedTape& t, nb::handle x) {
+            return on_tape(t, [v = to_tensor(x)](Tape& tape) { return tape.constant(v); });
+          },
+          "x"_a.none(), "Returns a value that gets no gradient.")
+      .def(
+          "variable",
+          [](SharedTape& t, nb::handle x) {
+            return on_tape(t, [v = to_tensor(x)](Tape& tape) { return tape.variable(v); });
+          },
+          "x"_a.none(), "Returns a value that gets a gradient.")
+      .def(
+          "parameter", parameter_on, "p"_a, "dtype"_a = nb::none(),
+          "Returns the parameter as a value whose gradient is added to p.grad; always the same Var. With `dtype`, that "
+          "of the values that it is used with, the parameter is converted.")
+      .def(
+          "backward", run_backward, "y"_a, "dy"_a = nb::none(),
+          "Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, "
+          "and dy is 1. A recording runs backward only once. Throws ValueError for a second run, a y of another "
+          "recording, or a dy that does not fit y.")
+      .def("grad", grad, "v"_a, nb::sig("def grad(self, v: Var) -> Tensor | None"),
+           "Returns the gradient of a variable or parameter; None until something has been added to it.")
+      .def("clear", clear, "Forgets the recording. Its Vars can no longer be used.")
+      .def(
+          "scope",
+          [](SharedTape& t, const std::string& name) {
+            return OpenScope{t.shared_from_this(), name};
+          },
+          "name"_a, "Names a layer in errors and graphs: `with tape.scope(\"encoder\"): ...`. Dots join nested scopes.")
+      .def("nodes", nodes, nb::sig("def nodes(self) -> list[dict[str, object]]"),
+           "Returns the recorded operations: name, scope, ids of the operands, id and shape of the result.")
+      .def_prop_ro("recording", [](const SharedTape& t) { return t.get().recording(); })
+      .def("__repr__", text_of);
+  add_var(m);
+}
+
+}  // namespace foldgrad::python

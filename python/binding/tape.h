@@ -1,0 +1,64 @@
+// Tapes and their values, as Python holds them.
+#pragma once
+#include "engine/tape.h"
+#include "ops/activation/activation_math.h"
+#include "python/binding/native.h"
+
+namespace foldgrad::python {
+
+// A tape with its lock. `tape` is null once the forward pass that owned it has returned.
+struct SharedTape : std::enable_shared_from_this<SharedTape> {
+  explicit SharedTape(bool recording) : own(std::make_unique<Tape>(recording)), tape(own.get()) {}
+  explicit SharedTape(Tape& of_a_forward_pass) : tape(&of_a_forward_pass) {}
+
+  Tape& get() const {
+    FOLDGRAD_CHECK(tape, "tape: the forward pass of this value has ended");
+    return *tape;
+  }
+
+  std::vector<std::shared_ptr<void>> kept = {};  // parameters and normalizers of the present recording
+  std::unique_ptr<Tape> own;
+  Tape* tape;
+  std::recursive_mutex mutex;
+};
+
+// A value that keeps its tape.
+struct TapeVar {
+  std::shared_ptr<SharedTape> tape;
+  Var var;
+};
+
+// Runs an operation on x's tape.
+template <class F>
+TapeVar record(const TapeVar& x, const F& f) {
+  Var y = native(x.tape->mutex, [&] {
+    (void)x.tape->get();
+    return f();
+  });
+  return {x.tape, std::move(y)};
+}
+
+// Turns parameters of the engine's functions into those of Python's: a Var becomes a TapeVar.
+template <class P>
+struct Given {
+  using Type = std::remove_cvref_t<P>;
+  static const Type& of(const Type& given) { return given; }
+};
+template <>
+struct Given<const Var&> {
+  using Type = TapeVar;
+  static const Var& of(const TapeVar& given) { return given.var; }
+};
+
+// Returns an operation of the engine as a function for Python.
+template <class... P>
+auto op(Var (*f)(const Var&, P...)) {
+  return [f](const TapeVar& x, const typename Given<P>::Type&... rest) {
+    return record(x, [&] { return f(x.var, Given<P>::of(rest)...); });
+  };
+}
+
+// Throws nb::value_error with all names for another name.
+Activation activation_named(const std::string& name);
+
+}  // namespace foldgrad::python

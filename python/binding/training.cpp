@@ -1,0 +1,113 @@
+#include "engine/files/atomic_file.h"
+#include "python/binding/native.h"
+#include "train/program.h"
+#include "train/reports/report.h"
+#include "train/runs/training_run.h"
+#include "train/system/exit_code.h"
+#include "train/system/streams.h"
+
+namespace foldgrad::python {
+namespace {
+
+nb::object parsed(const std::string& json) { return nb::module_::import_("json").attr("loads")(json); }
+
+// Lets pending signals arrive. Returns true if one of them raised an exception of Python, such as KeyboardInterrupt.
+bool interrupted(const sigset_t& before) {
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, &before, &blocked);
+  const nb::gil_scoped_acquire held;
+  const bool raised = PyErr_CheckSignals() != 0;
+  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+  return raised;
+}
+
+// Trains. Returns the exit code of `foldgrad train` and its text.
+nb::tuple run_training(const std::string& config, const std::string& out, const std::vector<std::string>& settings,
+                       const std::string& data_directory, const std::string& resume, const std::string& device,
+                       const std::vector<std::string>& command, const nb::object& on_event, const BuildInfo& build) {
+  TrainOptions options{.config = config,
+                       .settings = settings,
+                       .data_directory = data_directory,
+                       .out = out,
+                       .resume = resume,
+                       .device = device,
+                       .build = build,
+                       .command = command};
+  const KeptObject callback(on_event);
+  std::optional<nb::python_error> raised;
+  options.on_event = [&](const nlohmann::ordered_json& event) {
+    if (raised) return;
+    const nb::gil_scoped_acquire held;
+    try {
+      callback.get()(parsed(event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+    } catch (nb::python_error& e) {
+      raised.emplace(std::move(e));
+    }
+  };
+  const nb::gil_scoped_release released;
+  const BlockedSignals blocked;
+  options.stop = [&] {
+    if (!raised && interrupted(blocked.before())) {
+      const nb::gil_scoped_acquire held;
+      raised.emplace();
+    }
+    return raised.has_value();
+  };
+  const TrainingEnd end = train_experiment(options);
+  const nb::gil_scoped_acquire held;
+  // The caller names the step at which a training that Ctrl-C stopped goes on.
+  if (raised && !(end.exit_code == kExitInterrupted && raised->matches(PyExc_KeyboardInterrupt))) throw *raised;
+  return nb::make_tuple(end.exit_code, end.text);
+}
+
+}  // namespace
+
+void add_training(nb::module_& m, const BuildInfo& build) {
+  m.def(
+      "run_training",
+      [build](const std::string& config, const std::string& out, const std::vector<std::string>& settings,
+              const std::string& data_directory, const std::string& resume, const std::string& device,
+              const std::vector<std::string>& command, const nb::object& on_event) {
+        return run_training(config, out, settings, data_directory, resume, device, command, on_event, build);
+      },
+      nb::kw_only(), "config"_a, "out"_a, "settings"_a, "data_directory"_a, "resume"_a, "device"_a, "command"_a,
+      "on_event"_a,
+      nb::sig("def run_training(*, config: str, out: str, settings: typing.Sequence[str], "
+              "data_directory: str, resume: str, device: str, command: typing.Sequence[str], "
+              "on_event: typing.Callable[[dict[str, typing.Any]], object]) -> tuple[int, str]"),
+      "What train() calls.");
+  m.def(
+      "write_report",
+      [](const std::string& run, const std::string& path) {
+        native([&] { write_file_atomically(path, report_html({read_run_log(run)})); });
+      },
+      "run"_a, "path"_a, "Writes the page of a run.");
+  m.def(
+      "run_command_line",
+      [build](const std::vector<std::string>& arguments, const std::vector<std::string>& self) {
+        std::vector<std::string> words = arguments;
+        std::vector<char*> argv;
+        for (std::string& word : words) argv.push_back(word.data());
+        argv.push_back(nullptr);
+        const nb::gil_scoped_release released;
+        return run_command_line(int(words.size()), argv.data(), build, self);
+      },
+      "arguments"_a, "self"_a,
+      "Runs the program `foldgrad` and returns its exit code. `self`: the words that start it again.");
+  m.def(
+      "send_messages_to",
+      [](const nb::object& logger) {
+        if (logger.is_none()) return set_message_sink(nullptr);
+        set_message_sink([kept = std::make_shared<KeptObject>(logger)](std::string_view text) {
+          const nb::gil_scoped_acquire held;
+          try {
+            kept->get()(nb::str(text.data(), text.size()));
+          } catch (nb::python_error& e) {
+            e.discard_as_unraisable("foldgrad");
+          }
+        });
+      },
+      "logger"_a.none(), "Sends the engine's messages to a function; None: to stderr.");
+}
+
+}  // namespace foldgrad::python

@@ -1,0 +1,15 @@
+"""The program `foldgrad`."""
+import signal
+import sys
+
+from foldgrad import _core
+
+
+def main() -> int:
+    """Runs the program with the arguments of the process, and returns its exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the program has its own handlers, or none
+    return _core.run_command_line(["foldgrad", *sys.argv[1:]], [sys.executable, "-m", "foldgrad"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

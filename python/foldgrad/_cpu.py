@@ -1,0 +1,20 @@
+"""The instructions that the module needs. Without this check it would end the process while it is loaded."""
+# What /proc/cpuinfo lists for each level of x86-64, in addition to the level below.
+_FLAGS: dict[int, str] = {
+    2: "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3",
+    3: "abm avx avx2 bmi1 bmi2 f16c fma movbe",
+    4: "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+
+
+def require_level(level: int, cpuinfo: str = "/proc/cpuinfo") -> None:
+    """Raises ImportError unless the CPU has the instructions of a level. Does nothing if the system does not tell."""
+    try:
+        with open(cpuinfo) as file:
+            found = next(line for line in file if line.startswith("flags")).split()
+    except (OSError, StopIteration):
+        return
+    missing = [flag for at in range(2, level + 1) for flag in _FLAGS[at].split() if flag not in found]
+    if missing:
+        raise ImportError(f"foldgrad was built for CPUs of level x86-64-v{level}, and this one lacks "
+                          f"{', '.join(missing)}; build it on this machine: pip install . (docs/python.md)")

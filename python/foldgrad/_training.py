@@ -1,0 +1,121 @@
+"""Training as `foldgrad train` does it, and the runs that it leaves."""
+import json
+import logging
+import os
+import pathlib
+import sys
+import typing
+
+from foldgrad import _core
+
+Event = dict[str, typing.Any]
+Path = str | os.PathLike[str]
+
+
+class Run:
+    """The directory of a run."""
+
+    def __init__(self, path: Path):
+        """Raises FileNotFoundError if there is no run."""
+        self.path = pathlib.Path(path)
+        if not (self.path / "config.toml").exists():
+            raise FileNotFoundError(2, "there is no run", str(path))
+
+    @property
+    def config(self) -> str:
+        """The effective configuration, TOML."""
+        return (self.path / "config.toml").read_text()
+
+    @property
+    def events(self) -> list[Event]:
+        """The events of log.jsonl (docs/training.md)."""
+        return [json.loads(line) for line in (self.path / "log.jsonl").read_text().splitlines()]
+
+    def _columns(self, kind: str) -> dict[str, typing.Any]:
+        import numpy as np
+        rows = [event for event in self.events if event["event"] == kind]
+        names = dict.fromkeys(name for row in rows for name in row if name != "event")
+        return {name: np.array([row.get(name) for row in rows]) for name in names}
+
+    @property
+    def log(self) -> dict[str, typing.Any]:
+        """The reports of training: step, loss, lr and others, each as an array."""
+        return self._columns("train")
+
+    @property
+    def validations(self) -> dict[str, typing.Any]:
+        """The validations: step and scores, each as an array."""
+        return self._columns("validate")
+
+    @property
+    def recordings(self) -> dict[str, dict[str, _core.Tensor]]:
+        """The recordings of normalizers by phase (docs/analyses.md): "update", and SITE.q, SITE.G and others."""
+        files = sorted((self.path / "statistics").glob("*.safetensors"))
+        return {file.stem: _core.read_safetensors(str(file))[0] for file in files}
+
+    def _checkpoint(self, name: str) -> pathlib.Path:
+        checkpoints = self.path / "checkpoints"
+        return checkpoints / (checkpoints / name).read_text().split()[0]
+
+    def model(self, best: bool = True) -> _core.Model:
+        """Loads the best checkpoint, or the newest."""
+        has_best = (self.path / "checkpoints" / "BEST").exists()
+        return _core.load(str(self._checkpoint("BEST" if best and has_best else "LATEST")))
+
+    def report(self, path: Path | None = None) -> pathlib.Path:
+        """Writes the page of the run, by default to report.html in its directory, and returns the path."""
+        page = pathlib.Path(path) if path else self.path / "report.html"
+        _core.write_report(str(self.path), str(page))
+        return page
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+
+def train(config: Path, out: Path, settings: dict[str, typing.Any] | None = None, data_dir: Path = "",
+          resume: bool = False, device: str = "cpu", callback: typing.Callable[[Event], object] | None = None,
+          progress: bool = True) -> Run:
+    """Trains a configuration and returns its run.
+
+    settings: keys of the configuration and their values, {"train.steps": 100}. callback: called with each event of
+    log.jsonl; an exception of it ends the training after the update, which is saved, and is raised. progress: print
+    losses and scores to stderr. Other messages go to the logger "foldgrad". Ctrl-C lets the update end, saves, and
+    raises KeyboardInterrupt. Raises ConfigError, CheckpointError, FileError and Diverged.
+    """
+    def on_event(event: Event) -> None:
+        if progress:
+            _show(event)
+        if callback:
+            callback(event)
+
+    _core.send_messages_to(_log)
+    try:
+        code, _ = _core.run_training(
+            config=os.fspath(config), out=os.fspath(out), data_directory=os.fspath(data_dir), device=device,
+            settings=[f"{key}={_text(value)}" for key, value in (settings or {}).items()],
+            resume="latest" if resume else "", command=["foldgrad.train", os.fspath(config)], on_event=on_event)
+    finally:
+        _core.send_messages_to(None)
+    run = Run(out)
+    if code:
+        step = int(run._checkpoint("LATEST").name.rpartition("-")[2])
+        raise KeyboardInterrupt(f"saved at step {step}; resume=True goes on")
+    return run
+
+
+def _show(event: Event) -> None:
+    if event["event"] == "train":
+        print(f"step {event['step']:>6}  loss {event['loss']:7.4f}  lr {event['lr']:.2e}", file=sys.stderr)
+    elif event["event"] == "validate":
+        scores = "  ".join(f"{name} {value:.4g}" for name, value in event.items()
+                           if isinstance(value, float) and name != "seconds")
+        print(f"step {event['step']:>6}  validation: {scores}", file=sys.stderr)
+
+
+def _log(text: str) -> None:
+    text = text.strip()
+    logging.getLogger("foldgrad").log(logging.WARNING if text.startswith("warning:") else logging.INFO, "%s", text)
+
+
+def _text(value: typing.Any) -> str:
+    return json.dumps(value) if isinstance(value, (bool, list)) else str(value)
