@@ -1,0 +1,91 @@
+"""The normalizers as modules of PyTorch, computed by foldgrad on the CPU.
+
+    import torch
+    from foldgrad.torch import Norm
+
+    block = torch.nn.Sequential(torch.nn.Linear(64, 64), Norm("un", 64, warmup=100), torch.nn.ReLU())
+"""
+import typing
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError("foldgrad.torch needs PyTorch: pip install foldgrad[torch]") from error
+
+from foldgrad import _core
+
+_NAMES = {torch.float32: "f32", torch.float64: "f64"}
+
+
+class Norm(torch.nn.Module):
+    """A normalizer of normalizers() over the last axis: Norm("un", 64, warmup=100)(x) for x [..., 64] on the CPU.
+
+    x is float32, float64 or bfloat16. Parameters and buffers share the memory of the normalizer: optimizers of PyTorch
+    update them, and state_dict() has them. `norm` is the Normalizer, with affine() and diagnostics(). A module stays on
+    the CPU and in its dtype, float32 or float64. Raises ValueError for an unknown name or option.
+    """
+
+    norm: _core.Normalizer
+
+    def __init__(self, name: str, channels: int, dtype: torch.dtype = torch.float32, **options: object) -> None:
+        super().__init__()
+        if dtype not in _NAMES:
+            raise TypeError(f"a Norm is of float32 or float64, got {dtype}")
+        self._arguments = (name, channels, dtype, options)
+        self.norm = _core.Normalizer(name, channels, _NAMES[dtype], "norm", **options)
+        self._shared = list(self.norm.parameters)
+        for p in self._shared:
+            self.register_parameter(p.name.removeprefix("norm.").replace(".", "_"), torch.nn.Parameter(_view(p.value)))
+        for key, buffer in self.norm.state.items():
+            self.register_buffer(key, _view(buffer))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Returns y, with x's shape and dtype. In training mode updates the state."""
+        return typing.cast(torch.Tensor, _Apply.apply(x, self, *self.parameters()))
+
+    def extra_repr(self) -> str:
+        """Returns the name, channels and options for print()."""
+        name, channels, _, options = self._arguments
+        return ", ".join([repr(name), str(channels), *(f"{key}={value}" for key, value in options.items())])
+
+    def _apply(self, fn: typing.Any, recurse: bool = True) -> "Norm":
+        for tensor in [*self.parameters(), *self.buffers()]:
+            moved = fn(tensor.detach())
+            if moved.dtype != tensor.dtype or moved.device != tensor.device:
+                raise TypeError("a Norm stays on the CPU and in its dtype; make another one: Norm(..., dtype=...)")
+        return self
+
+    def __deepcopy__(self, memo: typing.Any) -> "Norm":
+        name, channels, dtype, options = self._arguments
+        other = Norm(name, channels, dtype, **options)
+        other.load_state_dict(self.state_dict())
+        return other.train(self.training)
+
+
+def _view(tensor: _core.Tensor) -> torch.Tensor:
+    return torch.from_dlpack(tensor)
+
+
+class _Apply(torch.autograd.Function):
+    @staticmethod
+    def forward(context: typing.Any, x: torch.Tensor, module: Norm, *parameters: torch.Tensor) -> torch.Tensor:
+        given = x.detach().contiguous()
+        tape = _core.Tape(recording=any(context.needs_input_grad))
+        variable = tape.variable(_core.from_dlpack(given))
+        y = module.norm.apply(variable, module.training)
+        context.save_for_backward(x, *parameters)  # so that PyTorch notices changes before the backward pass
+        context.recorded = tape, variable, y, module._shared
+        result = _view(y.value)
+        return result.clone() if result.data_ptr() == given.data_ptr() else result
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(context: typing.Any, dy: torch.Tensor) -> typing.Any:
+        context.saved_tensors
+        tape, variable, y, parameters = context.recorded
+        for p in parameters:
+            p.zero_grad()
+        tape.backward(y, _core.from_dlpack(dy.contiguous()))
+        gradients = [None if p.grad is None else _view(p.grad).clone() for p in parameters]
+        dx = tape.grad(variable)
+        return None if dx is None else _view(dx), None, *gradients

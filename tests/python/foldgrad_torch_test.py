@@ -1,0 +1,112 @@
+"""foldgrad.torch: the normalizers as modules of PyTorch."""
+import copy
+import os
+import sys
+import unittest
+
+from setting import require
+
+sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
+require("numpy", "torch", "foldgrad")
+
+import foldgrad as fg
+import torch
+from foldgrad.torch import Norm
+
+
+def rows(seed, *shape, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+class Norms(unittest.TestCase):
+    def test_layer_norm_is_that_of_pytorch(self):
+        ours, theirs = Norm("ln", 8, torch.float64), torch.nn.LayerNorm(8, dtype=torch.float64)
+        with torch.no_grad():
+            for p, values in ((ours.weight, rows(1, 8)), (ours.bias, rows(2, 8))):
+                p.copy_(values)
+            theirs.load_state_dict(ours.state_dict())
+        x, dy = rows(3, 4, 5, 8), rows(4, 4, 5, 8)
+        results = []
+        for module in (ours, theirs):
+            given = x.clone().requires_grad_()
+            module(given).backward(dy)
+            results.append([given.grad, module.weight.grad, module.bias.grad])
+        for got, want in zip(*results):
+            torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
+
+    def test_gradients_agree_with_differences_where_they_are_exact(self):
+        for name in ("ln", "rmsnorm", "scalenorm", "dyt", "derf", "centernorm", "affine"):
+            module, x = Norm(name, 6, torch.float64), rows(5, 7, 6)
+            dy, direction = rows(6, 7, 6), rows(7, 7, 6)
+            given = x.clone().requires_grad_()
+            module(given).backward(dy)
+            # Central differences of step 1e-5 in f64 are exact to some 1e-9.
+            ahead, behind = (module(x + sign * 1e-5 * direction) for sign in (1, -1))
+            want = ((ahead - behind) * dy).sum() / 2e-5
+            torch.testing.assert_close((given.grad * direction).sum(), want, rtol=1e-7, atol=1e-7, msg=name)
+
+    def test_every_normalizer_equals_vjp(self):
+        for info in fg.normalizers():
+            name = info["name"]
+            options = {"groups": 4} if name == "groupnorm" else {}
+            module, norm = Norm(name, 8, **options), fg.Normalizer(name, 8, **options)
+            for step in range(3):
+                x, dy = (rows(10 * step + i, 16, 8, dtype=torch.float32) for i in range(2))
+                given = x.clone().requires_grad_()
+                y = module(given)
+                y.backward(dy)
+                want, pullback = norm.vjp(x.numpy())
+                dx, _ = pullback(dy.numpy())
+                torch.testing.assert_close(y.detach(), torch.from_dlpack(want), rtol=0, atol=0, msg=name)
+                torch.testing.assert_close(given.grad, torch.from_dlpack(dx), rtol=0, atol=0, msg=name)
+            for key, value in norm.state.items():
+                torch.testing.assert_close(module.state_dict()[key], torch.from_dlpack(value), rtol=0, atol=0)
+
+    def test_optimizers_of_pytorch_train_it(self):
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(2, 16), Norm("un", 16, warmup=5), torch.nn.Tanh(),
+                                    torch.nn.Linear(16, 1))
+        x = rows(6, 64, 2, dtype=torch.float32)
+        target = x[:, :1] * x[:, 1:]
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+        losses = []
+        for _ in range(60):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(model(x), target)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], 0.3 * losses[0])
+        self.assertEqual(model[1].norm.diagnostics()["iterations"], 60)
+        model.eval()
+        other = copy.deepcopy(model)
+        torch.testing.assert_close(other(x), model(x), rtol=0, atol=0)
+        A, B = (torch.from_numpy(array).float() for array in model[1].norm.affine())
+        hidden = model[0](x)
+        # The map is f64 and rounded here, the module computes in f32.
+        torch.testing.assert_close(model[1](hidden), A * hidden + B, rtol=1e-5, atol=1e-5)
+
+    def test_wrong_uses(self):
+        module = Norm("ln", 8)
+        for wrong, kind, message in ((lambda: module.double(), TypeError, "stays on the CPU"),
+                                     (lambda: Norm("ln", 8, torch.float16), TypeError, "float32 or float64"),
+                                     (lambda: Norm("uln", 8), ValueError, "did you mean"),
+                                     (lambda: module(rows(1, 3, 4).float()), ValueError, "channels")):
+            with self.assertRaisesRegex(kind, message):
+                wrong()
+        x = rows(1, 3, 8, dtype=torch.float32).requires_grad_()
+        y = module(x)
+        with torch.no_grad():
+            module.weight.add_(1)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            y.sum().backward()
+
+    def test_none_is_not_the_same_memory(self):
+        x = rows(1, 3, 8, dtype=torch.float32)
+        y = Norm("none", 8)(x)
+        y.add_(1)
+        torch.testing.assert_close(x, rows(1, 3, 8, dtype=torch.float32), rtol=0, atol=0)
+
+
+if __name__ == "__main__":
+    unittest.main()
