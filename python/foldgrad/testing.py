@@ -1,0 +1,90 @@
+"""Properties of normalizers with state, by Hypothesis.
+
+    class Machine(fg.testing.machine(lambda: fg.Normalizer("un", 3, dtype="f64", warmup=2), Oracle)): pass
+    TestUn = Machine.TestCase
+
+Hypothesis makes steps, and shows the shortest history in which the normalizer and the oracle differ.
+"""
+import copy
+import typing
+
+try:
+    import numpy as np
+    from hypothesis import strategies
+    from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+except ImportError as error:
+    raise ImportError("foldgrad.testing needs Hypothesis: pip install foldgrad[test]") from error
+
+from foldgrad import _core
+
+Array = typing.Any
+
+
+class Oracle(typing.Protocol):
+    """A normalizer in NumPy. copy.deepcopy() of it is a snapshot, so a backward pass must be given its oracle."""
+
+    def forward(self, x: Array) -> tuple[Array, typing.Any]:
+        """Makes a training pass over x [rows, channels]. Returns y, and what backward() needs."""
+
+    def backward(self, saved: typing.Any, dy: Array) -> Array:
+        """Returns dx, and updates what a backward pass updates."""
+
+
+def histories(channels: int, most_rows: int = 4, most_steps: int = 20) -> typing.Any:
+    """Returns a strategy of lists of arrays [rows, channels], f64: the inputs of steps, some of them much larger."""
+    return strategies.lists(_inputs(channels, most_rows), min_size=1, max_size=most_steps)
+
+
+def _inputs(channels: int, most_rows: int) -> typing.Any:
+    def array(rows: int, seed: int, size: float) -> Array:
+        return size * np.random.default_rng(seed).normal(size=(rows, channels))
+    return strategies.builds(array, strategies.integers(1, most_rows), strategies.integers(0, 99),
+                             strategies.sampled_from([1.0, 1.0, 0.1, 30.0]))
+
+
+def machine(make: typing.Callable[[], _core.Normalizer], make_oracle: typing.Callable[[], Oracle],
+            tolerance: float = 1e-9) -> type[RuleBasedStateMachine]:
+    """Returns a state machine that compares a normalizer, f64, with an oracle.
+
+    Its rules: a forward pass, which may wait for its backward pass while others follow; the oldest backward pass; a
+    snapshot; its restoration, which forgets the passes that wait. Results must agree to tolerance * (1 + the largest).
+    """
+    channels = make().channels
+
+    def compare(what: str, got: _core.Tensor, want: Array) -> None:
+        off = np.abs(got.numpy() - want).max(initial=0) / (1 + np.abs(want).max(initial=0))
+        assert off <= tolerance, f"{what} differs by {off:.2e}: got {got.numpy()}, want {want}"
+
+    class Machine(RuleBasedStateMachine):
+        @initialize()
+        def begin(self) -> None:
+            self.norm, self.oracle = make(), make_oracle()
+            self.waiting: list[tuple[typing.Any, typing.Any, tuple[int, ...]]] = []
+            self.saved: typing.Any = None
+
+        @rule(x=_inputs(channels, 4))
+        def forward(self, x: Array) -> None:
+            (y, pullback), (want, saved) = self.norm.vjp(x), self.oracle.forward(x)
+            compare("y", y, want)
+            self.waiting.append((pullback, saved, x.shape))
+
+        @precondition(lambda self: self.waiting)
+        @rule(seed=strategies.integers(0, 99))
+        def backward(self, seed: int) -> None:
+            pullback, saved, shape = self.waiting.pop(0)
+            dy = np.random.default_rng(seed).normal(size=shape)
+            compare("dx", pullback(dy)[0], self.oracle.backward(saved, dy))
+
+        @precondition(lambda self: not self.waiting)
+        @rule()
+        def snapshot(self) -> None:
+            self.saved = self.norm.snapshot(), copy.deepcopy(self.oracle)
+
+        @precondition(lambda self: self.saved)
+        @rule()
+        def restore(self) -> None:
+            self.norm.restore(self.saved[0])
+            self.oracle = copy.deepcopy(self.saved[1])
+            self.waiting = []
+
+    return Machine
