@@ -68,7 +68,7 @@ void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& op
   const Tensor x = b.values({R, C});
   const ChannelNormState state = ChannelNormState::create(options, C, DType::f32, x.device());
   b.memory_bound(fmt::format("{}/{}x{}", name, R, C), 3 * n, 5 * n, {x, b.values({C}), b.values({C})},
-                 [=](const Vars& v) { return channel_norm(v[0], v[1], v[2], state, options, true); });
+                 [=](const Vars& v) { return channel_norm(v[0], v[1], v[2], state, options, {.training = true}); });
 }
 
 void add_lookups(Benches& b) {

@@ -83,7 +83,7 @@ Var Sublayer::operator()(Var x, const Segments& rows, const ForwardPass& pass,
   if (residual) x = residual->apply(x, context);
   const auto sum = [&] {
     const Tape::Scope scope(pass.tape, name);
-    const double s = norm->residual_scale();
+    const double s = constants().scale;
     if (pass.packed) return pass.packed->add(std::move(x), s, out, result);
     const Var z = linear(result, out.matrix(pass));
     const Var b = pass.use(out.bias);
@@ -93,6 +93,11 @@ Var Sublayer::operator()(Var x, const Segments& rows, const ForwardPass& pass,
         {pass.dropout(drop_path_), pass.random(path_stream_), rows.longest(), rows.first_segment()});
   };
   return place == NormPlace::post ? norm->apply(sum(), context) : sum();
+}
+
+ResidualConstants Sublayer::constants() const {
+  const auto of = norm->info().residual;
+  return of ? of(norm->options()) : ResidualConstants();
 }
 
 void Sublayer::list(ModelParts& parts) {

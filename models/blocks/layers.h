@@ -59,6 +59,7 @@ class Sublayer {
   // normalizer (if it comes first) and `out`. At inference the sum reuses x's memory if no one else needs it.
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass, const std::function<Var(Var in)>& branch);
   void list(ModelParts& parts);
+  ResidualConstants constants() const;
 
  private:
   double dropout_, drop_path_;

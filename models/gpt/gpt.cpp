@@ -61,7 +61,7 @@ void Gpt::initialize(std::uint64_t seed) {
     AttentionBlock& attention = layer.self_attention;
     FeedForwardBlock& feed_forward = layer.feed_forward;
     LinearLayer& qkv = attention.qkv[0];
-    const double gain = attention.sublayer.norm->initial_gain(), ffn_gain = feed_forward.sublayer.norm->initial_gain();
+    const double gain = attention.sublayer.constants().initial_gain, ffn_gain = feed_forward.sublayer.constants().initial_gain;
     for (std::int64_t part = 0; part < 3; ++part) {  // filled as three separate matrices
       Parameter rows{qkv.weight.name + "." + "qkv"[part], qkv.weight.value.slice(part * C, (part + 1) * C)};
       fill_normal(rows, kDeviation * (part == 2 ? gain : 1), seed);

@@ -12,7 +12,7 @@
 //   nanoGPT's names, shapes and initial values (karpathy/nanoGPT, model.py): wte [vocabulary, width]; wpe
 //   [context, width] if positions are learned; h.I.ln_1, h.I.attn.c_attn, h.I.attn.c_proj, h.I.ln_2, h.I.mlp.c_fc,
 //   h.I.mlp.c_proj, ln_f, lm_head. Weights are N(0, 0.02), those of both c_proj N(0, 0.02 / sqrt(2 layers)), biases 0.
-//   A normalizer's initial_gain() multiplies the weights of v, c_fc and c_proj.
+//   ResidualConstants::initial_gain multiplies the weights of v, c_fc and c_proj.
 #pragma once
 #include <deque>
 

@@ -15,8 +15,8 @@
 //   huggingface/pytorch-image-models, vision_transformer.py, whose truncated normal is cut at +-2, a hundred
 //   deviations. cct: SHI-Labs/Compact-Transformers, src/utils, whose truncated normals are cut there too. pytorch: the
 //   defaults of torch.nn.Linear, torch.nn.Conv2d and torch.randn, as in lucidrains/vit-pytorch. tfixup: as in
-//   models/transformer/init.cpp for encoders, f = 0.67 layers^-1/4, e = (9 layers)^-1/4. A normalizer's initial_gain()
-//   multiplies the weights of v, out, fc1 and fc2 in each.
+//   models/transformer/init.cpp for encoders, f = 0.67 layers^-1/4, e = (9 layers)^-1/4.
+//   ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and fc2 in each.
 //
 //   Sinusoidal positions, used in place of random ones, show from the beginning which tokens are neighbours, so that
 //   attention need not learn it first. They are trained as well:
@@ -98,7 +98,7 @@ struct Initializer {
   // Fills the parts of qkv as three separate matrices.
   void attention(AttentionBlock& block) const {
     LinearLayer& qkv = block.qkv[0];
-    const double gain = block.sublayer.norm->initial_gain(), half = std::sqrt(0.5);
+    const double gain = block.sublayer.constants().initial_gain, half = std::sqrt(0.5);
     const std::int64_t C = config.width;
     for (std::int64_t part = 0; part < 3; ++part) {
       const bool value = part == 2;
@@ -118,7 +118,7 @@ void TokenModel::initialize(std::uint64_t seed) {
   init.tokens(*this);
   for (TransformerLayer& layer : layers_) {
     init.attention(layer.self_attention);
-    const double gain = layer.feed_forward.sublayer.norm->initial_gain();
+    const double gain = layer.feed_forward.sublayer.constants().initial_gain;
     init.linear(layer.feed_forward.fc1, gain, init.f());
     init.linear(layer.feed_forward.sublayer.out, gain, init.f());
   }

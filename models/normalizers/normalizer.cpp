@@ -64,14 +64,6 @@ std::int64_t item_or_zero(const NamedTensors& state, const char* name) {
 
 }  // namespace
 
-Var parameter_as(Tape& tape, Parameter& parameter, DType dtype) {
-  const Tensor& value = parameter.value;
-  if (value.dtype() != DType::f32 || dtype != DType::bf16) return cast(tape.parameter(parameter), dtype);
-  if (tape.recording() && parameter.rounded.defined()) return tape.parameter(parameter, parameter.rounded);
-  Tape unrecorded(/*recording=*/false);
-  return tape.parameter(parameter, cast(unrecorded.constant(value), dtype).value());
-}
-
 Normalizer::Normalizer(const NormalizerSite& site)
     : info_(site.info), options_(site.options), site_(site.site), channels_(site.channels) {}
 

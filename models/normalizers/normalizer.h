@@ -12,6 +12,7 @@
 #include "engine/tape.h"
 #include "models/normalizers/inference_form.h"
 #include "models/normalizers/options.h"
+#include "ops/channel_sums/channel_sums.h"
 #include "ops/segments/segments.h"
 
 namespace foldgrad {
@@ -19,11 +20,6 @@ namespace foldgrad {
 struct NormalizerSite;  // models/normalizers/kinds.h
 struct ChannelRecord;
 using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/channel_norm/channel_record.h
-
-// Returns a parameter in the dtype of activations. For bf16, an f32 parameter is not cast by a recorded operation, but
-// recorded by its rounded copy, so that its gradient stays exact (Tape::parameter). The copy is Parameter::rounded if
-// training keeps one; otherwise this rounds the value.
-Var parameter_as(Tape& tape, Parameter& parameter, DType dtype);
 
 struct NormContext {
   bool training = false;
@@ -34,6 +30,8 @@ struct NormContext {
   std::optional<std::int64_t> counted = {};
   std::vector<Var>* penalties = nullptr;  // training: rbn adds terms of shape [] for the loss here
   Communicator* communicator = nullptr;   // training: statistics use all ranks' rows; only x's rows if null
+
+  ChannelPass channel_pass() const { return {training, counted, communicator}; }
 };
 
 // Values for reports, copied from the device.
@@ -89,11 +87,6 @@ class Normalizer {
   // is not offline, folding removes SITE.weight, or the single number SITE.scale, from A and SITE.bias from B, and
   // leaves them 1 and 0.
   virtual std::optional<InferenceForm> inference() const { return std::nullopt; }
-
-  // Return DeepNorm's constants; 1 for all other normalizers. initial_gain() multiplies the initial weights of value
-  // and output projections and of both feed-forward layers.
-  virtual double residual_scale() const { return 1; }
-  virtual double initial_gain() const { return 1; }
 
   // Returns true if its statistics cover all tokens of a sample, so that tokens must be computed together.
   virtual bool mixes_tokens() const { return false; }

@@ -32,14 +32,21 @@ struct NormalizerWarmup {
   std::string meanwhile = {};             // for warnings: "uses no averages"
 };
 
+// Constants of sublayers around a normalizer: the residual sum of post-norm is `scale` x + branch, and `initial_gain`
+// multiplies the initial weights of value and output projections and of both feed-forward layers.
+struct ResidualConstants {
+  double scale = 1, initial_gain = 1;
+};
+
 struct NormalizerInfo {
   std::string name;
   Inference inference;
   std::string summary;
   std::vector<NormalizerOption> options;
-  bool post_norm_only = false;                                     // true if it scales the sums of post-norm
-  bool outlier_test = false;                                       // [UN-19]; has the options and state of `un`
-  NormalizerWarmup (*warmup)(const NormalizerOptions&) = nullptr;  // null if all iterations are alike
+  bool post_norm_only = false;                                        // true if it scales the sums of post-norm
+  bool outlier_test = false;                                          // [UN-19]; has the options and state of `un`
+  NormalizerWarmup (*warmup)(const NormalizerOptions&) = nullptr;     // null if all iterations are alike
+  ResidualConstants (*residual)(const NormalizerOptions&) = nullptr;  // null if they are 1
 
   bool offline() const { return inference == Inference::affine || inference == Inference::linear; }
 };

@@ -107,8 +107,7 @@ class ChannelNormalizer : public WithGainAndBias {
   Var forward(const Var& x, const NormContext& context) override {
     const Var in = scaling_(x);
     const auto [gamma, beta] = gain_and_bias_on_tape(x);
-    return channel_norm(in, gamma, beta, state_, norm_, context.training, context.counted, std::move(record_),
-                        context.communicator);
+    return channel_norm(in, gamma, beta, state_, norm_, context.channel_pass(), std::move(record_));
   }
   Var recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record) override {
     record_ = std::move(record);
@@ -158,7 +157,7 @@ class PowerNormalizer final : public WithGainAndBias {
   Var forward(const Var& x, const NormContext& context) override {
     const Var in = scaling_(x);
     const auto [gamma, beta] = gain_and_bias_on_tape(x);
-    return power_norm(in, gamma, beta, state_, norm_, context.training, context.counted, context.communicator);
+    return power_norm(in, gamma, beta, state_, norm_, context.channel_pass());
   }
 
   PowerNormOptions norm_;

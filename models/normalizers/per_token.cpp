@@ -12,7 +12,7 @@
 namespace foldgrad {
 namespace {
 
-class LayerNormalizer : public WithGainAndBias {
+class LayerNormalizer final : public WithGainAndBias {
  public:
   explicit LayerNormalizer(const NormalizerSite& s) : WithGainAndBias(s), eps_(s.options.number("eps")) {}
 
@@ -29,31 +29,23 @@ class LayerNormalizer : public WithGainAndBias {
   double eps_;
 };
 
-// Wang et al., "DeepNet: Scaling Transformers to 1,000 Layers", 2022: the constants of table 2.
-class DeepNormalizer final : public LayerNormalizer {
- public:
-  explicit DeepNormalizer(const NormalizerSite& s) : LayerNormalizer(s) {
-    const auto N = double(s.options.integer("encoder_layers")), M = double(s.options.integer("decoder_layers"));
-    const bool in_decoder = s.options.text("stack") == "decoder";
-    const double layers = in_decoder ? M : N;
-    FOLDGRAD_CHECK(layers > 0, "deepnorm: {}_layers must be at least 1 with stack = {}, got 0", s.options.text("stack"),
-                   s.options.text("stack"));
-    if (N > 0 && M > 0) {
-      const double both = std::pow(N * N * N * N * M, 0.0625);
-      residual_ = in_decoder ? std::pow(3 * M, 0.25) : 0.81 * both;
-      gain_ = in_decoder ? std::pow(12 * M, -0.25) : 0.87 / both;
-    } else {
-      residual_ = std::pow(2 * layers, 0.25);
-      gain_ = std::pow(8 * layers, -0.25);
-    }
-  }
+// Wang et al., "DeepNet: Scaling Transformers to 1,000 Layers", 2022, table 2.
+ResidualConstants deepnorm_constants(const NormalizerOptions& options) {
+  const auto N = double(options.integer("encoder_layers")), M = double(options.integer("decoder_layers"));
+  const std::string& stack = options.text("stack");
+  const bool in_decoder = stack == "decoder";
+  const double layers = in_decoder ? M : N;
+  FOLDGRAD_CHECK(layers > 0, "deepnorm: {}_layers must be at least 1 with stack = {}, got 0", stack, stack);
+  if (N == 0 || M == 0) return {std::pow(2 * layers, 0.25), std::pow(8 * layers, -0.25)};
+  if (in_decoder) return {std::pow(3 * M, 0.25), std::pow(12 * M, -0.25)};
+  const double both = std::pow(N * N * N * N * M, 0.0625);
+  return {0.81 * both, 0.87 / both};
+}
 
-  double residual_scale() const override { return residual_; }
-  double initial_gain() const override { return gain_; }
-
- private:
-  double residual_, gain_;
-};
+std::unique_ptr<Normalizer> make_deepnorm(const NormalizerSite& s) {
+  (void)deepnorm_constants(s.options);  // checks the options
+  return make<LayerNormalizer>(s);
+}
 
 class RmsNormalizer final : public WithGainAndBias {
  public:
@@ -185,12 +177,13 @@ std::vector<NormalizerKind> row_normalizers() {
   encoder.told_by_model = decoder.told_by_model = stack.told_by_model = true;
   return {
       {{"ln", Inference::online, "layer normalization", {eps_option("1e-5")}}, make<LayerNormalizer>},
-      {{"deepnorm",
-        Inference::online,
-        "layer normalization of a scaled residual plus a branch, for post-norm",
-        {eps_option("1e-5"), encoder, decoder, stack},
-        /*post_norm_only=*/true},
-       make<DeepNormalizer>},
+      {{.name = "deepnorm",
+        .inference = Inference::online,
+        .summary = "layer normalization of a scaled residual plus a branch, for post-norm",
+        .options = {eps_option("1e-5"), encoder, decoder, stack},
+        .post_norm_only = true,
+        .residual = deepnorm_constants},
+       make_deepnorm},
       {{"rmsnorm",
         Inference::online,
         "root mean square normalization",

@@ -37,8 +37,7 @@ class RepBn : public Normalizer {
   Var forward(const Var& x, const NormContext& context) override {
     const Var gamma = on_tape(gamma_, x);
     const Var beta = on_tape(beta_, x);
-    const Var normalized = channel_norm(x, gamma, beta, state_, norm_, context.training, context.counted,
-                                        /*record=*/nullptr, context.communicator);
+    const Var normalized = channel_norm(x, gamma, beta, state_, norm_, context.channel_pass());
     const Var scaled = scale_by(x, on_tape(eta_, x));
     return add(normalized, scaled);
   }

@@ -19,7 +19,7 @@
 //   f = 0.67 N^-1/4 in an encoder of N layers, (9 M)^-1/4 in a decoder of M layers; e = (9 N)^-1/4 for a table that the
 //   encoder reads, (9 M)^-1/4 for the decoder's own. Huang et al., "Improving Transformer Optimization Through Better
 //   Initialization" (2020), with the constants of the authors' code (layer6ai-labs/T-Fixup).
-//   A normalizer's initial_gain() multiplies the weights of v, out, fc1 and fc2 in either.
+//   ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and fc2 in either.
 #include <cmath>
 
 #include "models/blocks/random_fill.h"
@@ -43,7 +43,7 @@ struct StackInitializer {
   }
 
   void attention(AttentionBlock& block, bool to_source) const {
-    const double deepnorm = block.sublayer.norm->initial_gain(), half = std::sqrt(0.5);
+    const double deepnorm = block.sublayer.constants().initial_gain, half = std::sqrt(0.5);
     double query = half, key = half, value = half;
     if (xavier() && to_source) query = 1, key = value = std::sqrt(2.0 / 3);
     if (tfixup()) value = tfixup_factor;
@@ -57,7 +57,7 @@ struct StackInitializer {
   }
 
   void feed_forward(FeedForwardBlock& block) const {
-    const double deepnorm = block.sublayer.norm->initial_gain();
+    const double deepnorm = block.sublayer.constants().initial_gain;
     for (LinearLayer* layer : {&block.fc1, &block.sublayer.out}) {
       if (tfixup() || xavier()) {
         fill(layer->weight, deepnorm * (tfixup() ? tfixup_factor : 1));

@@ -140,8 +140,7 @@ void check_options(const ChannelNormOptions& o) {
 }  // namespace
 
 Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const ChannelNormState& state,
-                 const ChannelNormOptions& options, bool training, std::optional<std::int64_t> counted,
-                 std::shared_ptr<ChannelRecord> record, Communicator* communicator) {
+                 const ChannelNormOptions& options, const ChannelPass& pass, std::shared_ptr<ChannelRecord> record) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   check_floating("channel_norm", "x", x, 1);
   check_operand("channel_norm", "gamma", gamma, {x.shape()[-1]}, x, "x");
@@ -150,8 +149,9 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Chann
   const ChannelNormState wanted = ChannelNormState::create(options, x.shape()[-1], statistics_dtype(x));
   check_state("channel_norm", state.named(), wanted.named(), x);
 
-  if (!training) communicator = nullptr;
-  const std::int64_t n = counted_rows("channel_norm", x, counted, communicator);
+  const bool training = pass.training;
+  Communicator* const communicator = training ? pass.communicator : nullptr;
+  const std::int64_t n = counted_rows("channel_norm", x, pass.counted, communicator);
   ChannelMoments moments;
   if (training)
     moments = channel_moments(first_rows(x, n), options.statistic == ChannelStatistic::variance, communicator);

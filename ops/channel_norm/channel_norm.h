@@ -70,6 +70,7 @@
 #include "engine/tape.h"
 #include "ops/channel_norm/channel_norm_options.h"
 #include "ops/channel_norm/channel_record.h"
+#include "ops/channel_sums/channel_sums.h"
 
 namespace foldgrad {
 
@@ -91,14 +92,12 @@ struct ChannelNormState {
 // counters, backward writes psi_ema and win_g. When not training, the running estimates are constants, nothing is
 // written, and gradients are exact.
 //
-// x: [..., C]; gamma, beta: [C]; counted: n, by default all positions.
-// With a communicator, which must outlive the recording, a training pass takes its statistics over the positions of all
-// ranks, forward and backward. All ranks' states stay equal, and their dgamma and dbeta add up to the true gradients.
+// x: [..., C]; gamma, beta: [C].
 // If `record` is given, a training pass and its backward pass write their results there; no other bit changes.
 // Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of range.
 Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const ChannelNormState& state,
-                 const ChannelNormOptions& options, bool training, std::optional<std::int64_t> counted = {},
-                 std::shared_ptr<ChannelRecord> record = nullptr, Communicator* communicator = nullptr);
+                 const ChannelNormOptions& options, const ChannelPass& pass,
+                 std::shared_ptr<ChannelRecord> record = nullptr);
 
 // Returns the affine map at inference.  [CN-4]
 AffineMap channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,

@@ -59,7 +59,8 @@ struct ChannelForward {
   FOLDGRAD_HD bool run(std::int64_t c, const SkipTerms& layer) const {
     const double run_var = state.run_var[c], run_mean = state.run_mean ? double(state.run_mean[c]) : 0;
     if (!training || uses_running(c)) {
-      normalize(c, run_mean, run_var, /*r=*/1, training ? Context::kHeld : 0);
+      normalize(c, run_mean, run_var, /*r=*/1);
+      context.flags[c] = std::uint8_t(training ? Context::kHeld : 0);
       return training;
     }
     const double q = statistic(c), mean = has_mean() ? batch_mean[c] : 0;
@@ -73,7 +74,8 @@ struct ChannelForward {
       if (options.forward == ForwardAverage::exponential)
         var_hat = channel_norm_math::ema(options.alpha_forward, run_var, q);  // [UN-14]
     }
-    normalize(c, mean, var_hat, rescale(skip, var_hat, run_var), flags(skip, var_hat));
+    normalize(c, mean, var_hat, rescale(skip, var_hat, run_var));
+    context.flags[c] = flags(skip, var_hat);
     if (windowed())
       channel_norm_math::store(options, state.win_sq[slot() * columns + c], skip ? run_var : q);  // [CN-5]
     if (!keeps_running(c, skip)) update_running(c, run_mean, run_var, q, var_hat);
@@ -131,16 +133,16 @@ struct ChannelForward {
   FOLDGRAD_HD double rescale(bool skip, double var_hat, double run_var) const {
     return skip || single() ? 1 : channel_norm_math::rescale(options, iteration(), var_hat, run_var);
   }
-  FOLDGRAD_HD int flags(bool skip, double var_hat) const {
+  FOLDGRAD_HD std::uint8_t flags(bool skip, double var_hat) const {
     const bool constant = options.clamped_variance && var_hat <= options.eps;
-    return (skip || single() ? Context::kSkip : 0) | (constant ? Context::kConstant : 0);
+    return std::uint8_t((skip || single() ? Context::kSkip : 0) | (constant ? Context::kConstant : 0));
   }
-  FOLDGRAD_HD void normalize(std::int64_t c, double mean, double variance, double r, int flags) const {
+  // Saves the channel's mean and factors, and sets its gain.
+  FOLDGRAD_HD void normalize(std::int64_t c, double mean, double variance, double r) const {
     const double rstd = channel_norm_math::rstd(variance, options);
     context.mean[c] = S(mean);
     context.rstd[c] = S(rstd);
     context.r[c] = S(r);
-    context.flags[c] = std::uint8_t(flags);
     gain[c] = S(double(gamma[c]) * rstd * (options.rescale == Rescale::both ? r : 1));  // [UN-1]
   }
   FOLDGRAD_HD void update_running(std::int64_t c, double run_mean, double run_var, double q, double var_hat) const {

@@ -16,6 +16,15 @@ struct ChannelMoments {
   std::int64_t count = 0;  // n; if it is 0, the moments are NaN, except a mean that is 0 by definition
 };
 
+// A forward pass of an operation with running statistics, over x [..., C].
+struct ChannelPass {
+  bool training = false;                     // if false, running estimates are constants and nothing is written
+  std::optional<std::int64_t> counted = {};  // n, the leading positions that enter the statistics; default: all
+  // Training: statistics are over the positions of all ranks, forward and backward. All ranks' states stay equal, and
+  // their gradients of parameters add up to the true ones. Must outlive the recording. Null: x has all positions.
+  Communicator* communicator = nullptr;
+};
+
 // Returns the moments of x; with a communicator, of the rows of all ranks.
 ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* communicator = nullptr);
 

@@ -102,8 +102,7 @@ NamedTensors PowerNormState::named() const {
 }
 
 Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNormState& state,
-               const PowerNormOptions& options, bool training, std::optional<std::int64_t> given,
-               Communicator* communicator) {
+               const PowerNormOptions& options, const ChannelPass& pass) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   const Device device = x.device();
   check_floating("power_norm", "x", x, 1);
@@ -113,9 +112,9 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNo
   check_options(options);
   check_state("power_norm", state.named(), PowerNormState::create(C, statistics_dtype(x)).named(), x);
 
-  if (!training) communicator = nullptr;
-  const std::int64_t n = counted_rows("power_norm", x, given, communicator);
-  const Squares squares = training ? squares_of(x, n, state, communicator) : Squares();
+  Communicator* const communicator = pass.training ? pass.communicator : nullptr;
+  const std::int64_t n = counted_rows("power_norm", x, pass.counted, communicator);
+  const Squares squares = pass.training ? squares_of(x, n, state, communicator) : Squares();
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), device);
   return dispatch_floating("power_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;

@@ -46,11 +46,10 @@ struct PowerNormState {
 // Normalizes x. FORWARD AND BACKWARD WRITE `state` when training: forward writes phi and the counters, backward writes
 // nu_ema. When not training, phi is a constant, nothing is written, and gradients are exact.
 //
-// x: [..., C]; gamma, beta: [C]; counted: n, by default all positions; communicator: as in channel_norm.
+// x: [..., C]; gamma, beta: [C].
 // Throws std::invalid_argument for operands or state that don't fit x, and for options out of range.
 Var power_norm(const Var& x, const Var& gamma, const Var& beta, const PowerNormState& state,
-               const PowerNormOptions& options, bool training, std::optional<std::int64_t> counted = {},
-               Communicator* communicator = nullptr);
+               const PowerNormOptions& options, const ChannelPass& pass);
 
 // Uses reshape and rms_norm, whose gradient is exact. Throws std::invalid_argument unless `groups` divides C.
 Var group_rms(const Var& x, std::int64_t groups, double eps = 1e-5);

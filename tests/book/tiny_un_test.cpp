@@ -26,7 +26,7 @@ struct UnifiedNorms {
     Results got = of_tiny({x}, dy, [&](tiny::Tape& tape, const auto& v) { return unified_norm(tape, v[0], un); });
     got.insert(got.end(), {un.gamma->grad.values, un.beta->grad.values});
     const Results want = of_engine({x, un.gamma->value, un.beta->value}, dy, [&](const auto& v) {
-      return channel_norm(v[0], v[1], v[2], state, options, /*training=*/true);
+      return channel_norm(v[0], v[1], v[2], state, options, {.training = true});
     });
     const std::string iteration = "iteration " + std::to_string(un.iters);
     expect_within(bound, got, want, iteration);
@@ -101,7 +101,7 @@ TEST(TinyUn, CN_4_IsTheEngines) {
   const tiny::Tensor x = uniform(9, 5, random);
   Tape tape(/*recording=*/false);
   const Var y = channel_norm(tape.constant(engine_tensor(x)), tape.constant(gamma), tape.constant(beta), both.state,
-                             both.options, /*training=*/false);
+                             both.options, {.training = false});
   EXPECT_EQ(map(x).values, y.value().values<double>());
 }
 

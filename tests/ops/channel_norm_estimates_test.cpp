@@ -35,7 +35,7 @@ struct Midst {
   // Returns the next step, from the same state every time.
   OpCase step() const {
     return {.label = "step", .operands = {x, gamma, beta}, .f = [this](auto& v) {
-              return channel_norm(v[0], v[1], v[2], copy_of(state), options, /*training=*/true, counted);
+              return channel_norm(v[0], v[1], v[2], copy_of(state), options, {.training = true, .counted = counted});
             }};
   }
   Tensor dx() const { return run_case(step(), DType::f64, Device::cpu).grads[0]; }
@@ -160,7 +160,7 @@ TEST(ChannelNormEstimates, CN_2_WithoutPsiDxIsTheGradientWithAConstantVariance) 
   ChannelNormState constant = ChannelNormState::create(o, kColumns, DType::f64);
   constant.run_var.copy_from(Tensor::of({kColumns}, variance));
   OpCase evaluation = m.step();
-  evaluation.f = [&](auto& v) { return channel_norm(v[0], v[1], v[2], constant, o, /*training=*/false); };
+  evaluation.f = [&](auto& v) { return channel_norm(v[0], v[1], v[2], constant, o, {.training = false}); };
   EXPECT_TRUE(close(m.dx(), central_differences(evaluation, 0), 1e-9));
   EXPECT_GT(largest_difference(m.dx(), m.dx_by_differences()), 0.05) << "which is not the gradient of the layer";
 }

@@ -36,9 +36,10 @@ inline ChannelResult step(const ChannelNormOptions& o, const ChannelNormState& s
                           const std::vector<double>& dy, double gamma = 1, double beta = 0,
                           std::optional<std::int64_t> counted = {}) {
   const Shape column{std::int64_t(x.size()), 1};
-  const OpResult all = results_of([&](auto& v) { return channel_norm(v[0], v[1], v[2], state, o, true, counted); },
-                                  {numbers(column, x), numbers({1}, {gamma}), numbers({1}, {beta})},
-                                  numbers(column, dy), DType::f64, state.iters.device());
+  const OpResult all = results_of(
+      [&](auto& v) { return channel_norm(v[0], v[1], v[2], state, o, {.training = true, .counted = counted}); },
+      {numbers(column, x), numbers({1}, {gamma}), numbers({1}, {beta})}, numbers(column, dy), DType::f64,
+      state.iters.device());
   return {all.y.values<double>(), all.grads[0].values<double>(), all.grads[1].values<double>(),
           all.grads[2].values<double>()};
 }
@@ -66,7 +67,8 @@ struct Layer {
         gamma(randn({C}, 91).to(dtype).to(device)),
         beta(randn({C}, 92).to(dtype).to(device)) {}
   Var forward(Tape& tape, const Var& x, std::optional<std::int64_t> counted = {}, bool training = true) const {
-    return channel_norm(x, tape.constant(gamma), tape.constant(beta), state, options, training, counted);
+    return channel_norm(x, tape.constant(gamma), tape.constant(beta), state, options,
+                        {.training = training, .counted = counted});
   }
   // Runs a forward pass of training without gradients.
   void forward(const Tensor& x) const {

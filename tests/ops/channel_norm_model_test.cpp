@@ -187,7 +187,8 @@ Reached follow(const ChannelNormHistory& h, Device device) {
                                       column(h.gamma), column(h.beta));
     if (want.close_call) break;
     const auto op = [&](auto& v) {
-      return channel_norm(v[0], v[1], v[2], state, h.options, /*training=*/true, std::int64_t(step.counted));
+      return channel_norm(v[0], v[1], v[2], state, h.options,
+                          {.training = true, .counted = std::int64_t(step.counted)});
     };
     const OpResult got =
         results_of(op, {matrix(step.x), vector(h.gamma), vector(h.beta)}, matrix(step.dy), DType::f64, device);

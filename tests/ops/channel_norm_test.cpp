@@ -28,7 +28,7 @@ OpFunction from_state(const Setting& s, std::int64_t rows) {
     for (const auto& [name, buffer] : state.named())
       if (s.window > 0 && name != "iters" && name != "skips") set(buffer, s.window);
     const std::int64_t counted = s.padded ? rows - rows / 3 : rows;
-    return channel_norm(v[0], v[1], v[2], state, s.options, s.training, counted);
+    return channel_norm(v[0], v[1], v[2], state, s.options, {.training = s.training, .counted = counted});
   };
 }
 
@@ -79,7 +79,7 @@ std::vector<OpCase> cases() {
 void run(Tape& t, const Options& options, const Options& made_for, std::int64_t C = 3,
          std::optional<std::int64_t> counted = {}) {
   channel_norm(zeros(t, 2, 3), zeros(t, C), zeros(t, C), ChannelNormState::create(made_for, 3, DType::f32), options,
-               true, counted);
+               {.training = true, .counted = counted});
 }
 OpError option_error(const std::string& message, const std::function<void(Options&)>& change) {
   return {message, [change](Tape& t) {

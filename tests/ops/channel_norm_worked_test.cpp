@@ -142,9 +142,10 @@ TEST(ChannelNorm, CN_4_InferenceIsOneAffineMap) {
       const Tensor x = randn({5, 3}, 1), gamma = randn({3}, 2), beta = randn({3}, 3);
       Tape tape(/*recording=*/false);
       const Var g = tape.constant(gamma.to(device)), b = tape.constant(beta.to(device));
-      for (int i = 0; i < 3; ++i) channel_norm(tape.constant(randn({9, 3}, 7 + i).to(device)), g, b, state, o, true);
+      for (int i = 0; i < 3; ++i)
+        channel_norm(tape.constant(randn({9, 3}, 7 + i).to(device)), g, b, state, o, {.training = true});
       const ChannelNormState before = copy_of(state);
-      const Tensor y = channel_norm(tape.constant(x.to(device)), g, b, state, o, false).value();
+      const Tensor y = channel_norm(tape.constant(x.to(device)), g, b, state, o, {.training = false}).value();
       const AffineMap map = channel_affine(state, gamma, beta, o);
       Tensor want = x.clone();
       for (std::size_t i = 0; i < 15; ++i) want.data<double>()[i] = map.A[i % 3] * x.data<double>()[i] + map.B[i % 3];

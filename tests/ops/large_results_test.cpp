@@ -57,7 +57,7 @@ TEST(LargeResults, HaveTheBitsOfSmallOnes) {
       {"softmax", [](const Var& v) { return softmax(v); }},
       {"channel_norm",
        [&](const Var& v) {
-         return channel_norm(v, constant(v, gain), constant(v, bias), state, options, /*training=*/false);
+         return channel_norm(v, constant(v, gain), constant(v, bias), state, options, {.training = false});
        }},
   };
   for (const auto& [name, f] : functions) {

@@ -42,7 +42,7 @@ std::vector<Case> cases() {
   const auto channels = [=](const ChannelNormOptions& options) {
     return [=](const Var& x, const std::vector<Var>& p) {
       const ChannelNormState state = ChannelNormState::create(options, kColumns, DType::f32, x.device());
-      return channel_norm(x, p[0], p[1], state, options, /*training=*/true);
+      return channel_norm(x, p[0], p[1], state, options, {.training = true});
     };
   };
   return {

@@ -30,7 +30,8 @@ OpCase power_case(const std::string& label, bool training, bool padded, std::int
                 const PowerNormState state = state_at(20000, columns, v[0].dtype(), v[0].device());
                 set(state.phi, 0.7);
                 set(state.nu_ema, 0.5);
-                return power_norm(v[0], v[1], v[2], state, {}, training, padded ? rows - rows / 3 : rows);
+                return power_norm(v[0], v[1], v[2], state, {},
+                                  {.training = training, .counted = padded ? rows - rows / 3 : rows});
               },
           .large = training};
 }
@@ -38,7 +39,7 @@ OpCase power_case(const std::string& label, bool training, bool padded, std::int
 void run(Tape& t, const Options& options, std::int64_t C = 3, std::int64_t C_of_state = 3,
          std::optional<std::int64_t> counted = {}) {
   const Var x = zeros(t, 2, 3), g = t.constant(Tensor::zeros({C}, DType::f32));
-  power_norm(x, g, g, PowerNormState::create(C_of_state, DType::f32), options, true, counted);
+  power_norm(x, g, g, PowerNormState::create(C_of_state, DType::f32), options, {.training = true, .counted = counted});
 }
 
 const RegisterOp kPowerNorm({
@@ -64,8 +65,9 @@ struct Result {
 };
 Result step(const Options& o, const PowerNormState& state, const Tensor& x, const Tensor& dy, const Tensor& gamma,
             const Tensor& beta, std::optional<std::int64_t> counted = {}) {
-  const OpResult all = results_of([&](auto& v) { return power_norm(v[0], v[1], v[2], state, o, true, counted); },
-                                  {x, gamma, beta}, dy, DType::f64, state.phi.device());
+  const OpResult all = results_of(
+      [&](auto& v) { return power_norm(v[0], v[1], v[2], state, o, {.training = true, .counted = counted}); },
+      {x, gamma, beta}, dy, DType::f64, state.phi.device());
   return {all.y, all.grads[0], all.grads[1], all.grads[2]};
 }
 // Runs one step of one channel.
@@ -103,7 +105,7 @@ TEST(PowerNorm, PN_3_EstimateOfDxLeavesDgammaAndDbetaExact) {
     state.nu_ema.copy_from(randn({3}, 6, 0.2, 0.4));
     const OpCase step{
         .label = "step", .operands = {randn({12, 3}, 1, 1.3, 0.4), randn({3}, 3), randn({3}, 4)}, .f = [&](auto& v) {
-          return power_norm(v[0], v[1], v[2], copy_of(state), {.warmup = warmup}, /*training=*/true);
+          return power_norm(v[0], v[1], v[2], copy_of(state), {.warmup = warmup}, {.training = true});
         }};
     const std::vector<Tensor> got = run_case(step, DType::f64, Device::cpu).grads;
     EXPECT_TRUE(close(got[1], central_differences(step, 1), 1e-8));
@@ -120,8 +122,8 @@ TEST(PowerNorm, CN_4_InferenceIsOneAffineMap) {
     const PowerNormState before = copy_of(state);
     Tape tape;
     const Var xv = tape.variable(x.to(device));
-    const Var y = power_norm(xv, tape.constant(gamma.to(device)), tape.constant(beta.to(device)), state, {},
-                             /*training=*/false);
+    const Var y =
+        power_norm(xv, tape.constant(gamma.to(device)), tape.constant(beta.to(device)), state, {}, {.training = false});
     tape.backward(y, x.to(device));
     const AffineMap map = power_norm_affine(state, gamma, beta, {});
     for (std::int64_t i = 0; i < 15; ++i)

@@ -88,8 +88,12 @@ NamedTensors step(const std::string& name, const Options& options, const Scene& 
   const auto norm = make_normalizer(name, options, "norm", kChannels, DType::f64);
   prepare(*norm, scene);
   constexpr std::int64_t counted = 8;  // of kTokens
-  NamedTensors results{{"residual_scale", Tensor::full({}, norm->residual_scale(), DType::f64)},
-                       {"initial_gain", Tensor::full({}, norm->initial_gain(), DType::f64)}};
+  NamedTensors results;
+  if (norm->info().residual) {
+    const ResidualConstants constants = norm->info().residual(norm->options());
+    results = {{"residual_scale", Tensor::full({}, constants.scale, DType::f64)},
+               {"initial_gain", Tensor::full({}, constants.initial_gain, DType::f64)}};
+  }
   Tape tape;
   std::vector<Var> penalties;
   const Var x = tape.variable(inputs(scene, counted));

@@ -211,11 +211,11 @@ TEST(Normalizer, RbnLeavesAPenalty) {
 TEST(Normalizer, DeepnormHasItsConstants) {
   const auto constants = [](const Options& options) {
     const auto norm = make_normalizer("deepnorm", options, "n", 4);
-    return std::pair{norm->residual_scale(), norm->initial_gain()};
+    return norm->info().residual(norm->options());
   };
-  const auto expect = [](std::pair<double, double> got, double residual, double gain) {
-    EXPECT_NEAR(got.first, residual, 1e-12);
-    EXPECT_NEAR(got.second, gain, 1e-12);
+  const auto expect = [](const ResidualConstants& got, double scale, double gain) {
+    EXPECT_NEAR(got.scale, scale, 1e-12);
+    EXPECT_NEAR(got.initial_gain, gain, 1e-12);
   };
   // N = 16, M = 0: 32^(1/4) and 128^(-1/4). N = M = 1: the constants themselves.
   expect(constants({{"encoder_layers", "16"}, {"decoder_layers", "0"}}), 2.378414230005442, 0.2973017787506803);
@@ -227,7 +227,7 @@ TEST(Normalizer, DeepnormHasItsConstants) {
   const auto norm = make_normalizer("deepnorm", {{"encoder_layers", "1"}, {"decoder_layers", "1"}}, "n", 2, DType::f64);
   const Var residual = tape.constant(Tensor::of<double>({1, 2}, {100, 0})),
             branch = tape.constant(Tensor::of<double>({1, 2}, {0, 81}));
-  const Var sum = add(scale(residual, norm->residual_scale()), branch);
+  const Var sum = add(scale(residual, norm->info().residual(norm->options()).scale), branch);
   EXPECT_TRUE(close(norm->apply(sum, {}).value(), Tensor::zeros({1, 2}, DType::f64), 1e-9));
 }
 

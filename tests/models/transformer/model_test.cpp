@@ -151,8 +151,8 @@ TEST(Transformer, PostNormNormalizesTheSumWithAScaledResidual) {
   Sublayer& sublayer = model.encoder_layers()[0].feed_forward.sublayer;
   const Var branch = tape.constant(randn({2, 12}, 1)), x = tape.constant(randn({2, 8}, 2));
   const ForwardPass pass{.tape = tape, .dtype = DType::f64};
-  EXPECT_GT(std::abs(sublayer.norm->residual_scale() - 1), 0.1);
-  const Var sum = add(scale(x, sublayer.norm->residual_scale()), sublayer.out(branch, pass));
+  EXPECT_GT(std::abs(sublayer.constants().scale - 1), 0.1);
+  const Var sum = add(scale(x, sublayer.constants().scale), sublayer.out(branch, pass));
   EXPECT_TRUE(close(sublayer(x, Segments({2}), pass, [&](const Var&) { return branch; }).value(),
                     sublayer.norm->apply(sum, {}).value(), 1e-14));
 }
