@@ -1,61 +1,8 @@
 #include "models/blocks/layers.h"
 
-#include "models/blocks/packed_weights.h"
 #include "models/model.h"
-#include "ops/activation/activation.h"
-#include "ops/arithmetic/arithmetic.h"
-#include "ops/cast/cast.h"
-#include "ops/concat/concat.h"
-#include "ops/linear/linear.h"
-#include "ops/weight_standardize/weight_standardize.h"
 
 namespace foldgrad {
-namespace {
-
-// Uses the unbiased variance, as in benjs/nfnets_pytorch.
-constexpr WeightStandardizeOptions kStandardization{.unbiased = true};
-
-}  // namespace
-
-LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
-                         bool with_bias, bool standardized)
-    : weight{name + ".weight", Tensor::zeros({out, in}, dtype, device)},
-      bias{name + ".bias", with_bias ? Tensor::zeros({out}, dtype, device) : Tensor()},
-      gain{name + ".gain", standardized ? Tensor::full({out}, 1, dtype, device) : Tensor()} {}
-
-void LinearLayer::list(ModelParts& parts) {
-  for (Parameter* p : {&weight, &bias, &gain}) parts.add(*p);
-}
-
-Var LinearLayer::matrix(const ForwardPass& pass) {
-  if (!has_gain()) return pass.use(weight);
-  const Var W = pass.tape.parameter(weight);
-  const Var g = pass.tape.parameter(gain);
-  return cast(weight_standardize(W, g, kStandardization), pass.dtype);
-}
-
-Tensor LinearLayer::matrix_values() const {
-  if (!has_gain()) return weight.value;
-  Tape tape(/*recording=*/false);
-  const Var W = tape.constant(weight.value), g = tape.constant(gain.value);
-  return weight_standardize(W, g, kStandardization).value();
-}
-
-Var LinearLayer::operator()(const Var& x, const ForwardPass& pass) {
-  if (pass.packed) return pass.packed->product({this}, x);
-  const Var W = matrix(pass);
-  if (!has_bias()) return linear(x, W);
-  const Var b = pass.use(bias);
-  return linear(x, W, b);
-}
-
-Var side_by_side(const std::vector<LinearLayer*>& layers, const Var& x, const ForwardPass& pass) {
-  if (layers.size() == 1) return (*layers[0])(x, pass);
-  if (pass.packed) return pass.packed->product(layers, x);
-  std::vector<Var> results;
-  for (LinearLayer* layer : layers) results.push_back((*layer)(x, pass));
-  return concat(results, 1);
-}
 
 Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm,
                    NormPlace place)
@@ -83,14 +30,9 @@ Var Sublayer::operator()(Var x, const Segments& rows, const ForwardPass& pass,
   if (residual) x = residual->apply(x, context);
   const auto sum = [&] {
     const Tape::Scope scope(pass.tape, name);
-    const double s = constants().scale;
-    if (pass.packed) return pass.packed->add(std::move(x), s, out, result);
-    const Var z = linear(result, out.matrix(pass));
-    const Var b = pass.use(out.bias);
-    const Var stream = s == 1 ? x : scale(x, s);
-    return bias_dropout_residual(
-        z, b, stream, pass.dropout(dropout_), pass.random(stream_, rows.first_row(), x.shape()[1]),
-        {pass.dropout(drop_path_), pass.random(path_stream_), rows.longest(), rows.first_segment()});
+    const Random random = pass.random(stream_, rows.first_row(), x.shape()[1]);
+    const DropPath path{pass.dropout(drop_path_), pass.random(path_stream_), rows.longest(), rows.first_segment()};
+    return out.add_to(std::move(x), constants().scale, result, pass.dropout(dropout_), random, path, pass);
   };
   return place == NormPlace::post ? norm->apply(sum(), context) : sum();
 }
@@ -147,38 +89,24 @@ AttentionOptions AttentionBlock::options(bool causal, const Segments& queries, c
           .random = pass.random(stream_, queries.first_row(), std::int64_t(heads) << 24)};  // [ATT-8]
 }
 
-Var AttentionBlock::projected(const Var& in, const ForwardPass& pass) {
-  std::vector<LinearLayer*> layers;
-  for (LinearLayer& layer : qkv) layers.push_back(&layer);
-  return side_by_side(layers, in, pass);
-}
-
 Var AttentionBlock::attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass) {
-  if (!has_three_products(pass)) return attend_projected(projected(in, pass), rows, causal, pass);
-  return attend_with_three(in, rows, in, rows, causal, pass);
-}
-
-Var AttentionBlock::attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass,
-                                     const std::optional<Var>& bias) const {
-  if (bias) return attention_packed(qkv, *bias, options(causal, rows, pass), rows);
-  return attention_packed(qkv, options(causal, rows, pass), rows);
+  const AttentionOptions all = options(causal, rows, pass);
+  if (is_one_product(qkv, pass)) return attention_packed(side_by_side(qkv, in, pass), all, rows);
+  return attend(in, rows, in, rows, all, pass);
 }
 
 Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
                            const ForwardPass& pass) {
   FOLDGRAD_CHECK(qkv.size() == 3, "attention: cross-attention needs q, k and v as three layers, got {}", qkv.size());
-  if (has_three_products(pass)) return attend_with_three(in, queries, states, keys, /*causal=*/false, pass);
-  const Var Q = qkv[0](in, pass);
-  const Var KV = side_by_side({&qkv[1], &qkv[2]}, states, pass);
-  return attention_packed(Q, KV, options(/*causal=*/false, queries, pass), queries, keys);
+  return attend(in, queries, states, keys, options(/*causal=*/false, queries, pass), pass);
 }
 
-Var AttentionBlock::attend_with_three(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
-                                      bool causal, const ForwardPass& pass) {
+Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
+                           const AttentionOptions& options, const ForwardPass& pass) {
   const Var Q = qkv[0](in, pass);
   const Var K = qkv[1](states, pass);
   const Var V = qkv[2](states, pass);
-  return attention(Q, K, V, options(causal, queries, pass), queries, keys);
+  return attention(Q, K, V, options, queries, keys);
 }
 
 void AttentionBlock::list(ModelParts& parts) {
@@ -202,11 +130,8 @@ Var FeedForwardBlock::operator()(Var x, const Segments& rows, const ForwardPass&
 }
 
 Var FeedForwardBlock::hidden(const Var& x, const Segments& rows, const ForwardPass& pass) {
-  if (pass.packed) return pass.packed->product({&fc1}, x, activation_);
-  const Var z = linear(x, fc1.matrix(pass));
-  const Var b = pass.use(fc1.bias);
-  return bias_activation_dropout(z, b, activation_, pass.dropout(dropout_),
-                                 pass.random(stream_, rows.first_row(), z.shape()[1]));
+  const Random random = pass.random(stream_, rows.first_row(), fc1.weight.value.shape()[0]);
+  return fc1.activated(x, activation_, pass.dropout(dropout_), random, pass);
 }
 
 void FeedForwardBlock::list(ModelParts& parts) {

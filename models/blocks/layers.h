@@ -9,39 +9,18 @@
 //   on the stream:  [CCT-2] n + drop(W_out branch(n) + b_out), n = norm(x)
 #pragma once
 #include <functional>
-#include <optional>
 
 #include "models/blocks/config.h"
-#include "models/forward_pass.h"
+#include "models/blocks/linear_layer.h"
 #include "ops/attention/attention.h"
 
 namespace foldgrad {
 
 struct BlockMaker;
-struct ModelParts;  // models/model.h; list() adds to it
 
 // The place of a sublayer's normalizer; see above.
 enum class NormPlace { pre, post, stream };
 inline NormPlace norm_place(const BlockConfig& config) { return config.pre_norm ? NormPlace::pre : NormPlace::post; }
-
-struct LinearLayer {
-  LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
-              bool with_bias = true, bool standardized = false);
-  Var operator()(const Var& x, const ForwardPass& pass);
-  // Returns the matrix of the product: the weight; with a gain, the weight standardized in its own dtype.
-  Var matrix(const ForwardPass& pass);
-  // Returns the same matrix without recording.
-  Tensor matrix_values() const;
-  bool has_bias() const { return bias.value.defined(); }
-  bool has_gain() const { return gain.value.defined(); }
-  void list(ModelParts& parts);
-
-  // [out, in], [out], [out]. The value of bias or gain is undefined if there is none.
-  Parameter weight, bias, gain;
-};
-
-// Returns the results of layers that read the same x, next to each other: [N, sum of their columns].
-Var side_by_side(const std::vector<LinearLayer*>& layers, const Var& x, const ForwardPass& pass);
 
 // The parts that all sublayers have: the normalizer and its place, and the sum at the end.
 class Sublayer {
@@ -100,15 +79,12 @@ struct AttentionNames {
 struct AttentionBlock {
   AttentionBlock(const BlockMaker& make, const AttentionNames& names, bool qkv_bias = true);
   Var operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
-  // Returns queries, keys and values of `in`, next to each other.
-  Var projected(const Var& in, const ForwardPass& pass);
-  // Self-attention over `in`; attend_projected() starts from projected(in).
+  // Self-attention over `in`.
   Var attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass);
-  // A `bias` is added to the scores (ops/attention/attention.h).
-  Var attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass,
-                       const std::optional<Var>& bias = {}) const;
   // Attends from `in`, with segments `queries`, to keys and values of `states`, with segments `keys`.
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
+  // Returns the options of attention from `queries`, with the block's dropout.
+  AttentionOptions options(bool causal, const Segments& queries, const ForwardPass& pass) const;
   void list(ModelParts& parts);
 
   // Either one layer, with rows for q, then k, then v; or three layers.
@@ -117,11 +93,8 @@ struct AttentionBlock {
   int heads;
 
  private:
-  AttentionOptions options(bool causal, const Segments& queries, const ForwardPass& pass) const;
-  // True if q, k and v are three products. Packed weights make them one.
-  bool has_three_products(const ForwardPass& pass) const { return qkv.size() == 3 && !pass.packed; }
-  Var attend_with_three(const Var& in, const Segments& queries, const Var& states, const Segments& keys, bool causal,
-                        const ForwardPass& pass);
+  Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
+             const AttentionOptions& options, const ForwardPass& pass);
 
   double dropout_;
   std::uint32_t stream_;

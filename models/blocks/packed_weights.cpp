@@ -7,11 +7,11 @@
 namespace foldgrad {
 namespace {
 
-PackedLinear pack(const std::vector<LinearLayer*>& layers, const PackedLinearOptions& options) {
+PackedLinear pack(std::span<const LinearLayer> layers, const PackedLinearOptions& options) {
   std::vector<Tensor> matrices, biases;
-  for (const LinearLayer* layer : layers) {
-    matrices.push_back(layer->matrix_values());
-    biases.push_back(layer->has_bias() ? layer->bias.value : Tensor::zeros({matrices.back().shape()[0]}, DType::f32));
+  for (const LinearLayer& layer : layers) {
+    matrices.push_back(layer.matrix_values());
+    biases.push_back(layer.has_bias() ? layer.bias.value : Tensor::zeros({matrices.back().shape()[0]}, DType::f32));
   }
   return packed_linear(stacked(matrices), stacked(biases), options);
 }
@@ -24,18 +24,17 @@ Var PackedWeights::run(const PackedLinear& layer, const Var& x, const Tensor& y)
   return x.tape().constant(y);
 }
 
-Var PackedWeights::product(const std::vector<LinearLayer*>& layers, const Var& x,
-                           std::optional<Activation> activation) {
-  const Use use{&layers[0]->weight, layers.size(), {.in = dtype_, .out = dtype_, .activation = activation}};
+Var PackedWeights::product(std::span<const LinearLayer> layers, const Var& x, std::optional<Activation> activation) {
+  const Use use{&layers[0].weight, layers.size(), {.in = dtype_, .out = dtype_, .activation = activation}};
   std::int64_t columns = 0;
-  for (const LinearLayer* layer : layers) columns += layer->weight.value.shape()[0];
+  for (const LinearLayer& layer : layers) columns += layer.weight.value.shape()[0];
   return run(packed(use, [&] { return pack(layers, use.options); }), x, Tensor::empty({x.shape()[0], columns}, dtype_));
 }
 
-Var PackedWeights::add(Var stream, double scale, LinearLayer& layer, const Var& x) {
+Var PackedWeights::add(Var stream, double scale, const LinearLayer& layer, const Var& x) {
   const Use use{&layer.weight, 1, {.in = dtype_, .out = stream.dtype(), .add = scale}};
   const Tensor y = stream.value().owns_storage() ? stream.value() : stream.value().clone();
-  return run(packed(use, [&] { return pack({&layer}, use.options); }), x, y);
+  return run(packed(use, [&] { return pack({&layer, 1}, use.options); }), x, y);
 }
 
 InferencePrecision::InferencePrecision(const char* who, const Model& model, DType dtype) : dtype_(dtype) {

@@ -4,8 +4,10 @@
 // Products read x in `dtype`. If it is bf16, the residual stream that they add to stays f32.
 #pragma once
 #include <map>
+#include <optional>
+#include <span>
 
-#include "models/blocks/layers.h"
+#include "models/blocks/linear_layer.h"
 #include "models/model.h"
 #include "ops/linear/packed_linear.h"
 
@@ -17,9 +19,9 @@ class PackedWeights {
   explicit PackedWeights(DType dtype) : dtype_(dtype) {}
 
   // Returns activation(x W^T + b) of layers that read the same x, side by side: [rows, sum of columns], in `dtype`.
-  Var product(const std::vector<LinearLayer*>& layers, const Var& x, std::optional<Activation> activation = {});
+  Var product(std::span<const LinearLayer> layers, const Var& x, std::optional<Activation> activation = {});
   // Returns scale stream + x W^T + b. Overwrites the stream if no one else needs its memory.
-  Var add(Var stream, double scale, LinearLayer& layer, const Var& x);
+  Var add(Var stream, double scale, const LinearLayer& layer, const Var& x);
   // Returns x W^T + b, in f64 if `dtype` is f64, otherwise in f32. Calls matrix() once, for the parameter's rows.
   template <class Matrix>
   Var exact_product(const Parameter& parameter, const Matrix& matrix, const Tensor& bias, const Var& x) {

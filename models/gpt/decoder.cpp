@@ -61,10 +61,10 @@ Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
   const Segments rows = begins_.to(model_.device());
   return following(ids, begins_, begins_.places(), [&](AttentionBlock& block, const Var& in) {
     const ForwardPass pass = precision_.pass(tape_);
-    const Var qkv = block.projected(in, pass);
+    const Var qkv = side_by_side(block.qkv, in, pass);
     cache_[&block] = Tensor::empty({begins_.count() * config().context, qkv.shape()[-1]}, qkv.dtype(), qkv.device());
     keep(block, qkv.value(), begins_);
-    return block.attend_projected(qkv, rows, /*causal=*/true, pass);
+    return attention_packed(qkv, {.heads = block.heads, .causal = true}, rows);
   });
 }
 
@@ -86,7 +86,7 @@ Tensor GptDecoder::step(const TokenIds& tokens) {
   seen.upload(model_.device());
   const Segments rows = Segments::equal(count, 1);
   return following(tokens, rows, Tensor::of({count}, places), [&](AttentionBlock& block, const Var& in) {
-    const Tensor qkv = block.projected(in, precision_.pass(tape_)).value();
+    const Tensor qkv = side_by_side(block.qkv, in, precision_.pass(tape_)).value();
     keep(block, qkv, rows);
     return tape_.constant(cached_attention(qkv, {cache_.at(&block)}, seen, block.heads, config().width / block.heads));
   });

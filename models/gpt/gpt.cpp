@@ -4,13 +4,11 @@
 #include <cmath>
 #include <random>
 
-#include "models/blocks/packed_weights.h"
 #include "models/blocks/random_fill.h"
 #include "models/fold/model.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/embedding/embedding.h"
-#include "ops/linear/linear.h"
 #include "ops/positions/positions.h"
 
 namespace foldgrad {
@@ -61,7 +59,8 @@ void Gpt::initialize(std::uint64_t seed) {
     AttentionBlock& attention = layer.self_attention;
     FeedForwardBlock& feed_forward = layer.feed_forward;
     LinearLayer& qkv = attention.qkv[0];
-    const double gain = attention.sublayer.constants().initial_gain, ffn_gain = feed_forward.sublayer.constants().initial_gain;
+    const double gain = attention.sublayer.constants().initial_gain,
+                 ffn_gain = feed_forward.sublayer.constants().initial_gain;
     for (std::int64_t part = 0; part < 3; ++part) {  // filled as three separate matrices
       Parameter rows{qkv.weight.name + "." + "qkv"[part], qkv.weight.value.slice(part * C, (part + 1) * C)};
       fill_normal(rows, kDeviation * (part == 2 ? gain : 1), seed);
@@ -94,12 +93,7 @@ Var Gpt::decode(Var x, const Segments& rows, const Attend& attend, const Forward
 
 Var Gpt::logits(const Var& hidden, const ForwardPass& pass) {  // [GPT-2]
   const Tape::Scope scope(pass.tape, "lm_head");
-  Parameter& table = output_table();
-  if (pass.packed)
-    return pass.packed->exact_product(
-        table, [&] { return table.value; }, output_bias_.value, hidden);
-  const Var O = pass.use(table);
-  return config_.output_bias ? linear(hidden, O, pass.use(output_bias_)) : linear(hidden, O);
+  return output_logits(hidden, output_table(), output_bias_, pass);
 }
 
 const Segments& Gpt::rows_of(const Shape& ids) {

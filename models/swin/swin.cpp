@@ -34,9 +34,9 @@ Var bias_of(Parameter& table, const MapWindows& windows, Tape& tape, DType dtype
 Var attend(AttentionBlock& block, Parameter& table, const MapWindows& windows, const Segments& rows, const Var& in,
            const ForwardPass& pass) {
   const auto moved = [&](const Var& x, const RowOrder& order) { return windows.count == 1 ? x : reindex(x, order); };
-  const Var qkv = block.projected(moved(in, windows.order), pass);
+  const Var qkv = side_by_side(block.qkv, moved(in, windows.order), pass);
   const Var bias = bias_of(table, windows, pass.tape, qkv.dtype());
-  const Var y = block.attend_projected(qkv, rows, /*causal=*/false, pass, bias);
+  const Var y = attention_packed(qkv, bias, block.options(/*causal=*/false, rows, pass), rows);
   return moved(y, windows.order.inverted());
 }
 

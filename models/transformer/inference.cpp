@@ -1,6 +1,7 @@
 #include "models/transformer/inference.h"
 
 #include <numeric>
+#include <span>
 #include <unordered_map>
 
 #include "ops/cast/cast.h"
@@ -44,7 +45,7 @@ StepDecoder::StepDecoder(const InferenceTransformer& inference, const Sentences&
   for (TransformerLayer& layer : model_.decoder_layers()) {
     AttentionBlock& block = *layer.cross_attention;
     const Tape::Scope scope(tape_, block.sublayer.name);
-    cache_[&block].push_back(side_by_side({&block.qkv[1], &block.qkv[2]}, memory, pass_).value());
+    cache_[&block].push_back(side_by_side(std::span(block.qkv).subspan(1), memory, pass_).value());
   }
 }
 
@@ -108,11 +109,11 @@ Var StepDecoder::projected(AttentionBlock& block, const Var& in, const std::vect
   // oneDNN compiles a kernel for each number of rows, so we pad to a few numbers.
   constexpr std::size_t kWhole = 32;
   firsts.resize((firsts.size() + kWhole - 1) / kWhole * kWhole);
-  if (firsts.empty() || firsts.size() >= tokens.size()) return block.projected(in, pass_);
+  if (firsts.empty() || firsts.size() >= tokens.size()) return side_by_side(block.qkv, in, pass_);
   const auto ids = [&](const std::vector<std::int64_t>& all) {
     return pass_.tape.constant(Tensor::of({std::int64_t(all.size())}, all, model_.device()));
   };
-  return gather(block.projected(gather(in, ids(firsts)), pass_), ids(rows));
+  return gather(side_by_side(block.qkv, gather(in, ids(firsts)), pass_), ids(rows));
 }
 
 Tensor StepDecoder::step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) {

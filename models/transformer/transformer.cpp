@@ -2,11 +2,9 @@
 
 #include <cmath>
 
-#include "models/blocks/packed_weights.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/embedding/embedding.h"
-#include "ops/linear/linear.h"
 #include "ops/positions/positions.h"
 #include "ops/scale_norm/scale_norm.h"
 
@@ -24,6 +22,8 @@ TransformerLayer layer_of(const BlockMaker& make, const std::string& name, bool 
   if (decoder) layer.cross_attention = std::make_unique<AttentionBlock>(attention(name + ".encoder_attn"));
   return layer;
 }
+
+Var unit_length(const Var& table) { return unit_rows(table); }
 
 }  // namespace
 
@@ -114,12 +114,7 @@ Sentences Transformer::placed(const char* who, const Sentences& sentences, const
 
 Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, "decoder.output_projection");
-  Parameter& table = output_table();  // [TRF-2]
-  if (pass.packed)
-    return pass.packed->exact_product(
-        table, [&] { return rows_of(table); }, output_bias_.value, hidden);
-  const Var O = config_.fixnorm ? unit_rows(pass.use(table)) : pass.use(table);
-  return config_.output_bias ? linear(hidden, O, pass.use(output_bias_)) : linear(hidden, O);
+  return output_logits(hidden, output_table(), output_bias_, pass, config_.fixnorm ? unit_length : nullptr);  // [TRF-2]
 }
 
 Var Transformer::forward(const NamedTensors& inputs, const ForwardPass& pass) {

@@ -69,7 +69,7 @@ class Transformer final : public Model {
   Parameter& output_table() { return config_.own_output_table() ? output_ : target_table(); }
   std::deque<TransformerLayer>& encoder_layers() { return encoder_; }
   std::deque<TransformerLayer>& decoder_layers() { return decoder_; }
-  // Returns the rows of a table as [TRF-1] and [TRF-2] use them; inference stores these.
+  // Returns the rows of a table as [TRF-1] and [TRF-2] use them.
   Tensor rows_of(const Parameter& table) const;
 
  private:

@@ -226,16 +226,4 @@ Var attention_packed(const Var& qkv, const Var& biasv, const AttentionOptions& o
   return run(kPacked, in, qkv.shape()[1] / 3, options, {qkv, biasv});
 }
 
-Var attention_packed(const Var& qv, const Var& kvv, const AttentionOptions& options, const Segments& queries,
-                     const Segments& keys) {
-  const Tensor &q = qv.value(), &kv = kvv.value();
-  check_matrix(kPacked, "q", q);
-  check_matrix(kPacked, "kv", kv);
-  const std::int64_t columns = q.shape()[1];
-  check_operand(kPacked, "kv", kv, {kv.shape()[0], 2 * columns}, q, "q");
-  check_segments(kPacked, "q", queries, q);
-  check_segments(kPacked, "kv", keys, kv);
-  return run(kPacked, {{q, 0, 0}, {kv, 1, 0}, {kv, 1, 1}, queries, keys}, columns, options, {qv, kvv});
-}
-
 }  // namespace foldgrad

@@ -50,8 +50,5 @@ Var attention_packed(const Var& qkv, const AttentionOptions& options, const Segm
 // The same with a bias of the scores. Throws std::invalid_argument unless it has the shape above, for heads and rows,
 // with equal segments, and causal is off. Fast kernels do not serve it.
 Var attention_packed(const Var& qkv, const Var& bias, const AttentionOptions& options, const Segments& rows);
-// Attends from q [Nq, H D] to one projection kv [Nk, 2 H D] with columns k, then v.
-Var attention_packed(const Var& q, const Var& kv, const AttentionOptions& options, const Segments& queries,
-                     const Segments& keys);
 
 }  // namespace foldgrad

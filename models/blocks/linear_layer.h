@@ -1,0 +1,44 @@
+// Linear layers, and the operations of a sublayer that directly follow a product. At inference on the CPU packed
+// weights may compute these within the product (packed_weights.h); only these functions know of them.
+#pragma once
+#include <span>
+
+#include "models/forward_pass.h"
+#include "ops/activation/activation_math.h"
+
+namespace foldgrad {
+
+struct ModelParts;  // models/model.h; list() adds to it
+
+struct LinearLayer {
+  LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
+              bool with_bias = true, bool standardized = false);
+  Var operator()(const Var& x, const ForwardPass& pass);
+  // Returns drop(activation(x W^T + b)).
+  Var activated(const Var& x, Activation activation, double dropout, const Random& random, const ForwardPass& pass);
+  // Returns scale stream + drop(x W^T + b). At inference this reuses the stream's memory if no one else needs it.
+  Var add_to(Var stream, double scale, const Var& x, double dropout, const Random& random, const DropPath& path,
+             const ForwardPass& pass);
+  // Returns the matrix of the product: the weight; with a gain, the weight standardized in its own dtype.
+  Var matrix(const ForwardPass& pass);
+  // Returns the same matrix without recording.
+  Tensor matrix_values() const;
+  bool has_bias() const { return bias.value.defined(); }
+  bool has_gain() const { return gain.value.defined(); }
+  void list(ModelParts& parts);
+
+  // [out, in], [out], [out]. The value of bias or gain is undefined if there is none.
+  Parameter weight, bias, gain;
+};
+
+// Returns the results of layers that read the same x, next to each other: [N, sum of their columns].
+Var side_by_side(std::span<LinearLayer> layers, const Var& x, const ForwardPass& pass);
+// True if side_by_side() computes one product. In recordings it does so for one layer only: folding and export identify
+// layers by their products.
+bool is_one_product(std::span<const LinearLayer> layers, const ForwardPass& pass);
+
+// Returns logits hidden O^T + bias. O is the table, or rows(table) if given; the value of `bias` may be undefined.
+Var output_logits(const Var& hidden, Parameter& table, Parameter& bias, const ForwardPass& pass,
+                  Var (*rows)(const Var& table) = nullptr);
+
+}  // namespace foldgrad
