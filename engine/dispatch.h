@@ -41,16 +41,13 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
 // Runs a kernel: FOLDGRAD_RUN(x.device(), softmax, p) calls softmax_cpu(p) or softmax_cuda(p), or a fast kernel that
 // takes p (fast.h). Grep for these names. Builds without CUDA need no softmax_cuda: no tensor can be on `cuda`.
 #ifdef FOLDGRAD_HAVE_CUDA
-#define FOLDGRAD_RUN(device, NAME, ...)                                                \
-  ((device) == ::foldgrad::Device::cpu ? FOLDGRAD_RUN_ON(cpu, NAME##_cpu, __VA_ARGS__) \
-                                       : FOLDGRAD_RUN_ON(cuda, NAME##_cuda, __VA_ARGS__))
+#define FOLDGRAD_RUN(device, NAME, ...)                                                       \
+  ((device) == ::foldgrad::Device::cpu ? NAME##_cpu(__VA_ARGS__) : [&](auto&&... arguments) { \
+    if (!::foldgrad::run_faster(arguments...)) NAME##_cuda(arguments...);                     \
+  }(__VA_ARGS__))
 #else
-#define FOLDGRAD_RUN(device, NAME, ...) FOLDGRAD_RUN_ON(cpu, NAME##_cpu, __VA_ARGS__)
+#define FOLDGRAD_RUN(device, NAME, ...) NAME##_cpu(__VA_ARGS__)
 #endif
-#define FOLDGRAD_RUN_ON(DEVICE, PLAIN, ...)                                  \
-  [&](auto&&... arguments) {                                                 \
-    if (!::foldgrad::run_faster_##DEVICE(arguments...)) PLAIN(arguments...); \
-  }(__VA_ARGS__)
 
 // Throws std::invalid_argument unless an operand has the given shape, dtype and device; `like` determines them:
 //   check_operand("layer_norm", "gamma", gamma, {C}, x, "x")

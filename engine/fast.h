@@ -1,6 +1,6 @@
-// Fast kernels that replace plain ones. FOLDGRAD_RUN (dispatch.h) asks the fast kernel first and runs the plain one if
-// it returns false. Example: layer_norm_kernels.h says FOLDGRAD_FASTER(cuda, row_in_registers, LayerNormForward), and a
-// file in fast/ defines bool row_in_registers(const P&), which returns false for rows that are too long.
+// Fast CUDA kernels that replace plain ones. FOLDGRAD_RUN (dispatch.h) asks the fast kernel first and runs the plain
+// one if it returns false. Example: layer_norm_kernels.h says FOLDGRAD_FASTER(row_in_registers, LayerNormForward), and
+// a file in fast/ defines bool row_in_registers(const P&), which returns false for rows that are too long.
 // FOLDGRAD_FAST=OFF builds without fast kernels. Kernels include this file: C++17, no libraries.
 #pragma once
 #include <atomic>
@@ -27,28 +27,24 @@ class FastKernel {
 };
 
 template <class... P>
-bool run_faster_cpu(const P&...) {
-  return false;
-}
-template <class... P>
-bool run_faster_cuda(const P&...) {
+bool run_faster(const P&...) {
   return false;
 }
 
 }  // namespace foldgrad
 
 #ifdef FOLDGRAD_FAST
-#define FOLDGRAD_FASTER(DEVICE, KERNEL, PARAMS)                                  \
-  template <class P>                                                             \
-  bool KERNEL(const P&);                                                         \
-  inline FastKernel fast_##DEVICE##_##PARAMS(#DEVICE ": " #KERNEL ", " #PARAMS); \
-  template <class T>                                                             \
-  bool run_faster_##DEVICE(const PARAMS<T>& p) {                                 \
-    return fast_##DEVICE##_##PARAMS.run(&KERNEL<PARAMS<T>>, p);                  \
-  }                                                                              \
+#define FOLDGRAD_FASTER(KERNEL, PARAMS)                  \
+  template <class P>                                     \
+  bool KERNEL(const P&);                                 \
+  inline FastKernel fast_##PARAMS(#KERNEL ", " #PARAMS); \
+  template <class T>                                     \
+  bool run_faster(const PARAMS<T>& p) {                  \
+    return fast_##PARAMS.run(&KERNEL<PARAMS<T>>, p);     \
+  }                                                      \
   static_assert(true)
 #else
-#define FOLDGRAD_FASTER(DEVICE, KERNEL, PARAMS) static_assert(true)
+#define FOLDGRAD_FASTER(KERNEL, PARAMS) static_assert(true)
 #endif
 
 // Instantiates a fast kernel, in its own file.

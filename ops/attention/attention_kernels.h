@@ -119,8 +119,8 @@ struct AttentionBackward {
   AttentionShape shape;
 };
 
-FOLDGRAD_FASTER(cuda, attention_by_tensor_cores, AttentionForward);
-FOLDGRAD_FASTER(cuda, attention_by_tensor_cores, AttentionBackward);
+FOLDGRAD_FASTER(attention_by_tensor_cores, AttentionForward);
+FOLDGRAD_FASTER(attention_by_tensor_cores, AttentionBackward);
 FOLDGRAD_DECLARE(attention, AttentionForward);
 FOLDGRAD_DECLARE(attention, AttentionBackward);
 

@@ -68,7 +68,7 @@ struct CenterNormBackward {
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(gamma), visit.row(mu));
 };
 
-FOLDGRAD_FASTER(cuda, row_in_registers, CenterNormForward);
-FOLDGRAD_FASTER(cuda, row_with_column_sums_in_registers, CenterNormBackward);
+FOLDGRAD_FASTER(row_in_registers, CenterNormForward);
+FOLDGRAD_FASTER(row_with_column_sums_in_registers, CenterNormBackward);
 
 }  // namespace foldgrad

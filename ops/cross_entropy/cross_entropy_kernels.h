@@ -150,7 +150,7 @@ struct CrossEntropyBackward {
   }
 };
 
-FOLDGRAD_FASTER(cuda, row_in_registers, CrossEntropyForward);
+FOLDGRAD_FASTER(row_in_registers, CrossEntropyForward);
 FOLDGRAD_DECLARE(cross_entropy, CrossEntropyBackward);
 
 }  // namespace foldgrad

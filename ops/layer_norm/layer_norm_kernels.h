@@ -95,7 +95,7 @@ struct LayerNormBackward {
                     visit.row(rstd));
 };
 
-FOLDGRAD_FASTER(cuda, row_in_registers, LayerNormForward);
-FOLDGRAD_FASTER(cuda, row_with_column_sums_in_registers, LayerNormBackward);
+FOLDGRAD_FASTER(row_in_registers, LayerNormForward);
+FOLDGRAD_FASTER(row_with_column_sums_in_registers, LayerNormBackward);
 
 }  // namespace foldgrad

@@ -90,7 +90,7 @@ using RmsNormOfAll = RmsNormForward<T, false>;
 template <class T>
 using RmsNormOfAllBackward = RmsNormBackward<T, false>;
 
-FOLDGRAD_FASTER(cuda, row_in_registers, RmsNormOfAll);
-FOLDGRAD_FASTER(cuda, row_with_column_sums_in_registers, RmsNormOfAllBackward);
+FOLDGRAD_FASTER(row_in_registers, RmsNormOfAll);
+FOLDGRAD_FASTER(row_with_column_sums_in_registers, RmsNormOfAllBackward);
 
 }  // namespace foldgrad

@@ -74,7 +74,7 @@ struct ScaleNormBackward {
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x));
 };
 
-FOLDGRAD_FASTER(cuda, row_in_registers, ScaleNormForward);
-FOLDGRAD_FASTER(cuda, row_in_registers, ScaleNormBackward);
+FOLDGRAD_FASTER(row_in_registers, ScaleNormForward);
+FOLDGRAD_FASTER(row_in_registers, ScaleNormBackward);
 
 }  // namespace foldgrad

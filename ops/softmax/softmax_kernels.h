@@ -74,8 +74,7 @@ struct SoftmaxBackward {
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(y));
 };
 
-FOLDGRAD_FASTER(cpu, softmax_with_kept_exponentials, SoftmaxForward);
-FOLDGRAD_FASTER(cuda, row_in_registers, SoftmaxForward);
-FOLDGRAD_FASTER(cuda, row_in_registers, SoftmaxBackward);
+FOLDGRAD_FASTER(row_in_registers, SoftmaxForward);
+FOLDGRAD_FASTER(row_in_registers, SoftmaxBackward);
 
 }  // namespace foldgrad
