@@ -21,6 +21,13 @@ void check_floating(const char* op, const char* what, const Tensor& x, int rank)
                  rank ? fmt::format(" with at least {} axes", rank) : "", describe(x));
 }
 
+std::int64_t check_channels(const char* op, const Tensor& x, const Tensor& gamma, const Tensor& beta) {
+  check_floating(op, "x", x, 1);
+  check_operand(op, "gamma", gamma, {x.shape()[-1]}, x, "x");
+  check_operand(op, "beta", beta, gamma.shape(), x, "x");
+  return gamma.size();
+}
+
 int check_axis(const char* op, int axis, const Shape& shape) {
   FOLDGRAD_CHECK(-shape.rank() <= axis && axis < shape.rank(), "{}: axis {} does not exist in {}", op, axis, shape);
   return axis < 0 ? axis + shape.rank() : axis;

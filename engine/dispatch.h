@@ -60,6 +60,8 @@ inline void check_operand(const char* op, const char* what, const Tensor& operan
 }
 // Throws std::invalid_argument unless x is defined, has a floating dtype and at least `rank` axes.
 void check_floating(const char* op, const char* what, const Tensor& x, int rank = 0);
+// Checks the operands of a normalizer: x as above, gamma and beta [C] like x. Returns C, x's last axis.
+std::int64_t check_channels(const char* op, const Tensor& x, const Tensor& gamma, const Tensor& beta);
 // Returns `axis` counted from the front. Throws std::invalid_argument if the shape has no such axis.
 int check_axis(const char* op, int axis, const Shape& shape);
 

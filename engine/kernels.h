@@ -27,8 +27,7 @@ void elementwise_cuda(const F& f);
   }                                         \
   static_assert(true)
 
-// Declares NAME_cpu(const PARAMS<T>&) and NAME_cuda(const PARAMS<T>&). FOLDGRAD_RUN (engine/dispatch.h) calls them;
-// FOLDGRAD_INSTANTIATE compiles them.
+// Declares NAME_cpu(const PARAMS<T>&) and NAME_cuda(const PARAMS<T>&), for FOLDGRAD_RUN and FOLDGRAD_INSTANTIATE.
 #define FOLDGRAD_DECLARE(NAME, PARAMS) \
   template <class T>                   \
   void NAME##_cpu(const PARAMS<T>&);   \

@@ -62,10 +62,7 @@ struct ScaleByNode {
 
 Var affine(const Var& xv, const Var& gammav, const Var& betav) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
-  check_floating("affine", "x", x, 1);
-  const std::int64_t C = x.shape()[-1];
-  check_operand("affine", "gamma", gamma, {C}, x, "x");
-  check_operand("affine", "beta", beta, {C}, x, "x");
+  const std::int64_t C = check_channels("affine", x, gamma, beta);
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating("affine", x.dtype(), [&]<class T>(Type<T>) {
     const AffineForward<T> p{.y = y.data<T>(),

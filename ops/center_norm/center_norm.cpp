@@ -38,11 +38,8 @@ struct CenterNormNode {
 
 Var center_norm(const Var& xv, const Var& gammav, const Var& betav) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
-  check_floating("center_norm", "x", x, 1);
-  const std::int64_t C = x.shape()[-1], R = x.shape().without(-1).elements();
+  const std::int64_t C = check_channels("center_norm", x, gamma, beta), R = x.shape().without(-1).elements();
   FOLDGRAD_CHECK(C >= 2, "center_norm: x must have at least 2 channels, got {}", describe(x));
-  check_operand("center_norm", "gamma", gamma, {C}, x, "x");
-  check_operand("center_norm", "beta", beta, {C}, x, "x");
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   return dispatch_floating("center_norm", x.dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;

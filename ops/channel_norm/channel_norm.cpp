@@ -142,11 +142,9 @@ void check_options(const ChannelNormOptions& o) {
 Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const ChannelNormState& state,
                  const ChannelNormOptions& options, const ChannelPass& pass, std::shared_ptr<ChannelRecord> record) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
-  check_floating("channel_norm", "x", x, 1);
-  check_operand("channel_norm", "gamma", gamma, {x.shape()[-1]}, x, "x");
-  check_operand("channel_norm", "beta", beta, {x.shape()[-1]}, x, "x");
+  const std::int64_t C = check_channels("channel_norm", x, gamma, beta);
   check_options(options);
-  const ChannelNormState wanted = ChannelNormState::create(options, x.shape()[-1], statistics_dtype(x));
+  const ChannelNormState wanted = ChannelNormState::create(options, C, statistics_dtype(x));
   check_state("channel_norm", state.named(), wanted.named(), x);
 
   const bool training = pass.training;
@@ -161,7 +159,7 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Chann
     using S = compute_t<T>;
     const ChannelForward<T> statistics{.options = options,
                                        .training = training,
-                                       .columns = x.shape()[-1],
+                                       .columns = C,
                                        .state = buffers_of<S>(state),
                                        .context = context.view<S>(),
                                        .batch_mean = data_or_null<double>(moments.mean),
@@ -175,7 +173,7 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Chann
                                 .mean = context.mean.data<S>(),
                                 .gain = gain.data<S>(),
                                 .rows = rows_of(x),
-                                .columns = x.shape()[-1]};
+                                .columns = C};
     FOLDGRAD_RUN(x.device(), matrix, apply);
   });
   if (record) {

@@ -62,12 +62,9 @@ struct DytNode {
 
 Var record(const char* op, const Var& xv, const std::vector<Var>& operands, const Tensor& shift) {
   const Tensor &x = xv.value(), &alpha = operands[1].value(), &gamma = operands[2].value(), &beta = operands[3].value();
-  check_floating(op, "x", x, 1);
-  const std::int64_t C = x.shape()[-1];
+  const std::int64_t C = check_channels(op, x, gamma, beta);
   check_operand(op, "alpha", alpha, {1}, x, "x");
   if (operands.size() == 5) check_operand(op, "shift", shift, {1}, x, "x");
-  check_operand(op, "gamma", gamma, {C}, x, "x");
-  check_operand(op, "beta", beta, {C}, x, "x");
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
     with_function(shift.defined(), [&](auto f) {

@@ -59,11 +59,8 @@ struct GroupNormNode {
 Var group_norm(const Var& xv, const Var& gammav, const Var& betav, std::int64_t groups, const Segments* given,
                double eps) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
-  check_floating("group_norm", "x", x, 1);
-  const std::int64_t C = x.shape()[-1];
+  const std::int64_t C = check_channels("group_norm", x, gamma, beta);
   FOLDGRAD_CHECK(groups >= 1 && C % groups == 0, "group_norm: groups must divide {} channels, got {}", C, groups);
-  check_operand("group_norm", "gamma", gamma, {C}, x, "x");
-  check_operand("group_norm", "beta", beta, {C}, x, "x");
   const std::optional<Segments> samples = given ? std::optional(*given) : std::nullopt;
   const GroupNormShape shape = shape_of(x, samples, groups);
   FOLDGRAD_CHECK(!samples || (samples->rows() == shape.rows && samples->device() == x.device()),

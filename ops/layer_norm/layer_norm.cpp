@@ -36,10 +36,7 @@ struct LayerNormNode {
 
 Var layer_norm(const Var& xv, const Var& gammav, const Var& betav, double eps) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
-  check_floating("layer_norm", "x", x, 1);
-  const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
-  check_operand("layer_norm", "gamma", gamma, {C}, x, "x");
-  check_operand("layer_norm", "beta", beta, {C}, x, "x");
+  const std::int64_t C = check_channels("layer_norm", x, gamma, beta), R = C ? x.size() / C : 0;
   FOLDGRAD_CHECK(eps > 0, "layer_norm: eps must be positive, got {}", eps);
 
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());

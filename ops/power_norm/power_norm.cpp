@@ -105,10 +105,7 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNo
                const PowerNormOptions& options, const ChannelPass& pass) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   const Device device = x.device();
-  check_floating("power_norm", "x", x, 1);
-  const std::int64_t C = x.shape()[-1], R = x.shape().without(-1).elements();
-  check_operand("power_norm", "gamma", gamma, {C}, x, "x");
-  check_operand("power_norm", "beta", beta, {C}, x, "x");
+  const std::int64_t C = check_channels("power_norm", x, gamma, beta), R = x.shape().without(-1).elements();
   check_options(options);
   check_state("power_norm", state.named(), PowerNormState::create(C, statistics_dtype(x)).named(), x);
 

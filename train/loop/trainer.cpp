@@ -1,5 +1,7 @@
 #include "train/loop/trainer.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "engine/contains.h"
@@ -17,6 +19,12 @@ NamedTensors part_of(const NamedTensors& batch, const Communicator* communicator
   return part_of(batch, B * r / R, B * (r + 1) / R);
 }
 
+void check_options(const TrainerOptions& o) {
+  FOLDGRAD_CHECK(o.accumulate >= 1, "trainer: accumulate must be at least 1, got {}", o.accumulate);
+  FOLDGRAD_CHECK(o.clip >= 0, "trainer: clip must be at least 0, got {}", o.clip);
+  FOLDGRAD_CHECK(o.agc >= 0, "trainer: agc must be at least 0, got {}", o.agc);
+}
+
 }  // namespace
 
 Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
@@ -27,15 +35,13 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
       options_(options),
       communicator_(communicator),
       parameters_(task.model().parameters()) {
-  FOLDGRAD_CHECK(options.accumulate >= 1, "trainer: accumulate must be at least 1, got {}", options.accumulate);
-  FOLDGRAD_CHECK(options.clip >= 0, "trainer: clip must be at least 0, got {}", options.clip);
-  FOLDGRAD_CHECK(options.agc >= 0, "trainer: agc must be at least 0, got {}", options.agc);
-  const std::vector<Parameter*> output = task.model().output_parameters(), updated = optimizer.parameters();
-  for (Parameter* p : parameters_) {
-    if (!contains(updated, p)) continue;
-    trained_.push_back(p);
-    if (options.agc_exclude == Unclipped::none || !contains(output, p)) clipped_adaptively_.push_back(p);
-  }
+  check_options(options);
+  std::ranges::copy_if(parameters_, std::back_inserter(trained_),
+                       [updated = optimizer.parameters()](Parameter* p) { return contains(updated, p); });
+  clipped_adaptively_ = trained_;
+  if (options.agc_exclude == Unclipped::output)
+    std::erase_if(clipped_adaptively_,
+                  [output = task.model().output_parameters()](Parameter* p) { return contains(output, p); });
   if (communicator) gradient_sum_.emplace(*communicator, trained_);
   if (options.average_decay != 0)
     average_.emplace(parameters_, options.average_decay,
