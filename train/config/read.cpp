@@ -105,16 +105,11 @@ std::string other_family_of(const std::string& key, const std::string& family) {
   return "";
 }
 
-// Takes keys of earlier versions out of `given`. Refuses values other than the one that is now the only behavior.
+// Takes the keys of version 0.3 about padding out of `given`. Refuses values other than the only behavior now.
 void take_former_keys(Keys& given) {
-  struct Former {
-    const char *key, *only, *now;
-  };
-  for (const auto& [key, only, now] : {Former{"validate.background", "false", "training waits for validation"},
-                                       Former{"norm.mask", "true", "models compute no padding"},
-                                       Former{"norm.un.mask", "valid", "models compute no padding"}})
+  for (const auto& [key, only] : {std::pair("norm.mask", "true"), {"norm.un.mask", "valid"}})
     if (const auto found = given.extract(key); found && option_text(key, found.mapped()) != only)
-      found.mapped().refuse(fmt::format("{} is no longer a key: {}; remove it", key, now));
+      found.mapped().refuse(fmt::format("{} is no longer a key: models compute no padding; remove it", key));
 }
 
 // Refuses keys of updates together with those of epochs, which replace them.

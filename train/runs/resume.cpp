@@ -99,10 +99,9 @@ RunState from_checkpoint(const CheckpointContents& c, const std::string& path) t
   state.best = {member<std::int64_t>(best, "step", file), member<double>(best, "score", file),
                 member<double>(best, "loss", file), member<std::string>(best, "text", file)};
   state.without_better = member<std::int64_t>(c.state, "without_better", file);
-  // Checkpoints of 0.1 have no sums, those of 0.2.0 others: then the next report covers updates since resuming.
-  if (const auto sums = c.state.find("since_report"); sums != c.state.end() && sums->contains("weight"))
-    t.since_report = {member<double>(*sums, "loss", file), member<double>(*sums, "seconds", file),
-                      member<std::int64_t>(*sums, "weight", file), member<std::int64_t>(*sums, "work", file)};
+  const json sums = member<json>(c.state, "since_report", file);
+  t.since_report = {member<double>(sums, "loss", file), member<double>(sums, "seconds", file),
+                    member<std::int64_t>(sums, "weight", file), member<std::int64_t>(sums, "work", file)};
   return state;
 } catch (const FileError& e) {
   throw CheckpointError(e.what());

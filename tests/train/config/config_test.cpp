@@ -60,12 +60,9 @@ TEST(Config, ReadsTheOptionsOfNormalizers) {
 
 // Files of older runs have them.
 TEST(Config, FormerKeysHaveOneValue) {
-  EXPECT_EQ(config_text(parse_config("validate.background = false\n[norm]\nmask = true\nun.mask = 'valid'", "a.toml",
+  EXPECT_EQ(config_text(parse_config("[norm]\nmask = true\nun.mask = 'valid'", "a.toml",
                                      {"norm.mask=true", "norm.un.mask=valid"})),
             config_text(ExperimentConfig()));
-  const std::string gone = "validate.background is no longer a key: training waits for validation; remove it";
-  EXPECT_EQ(refusal("[validate]\nbackground = true\n"), "a.toml:2: " + gone);
-  EXPECT_EQ(refusal("", {"validate.background=1"}), "--set validate.background: " + gone);
   EXPECT_EQ(refusal("norm.mask = false\n"),
             "a.toml:1: norm.mask is no longer a key: models compute no padding; remove it");
   EXPECT_EQ(refusal("", {"norm.un.mask=all"}),

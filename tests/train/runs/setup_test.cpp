@@ -207,12 +207,6 @@ TEST(Resume, AmongEqualScoresTheSmallerLossIsBetter) {
   EXPECT_FALSE(best.worse_than(0, std::nan("")));
 }
 
-TEST(Resume, ForgetsWhatVersion_0_2_0CountedSinceTheLastReport) {
-  CheckpointContents c = to_checkpoint({}, 4, "hash", 77);
-  c.state["since_report"] = {{"loss", 0.5}, {"seconds", 1.5}, {"source_tokens", 4}, {"target_tokens", 7}};
-  EXPECT_TRUE(from_checkpoint(c, "c").training.since_report == ReportSums());
-}
-
 TEST(Resume, RefusesTheCheckpointOfAnotherProgram) {
   CheckpointContents c = to_checkpoint({}, 4, "hash", 77);
   c.state.erase("batch");
