@@ -9,6 +9,7 @@ packages=(
   libgtest-dev librapidcheck-dev libonnx-dev libprotobuf-dev libbenchmark-dev libsentencepiece-dev
   libopenmpi-dev openmpi-bin libzmq3-dev
   curl libpng-dev libturbojpeg0-dev graphviz libjs-chart.js
+  python3-dev python3-venv
 )
 case ${1:-} in
   "") ;;
