@@ -41,6 +41,7 @@ foreach(file ${package})
   cmake_path(GET file FILENAME name)
   file(CREATE_LINK ${file} ${where}/${name} SYMBOLIC)
 endforeach()
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/course ${where}/course SYMBOLIC)
 # Only for pip: EXCLUDE_FROM_ALL leaves them out of `cmake --install` without a component.
 install(TARGETS _core LIBRARY DESTINATION foldgrad COMPONENT python EXCLUDE_FROM_ALL)
 install(FILES ${PROJECT_BINARY_DIR}/python/_level.py DESTINATION foldgrad COMPONENT python EXCLUDE_FROM_ALL)

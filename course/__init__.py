@@ -1,0 +1,117 @@
+"""The course: ten chapters and a capstone, each a text to read and functions to fill in, and a check for each function.
+
+    python -m foldgrad.course start DIR
+
+chapters/NAME.py has the solutions. A student's file is the same without the bodies of the exercises.
+"""
+import ast
+import importlib
+import pathlib
+import re
+import traceback
+import types
+
+CHAPTERS = sorted((pathlib.Path(__file__).parent / "chapters").glob("ch*.py"))
+MARK = re.compile(r"^ *# Exercise (\d+\.\d+)$")
+
+
+class NotYet(Exception):
+    """A solution that is not right yet; the text says what it gave, what was wanted, and what to think of next."""
+
+
+def expect(holds, think, got=None, wanted=None, case=""):
+    """Raises NotYet unless `holds`."""
+    if not holds:
+        rows = (("case", case or None), ("got", got), ("wanted", wanted), ("think", think))
+        raise NotYet("\n".join(f"  {name:8}{value}" for name, value in rows if value is not None))
+
+
+def near(got, wanted, think, case="", tolerance=1e-9):
+    """Raises NotYet unless each |got - wanted| is at most tolerance * (1 + |wanted|), and names the worst element."""
+    import numpy as np
+    expect(got is not None, "Does your function return its result?", None, "an array or a number", case)
+    try:
+        got, wanted = np.asarray(got, float), np.asarray(wanted, float)
+    except (TypeError, ValueError):
+        expect(False, "The result must be numbers. Which call gives those of a Tensor?", f"a {type(got).__name__}", "an array or a number", case)
+    expect(got.shape == wanted.shape, "Which axes does a sum, mean or product leave? A sum or mean drops its axis "
+           "unless keepdims=True.", f"shape {got.shape}", f"shape {wanted.shape}", case)
+    with np.errstate(invalid="ignore"):
+        off = np.where((got == wanted) | (np.isnan(got) & np.isnan(wanted)), 0,
+                       np.abs(got - wanted) / (1 + np.abs(wanted)))
+    off = np.where(np.isnan(off), np.inf, off)
+    if off.size and off.max() > tolerance:
+        at = np.unravel_index(off.argmax(), off.shape)
+        place = f" at {[int(i) for i in at]}" if at else ""
+        expect(False, think, f"{got[at]:.9g}{place}", f"{wanted[at]:.9g}", case)
+
+
+def _marked(source):
+    """Yields (exercise, function) for the functions below a mark."""
+    lines = source.split("\n")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and (mark := MARK.match(lines[node.lineno - 2])):
+            yield mark[1], node
+
+
+def exercises():
+    """Returns the names of the functions of each exercise, in the order of the course: {"1.1": ["mul"], ...}."""
+    found = {}
+    for path in CHAPTERS:
+        for exercise, node in sorted(_marked(path.read_text()), key=lambda pair: pair[1].lineno):
+            found.setdefault(exercise, []).append(node.name)
+    return found
+
+
+def skeleton(source):
+    """Returns a chapter's file as a student gets it: the exercises keep signature and docstring."""
+    lines = source.split("\n")
+    for exercise, node in sorted(_marked(source), key=lambda pair: -pair[1].lineno):
+        first = node.body[0]
+        documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        begin = first.end_lineno if documented else first.lineno - 1
+        lines[begin:node.end_lineno] = [" " * first.col_offset + f'raise NotImplementedError("exercise {exercise}")']
+    return "\n".join(lines)
+
+
+def load(source, path):
+    """Runs a file and returns it as a module."""
+    module = types.ModuleType(pathlib.Path(path).stem)
+    exec(compile(source, str(path), "exec"), module.__dict__)
+    return module
+
+
+def solution(chapter):
+    """Returns the solutions of a chapter as a module."""
+    path = CHAPTERS[chapter - 1]
+    return load(path.read_text(), path)
+
+
+def check(exercise, source, path):
+    """Runs the check of an exercise on the text of a file. Returns None if it passes, otherwise what to tell."""
+    import numpy as np
+    chapter, number = exercise.split(".")
+    checks = importlib.import_module(f"{__name__}.checks.{CHAPTERS[int(chapter) - 1].stem}")
+    try:
+        with np.errstate(all="ignore"):
+            getattr(checks, f"check_{number}")(load(source, path))
+    except NotYet as e:
+        return str(e)
+    except NotImplementedError as e:
+        if str(e) == f"exercise {exercise}":
+            return "  not begun"
+        return f"  first solve {e}, which this one uses"
+    except ImportError as e:
+        return f"  {e}; docs/course.md says what to install"
+    except SyntaxError as e:
+        return f"  {e.filename}:{e.lineno}: {e.msg}"
+    except Exception as e:
+        lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == str(path)]
+        where = f"{path}:{lines[-1]}" if lines else "the check could not use your result"
+        text, _, types = str(e).partition(": incompatible function arguments")
+        think = "What does this line need, and what did it get? Print types and shapes before it."
+        if types:
+            text += " got " + types.rsplit("types: ", 1)[-1]
+            think = "help() of this function names the types. Arrays and Parameters become Vars on a tape."
+        return f"  {where}: {type(e).__name__}: {text}\n  think   {think}"
+    return None

@@ -1,0 +1,58 @@
+"""python -m foldgrad.course start DIR | check N.M ... | status, the last two inside DIR."""
+import pathlib
+import re
+import sys
+
+from foldgrad.course import CHAPTERS, check, exercises, skeleton
+
+
+def page(text):
+    """Returns a chapter's text with the paths of links into the sources of foldgrad, which a student may not have."""
+    return re.sub(r"\[[^]]+\]\((?:\.\./)+([^)]+)\)", r"`\1`", text)
+
+
+def start(directory):
+    """Writes the texts and the files to fill in, and keeps files that are there."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in CHAPTERS:
+        for name, text in ((path.stem + ".md", page(path.with_suffix(".md").read_text())),
+                           (path.name, skeleton(path.read_text()))):
+            if not (directory / name).exists():
+                (directory / name).write_text(text)
+    print(f"cd {directory}, read {CHAPTERS[0].stem}.md, fill in {CHAPTERS[0].name}, then:\n"
+          "python -m foldgrad.course check 1.1")
+
+
+def told(exercise):
+    """Returns what the check of an exercise says of the file in this folder, None if it passes."""
+    path = pathlib.Path(CHAPTERS[int(exercise.split(".")[0]) - 1].name)
+    if not path.exists():
+        sys.exit(f"there is no {path} here; go to the folder of `start`")
+    return check(exercise, path.read_text(), path)
+
+
+def main(words):
+    known = exercises()
+    command, names = (words or [""])[0], words[1:]
+    if command == "start" and len(names) == 1:
+        return start(pathlib.Path(names[0]))
+    if command == "status" and not names:
+        left = []
+        for exercise, functions in known.items():
+            answer = told(exercise)
+            left += [exercise] if answer else []
+            state = "solved" if not answer else "not begun" if answer.endswith("not begun") else "not yet"
+            print(f"{exercise:6}{state:11}{', '.join(functions)}")
+        print(f"{len(known) - len(left)} of {len(known)} solved" + (f"; next: {left[0]}" if left else ""))
+        return 0
+    chosen = [e for name in names for e in known if e == name or e.split(".")[0] == name]
+    if command != "check" or not chosen:
+        sys.exit(f"usage: {__doc__}\nexercises: {', '.join(known)}, or the number of a chapter")
+    answers = {exercise: told(exercise) for exercise in chosen}
+    for exercise, answer in answers.items():
+        print(f"{exercise} solved" if answer is None else f"{exercise} not yet\n{answer}")
+    return int(any(answers.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

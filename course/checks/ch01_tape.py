@@ -1,0 +1,81 @@
+"""Checks of chapter 1."""
+import math
+
+from foldgrad.course import expect, near
+
+
+def passed_back(tape, y, dy):
+    y.grad = dy
+    for step in reversed(tape.steps):
+        step()
+
+
+def value_and_step(y, tape, value):
+    expect(hasattr(y, "value"), "add() makes a Var of the result and returns it.", y, "a Var")
+    near(y.value, value, "Which number is the result of the operation itself?", "the value")
+    expect(len(tape.steps) == 1, "add() appends a function to the tape. When does yours?", f"{len(tape.steps)} steps",
+           "1 step on the tape")
+
+
+def check_1(m):
+    tape = m.Tape()
+    a, b = m.Var(tape, 3.0), m.Var(tape, 5.0)
+    y = m.mul(a, b)
+    value_and_step(y, tape, 15)
+    passed_back(tape, y, 7.0)
+    think = {5: "dL/da is a product of two factors. Which one says how much L depends on y?",
+             21: "Hold b still and move a by 1: by how much does y move?"}
+    near(a.grad, 35, think.get(a.grad, "What is dy/da, and what is dL/dy?"), "a = 3, b = 5, y.grad = 7: a.grad")
+    near(b.grad, 21, "The same questions for b.", "a = 3, b = 5, y.grad = 7: b.grad")
+    think = "Another use of it had left 10 there. What becomes of the first share when a second one comes?"
+    for name, v, wanted in (("a", a, 45), ("b", b, 31)):
+        v.grad = 10.0
+        tape.steps[0]()
+        near(v.grad, wanted, think, f"{name}.grad was 10")
+    x = m.Var(m.Tape(), 3.0)
+    passed_back(x.tape, m.mul(x, x), 1.0)
+    near(x.grad, 6, "Both operands are the same Var here. Does each add its share?", "x * x at 3: x.grad")
+
+
+def check_2(m):
+    tape = m.Tape()
+    x = m.Var(tape, 0.5)
+    y = m.exp(x)
+    value_and_step(y, tape, math.exp(0.5))
+    passed_back(tape, y, 3.0)
+    think = "Which function is its own derivative, and where is its value stored?"
+    if abs(x.grad - y.value) < 1e-9:
+        think = "This is dy/dx. What is dL/dx?"
+    near(x.grad, 3 * math.exp(0.5), think, "x = 0.5, y.grad = 3: x.grad")
+    x.grad, y.grad = 10.0, 1.0
+    tape.steps[0]()
+    near(x.grad, 10 + y.value, "Another operation had left 10 in x.grad. Is it still there?", "x.grad was 10")
+
+
+def check_3(m):
+    tape, seen = m.Tape(), []
+    loss = m.Var(tape, 2.0)
+    for k in range(3):
+        tape.steps.append(lambda k=k: seen.append((k, loss.grad)))
+    m.backward(loss)
+    order = [k for k, _ in seen]
+    expect(sorted(order) == [0, 1, 2], "Each recorded step must run once.", f"steps {order}", "steps [2, 1, 0]")
+    expect(order == [2, 1, 0], "A step reads y.grad. Which steps must have run before it is complete?",
+           f"steps {order}", "steps [2, 1, 0]")
+    near(seen[0][1], 1, "What is dL/dL, and who sets it before the first step runs?", "loss.grad in the first step")
+    expect(not tape.steps, "What would a second call of backward() do to the gradients?",
+           f"{len(tape.steps)} steps left", "an empty tape")
+
+
+def check_4(m):
+    def f(v):
+        return v[0] * v[0] * v[1] + 4 * v[1]
+
+    values = [3.0, 2.0]
+    got = m.difference_quotient(f, values, 0, 0.1)
+    expect(values == [3.0, 2.0], "The caller still needs its numbers.", f"values = {values}", "values unchanged")
+    think = "How far apart are the two places at which you take f?"
+    if got is not None and 0.1 < abs(got - 12) < 1:
+        think = "f is a parabola here. Which two places make the error of the slope vanish?"
+    near(got, 12, think, "x^2 y + 4y at (3, 2), k = 0, step = 0.1")
+    near(m.difference_quotient(f, values, 1), 13, "Does your function use k?", "the same, k = 1", 1e-6)

@@ -1,0 +1,53 @@
+"""Checks of chapter 4."""
+import numpy as np
+
+from foldgrad.course import expect, near, solution
+
+
+def check_1(m):
+    import foldgrad as fg
+    x, _ = m.spirals(3)
+    p = m.parameters()
+    v = {name: q.value.numpy().astype(float) for name, q in p.items()}
+    tape = fg.Tape()
+    got = m.logits(tape, x, p)
+    expect(isinstance(got, fg.Var), "The loss must be able to go back through the logits.", type(got).__name__, "a Var")
+    hidden = x @ v["w1"].T + v["b1"]
+    think = "Print the tape. Which operations are between x and the logits?"
+    near(got.value.numpy(), np.tanh(hidden) @ v["w2"].T + v["b2"], think, "the logits of six points", 1e-5)
+    tape.backward(got, np.ones(got.shape, np.float32))
+    for name, q in p.items():
+        expect(q.grad is not None, "A constant gets no gradient. How does a Parameter come onto a tape?", None,
+               f"a gradient of {name}")
+
+
+def check_2(m):
+    x, target = m.spirals(20)
+    ours, p, q = solution(4), m.parameters(), m.parameters()
+    wanted, got = ours.train(q, x, target, 2, 0.01), m.train(p, x, target, 2, 0.01)
+    expect(isinstance(got, list) and len(got) == 2, "A list of numbers, one for each step.", got, "a list of 2 losses")
+    near(got[0], wanted[0], "The weights have not changed yet. Is it the mean cross-entropy, taken before the update?",
+         "loss of step 1", 1e-6)
+    near(got[1], wanted[1], "Was the gradient that of this loss, and did the optimizer use lr?", "loss of step 2", 1e-6)
+    if p["w1"].grad is not None:
+        near(p["w1"].grad.numpy(), q["w1"].grad.numpy(), "A parameter's gradient outlives the tape. What is in it when "
+             "the second backward pass begins?", "gradient after step 2", 1e-5)
+    p, q = m.parameters(), m.parameters()
+    near(m.train(p, x, target, 4, 0.01), ours.train(q, x, target, 4, 0.01), "The first two steps agree. What does "
+         "AdamW remember from step to step, and does yours live long enough?", "losses of 4 steps", 1e-5)
+    p = m.parameters()
+    x, target = m.spirals()
+    last = m.train(p, x, target, 400, 0.02)[-1]
+    expect(last < 0.1, "The first steps agree. Does anything in your loop change after some steps?", last, "below 0.1",
+           "the loss of step 400")
+
+
+def check_3(m):
+    import foldgrad as fg
+    p = {"w1": fg.Parameter("w1", np.eye(2, dtype=np.float32)), "b1": fg.Parameter("b1", np.zeros(2, np.float32)),
+         "w2": fg.Parameter("w2", np.eye(2, dtype=np.float32)), "b2": fg.Parameter("b2", np.zeros(2, np.float32))}
+    x = np.array([[1, 0], [2, 1], [0, 1], [1, 3], [5, 1]], np.float32)
+    got = m.accuracy(p, x, np.array([0, 0, 1, 0, 0]))
+    think = {0.2: "The larger the logit, the more probable its class.", 4: "A share is between 0 and 1.",
+             0.4: "This is the share of class 1. Which rows are right?"}
+    near(got, 0.8, think.get(got, "Along which axis are the logits of one row?"), "4 of 5 rows are right")

@@ -1,0 +1,68 @@
+"""Checks of chapter 6: a property must hold for the right version and fail for the planted one."""
+import re
+
+import numpy as np
+
+from foldgrad.course import CHAPTERS, NotYet, expect, load
+
+RIGHT = [  # what each planted line should be
+    ("tanh_1", "dy * (1 - y)", "dy * (1 - y * y)"),
+    ("square_2", "grad[...] = 2", "grad[...] += 2"),
+    ("mean_loss_3", "/ len(losses)", "/ np.sum(counts)"),
+    ("dropout_4", "dy * (random.random(x.shape) >= p)", "dy * keep"),
+    ("mean_square_5", "return np.mean(x * x, axis=0)", "return np.mean(x[real] ** 2, axis=0)"),
+    ("infer_6", 'state["run_var"] *= 0.9\n    state["run_var"] += 0.1 * np.mean(x * x, axis=0)\n    ', ""),
+    ("restore_7", "state.update(saved)", "state.update({name: array.copy() for name, array in saved.items()})"),
+    ("attention_8", "np.tri(len(q), k=1)", "np.tri(len(q))"),
+    ("clip_9", "np.sum(g * g)", "sum(np.sum(h * h) for h in gradients)"),
+    ("fold_10", "A[:, None] * W", "A * W"),
+]
+THINK = [
+    "y is right. With which x is dx wrong, and what do you know about dx without deriving it?",
+    "A gradient is often the sum of several shares. What is in grad before?",
+    "What should not change when rows that do not count are added?",
+    "Which elements of dx must be 0 if you know y? p = 0 and p = 1 show little.",
+    "What should not change when the numbers in padding rows change?",
+    "A server asks twice. What may the first question change? A second name for an array is not a copy of it.",
+    "Why does one restore? Go on training after it; what should still be possible?",
+    "What may row t know of the rows behind it? Change something there.",
+    "One factor for all: which relation between two gradients survives?",
+    "The definition says what must be equal, for every x and W. Are yours special: zero, diagonal, symmetric?",
+]
+
+
+def right(k):
+    """Returns the right version of the function of bug k."""
+    name, planted, mended = RIGHT[k - 1]
+    source = CHAPTERS[5].read_text()
+    assert source.count(planted) == 1, planted
+    return getattr(load(source.replace(planted, mended), CHAPTERS[5]), name)
+
+
+def check_properties(m, numbers):
+    planted = load(CHAPTERS[5].read_text(), CHAPTERS[5])
+    for k in numbers:
+        holds = getattr(m, f"property_{k}")
+        for f, wanted in ((right(k), True), (getattr(planted, RIGHT[k - 1][0]), False)):
+            kind = "right" if wanted else "planted"
+            try:
+                got = holds(f)
+            except NotImplementedError:
+                raise NotYet(f"  property_{k} is not begun")
+            expect(isinstance(got, (bool, np.bool_)), "Does your property return one comparison, of all elements?", got,
+                   "True or False", f"property_{k}")
+            think = "It must hold for every right version, up to rounding." if wanted else THINK[k - 1]
+            expect(bool(got) == wanted, think, bool(got), wanted, f"property_{k} of the {kind} "
+                   f"{re.sub(r'_[0-9]+', '', RIGHT[k - 1][0])}")
+
+
+def check_1(m):
+    check_properties(m, range(1, 5))
+
+
+def check_2(m):
+    check_properties(m, range(5, 8))
+
+
+def check_3(m):
+    check_properties(m, range(8, 11))

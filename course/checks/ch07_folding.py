@@ -1,0 +1,100 @@
+"""Checks of chapter 7."""
+import atexit
+import functools
+import pathlib
+import shutil
+import tempfile
+
+import numpy as np
+
+from foldgrad.course import expect, near
+
+CONFIG = """[model]
+family = "gpt"
+width = 8
+ffn_width = 8
+heads = 2
+layers = 1
+context = 8
+[norm]
+name = "NAME"
+OPTIONS
+[data]
+task = "language"
+[train]
+steps = 20
+batch = 4
+lr = 1e-2
+warmup = 2
+[validate]
+every = 20
+"""
+
+
+def trained(name, options=""):
+    """Returns the Run of a small GPT that the engine trains for 20 steps, and its folder."""
+    import foldgrad as fg
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="foldgrad-course-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "input.txt").write_text("one two three one three two\n" * 200)
+    (folder / "config.toml").write_text(CONFIG.replace("NAME", name).replace("OPTIONS", options))
+    return fg.train(folder / "config.toml", folder / "run", data_dir=folder, progress=False), folder
+
+
+@functools.cache
+def small_gpt():
+    return trained("un", "[norm.un]\nwarmup = 4")[0].model()
+
+
+draw = np.random.default_rng(7).normal
+x, A, B, W, b = draw(size=3), draw(size=3), draw(size=3), draw(size=(4, 3)), draw(size=4)
+
+
+def pair(got):
+    expect(isinstance(got, tuple) and len(got) == 2, "Return both.", type(got).__name__, "a tuple W', b'")
+    return got
+
+
+def check_1(m):
+    folded, bias = pair(m.fold_after(A, B, W, b))
+    near(bias, W @ B + b, "What is left of W (A x + B) + b at x = 0? Which W is it, the old or the new one?", "b'")
+    near(folded, W * A, "Column j of W meets x_j only. Which number does x_j bring along?", "W'")
+
+
+def check_2(m):
+    W, b, A, B = draw(size=(3, 4)), draw(size=3), draw(size=3), draw(size=3)
+    folded, bias = pair(m.fold_before(W, b, A, B))
+    near(bias, A * b + B, "What is A (W x + b) + B at x = 0?", "b'")
+    near(folded, A[:, None] * W, "Row i of W makes y_i. Which number does the normalizer multiply y_i by?", "W'")
+
+
+def check_3(m):
+    model = small_gpt()
+    got = m.fold_model(model)
+    folded, difference = pair(got)
+    expect(hasattr(folded, "certificate"), "model.fold() returns an object with a certificate.", type(folded).__name__,
+           "a Folded")
+    inputs = model.random_inputs()
+    want, has = (one.run(inputs)["logits"].numpy() for one in (model, folded.model))
+    off = np.abs(want - has)
+    think = "Which number do you divide by?"
+    if difference == 0 and off.max() > 0:
+        think = "Two different orders of rounding that agree to the last bit? Which model gave each of the logits?"
+    elif difference != 0 and difference < off.max() / np.abs(want).max() / 2:
+        think = "Is the largest difference the one that you found? A difference has a sign."
+    wanted = off.max() / np.abs(want).max()
+    expect(abs(difference - wanted) <= 1e-3 * wanted, think, difference, wanted, "a small GPT with un, f32")
+
+
+def check_4(m):
+    for readers, uses, wanted, think in (
+            ([("linear", "q"), ("linear", "k")], {"q": 1, "k": 1}, [], "Each reader is linear, with a weight that "
+             "nothing else reads. What forbids the fold?"),
+            ([("linear", "q"), ("add", None)], {"q": 1}, [("add", None)], "One of two readers cannot take A and B into "
+             "a weight. What would it read if the normalizer were gone?"),
+            ([("linear", "table")], {"table": 2}, [("linear", "table")], "The table is also the embedding. What "
+             "happens to the embedding when its columns are multiplied by A?"),
+            ([("tanh", None), ("linear", "w"), ("linear", "table")], {"w": 1, "table": 3},
+             [("tanh", None), ("linear", "table")], "Name each reader that forbids it, and no other.")):
+        got = m.refusals(readers, uses)
+        expect(got == wanted, think, got, wanted, f"readers {readers}, uses {uses}")

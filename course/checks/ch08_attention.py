@@ -1,0 +1,81 @@
+"""Checks of chapter 8."""
+import numpy as np
+
+from foldgrad.course import expect, near, solution
+
+draw = np.random.default_rng(8).normal
+q, k, v = draw(size=(5, 4)), draw(size=(5, 4)), draw(size=(5, 4))
+
+
+def check_1(m):
+    import foldgrad as fg
+    got = m.attention(q.copy(), k.copy(), v.copy())
+    near(got[0], v[0], "Token 0 sees only itself. With which weight, and how many weights has your row 0?", "row 0")
+    ones = m.attention(q, k, np.ones_like(v))
+    near(ones, np.ones_like(v), "The weights of a row must have the sum 1. In which order do you mask and normalize?",
+         "v = 1")
+    tape = fg.Tape(False)
+    wanted = fg.ops.attention(*(tape.constant(t) for t in (q, k, v)), heads=1, causal=True).value.numpy()
+    near(got, wanted, "The weights have the right sum. By which number, which grows with C, are the products q . k "
+         "divided?", "held to the engine's attention")
+
+
+def check_2(m):
+    wanted = solution(8).attention(q, k, v)
+    cache = m.Cache(4)
+    for t in range(5):
+        got = cache.step(q[t], k[t], v[t])
+        near(cache.k.shape, (t + 1, 4), "The cache has one row for each token so far, this one included.",
+             f"token {t}: the shape of cache.k")
+        near(cache.v, v[:t + 1], "Which rows does the cache of values have?", f"token {t}: cache.v")
+        near(got, wanted[t], "The whole attention gives another row here. Which keys does this token see, and are its "
+             "scores scaled?", f"token {t}")
+
+
+def check_3(m):
+    import foldgrad as fg
+    ids = np.array([0, 1, 2, 3, 1, 0, 2, 2])
+    p = m.parameters(4, 8)
+
+    def value(of, *given):
+        return of(fg.Tape(False), p, *given).value.item()
+
+    ours = solution(8)
+    got, wanted = value(m.loss, ids), value(ours.loss, ids)
+    expect(isinstance(m.loss(fg.Tape(), p, ids), fg.Var), "The loss must stay on the tape.", "no Var", "a Var")
+    same = fg.Tape(False)
+    copying = fg.ops.cross_entropy(ours.logits(same, p, ids), same.constant(ids)).value.item()
+    think = {round(copying, 5): "Row t of the logits is about the next token. Which target has row 0?"}
+    near(got, wanted, think.get(round(got, 5), "Which tokens go in, and which come out? Is it a mean?"),
+         "eight tokens", 1e-5)
+    text = np.tile([0, 1, 2, 3], 3)[:9]
+    p = m.parameters(4, 8)
+    optimizer = fg.AdamW(list(p.values()))
+    for _ in range(60):
+        optimizer.zero_grad()
+        tape = fg.Tape()
+        tape.backward(m.loss(tape, p, text))
+        optimizer.step(1e-2)
+    written = [0]
+    for _ in range(6):
+        written.append(int(m.logits(fg.Tape(False), p, np.array(written)).value.numpy()[-1].argmax()))
+    expect(written == [0, 1, 2, 3, 0, 1, 2], "The loss agrees, but training by it does not teach the text.", written,
+           "[0, 1, 2, 3, 0, 1, 2]", "60 updates on 0 1 2 3 0 1 2 3 0")
+
+
+def check_4(m):
+    of = np.log(np.array([0.1, 0.4, 0.2, 0.3]))
+
+    def share(*arguments):
+        places = [m.choose(of.copy(), *arguments, u) for u in np.linspace(0, 1, 1000, endpoint=False)]
+        expect(all(token in (0, 1, 2, 3) for token in places), "A token is an integer.", places[:3],
+               "0, 1, 2 or 3")
+        return np.bincount(places, minlength=4) / 1000
+
+    near(share(1.0, 4), np.exp(of), "With temperature 1 and all tokens allowed, each comes by its probability. Does "
+         "yours choose by u, and in the order of tokens?", "temperature 1, top_k 4", 2e-3)
+    near(share(1.0, 2), [0, 4 / 7, 0, 3 / 7], "How many tokens may come, and do their probabilities have the sum 1?",
+         "temperature 1, top_k 2", 2e-3)
+    cold = np.exp(of / 0.5)
+    near(share(0.5, 4), cold / cold.sum(), "A low temperature makes the most probable token still more probable. Where "
+         "does it enter?", "temperature 0.5, top_k 4", 2e-3)

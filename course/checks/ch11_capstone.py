@@ -1,0 +1,74 @@
+"""Checks of the capstone: properties of every normalizer that folds, whatever its formula."""
+import pathlib
+import tempfile
+
+import numpy as np
+
+from foldgrad.course import expect, near
+from foldgrad.course.checks.ch07_folding import trained
+
+
+def size(y):
+    return float(np.sqrt(np.mean(y.numpy() ** 2)))
+
+
+def check_1(m):
+    import foldgrad as fg
+    fg.register_normalizer(m.Mine)
+    n = fg.Normalizer(m.Mine.name, 6, dtype="f64")
+    draw = np.random.default_rng(11).normal
+    spread = np.exp(draw(size=6))
+    for _ in range(50):
+        y = n(draw(size=(32, 6)) * spread, training=True)
+    small, x = size(y), draw(size=(32, 6)) * spread
+    state = {name: value.numpy().copy() for name, value in n.state.items()}
+    y = n(x).numpy()
+    for name, value in state.items():
+        expect(np.array_equal(n.state[name].numpy(), value), "A server's answers must not depend on who asked before. "
+               "When may the state move?", f"another {name}", f"{name} as before", "after inference")
+    A, B = n.affine() or (None, None)
+    expect(A is not None, "What does the normalizer do to a channel at inference? Say it as affine().", None, "A and B")
+    near(y, A * x + B, "The fold replaces forward() by A x + B. Do both use the same numbers?", "y at inference")
+    _, pullback = n.vjp(x)
+    _, of = pullback(draw(size=(32, 6)))
+    for p in n.parameters:
+        expect(p.name in of and np.abs(of[p.name].numpy()).max() > 0, "A constant gets no gradient. How does a "
+               "Parameter come onto x.tape?", f"no gradient of {p.name}", "a gradient of each parameter")
+    for _ in range(100):
+        y = n(10 * draw(size=(32, 6)) * spread, training=True)
+    expect(0.5 < size(y) / small < 2, "What should a normalizer do when its inputs grow?", f"{size(y) / small:.3g} "
+           "times as large", "about the same size", "100 batches that are 10 times as large")
+
+
+class Refused:
+    """A Run whose model fails a check."""
+
+    def model(self):
+        return self
+
+    def verify(self, **_):
+        return [{"check": "folded = unfolded", "outcome": "FAILED", "measured": "2"}]
+
+    def __getattr__(self, name):
+        expect(False, "A check failed. What must not happen to this model?", f"a call of {name}()", "ValueError")
+
+
+def check_2(m):
+    import foldgrad as fg
+    fg.register_normalizer(m.Mine)
+    try:
+        m.deliver(Refused(), pathlib.Path("nowhere"))
+        expect(False, "Who reads the outcomes of verify()?", "no error", "ValueError", "a model that fails a check")
+    except ValueError:
+        pass
+    run, folder = trained(m.Mine.name)
+    folded = m.deliver(run, folder)
+    expect(isinstance(folded, fg.Folded), "Return what fold() gives.", type(folded).__name__, "a Folded")
+    for name in ("folded/model.safetensors", "folded/certificate.json", "onnx/model.onnx"):
+        expect((folder / name).exists(), "Which call writes this file, and into which directory?", f"no {name}", name)
+    left = [n.site for n in folded.model.normalizers if n.name != "none"]
+    expect(not left, "The output projection is also the embedding table. Which argument of fold() gives it its own?",
+           f"left: {', '.join(left)}", "no normalizer left")
+    folded.model.export_onnx(str(folder / "ours"))
+    same = (folder / "onnx/model.onnx").read_bytes() == (folder / "ours/model.onnx").read_bytes()
+    expect(same, "Which of the two models did you export?", "another file", "the file of the folded model")
