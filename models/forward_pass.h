@@ -1,7 +1,7 @@
 // The settings of a forward pass, for all layers of a model.
 #pragma once
 #include "models/normalizers/normalizer.h"
-#include "ops/cast/cast.h"
+#include "models/normalizers/parameter_as.h"
 #include "ops/dropout/dropout.h"
 
 namespace foldgrad {

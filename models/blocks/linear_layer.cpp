@@ -4,6 +4,7 @@
 #include "models/model.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
+#include "ops/cast/cast.h"
 #include "ops/concat/concat.h"
 #include "ops/linear/linear.h"
 #include "ops/weight_standardize/weight_standardize.h"

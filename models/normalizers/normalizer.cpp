@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "models/normalizers/kinds.h"
+#include "models/normalizers/parameter_as.h"
 #include "models/options/nearest_name.h"
-#include "ops/cast/cast.h"
 #include "ops/channel_norm/channel_norm_math.h"
 #include "ops/watch_channels/watch_channels.h"
 

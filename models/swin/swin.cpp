@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/blocks/random_fill.h"
+#include "models/normalizers/parameter_as.h"
 #include "ops/cast/cast.h"
 #include "ops/conv2d/conv2d.h"
 #include "ops/embedding/embedding.h"

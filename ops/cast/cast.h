@@ -14,9 +14,4 @@ namespace foldgrad {
 // Converts between f32, f64 and bf16; returns x if it has this dtype. Throws std::invalid_argument for other types.
 Var cast(const Var& x, DType dtype);
 
-// Records a parameter and returns it in `dtype`. To get bf16 from f32, this records the parameter by its rounded copy
-// instead of casting it, so that its gradient stays exact (Tape::parameter). The copy is Parameter::rounded if training
-// keeps one; otherwise this rounds the value.
-Var parameter_as(Tape& tape, Parameter& parameter, DType dtype);
-
 }  // namespace foldgrad

@@ -6,8 +6,8 @@
 
 #include "models/blocks/random_fill.h"
 #include "models/normalizers/normalizer.h"
+#include "models/normalizers/parameter_as.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/cast/cast.h"
 #include "ops/matmul/matmul.h"
 #include "python/binding/arrays.h"
 
