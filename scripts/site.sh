@@ -3,6 +3,7 @@
 # call installs Sphinx from the Python registry; KaTeX is Debian's. Warnings are errors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+(($# == 0)) || { echo "site: takes no arguments, got $1" >&2; exit 2; }
 katex=/usr/share/javascript/katex
 [[ -e $katex/katex.min.js ]] || {
   echo "site: no KaTeX in $katex; Debian has it in the package libjs-katex" >&2
