@@ -45,6 +45,9 @@ def main(words):
             print(f"{exercise:6}{state:11}{', '.join(functions)}")
         print(f"{len(known) - len(left)} of {len(known)} solved" + (f"; next: {left[0]}" if left else ""))
         return 0
+    numbers = {part for exercise in known for part in (exercise, exercise.split(".")[0])}
+    if command == "check" and (unknown := set(names) - numbers):
+        sys.exit(f"there is no exercise or chapter {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
     chosen = [e for name in names for e in known if e == name or e.split(".")[0] == name]
     if command != "check" or not chosen:
         sys.exit(f"usage: {__doc__}\nexercises: {', '.join(known)}, or the number of a chapter")

@@ -104,8 +104,9 @@ class Course(unittest.TestCase):
                 printed("start", ".")
                 self.assertEqual(first.read_text(), "def mul(:")
                 self.assertRegex(printed("status")[1], r"1\.1 +not yet +mul\n(.*\n)+0 of \d+ solved; next: 1\.1\n")
-                for wrong in (["check"], ["check", "12.1"], ["start"], []):
-                    with self.assertRaisesRegex(SystemExit, "usage"):
+                for wrong, text in ((["check"], "usage"), (["start"], "usage"), ([], "usage"),
+                                    (["check", "1.1", "12.1"], "no exercise or chapter 12.1")):
+                    with self.assertRaisesRegex(SystemExit, text):
                         main(wrong)
             finally:
                 os.chdir(here)
