@@ -9,6 +9,16 @@
 #include "models/normalizers/normalizer.h"
 
 namespace foldgrad {
+namespace {
+
+std::vector<std::int64_t> fitting_windows(SwinConfig config) {
+  std::vector<std::int64_t> windows;
+  for (config.window = 1; config.window <= config.side_of(0); ++config.window)
+    if (config.windows_fit()) windows.push_back(config.window);
+  return windows;
+}
+
+}  // namespace
 
 SwinConfig::SwinConfig() {
   image_size = 224;
@@ -37,11 +47,8 @@ void SwinConfig::validate() const {
                  image_size);
   FOLDGRAD_CHECK(side_of(0) <= kMostPatches, "swin: image_size must be at most {} patches of {}, got {}", kMostPatches,
                  patch, image_size);
-  FOLDGRAD_CHECK(
-      windows_fit(),
-      "swin: window must divide the side of each map that is larger; the first has {} tokens on a side, each "
-      "later one half as many, got {}",
-      side_of(0), window);
+  FOLDGRAD_CHECK(windows_fit(), "swin: window must divide the side of each larger map; {} would fit, got {}",
+                 fmt::join(fitting_windows(*this), ", "), window);
 }
 
 }  // namespace foldgrad

@@ -1,5 +1,6 @@
 // A new Swin Transformer: its parameters, their names and values, and the messages for impossible configurations; and
 // where each of the 29 sites of Swin-T folds to.
+#include <algorithm>
 #include <cmath>
 
 #include "models/fold/model.h"
@@ -121,6 +122,20 @@ TEST(SwinSetup, BeginsWithSmallNormalWeightsAndPatchesAsPyTorchs) {
   EXPECT_NEAR(spread(p.at("layers.0.downsample.norm.weight")).mean, 1, 1e-12);
 }
 
+TEST(SwinSetup, DropoutDropsPatches) {
+  SwinConfig config = tiny_swin("none");
+  config.dropout = 0.5;
+  Swin model(config, 1, DType::f64);
+  std::vector<double> patches;
+  Tape tape;
+  tape.observe([&](const Node& node, const Tensor& y) {
+    if (node.name() == std::string("dropout")) patches = y.values<double>();
+  });
+  (void)model.forward(images_of(config, 4), {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1});
+  ASSERT_EQ(patches.size(), 512u);
+  EXPECT_NEAR(double(std::ranges::count(patches, 0.0)), 256, 57);  // fair coins, five times their deviation of 11.3
+}
+
 TEST(SwinSetup, TablesOfBiasesAreNotDecayed) {
   Swin model(tiny_swin(), 1);
   const std::vector<Parameter*> vectors = model.vectors();
@@ -138,10 +153,8 @@ TEST(SwinSetup, RefusesWhatCannotBe) {
             "swin: depths must be 1 to 8 numbers of at least 1, got [2, 0]");
   EXPECT_EQ(error([](SwinConfig& c) { c.heads = 3; }), "swin: heads must divide width = 8, got 3");
   EXPECT_EQ(error([](SwinConfig& c) { c.window = 0; }), "swin: window must be at least 1, got 0");
-  EXPECT_EQ(
-      error([](SwinConfig& c) { c.image_size = 24, c.window = 5; }),
-      "swin: window must divide the side of each map that is larger; the first has 12 tokens on a side, each later "
-      "one half as many, got 5");
+  EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 24, c.window = 5; }),
+            "swin: window must divide the side of each larger map; 1, 2, 3, 6, 12 would fit, got 5");
   EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 10; }),
             "swin: image_size must be a multiple of patch 2^(stages - 1) = 4, got 10");
   EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 1028; }),
