@@ -33,14 +33,14 @@ def read(path, trust):
     for key in ("state_dict", "model"):
         weights = weights[key] if isinstance(weights, dict) and key in weights else weights
     if not isinstance(weights, dict) or not all(isinstance(t, torch.Tensor) for t in weights.values()):
-        fail(f"{path}: is no state_dict, which has a tensor for each name")
+        fail(f"{path} is not a state_dict, which maps names to tensors")
     return {name.removeprefix("module."): tensor for name, tensor in weights.items()}
 
 
 def root(count, what):
     side = round(count ** 0.5)
     if side * side != count:
-        fail(f"{what} are {count}, which is no square")
+        fail(f"{what} are {count}, which is not a square")
     return side
 
 

@@ -23,7 +23,7 @@ def check_2(m):
         think = "This is dy/dx. The loss depends on y by dy."
     near(got, slope * dy, think, "x = -2, 0.5, 3 and dy = 1, -2, 0.25")
     near(m.softplus_backward(np.array([1000.0, -1000.0]), np.ones(2)), [1, 0], "e^1000 is infinite, and infinity over "
-         "infinity is no number. Can you write the slope so that a large exponent does no harm?", "x = 1000, -1000")
+         "infinity is NaN. Can you write the slope so that a large exponent does no harm?", "x = 1000, -1000")
 
     class Softplus(fg.Function):
         def forward(self, x):

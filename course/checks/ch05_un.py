@@ -60,8 +60,8 @@ def check_2(m):
             elif np.allclose(x / np.sqrt(np.exp(np.log(before).mean(0)) + un.eps), z):
                 think = "Is the q of this iteration in the window when you take its mean?"
             near(z, y, think, case(window, warmup, t, "z"))
-            near(un.run_var, after["run_var"], "Of which number is run_var the average, in which iterations, and "
-                 "which weight has the old value?", case(window, warmup, t, "run_var"))
+            near(un.run_var, after["run_var"], "Which number does run_var average, in which iterations, and "
+                 "what weight does the old value get?", case(window, warmup, t, "run_var"))
 
 
 def check_3(m):
@@ -95,8 +95,8 @@ def held_by_hypothesis(m):
         history = [line for note in getattr(e, "__notes__", []) for line in note.split("\n") if "state." in line]
         raise NotYet("\n".join(["  case    window 2, warm-up 3, array(rows, seed, factor) at random:",
                                 *(f"          {line}" for line in history), f"  got     {str(e).splitlines()[0]}",
-                                "  think   Here a second forward() runs before the first backward(). Of which pass are "
-                                "the numbers that your backward() uses?"])) from None
+                                "  think   Here a second forward() runs before the first backward(). Which pass do the "
+                                "numbers that your backward() uses come from?"])) from None
 
 
 def check_4(m):

@@ -24,8 +24,8 @@ THINK = [
     "Which elements of dx must be 0 if you know y? p = 0 and p = 1 show little.",
     "What should not change when the numbers in padding rows change?",
     "A server asks twice. What may the first question change? A second name for an array is not a copy of it.",
-    "Why does one restore? Go on training after it; what should still be possible?",
-    "What may row t know of the rows behind it? Change something there.",
+    "What is a restored state for? Continue training after it.",
+    "What may row t know of the rows after it? Change something there.",
     "One factor for all: which relation between two gradients survives?",
     "The definition says what must be equal, for every x and W. Are yours special: zero, diagonal, symmetric?",
 ]

@@ -19,7 +19,7 @@ def ran(kernel, *arguments, case=""):
             think = next(text for key, text in THINK.items() if key in str(e))
             raise NotYet(f"  case    {case}\n  fault   {e}\n  think   {think}")
         except TypeError as e:
-            expect("itera" not in str(e), "A thread waits by `yield`; a function that never does is no generator.", e,
+            expect("itera" not in str(e), "A thread waits by `yield`; a function without yield is not a generator.", e,
                    "a generator", case)
             raise
     return stats

@@ -16,7 +16,7 @@ struct SwinConfig : ImageModelConfig {
   bool reduction_bias = false;                   // bias of the layers between stages; folding makes it
 
   static constexpr std::int64_t kMostStages = 8;
-  // On a side. No parameter bears out the size of a map, for which a model keeps tables.
+  // On a side. A model keeps tables for each map, whose size appears in no parameter's shape.
   static constexpr std::int64_t kMostPatches = 512;
 
   SwinConfig();

@@ -55,7 +55,7 @@ nb::tuple run_training(const std::string& config, const std::string& out, const 
   };
   const TrainingEnd end = train_experiment(options);
   const nb::gil_scoped_acquire held;
-  // The caller names the step at which a training that Ctrl-C stopped goes on.
+  // After Ctrl-C the caller raises KeyboardInterrupt itself, with the step from which training can continue.
   if (raised && !(end.exit_code == kExitInterrupted && raised->matches(PyExc_KeyboardInterrupt))) throw *raised;
   return nb::make_tuple(end.exit_code, end.text);
 }

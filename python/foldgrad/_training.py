@@ -99,7 +99,7 @@ def train(config: Path, out: Path, settings: dict[str, typing.Any] | None = None
     run = Run(out)
     if code:
         step = int(run._checkpoint("LATEST").name.rpartition("-")[2])
-        raise KeyboardInterrupt(f"saved at step {step}; resume=True goes on")
+        raise KeyboardInterrupt(f"saved at step {step}; resume=True continues")
     return run
 
 

@@ -160,7 +160,7 @@ class Training(unittest.TestCase):
             if event["event"] == "train" and event["step"] == 3:
                 os.kill(os.getpid(), signal.SIGINT)
 
-        with self.assertRaisesRegex(KeyboardInterrupt, "saved at step [34]; resume=True goes on"):
+        with self.assertRaisesRegex(KeyboardInterrupt, "saved at step [34]; resume=True continues"):
             fg.train(self.config, self.path("stopped"), data_dir=self.folder.name, callback=interrupt, progress=False)
         fg.train(self.config, self.path("stopped"), data_dir=self.folder.name, resume=True, progress=False)
         self.assertEqual(self.weights("run"), self.weights("stopped"))

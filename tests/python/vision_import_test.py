@@ -228,7 +228,7 @@ def check_logits(files, name, weights, size, eps, *more, by=logits_by_pytorch):
 def check_timm(files):
     """Checks models of timm with random weights."""
     if not importlib.util.find_spec("timm"):
-        return print("timm's models are left out, there is no timm")
+        return print("timm is not installed; its models are left out")
     import timm
     convnext = {"depths": (1, 2, 1, 1), "dims": (8, 12, 16, 20), "num_classes": CLASSES}
     for name, size, options in (
@@ -265,12 +265,12 @@ def check_refusals(files):
              "weights that foldgrad's model does not have: head.extra; that are missing: none"),
             ("swin", {"patch_embed.proj.weight": torch.ones(4, 3, 2, 2), "head.weight": torch.ones(2, 8),
                       "layers.0.blocks.0.attn.relative_position_bias_table": torch.ones(8, 2)},
-             "rows of the table of biases are 8, which is no square"),
+             "rows of the table of biases are 8, which is not a square"),
             ("lite1", {**lite_weights(), "_blocks.16._bn0.weight": torch.ones(4)},
              "weights that foldgrad's model does not have: blocks.16.bn0.weight; that are missing: none"),
             ("no-head", {n: t for n, t in vit.items() if n != "head.weight"}, "lacks head.weight"),
-            ("square", {**cct, "classifier.positional_emb": torch.ones(1, 15, WIDTH)}, "are 15, which is no square"),
-            ("nested-deep", {"optimizer": 3}, "is no state_dict")):
+            ("square", {**cct, "classifier.positional_emb": torch.ones(1, 15, WIDTH)}, "are 15, which is not a square"),
+            ("nested-deep", {"optimizer": 3}, "is not a state_dict")):
         expect_refused(files, name, convert(files, name, weights), message)
 
 

@@ -168,7 +168,7 @@ TEST(SwinSetup, RefusesWhatCannotBe) {
             "\"layers.0.downsample.norm\"?");
 }
 
-// The sites of Swin-T, in a model of small width: 29, of which nothing remains.
+// The 29 sites of Swin-T, in a narrower model. None remains after folding.
 TEST(SwinFolding, EachOfThe29SitesGoesIntoTheLayerThatReadsIt) {
   SwinConfig config = config_of({"T", 16, 1, 2, 10});
   config.width = 6, config.ffn_width = 12;

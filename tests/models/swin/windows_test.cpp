@@ -60,7 +60,7 @@ TEST(SwinWindows, SWIN_3_TheMaskSeparatesTokensThatAreNoNeighbours) {
   EXPECT_GT(hidden, 0);
 }
 
-// Behind a border the gradient of a value is a probability, e^-100 times e to a difference of scores.
+// Across a border, a value's gradient is its probability: e^-100 times e to the power of a difference of scores.
 TEST(SwinWindows, SWIN_3_NoGradientCrossesABorder) {
   const MapWindows windows = windows_of(4, 2, 1);
   Tape tape;
