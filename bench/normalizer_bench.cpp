@@ -12,6 +12,7 @@
 #include "engine/memory.h"
 #include "models/cct/cct.h"
 #include "models/gpt/gpt.h"
+#include "models/swin/swin.h"
 #include "models/transformer/inference.h"
 #include "models/vit/vit.h"
 
@@ -21,7 +22,9 @@ namespace {
 constexpr std::int64_t kLayerRows = 4096, kLayerWidth = 4096;
 
 // Reports the traffic: a normalizer reads x and writes y; backward it reads x and dy and writes dx.
+// Reports nothing if the number of normalized elements is 0.
 void report(benchmark::State& state, double normalized, DType dtype, bool training) {
+  if (normalized == 0) return;
   const double bytes = normalized * double(size_of(dtype)) * (training ? 5 : 2);
   state.counters["traffic_ms"] = 1e3 * bytes / cpu_limits().copy;
 }
@@ -56,7 +59,7 @@ void layer(benchmark::State& state, const std::string& normalizer, bool training
 struct Workload {
   std::unique_ptr<Model> model;
   NamedTensors inputs;
-  double rows;  // of each normalizer's input
+  double rows;  // of each normalizer's input; 0 if they differ
 };
 
 template <class Config>
@@ -70,9 +73,12 @@ template <class ImageModelOfFamily, class Config>
 Workload images(const std::string& normalizer, std::int64_t batch) {
   Config config = config_of<Config>(normalizer);
   config.classes = 10;
-  NamedTensors inputs{{"images", Draws().ids({batch, 32, 32, 3}, 0, 256).to(DType::u8)},
+  const std::int64_t side = config.image_size;
+  NamedTensors inputs{{"images", Draws().ids({batch, side, side, 3}, 0, 256).to(DType::u8)},
                       {"target", Draws().ids({batch}, 0, 10)}};
-  return {std::make_unique<ImageModelOfFamily>(config, /*seed=*/1), std::move(inputs), double(batch * config.tokens())};
+  double rows = 0;
+  if constexpr (requires { config.tokens(); }) rows = double(batch * config.tokens());
+  return {std::make_unique<ImageModelOfFamily>(config, /*seed=*/1), std::move(inputs), rows};
 }
 
 // Makes one sequence, as for the timing of Dynamic Tanh, for a smaller model.
@@ -88,6 +94,7 @@ using Workloads = std::vector<std::pair<std::string, std::function<Workload(cons
 Workloads workloads() {
   return {{"vit_s4", [](const std::string& n) { return images<Vit, VitConfig>(n, 64); }},
           {"cct4_3x2", [](const std::string& n) { return images<Cct, CctConfig>(n, 128); }},
+          {"swin_t", [](const std::string& n) { return images<Swin, SwinConfig>(n, 32); }},
           {"decoder", decoder}};
 }
 

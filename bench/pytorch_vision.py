@@ -4,8 +4,8 @@
     python pytorch_vision.py [--threads 2] [--seconds 10] [--filter cct] [--compile | --onnxruntime]
 
 f32 is eager f32, bf16 is autocast with f32 weights. The code is that of a careful user of PyTorch: channels last, the
-fused attention, AdamW in one kernel. onnxruntime runs inference of PyTorch's export, only in f32. swin_nano is
-timm's. Prints one JSON object: name -> seconds of every step, and the setup under "context".
+fused attention, AdamW in one kernel. onnxruntime runs inference of PyTorch's export, only in f32. swin_nano and swin_t
+are timm's. Prints one JSON object: name -> seconds of every step, and the setup under "context".
 """
 import contextlib
 import json
@@ -109,7 +109,14 @@ def swin_nano():
                              depths=(2, 2, 2), num_heads=(3, 6, 12), num_classes=10, drop_path_rate=0)
 
 
-TASKS = {"vit_s4": (Vit, 64), "cct4_3x2": (Cct, 128), "swin_nano": (swin_nano, 128), "convnext_micro": (ConvNext, 128)}
+def swin_t():
+    import timm
+
+    return timm.create_model("swin_tiny_patch4_window7_224", num_classes=10, drop_path_rate=0)
+
+
+TASKS = {"vit_s4": (Vit, 64, 32), "cct4_3x2": (Cct, 128, 32), "swin_nano": (swin_nano, 128, 32),
+         "convnext_micro": (ConvNext, 128, 32), "swin_t": (swin_t, 32, 224)}  # model, images, pixels on a side
 
 
 def pixels(images):
@@ -122,8 +129,8 @@ class Pixels(nn.Module):
         return (images.float() / 255 - 0.5) / 0.25
 
 
-def batch_of(batch):
-    images = torch.randint(0, 256, (batch, 3, 32, 32), dtype=torch.uint8).to(memory_format=torch.channels_last)
+def batch_of(batch, side):
+    images = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8).to(memory_format=torch.channels_last)
     return images, torch.randint(0, 10, (batch,))
 
 
@@ -131,10 +138,10 @@ def autocast(bf16):
     return torch.autocast("cpu", torch.bfloat16) if bf16 else contextlib.nullcontext()
 
 
-def step_of(model, batch, bf16, compiled):
+def step_of(model, batch, side, bf16, compiled):
     model.to(memory_format=torch.channels_last).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.05, fused=True)
-    images, target = batch_of(batch)
+    images, target = batch_of(batch, side)
     call = torch.compile(model) if compiled else model
 
     def step():
@@ -148,8 +155,8 @@ def step_of(model, batch, bf16, compiled):
     return step
 
 
-def onnxruntime_inference_of(model, batch, threads):
-    images, _ = batch_of(batch)
+def onnxruntime_inference_of(model, batch, side, threads):
+    images, _ = batch_of(batch, side)
     images = images.contiguous()
     session = exported(nn.Sequential(Pixels(), model).eval(), "images", images, threads)
     given = {"images": images.numpy()}
@@ -159,9 +166,9 @@ def onnxruntime_inference_of(model, batch, threads):
     return lambda: session.run(None, given)
 
 
-def inference_of(model, batch, bf16, compiled):
+def inference_of(model, batch, side, bf16, compiled):
     model.to(memory_format=torch.channels_last).eval()
-    images, _ = batch_of(batch)
+    images, _ = batch_of(batch, side)
     call = torch.compile(model) if compiled else model
 
     def infer():
@@ -178,16 +185,16 @@ def main():
     how.add_argument("--onnxruntime", action="store_true", help="inference in f32 by onnxruntime")
     arguments, result = begin(options)
     result["context"] |= {"compiled": arguments.compile, "onnxruntime": arguments.onnxruntime}
-    for task, (make, batch) in TASKS.items():
+    for task, (make, batch, side) in TASKS.items():
         for dtype in ("f32", "bf16"):
             for kind, timed in (("step", step_of), ("infer/ln", inference_of)):
                 name = f"{task}/{kind}/{dtype}"
                 if not re.search(arguments.filter, name):
                     continue
                 if not arguments.onnxruntime:
-                    call = timed(make(), batch, dtype == "bf16", arguments.compile)
+                    call = timed(make(), batch, side, dtype == "bf16", arguments.compile)
                 elif name.endswith("infer/ln/f32"):
-                    call = onnxruntime_inference_of(make(), batch, arguments.threads)
+                    call = onnxruntime_inference_of(make(), batch, side, arguments.threads)
                 else:
                     continue
                 result[name] = measure(call, arguments.seconds)

@@ -18,13 +18,13 @@
 namespace foldgrad::bench {
 namespace {
 
-// ViT-S with patches of 4 x 4 and a class token, CCT-4/3x2, swin-nano and convnext-micro.
+// ViT-S with patches of 4 x 4 and a class token, CCT-4/3x2, swin-nano, convnext-micro and Swin-T.
 struct Task {
   const char* name;
-  std::int64_t batch;
-  double tokens;         // of one image; 0 if the step's floor is unknown
-  double multiply_adds;  // of the products of one image's forward pass
-  double pooled;         // elements that convolutions make of one image for pooling
+  std::int64_t batch, side;  // images, and pixels on a side
+  double tokens;             // of one image; 0 if the step's floor is unknown
+  double multiply_adds;      // of the products of one image's forward pass
+  double pooled;             // elements that convolutions make of one image for pooling
   std::unique_ptr<Model> (*make)(const std::string& normalizer);
 };
 
@@ -54,31 +54,35 @@ ConvNextConfig convnext_micro(const std::string& normalizer) {
   return config;
 }
 
-// tests/models/swin/setup_test.cpp and tests/models/convnext/convnext_test.cpp count the last two's multiply_adds.
+// tests/models/swin/setup_test.cpp and tests/models/convnext/convnext_test.cpp count the last three's multiply_adds.
 std::vector<Task> tasks() {
   const VitConfig vit = config_of<VitConfig>("ln");
   const CctConfig cct = config_of<CctConfig>("ln");
   const double patches = 64 * 48.0 * double(vit.width);
   const double convolutions = 32 * 32 * 9 * 3 * 64.0 + 16 * 16 * 9 * 64 * double(cct.width);
   return {
-      {"vit_s4", 64, double(vit.tokens()), patches + block_multiply_adds(vit, double(vit.tokens())), /*pooled=*/0,
+      {"vit_s4", 64, 32, double(vit.tokens()), patches + block_multiply_adds(vit, double(vit.tokens())), /*pooled=*/0,
        [](const std::string& n) -> std::unique_ptr<Model> {
          return std::make_unique<Vit>(config_of<VitConfig>(n), /*seed=*/1);
        }},
-      {"cct4_3x2", 128, double(cct.tokens()), convolutions + block_multiply_adds(cct, double(cct.tokens())),
+      {"cct4_3x2", 128, 32, double(cct.tokens()), convolutions + block_multiply_adds(cct, double(cct.tokens())),
        32 * 32 * 64.0 + 16 * 16 * double(cct.width),
        [](const std::string& n) -> std::unique_ptr<Model> {
          return std::make_unique<Cct>(config_of<CctConfig>(n), /*seed=*/1);
        }},
-      {"swin_nano", 128, /*tokens=*/0, 46352256, /*pooled=*/0,
+      {"swin_nano", 128, 32, /*tokens=*/0, 46352256, /*pooled=*/0,
        [](const std::string& n) -> std::unique_ptr<Model> { return std::make_unique<Swin>(swin_nano(n), /*seed=*/1); }},
-      {"convnext_micro", 128, /*tokens=*/0, 32927616, /*pooled=*/0, [](const std::string& n) -> std::unique_ptr<Model> {
+      {"convnext_micro", 128, 32, /*tokens=*/0, 32927616, /*pooled=*/0,
+       [](const std::string& n) -> std::unique_ptr<Model> {
          return std::make_unique<ConvNext>(convnext_micro(n), /*seed=*/1);
+       }},
+      {"swin_t", 32, 224, /*tokens=*/0, 4489806336, /*pooled=*/0, [](const std::string& n) -> std::unique_ptr<Model> {
+         return std::make_unique<Swin>(config_of<SwinConfig>(n), /*seed=*/1);
        }}};
 }
 
 NamedTensors make_batch(const Task& task) {
-  NamedTensors batch{{"images", Tensor::empty({task.batch, 32, 32, 3}, DType::u8)},
+  NamedTensors batch{{"images", Tensor::empty({task.batch, task.side, task.side, 3}, DType::u8)},
                      {"target", Tensor::empty({task.batch}, DType::i64)}};
   Tensor &images = batch.at("images"), &target = batch.at("target");
   Draws draw;
