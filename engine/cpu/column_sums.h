@@ -30,13 +30,13 @@ void finish_column_sums(const F& p, const typename F::Value* partials, std::int6
   });
 }
 
-// Sums what add_row(r, own), called once for every row r, adds to own [kSums, columns]: for operations that have more
-// to do with a row while it is in the cache. `work` is the number of elements that it touches in all.
+// Calls add_row(r, own) once for every row r, which adds the row's shares to own [kSums, columns]: for operations that
+// do more with a row while it is in the cache. `work` is the number of elements that all rows touch.
 template <class F, class AddRow>
 void column_sums_cpu(const F& p, const AddRow& add_row, std::int64_t work) {
   using Value = typename F::Value;
-  // Their number does not depend on that of threads, and so neither do the bits of the sums: at most 32 blocks (partial
-  // sums stay small and every machine's cores are busy), of at least 16 rows.
+  // At most 32 blocks of at least 16 rows: partial sums stay small, and all cores are busy. Their number does not
+  // depend on the number of threads, so the bits of the sums do not either.
   const std::int64_t rows = std::max<std::int64_t>(16, (p.rows + 31) / 32), blocks = (p.rows + rows - 1) / rows;
   const auto scratch = memory::allocate(Device::cpu, std::size_t(blocks * F::kSums * p.columns) * sizeof(Value));
   Value* partials = static_cast<Value*>(scratch.get());
@@ -52,8 +52,8 @@ void column_sums_cpu(const F& p, const AddRow& add_row) {
   column_sums_cpu(p, add_row, p.rows * p.columns);
 }
 
-// Adds row r's shares by p.add(), and computes each of its elements, where these are wanted too. Sums are stored after
-// both, since a store in between might change the operands, and all would be computed twice.
+// Adds row r's shares by p.add() and, with_elements, computes its elements. Stores the sums after both: a store in
+// between might change the operands, so the compiler would compute all values twice.
 template <bool with_elements, class F>
 void add_row_cpu(const F& p, std::int64_t r, typename F::Value* own) {
   const std::int64_t begin = r * p.columns;
@@ -84,8 +84,8 @@ void column_sums_cpu(const F& p) {
   column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/false>(p, r, own); });
 }
 
-// Computes the sums together with the elements of a matrix (elementwise.h), whose target may be null, in one pass: what
-// add() and value() both compute is computed once. The CPU also computes sums that have no place: it is rare.
+// Computes the sums together with the elements of a matrix (elementwise.h), whose target may be null, in one pass, so
+// that values in both add() and value() are computed once. The CPU also computes sums without a place, which are rare.
 template <class F>
 void elements_and_column_sums_cuda(const F& f);
 template <class F>

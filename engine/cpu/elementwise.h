@@ -111,7 +111,7 @@ void for_row_parts(std::int64_t begin, std::int64_t end, std::int64_t columns, c
   }
 }
 
-// Returns a copy of F, started for the elements of row r from i on.
+// Returns a copy of F, started for elements i, i + 1, ... of row r.
 template <class F>
 F started(F f, std::int64_t i, std::int64_t r) {
   start_elements(f, i, r);

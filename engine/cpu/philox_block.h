@@ -40,7 +40,7 @@ inline Lanes multiply(Lanes a, Lanes b) {
 
 inline Lanes lanes(std::uint64_t value) { return Lanes{} + value; }
 
-// Moves block i of two vectors of words to places 2 i and 2 i + 1: half the blocks, from kFirst on.
+// Moves block i of two vectors of words to places 2 i and 2 i + 1: half the blocks, starting at kFirst.
 template <int kFirst, int... i>
 Lanes interleave(Lanes a, Lanes b, std::integer_sequence<int, i...>) {
   return __builtin_shufflevector(a, b, (kFirst + i / 2 + i % 2 * kLanes)...);
@@ -92,7 +92,7 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
   constexpr int kBlocks = philox_block::kVectors * philox_block::kLanes;
   for (int b = 0; b < kPhiloxElements / 8; b += kBlocks)
     philox_block::generate(random, first / 8 + std::uint64_t(b), halves + 8 * b);
-    // Widened here, since in loops over 32-bit elements GCC 12 then stays at half the width.
+    // Widened here: in a loop over 32-bit elements GCC 12 would generate at half the vector width.
 #pragma omp simd
   for (int i = 0; i < kPhiloxElements; ++i) out[i] = halves[i];
 }

@@ -30,7 +30,7 @@ struct IsRandom : std::false_type {};
 template <class F>
 struct IsRandom<F, std::void_t<decltype(std::declval<const F&>().random())>> : std::true_type {};
 
-// A struct may have start(i, r). Loops call it before consecutive elements of row r, of which i is the first.
+// A struct may have start(i, r). Loops call it before consecutive elements of row r, beginning with i.
 template <class F, class = void>
 struct HasStart : std::false_type {};
 // True for any member `start`, so that one with other arguments is a compile-time error instead of never being called.

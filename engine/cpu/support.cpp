@@ -34,7 +34,7 @@ std::string cpu_model() {
 }
 
 int processor_quota(const std::string& root) {
-  double time = 0, period = 0;            // so many microseconds of processors in each period
+  double time = 0, period = 0;            // microseconds: processor time in each period
   std::ifstream both(root + "/cpu.max");  // version 2 of control groups; the first word is "max" without a quota
   if (!(both >> time >> period)) {
     std::ifstream of_time(root + "/cpu/cpu.cfs_quota_us"), of_period(root + "/cpu/cpu.cfs_period_us");  // version 1

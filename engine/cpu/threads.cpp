@@ -25,7 +25,7 @@ namespace foldgrad {
 namespace {
 
 // The number of looks of a thread before it sleeps. The caller looks for 0.1 to 0.2 ms on x86; then a helper that has
-// lost its processor gets the caller's. Helpers look longer, since the caller computes alone until one has woken: with
+// lost its processor gets the caller's. Helpers look longer, since until one has woken, only the caller computes: with
 // 2000 looks, beam search on one sentence takes a tenth longer, because of the gaps between its loops.
 constexpr int kLooks = 2000, kLooksOfHelper = 8000;
 constexpr std::size_t kCacheLine = 64;

@@ -20,9 +20,9 @@
 // of the newest call. That does no harm, because a helper looks up what to run only after it has taken a piece, and a
 // call does not end before all pieces that were taken are done.
 //
-// So that results do not depend on the number of threads, what a piece does must depend on its number only, and the
-// number of pieces on the shapes only. Give a loop at least 8 pieces, or as many as take 50 us each: a piece that is
-// being worked on is not shared any more.
+// Results do not depend on the number of threads if the work of a piece depends only on its number, and the number of
+// pieces only on the shapes. Give a loop at least 8 pieces, or pieces of 50 us each: threads do not share a piece that
+// one of them has begun.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -52,8 +52,9 @@ int threads();
 void set_threads(int n);
 
 // Calls body(piece) once for each piece from 0 to pieces - 1, on any thread and in any order, and returns when all have
-// ended. Within a piece, and with one thread, it is a plain loop. Throws what the first piece that fails has thrown, as
-// a loop would; later pieces may or may not have run. Throws std::invalid_argument for 2^31 pieces or more.
+// ended. Within a piece, and with one thread, it is a plain loop. If pieces throw, rethrows the exception of
+// the first one, as a loop would; later pieces may or may not have run. Throws std::invalid_argument for 2^31 pieces or
+// more.
 //
 // Stores that bypass the caches (engine/cpu/write.h) are complete when it returns.
 //

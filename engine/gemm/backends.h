@@ -15,8 +15,8 @@ namespace foldgrad {
 struct GemmPointers {
   void* c;
   const void *a, *b, *bias = nullptr;
-  void* row_sums = nullptr;        // of op(A): for cuBLASLt alone
-  const void* panels_b = nullptr;  // what onednn_panels() returned
+  void* row_sums = nullptr;        // of op(A): only for cuBLASLt
+  const void* panels_b = nullptr;  // the result of onednn_panels()
 };
 
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
@@ -25,7 +25,7 @@ bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
 std::shared_ptr<void> onednn_panels(DType dtype, const Gemm& g, const GemmPointers& p);
 const char* onednn_name();  // "oneDNN 2.6.3"
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
-bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // f32 by loops of our own, also with a bias
+bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // f32 by our own loops, also with a bias
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p);
 
 // Returns the same product with every row stride written out and the zero scale's operands dropped.
@@ -37,7 +37,7 @@ inline Gemm resolved(Gemm g) {
   return g;
 }
 
-// Returns a resolved product's key for a library that keeps what it has prepared; `more`: what else that depends on.
+// Returns a resolved product's key for caches of a library's preparations, which may also depend on `more`.
 template <class... More>
 std::array<std::int64_t, 11 + sizeof...(More)> key_of(DType dtype, const Gemm& g, More... more) {
   return {std::int64_t(dtype) << 3 | g.transpose_a << 2 | g.transpose_b << 1 | g.f32_c,

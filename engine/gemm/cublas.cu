@@ -18,7 +18,7 @@ namespace foldgrad {
 namespace {
 
 constexpr std::size_t kWorkspace = std::size_t(32) << 20;  // NVIDIA's recommendation for Hopper
-constexpr std::size_t kMostPlans = 16384;                  // some 1 KiB each; when there are as many, all are made anew
+constexpr std::size_t kMostPlans = 16384;                  // some 1 KiB each; at this number all are forgotten
 
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -59,7 +59,7 @@ cublasComputeType_t sum_type(DType dtype) {
   return dtype == DType::f32 && tf32_allowed() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-// Returns the largest power of two, up to 256, of which an address is a multiple.
+// Returns the largest power of two, up to 256, that divides an address.
 std::uint32_t alignment(const void* at) {
   std::uint32_t bytes = 256;
   while (reinterpret_cast<std::uintptr_t>(at) % bytes != 0) bytes /= 2;
@@ -79,7 +79,7 @@ Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns, std::i
 }
 
 // Returns true where the library (13.1, on an H100) may add a bias, or C times beta, to a product that it has rounded
-// to bf16 before: where rows as stored are no whole packs of 16 bytes.
+// to bf16 before: if stored rows are not whole packs of 16 bytes.
 bool rounds_twice(DType dtype, const Gemm& g, const GemmPointers& p) {
   const auto whole_packs = [](const void* at, std::int64_t row, std::int64_t row_stride, std::int64_t batch_stride) {
     return alignment(at) >= 16 && row % 8 == 0 && row_stride % 8 == 0 && batch_stride % 8 == 0;

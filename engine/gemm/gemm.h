@@ -45,8 +45,8 @@ bool gemm_with_row_sums(Device device, DType dtype, const Gemm& g, void* c, cons
 // "cuBLAS", "tiled", or "none" for cuda in a build without it.
 const char* gemm_backend(Device device, DType dtype);
 
-// Permits products of f32 on a GPU, of all threads from now on, to round their operands to TensorFloat-32, which has 10
-// bits of fraction instead of 23 and is several times as fast. Off by default. cuBLAS and cuDNN obey; the CPU and the
+// Lets all later products of f32 on a GPU, on any thread, round their operands to TensorFloat-32, which has 10 bits of
+// fraction instead of 23 and is several times as fast. Off by default. cuBLAS and cuDNN obey; the CPU and the
 // emulation have no TensorFloat-32.
 void allow_tf32(bool allowed);
 bool tf32_allowed();

@@ -144,7 +144,7 @@ class Product {
     const std::int64_t columns = std::min<std::int64_t>(kColumns, g_.n - column);
     const bool first = terms_.begin == 0, begun = bias_ || (g_.beta != 0 && g_.beta != 1);
     float* c = c_ + row * g_.row_stride_c + column;
-    if (first && begun)  // with what the sums are added to
+    if (first && begun)  // the sums are added to these values
       for (std::int64_t i = 0; i < rows; ++i)
         for (std::int64_t j = 0; j < columns; ++j) {
           float& c_ij = c[i * g_.row_stride_c + j];

@@ -15,8 +15,8 @@
 namespace foldgrad {
 namespace {
 
-// Returns true on virtual machines that announce AMX and hide what it needs, the palettes of CPUID leaf 0x1d: oneDNN
-// 2.6 then generates tile instructions that die with SIGILL, unless it is kept to AVX-512.
+// Returns true on virtual machines that announce AMX but hide the palettes that it needs (CPUID leaf 0x1d): oneDNN
+// 2.6 then generates tile instructions that die with SIGILL, unless it is limited to AVX-512.
 bool amx_is_broken() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;

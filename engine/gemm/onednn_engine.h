@@ -60,7 +60,7 @@ class OnednnCache {
  public:
   using Key = std::array<std::int64_t, n>;
 
-  // Returns what make() has made for the key. When there are `most`, all are made anew.
+  // Returns the object that make() has made for the key. Forgets all objects before there are more than `most`.
   template <class Make>
   Value& of(const Key& key, const Make& make) {
     if (const auto found = values_.find(key); found != values_.end()) return found->second;

@@ -9,7 +9,7 @@ namespace {
 // Columns whose sums are kept at once: with unit stride in B the loop over them is vectorised. Not tuned.
 constexpr int kColumns = 64;
 
-// Computes row i of C, kColumns columns from `first` on; all pointers are those of one matrix of the batch.
+// Computes row i of C, kColumns columns beginning at `first`; all pointers are those of one matrix of the batch.
 template <class T, class C>
 void row_block(const Gemm& g, C* c, const T* a, const T* b, std::int64_t i, std::int64_t first) {
   using Sum = compute_t<T>;

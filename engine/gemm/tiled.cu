@@ -1,4 +1,4 @@
-// The own matrix product for CUDA: the last fallback, and what the emulation runs. Not tuned, since cuBLAS is there.
+// Our own matrix product for CUDA: the last fallback, and the one for the emulation. Not tuned, since cuBLAS replaces it.
 #include <algorithm>
 
 #include "engine/cuda/launch.h"

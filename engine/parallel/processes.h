@@ -23,7 +23,7 @@ class Processes {
   // `waiting` repeatedly until then; it may throw. Any thread may call this.
   virtual void exchange(int process, int tag_out, std::span<const std::byte> out, int tag_in, std::span<std::byte> in,
                         const std::function<void()>& waiting) = 0;
-  // Returns the processes that have not called this, too, within the given time.
+  // Returns the processes that have not called this function within the given time.
   virtual std::vector<int> missing(double seconds) = 0;
   // Ends all processes, this one with the given exit code.
   [[noreturn]] virtual void abort(int exit_code) = 0;

@@ -50,9 +50,9 @@ struct BlockMaker {
   const BlockConfig& config;
   DType dtype;
   Device device;
-  // The model's layers, for deepnorm; 0 without such a stack. Sites of a decoder begin with "decoder.".
+  // Numbers of the model's layers, for deepnorm; 0 for a stack that it lacks. Sites of a decoder begin with "decoder.".
   std::int64_t encoder_layers, decoder_layers;
-  double drop_path = 0;  // for the layer being made
+  double drop_path = 0;  // of the layer to make
 
   // Returns a maker for layer I of `layers`, counted from 0, with the drop-path rate config.drop_path I / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;

@@ -20,8 +20,8 @@
 //
 //   Sinusoidal positions, used in place of random ones, show from the beginning which tokens are neighbours, so that
 //   attention need not learn it first. They are trained as well:
-//   [VIT-3] is of the token in row r and column c, S of each; table: [POS-1], with half of the width. cls has zeros,
-//   and so has the last channel of an odd width. After Chen, Xie, He: "An Empirical Study of Training Self-Supervised
+//   [VIT-3] is of the token in row r and column c, S of each; table: [POS-1], with half of the width. The cls token and
+//   the last channel of an odd width have zeros. After Chen, Xie, He: "An Empirical Study of Training Self-Supervised
 //   Vision Transformers", ICCV 2021 (there fixed).
 #include <algorithm>
 #include <cmath>

@@ -11,7 +11,7 @@ namespace foldgrad {
 struct NormalizerOption : Option {
   std::string default_value;              // "=NAME" takes the value of another option
   std::string default_in_reference = {};  // a different default, for normalizers with an option `mode`
-  bool told_by_model = false;  // the model sets it unless the user does: encoder_layers, decoder_layers, stack
+  bool told_by_model = false;  // set by the model, unless the user sets it: encoder_layers, decoder_layers, stack
 };
 
 // The kind of function that a normalizer is at inference; Normalizer::inference() has the numbers.

@@ -24,8 +24,8 @@ struct TranslationBatch {
   // Returns the tensors as a Model takes them, without a target if there is none: source, input and target, and the
   // numbers of their tokens, i64 [pairs], as source_lengths, input_lengths and target_lengths (models/model.h).
   NamedTensors named() const;
-  // Throws std::invalid_argument if a tensor of source or input is missing, or has not the number of ids that its
-  // lengths say. The target may be missing.
+  // Throws std::invalid_argument if a tensor of source or input is missing, or if its number of ids is not the sum
+  // of its lengths. The target may be missing.
   static TranslationBatch of(const NamedTensors& inputs);
 };
 

@@ -69,7 +69,7 @@ struct Depthwise {
   }
 };
 
-// dweight of a depthwise convolution, summed over one part of the places of all images each.
+// Partial sums of a depthwise convolution's dweight, each over one part of all images' places.
 template <class T>
 struct DepthwiseWeightParts {
   compute_t<T>* sums;  // [parts, kernel_height kernel_width, channels]

@@ -23,7 +23,7 @@ void append_pass(SiteRecording& to, const ChannelValues& values) {
   append(to.var_hat, values.var_hat);
   append(to.psi, values.psi);
   append(to.flag, values.flags);
-  // A continued recording of an earlier version lacks dx in its first rows, and then gets none.
+  // If the first rows lack dx, because an earlier version recorded them, the later rows stay without it, too.
   if (values.slope.empty() || std::int64_t(to.dx.size()) != rows * kGradientNumbers) return;
   const GradientAgreement a = gradient_agreement(values);
   for (const double number : {a.cosine, a.norm_ratio, a.lambda_below_1}) to.dx.push_back(float(number));

@@ -1,4 +1,4 @@
-// foldgrad doctor: what this machine can do.
+// foldgrad doctor: shows the features of this machine and of the build.
 #include <unistd.h>
 
 #include <algorithm>

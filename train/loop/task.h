@@ -14,8 +14,8 @@ namespace foldgrad {
 // The input of one pass of the model.
 struct Examples {
   NamedTensors inputs;
-  std::int64_t weight = 0;  // divides the sum of their losses [TRN-1]: target tokens, images
-  std::int64_t work = 0;    // the unit of speeds: tokens of both sides, images
+  std::int64_t weight = 0;  // divides the sum of their losses [TRN-1]: target tokens, or images
+  std::int64_t work = 0;    // for speeds: tokens of both sides, or images
 };
 
 struct Validation {

@@ -121,7 +121,7 @@ class Trainer {
   Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape,
                  bool send_early);
   std::size_t first_failure() const;  // among the records; their number if all are finite
-  std::string checked_update();       // makes the failed update, and reports what was not finite
+  std::string checked_update();       // repeats the failed update; returns what was not finite
   std::string mend(std::size_t failed);
   void load(const TrainingState& state);
   void begin_records();

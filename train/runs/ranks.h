@@ -1,5 +1,5 @@
 // A run on several ranks. Rank 0 has the directory and the log and takes decisions. The others repeat its trainer's
-// steps, and so come to the same state, and share its validations.
+// steps, which leads to the same state, and share its validations.
 #pragma once
 #include <functional>
 #include <memory>
@@ -29,7 +29,7 @@ TrainingEnd repeat_run(const TrainOptions& options, const RunStart& start, std::
 TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
                      const std::function<TrainingEnd(RunStart start, Communicator* communicator)>& train);
 
-// Returns true if options.stop() does on any rank.
+// Returns true if options.stop() returns true on any rank.
 bool stopped_anywhere(const TrainOptions& options, Communicator* communicator);
 
 // Returns the number of parts of a batch, train.shards: 0 means one for each process. Throws ConfigError unless the

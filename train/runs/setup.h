@@ -24,8 +24,8 @@ std::string learning_rates(const Model& model, const std::vector<ParameterGroup>
 Optimizer::Rule optimizer_rule(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 
-// All that learns in a run, and its recorder. Throws ConfigError for patience when validating on the test set, since
-// early stopping would select on it, and for a recording phase that reaches beyond the updates.
+// The parts of a run that learn, and their recorder. Throws ConfigError for patience when validating on the test set,
+// since early stopping would select on it, and for a recording phase that reaches beyond the updates.
 struct Training {
   // A recording is of the whole batch: all ranks take part, and rank 0 saves it in the directory `statistics`.
   Training(const ExperimentConfig& experiment, std::unique_ptr<Task> task, Communicator* communicator,
