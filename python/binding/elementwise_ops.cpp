@@ -6,6 +6,7 @@
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
 #include "ops/flip/flip.h"
+#include "ops/gate/gate.h"
 #include "ops/linear/linear.h"
 #include "ops/matmul/matmul.h"
 #include "ops/permute/permute.h"
@@ -134,6 +135,7 @@ void add_shapes(nb::module_& m) {
   m.def("mean", op(Reduced(&mean)), "x"_a, doc("mean"));
   m.def("mean_pool", op(&mean_pool), "x"_a, doc("mean_pool"));
   m.def("weighted_pool", op(&weighted_pool), "x"_a, "w"_a, doc("weighted_pool"));
+  m.def("gate", op(&gate), "x"_a, "w"_a, doc("gate"));
   m.def(
       "top_k",
       [](nb::handle x, std::int64_t k) {

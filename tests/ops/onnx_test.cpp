@@ -9,6 +9,7 @@
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
 #include "ops/flip/flip.h"
+#include "ops/gate/gate.h"
 #include "ops/linear/linear.h"
 #include "ops/permute/permute.h"
 #include "ops/reduce/reduce.h"
@@ -95,6 +96,7 @@ TEST(Onnx, OperationsThatCompute) {
   expect_onnx("ReduceMean(x0, axes=[1], keepdims=0)", {{2, 3, 4}}, [](auto& x) { return mean_pool(x[0]); });
   expect_onnx("Squeeze(MatMul(Unsqueeze(x1, [1]), x0), [1])", {{2, 3, 4}, {2, 3}},
               [](auto& x) { return weighted_pool(x[0], x[1]); });
+  expect_onnx("Mul(x0, Unsqueeze(x1, [1]))", {{2, 3, 4}, {2, 4}}, [](auto& x) { return gate(x[0], x[1]); });
 }
 
 TEST(Onnx, OperationsWithoutNodes) {

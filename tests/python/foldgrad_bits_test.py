@@ -88,6 +88,7 @@ CASES = {
     "max_pool2d": (lambda x: ops.max_pool2d(x, kernel=3, stride=2, padding=1), IMAGES), "sum": (ops.sum, X),
     "mean": (ops.mean, X), "mean_pool": (ops.mean_pool, rows(18, 2, 3, 4)),
     "weighted_pool": (ops.weighted_pool, rows(18, 2, 3, 4), rows(19, 2, 3)),
+    "gate": (ops.gate, rows(18, 2, 3, 4), rows(21, 2, 4)),
     "weight_standardize": (lambda *v: ops.weight_standardize(*v, minimum=1e-3, unbiased=True), X, rows(20, 4)),
 }
 

@@ -19,6 +19,7 @@
 #include "ops/dyt/dyt.h"
 #include "ops/embedding/embedding.h"
 #include "ops/flip/flip.h"
+#include "ops/gate/gate.h"
 #include "ops/group_norm/group_norm.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
@@ -132,6 +133,7 @@ const std::map<std::string, Call> kCalls = {
     {"mean", [](Operands v) { return mean(v[0]); }},
     {"mean_pool", [](Operands v) { return mean_pool(v[0]); }},
     {"weighted_pool", [](Operands v) { return weighted_pool(v[0], v[1]); }},
+    {"gate", [](Operands v) { return gate(v[0], v[1]); }},
     {"weight_standardize",
      [](Operands v) { return weight_standardize(v[0], v[1], {.minimum = 1e-3, .unbiased = true}); }},
     // The normalizer of docs/library.md, which the test writes in Python.
