@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "models/fold/model.h"
 #include "models/images/model.h"
 #include "models/onnx/graph.h"
@@ -28,7 +30,10 @@ std::vector<std::string> ImageModel::write_onnx(const std::string& directory) {
   const Graph graph = graph_of(*this);
   g.at("stem");
   OnnxRecording nodes(g, *this, graph);
-  nodes.give(graph.nodes[0].operands[0], onnx_stem(g, pixels));
+  const auto first = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const GraphNode& node) {
+    return graph.values[std::size_t(node.operands[0])].parameter.empty();  // not of a weight that is computed
+  });
+  nodes.give(first->operands[0], onnx_stem(g, pixels));
   g.output(nodes.add(), "logits", DType::f32, {batch, config.classes});
 
   make_directories(directory);  // last, after everything that can be refused

@@ -100,7 +100,9 @@ std::string OnnxRecording::constant(int k, const Tensor& value) const {
 }
 
 std::string OnnxRecording::recorded(int k, const Tensor& value) const {
-  return g_.initializer(fmt::format("{}.operand{}", graph_.nodes[std::size_t(n_)].scope, k), value);
+  const std::string& name = graph_.values[operand(k)].parameter;
+  return g_.initializer(name.empty() ? fmt::format("{}.operand{}", graph_.nodes[std::size_t(n_)].scope, k) : name,
+                        value);
 }
 
 std::string OnnxRecording::positions() const {

@@ -1,6 +1,8 @@
 #include "ops/affine/affine.h"
 
 #include "engine/cpu/row_op.h"
+#include "engine/graph/description.h"
+#include "engine/graph/onnx_graph.h"
 #include "engine/node_grads.h"
 #include "ops/affine/affine_kernels.h"
 #include "ops/total/total.h"
@@ -55,7 +57,9 @@ struct ScaleByNode {
       }
     });
   }
-  void describe(Description&) const {}
+  void describe(Description& d) const {
+    d.onnx = [](OnnxGraph& g, const OnnxOperands& in) { return g.node("Mul", {in[0], in[1]}); };
+  }
 };
 
 }  // namespace

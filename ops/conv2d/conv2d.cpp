@@ -97,12 +97,12 @@ struct Conv2dChannelsLastNode {
   }
 
   void describe(Description& d) const {
-    d.weight = 1;
+    d.weight = d.recorded = 1;
     if (has_bias) d.bias = 2;
     d.pads = s.end_padding != 0;
     d.activates = activation.has_value();
     d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {  // ONNX images are [batch, channels, height, width]
-      std::vector<std::string> operands{g.transpose(in[0], {0, 3, 1, 2}), in[1]};
+      std::vector<std::string> operands{g.transpose(in[0], {0, 3, 1, 2}), in.recorded(1, weight)};
       if (has_bias) operands.push_back(in[2]);
       const std::string y = g.node("Conv", operands,
                                    {{"kernel_shape", OnnxGraph::Sizes{s.kernel_height, s.kernel_width}},

@@ -5,6 +5,7 @@
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/activation/activation.h"
+#include "ops/affine/affine.h"
 #include "ops/concat/concat.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
@@ -96,6 +97,7 @@ TEST(Onnx, OperationsThatCompute) {
   expect_onnx("ReduceMean(x0, axes=[1], keepdims=0)", {{2, 3, 4}}, [](auto& x) { return mean_pool(x[0]); });
   expect_onnx("Squeeze(MatMul(Unsqueeze(x1, [1]), x0), [1])", {{2, 3, 4}, {2, 3}},
               [](auto& x) { return weighted_pool(x[0], x[1]); });
+  expect_onnx("Mul(x0, x1)", {{2, 3}, {1}}, [](auto& x) { return scale_by(x[0], x[1]); });
   expect_onnx("Mul(x0, Unsqueeze(x1, [1]))", {{2, 3, 4}, {2, 4}}, [](auto& x) { return gate(x[0], x[1]); });
 }
 
