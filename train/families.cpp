@@ -6,6 +6,8 @@
 #include "models/efficientnet_lite/family.h"
 #include "models/gpt/family.h"
 #include "models/gpt/gpt.h"
+#include "models/nfnet/family.h"
+#include "models/nfnet/nfnet.h"
 #include "models/swin/family.h"
 #include "models/swin/swin.h"
 #include "models/transformer/family.h"
@@ -24,6 +26,7 @@ std::deque<Family> library_families() {
           make_family<Swin>("swin", kClassification),
           make_family<ConvNext>("convnext", kClassification),
           make_family<EfficientNetLite>("efficientnet_lite", kClassification),
+          make_family<NfNet>("nfnet", kClassification),
           make_family<Gpt>("gpt", kLanguage)};
 }
 

@@ -231,5 +231,26 @@ TEST_F(ConvNextRun, EveryKeyOfItsSizesChangesTheShapes) {
                   {"", "norm.name=ln", "loss 1"}});
 }
 
+class NfNetRun : public ClassificationRun {
+ protected:
+  NfNetRun() : ClassificationRun(kNfNetConfig) {}
+};
+
+TEST_F(NfNetRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
+  expect_effects({{"", "model.channels=[32]", "shapes"},
+                  {"", "model.depths=[1]", "shapes"},
+                  {"", "model.group_size=4", "shapes"},
+                  {"", "model.standardization=none", "shapes"},
+                  {"", "model.stem_stride=1", "loss 1"},
+                  {"", "model.padding=port", "loss 1"},
+                  {"", "model.standardization=unbiased", "loss 1"},
+                  {"", "model.activation=gelu", "loss 1"},
+                  {"", "model.gate_activation=gained", "gradient 1"},
+                  {"", "model.initialization=port", "loss 1"},
+                  {"", "model.dropout=0.4", "loss 1"},
+                  {"", "model.drop_path=0.9", "gradient 1"},
+                  {"", "norm.name=ln", "loss 1"}});
+}
+
 }  // namespace
 }  // namespace foldgrad::testing

@@ -22,6 +22,9 @@ inline const std::string kSwinConfig =
 inline const std::string kConvNextConfig =
     run_config("family = \"convnext\"\nchannels = [4, 8]\ndepths = [1, 1]\npatch = 8",
                "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
+inline const std::string kNfNetConfig =
+    run_config("family = \"nfnet\"\nchannels = [16]\ndepths = [2]\ngroup_size = 8\ndrop_path = 0",
+               "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
 inline const std::string kGptConfig =
     settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 

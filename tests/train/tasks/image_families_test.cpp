@@ -1,9 +1,11 @@
-// Keys and config.json of the families of image classifiers with stages, Swin, ConvNeXt and EfficientNet-Lite.
+// Keys and config.json of the families of image classifiers with stages, Swin, ConvNeXt, EfficientNet-Lite and NFNet.
 #include <fmt/format.h>
 
 #include "models/convnext/convnext.h"
 #include "models/convnext/family.h"
 #include "models/efficientnet_lite/family.h"
+#include "models/nfnet/family.h"
+#include "models/nfnet/nfnet.h"
 #include "models/swin/family.h"
 #include "tests/engine/error_message.h"
 #include "tests/harness/compare.h"
@@ -65,6 +67,16 @@ TEST(EfficientNetLiteJson, IsKept) {
   config.conv_bias = true;
   config.normalizer_at = {{"blocks.1.bn2", "affine"}};
   expect_kept<EfficientNetLite>(config);
+}
+
+TEST(NfNetJson, IsKept) {
+  NfNetConfig config;
+  set_data(config);
+  config.image_size = 40, config.channels = {32, 16}, config.depths = {1, 2}, config.group_size = 4;
+  config.stem_stride = 1, config.padding = "port", config.standardization = "unbiased", config.activation = "gelu";
+  config.gate_activation = "gained", config.initialization = "port", config.dropout = 0.5, config.drop_path = 0.5;
+  config.normalizer_at = {{"stages.1.0.conv2b.norm", "affine"}};
+  expect_kept<NfNet>(config);
 }
 
 TEST(EfficientNetLiteKeys, HaveTheOptionsOfTheDefaultNormalizer) {
