@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Times the work of vision_bench in PyTorch: the same models, sizes and names, with layer normalization.
+"""Times the work of vision_bench in PyTorch: the same models, sizes and names, with layer normalization,
+only nfnet_micro without.
 
     python pytorch_vision.py [--threads 2] [--seconds 10] [--filter cct] [--compile | --onnxruntime]
 
 f32 is eager f32, bf16 is autocast with f32 weights. The code is that of a careful user of PyTorch: channels last, the
-fused attention, AdamW in one kernel. onnxruntime runs inference of PyTorch's export, only in f32. swin_nano and swin_t
-are timm's. Prints one JSON object: name -> seconds of every step, and the setup under "context".
+fused attention, AdamW in one kernel. onnxruntime runs inference of PyTorch's export, only in f32. swin_nano, swin_t
+and nfnet_micro are timm's. Prints one JSON object: name -> seconds of every step, and the setup under "context".
 """
 import contextlib
 import json
@@ -115,8 +116,20 @@ def swin_t():
     return timm.create_model("swin_tiny_patch4_window7_224", num_classes=10, drop_path_rate=0)
 
 
+def nfnet_micro():
+    from timm.models.nfnet import NfCfg, NormFreeNet
+
+    model = NormFreeNet(NfCfg(depths=(1, 1, 2, 1), channels=(64, 128, 384, 384), stem_type="deep_quad", stem_chs=32,
+                              group_size=32, extra_conv=True, gamma_in_act=True, same_padding=True, skipinit=True,
+                              num_features=768, act_layer="gelu", attn_layer="se", attn_kwargs={"rd_ratio": 0.5}),
+                        num_classes=10, drop_rate=0.2, drop_path_rate=0.25)
+    model.stem.conv1.stride = (1, 1)
+    return model
+
+
 TASKS = {"vit_s4": (Vit, 64, 32), "cct4_3x2": (Cct, 128, 32), "swin_nano": (swin_nano, 128, 32),
-         "convnext_micro": (ConvNext, 128, 32), "swin_t": (swin_t, 32, 224)}  # model, images, pixels on a side
+         "convnext_micro": (ConvNext, 128, 32), "swin_t": (swin_t, 32, 224),
+         "nfnet_micro": (nfnet_micro, 128, 32)}  # model, images, pixels on a side
 
 
 def pixels(images):
@@ -187,13 +200,14 @@ def main():
     result["context"] |= {"compiled": arguments.compile, "onnxruntime": arguments.onnxruntime}
     for task, (make, batch, side) in TASKS.items():
         for dtype in ("f32", "bf16"):
-            for kind, timed in (("step", step_of), ("infer/ln", inference_of)):
+            norm = "none" if task == "nfnet_micro" else "ln"
+            for kind, timed in (("step", step_of), (f"infer/{norm}", inference_of)):
                 name = f"{task}/{kind}/{dtype}"
                 if not re.search(arguments.filter, name):
                     continue
                 if not arguments.onnxruntime:
                     call = timed(make(), batch, side, dtype == "bf16", arguments.compile)
-                elif name.endswith("infer/ln/f32"):
+                elif kind.startswith("infer") and dtype == "f32":
                     call = onnxruntime_inference_of(make(), batch, side, arguments.threads)
                 else:
                     continue

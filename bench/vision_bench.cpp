@@ -9,6 +9,7 @@
 #include "bench/training_step.h"
 #include "models/cct/cct.h"
 #include "models/convnext/convnext.h"
+#include "models/nfnet/nfnet.h"
 #include "models/swin/swin.h"
 #include "models/vit/vit.h"
 #include "train/loop/permutation.h"
@@ -18,7 +19,8 @@
 namespace foldgrad::bench {
 namespace {
 
-// ViT-S with patches of 4 x 4 and a class token, CCT-4/3x2, swin-nano, convnext-micro and Swin-T.
+// ViT-S with patches of 4 x 4 and a class token, CCT-4/3x2, swin-nano, convnext-micro, Swin-T, and nfnet-micro, whose
+// training step has no normalizer.
 struct Task {
   const char* name;
   std::int64_t batch, side;  // images, and pixels on a side
@@ -26,6 +28,7 @@ struct Task {
   double multiply_adds;      // of the products of one image's forward pass
   double pooled;             // elements that convolutions make of one image for pooling
   std::unique_ptr<Model> (*make)(const std::string& normalizer);
+  const char* norm = "ln";  // of the training step
 };
 
 double block_multiply_adds(const TokenModelConfig& c, double tokens) {
@@ -54,7 +57,16 @@ ConvNextConfig convnext_micro(const std::string& normalizer) {
   return config;
 }
 
-// tests/models/swin/setup_test.cpp and tests/models/convnext/convnext_test.cpp count the last three's multiply_adds.
+// With a normalizer behind each convolution, weights are not standardized. The activation is timm's.
+NfNetConfig nfnet_micro(const std::string& normalizer) {
+  NfNetConfig config = config_of<NfNetConfig>(normalizer);
+  config.channels = {64, 128, 384, 384}, config.depths = {1, 1, 2, 1}, config.group_size = 32, config.stem_stride = 1;
+  config.activation = "gelu";
+  if (normalizer != "none") config.standardization = "none";
+  return config;
+}
+
+// The tests in tests/models/ of Swin, ConvNeXt and NFNet count the last four's multiply_adds.
 std::vector<Task> tasks() {
   const VitConfig vit = config_of<VitConfig>("ln");
   const CctConfig cct = config_of<CctConfig>("ln");
@@ -76,9 +88,15 @@ std::vector<Task> tasks() {
        [](const std::string& n) -> std::unique_ptr<Model> {
          return std::make_unique<ConvNext>(convnext_micro(n), /*seed=*/1);
        }},
-      {"swin_t", 32, 224, /*tokens=*/0, 4489806336, /*pooled=*/0, [](const std::string& n) -> std::unique_ptr<Model> {
+      {"swin_t", 32, 224, /*tokens=*/0, 4489806336, /*pooled=*/0,
+       [](const std::string& n) -> std::unique_ptr<Model> {
          return std::make_unique<Swin>(config_of<SwinConfig>(n), /*seed=*/1);
-       }}};
+       }},
+      {"nfnet_micro", 128, 32, /*tokens=*/0, 26875392, /*pooled=*/0,
+       [](const std::string& n) -> std::unique_ptr<Model> {
+         return std::make_unique<NfNet>(nfnet_micro(n), /*seed=*/1);
+       },
+       "none"}};
 }
 
 NamedTensors make_batch(const Task& task) {
@@ -110,7 +128,7 @@ StepWork step_work(const Task& task, const Model& model) {
 }
 
 void train(benchmark::State& state, const Task& task, DType dtype) {
-  std::unique_ptr<Model> model = task.make("ln");
+  std::unique_ptr<Model> model = task.make(task.norm);
   const StepWork work = step_work(task, *model);
   TrainingStep step(std::move(model), make_batch(task), task.batch, AdamW(), dtype);
   for (auto _ : state) step();
