@@ -26,16 +26,6 @@ NamedTensors part_of(const NamedTensors& batch, std::int64_t first, std::int64_t
   return some;
 }
 
-void ModelParts::add(Parameter& parameter) {
-  if (parameter.value.defined()) parameters.push_back(&parameter);
-}
-
-void ModelParts::add(const std::unique_ptr<Normalizer>& norm) {
-  if (!norm) return;
-  for (Parameter* p : norm->parameters()) parameters.push_back(p);
-  normalizers.push_back(norm.get());
-}
-
 ModelParts Model::parts() const {
   ModelParts parts;
   const_cast<Model&>(*this).list(parts);  // listing does not change the parts

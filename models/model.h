@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "models/forward_pass.h"
+#include "models/model_parts.h"
 
 namespace foldgrad {
 
@@ -14,17 +15,6 @@ struct FoldedGraph;
 std::int64_t examples_in(const NamedTensors& batch);
 // Returns examples `first` to `last` - 1. Throws std::invalid_argument for lengths below 0.
 NamedTensors part_of(const NamedTensors& batch, std::int64_t first, std::int64_t last);
-
-// The parts of a model in the order of the forward pass. A shared part is listed once.
-struct ModelParts {
-  std::vector<Parameter*> parameters;
-  std::vector<Normalizer*> normalizers;
-  std::vector<Parameter*> added;   // some of `parameters`: learned positions and the class token
-  std::vector<Parameter*> output;  // some of `parameters`: those of the last layer, which computes the logits
-
-  void add(Parameter& parameter);                     // does nothing if its value is undefined
-  void add(const std::unique_ptr<Normalizer>& norm);  // also adds its parameters; does nothing if null
-};
 
 class Model {
  public:

@@ -1,6 +1,6 @@
 #include "models/blocks/layers.h"
 
-#include "models/model.h"
+#include "models/model_parts.h"
 
 namespace foldgrad {
 

@@ -1,7 +1,7 @@
 #include "models/blocks/linear_layer.h"
 
 #include "models/blocks/packed_weights.h"
-#include "models/model.h"
+#include "models/model_parts.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"

@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-struct ModelParts;  // models/model.h; list() adds to it
+struct ModelParts;  // models/model_parts.h; list() adds to it
 
 struct LinearLayer {
   LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,

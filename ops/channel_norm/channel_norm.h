@@ -65,7 +65,6 @@
 // Algorithm 2. Sources: Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers" (2022),
 // whose equation numbers are in the UN tags; the papers of the others. Derivations: docs/derivations/channel_norm.md.
 #pragma once
-#include "engine/graph/channel_map.h"
 #include "engine/named_tensors.h"
 #include "engine/tape.h"
 #include "ops/channel_norm/channel_norm_options.h"
@@ -73,6 +72,8 @@
 #include "ops/channel_sums/channel_sums.h"
 
 namespace foldgrad {
+
+struct AffineMap;  // engine/graph/channel_map.h
 
 // The state of one layer. Copies share the buffers. Buffers that a method does not need are undefined.
 struct ChannelNormState {

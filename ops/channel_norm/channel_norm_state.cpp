@@ -1,4 +1,5 @@
 #include "engine/dispatch.h"
+#include "engine/graph/channel_map.h"
 #include "ops/channel_norm/channel_norm.h"
 #include "ops/channel_norm/channel_norm_math.h"
 

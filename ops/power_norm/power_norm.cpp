@@ -1,6 +1,7 @@
 #include "ops/power_norm/power_norm.h"
 
 #include "engine/cpu/elementwise.h"
+#include "engine/graph/channel_map.h"
 #include "engine/graph/description.h"
 #include "engine/node_grads.h"
 #include "ops/channel_sums/channel_sums.h"

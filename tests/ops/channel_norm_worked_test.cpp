@@ -1,6 +1,7 @@
 // channel_norm on numbers that can be computed by hand.
 #include <cmath>
 
+#include "engine/graph/channel_map.h"
 #include "tests/ops/channel_norm_fixture.h"
 
 namespace foldgrad::testing {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "engine/graph/channel_map.h"
 #include "tests/ops/channel_norm_fixture.h"
 #include "tests/ops/channel_norm_histories.h"
 

@@ -1,0 +1,26 @@
+// The parts of a model. Each layer adds its parts in list().
+#pragma once
+#include "models/normalizers/normalizer.h"
+
+namespace foldgrad {
+
+// In the order of the forward pass. A shared part is listed once.
+struct ModelParts {
+  std::vector<Parameter*> parameters;
+  std::vector<Normalizer*> normalizers;
+  std::vector<Parameter*> added;   // some of `parameters`: learned positions and the class token
+  std::vector<Parameter*> output;  // some of `parameters`: those of the last layer, which computes the logits
+
+  // Does nothing if the value is undefined.
+  void add(Parameter& parameter) {
+    if (parameter.value.defined()) parameters.push_back(&parameter);
+  }
+  // Also adds the normalizer's parameters. Does nothing if it is null.
+  void add(const std::unique_ptr<Normalizer>& norm) {
+    if (!norm) return;
+    for (Parameter* p : norm->parameters()) parameters.push_back(p);
+    normalizers.push_back(norm.get());
+  }
+};
+
+}  // namespace foldgrad
