@@ -251,13 +251,6 @@ __device__ void for_packs(const FragmentC (&sums)[kFragments], int rows, const P
   }
 }
 
-__device__ inline Pack<bf16, 8> rounded(const Pack<float, 8>& values) {
-  Pack<bf16, 8> pack;
-  FOLDGRAD_UNROLL
-  for (int i = 0; i < 8; ++i) pack.v[i] = bf16(values.v[i]);
-  return pack;
-}
-
 // Calls f with `width` as a compile-time constant.
 template <class F>
 void with_width(std::int64_t width, const F& f) {

@@ -65,7 +65,7 @@ __device__ void put_rows(const GradOut<bf16>& out, const FragmentC (&sums)[kFrag
       FOLDGRAD_UNROLL
       for (int i = 0; i < 8; ++i) values.v[i] += float(before.v[i]);
     }
-    store_pack(to, rounded(values), wanted);
+    store_pack(to, rounded<bf16>(values.v), wanted);
   });
 }
 

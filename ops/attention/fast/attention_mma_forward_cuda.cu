@@ -87,7 +87,7 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
     }
   }
   const auto store = [&](int row, int column, const Pack<float, 8>& values, bool wanted) {
-    store_pack(p.y + at.y() + (i0 + row) * s.y_row() + column, rounded(values), wanted);
+    put_pack(p.y, at.y() + (i0 + row) * s.y_row() + column, values.v, wanted);
   };
   for_packs(running.y, least(at.queries - i0, kWarpRows), store);
 }
