@@ -106,10 +106,6 @@ function(foldgrad_add_test name library)  # sources follow
     add_dependencies(${name} foldgrad ${preloaded})
     target_compile_definitions(${name} PRIVATE FOLDGRAD_PROGRAM="${foldgrad_test_build}/foldgrad"
                                                FOLDGRAD_PRELOAD="${foldgrad_test_build}/preload")
-    if(TARGET onnx_check)
-      add_dependencies(${name} onnx_check)
-      target_compile_definitions(${name} PRIVATE FOLDGRAD_ONNX_CHECK="$<TARGET_FILE:onnx_check>")
-    endif()
   endif()
 endfunction()
 
@@ -163,20 +159,6 @@ foreach(source ${sources})
   target_link_options(preload_${name} PRIVATE -fno-sanitize=all)
   list(APPEND preloaded preload_${name})
 endforeach()
-
-# ONNX's own library, if it is here, checks the files of `foldgrad export`.
-if(train IN_LIST folders)
-  find_library(foldgrad_onnx_library onnx)
-  find_library(foldgrad_onnx_proto_library onnx_proto)
-  find_library(foldgrad_protobuf protobuf)
-  mark_as_advanced(foldgrad_onnx_library foldgrad_onnx_proto_library foldgrad_protobuf)
-  if(foldgrad_onnx_library AND foldgrad_onnx_proto_library AND foldgrad_protobuf)
-    add_executable(onnx_check tests/onnx/onnx_check.cpp)
-    target_compile_definitions(onnx_check PRIVATE ONNX_NAMESPACE=onnx ONNX_ML=1)
-    target_link_libraries(onnx_check PRIVATE ${foldgrad_onnx_library} ${foldgrad_onnx_proto_library}
-                                             ${foldgrad_protobuf})
-  endif()
-endif()
 
 # Programs that ask for a device get the label `gpu` and a line in gpu_tests.txt, which scripts/gpu_kit.sh reads.
 set(gpu_tests "")

@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache mold git clang-format
   libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libssl-dev libdnnl-dev libopenblas-openmp-dev
-  libgtest-dev librapidcheck-dev libonnx-dev libprotobuf-dev libbenchmark-dev libsentencepiece-dev
+  libgtest-dev librapidcheck-dev libbenchmark-dev libsentencepiece-dev
   libopenmpi-dev openmpi-bin libzmq3-dev
   curl libpng-dev libturbojpeg0-dev graphviz libjs-chart.js
   python3-dev python3-venv
