@@ -33,6 +33,10 @@ def told(exercise):
 
 def main(words):
     known = exercises()
+    usage = f"usage: {__doc__}\nexercises: {', '.join(known)}, or the number of a chapter"
+    if words in (["--help"], ["-h"]):
+        print(usage)
+        return 0
     command, names = (words or [""])[0], words[1:]
     if command == "start" and len(names) == 1:
         return start(pathlib.Path(names[0]))
@@ -50,7 +54,7 @@ def main(words):
         sys.exit(f"there is no exercise or chapter {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
     chosen = [e for name in names for e in known if e == name or e.split(".")[0] == name]
     if command != "check" or not chosen:
-        sys.exit(f"usage: {__doc__}\nexercises: {', '.join(known)}, or the number of a chapter")
+        sys.exit(usage)
     answers = {exercise: told(exercise) for exercise in chosen}
     for exercise, answer in answers.items():
         print(f"{exercise} solved" if answer is None else f"{exercise} not yet\n{answer}")
