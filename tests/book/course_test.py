@@ -1,6 +1,5 @@
-"""Tests docs/engine.md: its programs compile and print the output on the page, its excerpts are in book/tiny.cpp, and
-its pictures are those of book/pictures.cpp. Also tests the excerpts of docs/reading_kernels.md and the lengths in
-docs/gemm_ladder.md.
+"""Tests docs/engine.md: its programs compile and print the output on the page, and its excerpts are in book/tiny.cpp.
+Also tests the excerpts of docs/reading_kernels.md and the lengths in docs/gemm_ladder.md.
 
 A block of C++ that begins with "// NAME.cpp" is a program, and the text after it is its output. Any other block is an
 excerpt. Numbers may differ in digits that another C library may round differently.
@@ -20,10 +19,10 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.M | re.S)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?")
 
 
-def printed_by(source, directory, *arguments):
+def printed_by(source, directory):
     program = os.path.join(directory, "program")
     subprocess.run([COMPILER, "-std=c++20", "-O0", f"-I{ROOT}", source, "-o", program], check=True)
-    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([program], check=True, capture_output=True, text=True).stdout
 
 
 class Course(unittest.TestCase):
@@ -72,16 +71,6 @@ class Course(unittest.TestCase):
             tags = set(re.findall(r"\[([A-Z]+-\d+)\]", (ROOT / page).read_text(encoding="utf-8")))
             self.assertGreater(len(tags), 3)
             self.assertEqual(tags - equations, set())
-
-    def test_pictures_are_drawn_from_tiny(self):
-        with tempfile.TemporaryDirectory() as directory:
-            printed_by(str(ROOT / "book/pictures.cpp"), directory, directory)
-            drawn = sorted(Path(directory).glob("*.svg"))
-            self.assertEqual(len(drawn), 3)
-            for picture in drawn:
-                self.assertIn(f"pictures/{picture.name}", PAGE)
-                committed = (ROOT / "docs/pictures" / picture.name).read_text(encoding="utf-8")
-                self.assert_alike(picture.read_text(encoding="utf-8"), committed, lambda a, b: abs(a - b) < 0.2)
 
 
 class Kernels(unittest.TestCase):
