@@ -59,7 +59,6 @@ struct Command {
 std::vector<Command> commands(const BuildInfo& build, const std::vector<std::string>& arguments,
                               const std::vector<std::string>& self) {
   return {
-      {"analyze", "Analyze the normalizers of runs from recordings and logs (docs/analyses.md)", add_analyze},
       {"average", "Average the weights and the normalizers' statistics of checkpoints of one run", add_average},
       {"classify", "Classify images: print the most likely classes of each", add_classify},
       {"compare", "Print a table of runs: steps, scores, skips, time, outcome; and the settings they differ in",

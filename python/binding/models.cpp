@@ -5,9 +5,11 @@
 #include "models/fold/model.h"
 #include "python/binding/arrays.h"
 #include "python/binding/normalizers.h"
+#include "train/analyses/layer_outputs.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"
 #include "train/checks/model_checks.h"
+#include "train/runs/directory.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad::python {
@@ -75,17 +77,23 @@ nb::dict run(SharedModel& m, const nb::dict& given) {
 
 nb::dict layer_outputs(SharedModel& m, const nb::dict& given) {
   const NamedTensors inputs = inputs_of(m, given);
-  std::vector<std::pair<std::string, Tensor>> outputs;
-  native(m.mutex, [&] {
-    Tape tape;
-    tape.observe([&](const Node& node, const Tensor& y) { outputs.emplace_back(node.scope(), y); });
-    (void)m.model->forward(inputs, {.tape = tape, .dtype = m.model->dtype()});
-    return 0;
+  nb::dict all;
+  for (const auto& [layer, values] :
+       native(m.mutex, [&] { return foldgrad::layer_outputs(*m.model, inputs, m.model->dtype()); }))
+    all[layer.c_str()] = nb::cast(values);
+  return all;
+}
+
+// Returns the examples that the run with this model validates on.
+ExampleSet examples(SharedModel& m, const std::string& run, const std::string& data_directory) {
+  return native([&] {
+    const RunDirectory directory(run);
+    return examples_of(*m.model, {.split = "valid",
+                                  .data_directory = data_directory.empty() ? directory.data_root() : data_directory,
+                                  .config = directory.config(),
+                                  .model = run,
+                                  .directory = m.directory});
   });
-  nb::dict last;  // the last operation of a scope gives its output
-  for (const auto& [scope, y] : outputs)
-    if (!scope.empty()) last[scope.c_str()] = nb::cast(y);
-  return last;
 }
 
 nb::list verify(SharedModel& m, const std::string& tied, bool rescale_stream, std::uint64_t seed) {
@@ -123,6 +131,31 @@ void save(SharedModel& m, const Path& directory) {
 void save_folded(SharedFolded& f, const Path& directory) {
   save(*f.model, directory);
   native([&] { write_file_atomically(directory.string() + "/certificate.json", f.certificate + "\n"); });
+}
+
+void add_examples(nb::module_& m) {
+  nb::class_<ExampleSet>(m, "Examples", "Examples on which models are compared.")
+      .def_ro("size", &ExampleSet::size)
+      .def(
+          "inputs",
+          [](const ExampleSet& s, const std::vector<std::int64_t>& numbers) {
+            for (const std::int64_t i : numbers)
+              FOLDGRAD_CHECK(i >= 0 && i < s.size, "examples must have numbers in [0, {}), got {}", s.size, i);
+            return to_dict(native([&] { return s.inputs(numbers); }));
+          },
+          "numbers"_a, nb::sig("def inputs(self, numbers: typing.Sequence[int]) -> dict[str, Tensor]"),
+          "Returns the model's inputs for these examples.")
+      .def(
+          "digest",
+          [](const ExampleSet& s, const std::vector<std::int64_t>& numbers) {
+            return native([&] { return s.digest ? s.digest(numbers) : make_probe(s.inputs(numbers), "").digest; });
+          },
+          "numbers"_a, "Returns the SHA-256 of these examples.")
+      .def(
+          "lengths", [](const ExampleSet& s, const std::string& layer) { return s.lengths ? s.lengths(layer) : ""; },
+          "layer"_a,
+          "Returns the name of the input that is the number of rows of each example in a layer; \"\" if all are "
+          "equal.");
 }
 
 using ModelClass = nb::class_<SharedModel>;
@@ -168,7 +201,9 @@ void add_methods(ModelClass& model) {
           "Returns random inputs, with \"target\". Equal seeds give equal inputs.")
       .def("layer_outputs", layer_outputs, "inputs"_a,
            nb::sig("def layer_outputs(self, inputs: dict[str, typing.Any]) -> dict[str, Tensor]"),
-           "Returns the last result of each layer, by the layer's name.")
+           "Returns the outputs of normalizers, and of attention and feed-forward blocks before the residual sum.")
+      .def("examples", examples, "run"_a, "data_directory"_a = "",
+           "Returns the examples that a run of this model validates on.")
       .def("fold", fold_model, "tied"_a = "refuse", "rescale_stream"_a = false,
            "Merges normalizers into linear layers where possible. `tied`: refuse, untie or keep, for weights that "
            "another operation also reads (docs/folding.md).")
@@ -212,6 +247,7 @@ void add_models(nb::module_& m) {
   add_parts(model);
   add_methods(model);
   add_tasks(model);
+  add_examples(m);
   nb::class_<SharedFolded>(m, "Folded", "A folded model and its certificate.")
       .def_ro("model", &SharedFolded::model)
       .def_ro("reports", &SharedFolded::reports, "A summary as text: folds and refusals of each site, differences.")

@@ -1,6 +1,8 @@
 #include "engine/files/atomic_file.h"
+#include "engine/files/file.h"
 #include "python/binding/native.h"
 #include "train/program.h"
+#include "train/reports/recordings.h"
 #include "train/reports/report.h"
 #include "train/runs/training_run.h"
 #include "train/system/exit_code.h"
@@ -82,6 +84,19 @@ void add_training(nb::module_& m, const BuildInfo& build) {
         native([&] { write_file_atomically(path, report_html({read_run_log(run)})); });
       },
       "run"_a, "path"_a, "Writes the page of a run.");
+  m.def(
+      "recorded_sites",
+      [](const std::string& run) {
+        const std::vector<RecordedPhase> phases = native([&] { return recorded_phases(run); });
+        if (phases.empty())
+          throw FileError(run, "has no recordings: it must have been trained with record.from, such as [100, -200]");
+        std::vector<std::string> sites;
+        for (const SiteRecording& s : phases[0].recording.sites) sites.push_back(s.site);
+        return sites;
+      },
+      "run"_a,
+      "Returns the sites of a run's recordings in the order of the forward pass. Throws FileError without a recording, "
+      "and unless all are of the run's model.");
   m.def(
       "run_command_line",
       [build](const std::vector<std::string>& arguments, const std::vector<std::string>& self) {

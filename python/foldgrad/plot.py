@@ -12,7 +12,7 @@ try:
 except ImportError as error:
     raise ImportError("foldgrad.plot needs matplotlib: pip install foldgrad[plot]") from error
 
-from foldgrad import _core
+from foldgrad import _core, analyze
 from foldgrad._training import Run
 
 Axes = typing.Any
@@ -51,22 +51,14 @@ def skips(run: Run, axes: Axes = None) -> Axes:
     return axes
 
 
-def _rolled(values: typing.Any, window: int) -> typing.Any:
-    """Returns [rows - window + 1, ..., window], the last `window` values of each row."""
-    if not 1 <= window <= len(values):
-        raise ValueError(f"the window must be in [1, {len(values)}], got {window}")
-    return np.lib.stride_tricks.sliding_window_view(values, window, axis=0)
-
-
 def traces(run: Run, site: str, channel: int = 0, phase: str = "begin", window: int = 4, axes: Axes = None) -> Axes:
     """Draws the mean square q of a channel, and the arithmetic and geometric mean of its last values."""
     recording = run.recordings[phase]
     update, q = recording["update"].numpy(), recording[site + ".q"].numpy()[:, channel].astype(float)
     axes = _axes(axes, xlabel="update", ylabel="mean square", yscale="log", title=f"{site}, channel {channel}")
     axes.plot(update, q, ".", color="gray", label="q")
-    last = _rolled(q, window)
-    axes.plot(update[window - 1:], last.mean(-1), label="arithmetic mean")
-    axes.plot(update[window - 1:], np.exp(np.log(last).mean(-1)), label="geometric mean")
+    for name, mean in zip(("arithmetic", "geometric"), analyze.means(q, window)):
+        axes.plot(update[window - 1:], mean, label=name + " mean")
     axes.legend()
     return axes
 
@@ -76,39 +68,35 @@ def pnac(run: Run, phase: str = "begin", window: int = 32, axes: Axes = None) ->
 
     The test is that of D'Agostino and Pearson. Compare with the gray line, normally distributed noise.
     """
-    from scipy.stats import normaltest
-    recording = run.recordings[phase]
-    update = recording["update"].numpy()[window - 1:]
+    update = run.recordings[phase]["update"].numpy()[window - 1:]
     axes = _axes(axes, xlabel="update", ylabel="channels, %", ylim=(0, 105))
-    sites = {name.removesuffix(".q"): t.numpy() for name, t in recording.items() if name.endswith(".q")}
-    noise = np.random.default_rng(1).normal(size=next(iter(sites.values())).shape)
-    for site, q in {**sites, "noise": noise}.items():
-        passed = np.nan_to_num(normaltest(_rolled(q.astype(float), window), axis=-1).pvalue) > 0.05
-        axes.plot(update, 100 * passed.mean(-1), label=site, color="gray" if site == "noise" else None)
+    curves: dict[str, typing.Any] = {}
+    for site, curves in analyze.pnac(run, window).items():
+        axes.plot(update, curves["q " + phase], label=site)
+    axes.plot(update, curves["noise " + phase], label="noise", color="gray")
     axes.legend()
     return axes
 
 
-def similarity(x: typing.Any, y: typing.Any) -> float:
-    """Returns the linear CKA of features x [n, p] and y [n, q] of the same n rows (Kornblith et al. 2019).
+def densities(run: Run, window: int = 32, axes: Axes = None) -> Axes:
+    """Draws the densities of PNAC over all iterations and sites, smoothed by a Gaussian of 2 percent, noise dashed."""
+    axes, percent = _axes(axes, xlabel="channels, %"), np.arange(101)
+    sites = analyze.pnac(run, window).values()
+    for name in dict.fromkeys(name for curves in sites for name in curves):
+        values = np.concatenate([curves[name] for curves in sites if name in curves])
+        density = np.exp(-((percent[:, None] - values) / 2) ** 2 / 2).mean(1) / np.sqrt(8 * np.pi)
+        axes.plot(percent, density, "--" if name.startswith("noise") else "-", label=name)
+    axes.legend()
+    return axes
 
-    It is 1 for features that are equal up to rotation, scale and shift, and near 0 for unrelated ones if n is much
-    larger than p and q.
-    """
-    x, y = (np.asarray(a, np.float64) - np.mean(a, 0, dtype=np.float64) for a in (x, y))
-    return float(np.linalg.norm(x.T @ y) ** 2 / (np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)))
 
-
-def cka(a: _core.Model, b: _core.Model, inputs: dict[str, typing.Any], axes: Axes = None) -> Axes:
-    """Draws the linear CKA between the layers of two models on the same inputs; a row of a layer is an example."""
-    outputs = [{name: y.numpy() for name, y in model.layer_outputs(inputs).items() if len(y.shape) == 2}
-               for model in (a, b)]
-    values = [[similarity(x, y) if len(x) == len(y) else np.nan for y in outputs[1].values()]
-              for x in outputs[0].values()]
+def cka(a: Run, b: Run, axes: Axes = None, **options: typing.Any) -> Axes:
+    """Draws the linear CKA between the layers of two runs' models. `options`: those of foldgrad.analyze.cka."""
+    of_a, of_b, values = analyze.cka(a, b, **options)
     axes = _axes(axes, title="linear CKA")
     axes.figure.colorbar(axes.imshow(values, vmin=0, vmax=1, origin="lower"))
-    for axis, layers in ((axes.yaxis, outputs[0]), (axes.xaxis, outputs[1])):
-        axis.set_ticks(range(len(layers)), list(layers))
+    axes.yaxis.set_ticks(range(len(of_a)), of_a)
+    axes.xaxis.set_ticks(range(len(of_b)), of_b)
     axes.tick_params("x", rotation=90)
     return axes
 

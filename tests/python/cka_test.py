@@ -1,14 +1,20 @@
 """CKA between the layers of two vision Transformers equals NumPy's for the same models in PyTorch."""
-import json
+import os
+import sys
 import tempfile
 
 from family_models import ImageModels
 from pytorch_vit import load_model
 from vit_test import CONFIG
-from setting import PROGRAM, call, expect
+from setting import expect, require
 
+sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
+require("foldgrad")
+
+import foldgrad as fg
 import numpy as np
 import torch
+from foldgrad import analyze
 
 TOLERANCE = 1e-10  # both sides are f64; the estimate is a difference of sums that are some 1e3 larger
 
@@ -43,14 +49,13 @@ def main():
         images = torch.from_numpy(records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).copy())
         runs = [models.train(spec, ["pooling=mean"]) for spec in ("ln", "un warmup=1 window=2")]
         a, b = (features(run, images) for run in runs)
-        got = json.loads(call(PROGRAM, "analyze", "cka", *runs, "--data-dir", files, "--examples", str(len(images)),
-                              "--batch", str(len(images)), "--dtype", "f64", "--json"))
-    expect(got["layers_a"] == list(a) and got["layers_b"] == list(b) and len(a) == 9,
-           f"the layers must be {list(a)}, got {got['layers_a']} and {got['layers_b']}")
+        of_a, of_b, got = analyze.cka(*map(fg.Run, runs), batch=len(images), data_dir=files, dtype="f64")
+    expect(of_a == list(a) and of_b == list(b) and len(a) == 9,
+           f"the layers must be {list(a)}, got {of_a} and {of_b}")
     want = np.array([[cka(X, Y) for Y in b.values()] for X in a.values()])
-    off = np.abs(np.array(got["cka"]) - want).max()
+    off = np.abs(got - want).max()
     expect(off <= TOLERANCE,
-           f"CKA is off by {off:.1e}, at most {TOLERANCE} is allowed: must be {want}, got {got['cka']}")
+           f"CKA is off by {off:.1e}, at most {TOLERANCE} is allowed: must be {want}, got {got}")
     expect(want.max() - want.min() >= 0.05, "the models must be such that layers differ")
     print(f"{want.size} values of CKA, off by at most {off:.1e}")
 

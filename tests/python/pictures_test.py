@@ -1,4 +1,4 @@
-"""The pictures of examples/pnac_density.py and examples/layer_norm_maps.py."""
+"""The pictures of examples/layer_norm_maps.py."""
 import unittest
 import xml.dom.minidom
 
@@ -9,25 +9,14 @@ require("torch", "safetensors", "numpy")
 import torch
 
 import layer_norm_maps
-import pnac_density
 from pytorch_gpt import Gpt
 
-SITES = [{"site": "a", "q begin": {"mean": 45, "values": [40, 50]}, "noise begin": {"mean": 90, "values": [90]}},
-         {"site": "b", "q begin": {"mean": 50, "values": [50, 50]}, "noise begin": {"mean": 90, "values": [90]}}]
 CONFIG = {"model": {"vocabulary": 5, "width": 8, "ffn_width": 8, "heads": 2, "layers": 2, "context": 4,
                     "pre_norm": True, "activation": "gelu", "positions": "learned", "tied": False},
           "norm": {"name": "ln", "options": {"eps": 1e-5}}}
 
 
 class Pictures(unittest.TestCase):
-    def test_densities_are_of_all_normalizers_together(self):
-        density = pnac_density.densities(SITES)["q begin"]
-        self.assertAlmostEqual(sum(density), 1, places=6)
-        self.assertAlmostEqual(density[50], 3 * density[40], places=5)  # three of four values; 5 deviations apart
-        picture = xml.dom.minidom.parseString(pnac_density.drawn({"sites": SITES}))
-        self.assertEqual([t.firstChild.data for t in picture.getElementsByTagName("text")][:2],
-                         ["q begin", "noise begin"])
-
     def test_maps_are_those_of_the_norm_without_gain_and_bias(self):
         torch.manual_seed(1)
         model = Gpt(CONFIG).double()

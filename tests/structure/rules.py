@@ -60,14 +60,14 @@ ALLOWED = {
                              "train/checks", "train/config", "train/data", "train/loop", "train/system", "train/tasks",
                              "train/tasks/translation"],
     "train/checkpoints": ["engine", "engine/files", "models", "train/checks", "train/system", "train/tasks"],
-    "train/analyses": ["engine", "engine/cpu", "engine/files", "engine/graph", "engine/gemm", "ops", "models", "models/normalizers",
+    "train/analyses": ["engine", "engine/cpu", "engine/files", "engine/graph", "ops", "models", "models/normalizers",
                        "train/loop"],
     "train/runs": ["engine", "engine/cpu", "engine/files", "engine/gemm", "engine/parallel", "train/analyses", "train/checkpoints",
                    "train/checks", "train/config", "train/data", "train/loop", "train/system", "train/tasks"],
     "train/reports": ["engine", "engine/files", "train/analyses", "train/config", "train/runs", "train/system"],
     "train/commands": ["engine", "engine/cpu", "engine/files", "engine/gemm", "engine/parallel", "models/fold", "models/options", "models/normalizers",
-                       "models/transformer", "models/images", "models/gpt", "ops/linear", "train/checkpoints",
-                       "train/analyses", "train/checks", "train/config", "train/data", "train/loop", "train/reports",
+                       "models/transformer", "models/images", "models/gpt", "train/checkpoints",
+                       "train/checks", "train/config", "train/data", "train/loop", "train/reports",
                        "train/runs", "train/system", "train/tasks", "train/tasks/classification",
                        "train/tasks/classification/images", "train/tasks/translation", "train/tasks/language"],
     "train": ["engine", "engine/cpu", "models/normalizers", "models/transformer", "models/vit", "models/cct", "models/swin",
@@ -75,7 +75,7 @@ ALLOWED = {
               "train/system", "train/tasks/classification", "train/tasks/translation", "train/tasks/language"],
     "python/binding": ["engine", "engine/cpu", "engine/files", "engine/graph", "engine/parallel", "ops", "models",
                        "models/blocks", "models/fold", "models/gpt", "models/images", "models/normalizers",
-                       "models/transformer", "train", "train/checkpoints", "train/checks", "train/config", "train/loop",
+                       "models/transformer", "train", "train/analyses", "train/checkpoints", "train/checks", "train/config", "train/loop",
                        "train/loop/optimizer", "train/reports", "train/runs", "train/system", "train/tasks",
                        "train/tasks/classification", "train/tasks/classification/images", "train/tasks/language",
                        "train/tasks/translation"],
@@ -134,7 +134,7 @@ POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
 FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1580, 24
 LONG_TABLES = {"visit_config", "kAttention"}  # they list things, a line each
 LARGE_FOLDERS = {  # and how many files they may have, with the reason
-    "train/commands": 30,      # a file for each command
+    "train/commands": 26,      # a file for each command
 }
 
 

@@ -89,9 +89,9 @@ def dangling(page, root, read):
     for code in re.findall(r"`([^`]+)`", page):
         if re.match(rf"({FOLDERS})/", code):
             yield from (f"{path} does not exist" for path in expanded(code) if not glob.glob(str(root / path)))
-        elif command := re.match(r"foldgrad (\w+)(?: (\w+))?", code):
-            file = root / f"train/commands/{command[1]}.cpp"
-            if not file.exists() or command[2] and f'"{command[2]}"' not in file.read_text():
+        elif command := re.match(r"foldgrad([ .])(\w+)(?:[ .](\w+))?", code):
+            file = root / (f"train/commands/{command[2]}.cpp" if command[1] == " " else f"python/foldgrad/{command[2]}.py")
+            if not file.exists() or command[3] and not re.search(rf"\b{command[3]}\b", file.read_text()):
                 yield f"there is no command {code}"
         elif re.match(r"(model|data|train|norm)\.\w", code):
             key = code.split(" =")[0]

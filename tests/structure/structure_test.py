@@ -73,7 +73,7 @@ class Structure(unittest.TestCase):
         self.assertEqual(added("`configs/multi30k-{ln,absent}.toml`"), ["configs/multi30k-absent.toml does not exist"])
         self.assertEqual(added("`configs/absent/*.toml`"), ["configs/absent/*.toml does not exist"])
         self.assertEqual(added("`foldgrad absent`"), ["there is no command foldgrad absent"])
-        self.assertEqual(added("`foldgrad analyze absent`"), ["there is no command foldgrad analyze absent"])
+        self.assertEqual(added("`foldgrad.analyze absent`"), ["there is no command foldgrad.analyze absent"])
         self.assertEqual(added("`train.absent` and `norm.un.absent = 1`"),
                          ["there is no key train.absent", "there is no key norm.un.absent"])
         self.assertEqual(added("[AVG-9]"), ["docs/equations.md has no AVG-9"])

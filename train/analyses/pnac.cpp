@@ -76,18 +76,14 @@ std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels
   return percent;
 }
 
-std::vector<double> standard_normal(std::int64_t count) {
+std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std::int64_t window) {
   std::mt19937_64 random(1);
   const auto uniform = [&random] { return (double(random() >> 11) + 0.5) * 0x1p-53; };
-  std::vector<double> noise(count);
+  std::vector<float> noise(rows * channels);
   // By Box and Muller: the results of std::normal_distribution depend on the library.
-  for (double& value : noise) value = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
-  return noise;
-}
-
-std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std::int64_t window) {
-  const std::vector<double> noise = standard_normal(rows * channels);
-  return pnac({noise.begin(), noise.end()}, channels, window);
+  for (float& value : noise)
+    value = float(std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()));
+  return pnac(noise, channels, window);
 }
 
 double mean_of(const std::vector<double>& values) {

@@ -27,10 +27,7 @@ constexpr double kNormalityLevel = 0.05;
 // std::invalid_argument for a window below 8 or above `rows`.
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window);
 
-// Returns independent standard normal values, the same in every call.
-std::vector<double> standard_normal(std::int64_t count);
-
-// Returns pnac() of standard_normal() values.
+// Returns pnac() of independent standard normal values, the same in every call.
 std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std::int64_t window);
 
 double mean_of(const std::vector<double>& values);

@@ -28,7 +28,6 @@ struct Answer {
 using Action = std::function<Answer()>;
 
 // Each adds its options to a command and returns the action that uses them. With an option --json, the answer has JSON.
-Action add_analyze(CLI::App& command);
 Action add_average(CLI::App& command);
 Action add_classify(CLI::App& command);
 Action add_compare(CLI::App& command);

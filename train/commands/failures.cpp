@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -91,6 +92,10 @@ Answer launched(std::string& device, double timeout, const std::function<Answer(
   return launch.rank == 0 ? answer : Answer{.exit_code = code};
 }
 
+// Former commands and options, and the modules of the Python package that replace them.
+static const std::map<std::string, std::string> kMoved = {{"analyze", "analyze"},
+                                                          {"--tensorboard", "tensorboard DIRECTORY RUN"}};
+
 std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
   std::vector<std::string> options;
   const CLI::App* command = &program;  // the last one that was understood
@@ -104,6 +109,9 @@ std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
   const std::vector<std::string> left_over = program.remaining(/*recurse=*/true);
   for (const std::string& word : left_over) {
     const std::string name = word.substr(0, word.find('='));
+    if (const auto moved = kMoved.find(name); moved != kMoved.end())
+      return fmt::format("{} is in the Python package: pip install . and python3 -m foldgrad.{} (docs/python.md)", name,
+                         moved->second);
     if (name.size() <= 2 || !name.starts_with("--") || contains(options, name)) continue;
     const std::string key = contains(options, "--set") ? key_named(name.substr(2)) : "";
     const std::string as_key = key.empty() ? "" : fmt::format("; keys are set by --set {}=VALUE", key);

@@ -5,7 +5,6 @@
 
 #include "engine/files/atomic_file.h"
 #include "train/commands/command.h"
-#include "train/reports/tensorboard.h"
 #include "train/runs/directory.h"
 #include "train/system/child_process.h"
 #include "train/system/streams.h"
@@ -15,7 +14,7 @@ namespace {
 
 struct ReportOptions {
   std::vector<std::string> runs;
-  std::string out, tensorboard;
+  std::string out;
   bool open = false;
 };
 
@@ -33,13 +32,9 @@ Answer report(const ReportOptions& o) {
   const std::string out = !o.out.empty()       ? o.out
                           : o.runs.size() == 1 ? RunDirectory(o.runs[0]).report()
                                                : "report.html";
-  const std::vector<RunLog> logs = read_run_logs(o.runs);
-  write_file_atomically(out, report_html(logs));
-  std::string written = out + "\n";
-  if (!o.tensorboard.empty())
-    for (const RunLog& log : logs) written += write_tensorboard(log, o.tensorboard) + "\n";
+  write_file_atomically(out, report_html(read_run_logs(o.runs)));
   if (o.open) open_page(out);
-  return {written};
+  return {out + "\n"};
 }
 
 Answer compare(const std::vector<std::string>& runs) {
@@ -61,8 +56,6 @@ Action add_report(CLI::App& command) {
   const auto options = std::make_shared<ReportOptions>();
   command.add_option("RUN", options->runs, "Directories of runs")->required();
   command.add_option("-o,--out,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");
-  command.add_option("--tensorboard", options->tensorboard,
-                     "Also write event files for TensorBoard into this directory");
   command.add_flag("--open", options->open, "Show the page in the browser, with xdg-open");
   return [options] { return report(*options); };
 }

@@ -39,12 +39,4 @@ std::string comparison_table(const std::vector<RunSummary>& runs);
 // config.toml lacks the setting. Empty if all are equal.
 std::string differences_table(const std::vector<RunLog>& runs);
 
-struct HeatMap {
-  std::string title, x_label, y_label;
-  std::vector<std::vector<double>> cells;  // [y][x], counted from 1; mostly in [0, 1]; NaN for an empty cell
-};
-
-// Returns an SVG file with y upwards, in which each cell has its value as a tooltip.
-std::string heat_map(const HeatMap& map);
-
 }  // namespace foldgrad

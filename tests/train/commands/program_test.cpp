@@ -60,6 +60,12 @@ TEST(Program, UsageErrorsNameTheNearest) {
   expect_usage_error("train a.toml --outt runs/r", "there is no option --outt; did you mean --out?");
   expect_usage_error("train --outt=runs/r", "there is no option --outt; did you mean --out?");
   expect_usage_error("norms --zyx", "there is no option --zyx");
+  expect_usage_error(
+      "analyze trace runs/r --site x",
+      "analyze is in the Python package: pip install . and python3 -m foldgrad.analyze (docs/python.md)");
+  expect_usage_error("report r --tensorboard=x",
+                     "--tensorboard is in the Python package: pip install . and python3 -m foldgrad.tensorboard "
+                     "DIRECTORY RUN (docs/python.md)");
   expect_usage_error("train a.toml --lr 1e-3", "there is no option --lr; keys are set by --set train.lr=VALUE");
   expect_usage_error("train a.toml --log-every=1",
                      "there is no option --log-every; keys are set by --set output.log_every=VALUE");

@@ -120,7 +120,7 @@ function traceBrowser() {
     const some = chosen().trace.channels.length < chosen().channels;
     channelNote.textContent = some ?
         'More was recorded than fits into this page: of each site it has the channels with the least and the ' +
-            'greatest AM / GM. foldgrad analyze trace draws the others.' :
+            'greatest AM / GM. python3 -m foldgrad.analyze trace has the others.' :
         `Channels 0 to ${chosen().channels - 1}.`;
     draw();
   }

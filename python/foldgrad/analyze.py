@@ -1,0 +1,283 @@
+"""Tables of recordings and logs of runs, and of the layers of two runs (docs/analyses.md):
+
+    python3 -m foldgrad.analyze pnac RUN...
+
+The functions return the numbers of the tables, and of their means where a table has one.
+"""
+import argparse
+import sys
+import typing
+import warnings
+
+import numpy as np
+
+from foldgrad import _core
+from foldgrad._training import Run
+
+Array = typing.Any
+Curves = dict[str, dict[str, Array]]  # by site, then by name: a number for each iteration
+Table = tuple[str, list[str], list[list[typing.Any]]]  # title, head, rows
+
+
+def _recorded(run: Run) -> tuple[list[str], dict[str, dict[str, Array]]]:
+    """Returns the sites in the order of the forward pass, and the arrays of each phase."""
+    sites = _core.recorded_sites(str(run.path))
+    return sites, {phase: {name: t.numpy() for name, t in tensors.items()} for phase, tensors in run.recordings.items()}
+
+
+def rolled(values: Array, window: int, least: int = 1) -> Array:
+    """Returns [rows - window + 1, ..., window], the last `window` values of each row. Throws ValueError."""
+    if not least <= window <= len(values):
+        raise ValueError(f"the window must be in [{least}, {len(values)}], the recorded iterations, got {window}")
+    return np.lib.stride_tricks.sliding_window_view(values, window, axis=0)
+
+
+def normal(values: Array, window: int) -> Array:
+    """Returns, for each `window` rows of values [rows, channels], the percentage of channels that pass D'Agostino and
+    Pearson's test of normality with p > 0.05. A constant channel does not pass."""
+    from scipy.stats import normaltest
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about constant channels
+        p = normaltest(rolled(values.astype(float), window, 8), axis=-1).pvalue
+    return 100 * (np.nan_to_num(p) > 0.05).mean(-1)
+
+
+def pnac(run: Run, window: int = 32) -> Curves:
+    """Returns normal() of q and G in each phase, and of normally distributed noise: "q begin", "noise begin"."""
+    sites, phases = _recorded(run)
+    curves: Curves = {site: {} for site in sites}
+    noise: dict[tuple[int, ...], Array] = {}
+    for phase, recorded in phases.items():
+        for site in sites:
+            for name in ("q", "G"):
+                if f"{site}.{name}" in recorded:
+                    curves[site][f"{name} {phase}"] = normal(recorded[f"{site}.{name}"], window)
+            shape = recorded[site + ".q"].shape
+            if shape not in noise:
+                noise[shape] = normal(np.random.default_rng(1).normal(size=shape), window)
+            curves[site]["noise " + phase] = noise[shape]
+    return curves
+
+
+def gradient(run: Run) -> Curves:
+    """Returns how well dx agrees with the exact gradient: "cosine begin", "norm ratio begin", "lambda < 1 begin"."""
+    sites, phases = _recorded(run)
+    curves = {site: {f"{name} {phase}": recorded[site + ".dx"][:, k] for phase, recorded in phases.items()
+                     for k, name in enumerate(("cosine", "norm ratio", "lambda < 1"))}
+              for site in sites if all(site + ".dx" in recorded for recorded in phases.values())}
+    if not curves:
+        raise _core.FileError(f"{run.path}: has no gradients to compare: no site has SITE.dx, which is recorded of "
+                              "normalizers by mean squares over positions, such as un with mode = \"paper\"")
+    return curves
+
+
+def means(values: Array, window: int) -> tuple[Array, Array]:
+    """Returns the arithmetic and the geometric mean of the last `window` rows."""
+    last = rolled(values, window)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return last.mean(-1), np.exp(np.log(last).mean(-1))
+
+
+def outstanding(q: Array, window: int) -> list[int]:
+    """Returns the channels of q [rows, channels] with the least and the greatest AM/GM, without those with a q of 0."""
+    arithmetic, geometric = means(q.astype(float), window)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (arithmetic / geometric).sum(0)
+    if not np.isfinite(ratio).any():
+        return [0]
+    return list(dict.fromkeys((int(np.nanargmin(ratio)), int(np.where(np.isfinite(ratio), ratio, 0).argmax()))))
+
+
+def _trace(run: Run, options: argparse.Namespace) -> typing.Iterator[Table]:
+    sites, phases = _recorded(run)
+    if options.site and options.site not in sites:
+        raise ValueError(f"the site {options.site} is not recorded; recorded are {', '.join(sites)}")
+    last = len(sites) - 1
+    for site in [options.site] if options.site else dict.fromkeys((sites[0], sites[last // 2], sites[last])):
+        q = next(iter(phases.values()))[site + ".q"]
+        if options.channel is not None and not 0 <= options.channel < q.shape[1]:
+            raise ValueError(f"the channel of {site} must be in [0, {q.shape[1] - 1}], got {options.channel}")
+        for channel in outstanding(q, options.window) if options.channel is None else [options.channel]:
+            rows = []
+            for name, phase in ((name, phase) for name in ("q", "G") for phase in phases):
+                if f"{site}.{name}" in phases[phase]:
+                    values = phases[phase][f"{site}.{name}"][:, channel].astype(float)
+                    arithmetic, geometric = means(values, options.window)
+                    positive = bool((geometric > 0).all())
+                    rows.append([f"{name} {phase}", values.mean(), values.min(), values.max(), arithmetic.mean(),
+                                 *((geometric.mean(), (arithmetic / geometric).max()) if positive else (np.nan,) * 2)])
+            yield (f"{site}, channel {channel}, window {options.window}",
+                   ["", "mean", "least", "greatest", "mean AM", "mean GM", "greatest AM/GM"], rows)
+
+
+def outliers(normalizer: _core.Normalizer, q: Array) -> float:
+    """Returns the percentage of rows of q [rows, channels] that the outlier test of `un` finds after the first full
+    window. Windows hold the rows themselves, not what a skip would write. NaN without a window, or a row after it."""
+    options = {**normalizer.options, "filtration": "1", "warmup": "0"}
+    size = int(options["window"]) if normalizer.name == "un" else 0
+    if size < 2 or len(q) <= size or options["forward_average"] in ("none", "exponential"):
+        return np.nan
+    un = _core.Normalizer("un", q.shape[1], dtype="f64", **options)
+    window, before = un.state["win_sq"].numpy(), 0
+    for t, row in enumerate(q.astype(float), 1):
+        if t == size + 1:
+            before = un.diagnostics()["skips"]
+        un(np.sqrt(row)[None], training=True)
+        window[t % size] = row
+    return 100 * (un.diagnostics()["skips"] - before) / (len(q) - size)
+
+
+def skips(run: Run) -> tuple[list[str], dict[str, list[float]]]:
+    """Returns names of numbers, and the numbers of each site: iterations skipped up to the last validation in each
+    third of the training, their percentage since the end of the warm-up, and for a recorded run how often the outlier
+    test fires on q, on q shuffled in time, and on normal noise of each channel's mean and deviation, in percent."""
+    layers = [event for event in run.events if event["event"] == "layers"]
+    if not layers:
+        raise _core.FileError(f"{run.path}/log.jsonl: has no event \"layers\": the run has not been validated yet")
+    thirds = [[e for e in layers if 3 * e["step"] <= third * layers[-1]["step"]] for third in (1, 2, 3)]
+    chosen = list({events[-1]["step"]: events[-1] for events in thirds if events}.values())
+    first = max(1, next(event["norm_warmup"] for event in run.events if event["event"] == "start"))
+    names = [*(f"up to {event['step']}" for event in chosen), f"% from {first}"]
+    found = {}
+    for site, last in chosen[-1]["normalizers"].items():
+        if "skips" in last:
+            filtered = last["iterations"] - first + 1
+            found[site] = [*(event["normalizers"].get(site, {}).get("skips", 0) for event in chosen),
+                           100 * last["skips"] / filtered if filtered > 0 else 0]
+    if not found:
+        raise _core.FileError(f"{run.path}/log.jsonl: reports no skips: the run's normalizers have no outlier test")
+    if run.recordings:
+        random, normalizers = np.random.default_rng(1), {n.site: n for n in run.model().normalizers}
+        for phase, recorded in _recorded(run)[1].items():
+            names += [f"% {values} {phase}" for values in ("recorded", "shuffled", "normal")]
+            for site, numbers in found.items():
+                q = recorded[site + ".q"].astype(float)
+                noise = np.maximum(0, q.mean(0) + q.std(0, ddof=1) * random.normal(size=q.shape))
+                numbers += [outliers(normalizers[site], values) for values in (q, random.permuted(q, axis=0), noise)]
+    return names, found
+
+
+def _grams(model: _core.Model, examples: _core.Examples, batch: list[int]) -> dict[str, Array]:
+    """Returns the Gram matrix of each layer, [examples, examples] with zeros on the diagonal."""
+    parts: dict[str, list[Array]] = {}
+    for chosen in (batch[i:i + 32] for i in range(0, len(batch), 32)):  # a pass keeps all its activations
+        inputs = examples.inputs(chosen)
+        for layer, y in model.layer_outputs(inputs).items():
+            rows, lengths = y.to("f64").numpy(), examples.lengths(layer)
+            if lengths:
+                n = inputs[lengths].numpy()
+                rows = np.add.reduceat(rows, np.cumsum(n) - n) / n[:, None]
+            parts.setdefault(layer, []).append(rows.reshape(len(chosen), -1))
+    grams = {}
+    for layer, rows in parts.items():
+        x = np.concatenate(rows)
+        x -= x[0].copy()  # constant features become exact zeros
+        x -= x.mean(0)
+        grams[layer] = x @ x.T
+        np.fill_diagonal(grams[layer], 0)
+    return grams
+
+
+def hsic1(K: Array, L: Array) -> Array:
+    """Returns the unbiased estimate of HSIC of each pair of Gram matrices K [A, n, n] and L [B, n, n], as [A, B]."""
+    n = K.shape[1]
+    return (np.tensordot(K, L, ((1, 2), (1, 2))) + np.outer(K.sum((1, 2)), L.sum((1, 2))) / ((n - 1) * (n - 2))
+            - 2 / (n - 2) * K.sum(1) @ L.sum(1).T) / (n * (n - 3))
+
+
+def cka(a: Run, b: Run, examples: int = 2560, batch: int = 256, data_dir: str = "",
+        dtype: str = "f32") -> tuple[list[str], list[str], Array]:
+    """Returns the layers of the two runs' models and their linear CKA, [layers of a, layers of b] (Nguyen et al. 2021,
+    "Do Wide and Deep Networks Learn the Same Things?", equations 2 to 4), NaN for a layer that does not vary:
+
+    K = X X^T, L = Y Y^T for features X [n, p] and Y [n, q] of the same n examples, zeros on the diagonals
+    HSIC1(K, L) = [tr(K L) + (1'K 1)(1'L 1) / ((n-1)(n-2)) - 2/(n-2) 1'K L 1] / (n (n-3))
+    CKA = mean HSIC1(K, L) / sqrt(mean HSIC1(K, K) mean HSIC1(L, L)), means over the minibatches of n = `batch`
+
+    Examples are those that the runs validate on, in a fixed random order and in whole batches.
+    """
+    models = [_core.load(run.path, dtype) for run in (a, b)]
+    data = [model.examples(str(run.path), data_dir) for run, model in zip((a, b), models)]
+    most = min(examples, data[0].size)
+    if not 4 <= batch <= most:
+        raise ValueError(f"the batch must have 4 to {most} examples, all that there are, got {batch}")
+    order = np.random.default_rng(1).permutation(data[0].size)[:most // batch * batch].tolist()
+    if data[0].size != data[1].size or data[0].digest(order) != data[1].digest(order):
+        raise ValueError("cka compares models on the same examples, but "
+                         f"{a.path} and {b.path} are validated on different data")
+    sums: list[Array] = [0, 0, 0]
+    for start in range(0, len(order), batch):
+        grams = [_grams(m, d, order[start:start + batch]) for m, d in zip(models, data)]
+        K, L = (np.stack(list(g.values())) for g in grams)
+        sums = [s + more for s, more in zip(sums, (hsic1(K, L), hsic1(K, K).diagonal(), hsic1(L, L).diagonal()))]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = sums[0] / np.sqrt(np.outer(*(np.where(of > 0, of, np.nan) for of in sums[1:])))
+    return list(grams[0]), list(grams[1]), values
+
+
+def _curves(curves: Curves) -> tuple[list[str], list[list[typing.Any]]]:
+    """Returns the head and the rows of a table of means over the iterations."""
+    names = list(dict.fromkeys(name for of in curves.values() for name in of))
+    mean = lambda v: v[~np.isnan(v)].mean() if v is not None and not np.isnan(v).all() else np.nan
+    return ["site", *names], [[site, *(mean(of.get(name)) for name in names)] for site, of in curves.items()]
+
+
+def _tables(options: argparse.Namespace) -> typing.Iterator[Table]:
+    runs = [Run(path) for path in options.runs]
+    if options.analysis == "cka":
+        a, b, values = cka(*runs, options.examples, options.batch, options.data_dir)
+        rows = []
+        for layer, row in zip(a, values):
+            most = int(np.nan_to_num(row, nan=-np.inf).argmax())
+            rows.append([layer, row[b.index(layer)] if layer in b else np.nan, b[most], row[most]])
+        yield f"CKA of {runs[0].path} and {runs[1].path}", ["layer", "CKA", "most like it", "CKA"], rows
+    for run in runs:
+        if options.analysis == "pnac":
+            yield f"{run.path}: PNAC in percent, window {options.window}", *_curves(pnac(run, options.window))
+        elif options.analysis == "trace":
+            yield from ((f"{run.path}: {title}", head, rows) for title, head, rows in _trace(run, options))
+        elif options.analysis == "gradient":
+            yield f"{run.path}: dx and the exact gradient", *_curves(gradient(run))
+        elif options.analysis == "skips":
+            names, found = skips(run)
+            yield f"{run.path}: iterations skipped, by update", ["site", *names], [[s, *n] for s, n in found.items()]
+
+
+def _aligned(title: str, head: list[str], rows: list[list[typing.Any]]) -> str:
+    text = lambda v: "-" if v != v else f"{v:#.4g}" if isinstance(v, float) else str(v)
+    cells = [head, *([text(v) for v in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    lines = ("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells)
+    return "\n".join([title, *lines])
+
+
+def main(words: list[str] | None = None) -> int:
+    """Prints the tables of an analysis. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python3 -m foldgrad.analyze", description="Docs: docs/analyses.md")
+    analyses = parser.add_subparsers(dest="analysis", required=True)
+    for name, help in (("pnac", "channels whose last statistics are normally distributed"),
+                       ("trace", "statistics of channels and their moving means"),
+                       ("skips", "iterations skipped as outliers, compared with noise"),
+                       ("gradient", "agreement of gradients with the exact ones"),
+                       ("cka", "similarity of the layers of two runs on their validation examples")):
+        analysis = analyses.add_parser(name, help=help)
+        analysis.add_argument("runs", nargs=2 if name == "cka" else "+", metavar="RUN")
+        if name in ("pnac", "trace"):
+            analysis.add_argument("--window", type=int, default={"pnac": 32, "trace": 4}[name], help="iterations")
+        if name == "trace":
+            analysis.add_argument("--site", help="normalizer (default: the first, the middle and the last)")
+            analysis.add_argument("--channel", type=int, help="default: those of the least and the greatest AM/GM")
+        if name == "cka":
+            analysis.add_argument("--examples", type=int, default=2560, help="rounded down to whole batches")
+            analysis.add_argument("--batch", type=int, default=256, help="examples compared with each other at a time")
+            analysis.add_argument("--data-dir", default="", help="root of data.directory")
+    try:
+        print(*(_aligned(*table) for table in _tables(parser.parse_args(words))), sep="\n\n")
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""Writes runs as event files for TensorBoard:
+
+    python3 -m foldgrad.tensorboard DIRECTORY RUN... && tensorboard --logdir DIRECTORY
+
+Scalars are train/KEY and validate/KEY, every number of these events, and gradient_norm/LAYER and KEY/SITE of the events
+"layers" (docs/training.md).
+"""
+import os
+import pathlib
+import sys
+
+from foldgrad import _training
+
+try:
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.record_writer import RecordWriter
+except ImportError as error:
+    raise ImportError("foldgrad.tensorboard needs TensorBoard: pip install foldgrad[tensorboard]") from error
+
+
+def scalars(event: _training.Event) -> dict[str, float]:
+    """Returns the numbers of an event of log.jsonl by their tags."""
+    kind, found = event["event"], {}
+    if kind in ("train", "validate"):
+        found = {f"{kind}/{key}": value for key, value in event.items() if key != "step"}
+    elif kind == "layers":
+        found = {f"gradient_norm/{layer}": norm for layer, norm in event["gradient_norms"].items()}
+        found.update({f"{key}/{site}": value for site, values in event["normalizers"].items()
+                      for key, value in values.items() if key != "iterations"})
+    return {tag: value for tag, value in found.items() if isinstance(value, (int, float))}
+
+
+def write(directory: _training.Path, *paths: _training.Path) -> list[pathlib.Path]:
+    """Writes DIRECTORY/NAME/events.out.tfevents.foldgrad for each run; replaces existing files. Returns the files."""
+    above, written = os.path.commonpath([pathlib.Path(path).resolve().parent for path in paths]), []
+    for path in paths:
+        run = _training.Run(path)
+        time = os.path.getmtime(run.path / "log.jsonl") - sum(event.get("seconds") or 0 for event in run.events)
+        records = [Event(wall_time=time, file_version="brain.Event:2")]
+        for event in run.events:
+            time += event.get("seconds") or 0
+            values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(event).items()]
+            if values:
+                records.append(Event(wall_time=time, step=event["step"], summary=Summary(value=values)))
+        out = pathlib.Path(directory, os.path.relpath(run.path.resolve(), above), "events.out.tfevents.foldgrad")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        written.append(out)
+        with open(out, "wb") as file:
+            for record in records:
+                RecordWriter(file).write(record.SerializeToString())
+    return written
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    print(*write(*sys.argv[1:]), sep="\n")

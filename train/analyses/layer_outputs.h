@@ -1,0 +1,20 @@
+// The outputs of a model's layers, on which models are compared.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace foldgrad {
+
+struct LayerOutput {
+  std::string layer;
+  Tensor values;  // [rows, ...], on the CPU: a row for each token of each example
+};
+
+// Returns, in the order of the forward pass: the y of every normalizer by its site, unless y is x itself; and for every
+// attention or feed-forward sublayer, by its scope, the output of its last linear layer without bias, before the
+// residual sum. Inputs may be on any device.
+std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs, DType dtype);
+
+}  // namespace foldgrad
