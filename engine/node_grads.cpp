@@ -33,10 +33,10 @@ void NodeGrads::pass_dy(int k) {
   Tape::Slot& operand = slot(k);
   if (!operand.wants_grad) return;
   const Tensor shaped = dy_.reshape(operand.shape);
-  // Contributions are added in place, so dy's memory may become the gradient of one operand only.
+  // Contributions are added in place, so dy's memory may become one operand's gradient, and only if it is not external.
   if (operand.grad().shares_storage_with(dy_)) operand.grad() = operand.grad().clone();
   const bool first = !operand.has_grad();
-  tape_.contribute(node_.inputs()[k], first && dy_taken_ ? shaped.clone() : shaped);
+  tape_.contribute(node_.inputs()[k], first && (dy_taken_ || dy_.is_external()) ? shaped.clone() : shaped);
   dy_taken_ |= first;
 }
 

@@ -107,7 +107,7 @@ void Tape::seed_gradient(const Var& y, Tensor dy) {
   FOLDGRAD_CHECK(!consumed_, "tape: backward has already run on this recording; record it again");
   check_operand("tape", "dy", dy, y.shape(), y.value(), "y");
   FOLDGRAD_CHECK(slots_[y.id_].wants_grad, "tape: backward from a value that depends on no variable and no parameter");
-  contribute(y.id_, dy.owns_storage() ? dy : dy.clone());  // it may become a gradient, which others would see change
+  contribute(y.id_, dy.owns_storage() || (dy.is_external() && slots_[y.id_].produced) ? dy : dy.clone());
 }
 
 void Tape::contribute(int id, const Tensor& grad) {

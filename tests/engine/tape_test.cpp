@@ -178,13 +178,16 @@ TEST(Tape, ADyThatIsGivenAwayBecomesAGradient) {
 }
 
 TEST(Tape, AnExternalDyIsNeitherChangedNorKept) {
-  std::vector<double> dy{10, 20};
-  Tape tape;
-  const Var x = tape.variable(scalars({1, 2}));
-  tape.backward(x, Tensor::external(dy.data(), {2}, DType::f64, std::make_shared<int>()));
-  EXPECT_NE(tape.grad(x).raw(), dy.data());
-  accumulate(tape.grad(x), scalars({1, 1}));
-  EXPECT_EQ(dy, (std::vector<double>{10, 20}));
+  for (const bool recorded : {false, true}) {
+    std::vector<double> dy{10, 20};
+    Tape tape;
+    const Var x = tape.variable(scalars({1, 2})), twice = product(x, tape.constant(scalars({2, 2})));
+    tape.backward(recorded ? sum({x, twice}) : x,  // whose second contribution to x's gradient is added in place
+                  Tensor::external(dy.data(), {2}, DType::f64, std::make_shared<int>()));
+    EXPECT_EQ(values(tape.grad(x)), (recorded ? std::vector<double>{30, 60} : dy));
+    accumulate(tape.grad(x), scalars({1, 1}));
+    EXPECT_EQ(dy, (std::vector<double>{10, 20}));
+  }
 }
 
 TEST(Tape, ConstantsAreNotRecorded) {
