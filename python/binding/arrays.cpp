@@ -6,31 +6,26 @@ namespace foldgrad::python {
 namespace {
 
 constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::bf16, DType::i32, DType::i64, DType::u8};
-constexpr const char* kNamesInNumpy[] = {"<f4", "<f8", "bfloat16", "<i4", "<i8", "|u1"};
+constexpr std::pair<const char*, DType> kNamesInNumpy[] = {{"<f4", DType::f32}, {"<f8", DType::f64},
+                                                           {"<i4", DType::i32}, {"<i8", DType::i64},
+                                                           {"|u1", DType::u8},  {"|b1", DType::u8}};
 
-std::string text(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
-
+// Looks the module up among those that are loaded: importing it takes longer than a small operation.
 bool is_instance(nb::handle object, const char* module, const char* type) {
-  const nb::object modules = nb::module_::import_("sys").attr("modules");
-  if (!PyMapping_HasKeyString(modules.ptr(), module)) return false;  // then no object can be one of its
-  return nb::isinstance(object, nb::module_::import_(module).attr(type));
+  const nb::object loaded = nb::steal(PyImport_GetModule(nb::str(module).ptr()));  // null: no object can be one of its
+  return loaded.is_valid() && nb::isinstance(object, loaded.attr(type));
 }
 
 DType dtype_of_numpy(const nb::object& array) {
   const nb::object dtype = array.attr("dtype");
-  const std::string name = text(dtype.attr("str"));
-  if (name == "|b1") return DType::u8;
-  if (text(dtype.attr("name")) == kNamesInNumpy[int(DType::bf16)]) return DType::bf16;
-  for (const DType known : kDTypes)
-    if (name == kNamesInNumpy[int(known)]) return known;
+  const auto code = nb::cast<std::string>(dtype.attr("str"));
+  for (const auto& [name, known] : kNamesInNumpy)
+    if (code == name) return known;
+  if (nb::cast<std::string>(dtype.attr("name")) == "bfloat16") return DType::bf16;
   throw nb::type_error(fmt::format("an array must be float32, float64, int32, int64, uint8 or bool in the machine's "
                                    "byte order, got {}; convert it by x.astype(...)",
-                                   text(dtype))
+                                   nb::str(dtype).c_str())
                            .c_str());
-}
-
-Shape shape_of(const nb::object& array) {
-  return Shape(nb::cast<std::vector<std::int64_t>>(nb::list(array.attr("shape"))));
 }
 
 Tensor copied(const Tensor& shared) {
@@ -39,28 +34,33 @@ Tensor copied(const Tensor& shared) {
 
 Tensor of_numpy(nb::object array, bool copy) {
   const DType dtype = dtype_of_numpy(array);
-  if (!nb::cast<bool>(array.attr("flags").attr("c_contiguous"))) {
+  const nb::object exporter = dtype == DType::bf16 ? array.attr("view")("<u2") : array;  // NumPy's buffers have no bf16
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(exporter.ptr(), &buffer, PyBUF_STRIDES) != 0) throw nb::python_error();
+  const std::unique_ptr<Py_buffer, decltype(&PyBuffer_Release)> released(&buffer, &PyBuffer_Release);
+  if (!PyBuffer_IsContiguous(&buffer, 'C')) {
     if (!copy)
       throw nb::value_error("an array with these strides cannot be shared; pass numpy.ascontiguousarray(x), or copy");
-    array = array.attr("copy")("C");
-    copy = false;  // it is one
+    return of_numpy(array.attr("copy")("C"), /*copy=*/false);
   }
-  const bool share = !copy || !nb::cast<bool>(array.attr("flags").attr("writeable"));
-  const auto address = nb::cast<std::uintptr_t>(array.attr("__array_interface__")["data"][nb::int_(0)]);
-  const Shape shape = shape_of(array);
-  const Tensor shared =
-      Tensor::external(reinterpret_cast<void*>(address), shape, dtype, std::make_shared<KeptObject>(std::move(array)));
+  const bool share = !copy || buffer.readonly;
+  const Shape shape(std::vector<std::int64_t>(buffer.shape, buffer.shape + buffer.ndim));
+  const Tensor shared = Tensor::external(buffer.buf, shape, dtype, std::make_shared<KeptObject>(std::move(array)));
   return share ? shared : copied(shared);
 }
 
+nb::dlpack::dtype dlpack_type(DType dtype) {
+  using Code = nb::dlpack::dtype_code;
+  const Code code = dtype == DType::bf16 ? Code::Bfloat
+                    : is_floating(dtype) ? Code::Float
+                    : dtype == DType::u8 ? Code::UInt
+                                         : Code::Int;
+  return {std::uint8_t(code), std::uint8_t(8 * size_of(dtype)), 1};
+}
+
 DType dtype_of_dlpack(const nb::dlpack::dtype& d) {
-  for (const DType known : kDTypes) {
-    const nb::dlpack::dtype_code code = known == DType::bf16 ? nb::dlpack::dtype_code::Bfloat
-                                        : is_floating(known) ? nb::dlpack::dtype_code::Float
-                                        : known == DType::u8 ? nb::dlpack::dtype_code::UInt
-                                                             : nb::dlpack::dtype_code::Int;
-    if (d.lanes == 1 && d.code == std::uint8_t(code) && d.bits == 8 * size_of(known)) return known;
-  }
+  for (const DType known : kDTypes)
+    if (d == dlpack_type(known)) return known;
   if (d.lanes == 1 && d.code == std::uint8_t(nb::dlpack::dtype_code::Bool)) return DType::u8;
   throw nb::type_error("a tensor must be float32, float64, bfloat16, int32, int64, uint8 or bool; convert it first");
 }
@@ -87,21 +87,30 @@ Tensor of_dlpack(nb::handle object, bool copy) {
   return copy ? copied(shared) : shared;
 }
 
+// Returns an array of nanobind over the tensor's memory, which it keeps.
+template <class Kind>
+nb::object exported(const Tensor& tensor, const nb::dlpack::dtype& type) {
+  const std::vector<std::size_t> sizes(tensor.shape().begin(), tensor.shape().end());
+  auto* owner = new Tensor(tensor);
+  const nb::capsule keeper(owner, [](void* kept) noexcept { delete static_cast<Tensor*>(kept); });
+  return nb::cast(nb::ndarray<Kind>(tensor.raw(), sizes.size(), sizes.data(), keeper, nullptr, type));
+}
+
 }  // namespace
 
 Tensor to_tensor(nb::handle array, bool copy) {
   Tensor tensor;
   if (nb::try_cast(array, tensor)) return tensor;
   if (array.is_none()) throw nb::type_error("an array is needed, got None");
-  if (is_instance(array, "numpy.ma", "MaskedArray"))
-    throw nb::value_error("a masked array would lose its mask; fill it first: x.filled(0)");
+  if (is_instance(array, "numpy", "ndarray")) {
+    if (is_instance(array, "numpy.ma", "MaskedArray"))
+      throw nb::value_error("a masked array would lose its mask; fill it first: x.filled(0)");
+    return of_numpy(nb::borrow(array), copy);
+  }
   if (nb::hasattr(array, "nnz") && nb::hasattr(array, "toarray"))
     throw nb::type_error("sparse matrices are not supported; use x.toarray()");
-  const nb::module_ numpy = nb::module_::import_("numpy");
-  const bool of_numpy_itself = nb::isinstance(array, numpy.attr("ndarray"));
-  if (!of_numpy_itself && nb::hasattr(array, "__dlpack__")) return of_dlpack(array, copy);
-  return of_numpy(of_numpy_itself ? nb::borrow(array) : nb::object(numpy.attr("asarray")(array)),
-                  copy && of_numpy_itself);
+  if (nb::hasattr(array, "__dlpack__")) return of_dlpack(array, copy);
+  return of_numpy(nb::module_::import_("numpy").attr("asarray")(array), copy);
 }
 
 NamedTensors to_tensors(const nb::dict& arrays) {
@@ -112,38 +121,21 @@ NamedTensors to_tensors(const nb::dict& arrays) {
 
 nb::object to_numpy(const Tensor& tensor) {
   if (tensor.device() != Device::cpu) throw nb::value_error("a tensor on cuda has no array; use .to(\"cpu\").numpy()");
-  const bool bf16 = tensor.dtype() == DType::bf16;
-  const nb::module_ numpy = nb::module_::import_("numpy");
-  nb::object as = nb::str(bf16 ? "<u2" : kNamesInNumpy[int(tensor.dtype())]);
-  if (tensor.size() == 0 || !tensor.raw()) as = numpy.attr("empty")(to_tuple(tensor.shape()), as);
-  // The memory as an array of bytes, whose base keeps the tensor.
-  else {
-    auto* owner = new Tensor(tensor);
-    const nb::capsule keeper(owner, [](void* kept) noexcept { delete static_cast<Tensor*>(kept); });
-    using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
-    const nb::object bytes =
-        nb::cast(Bytes(static_cast<std::uint8_t*>(tensor.raw()), {tensor.bytes()}, keeper), nb::rv_policy::reference);
-    as = bytes.attr("view")(as).attr("reshape")(to_tuple(tensor.shape()));
-    if (tensor.is_external()) as.attr("setflags")("write"_a = false);
-  }
-  if (!bf16) return as;
+  nb::dlpack::dtype type = dlpack_type(tensor.dtype());
+  if (tensor.dtype() == DType::bf16) type.code = std::uint8_t(nb::dlpack::dtype_code::UInt);  // its bits
+  const nb::object array = exported<nb::numpy>(tensor, type);
+  if (tensor.is_external()) array.attr("setflags")("write"_a = false);
+  if (tensor.dtype() != DType::bf16) return array;
   try {
-    return as.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    return array.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
   } catch (nb::python_error&) {
     throw nb::type_error("NumPy has no bf16; use .to(\"f32\").numpy(), or install ml_dtypes");
   }
 }
 
-nb::dict to_dict(const NamedTensors& tensors) {
-  nb::dict dict;
-  for (const auto& [name, tensor] : tensors) dict[nb::str(name.c_str())] = nb::cast(tensor);
-  return dict;
-}
-
-nb::tuple to_tuple(const Shape& shape) {
-  nb::list sizes;
-  for (const std::int64_t size : shape) sizes.append(size);
-  return nb::tuple(sizes);
+nb::object to_dlpack(const Tensor& tensor) {
+  if (tensor.device() != Device::cpu) throw nb::value_error("DLPack is for tensors on cpu; use .to(\"cpu\")");
+  return exported<nb::array_api>(tensor, dlpack_type(tensor.dtype()));
 }
 
 DType dtype_named(const std::string& name) {

@@ -1,7 +1,6 @@
 // Arrays of Python as tensors, and tensors as arrays.
 #pragma once
-#include "engine/named_tensors.h"
-#include "python/binding/native.h"
+#include "python/binding/casters.h"
 
 namespace foldgrad::python {
 
@@ -13,11 +12,7 @@ NamedTensors to_tensors(const nb::dict& arrays);
 
 // Returns a NumPy array over the tensor's memory, which is written through it unless the tensor is external.
 nb::object to_numpy(const Tensor& tensor);
-nb::dict to_dict(const NamedTensors& tensors);
-
-nb::tuple to_tuple(const Shape& shape);
-// Throw nb::value_error with all names for another name.
-DType dtype_named(const std::string& name);
-Device device_named(const std::string& name);
+// Returns an object with __dlpack__ over the tensor's memory.
+nb::object to_dlpack(const Tensor& tensor);
 
 }  // namespace foldgrad::python

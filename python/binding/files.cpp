@@ -6,16 +6,12 @@
 namespace foldgrad::python {
 namespace {
 
-nb::dict trace_report(const Path& path, const std::string& dtype, double tolerance) {
-  const DType of = dtype_named(dtype);
-  const TraceReport report = native([&] { return replay_trace(path.string(), of, Device::cpu, tolerance); });
-  nb::dict all, differences;
+nb::dict trace_report(const Path& path, DType dtype, double tolerance) {
+  const TraceReport report = native([&] { return replay_trace(path.string(), dtype, Device::cpu, tolerance); });
+  nb::dict differences;
   for (const TraceDifference& d : report.differences) differences[d.array.c_str()] = d.largest;
-  all["layer"] = report.layer;
-  all["steps"] = report.steps;
-  all["largest"] = report.largest();
-  all["differences"] = differences;
-  return all;
+  return dict_of("layer"_a = report.layer, "steps"_a = report.steps, "largest"_a = report.largest(),
+                 "differences"_a = differences);
 }
 
 }  // namespace
@@ -25,9 +21,7 @@ void add_files(nb::module_& m) {
       "read_safetensors",
       [](const Path& path) {
         const SafetensorsFile file = native([&] { return read_safetensors(path.string()); });
-        nb::dict metadata;
-        for (const auto& [key, value] : file.metadata) metadata[key.c_str()] = value;
-        return nb::make_tuple(to_dict(file.tensors), metadata);
+        return nb::make_tuple(file.tensors, file.metadata);
       },
       "path"_a,
       nb::sig("def read_safetensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]"),
@@ -40,7 +34,7 @@ void add_files(nb::module_& m) {
         native([&] { write_safetensors(path.string(), given); });
       },
       "path"_a, "tensors"_a, "Replaces the file atomically.");
-  m.def("replay_trace", trace_report, "path"_a, "dtype"_a = "f64", "tolerance"_a = 1e-5,
+  m.def("replay_trace", trace_report, "path"_a, "dtype"_a = DType::f64, "tolerance"_a = 1e-5,
         nb::sig("def replay_trace(path: str | os.PathLike[str], dtype: str = 'f64', tolerance: float = 1e-05) -> "
                 "dict[str, typing.Any]"),
         "Runs the recorded inputs of a trace through the normalizer and returns the largest differences by array.");

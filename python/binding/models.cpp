@@ -1,5 +1,7 @@
 #include "python/binding/models.h"
 
+#include <nanobind/stl/pair.h>
+
 #include "engine/files/atomic_file.h"
 #include "models/fold/graph_dot.h"
 #include "models/fold/model.h"
@@ -20,12 +22,10 @@ struct SharedFolded {
   std::string certificate, reports;  // JSON, and a summary as text
 };
 
-std::shared_ptr<SharedModel> load(const Path& path, const std::string& dtype, const std::string& device) {
-  const DType of = dtype_named(dtype);
-  const Device on = device_named(device);
+std::shared_ptr<SharedModel> load(const Path& path, DType dtype, Device device) {
   return native([&] {
     const std::string directory = find_model_directory(path.string());
-    return std::make_shared<SharedModel>(load_model(directory, of, on), directory);
+    return std::make_shared<SharedModel>(load_model(directory, dtype, device), directory);
   });
 }
 
@@ -50,8 +50,6 @@ std::shared_ptr<SharedFolded> fold_model(SharedModel& m, const std::string& tied
   });
 }
 
-nb::object parsed(const std::string& json) { return nb::module_::import_("json").attr("loads")(json); }
-
 bool is_target(const std::string& name) { return name.starts_with("target"); }
 
 // Returns the inputs, whose names must be those of the model's.
@@ -67,12 +65,11 @@ NamedTensors inputs_of(SharedModel& m, const nb::dict& given) {
   return inputs;
 }
 
-nb::dict run(SharedModel& m, const nb::dict& given) {
-  const NamedTensors inputs = inputs_of(m, given);
-  return to_dict(native(m.mutex, [&] {
+NamedTensors run(SharedModel& m, const nb::dict& given) {
+  return native(m.mutex, [&, inputs = inputs_of(m, given)] {
     Tape tape(/*recording=*/false);
     return NamedTensors{{"logits", m.model->forward(inputs, {.tape = tape, .dtype = m.model->dtype()}).value()}};
-  }));
+  });
 }
 
 nb::dict layer_outputs(SharedModel& m, const nb::dict& given) {
@@ -96,22 +93,20 @@ ExampleSet examples(SharedModel& m, const std::string& run, const std::string& d
   });
 }
 
-nb::list verify(SharedModel& m, const std::string& tied, bool rescale_stream, std::uint64_t seed) {
+std::vector<std::map<std::string, std::string>> verify(SharedModel& m, const std::string& tied, bool rescale_stream,
+                                                       std::uint64_t seed) {
   const FoldOptions options = fold_options(tied, rescale_stream);
   const auto results = native(m.mutex, [&] {
     return check_model(
         *m.model, [&](Model& model) { return fold(model, options); }, random_probe(*m.model, seed),
         family_of(*m.model).task->checks);
   });
-  nb::list all;
+  std::vector<std::map<std::string, std::string>> all;
   for (const CheckResult& result : results) {
-    nb::dict row;
-    row["check"] = result.name;
-    row["outcome"] = result.outcome == CheckResult::Outcome::passed   ? "passed"
-                     : result.outcome == CheckResult::Outcome::failed ? "FAILED"
-                                                                      : "skipped";
-    row["measured"] = result.measured;
-    all.append(row);
+    const char* const outcome = result.outcome == CheckResult::Outcome::passed   ? "passed"
+                                : result.outcome == CheckResult::Outcome::failed ? "FAILED"
+                                                                                 : "skipped";
+    all.push_back({{"check", result.name}, {"outcome", outcome}, {"measured", result.measured}});
   }
   return all;
 }
@@ -141,7 +136,7 @@ void add_examples(nb::module_& m) {
           [](const ExampleSet& s, const std::vector<std::int64_t>& numbers) {
             for (const std::int64_t i : numbers)
               FOLDGRAD_CHECK(i >= 0 && i < s.size, "examples must have numbers in [0, {}), got {}", s.size, i);
-            return to_dict(native([&] { return s.inputs(numbers); }));
+            return native([&] { return s.inputs(numbers); });
           },
           "numbers"_a, nb::sig("def inputs(self, numbers: typing.Sequence[int]) -> dict[str, Tensor]"),
           "Returns the model's inputs for these examples.")
@@ -162,17 +157,15 @@ using ModelClass = nb::class_<SharedModel>;
 
 void add_parts(ModelClass& model) {
   model.def_prop_ro("family", [](const SharedModel& s) { return s.model->family(); })
-      .def_prop_ro("dtype", [](const SharedModel& s) { return name(s.model->dtype()); })
+      .def_prop_ro("dtype", [](const SharedModel& s) { return s.model->dtype(); })
       .def_prop_ro(
           "inputs",
           [](const SharedModel& s) {
-            nb::dict shapes;
+            std::map<std::string, std::pair<DType, Shape>> shapes;
             for (const auto& [name, t] : s.model->smallest_inputs())
-              if (!is_target(name))
-                shapes[name.c_str()] = nb::make_tuple(foldgrad::name(t.dtype()), to_tuple(t.shape()));
+              if (!is_target(name)) shapes[name] = {t.dtype(), t.shape()};
             return shapes;
           },
-          nb::sig("def inputs(self) -> dict[str, tuple[str, tuple[int, ...]]]"),
           "The names of the inputs, with dtype and shape of the smallest ones.")
       .def_prop_ro("parameters",
                    [](const SharedModel& s) {
@@ -195,10 +188,8 @@ void add_methods(ModelClass& model) {
           "Returns \"logits\" [rows, classes] at inference, for a batch: an input with NAME_lengths [examples] has the "
           "rows of all examples, one after another.")
       .def(
-          "random_inputs",
-          [](const SharedModel& s, std::uint64_t seed) { return to_dict(s.model->random_inputs(seed)); }, "seed"_a = 1,
-          nb::sig("def random_inputs(self, seed: int = 1) -> dict[str, Tensor]"),
-          "Returns random inputs, with \"target\". Equal seeds give equal inputs.")
+          "random_inputs", [](const SharedModel& s, std::uint64_t seed) { return s.model->random_inputs(seed); },
+          "seed"_a = 1, "Returns random inputs, with \"target\". Equal seeds give equal inputs.")
       .def("layer_outputs", layer_outputs, "inputs"_a,
            nb::sig("def layer_outputs(self, inputs: dict[str, typing.Any]) -> dict[str, Tensor]"),
            "Returns the outputs of normalizers, and of attention and feed-forward blocks before the residual sum.")
@@ -208,8 +199,6 @@ void add_methods(ModelClass& model) {
            "Merges normalizers into linear layers where possible. `tied`: refuse, untie or keep, for weights that "
            "another operation also reads (docs/folding.md).")
       .def("verify", verify, "tied"_a = "refuse", "rescale_stream"_a = false, "seed"_a = 1,
-           nb::sig("def verify(self, tied: str = 'refuse', rescale_stream: bool = False, seed: int = 1) -> "
-                   "list[dict[str, str]]"),
            "Checks what `foldgrad verify` checks. Returns check, outcome and measured value of each. The model must be "
            "f32.")
       .def("save", save, "directory"_a, "Writes a model directory. Throws FileError, also if there is a model already.")
@@ -256,7 +245,7 @@ void add_models(nb::module_& m) {
           nb::sig("def certificate(self) -> dict[str, typing.Any]"),
           "What was folded at each site, and the difference to the trained model (docs/folding.md).")
       .def("save", save_folded, "directory"_a, "Writes a model directory with certificate.json.");
-  m.def("load", load, "path"_a, "dtype"_a = "f32", "device"_a = "cpu",
+  m.def("load", load, "path"_a, "dtype"_a = DType::f32, "device"_a = Device::cpu,
         "Loads a model directory, or the best checkpoint of a run. Throws CheckpointError with the file and what is "
         "wrong.");
 }

@@ -88,9 +88,8 @@ NB_MODULE(_core, m) {
   python::add_files(m);
   python::add_training(m, {FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS});
   m.def(
-      "memory_in_use",
-      [](const std::string& device) { return memory::statistics(python::device_named(device)).current; },
-      nanobind::arg("device") = "cpu", "Returns the bytes of all tensors on a device.");
+      "memory_in_use", [](Device device) { return memory::statistics(device).current; },
+      nanobind::arg("device") = Device::cpu, "Returns the bytes of all tensors on a device.");
   m.def("threads", threads, "Returns the number of threads that the calling thread's next operation uses.");
   m.def("set_threads", set_threads, nanobind::arg("n"), "Sets the number of threads for the calling thread.");
 }

@@ -70,6 +70,13 @@ class Kept {
 };
 using KeptObject = Kept<nb::object>;
 
+// Returns a dict of its keyword arguments.
+template <class... Items>
+nb::dict dict_of(Items&&... items) {
+  return nb::cast<nb::dict>(nb::handle(reinterpret_cast<PyObject*>(&PyDict_Type))(std::forward<Items>(items)...));
+}
+inline nb::object parsed(const std::string& json) { return nb::module_::import_("json").attr("loads")(json); }
+
 // Returns the docstring of a function, class or file from the headers' comments (docstrings.py).
 const char* doc(const char* name);
 

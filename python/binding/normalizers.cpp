@@ -19,11 +19,10 @@ std::map<std::string, std::string> texts_of(const nb::kwargs& options) {
   return texts;
 }
 
-std::shared_ptr<SharedNormalizer> make(const std::string& name, std::int64_t channels, const std::string& dtype,
+std::shared_ptr<SharedNormalizer> make(const std::string& name, std::int64_t channels, DType dtype,
                                        const std::string& site, const nb::kwargs& options) {
-  const auto texts = texts_of(options);
-  const DType of = dtype_named(dtype);
-  return std::make_shared<SharedNormalizer>(native([&] { return make_normalizer(name, texts, site, channels, of); }));
+  return std::make_shared<SharedNormalizer>(
+      native([&, texts = texts_of(options)] { return make_normalizer(name, texts, site, channels, dtype); }));
 }
 
 TapeVar apply(SharedNormalizer& n, const TapeVar& x, bool training) {
@@ -60,7 +59,7 @@ nb::tuple vjp(const std::shared_ptr<SharedNormalizer>& n, nb::handle array) {
         if (p->has_grad) of_parameters[p->name] = p->grad.clone();
       return tape->get().grad(x);
     });
-    return nb::make_tuple(dx, to_dict(of_parameters));
+    return nb::make_tuple(dx, of_parameters);
   };
   return nb::make_tuple(y.value(), nb::cpp_function(pullback, "dy"_a));
 }
@@ -74,9 +73,7 @@ nb::object affine_map(SharedNormalizer& n) {
 
 nb::dict diagnostics(SharedNormalizer& n) {
   const NormDiagnostics d = native(n.mutex, [&] { return n.norm->diagnostics(); });
-  nb::dict all;
-  all["iterations"] = d.iterations;
-  all["skips"] = d.skips;
+  nb::dict all = dict_of("iterations"_a = d.iterations, "skips"_a = d.skips);
   if (d.least_variance) all["least_variance"] = *d.least_variance;
   if (d.greatest_variance) all["greatest_variance"] = *d.greatest_variance;
   if (d.clamped) all["clamped"] = *d.clamped;
@@ -89,14 +86,11 @@ nb::dict diagnostics(SharedNormalizer& n) {
 nb::list infos() {
   nb::list all;
   for (const NormalizerInfo& info : foldgrad::normalizers()) {
-    nb::dict row, options;
-    row["name"] = info.name;
-    row["inference"] = names_of(info.inference)[std::size_t(info.inference)];
-    row["summary"] = info.summary;
+    nb::dict options;
     for (const NormalizerOption& option : info.options)
       options[option.name.c_str()] = nb::make_tuple(option.default_value, option.values(), option.help);
-    row["options"] = options;
-    all.append(row);
+    all.append(dict_of("name"_a = info.name, "inference"_a = names_of(info.inference)[std::size_t(info.inference)],
+                       "summary"_a = info.summary, "options"_a = options));
   }
   return all;
 }
@@ -105,19 +99,12 @@ nb::list infos() {
 
 void add_normalizers(nb::module_& m) {
   nb::class_<SharedNormalizer>(m, "Normalizer", doc("models/normalizers/normalizer.h"))
-      .def(nb::new_(&make), "name"_a, "channels"_a, "dtype"_a = "f32", "site"_a = "norm", "options"_a,
+      .def(nb::new_(&make), "name"_a, "channels"_a, "dtype"_a = DType::f32, "site"_a = "norm", "options"_a,
            "Throws ValueError for an unknown name or option, with the nearest one, and for a value out of range.")
       .def_prop_ro("name", [](const SharedNormalizer& n) { return n.norm->info().name; })
       .def_prop_ro("site", [](const SharedNormalizer& n) { return n.norm->site(); })
       .def_prop_ro("channels", [](const SharedNormalizer& n) { return n.norm->channels(); })
-      .def_prop_ro(
-          "options",
-          [](const SharedNormalizer& n) {
-            nb::dict all;
-            for (const auto& [name, value] : n.norm->options().all()) all[name.c_str()] = value;
-            return all;
-          },
-          nb::sig("def options(self) -> dict[str, str]"))
+      .def_prop_ro("options", [](const SharedNormalizer& n) { return n.norm->options().all(); })
       .def("__call__", compute, "x"_a, "training"_a = false,
            "Returns y for an array x [..., channels]. In training it also updates the state.")
       .def("apply", apply, "x"_a, "training"_a,
@@ -129,21 +116,19 @@ void add_normalizers(nb::module_& m) {
            "parameters by name; call it once.")
       .def_prop_ro("parameters",
                    [](const std::shared_ptr<SharedNormalizer>& n) {
-                     std::vector<std::shared_ptr<Parameter>> all;
+                     SharedParameters all;
                      for (Parameter* p : n->norm->parameters()) all.emplace_back(n, p);
                      return all;
                    })
       .def_prop_ro(
-          "state", [](const SharedNormalizer& n) { return to_dict(n.norm->state()); },
-          nb::sig("def state(self) -> dict[str, Tensor]"),
+          "state", [](const SharedNormalizer& n) { return n.norm->state(); },
           "The live buffers: the next step uses values that you write into their .numpy().")
       .def(
-          "statistics", [](const SharedNormalizer& n) { return to_dict(n.norm->statistics()); },
-          nb::sig("def statistics(self) -> dict[str, Tensor]"),
+          "statistics", [](const SharedNormalizer& n) { return n.norm->statistics(); },
           "Returns the buffers that are running estimates for inference.")
       .def(
-          "snapshot", [](SharedNormalizer& n) { return to_dict(native(n.mutex, [&] { return n.norm->snapshot(); })); },
-          nb::sig("def snapshot(self) -> dict[str, Tensor]"), "Returns a copy of the state.")
+          "snapshot", [](SharedNormalizer& n) { return native(n.mutex, [&] { return n.norm->snapshot(); }); },
+          "Returns a copy of the state.")
       .def(
           "restore",
           [](SharedNormalizer& n, const nb::dict& snapshot) {

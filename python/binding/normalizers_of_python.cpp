@@ -22,8 +22,6 @@ struct Site {
   NormalizerSite site() const { return {info, options, name, channels, dtype, device}; }
 };
 
-using SharedParameters = std::vector<std::shared_ptr<Parameter>>;
-
 // Classes by their name. Never destroyed: the interpreter may end first.
 std::map<std::string, nb::object>& classes() {
   static auto* const all = new std::map<std::string, nb::object>;
@@ -39,11 +37,7 @@ class NormalizerOfPython final : public Normalizer {
     object_ = std::make_shared<KeptObject>(std::move(object));
   }
 
-  std::vector<Parameter*> parameters() override {
-    std::vector<Parameter*> all;
-    for (const auto& p : parameters_) all.push_back(p.get());
-    return all;
-  }
+  std::vector<Parameter*> parameters() override { return pointers(parameters_); }
   NamedTensors state() const override { return state_; }
 
   std::optional<InferenceForm> inference() const override {
@@ -110,7 +104,7 @@ void add_normalizers_of_python(nb::module_& m) {
   nb::class_<Site>(m, "Site", "The place in a model for which a normalizer is made.")
       .def_ro("name", &Site::name)
       .def_ro("channels", &Site::channels)
-      .def_prop_ro("dtype", [](const Site& s) { return foldgrad::name(s.dtype); })
+      .def_ro("dtype", &Site::dtype)
       .def(
           "option", [](const Site& s, const std::string& name) { return s.options.number(name); }, "name"_a,
           "Returns the chosen value of an option.")

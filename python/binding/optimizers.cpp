@@ -1,17 +1,10 @@
 #include "python/binding/arrays.h"
+#include "python/binding/tape.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
 
 namespace foldgrad::python {
 namespace {
-
-using SharedParameters = std::vector<std::shared_ptr<Parameter>>;
-
-std::vector<Parameter*> pointers(const SharedParameters& parameters) {
-  std::vector<Parameter*> all;
-  for (const auto& p : parameters) all.push_back(p.get());
-  return all;
-}
 
 // An optimizer that keeps its parameters.
 struct SharedOptimizer {
@@ -91,9 +84,8 @@ void add_optimizers(nb::module_& m) {
       .def_prop_ro("steps", [](const SharedOptimizer& o) { return o.optimizer.steps(); })
       .def_ro("parameters", &SharedOptimizer::kept)
       .def(
-          "state",
-          [](SharedOptimizer& o) { return to_dict(native(o.mutex, [&] { return clone(o.optimizer.state()); })); },
-          nb::sig("def state(self) -> dict[str, Tensor]"), "Returns a copy of step and moments, for load_state().")
+          "state", [](SharedOptimizer& o) { return native(o.mutex, [&] { return clone(o.optimizer.state()); }); },
+          "Returns a copy of step and moments, for load_state().")
       .def(
           "load_state",
           [](SharedOptimizer& o, const nb::dict& state) {

@@ -14,14 +14,17 @@
 namespace foldgrad::python {
 namespace {
 
-using SharedParameter = std::shared_ptr<Parameter>;
-
 TapeVar on_tape(SharedTape& t, const std::function<Var(Tape&)>& add) {
   Var v = native(t.mutex, [&] { return add(t.get()); });
   return {t.shared_from_this(), std::move(v)};
 }
 
-TapeVar parameter_on(SharedTape& t, const SharedParameter& p, const std::optional<std::string>& dtype) {
+template <Var (Tape::*add)(Tensor)>
+TapeVar array_on(SharedTape& t, nb::handle array) {
+  return on_tape(t, [value = to_tensor(array)](Tape& tape) { return (tape.*add)(value); });
+}
+
+TapeVar parameter_on(SharedTape& t, const std::shared_ptr<Parameter>& p, const std::optional<std::string>& dtype) {
   t.kept.push_back(p);
   if (!dtype) return on_tape(t, [&](Tape& tape) { return tape.parameter(*p); });
   const DType to = dtype_named(*dtype);
@@ -38,23 +41,17 @@ void clear(SharedTape& t) {
   t.kept.clear();
 }
 
-nb::object grad(SharedTape& t, const TapeVar& v) {
+std::optional<Tensor> grad(SharedTape& t, const TapeVar& v) {
   const Tensor gradient = native(t.mutex, [&] { return t.get().grad(v.var); });
-  return gradient.defined() ? nb::cast(gradient) : nb::none();
+  return gradient.defined() ? std::optional(gradient) : std::nullopt;
 }
 
 nb::list nodes(SharedTape& t) {
   nb::list all;
   const auto lock = locked(t.mutex);
-  for (const auto& node : t.get().nodes()) {
-    nb::dict row;
-    row["name"] = node->name();
-    row["scope"] = node->scope();
-    row["inputs"] = nb::cast(node->inputs());
-    row["output"] = node->output();
-    row["shape"] = to_tuple(t.get().shape_of(node->output()));
-    all.append(row);
-  }
+  for (const auto& node : t.get().nodes())
+    all.append(dict_of("name"_a = node->name(), "scope"_a = node->scope(), "inputs"_a = node->inputs(),
+                       "output"_a = node->output(), "shape"_a = t.get().shape_of(node->output())));
   return all;
 }
 
@@ -102,8 +99,8 @@ TapeVar product(const TapeVar& a, nb::handle b) {
 void add_parameter(nb::module_& m) {
   const auto filled = [](auto make) {
     return [make](const std::string& name, const std::vector<std::int64_t>& shape, double size, std::uint64_t seed,
-                  const std::string& dtype) {
-      return std::make_shared<Parameter>(make(name, Shape(shape), size, seed, dtype_named(dtype), Device::cpu));
+                  DType dtype) {
+      return std::make_shared<Parameter>(make(name, Shape(shape), size, seed, dtype, Device::cpu));
     };
   };
   nb::class_<Parameter>(m, "Parameter",
@@ -131,21 +128,19 @@ void add_parameter(nb::module_& m) {
       .def("__repr__", [](const Parameter& p) {
         return fmt::format("Parameter({} {} {})", p.name, name(p.value.dtype()), p.value.shape());
       });
-  m.def("uniform", filled(&uniform_parameter), "name"_a, "shape"_a, "bound"_a, "seed"_a, "dtype"_a = "f32",
+  m.def("uniform", filled(&uniform_parameter), "name"_a, "shape"_a, "bound"_a, "seed"_a, "dtype"_a = DType::f32,
         "Returns a parameter with values in [-bound, bound].");
-  m.def("normal", filled(&normal_parameter), "name"_a, "shape"_a, "deviation"_a, "seed"_a, "dtype"_a = "f32",
+  m.def("normal", filled(&normal_parameter), "name"_a, "shape"_a, "deviation"_a, "seed"_a, "dtype"_a = DType::f32,
         "Returns a parameter with normally distributed values.");
 }
 
 void add_var(nb::module_& m) {
   nb::class_<TapeVar>(m, "Var", "A value with its place on a tape, which it keeps.")
       .def_prop_ro("value", [](const TapeVar& v) { return v.var.value(); })
+      .def_prop_ro("shape", [](const TapeVar& v) { return v.var.shape(); })
+      .def_prop_ro("dtype", [](const TapeVar& v) { return v.var.dtype(); })
       .def_prop_ro(
-          "shape", [](const TapeVar& v) { return to_tuple(v.var.shape()); },
-          nb::sig("def shape(self) -> tuple[int, ...]"))
-      .def_prop_ro("dtype", [](const TapeVar& v) { return name(v.var.dtype()); })
-      .def_prop_ro(
-          "grad", [](const TapeVar& v) { return grad(*v.tape, v); }, nb::sig("def grad(self) -> Tensor | None"),
+          "grad", [](const TapeVar& v) { return grad(*v.tape, v); },
           "The gradient of a variable or parameter; None until a backward pass has added to it.")
       .def_ro("tape", &TapeVar::tape)
       .def(
@@ -176,18 +171,8 @@ void add_tape(nb::module_& m) {
   nb::class_<SharedTape>(m, "Tape", doc("engine/tape.h"))
       .def(nb::new_([](bool recording) { return std::make_shared<SharedTape>(recording); }), "recording"_a = true,
            "Without recording, operations only compute.")
-      .def(
-          "constant",
-          [](SharedTape& t, nb::handle x) {
-            return on_tape(t, [v = to_tensor(x)](Tape& tape) { return tape.constant(v); });
-          },
-          "x"_a.none(), "Returns a value that gets no gradient.")
-      .def(
-          "variable",
-          [](SharedTape& t, nb::handle x) {
-            return on_tape(t, [v = to_tensor(x)](Tape& tape) { return tape.variable(v); });
-          },
-          "x"_a.none(), "Returns a value that gets a gradient.")
+      .def("constant", array_on<&Tape::constant>, "x"_a.none(), "Returns a value that gets no gradient.")
+      .def("variable", array_on<&Tape::variable>, "x"_a.none(), "Returns a value that gets a gradient.")
       .def(
           "parameter", parameter_on, "p"_a, "dtype"_a = nb::none(),
           "Returns the parameter as a value whose gradient is added to p.grad; always the same Var. With `dtype`, that "
@@ -197,7 +182,7 @@ void add_tape(nb::module_& m) {
           "Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, "
           "and dy is 1. A recording runs backward only once. Throws ValueError for a second run, a y of another "
           "recording, or a dy that does not fit y.")
-      .def("grad", grad, "v"_a, nb::sig("def grad(self, v: Var) -> Tensor | None"),
+      .def("grad", grad, "v"_a,
            "Returns the gradient of a variable or parameter; None until something has been added to it.")
       .def("clear", clear, "Forgets the recording. Its Vars can no longer be used.")
       .def(

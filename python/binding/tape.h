@@ -1,10 +1,18 @@
 // Tapes and their values, as Python holds them.
 #pragma once
+#include <tuple>
+
 #include "engine/tape.h"
-#include "ops/activation/activation_math.h"
-#include "python/binding/native.h"
+#include "python/binding/casters.h"
 
 namespace foldgrad::python {
+
+using SharedParameters = std::vector<std::shared_ptr<Parameter>>;
+inline std::vector<Parameter*> pointers(const SharedParameters& parameters) {
+  std::vector<Parameter*> all;
+  for (const auto& p : parameters) all.push_back(p.get());
+  return all;
+}
 
 // A tape with its lock. `tape` is null once the forward pass that owned it has returned.
 struct SharedTape : std::enable_shared_from_this<SharedTape> {
@@ -49,16 +57,20 @@ struct Given<const Var&> {
   using Type = TapeVar;
   static const Var& of(const TapeVar& given) { return given.var; }
 };
+using OptionalVar = std::optional<Var>;
+template <>
+struct Given<const OptionalVar&> {
+  using Type = std::optional<TapeVar>;
+  static OptionalVar of(const Type& given) { return given ? OptionalVar(given->var) : std::nullopt; }
+};
 
-// Returns an operation of the engine as a function for Python.
-template <class... P>
-auto op(Var (*f)(const Var&, P...)) {
-  return [f](const TapeVar& x, const typename Given<P>::Type&... rest) {
+// Binds an operation with the names and defaults of its parameters, and its header's comment.
+template <class... P, class... Names>
+void def_op(nb::module_& m, const char* name, const std::tuple<Names...>& names, Var (*f)(const Var&, P...)) {
+  const auto call = [f](const TapeVar& x, const typename Given<P>::Type&... rest) {
     return record(x, [&] { return f(x.var, Given<P>::of(rest)...); });
   };
+  std::apply([&](const auto&... all) { m.def(name, call, all..., doc(name)); }, names);
 }
-
-// Throws nb::value_error with all names for another name.
-Activation activation_named(const std::string& name);
 
 }  // namespace foldgrad::python

@@ -11,8 +11,6 @@
 namespace foldgrad::python {
 namespace {
 
-nb::object parsed(const std::string& json) { return nb::module_::import_("json").attr("loads")(json); }
-
 // Lets pending signals arrive. Returns true if one of them raised an exception of Python, such as KeyboardInterrupt.
 bool interrupted(const sigset_t& before) {
   sigset_t blocked;
@@ -24,17 +22,7 @@ bool interrupted(const sigset_t& before) {
 }
 
 // Trains. Returns the exit code of `foldgrad train` and its text.
-nb::tuple run_training(const std::string& config, const std::string& out, const std::vector<std::string>& settings,
-                       const std::string& data_directory, const std::string& resume, const std::string& device,
-                       const std::vector<std::string>& command, const nb::object& on_event, const BuildInfo& build) {
-  TrainOptions options{.config = config,
-                       .settings = settings,
-                       .data_directory = data_directory,
-                       .out = out,
-                       .resume = resume,
-                       .device = device,
-                       .build = build,
-                       .command = command};
+nb::tuple run_training(TrainOptions options, const nb::object& on_event) {
   const KeptObject callback(on_event);
   std::optional<nb::python_error> raised;
   options.on_event = [&](const nlohmann::ordered_json& event) {
@@ -70,7 +58,15 @@ void add_training(nb::module_& m, const BuildInfo& build) {
       [build](const std::string& config, const std::string& out, const std::vector<std::string>& settings,
               const std::string& data_directory, const std::string& resume, const std::string& device,
               const std::vector<std::string>& command, const nb::object& on_event) {
-        return run_training(config, out, settings, data_directory, resume, device, command, on_event, build);
+        return run_training({.config = config,
+                             .settings = settings,
+                             .data_directory = data_directory,
+                             .out = out,
+                             .resume = resume,
+                             .device = device,
+                             .build = build,
+                             .command = command},
+                            on_event);
       },
       nb::kw_only(), "config"_a, "out"_a, "settings"_a, "data_directory"_a, "resume"_a, "device"_a, "command"_a,
       "on_event"_a,

@@ -45,6 +45,10 @@ class Arrays(unittest.TestCase):
         self.assertEqual((copied.numpy()[0], shared.numpy()[0]), (0, 1))
         self.assertTrue(np.shares_memory(fg.Tensor(read_only).numpy(), read_only))
         self.assertFalse(shared.numpy().flags.writeable)
+        holder = type("Holder", (), {"__array__": lambda self, dtype=None, copy=None: x})()
+        copied = fg.Tensor(holder)
+        x[0] = 2
+        self.assertEqual(copied.numpy()[0], 1)
         references = sys.getrefcount(x)
         del shared
         gc.collect()
