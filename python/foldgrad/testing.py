@@ -11,7 +11,7 @@ import typing
 try:
     import numpy as np
     from hypothesis import strategies
-    from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+    from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 except ImportError as error:
     raise ImportError("foldgrad.testing needs Hypothesis: pip install foldgrad[test]") from error
 
@@ -21,7 +21,8 @@ Array = typing.Any
 
 
 class Oracle(typing.Protocol):
-    """A normalizer in NumPy. copy.deepcopy() of it is a snapshot, so a backward pass must be given its oracle."""
+    """A normalizer in NumPy. copy.deepcopy() of it is a snapshot, so a backward pass must be given its oracle. If it
+    has `state`, {name: array}, buffers of these names in the normalizer's state must be equal, too."""
 
     def forward(self, x: Array) -> tuple[Array, typing.Any]:
         """Makes a training pass over x [rows, channels]. Returns y, and what backward() needs."""
@@ -47,7 +48,8 @@ def machine(make: typing.Callable[[], _core.Normalizer], make_oracle: typing.Cal
     """Returns a state machine that compares a normalizer, f64, with an oracle.
 
     Its rules: a forward pass, which may wait for its backward pass while others follow; the oldest backward pass; a
-    snapshot; its restoration, which forgets the passes that wait. Results must agree to tolerance * (1 + the largest).
+    snapshot; its restoration, which forgets the passes that wait. Results and states must agree to tolerance * (1 + the
+    largest).
     """
     channels = make().channels
 
@@ -74,6 +76,11 @@ def machine(make: typing.Callable[[], _core.Normalizer], make_oracle: typing.Cal
             pullback, saved, shape = self.waiting.pop(0)
             dy = np.random.default_rng(seed).normal(size=shape)
             compare("dx", pullback(dy)[0], self.oracle.backward(saved, dy))
+
+        @invariant()
+        def state(self) -> None:
+            for name, want in getattr(self.oracle, "state", {}).items():
+                compare(name, self.norm.state[name], want)
 
         @precondition(lambda self: not self.waiting)
         @rule()
