@@ -2,16 +2,53 @@
 import copy
 import os
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 from setting import require
 
 sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
-require("numpy", "torch", "foldgrad")
+require("numpy", "safetensors", "torch", "foldgrad")
 
 import foldgrad as fg
+import pytorch_model
 import torch
 from foldgrad.torch import Norm
+from model_files import load_config, load_values, model_directory
+
+TRAINING = """
+[model]
+width = 16
+ffn_width = 32
+heads = 4
+encoder_layers = 1
+decoder_layers = 1
+share_embeddings = "decoder"
+dropout = 0
+attention_dropout = 0
+activation_dropout = 0
+[norm]
+name = "un"
+[norm.un]
+warmup = 10
+[data]
+directory = ""
+[train]
+steps = 50
+optimizer = "adamw"
+weight_decay = 0
+lr = 3e-3
+warmup = 10
+label_smoothing = 0
+[validate]
+every = 50
+beam = 1
+[output]
+log_every = 1
+save_every = 50
+"""
+WORDS = {"de": "ein zwei drei vier".split(), "en": "one two three four five".split()}
 
 
 def rows(seed, *shape, dtype=torch.float64):
@@ -106,6 +143,45 @@ class Norms(unittest.TestCase):
         y = Norm("none", 8)(x)
         y.add_(1)
         torch.testing.assert_close(x, rows(1, 3, 8, dtype=torch.float32), rtol=0, atol=0)
+
+    def test_a_transformer_has_the_losses_of_the_trainer(self):
+        # Sentences are equally long, so that PyTorch needs no padding, and fit into one batch.
+        sentences = {language: [[words[(i * i + j) % len(words)] for j in range(3)] for i in range(16)]
+                     for language, words in WORDS.items()}
+        with tempfile.TemporaryDirectory() as folder:
+            path = lambda name: os.path.join(folder, name)
+            for name, text in {"config.toml": TRAINING, **{f"{split}.{language}": "".join(
+                    " ".join(words) + "\n" for words in lines) for language, lines in sentences.items()
+                    for split in ("train", "valid")}}.items():
+                with open(path(name), "w") as file:
+                    file.write(text)
+            train = lambda out, settings: fg.train(path("config.toml"), path(out), settings, folder, progress=False)
+            train("first", {"train.steps": 1, "validate.every": 1, "output.save_every": 1})
+            want = train("run", {"train.from": path("first"), "train.reset_iterations": False}).log
+            start = model_directory(path("first"))
+            config = load_config(start)
+            norm = lambda config, site: Norm("un", config["model"]["width"], **config["norm"]["options"])
+            with mock.patch.object(pytorch_model, "make_norm", norm):
+                model = pytorch_model.Transformer(config)
+            model.load_state_dict(load_values(start, model), strict=False)
+            batch = []
+            for side, lines in zip(("source", "target"), sentences.values()):
+                with open(os.path.join(start, f"vocabulary/dict.{side}.txt")) as file:
+                    ids = {line.split()[0]: 4 + i for i, line in enumerate(file)}
+                batch.append(torch.tensor([[ids[word] for word in words] + [2] for words in lines]))
+        source, target = batch
+        given = target.roll(1, 1)
+        optimizer, losses = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0), []
+        for lr in want["lr"]:
+            optimizer.zero_grad()
+            optimizer.param_groups[0]["lr"] = lr
+            loss = torch.nn.functional.cross_entropy(model(source, given)[0].flatten(0, 1), target.flatten())
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], losses[0] / 2)
+        # In f32 sums in another order differ by some 1e-7, which 50 updates enlarge.
+        torch.testing.assert_close(torch.tensor(losses), torch.tensor(want["loss"]).float(), rtol=0, atol=1e-5)
 
 
 if __name__ == "__main__":
