@@ -45,60 +45,67 @@ class BoundedGain:
         return 1 + np.tanh(self.slope.value.to("f64").numpy()), self.bias.value
 
 
-X, Y, Z, C, D, ONE = rows(1, 4, 6), rows(2, 4, 6), rows(3, 4, 6), rows(4, 6), rows(5, 6), rows(6, 1)
-IMAGES, IDS = rows(7, 2, 6, 6, 4), np.array([1, 0, 2, 1])
-CASES = {
-    "linear": (ops.linear, X, rows(8, 3, 6), rows(9, 3)),
-    "matmul": (lambda a, b: ops.matmul(a, b, transpose_b=True), X, Y),
-    "embedding": (lambda t, i: ops.embedding(t, i, scale=1.5, padding_id=2), X, IDS), "gather": (ops.gather, X, IDS),
-    "add": (ops.add, X, Y), "sub": (ops.sub, X, Y), "mul": (ops.mul, X, Y), "scale": (lambda x: ops.scale(x, 0.3), X),
-    "add_bias": (ops.add_bias, X, C), "layer_norm": (lambda *v: ops.layer_norm(*v, eps=1e-3), X, C, D),
-    "rms_norm": (lambda *v: ops.rms_norm(*v, eps=1e-3, eps_outside=True, channels=4), X, C),
-    "scale_norm": (lambda *v: ops.scale_norm(*v, eps=1e-3), X, ONE),
-    "unit_rows": (lambda x: ops.unit_rows(x, eps=1e-3), X),
-    "group_norm": (lambda *v: ops.group_norm(*v, groups=2, lengths=[3, 1], eps=1e-3), X, C, D),
-    "center_norm": (ops.center_norm, X, C, D), "dyt": (ops.dyt, X, ONE, C, D),
-    "derf": (ops.derf, X, ONE, rows(10, 1), C, D), "affine": (ops.affine, X, C, D), "scale_by": (ops.scale_by, X, ONE),
-    "group_rms": (lambda x: ops.group_rms(x, groups=2, eps=1e-3), X),
-    "sinusoidal_positions":
-        (lambda x: ops.sinusoidal_positions(x, ops.sinusoidal_table(9, 6), lengths=[3, 1]), X),
-    "learned_positions": (ops.learned_positions, rows(11, 2, 3, 4), rows(12, 5, 4)),
-    "activate": (lambda x: ops.activate(x, "softplus"), X), "bias_activation": (
-        lambda *v: ops.bias_activation(*v, "gelu"), X, C),
-    "bias_activation_dropout":
-        (lambda *v: ops.bias_activation_dropout(*v, "silu", 0.4, seed=5, stream=6, step=7), X, C),
-    "attention": (lambda *v: ops.attention(*v, heads=2, causal=True, lengths=[3, 1], scale=0.7, dropout=0.3, seed=5,
-                                           stream=6, step=7), X, Y, Z),
-    "attention_packed": (lambda *v: ops.attention_packed(*v, heads=1, lengths=[2, 2], scale=0.7), X,
-                         rows(13, 1, 1, 2, 2)),
-    "softmax": (ops.softmax, X), "dropout": (lambda x: ops.dropout(x, 0.4, seed=5, stream=6, step=7), X),
-    "bias_dropout_residual":
-        (lambda *v: ops.bias_dropout_residual(*v, 0.4, seed=5, stream=6, step=7, path_p=0.5, path_rows=2,
-                                              path_stream=8), X, C, Y),
-    "permute": (lambda x: ops.permute(x, [1, 0]), X), "flip": (lambda x: ops.flip(x, 1), X),
-    "reindex": (lambda x: ops.reindex(x, [1, 0]), X), "reshape": (lambda x: ops.reshape(x, [2, -1]), X),
-    "concat": (lambda *v: ops.concat(list(v), axis=1), X, Y), "slice": (lambda x: ops.slice(x, 1, 2, 5), X),
-    "cast": (lambda x: ops.cast(x, "f64"), X),
-    "cross_entropy":
-        (lambda *v: ops.cross_entropy(*v, label_smoothing=0.1, ignore_index=2, reduction="sum"), X, IDS),
-    "unfold": (lambda x: ops.unfold(x, 2, 3, stride=2, padding=1), IMAGES),
-    "conv2d_channels_last": (lambda *v: ops.conv2d_channels_last(*v, stride=2, padding=1, activation="relu"), IMAGES,
-                             rows(14, 3, 4, 3, 3), rows(15, 3)),
-    "patch_embedding": (ops.patch_embedding, IMAGES, rows(16, 5, 4, 3, 3), rows(17, 5)),
-    "max_pool2d": (lambda x: ops.max_pool2d(x, kernel=3, stride=2, padding=1), IMAGES), "sum": (ops.sum, X),
-    "mean": (ops.mean, X), "mean_pool": (ops.mean_pool, rows(18, 2, 3, 4)),
-    "weighted_pool": (ops.weighted_pool, rows(18, 2, 3, 4), rows(19, 2, 3)),
-    "gate": (ops.gate, rows(18, 2, 3, 4), rows(21, 2, 4)),
-    "weight_standardize": (lambda *v: ops.weight_standardize(*v, minimum=1e-3, unbiased=True), X, rows(20, 4)),
-}
+def cases(n=1):
+    """Returns a function and its operands for each operation. n: a factor of their sizes, 1 in op_bits.cpp."""
+    X, Y, Z = (rows(seed, 4 * n, 6 * n) for seed in (1, 2, 3))
+    C, D, ONE = rows(4, 6 * n), rows(5, 6 * n), rows(6, 1)
+    IMAGES, IDS = rows(7, 2 * n, 6, 6, 4), np.array([1, 0, 2, 1] * n)
+    return {
+        "linear": (ops.linear, X, rows(8, 3, 6 * n), rows(9, 3)),
+        "matmul": (lambda a, b: ops.matmul(a, b, transpose_b=True), X, Y),
+        "embedding": (lambda t, i: ops.embedding(t, i, scale=1.5, padding_id=2), X, IDS),
+        "gather": (ops.gather, X, IDS), "add": (ops.add, X, Y), "sub": (ops.sub, X, Y), "mul": (ops.mul, X, Y),
+        "scale": (lambda x: ops.scale(x, 0.3), X),
+        "add_bias": (ops.add_bias, X, C), "layer_norm": (lambda *v: ops.layer_norm(*v, eps=1e-3), X, C, D),
+        "rms_norm": (lambda *v: ops.rms_norm(*v, eps=1e-3, eps_outside=True, channels=4), X, C),
+        "scale_norm": (lambda *v: ops.scale_norm(*v, eps=1e-3), X, ONE),
+        "unit_rows": (lambda x: ops.unit_rows(x, eps=1e-3), X),
+        "group_norm": (lambda *v: ops.group_norm(*v, groups=2, lengths=[3 * n, n], eps=1e-3), X, C, D),
+        "center_norm": (ops.center_norm, X, C, D), "dyt": (ops.dyt, X, ONE, C, D),
+        "derf": (ops.derf, X, ONE, rows(10, 1), C, D), "affine": (ops.affine, X, C, D),
+        "scale_by": (ops.scale_by, X, ONE), "group_rms": (lambda x: ops.group_rms(x, groups=2, eps=1e-3), X),
+        "sinusoidal_positions":
+            (lambda x: ops.sinusoidal_positions(x, ops.sinusoidal_table(9 * n, 6 * n), lengths=[3 * n, n]), X),
+        "learned_positions": (ops.learned_positions, rows(11, 2, 3, 4), rows(12, 5, 4)),
+        "activate": (lambda x: ops.activate(x, "softplus"), X), "bias_activation": (
+            lambda *v: ops.bias_activation(*v, "gelu"), X, C),
+        "bias_activation_dropout":
+            (lambda *v: ops.bias_activation_dropout(*v, "silu", 0.4, seed=5, stream=6, step=7), X, C),
+        "attention": (lambda *v: ops.attention(*v, heads=2, causal=True, lengths=[3 * n, n], scale=0.7, dropout=0.3,
+                                               seed=5, stream=6, step=7), X, Y, Z),
+        "attention_packed": (lambda *v: ops.attention_packed(*v, heads=1, lengths=[2 * n, 2 * n], scale=0.7), X,
+                             rows(13, 1, 1, 2 * n, 2 * n)),
+        "softmax": (ops.softmax, X), "dropout": (lambda x: ops.dropout(x, 0.4, seed=5, stream=6, step=7), X),
+        "bias_dropout_residual":
+            (lambda *v: ops.bias_dropout_residual(*v, 0.4, seed=5, stream=6, step=7, path_p=0.5, path_rows=2,
+                                                  path_stream=8), X, C, Y),
+        "permute": (lambda x: ops.permute(x, [1, 0]), X), "flip": (lambda x: ops.flip(x, 1), X),
+        "reindex": (lambda x: ops.reindex(x, [1, 0]), X), "reshape": (lambda x: ops.reshape(x, [2, -1]), X),
+        "concat": (lambda *v: ops.concat(list(v), axis=1), X, Y), "slice": (lambda x: ops.slice(x, 1, 2, 5), X),
+        "cast": (lambda x: ops.cast(x, "f64"), X),
+        "cross_entropy":
+            (lambda *v: ops.cross_entropy(*v, label_smoothing=0.1, ignore_index=2, reduction="sum"), X, IDS),
+        "unfold": (lambda x: ops.unfold(x, 2, 3, stride=2, padding=1), IMAGES),
+        "conv2d_channels_last": (lambda *v: ops.conv2d_channels_last(*v, stride=2, padding=1, activation="relu"),
+                                 IMAGES, rows(14, 3, 4, 3, 3), rows(15, 3)),
+        "patch_embedding": (ops.patch_embedding, IMAGES, rows(16, 5, 4, 3, 3), rows(17, 5)),
+        "max_pool2d": (lambda x: ops.max_pool2d(x, kernel=3, stride=2, padding=1), IMAGES), "sum": (ops.sum, X),
+        "mean": (ops.mean, X), "mean_pool": (ops.mean_pool, rows(18, 2, 3, 4)),
+        "weighted_pool": (ops.weighted_pool, rows(18, 2, 3, 4), rows(19, 2, 3)),
+        "gate": (ops.gate, rows(18, 2, 3, 4), rows(21, 2, 4)),
+        "weight_standardize": (lambda *v: ops.weight_standardize(*v, minimum=1e-3, unbiased=True), X, rows(20, 4 * n)),
+    }
 
 
-def computed(f, arrays, dy_seed):
+CASES = cases()
+
+
+def computed(f, arrays, dy_seed, dy=None):
     """Returns y, dy and the gradients of floating operands."""
     tape = fg.Tape()
     operands = [tape.variable(a) if a.dtype.kind == "f" else tape.constant(a) for a in arrays]
     y = f(*operands)
-    dy = rows(dy_seed, *y.shape).astype(y.value.numpy().dtype)
+    dy = rows(dy_seed, *y.shape).astype(y.value.numpy().dtype) if dy is None else dy
     tape.backward(y, dy)
     return y.value, dy, {k: tape.grad(v) for k, v in enumerate(operands) if v.dtype != "i64"}
 
@@ -111,7 +118,7 @@ class Bits(unittest.TestCase):
             given.update({f"{name}.{k}": a for k, a in enumerate(arrays)}, **{f"{name}.dy": dy})
             wanted.update({f"{name}.d{k}": g for k, g in gradients.items()}, **{f"{name}.y": y})
         fg.register_normalizer(BoundedGain)
-        norm = fg.Normalizer("bounded", 6)
+        norm, (_, X, C, D), Y = fg.Normalizer("bounded", 6), CASES["affine"], CASES["add"][2]
         for p, value in zip(norm.parameters, (C, D)):
             p.value = value
         tape = fg.Tape()
