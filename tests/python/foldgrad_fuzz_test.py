@@ -6,12 +6,13 @@ import tempfile
 
 from setting import expect, require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
+sys.path.insert(0, os.path.abspath(os.environ["FOLDGRAD_PACKAGE"]))
 require("numpy", "foldgrad")
 
 import foldgrad as fg
 import numpy as np
 from foldgrad_bits_test import CASES
+from foldgrad_models_test import CONFIG
 
 CALLS, SEED = (int(os.environ.get("FOLDGRAD_FUZZ_" + name, default)) for name, default in (("CALLS", 3000), ("SEED", 1)))
 ALLOWED = (ValueError, TypeError, MemoryError, ArithmeticError, OSError, OverflowError)
@@ -35,7 +36,7 @@ def anything(random):
     return array(random) if random.random() < 0.5 else OBJECTS[random.integers(len(OBJECTS))]
 
 
-def call_of(random, folder):
+def call_of(random, model):
     """Returns a function without arguments."""
     tape = fg.Tape(bool(random.integers(2)))
 
@@ -55,25 +56,41 @@ def call_of(random, folder):
             if tape.recording:
                 tape.backward(y, array(random) if random.random() < 0.2 else np.ones(y.shape, "f4"))
         return run
-    f = [fg.Tensor, fg.from_dlpack, tape.variable, tape.parameter, tape.grad, tape.backward, fg.Parameter, fg.uniform,
-         fg.Normalizer, fg.Normalizer("un", 4), fg.Normalizer("un", 4).vjp, fg.Normalizer("bn", 4).restore, fg.AdamW,
-         fg.AdamW([fg.normal("w", [2], 1.0, seed=1)]).load_state, fg.clip_by_norm, fg.ops.top_k, fg.ops.concat,
-         fg.ops.attention, fg.ops.cross_entropy, fg.load, fg.read_safetensors, fg.register_normalizer, fg.set_threads,
-         lambda *v: fg.write_safetensors(os.path.join(folder, "f"), *v)][random.integers(24)]
-    given = [anything(random) for _ in range(random.integers(1, 4))]
+    functions = [
+        fg.Tensor, fg.Tensor([1.0]).to, fg.from_dlpack, fg.Parameter, fg.uniform, fg.normal, fg.clip_by_norm,
+        tape.constant, tape.variable, tape.parameter, tape.grad, tape.backward, tape.scope,
+        lambda a, *b: tape.variable([1.0]) + a, lambda a, *b: tape.variable([1.0]) * a,
+        fg.Normalizer, fg.Normalizer("un", 4), fg.Normalizer("un", 4).vjp, fg.Normalizer("bn", 4).restore,
+        fg.register_normalizer, fg.SGD, fg.Adam, fg.AdamW, fg.AdamW([fg.normal("w", [2], 1.0, seed=1)]).load_state,
+        fg.ops.top_k, fg.ops.concat, fg.ops.attention, fg.ops.cross_entropy, fg.ops.sinusoidal_table,
+        fg.load, model.save, model.random_inputs, model.fold, model.classify, model.translate,
+        lambda *v: model.run(dict(zip(model.inputs, v))), lambda *v: model.layer_outputs(dict(zip(model.inputs, v))),
+        lambda a, *b: model.generate(a, 1), fg.read_safetensors, fg.replay_trace, fg.memory_in_use, fg.set_threads,
+        lambda *v: fg.write_safetensors("file", *v)]
+    f, given = functions[random.integers(len(functions))], [anything(random) for _ in range(random.integers(1, 4))]
     return lambda: f(*given)
+
+
+def small_model():
+    """Trains a model in the present directory."""
+    for name, text in (("config.toml", CONFIG), ("text.txt", "one two three one three two\n" * 200)):
+        with open(name, "w") as file:
+            file.write(text)
+    return fg.train("config.toml", "run", data_dir=".", progress=False).model()
 
 
 def main():
     done, threads = {}, fg.threads()
     with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
+        os.chdir(folder)
+        model = small_model()
         for seed in range(SEED, SEED + CALLS):
             random = np.random.default_rng(seed)
             if seed % 100 == 1:
                 print(seed, "...", flush=True)  # where it was, after a crash
             kind = "result"
             try:
-                call_of(random, folder)()
+                call_of(random, model)()
             except ALLOWED as error:
                 kind = type(error).__name__
                 expect(str(error), f"seed {seed}: {kind} without a message")
