@@ -1,4 +1,6 @@
 // Operations on elements, shapes and products.
+#include <nanobind/stl/tuple.h>
+
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
@@ -32,9 +34,9 @@ TapeVar joined(const std::vector<TapeVar>& xs, int axis) {
   return record(xs[0], [&] { return concat(vars, axis); });
 }
 
-nb::tuple largest(nb::handle x, std::int64_t k) {
-  TopK result = native([&, of = to_tensor(x)] { return top_k(of, k); });
-  return nb::make_tuple(result.values, result.indices, result.log_sum_exp);
+std::tuple<Tensor, Tensor, Tensor> largest(nb::handle x, std::int64_t k) {
+  const TopK result = native([&, of = to_tensor(x)] { return top_k(of, k); });
+  return {result.values, result.indices, result.log_sum_exp};
 }
 
 }  // namespace
@@ -115,8 +117,7 @@ void add_shapes(nb::module_& m) {
   def_op(m, "mean_pool", tuple{"x"_a}, &mean_pool);
   def_op(m, "weighted_pool", tuple{"x"_a, "w"_a}, &weighted_pool);
   def_op(m, "gate", tuple{"x"_a, "w"_a}, &gate);
-  m.def("top_k", largest, "x"_a, "k"_a, nb::sig("def top_k(x: object, k: int) -> tuple[Tensor, Tensor, Tensor]"),
-        doc("top_k"));
+  m.def("top_k", largest, "x"_a, "k"_a, doc("top_k"));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ from foldgrad._training import Run
 Axes = typing.Any
 
 
-def _axes(axes: Axes, **labels: str) -> Axes:
+def _axes(axes: Axes, **labels: typing.Any) -> Axes:
     axes = axes if axes is not None else pyplot.figure().add_subplot()
     axes.set(**labels)
     return axes

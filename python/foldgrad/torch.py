@@ -9,6 +9,7 @@ import typing
 
 try:
     import torch
+    from torch.utils.dlpack import from_dlpack
 except ImportError as error:
     raise ImportError("foldgrad.torch needs PyTorch: pip install foldgrad[torch]") from error
 
@@ -63,7 +64,7 @@ class Norm(torch.nn.Module):
 
 
 def _view(tensor: _core.Tensor) -> torch.Tensor:
-    return torch.from_dlpack(tensor)
+    return from_dlpack(tensor)
 
 
 class _Apply(torch.autograd.Function):
