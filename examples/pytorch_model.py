@@ -16,7 +16,7 @@ from normalizers import make_norm, residual_sum
 
 ACTIVATIONS = {"relu": F.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu, "gelu": F.gelu,
                "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "softplus": F.softplus,
-               "relu6": F.relu6}
+               "relu6": F.relu6, "exp": torch.exp}
 
 
 class Attention(nn.Module):

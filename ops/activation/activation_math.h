@@ -165,6 +165,23 @@ struct Relu6 {  // [ACT-11]
   }
 };
 
+// y = e^x, y' = y
+struct Exp {  // [ACT-12]
+  static constexpr bool kFromOutput = true;
+  template <class V>
+  FOLDGRAD_HD static V value(V x) {
+    return fast_exp(x);
+  }
+  template <class V>
+  FOLDGRAD_HD static V derivative(V y) {
+    return y;
+  }
+  template <class Graph>
+  static std::string onnx(Graph& g, const std::string& x) {
+    return g.node("Exp", {x});
+  }
+};
+
 }  // namespace activation_math
 
 // All activations by name. Functions, configurations, export and tests use this list.
@@ -177,7 +194,8 @@ struct Relu6 {  // [ACT-11]
   row(gelu, Gelu)                 \
   row(gelu_tanh, GeluTanh)        \
   row(softplus, Softplus)         \
-  row(relu6, Relu6)
+  row(relu6, Relu6)               \
+  row(exp, Exp)
 // clang-format on
 
 #define FOLDGRAD_NAME(name, Struct) name,

@@ -62,7 +62,7 @@ const RegisterOp kBiasActivation({
 
 // y and its slope at x. At zero everything is known exactly: tanh' = 1, sigmoid = 1/2 and its slope 1/4, x Phi(x) has
 // slope Phi(0) = 1/2. At one they are from an independent evaluation in 40 digits (mpmath 1.4).
-TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_ACT_11_AtKnownPoints) {
+TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_ACT_11_ACT_12_AtKnownPoints) {
   struct Row {
     Activation activation;
     double x, y, slope;
@@ -86,6 +86,8 @@ TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_ACT_11_AtKnown
            Row{Activation::relu6, 5.5, 5.5, 1},
            Row{Activation::relu6, 6, 6, 0},
            Row{Activation::relu6, 6.5, 6, 0},
+           Row{Activation::exp, 0, 1, 1},
+           Row{Activation::exp, 1, 2.718281828459045, 2.718281828459045},
        }) {
     SCOPED_TRACE(fmt::format("{} at {}", name(row.activation), row.x));
     expect_by_hand({.operands = {numbers({1}, {row.x})},
@@ -106,7 +108,7 @@ TEST(BiasActivation, ACT_8_WorkedByHand) {
                  [](auto& v) { return bias_activation(v[0], v[1], Activation::relu); });
 }
 
-// Far from 0 y is x or 0 and the slope 1 or 0, in every precision; a NaN is not hidden.
+// Far from 0 y is x or 0 and the slope 1 or 0, in every precision, and exp overflows; a NaN is not hidden.
 TEST(Activation, LimitsAndNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (Device device : devices())
@@ -118,12 +120,17 @@ TEST(Activation, LimitsAndNaN) {
         const std::vector<double> values = all.y.to(DType::f64).values<double>(),
                                   slopes = all.grads[0].to(DType::f64).values<double>();
         const bool saturates = a == Activation::tanh || a == Activation::sigmoid || a == Activation::relu6;
-        const double most = a == Activation::relu6 ? 6.0 : saturates ? 1.0 : Tensor::full({}, 1000, dtype).item();
+        const bool overflows = a == Activation::exp;
+        const double infinity = std::numeric_limits<double>::infinity();
+        const double most = overflows                ? infinity
+                            : a == Activation::relu6 ? 6.0
+                            : saturates              ? 1.0
+                                                     : Tensor::full({}, 1000, dtype).item();
         EXPECT_EQ(values[0], most) << name(a);
         EXPECT_EQ(values[1], a == Activation::tanh ? -1.0 : 0.0) << name(a);
         EXPECT_TRUE(std::isnan(values[2])) << name(a);
         for (const int far : {0, 3}) {
-          EXPECT_EQ(slopes[far], saturates ? 0.0 : 1.0) << name(a);
+          EXPECT_EQ(slopes[far], overflows ? infinity : saturates ? 0.0 : 1.0) << name(a);
           EXPECT_EQ(slopes[far + 1], 0.0) << name(a);
         }
       }
