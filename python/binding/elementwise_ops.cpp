@@ -5,6 +5,7 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
 #include "ops/concat/concat.h"
+#include "ops/divide_rows/divide_rows.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
 #include "ops/flip/flip.h"
@@ -126,6 +127,7 @@ void add_elementwise_ops(nb::module_& m) {
   add_products(m);
   add_activations(m);
   def_op(m, "softmax", tuple{"x"_a}, &softmax);
+  def_op(m, "divide_rows", tuple{"n"_a, "d"_a, "eps"_a}, &divide_rows);
   add_dropout(m);
   add_shapes(m);
 }

@@ -75,7 +75,9 @@ def cases(n=1):
                                                seed=5, stream=6, step=7), X, Y, Z),
         "attention_packed": (lambda *v: ops.attention_packed(*v, heads=1, lengths=[2 * n, 2 * n], scale=0.7), X,
                              rows(13, 1, 1, 2 * n, 2 * n)),
-        "softmax": (ops.softmax, X), "dropout": (lambda x: ops.dropout(x, 0.4, seed=5, stream=6, step=7), X),
+        "softmax": (ops.softmax, X),
+        "divide_rows": (lambda n, d: ops.divide_rows(n, d, 0.3), X, rows(21, 4 * n)),
+        "dropout": (lambda x: ops.dropout(x, 0.4, seed=5, stream=6, step=7), X),
         "bias_dropout_residual":
             (lambda *v: ops.bias_dropout_residual(*v, 0.4, seed=5, stream=6, step=7, path_p=0.5, path_rows=2,
                                                   path_stream=8), X, C, Y),

@@ -15,6 +15,7 @@
 #include "ops/concat/concat.h"
 #include "ops/conv2d/conv2d.h"
 #include "ops/cross_entropy/cross_entropy.h"
+#include "ops/divide_rows/divide_rows.h"
 #include "ops/dropout/dropout.h"
 #include "ops/dyt/dyt.h"
 #include "ops/embedding/embedding.h"
@@ -91,6 +92,7 @@ const std::map<std::string, Call> kCalls = {
        return attention_packed(v[0], v[1], {.heads = 1, .scale = 0.7}, Segments(std::vector<std::int64_t>{2, 2}));
      }},
     {"softmax", [](Operands v) { return softmax(v[0]); }},
+    {"divide_rows", [](Operands v) { return divide_rows(v[0], v[1], 0.3); }},
     {"dropout",
      [](Operands v) {
        return dropout(v[0], 0.4, {5, 6, 7});
