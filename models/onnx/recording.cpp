@@ -75,6 +75,8 @@ std::string OnnxRecording::operator[](int k) const {
 
 std::string OnnxRecording::matrix(int k, const Tensor& value) const {
   const std::string& name = graph_.values[operand(k)].parameter;
+  if (name.empty() && graph_.producer(operand(k)) < 0 && !names_.count(operand(k)))
+    return g_.initializer(fmt::format("constant_{}", operand(k)), transposed(value));
   if (name.empty()) {
     const auto computed = computed_.find(operand(k));
     FOLDGRAD_CHECK(computed != computed_.end(), "onnx: the weight of {} depends on the inputs", describe());

@@ -1,5 +1,7 @@
 #include "ops/conv2d/conv2d.h"
 
+#include <fmt/format.h>
+
 #include "engine/cpu/column_sums.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
@@ -73,6 +75,19 @@ struct UnfoldNode {
       const std::int64_t patch = s.kernel_height * s.kernel_width;
       map.place = {2, map.place.offset * patch, map.place.repeat * patch};
       return "";
+    };
+    // A convolution of each channel, whose output channel k has a 1 at value k of the patch.
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
+      const std::int64_t K = s.kernel_height * s.kernel_width;
+      const Tensor ones = Tensor::zeros({s.values(), 1, s.kernel_height, s.kernel_width}, DType::f32);
+      for (std::int64_t k = 0; k < s.values(); ++k) ones.data<float>()[k * K + k % K] = 1;
+      const std::string name = fmt::format("unfold.{}x{}x{}", s.channels, s.kernel_height, s.kernel_width);
+      const std::string u = g.node("Conv", {g.transpose(in[0], {0, 3, 1, 2}), g.initializer(name, ones)},
+                                   {{"kernel_shape", OnnxGraph::Sizes{s.kernel_height, s.kernel_width}},
+                                    {"strides", OnnxGraph::Sizes{s.stride, s.stride}},
+                                    {"pads", OnnxGraph::Sizes{s.padding, s.padding, s.end_padding, s.end_padding}},
+                                    {"group", s.channels}});
+      return g.reshape(g.transpose(u, {0, 2, 3, 1}), {s.places(), s.values()});
     };
   }
 };

@@ -1,6 +1,11 @@
 #include "ops/matmul/matmul.h"
 
+#include <numeric>
+#include <utility>
+
 #include "engine/gemm/gemm.h"
+#include "engine/graph/description.h"
+#include "engine/graph/onnx_graph.h"
 #include "engine/node_grads.h"
 
 namespace foldgrad {
@@ -53,7 +58,18 @@ struct MatmulNode {
     else if (db.defined())
       multiply(db, mode_b, {dc, true}, {a, transpose_a}, {s.batch, s.n, s.k, s.m});
   }
-  void describe(Description&) const {}
+  void describe(Description& d) const {
+    d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
+      const auto factor = [&](int k, bool transpose) {
+        OnnxGraph::Sizes axes(std::size_t(in.shape(k).rank()));
+        std::iota(axes.begin(), axes.end(), 0);
+        std::swap(axes[axes.size() - 2], axes.back());
+        return transpose ? g.transpose(in[k], axes) : in[k];
+      };
+      const std::string a_factor = factor(0, transpose_a), b_factor = factor(1, transpose_b);
+      return g.node("MatMul", {a_factor, b_factor});
+    };
+  }
 };
 
 std::vector<std::int64_t> leading_axes(const Tensor& t) { return {t.shape().begin(), t.shape().end() - 2}; }

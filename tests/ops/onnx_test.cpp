@@ -7,11 +7,14 @@
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/concat/concat.h"
+#include "ops/conv2d/conv2d.h"
+#include "ops/divide_rows/divide_rows.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
 #include "ops/flip/flip.h"
 #include "ops/gate/gate.h"
 #include "ops/linear/linear.h"
+#include "ops/matmul/matmul.h"
 #include "ops/permute/permute.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reindex/reindex.h"
@@ -85,6 +88,16 @@ TEST(Onnx, OperationsThatMove) {
 
 TEST(Onnx, OperationsThatCompute) {
   expect_onnx("Add(MatMul(x0, x1^T), x2)", {{2, 3}, {4, 3}, {4}}, [](auto& x) { return linear(x[0], x[1], x[2]); });
+  expect_onnx("MatMul(x0, x1)", {{2, 3, 4}, {2, 4, 5}}, [](auto& x) { return matmul(x[0], x[1]); });
+  expect_onnx("MatMul(Transpose(x0, perm=[0, 2, 1]), Transpose(x1, perm=[0, 2, 1]))", {{2, 4, 3}, {2, 5, 4}},
+              [](auto& x) { return matmul(x[0], x[1], /*transpose_a=*/true, /*transpose_b=*/true); });
+  expect_onnx("Div(x0, Unsqueeze(Add(x1, 0.5), [-1]))", {{2, 3}, {2}},
+              [](auto& x) { return divide_rows(x[0], x[1], 0.5); });
+  expect_onnx("Exp(x0)", {{2, 3}}, [](auto& x) { return exp(x[0]); });
+  expect_onnx(
+      "Reshape(Transpose(Conv(Transpose(x0, perm=[0, 3, 1, 2]), unfold.5x3x2, kernel_shape=[3, 2], strides=[2, 2], "
+      "pads=[1, 1, 1, 1], group=5), perm=[0, 2, 3, 1]), [-1, 12, 30])",
+      {{2, 7, 5, 5}}, [](auto& x) { return unfold(x[0], 3, 2, {.stride = 2, .padding = 1}); });
   expect_onnx("Mul(Add(x0, x1), Sigmoid(Add(x0, x1)))", {{2, 3}, {3}},
               [](auto& x) { return bias_activation(x[0], x[1], Activation::silu); });
   expect_onnx("Add(x2, Add(x0, x1))", {{2, 3}, {3}, {2, 3}},
