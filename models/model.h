@@ -34,6 +34,8 @@ class Model {
   std::vector<Normalizer*> normalizers() const { return parts().normalizers; }
   // Returns the last layer's parameters: adaptive clipping may leave them out.
   std::vector<Parameter*> output_parameters() const { return parts().output; }
+  // Returns the parameters that keep their initial values, such as a table of sines; optimizers leave them out.
+  std::vector<Parameter*> fixed_parameters() const { return parts().fixed; }
   // Returns the parameters that are not matrices: biases, gains, learned positions and the class token. Weight decay
   // may leave them out.
   std::vector<Parameter*> vectors() const;

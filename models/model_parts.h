@@ -10,6 +10,7 @@ struct ModelParts {
   std::vector<Normalizer*> normalizers;
   std::vector<Parameter*> added;   // some of `parameters`: learned positions and the class token
   std::vector<Parameter*> output;  // some of `parameters`: those of the last layer, which computes the logits
+  std::vector<Parameter*> fixed;   // some of `parameters`: those that training does not change
 
   // Does nothing if the value is undefined.
   void add(Parameter& parameter) {

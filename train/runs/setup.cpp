@@ -106,7 +106,9 @@ TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_
 }
 
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& t) {
-  const std::vector<Parameter*> parameters = model.parameters(), vectors = model.vectors();
+  std::vector<Parameter*> parameters = model.parameters();
+  const std::vector<Parameter*> vectors = model.vectors(), fixed = model.fixed_parameters();
+  std::erase_if(parameters, [&](Parameter* p) { return contains(fixed, p); });
   const std::vector<Rate> rates = parsed_rates(t);
   for (const std::string& pattern : t.freeze) require_fit("train.freeze", pattern, parameters);
   for (const Rate& rate : rates) require_fit("train.rates", rate.pattern, parameters);
