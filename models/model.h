@@ -1,6 +1,7 @@
 // The interface of a model for training, folding, files and checks. Each family has a folder and derives from it; other
 // code need not know a model's family.
 #pragma once
+#include <map>
 #include <memory>
 
 #include "models/forward_pass.h"
@@ -36,6 +37,8 @@ class Model {
   std::vector<Parameter*> output_parameters() const { return parts().output; }
   // Returns the parameters that keep their initial values, such as a table of sines; optimizers leave them out.
   std::vector<Parameter*> fixed_parameters() const { return parts().fixed; }
+  // Returns numbers of the last training pass, by name, for the log.
+  virtual std::map<std::string, double> diagnostics() const { return {}; }
   // Returns the parameters that are not matrices: biases, gains, learned positions and the class token. Weight decay
   // may leave them out.
   std::vector<Parameter*> vectors() const;

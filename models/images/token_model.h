@@ -35,8 +35,9 @@ class TokenModel : public ImageModel {
   // pixels [B, S, S, 3] -> [B, tokens of the image, width]
   virtual Var tokens(const Var& pixels, const ForwardPass& pass) = 0;
 
- private:
   void list(ModelParts& parts) override;
+
+ private:
   void initialize(std::uint64_t seed) override;
   Var features(const Var& pixels, const ForwardPass& pass) override;
   Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass) override;

@@ -175,6 +175,10 @@ inline std::int64_t multiplications(Model& model) {
       count += 2 * y.elements() * (node->inputs().size() > 1 ? tape.shape_of(node->inputs()[1])[-1] : y[0]);
     if (name == "conv2d_channels_last") count += y.elements() * tape.shape_of(node->inputs()[1]).elements() / y[-1];
     if (name == "weighted_pool") count += x.elements();
+    if (name == "matmul") {  // m k, k n and m n numbers
+      const Shape& b = tape.shape_of(node->inputs()[1]);
+      count += std::llround(std::sqrt(double(x.elements()) * double(b.elements()) * double(y.elements())));
+    }
   }
   return count;
 }

@@ -35,6 +35,7 @@ ALLOWED = {
     "models/images": ["engine", "ops", "models", "models/blocks", "models/fold", "models/onnx"],
     "models/vit": ["engine", "ops", "models/images"],
     "models/cct": ["engine", "engine/graph", "ops", "models/normalizers", "models/images"],
+    "models/t2t": ["engine", "engine/graph", "ops", "models", "models/normalizers", "models/blocks", "models/images"],
     "models/swin": ["engine", "ops", "models/blocks", "models/normalizers", "models/images"],
     "models/convnext": ["engine", "engine/graph", "ops", "models/normalizers", "models/blocks", "models/fold",
                         "models/images"],

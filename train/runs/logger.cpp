@@ -104,18 +104,18 @@ void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& c
   log(std::move(event));
 }
 
-void RunLogger::trained(const TrainingReport& r, const std::string& unit_of_work) {
+void RunLogger::trained(const TrainingReport& r, const std::string& unit_of_work,
+                        const std::map<std::string, double>& diagnostics) {
   const std::string speed = fmt::format("{:.0f} {}/s", r.work_per_second(), unit_of_work);
   terminal_.set_status(fmt::format("loss {:.4f}  {}", r.loss, speed));
   terminal_.print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {}", r.updates, steps_, r.loss,
                               r.gradient_norm, r.lr, speed));
-  log({{"event", "train"},
-       {"step", r.updates},
-       {"loss", r.loss},
-       {"gradient_norm", r.gradient_norm},
-       {"lr", r.lr},
-       {unit_of_work + "_per_second", r.work_per_second()},
-       {"seconds", r.seconds}});
+  nlohmann::ordered_json event{{"event", "train"},    {"step", r.updates},
+                               {"loss", r.loss},      {"gradient_norm", r.gradient_norm},
+                               {"lr", r.lr},          {unit_of_work + "_per_second", r.work_per_second()},
+                               {"seconds", r.seconds}};
+  if (!diagnostics.empty()) event["diagnostics"] = diagnostics;
+  log(std::move(event));
 }
 
 void RunLogger::validated(std::int64_t step, const Validation& v, double seconds) {

@@ -1,6 +1,7 @@
 // The log of a run: events in log.jsonl (docs/training.md lists them) and lines on the terminal.
 #pragma once
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -53,7 +54,9 @@ class RunLogger {
   // Logs the start. `notes`, by their names in the event, are printed too, unless they are empty.
   void started(std::int64_t step, Task& task, const ExperimentConfig& config,
                const std::map<std::string, std::string>& notes);
-  void trained(const TrainingReport& report, const std::string& unit_of_work);
+  // `diagnostics` are the model's.
+  void trained(const TrainingReport& report, const std::string& unit_of_work,
+               const std::map<std::string, double>& diagnostics);
   void validated(std::int64_t step, const Validation& validation, double seconds);
   void layers(std::int64_t step, const std::vector<Parameter*>& trained, Model& model);
   void not_finite(std::int64_t step, const std::string& action, const std::string& failure);

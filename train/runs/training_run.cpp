@@ -160,7 +160,7 @@ void TrainingRun::report(bool due) try {
   give_order(communicator_, due ? Order::report : Order::check);
   const TrainingReport r = due ? training_.trainer.report() : TrainingReport{.failures = training_.trainer.check()};
   for (const std::string& failure : r.failures) logger_->not_finite(updates(), name(training_.config.on_nan), failure);
-  if (due) logger_->trained(r, task().facts().unit_of_work);
+  if (due) logger_->trained(r, task().facts().unit_of_work, task().model().diagnostics());
 } catch (const Diverged& e) {
   logger_->diverged(updates(), e.what());
   throw;

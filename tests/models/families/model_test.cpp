@@ -1,5 +1,6 @@
 // Properties of models of every family: they train, devices agree, dropout acts where stated, and a folded model equals
 // the trained one.
+#include "engine/contains.h"
 #include "engine/parallel/team.h"
 #include "tests/models/gpt/tiny_gpt.h"
 #include "tests/models/images/kinds.h"
@@ -10,19 +11,20 @@ namespace {
 
 template <class M>
 class Families : public ::testing::Test {};
-using All = ::testing::Types<Transformer, Gpt, Vit, Cct, Swin>;
+using All = ::testing::Types<Transformer, Gpt, Vit, Cct, T2t, Swin>;
 TYPED_TEST_SUITE(Families, All);
 
 TYPED_TEST(Families, TrainWithEveryNormalizer) {
   for (const std::string& normalizer : normalizer_names()) {
     const auto kinds = Kinds<TypeParam>::few(normalizer);
     // deepnorm is for post-norm, which some families do not have.
-    EXPECT_EQ(kinds.empty(),
-              (normalizer == "deepnorm" && (std::is_same_v<TypeParam, Cct> || std::is_same_v<TypeParam, Swin>)))
-        << normalizer;
+    constexpr bool only_pre_norm =
+        std::is_same_v<TypeParam, Cct> || std::is_same_v<TypeParam, T2t> || std::is_same_v<TypeParam, Swin>;
+    EXPECT_EQ(kinds.empty(), normalizer == "deepnorm" && only_pre_norm) << normalizer;
     for (auto config : kinds) {
       SCOPED_TRACE(describe(config));
-      if constexpr (std::is_base_of_v<TokenModelConfig, decltype(config)>) config.initialization = "pytorch";
+      if constexpr (requires { config.kInitializations; })
+        if (contains(config.kInitializations, std::string("pytorch"))) config.initialization = "pytorch";
       check_one_step([&](DType dtype) { return std::make_unique<TypeParam>(config, 1, dtype); },
                      Kinds<TypeParam>::inputs(config));
     }
@@ -107,7 +109,7 @@ TYPED_TEST(Families, FoldingAFoldedModelChangesNothing) {
 // Transformers that translate are tested in fold/model_test.cpp.
 template <class M>
 class FoldFamilies : public ::testing::Test {};
-using WithoutTranslation = ::testing::Types<Gpt, Vit, Cct, Swin>;
+using WithoutTranslation = ::testing::Types<Gpt, Vit, Cct, T2t, Swin>;
 TYPED_TEST_SUITE(FoldFamilies, WithoutTranslation);
 
 // Rounding of sums in another order: f64 has some 1e-16 for each, and gains are up to ten.

@@ -61,7 +61,7 @@ inline Moments moments_of(const Tensor& rows, bool centered) {
   return m;
 }
 
-// Returns the input of each site's statistics, [B, T, C], while `forward` is recorded on the tape.
+// Returns the input of each site's statistics, [B, T, C], while `forward` is recorded on the tape; without constants.
 inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward) {
   NamedTensors inputs;
   std::map<int, Tensor> values;
@@ -69,18 +69,22 @@ inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward)
   tape.observe([&](const Node& node, const Tensor& y) {
     values[node.output()] = y;
     const std::string op = node.name();
-    if (op == "channel_norm" || op == "power_norm") inputs[node.scope()] = values.at(node.inputs()[0]);
+    if (op != "channel_norm" && op != "power_norm") return;
+    if (const auto x = values.find(node.inputs()[0]); x != values.end()) inputs[node.scope()] = x->second;
   });
   forward(tape);
   return inputs;
 }
 
-// Copies the statistics of one training pass, at each site, into the running ones and the whole window. bn then keeps
-// the biased variance, by which training divides, in place of v n/(n-1), which it would have averaged.
-inline void freeze(Model& model, std::int64_t iterations, const std::function<void(Tape&)>& training_pass) {
+// Copies the statistics of one training pass, at each site, into the running ones and the whole window. `constants` are
+// the inputs of sites that are constant in training. bn then keeps the biased variance, by which training divides, in
+// place of v n/(n-1), which it would have averaged.
+inline void freeze(Model& model, std::int64_t iterations, const std::function<void(Tape&)>& training_pass,
+                   const NamedTensors& constants = {}) {
   for (Normalizer* norm : model.normalizers())
     if (norm->info().name == "prepbn") norm->state().at("steps").data<std::int64_t>()[0] = iterations;
-  const NamedTensors inputs = statistics_inputs(training_pass);
+  NamedTensors inputs = statistics_inputs(training_pass);
+  inputs.insert(constants.begin(), constants.end());
   for (Normalizer* norm : model.normalizers()) {
     auto state = norm->state();
     if (state.empty()) continue;

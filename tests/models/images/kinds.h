@@ -2,6 +2,7 @@
 #pragma once
 #include "models/cct/cct.h"
 #include "tests/models/swin/tiny_swin.h"
+#include "tests/models/t2t/tiny_t2t.h"
 
 namespace foldgrad::testing {
 
@@ -18,7 +19,7 @@ inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::strin
   return config;
 }
 
-using ImageFamilies = ::testing::Types<Vit, Cct, Swin>;
+using ImageFamilies = ::testing::Types<Vit, Cct, T2t, Swin>;
 
 // few: both orders of sublayer and normalizer, or both published stems with their blocks. all: every choice that
 // changes the positions of normalizers or their readers.
@@ -67,6 +68,7 @@ inline std::string kind_name(const VitConfig& config) {
 inline std::string kind_name(const CctConfig& config) {
   return config.pooling + ", stem " + config.stem + ", block " + config.block;
 }
+inline std::string kind_name(const T2tConfig& config) { return config.token_attention + ", " + config.pooling; }
 inline std::string kind_name(const SwinConfig& config) { return config.fc_norm ? "fc_norm" : "norm"; }
 
 template <class Config>
