@@ -10,6 +10,8 @@
 #include "models/nfnet/nfnet.h"
 #include "models/swin/family.h"
 #include "models/swin/swin.h"
+#include "models/t2t/family.h"
+#include "models/t2t/t2t.h"
 #include "models/transformer/family.h"
 #include "models/vit/family.h"
 #include "models/vit/vit.h"
@@ -23,6 +25,7 @@ std::deque<Family> library_families() {
   return {make_family<Transformer>("transformer", kTranslation),
           make_family<Vit>("vit", kClassification),
           make_family<Cct>("cct", kClassification),
+          make_family<T2t>("t2t", kClassification),
           make_family<Swin>("swin", kClassification),
           make_family<ConvNext>("convnext", kClassification),
           make_family<EfficientNetLite>("efficientnet_lite", kClassification),

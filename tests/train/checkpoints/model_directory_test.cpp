@@ -204,8 +204,9 @@ TEST_F(Malformed, Config) {
   EXPECT_EQ(with_config_text("{\"format\": "), "is not JSON at byte 12");
   EXPECT_EQ(with_config(json(3)), "must be an object, got number");
   const std::string formats =
-      "\"format\" must be \"foldgrad transformer\" or \"foldgrad vit\" or \"foldgrad cct\" or \"foldgrad swin\" or "
-      "\"foldgrad convnext\" or \"foldgrad efficientnet_lite\" or \"foldgrad nfnet\" or \"foldgrad gpt\", got ";
+      "\"format\" must be \"foldgrad transformer\" or \"foldgrad vit\" or \"foldgrad cct\" or \"foldgrad t2t\" or "
+      "\"foldgrad swin\" or \"foldgrad convnext\" or \"foldgrad efficientnet_lite\" or \"foldgrad nfnet\" or "
+      "\"foldgrad gpt\", got ";
   EXPECT_EQ(with_config(json::object()), formats + "none");
   const auto changed = [&](const char* pointer, const json& value) {
     json c = config_;

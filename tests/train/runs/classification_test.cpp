@@ -3,6 +3,7 @@
 #include "train/tasks/classification/classification.h"
 
 #include "engine/contains.h"
+#include "models/t2t/t2t.h"
 #include "tests/train/runs/family_run.h"
 #include "tests/train/runs/folded_run.h"
 #include "tests/train/tasks/classification/images/png_file.h"
@@ -190,6 +191,44 @@ TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
                   {"", "model.kernel=5", "shapes"},
                   {"", "model.pooling=mean", "shapes"},
                   {"", "model.block=cct", "loss 1"}});
+}
+
+class T2tRun : public ClassificationRun {
+ protected:
+  T2tRun() : ClassificationRun(kT2tConfig) {}
+};
+
+TEST_F(T2tRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
+  for (const std::string token_attention : {"performer", "softmax"}) {
+    SCOPED_TRACE(token_attention);
+    ASSERT_EQ(train("run-" + token_attention, "model.token_attention=" + token_attention), 0);
+    expect_folds(files_ / ("run-" + token_attention), {});
+  }
+}
+
+TEST_F(T2tRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
+  expect_effects(kEffectsOfBlocks);
+  expect_effects({{"", "model.kernels=[5,3,3]", "shapes"},
+                  {"", "model.strides=[4,2,2]", "shapes"},
+                  {"", "model.paddings=[2,1,0]", "shapes"},
+                  {"", "model.token_width=16", "shapes"},
+                  {"", "model.token_attention=softmax", "shapes"},
+                  {"", "model.pooling=mean", "shapes"},
+                  {"", "model.token_dropout=0.4", "loss 1"},
+                  {"model.layers=2", "model.drop_path=0.5", "loss 1"}});
+}
+
+// Only the features and the positions keep their initial values.
+TEST_F(T2tRun, DoesNotTrainFixedParametersAndLogsLengthsOfKeys) {
+  ASSERT_EQ(train("run"), 0);
+  const auto diagnostics = events("run", "train").at(0).at("diagnostics");
+  EXPECT_GT(diagnostics.at("tokens_to_token.attention2.mean_key_length"), 0);
+  const std::unique_ptr<Model> model = load_model(files_ / "run");
+  const std::vector<Parameter*> fixed = model->fixed_parameters();
+  EXPECT_EQ(fixed.size(), 3u);
+  const NamedTensors before = T2t(dynamic_cast<const T2t&>(*model).config(), /*seed=*/1).values();
+  for (Parameter* p : model->parameters())
+    EXPECT_EQ(identical(p->value, before.at(p->name)), contains(fixed, p)) << p->name;
 }
 
 class SwinRun : public ClassificationRun {

@@ -15,6 +15,11 @@ inline const std::string kVitConfig =
 inline const std::string kCctConfig =
     settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0",
                     "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
+// Maps of 8 x 8, 4 x 4 and 4 x 4 tokens.
+inline const std::string kT2tConfig = settings_config(
+    "family = \"t2t\"\nkernels = [7, 3, 3]\nstrides = [4, 2, 1]\npaddings = [3, 1, 1]\ntoken_width = "
+    "8\ntoken_dropout = 0",
+    "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
 // Four windows of two layers, the second with a shift, and one window of the second stage.
 inline const std::string kSwinConfig =
     run_config("family = \"swin\"\npatch = 8\nwindow = 2\ndepths = [2, 1]\nwidth = 8\nffn_width = 8\nheads = 2",

@@ -1,4 +1,4 @@
-// Keys and config.json of the families of image classifiers with stages, Swin, ConvNeXt, EfficientNet-Lite and NFNet.
+// Keys and config.json of the families of image classifiers with lists of sizes, EfficientNet-Lite and NFNet.
 #include <fmt/format.h>
 
 #include "models/convnext/convnext.h"
@@ -7,6 +7,8 @@
 #include "models/nfnet/family.h"
 #include "models/nfnet/nfnet.h"
 #include "models/swin/family.h"
+#include "models/t2t/family.h"
+#include "models/t2t/t2t.h"
 #include "tests/engine/error_message.h"
 #include "tests/harness/compare.h"
 #include "tests/harness/file_test.h"
@@ -103,6 +105,30 @@ TEST(ConvNextKeys, SizesOfStagesAreAList) {
   EXPECT_EQ(channels("[4, 0]"), must + "0");
   EXPECT_EQ(channels("[4, 2147483648]"), must + "2147483648");
   EXPECT_EQ(channels("8"), must + "8");
+}
+
+TEST(T2tJson, IsKeptAndRefusesSizesThatAreNone) {
+  T2tConfig config;
+  set_data(config);
+  config.kernels = {7, 5, 3}, config.strides = {2, 2, 1}, config.paddings = {3, 0, 1};
+  config.token_width = 8, config.token_attention = "softmax", config.token_dropout = 0.2;
+  config.width = 16, config.ffn_width = 24, config.heads = 2, config.layers = 3, config.pooling = "mean";
+  config.qkv_bias = true, config.activation = "relu", config.drop_path = 0.5;
+  config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3;
+  config.normalizer_at = {{"tokens_to_token.attention2.norm1", "affine"}, {"norm", "none"}};
+  expect_kept<T2t>(config);
+  T2tConfig performer = config;
+  performer.token_attention = "performer";
+  expect_kept<T2t>(performer);
+  const auto error = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json json = nlohmann::json::parse(config_json(config).dump());
+    json["model"][key] = value;
+    return message_of([&] { parse_config_json<T2tConfig>(json); });
+  };
+  EXPECT_EQ(error("kernels", nlohmann::json::parse("[7, 5]")),
+            "t2t: kernels must be 3 integers in [1, 64], got [7, 5]");
+  EXPECT_EQ(error("token_width", 4098), "model.token_width must be an integer in [0, 4096], got 4098");
+  EXPECT_TRUE(contains(error("positions", "random"), "there is no key model.positions"));
 }
 
 // Windows of 7 do not divide a map of 8, which four stages need at least.

@@ -1,0 +1,42 @@
+// The configuration of a Tokens-to-Token vision Transformer for experiments and files (models/blocks/keys.h).
+#pragma once
+#include <fmt/format.h>
+
+#include "models/images/family.h"
+#include "models/t2t/config.h"
+
+namespace foldgrad {
+
+void visit_keys(KeysOf<T2tConfig> auto& m, const auto& v) {
+  const auto needed = keys_in("model", v, required);
+  needed(m.kernels, "kernels", "pixels", "Sides of the kernels of the three unfolds", within(1, T2tConfig::kMostSide));
+  needed(m.strides, "strides", "pixels", "Their strides", within(1, T2tConfig::kMostSide));
+  needed(m.paddings, "paddings", "pixels", "Their paddings on each side, below the kernels",
+         within(0, T2tConfig::kMostSide));
+  needed(m.token_width, "token_width", "channels", "Width of the token modules; even, with softmax at most 128",
+         within(2, 4096));
+  needed(m.token_attention, "token_attention", "Attention of the token modules: by random features, or by a softmax",
+         T2tConfig::kTokenAttentions);
+  visit_image_size_keys(m, v);
+  v(m.qkv_bias, from_data("qkv_bias"));
+  needed(m.activation, "activation", "Activation of feed-forward blocks", m.activation_names());
+  keys_in("model", v)(m.token_dropout, "token_dropout", "", "Dropout of both branches of a token module", kFraction);
+  visit_dropout_keys(m, v);
+  visit_drop_path_key(m, v);
+  visit_data_and_normalizer_keys(m, v);
+}
+
+inline ExpectedParameters expected_parameters(const T2tConfig& c) {
+  ExpectedParameters all{{"tokens_to_token.project.weight", {c.width, c.patch_size(T2tConfig::kUnfolds - 1)}},
+                         {"pos_embed", {1, c.tokens(), c.width}},
+                         {"head.weight", {c.classes, c.width}}};
+  const char* const qkv = c.has_performers() ? "kqv" : "attn.qkv";
+  for (std::size_t i = 0; i + 1 < T2tConfig::kUnfolds; ++i)
+    all.push_back(
+        {fmt::format("tokens_to_token.attention{}.{}.weight", i + 1, qkv), {3 * c.token_width, c.patch_size(i)}});
+  for (const std::int64_t layer : {std::int64_t(0), c.layers - 1})
+    all.push_back({fmt::format("blocks.{}.mlp.fc1.weight", layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+}  // namespace foldgrad
