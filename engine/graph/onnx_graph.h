@@ -55,7 +55,7 @@ class OnnxOperands {
   virtual std::string recorded(int k, const Tensor& value) const = 0;
 
   // For operations on rows of sequences. `length` is the length of all sequences, or -1 if they differ.
-  // Returns the position of each row [POS-2], i64.
+  // Returns the position of each row, i64: [POS-2], or for rotary its place from 0.
   virtual std::string positions() const = 0;
   // Splits rows of `heads` x `width` columns into [batch, heads, length, width], and merges them again.
   virtual std::string split_heads(const std::string& rows, std::int64_t length, std::int64_t heads,

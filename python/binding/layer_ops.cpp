@@ -1,6 +1,8 @@
 // Operations of normalizers, attention, losses and images.
 #include <nanobind/stl/array.h>
 
+#include <algorithm>
+
 #include "ops/affine/affine.h"
 #include "ops/attention/attention.h"
 #include "ops/center_norm/center_norm.h"
@@ -14,6 +16,7 @@
 #include "ops/positions/positions.h"
 #include "ops/power_norm/power_norm.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/rotary/rotary.h"
 #include "ops/scale_norm/scale_norm.h"
 #include "ops/weight_standardize/weight_standardize.h"
 #include "python/binding/arrays.h"
@@ -133,6 +136,14 @@ void add_layer_ops(nb::module_& m) {
         });
       },
       "x"_a, "table"_a, "lengths"_a = nb::none(), doc("sinusoidal_positions"));
+  def_op(
+      m, "rotary", tuple{"x"_a, "places"_a, "width"_a, "columns"_a, "theta"_a = 10000.0},
+      +[](const Var& x, const std::vector<std::int64_t>& places, std::int64_t width, std::int64_t columns,
+          double theta) {
+        const std::int64_t length = places.empty() ? 0 : 1 + *std::max_element(places.begin(), places.end());
+        const RotaryTable table(length, width, theta, x.dtype(), x.device());
+        return rotary(x, Tensor::of({std::int64_t(places.size())}, places, x.device()), table, columns);
+      });
   def_op(m, "learned_positions", tuple{"x"_a, "table"_a}, &learned_positions);
   def_op(m, "cross_entropy",
          tuple{"logits"_a, "targets"_a, "second_targets"_a = nb::none(), "share"_a = nb::none(), nb::kw_only(),

@@ -67,6 +67,7 @@ def cases(n=1):
         "sinusoidal_positions":
             (lambda x: ops.sinusoidal_positions(x, ops.sinusoidal_table(9 * n, 6 * n), lengths=[3 * n, n]), X),
         "learned_positions": (ops.learned_positions, rows(11, 2, 3, 4), rows(12, 5, 4)),
+        "rotary": (lambda x: ops.rotary(x, [0, 1, 2, 0] * n, width=2, columns=4, theta=100), X),
         "activate": (lambda x: ops.activate(x, "softplus"), X), "bias_activation": (
             lambda *v: ops.bias_activation(*v, "gelu"), X, C),
         "bias_activation_dropout":

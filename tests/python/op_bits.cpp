@@ -33,6 +33,7 @@
 #include "ops/reindex/reindex.h"
 #include "ops/reshape/reshape.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/rotary/rotary.h"
 #include "ops/scale_norm/scale_norm.h"
 #include "ops/softmax/softmax.h"
 #include "ops/weight_standardize/weight_standardize.h"
@@ -74,6 +75,10 @@ const std::map<std::string, Call> kCalls = {
     {"group_rms", [](Operands v) { return group_rms(v[0], 2, 1e-3); }},
     {"sinusoidal_positions",
      [](Operands v) { return sinusoidal_positions(v[0], rows().places(), sinusoidal_table(9, 6, v[0].dtype())); }},
+    {"rotary",
+     [](Operands v) {
+       return rotary(v[0], Tensor::of<std::int64_t>({4}, {0, 1, 2, 0}), RotaryTable(3, 2, 100, v[0].dtype()), 4);
+     }},
     {"learned_positions", [](Operands v) { return learned_positions(v[0], v[1]); }},
     {"activate", [](Operands v) { return activate(v[0], Activation::softplus); }},
     {"bias_activation", [](Operands v) { return bias_activation(v[0], v[1], Activation::gelu); }},

@@ -1,0 +1,35 @@
+// Rotary positions (Su et al., "RoFormer", 2021): turns each pair of neighbouring columns of a head by an angle that
+// grows with the row's place. Scores of attention between turned queries and keys then depend on places only by their
+// difference.
+//
+//   [ROT-1]  angle_(p, i) = p theta^(-2 i / D),  i = 0 ... D / 2 - 1
+//   [ROT-2]  y_(r, 2 i)     = cos(a) x_(r, 2 i) - sin(a) x_(r, 2 i + 1),
+//            y_(r, 2 i + 1) = sin(a) x_(r, 2 i) + cos(a) x_(r, 2 i + 1)     a = angle_(places_r, i), in each head
+//
+//   backward, the rotation by -a:
+//   [ROT-3]  dx_(r, 2 i)     =  cos(a) dy_(r, 2 i) + sin(a) dy_(r, 2 i + 1),
+//            dx_(r, 2 i + 1) = -sin(a) dy_(r, 2 i) + cos(a) dy_(r, 2 i + 1)
+//
+//   x, y: [N, H D]; the first `columns` columns are turned, all others copied: in a projection to q, k and v two
+//   thirds. Saved: the places and the table. Derivation: docs/derivations/rotary.md. Pairs as in LLaMA's released code
+//   (facebookresearch/llama, model.py, apply_rotary_emb); Hugging Face's Transformers pairs column i with i + D / 2.
+#pragma once
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+// Cosines and sines of the angles [ROT-1], on one device. Copies share memory.
+struct RotaryTable {
+  Tensor cosines, sines;  // [places, D / 2], f64 for operands of f64, otherwise f32
+
+  // Makes the table for `places` places and heads of `width` = D columns, for operands of `dtype`. Throws
+  // std::invalid_argument for an odd width or one below 2, and for a theta that is not a number above 0.
+  RotaryTable(std::int64_t places, std::int64_t width, double theta, DType dtype, Device device = Device::cpu);
+};
+
+// places: i64 [N] on x's device. Throws std::invalid_argument unless x is [N, H D], `columns` is a multiple of D and at
+// most H D, and places and the table fit x. On the CPU it also throws for a place outside the table. On CUDA a check
+// would make the host wait; there such a row becomes NaN.
+Var rotary(const Var& x, const Tensor& places, const RotaryTable& table, std::int64_t columns);
+
+}  // namespace foldgrad
