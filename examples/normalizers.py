@@ -93,8 +93,8 @@ class CenterNorm(Affine):
 class Elementwise(Affine):
     """dyt: tanh(alpha x); derf: erf(alpha x + shift)."""
 
-    def __init__(self, width, derf):
-        super().__init__(width)
+    def __init__(self, width, derf, bias):
+        super().__init__(width, bias)
         self.alpha = nn.Parameter(torch.ones(()))
         if derf:
             self.shift = nn.Parameter(torch.zeros(()))
@@ -180,7 +180,8 @@ def make_norm(config, site, channels=None):
         "scalenorm": lambda: Length(eps, None),
         "fixnorm": lambda: Length(eps, width ** 0.5 if o.get("length") == "sqrt_channels" else 1.0),
         "centernorm": lambda: CenterNorm(width),
-        "dyt": lambda: Elementwise(width, False), "derf": lambda: Elementwise(width, True),
+        "dyt": lambda: Elementwise(width, False, o.get("bias", True)),
+        "derf": lambda: Elementwise(width, True, o.get("bias", True)),
         "affine": lambda: Affine(width), "scale": lambda: Affine(width, bias=False), "none": nn.Identity}
     if o.get("axes") == "token":
         makers["groupnorm"] = lambda: TokenGroupNorm(width, eps, o.get("groups", 32))

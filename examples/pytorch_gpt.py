@@ -15,15 +15,32 @@ from normalizers import make_norm, make_residual, residual_sum
 from pytorch_model import ACTIVATIONS
 
 
+def linear(m, inputs, outputs, reads_norm):
+    """Makes a linear layer. Without `bias`, folding gives one to those that read a normalizer's result."""
+    return nn.Linear(inputs, outputs, m.get("bias", True) or reads_norm and m.get("input_bias", False))
+
+
+def turned(x, theta):
+    """Turns each pair of neighbouring columns of x [B, heads, T, D], as complex numbers, by its place's angle."""
+    length, width = x.shape[-2:]
+    frequencies = theta ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = torch.outer(torch.arange(length, dtype=torch.float64), frequencies).to(x.dtype)
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+
 class Attention(nn.Module):
     def __init__(self, m):
         super().__init__()
         self.heads, width = m["heads"], m["width"]
-        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.theta = m.get("rotary_theta", 10000) if m["positions"] == "rotary" else None
+        self.c_attn, self.c_proj = linear(m, width, 3 * width, True), linear(m, width, width, False)
 
     def forward(self, x):
         """Lets every token attend to itself and to those before it."""
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.c_attn(x).chunk(3, -1))
+        if self.theta:
+            q, k = turned(q, self.theta), turned(k, self.theta)
         y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.c_proj(y.transpose(1, 2).flatten(-2))
 
@@ -31,11 +48,14 @@ class Attention(nn.Module):
 class Mlp(nn.Module):
     def __init__(self, m):
         super().__init__()
-        self.c_fc, self.c_proj = nn.Linear(m["width"], m["ffn_width"]), nn.Linear(m["ffn_width"], m["width"])
+        width, inner = m["width"], m["ffn_width"]
+        self.c_fc, self.c_proj = linear(m, width, inner, True), linear(m, inner, width, False)
+        self.c_gate = linear(m, width, inner, True) if m.get("gated", False) else None
         self.activation = ACTIVATIONS[m["activation"]]
 
     def forward(self, x):
-        return self.c_proj(self.activation(self.c_fc(x)))
+        up = self.c_fc(x)
+        return self.c_proj(self.activation(self.c_gate(x)) * up if self.c_gate else self.activation(up))
 
 
 class Layer(nn.Module):
@@ -58,19 +78,25 @@ class Gpt(nn.Module):
         super().__init__()
         m = self.config = config["model"]
         self.wte = nn.Embedding(m["vocabulary"], m["width"])
+        if m.get("scaled_embedding", False):
+            self.wte.scale = nn.Parameter(torch.ones(1))
         if m["positions"] == "learned":
             self.wpe = nn.Embedding(m["context"], m["width"])
-        else:
+        elif m["positions"] == "sinusoidal":
             self.register_buffer("sinusoids", sinusoids(m["context"] + 2, m["width"])[2:], persistent=False)
         self.h = nn.ModuleList(Layer(config, f"h.{i}") for i in range(m["layers"]))
         self.ln_f = make_norm(config, "ln_f") if m["pre_norm"] else nn.Identity()
         self.lm_head = nn.Linear(m["width"], m["vocabulary"], bias=m.get("output_bias", False))
 
     def embed(self, ids):
-        length = ids.shape[1]
+        length, x = ids.shape[1], self.wte(ids)
+        if hasattr(self.wte, "scale"):
+            x = x * self.wte.scale
+        if self.config["positions"] == "rotary":
+            return x
         if self.config["positions"] == "learned":
-            return self.wte(ids) + self.wpe.weight[:length]
-        return self.wte(ids) * self.config["width"] ** 0.5 + self.sinusoids[:length]
+            return x + self.wpe.weight[:length]
+        return x * self.config["width"] ** 0.5 + self.sinusoids[:length]
 
     def forward(self, ids):
         """Returns logits [B, T, vocabulary] of ids [B, T]."""

@@ -27,6 +27,14 @@ struct BlockConfig {
   // BlockMaker::at_layer().
   double drop_path = 0;
 
+  // Only for families whose keys include these. bias: of all linear layers of blocks. input_bias: without it, of those
+  // that read a normalizer's result; folding makes them. gated: a feed-forward block is fc2(activation(gate x) fc1 x)
+  // (Shazeer, "GLU Variants Improve Transformer", 2020).
+  bool bias = true, input_bias = false, gated = false;
+  bool has_bias(BlockMatrix matrix) const {
+    return bias || (input_bias && (matrix == BlockMatrix::qkv || matrix == BlockMatrix::fc1));
+  }
+
   // Standardizes the matrices in the scope [WS-3] and gives each of their rows a gain.
   bool weight_standardization = false;
   std::string standardization_scope = "all";  // one of kStandardizationScopes

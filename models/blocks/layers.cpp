@@ -1,6 +1,8 @@
 #include "models/blocks/layers.h"
 
 #include "models/model_parts.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/dropout/dropout.h"
 
 namespace foldgrad {
 
@@ -54,13 +56,15 @@ BlockMaker BlockMaker::at_layer(std::int64_t layer, std::int64_t layers) const {
   return make;
 }
 
-std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site, std::int64_t channels) const {
+std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site, std::int64_t channels,
+                                                   const char* sublayer) const {
   if (const auto other = config.normalizer_at.find(site); other != config.normalizer_at.end())
     return make_normalizer(other->second, {}, site, channels, dtype, device);
   auto options = config.normalizer_options;
   const std::map<std::string, std::string> told{{"encoder_layers", std::to_string(encoder_layers)},
                                                 {"decoder_layers", std::to_string(decoder_layers)},
-                                                {"stack", site.starts_with("decoder.") ? "decoder" : "encoder"}};
+                                                {"stack", site.starts_with("decoder.") ? "decoder" : "encoder"},
+                                                {"sublayer", sublayer}};
   for (const NormalizerOption& option : normalizer_info(config.normalizer).options)
     if (option.told_by_model) options.emplace(option.name, told.at(option.name));
   return make_normalizer(config.normalizer, options, site, channels, dtype, device);
@@ -69,7 +73,7 @@ std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site, std:
 AttentionBlock::AttentionBlock(const BlockMaker& make, const AttentionNames& names, bool qkv_bias)
     : sublayer(make, names.scope,
                make.block_linear(BlockMatrix::out, names.scope + "." + names.out, make.config.width, make.config.width),
-               make.normalizer(names.norm), norm_place(make.config)),
+               make.normalizer(names.norm, make.config.width, "attention"), norm_place(make.config)),
       heads(int(make.config.heads)),
       dropout_(make.config.attention_dropout),
       stream_(random_stream(names.scope + ".attention_dropout")) {
@@ -123,7 +127,11 @@ FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardName
           make.normalizer(names.norm), place),
       activation_(make.config.activation_function()),
       dropout_(make.config.activation_dropout),
-      stream_(random_stream(names.prefix + ".activation_dropout")) {}
+      stream_(random_stream(names.prefix + ".activation_dropout")) {
+  if (make.config.gated)
+    gate =
+        make.block_linear(BlockMatrix::fc1, names.prefix + "." + names.gate, make.config.width, make.config.ffn_width);
+}
 
 Var FeedForwardBlock::operator()(Var x, const Segments& rows, const ForwardPass& pass) {
   return sublayer(std::move(x), rows, pass, [&](const Var& in) { return hidden(in, rows, pass); });
@@ -131,10 +139,14 @@ Var FeedForwardBlock::operator()(Var x, const Segments& rows, const ForwardPass&
 
 Var FeedForwardBlock::hidden(const Var& x, const Segments& rows, const ForwardPass& pass) {
   const Random random = pass.random(stream_, rows.first_row(), fc1.weight.value.shape()[0]);
-  return fc1.activated(x, activation_, pass.dropout(dropout_), random, pass);
+  if (!gate) return fc1.activated(x, activation_, pass.dropout(dropout_), random, pass);
+  const Var open = gate->activated(x, activation_, 0, {}, pass);
+  const Var gated = mul(open, fc1(x, pass));
+  return dropout(gated, pass.dropout(dropout_), random);
 }
 
 void FeedForwardBlock::list(ModelParts& parts) {
+  if (gate) gate->list(parts);
   fc1.list(parts);
   sublayer.list(parts);
 }

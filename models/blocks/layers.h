@@ -9,6 +9,7 @@
 //   on the stream:  [CCT-2] n + drop(W_out branch(n) + b_out), n = norm(x)
 #pragma once
 #include <functional>
+#include <optional>
 
 #include "models/blocks/config.h"
 #include "models/blocks/linear_layer.h"
@@ -57,11 +58,12 @@ struct BlockMaker {
   // Returns a maker for layer I of `layers`, counted from 0, with the drop-path rate config.drop_path I / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
-  std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels) const;
+  std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels,
+                                         const char* sublayer = "other") const;
   // Makes the linear layer for one of a block's matrices; standardizes its weight if the configuration says so.
   LinearLayer block_linear(BlockMatrix matrix, const std::string& name, std::int64_t in, std::int64_t out,
                            bool with_bias = true) const {
-    return {name, in, out, dtype, device, with_bias, config.standardizes(matrix)};
+    return {name, in, out, dtype, device, with_bias && config.has_bias(matrix), config.standardizes(matrix)};
   }
 };
 
@@ -101,8 +103,8 @@ struct AttentionBlock {
 };
 
 struct FeedForwardNames {
-  std::string prefix, scope, norm;       // prefix of linear layers, the sublayer's scope, its normalizer's site
-  std::string fc1 = "fc1", fc2 = "fc2";  // linear layers PREFIX.fc1 and PREFIX.fc2
+  std::string prefix, scope, norm;  // prefix of linear layers, the sublayer's scope, its normalizer's site
+  std::string fc1 = "fc1", fc2 = "fc2", gate = "gate";  // linear layers PREFIX.fc1, PREFIX.fc2 and PREFIX.gate
 };
 
 struct FeedForwardBlock {
@@ -111,7 +113,8 @@ struct FeedForwardBlock {
   void list(ModelParts& parts);
 
   LinearLayer fc1;
-  Sublayer sublayer;  // its `out` is fc2
+  std::optional<LinearLayer> gate = {};  // BlockConfig::gated
+  Sublayer sublayer;                     // its `out` is fc2
 
  private:
   Var hidden(const Var& x, const Segments& rows, const ForwardPass& pass);

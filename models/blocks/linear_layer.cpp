@@ -1,5 +1,6 @@
 #include "models/blocks/linear_layer.h"
 
+#include "engine/check.h"
 #include "models/blocks/packed_weights.h"
 #include "models/model_parts.h"
 #include "ops/activation/activation.h"
@@ -53,6 +54,7 @@ Var LinearLayer::activated(const Var& x, Activation activation, double dropout, 
                            const ForwardPass& pass) {
   if (pass.packed) return pass.packed->product({this, 1}, x, activation);
   const Var z = linear(x, matrix(pass));
+  if (!has_bias()) return foldgrad::dropout(activate(z, activation), dropout, random);
   const Var b = pass.use(bias);
   return bias_activation_dropout(z, b, activation, dropout, random);
 }
@@ -61,8 +63,15 @@ Var LinearLayer::add_to(Var stream, double scale, const Var& x, double dropout, 
                         const DropPath& path, const ForwardPass& pass) {
   if (pass.packed) return pass.packed->add(std::move(stream), scale, *this, x);
   const Var z = linear(x, matrix(pass));
+  const auto scaled_stream = [&] { return scale == 1 ? stream : foldgrad::scale(stream, scale); };
+  if (!has_bias()) {
+    FOLDGRAD_CHECK(path.p == 0, "{}: drop path needs a layer with a bias", weight.name);
+    const Var dropped = foldgrad::dropout(z, dropout, random);
+    const Var scaled = scaled_stream();
+    return add(scaled, dropped);
+  }
   const Var b = pass.use(bias);
-  const Var scaled = scale == 1 ? stream : foldgrad::scale(stream, scale);
+  const Var scaled = scaled_stream();
   return bias_dropout_residual(z, b, scaled, dropout, random, path);
 }
 

@@ -1,5 +1,7 @@
 #include "models/gpt/config.h"
 
+#include <cmath>
+
 #include "engine/check.h"
 
 namespace foldgrad {
@@ -15,6 +17,16 @@ void GptConfig::validate() const {
   FOLDGRAD_CHECK(width >= 4 && width % 2 == 0, "gpt: width must be even and at least 4, got {}", width);
   BlockConfig::validate("gpt");
   require_choice("gpt", "positions", positions, kPositions);
+  if (!has_rotary_positions()) return;
+  std::int64_t fitting = (width + 127) / 128;
+  while (width % (2 * fitting) != 0) ++fitting;
+  FOLDGRAD_CHECK(
+      width / heads % 2 == 0,
+      "gpt: heads must give each head an even number of channels with positions = rotary, such as heads = {} "
+      "of width = {}, got {}",
+      fitting, width, heads);
+  FOLDGRAD_CHECK(rotary_theta > 0 && std::isfinite(rotary_theta),
+                 "gpt: rotary_theta must be a number above 0, such as 10000, got {}", rotary_theta);
 }
 
 }  // namespace foldgrad

@@ -10,11 +10,15 @@ struct GptConfig : BlockConfig {
   std::int64_t layers = 6;
   std::int64_t context = 256;  // tokens in the longest sequence
 
-  static inline const std::vector<std::string> kPositions{"learned", "sinusoidal"};  // [GPT-1]
+  static inline const std::vector<std::string> kPositions{"learned", "sinusoidal", "rotary"};  // [GPT-1]
   std::string positions = "learned";
-  bool tied = true;          // the embedding table is also the output projection
-  bool output_bias = false;  // of the output projection: lm_head.bias
+  double rotary_theta = 10000;    // [ROT-1]
+  bool scaled_embedding = false;  // multiplies embeddings by a learned number, first sqrt(width)
+  bool depth_scaled_init = true;  // divides the initial weights of both c_proj by sqrt(2 layers)
+  bool tied = true;               // the embedding table is also the output projection
+  bool output_bias = false;       // of the output projection: lm_head.bias
   bool has_learned_positions() const { return positions == "learned"; }
+  bool has_rotary_positions() const { return positions == "rotary"; }
 
   GptConfig();
 

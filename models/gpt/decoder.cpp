@@ -59,9 +59,9 @@ Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
   begins_ = Segments(lengths);
   steps_ = 0;
   const Segments rows = begins_.to(model_.device());
-  return following(ids, begins_, begins_.places(), [&](AttentionBlock& block, const Var& in) {
-    const ForwardPass pass = precision_.pass(tape_);
-    const Var qkv = side_by_side(block.qkv, in, pass);
+  const Tensor places = begins_.places(), there = places.to(model_.device());
+  return following(ids, begins_, places, [&](AttentionBlock& block, const Var& in) {
+    const Var qkv = model_.project(block, in, there, precision_.pass(tape_));
     cache_[&block] = Tensor::empty({begins_.count() * config().context, qkv.shape()[-1]}, qkv.dtype(), qkv.device());
     keep(block, qkv.value(), begins_);
     return attention_packed(qkv, {.heads = block.heads, .causal = true}, rows);
@@ -75,18 +75,19 @@ Tensor GptDecoder::step(const TokenIds& tokens) {
   FOLDGRAD_CHECK(room() > 0, "generation: a text and its continuation must have at most context = {} tokens",
                  config().context);
   require_ids(tokens, config().vocabulary);
-  TokenIds places;
+  TokenIds newest;
   CachePlaces seen;
   ++steps_;
   for (std::int64_t s = 0; s < count; ++s) {
-    places.push_back(begins_.length(s) + steps_ - 1);
-    for (std::int64_t place = 0; place <= places.back(); ++place) seen.add(0, s * config().context + place);
+    newest.push_back(begins_.length(s) + steps_ - 1);
+    for (std::int64_t place = 0; place <= newest.back(); ++place) seen.add(0, s * config().context + place);
     seen.end_query();
   }
   seen.upload(model_.device());
   const Segments rows = Segments::equal(count, 1);
-  return following(tokens, rows, Tensor::of({count}, places), [&](AttentionBlock& block, const Var& in) {
-    const Tensor qkv = side_by_side(block.qkv, in, precision_.pass(tape_)).value();
+  const Tensor places = Tensor::of({count}, newest), there = places.to(model_.device());
+  return following(tokens, rows, places, [&](AttentionBlock& block, const Var& in) {
+    const Tensor qkv = model_.project(block, in, there, precision_.pass(tape_)).value();
     keep(block, qkv, rows);
     return tape_.constant(cached_attention(qkv, {cache_.at(&block)}, seen, block.heads, config().width / block.heads));
   });

@@ -14,7 +14,18 @@ void visit_keys(KeysOf<GptConfig> auto& m, const auto& v) {
   needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
   needed(m.context, "context", "tokens", "Longest sequence; training uses this length", within(1, kMostPositions));
   visit_layer_keys(m, v);
-  needed(m.positions, "positions", "Positions of tokens: learned, or sines and cosines", m.kPositions);
+  needed(m.positions, "positions", "Positions of tokens: learned, sines and cosines, or turned queries and keys",
+         m.kPositions);
+  const auto added = keys_in("model", v, newer);
+  added(m.rotary_theta, "rotary_theta", "", "Base of the angles of rotary positions", above(0));
+  added(m.gated, "gated", "",
+        "Multiply the activation of a third layer with the result of the first (SwiGLU with silu)");
+  added(m.bias, "bias", "", "Biases of linear layers");
+  v(m.input_bias, from_data("input_bias"));
+  added(m.scaled_embedding, "scaled_embedding", "",
+        "Multiply embeddings by a learned number, initially the root of the width");
+  added(m.depth_scaled_init, "depth_scaled_init", "",
+        "Divide the initial weights of each sublayer's last layer by the root of twice the layers");
   needed(m.tied, "tied", "", "The output projection is the table of embeddings");
   v(m.output_bias, from_data("output_bias"));
   visit_dropout_keys(m, v);

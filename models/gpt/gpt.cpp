@@ -6,6 +6,7 @@
 
 #include "models/blocks/random_fill.h"
 #include "models/fold/model.h"
+#include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/embedding/embedding.h"
@@ -32,17 +33,23 @@ Gpt::Gpt(const GptConfig& config, std::optional<std::uint64_t> seed, DType dtype
     return Parameter{name, Tensor::zeros(shape, dtype, device)};
   };
   embeddings_ = table("wte.weight", {config.vocabulary, config.width});
+  if (config.scaled_embedding)
+    scale_ = {"wte.scale", Tensor::full({1}, std::sqrt(double(config.width)), dtype, device)};
   if (config.has_learned_positions()) positions_ = table("wpe.weight", {config.context, config.width});
   if (!config.tied) output_ = table("lm_head.weight", {config.vocabulary, config.width});
   if (config.output_bias) output_bias_ = table("lm_head.bias", {config.vocabulary});
   const BlockMaker make{config_, dtype, device, config.layers, 0};
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const std::string h = "h." + std::to_string(i);
-    layers_.push_back(
-        {{make, {.scope = h + ".attn", .norm = h + ".ln_1", .qkv = {"c_attn"}, .out = "c_proj"}},
-         {make,
-          {.prefix = h + ".mlp", .scope = h + ".mlp", .norm = h + ".ln_2", .fc1 = "c_fc", .fc2 = "c_proj"},
-          norm_place(config_)}});
+    layers_.push_back({{make, {.scope = h + ".attn", .norm = h + ".ln_1", .qkv = {"c_attn"}, .out = "c_proj"}},
+                       {make,
+                        {.prefix = h + ".mlp",
+                         .scope = h + ".mlp",
+                         .norm = h + ".ln_2",
+                         .fc1 = "c_fc",
+                         .fc2 = "c_proj",
+                         .gate = "c_gate"},
+                        norm_place(config_)}});
   }
   if (config.pre_norm) norm_ = make.normalizer("ln_f");
   config_.validate_sites("gpt", normalizers());
@@ -51,7 +58,7 @@ Gpt::Gpt(const GptConfig& config, std::optional<std::uint64_t> seed, DType dtype
 
 void Gpt::initialize(std::uint64_t seed) {
   constexpr double kDeviation = 0.02;
-  const double last = kDeviation / std::sqrt(2 * double(config_.layers));
+  const double last = kDeviation / (config_.depth_scaled_init ? std::sqrt(2 * double(config_.layers)) : 1);
   for (Parameter* table : {&embeddings_, &positions_, &output_})
     if (table->value.defined()) fill_normal(*table, kDeviation, seed);
   const std::int64_t C = config_.width;
@@ -67,23 +74,34 @@ void Gpt::initialize(std::uint64_t seed) {
     }
     fill_normal(attention.sublayer.out.weight, gain * last, seed);
     fill_normal(feed_forward.fc1.weight, ffn_gain * kDeviation, seed);
+    if (feed_forward.gate) fill_normal(feed_forward.gate->weight, kDeviation, seed);
     fill_normal(feed_forward.sublayer.out.weight, ffn_gain * last, seed);
   }
 }
 
 Var Gpt::embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row) {  // [GPT-1]
   const Tape::Scope scope(pass.tape, "embed");
-  const bool learned = config_.has_learned_positions();
-  const Var tokens =
-      embedding(pass.use(embeddings_), pass.tape.constant(ids), learned ? 1 : std::sqrt(double(config_.width)));
+  const bool sines = config_.positions == "sinusoidal";
+  const double factor = sines ? std::sqrt(double(config_.width)) : 1;
+  const Var rows = embedding(pass.use(embeddings_), pass.tape.constant(ids), factor);
+  const Var tokens = config_.scaled_embedding ? scale_by(rows, pass.use(scale_)) : rows;
   const auto placed = [&] {
-    if (learned) return add(tokens, gather(pass.use(positions_), pass.tape.constant(places.to(device()))));
+    if (config_.has_rotary_positions()) return tokens;
+    if (!sines) return add(tokens, gather(pass.use(positions_), pass.tape.constant(places.to(device()))));
     Tensor& table = sinusoids_[pass.dtype];
     if (!table.defined()) table = sinusoidal_table(config_.context + 2, config_.width, pass.dtype, device());
     return sinusoidal_positions(tokens, places, table);
   };
   return dropout(placed(), pass.dropout(config_.dropout),
                  pass.random(random_stream("embed.dropout"), first_row, config_.width));
+}
+
+Var Gpt::project(AttentionBlock& block, const Var& in, const Tensor& places, const ForwardPass& pass) {
+  const Var qkv = side_by_side(block.qkv, in, pass);
+  if (!config_.has_rotary_positions()) return qkv;
+  const auto [table, made] = rotations_.try_emplace(qkv.dtype(), config_.context, config_.width / config_.heads,
+                                                    config_.rotary_theta, qkv.dtype(), device());
+  return rotary(qkv, places, table->second, 2 * config_.width);
 }
 
 Var Gpt::decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {
@@ -106,10 +124,11 @@ Var Gpt::forward(const NamedTensors& inputs, const ForwardPass& pass) {
   FOLDGRAD_CHECK(ids.size() > 0 && ids.shape()[1] <= config_.context,
                  "gpt: sequences must have 1 to context = {} tokens, got ids {}", config_.context, ids.shape());
   const Segments rows = rows_of(ids.shape()).among(pass.communicator);
+  const Tensor places = rows.places(), there = places.to(device());
   const Attend to_earlier = [&](AttentionBlock& block, const Var& in) {
-    return block.attend(in, rows, /*causal=*/true, pass);
+    return attention_packed(project(block, in, there, pass), block.options(/*causal=*/true, rows, pass), rows);
   };
-  const Var x = embed(ids.reshape({ids.size()}).to(device()), rows.places(), pass, rows.first_row());
+  const Var x = embed(ids.reshape({ids.size()}).to(device()), places, pass, rows.first_row());
   return logits(decode(x, rows, to_earlier, pass), pass);
 }
 
@@ -121,6 +140,7 @@ Var Gpt::loss_of(const Var& logits, const NamedTensors& inputs, double label_smo
 
 void Gpt::list(ModelParts& parts) {
   parts.add(embeddings_);
+  parts.add(scale_);
   parts.add(positions_);
   for (TransformerLayer& layer : layers_) layer.list(parts);
   parts.add(norm_);
@@ -153,7 +173,8 @@ std::unique_ptr<Model> Gpt::alike(DType dtype, Device device, const FoldedGraph*
   if (folded) {
     set_normalizers_left(config, *this, *folded);
     if (folded->created.count("lm_head.weight")) config.tied = false;
-    if (folded->created.count("lm_head.bias")) config.output_bias = true;
+    for (const std::string& name : folded->created)
+      if (name.ends_with(".bias")) (name == "lm_head.bias" ? config.output_bias : config.input_bias) = true;
   }
   return std::make_unique<Gpt>(config, std::nullopt, dtype, device);
 }

@@ -4,7 +4,8 @@
 //   Var loss = model.loss({{"ids", ids}, {"target", next}}, {.tape = tape, .dtype = DType::f32, .training = true}, 0);
 //
 //   [GPT-1]  x = drop(E[id] + P[place]), or drop(sqrt(width) E[id] + sinusoid(place)); places count from 0 in each
-//            sequence
+//            sequence. With rotary positions x = drop(E[id]), and each layer turns its queries and keys by their places
+//            [ROT-2]. With scaled_embedding E[id] is multiplied by a learned number.
 //   [GPT-2]  logits = h O^T + o; O is E unless config.tied is off; o only if output_bias
 //   [GPT-3]  loss = sum over all targets of the cross entropy
 //
@@ -13,12 +14,17 @@
 //   [context, width] if positions are learned; h.I.ln_1, h.I.attn.c_attn, h.I.attn.c_proj, h.I.ln_2, h.I.mlp.c_fc,
 //   h.I.mlp.c_proj, ln_f, lm_head. Weights are N(0, 0.02), those of both c_proj N(0, 0.02 / sqrt(2 layers)), biases 0.
 //   ResidualConstants::initial_gain multiplies the weights of v, c_fc and c_proj.
+//
+//   LLaMA's form (Touvron et al., 2023): rotary positions; gated, which adds h.I.mlp.c_gate, with silu; no bias, not
+//   tied, no depth_scaled_init; and, with dyt, scaled_embedding, which adds wte.scale [1].
 #pragma once
 #include <deque>
+#include <map>
 
 #include "models/blocks/layers.h"
 #include "models/gpt/config.h"
 #include "models/model.h"
+#include "ops/rotary/rotary.h"
 
 namespace foldgrad {
 
@@ -36,6 +42,9 @@ class Gpt final : public Model {
   // Runs the layers on x [N, width], whose sequences are `rows`. `attend` computes attention.
   Var decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, vocabulary]
+  // Projects a layer's input to queries, keys and values [N, 3 width], turned if positions are rotary. places: i64 [N]
+  // on the model's device.
+  Var project(AttentionBlock& block, const Var& in, const Tensor& places, const ForwardPass& pass);
 
   const char* family() const override { return "gpt"; }
   using Model::loss;
@@ -56,10 +65,11 @@ class Gpt final : public Model {
   const Segments& rows_of(const Shape& ids);
 
   GptConfig config_;
-  Parameter embeddings_, positions_, output_, output_bias_;
+  Parameter embeddings_, scale_, positions_, output_, output_bias_;
   std::deque<TransformerLayer> layers_;  // a deque never moves its elements
   std::unique_ptr<Normalizer> norm_;     // null with post-norm
   std::map<DType, Tensor> sinusoids_;
+  std::map<DType, RotaryTable> rotations_;
   Segments rows_;  // of the last batch
 };
 

@@ -60,7 +60,9 @@ void add_nodes(OnnxFile& g, Gpt& model) {
   const std::string past = g.node("Gather", {g.node("Shape", {before[0].k}), g.integer(2)});
   const std::string bias = causal_bias(g, mask, past);
   const bool learned = config.has_learned_positions();
-  const std::string positions = learned ? "" : g.node("Add", {places, g.integer(2)});  // [POS-2]
+  const std::string positions = learned                         ? ""
+                                : config.has_rotary_positions() ? places
+                                                                : g.node("Add", {places, g.integer(2)});  // [POS-2]
 
   const Graph graph = graph_of(model);
   const auto attended = [&](const Keys& kv, bool) {
@@ -72,7 +74,7 @@ void add_nodes(OnnxFile& g, Gpt& model) {
   };
   OnnxRecording nodes(g, model, graph, OnnxSentences{positions, attended});
   nodes.give(graph.nodes[0].operands[1], ids);
-  if (learned) nodes.give(graph.nodes[1].operands[1], places);
+  if (learned) nodes.give(graph.nodes[config.scaled_embedding ? 2 : 1].operands[1], places);
   g.output(nodes.add(), "logits", DType::f32, {kTexts, kLength, config.vocabulary});
   for (std::size_t i = 0; i < now.size(); ++i) {
     g.output(now[i].k, fmt::format("present.{}.key", i), DType::f32, cached(kAll));

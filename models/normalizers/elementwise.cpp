@@ -11,14 +11,17 @@ using Function = InferenceForm::Elementwise::Function;
 class DytNormalizer final : public WithGainAndBias {
  public:
   DytNormalizer(const NormalizerSite& s, Function function)
-      : WithGainAndBias(s),
+      : WithGainAndBias(s, /*trains_gain=*/true, s.options.flag("bias")),
         function_(function),
-        alpha_(s.parameter("alpha", s.options.number("alpha"), 1)),
+        alpha_(s.parameter(
+            "alpha", s.options.number(s.options.text("sublayer") == "attention" ? "attention_alpha" : "alpha"), 1)),
         shift_(s.parameter("shift", derf() ? s.options.number("shift") : 0, 1)) {}
 
   std::vector<Parameter*> parameters() override {
-    if (derf()) return {&alpha_, &shift_, &gamma_, &beta_};
-    return {&alpha_, &gamma_, &beta_};
+    std::vector<Parameter*> all{&alpha_};
+    if (derf()) all.push_back(&shift_);
+    for (Parameter* p : WithGainAndBias::parameters()) all.push_back(p);
+    return all;
   }
   std::optional<InferenceForm> inference() const override {
     return InferenceForm{.map = gain_and_bias(),
@@ -28,7 +31,8 @@ class DytNormalizer final : public WithGainAndBias {
  private:
   bool derf() const { return function_ == Function::erf; }
   Var forward(const Var& x, const NormContext&) override {
-    const Var alpha = on_tape(alpha_, x), gamma = on_tape(gamma_, x), beta = on_tape(beta_, x);
+    const Var alpha = on_tape(alpha_, x);
+    const auto [gamma, beta] = gain_and_bias_on_tape(x);
     return derf() ? foldgrad::derf(x, alpha, on_tape(shift_, x), gamma, beta) : dyt(x, alpha, gamma, beta);
   }
 
@@ -66,10 +70,18 @@ class NoNormalizer final : public Normalizer {
 std::vector<NormalizerKind> stateless_normalizers() {
   const NormalizerOption slope = number_option("alpha", "0.5", "initial slope"),
                          shift = number_option("shift", "0", "initial shift");
+  NormalizerOption attention = number_option("attention_alpha", "=alpha", "initial slope before or after attention"),
+                   bias = flag_option("bias", "1", "with a bias per channel"),
+                   sublayer = choice_option("sublayer", {"attention", "other"}, "other", "where the site is");
+  attention.newer = bias.newer = sublayer.newer = true;
+  sublayer.told_by_model = true;
   return {
-      {{"dyt", Inference::elementwise, "Dynamic Tanh: gain * tanh(alpha x) + bias", {slope}},
+      {{"dyt", Inference::elementwise, "Dynamic Tanh: gain * tanh(alpha x) + bias", {slope, attention, bias, sublayer}},
        make<DytNormalizer, Function::tanh>},
-      {{"derf", Inference::elementwise, "gain * erf(alpha x + shift) + bias", {slope, shift}},
+      {{"derf",
+        Inference::elementwise,
+        "gain * erf(alpha x + shift) + bias",
+        {slope, shift, attention, bias, sublayer}},
        make<DytNormalizer, Function::erf>},
       {{"affine", Inference::affine, "gain and bias per channel: MobileBERT's NoNorm", {}},
        make<AffineNormalizer, true>},

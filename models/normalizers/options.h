@@ -11,7 +11,9 @@ namespace foldgrad {
 struct NormalizerOption : Option {
   std::string default_value;              // "=NAME" takes the value of another option
   std::string default_in_reference = {};  // a different default, for normalizers with an option `mode`
-  bool told_by_model = false;  // set by the model, unless the user sets it: encoder_layers, decoder_layers, stack
+  // Set by the model, unless the user sets it: encoder_layers, decoder_layers, stack, sublayer.
+  bool told_by_model = false;
+  bool newer = false;  // 0.3 did not have it: a configuration without it does not count it
 };
 
 // The kind of function that a normalizer is at inference; Normalizer::inference() has the numbers.

@@ -32,7 +32,10 @@ WORDS = "one two three four five six".split()
 # Used in turn, so that each normalizer has one kind and all kinds have several normalizers.
 KINDS = [[], ["tied=false"], ["positions=sinusoidal", "pre_norm=false"], ["pre_norm=false", "activation=relu"],
          ["positions=sinusoidal", "activation=gelu_tanh"], ["positions=sinusoidal", "pre_norm=false", "tied=false"]]
-MORE = [("un warmup=1 window=3", ["pre_norm=false"]), ("ln eps=0.01", ["tied=false"])]
+LLAMA = ["positions=rotary", "rotary_theta=100", "gated=true", "bias=false", "activation=silu", "tied=false",
+         "scaled_embedding=true"]
+MORE = [("un warmup=1 window=3", ["pre_norm=false"]), ("ln eps=0.01", ["tied=false"]), ("rmsnorm eps=1e-5", LLAMA),
+        ("dyt bias=false attention_alpha=1.0", LLAMA), ("un warmup=1 window=4", LLAMA)]
 CHARACTERS = 1 + len({*"".join(WORDS), " ", "\n"})  # 0 is any other
 
 

@@ -144,7 +144,8 @@ std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& confi
   const NormalizerInfo& info = normalizer_info(name);
   const NormalizerOptions chosen(name, info.options, config.blocks().normalizer_options);
   for (const NormalizerOption& option : info.options)
-    keys[fmt::format("norm.{}.{}", name, option.name)] = toml_of(option, chosen.text(option.name));
+    if (!option.newer || config.blocks().normalizer_options.count(option.name))
+      keys[fmt::format("norm.{}.{}", name, option.name)] = toml_of(option, chosen.text(option.name));
   // Keys of version 0.3 with the only values that are left, so that its runs can be resumed.
   if (config.family == default_family().name) keys["norm.mask"] = "true";
   if (name == "un") keys["norm.un.mask"] = "\"valid\"";

@@ -2,20 +2,23 @@
 #include <cmath>
 
 #include "ops/activation/activation.h"
+#include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
+#include "ops/concat/concat.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/embedding/embedding.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
 #include "ops/positions/positions.h"
 #include "ops/reshape/reshape.h"
+#include "ops/rotary/rotary.h"
 #include "tests/models/gpt/tiny_gpt.h"
 
 namespace foldgrad::testing {
 namespace {
 
-// A second forward pass, built only from operations: layer normalization, gelu, no dropout.
+// A second forward pass, built only from operations: layer normalization, gelu or a gate of silu, no dropout.
 class GptByHand {
  public:
   explicit GptByHand(const Gpt& model) : config_(model.config()), values_(model.values()) {}
@@ -27,11 +30,11 @@ class GptByHand {
     for (std::int64_t i = 0; i < config_.layers; ++i) {
       const std::string h = fmt::format("h.{}.", i);
       x = sublayer(h + "ln_1", x, [&](const Var& in) {
-        const Var qkv = project(h + "attn.c_attn", in);
+        Var qkv = project(h + "attn.c_attn", in);
+        if (config_.positions == "rotary") qkv = turned(qkv, rows.places());
         return project(h + "attn.c_proj", attention_packed(qkv, {.heads = int(config_.heads), .causal = true}, rows));
       });
-      x = sublayer(h + "ln_2", x,
-                   [&](const Var& in) { return project(h + "mlp.c_proj", gelu(project(h + "mlp.c_fc", in))); });
+      x = sublayer(h + "ln_2", x, [&](const Var& in) { return project(h + "mlp.c_proj", hidden(h + "mlp.", in)); });
     }
     return project(config_.tied ? "wte" : "lm_head", config_.pre_norm ? norm("ln_f", x) : x);
   }
@@ -39,11 +42,25 @@ class GptByHand {
  private:
   Var embedded(const Tensor& ids, const Segments& rows) {
     const std::int64_t C = config_.width;
-    const bool learned = config_.positions == "learned";
-    const Var x = embedding(value("wte.weight"), tape_.constant(ids), learned ? 1 : std::sqrt(double(C)));
-    if (learned) return reshape(learned_positions(x, value("wpe.weight")), {rows.rows(), C});
+    const bool sines = config_.positions == "sinusoidal";
+    const Var x = embedding(value("wte.weight"), tape_.constant(ids), sines ? std::sqrt(double(C)) : 1);
+    if (config_.positions == "rotary") return reshape(scale_by(x, value("wte.scale")), {rows.rows(), C});
+    if (!sines) return reshape(learned_positions(x, value("wpe.weight")), {rows.rows(), C});
     const Tensor table = sinusoidal_table(/*rows=*/8, C, DType::f64);
     return sinusoidal_positions(reshape(x, {rows.rows(), C}), rows.places(), table);
+  }
+  // Turns each head of queries and of keys on its own.
+  Var turned(const Var& qkv, const Tensor& places) {
+    const std::int64_t C = config_.width, D = C / config_.heads;
+    const RotaryTable table(/*places=*/5, D, 10000, DType::f64);
+    std::vector<Var> parts;
+    for (std::int64_t c = 0; c < 2 * C; c += D) parts.push_back(rotary(slice(qkv, 1, c, c + D), places, table, D));
+    parts.push_back(slice(qkv, 1, 2 * C, 3 * C));
+    return concat(parts, 1);
+  }
+  Var hidden(const std::string& mlp, const Var& in) {
+    const Var up = project(mlp + "c_fc", in);
+    return config_.gated ? mul(up, silu(project(mlp + "c_gate", in))) : gelu(up);
   }
   template <class Branch>
   Var sublayer(const std::string& name, const Var& x, const Branch& branch) {
@@ -88,6 +105,12 @@ TEST(Gpt, GradientsWithUnInItsWarmUpSinesAndAProjectionOfItsOwn) {
   GptConfig config = tiny_gpt("un");
   config.normalizer_options = {{"warmup", "100"}};
   config.positions = "sinusoidal", config.tied = false, config.output_bias = true;
+  check_gradients_of<Gpt>(config);
+}
+TEST(Gpt, GradientsInLlamasForm) {
+  GptConfig config = tiny_llama("dyt");
+  config.dropout = config.activation_dropout = 0.2;
+  config.normalizer_options = {{"attention_alpha", "0.8"}, {"bias", "0"}};
   check_gradients_of<Gpt>(config);
 }
 TEST(Gpt, GradientsWithDeepNorm) { check_gradients_of<Gpt>(tiny_gpt("deepnorm", /*pre_norm=*/false)); }

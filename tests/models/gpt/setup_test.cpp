@@ -20,6 +20,32 @@ TEST(GptSetup, TheModelOfCharactersHasNanoGptsParameters) {
   EXPECT_EQ(model.normalizers().size(), 13u);
 }
 
+// 3 layers of 4 64^2 + 3 64 256 + 2 64, twice 65 64, and 64. The inner width is 8/3 64 up to a multiple of 256.
+// dyt adds an alpha at each of seven sites and the factor of the embeddings.
+TEST(GptSetup, LlamasFormHasItsParameters) {
+  for (const auto& [normalizer, count] : {std::pair("rmsnorm", 205376), {"dyt", 205384}}) {
+    GptConfig config = tiny_llama(normalizer);
+    config.vocabulary = 65, config.width = 64, config.ffn_width = 256, config.heads = 4, config.layers = 3;
+    config.scaled_embedding = config.normalizer == "dyt";
+    if (config.scaled_embedding) config.normalizer_options = {{"bias", "0"}};
+    EXPECT_EQ(Gpt(config, std::nullopt).parameter_count(), count) << normalizer;
+  }
+}
+
+TEST(GptSetup, LlamasFormBeginsWithEqualDeviationsAndAnAlphaByPlace) {
+  GptConfig config = tiny_llama("dyt");
+  config.vocabulary = 50, config.width = 96, config.ffn_width = 256, config.layers = 8;
+  config.normalizer_options = {{"alpha", "0.2"}, {"attention_alpha", "0.8"}, {"bias", "0"}};
+  const NamedTensors p = Gpt(config, 1).values();
+  for (const auto& [name, value] : p)
+    if (value.shape().rank() == 2) expect_normal(value, 0.02);
+  EXPECT_FALSE(p.contains("h.7.mlp.c_gate.bias"));
+  EXPECT_EQ(p.at("wte.scale").item(), std::sqrt(96.f));
+  EXPECT_EQ(p.at("h.7.ln_1.alpha").item(), 0.8f);
+  EXPECT_EQ(p.at("h.7.ln_2.alpha").item(), 0.2f);
+  EXPECT_EQ(p.at("ln_f.alpha").item(), 0.2f);
+}
+
 TEST(GptSetup, NamesAndShapesAreNanoGpts) {
   GptConfig config = tiny_gpt();
   config.layers = 1;
@@ -118,8 +144,16 @@ TEST(GptSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](GptConfig& c) { c.width = 2; }), "gpt: width must be even and at least 4, got 2");
   EXPECT_EQ(error([](GptConfig& c) { c.heads = 3; }), "gpt: heads must divide width = 8, got 3");
   EXPECT_EQ(error([](GptConfig& c) { c.dropout = 1; }), "gpt: dropout must be in [0, 1), got 1");
-  EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary"; }),
-            "gpt: positions must be one of learned, sinusoidal, got \"rotary\"");
+  EXPECT_EQ(error([](GptConfig& c) { c.positions = "alibi"; }),
+            "gpt: positions must be one of learned, sinusoidal, rotary, got \"alibi\"");
+  EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.heads = 8; }),
+            "gpt: heads must give each head an even number of channels with positions = rotary, such as heads = 1 of "
+            "width = 8, got 8");
+  EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.width = 250, c.heads = 2; }),
+            "gpt: heads must give each head an even number of channels with positions = rotary, such as heads = 5 of "
+            "width = 250, got 2");
+  EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.rotary_theta = -1; }),
+            "gpt: rotary_theta must be a number above 0, such as 10000, got -1");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer = "deepnorm"; }),
             "gpt: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer_at["h.0.ln_1"] = "deepnorm"; }),

@@ -19,8 +19,16 @@ inline GptConfig tiny_gpt(const std::string& normalizer = "ln", bool pre_norm = 
   return config;
 }
 
+// Returns LLaMA's form, with a learned factor of the embeddings.
+inline GptConfig tiny_llama(const std::string& normalizer) {
+  GptConfig config = tiny_gpt(normalizer);
+  config.positions = "rotary", config.activation = "silu", config.gated = config.scaled_embedding = true;
+  config.bias = config.tied = config.depth_scaled_init = false;
+  return config;
+}
+
 // Returns configurations with a normalizer, before and after sublayers: with learned positions and the embeddings as
-// output projection; and with sines, and a separate output projection that has a bias.
+// output projection; and with sines, and a separate output projection that has a bias. The last has LLaMA's form.
 inline std::vector<GptConfig> gpt_kinds(const std::string& normalizer) {
   std::vector<GptConfig> kinds;
   for (const bool pre_norm : {true, false})
@@ -30,6 +38,7 @@ inline std::vector<GptConfig> gpt_kinds(const std::string& normalizer) {
       config.tied = tied, config.output_bias = !tied, config.positions = tied ? "learned" : "sinusoidal";
       kinds.push_back(config);
     }
+  if (normalizer != "deepnorm") kinds.push_back(tiny_llama(normalizer));
   return kinds;
 }
 inline std::string describe(const GptConfig& config) {

@@ -23,10 +23,8 @@ struct Scene {
 const Scene kCalm, kLate{.iterations = 2000}, kHigh{.q = 400}, kLow{.q = 1e-4}, kInfinite{.q0 = INFINITY};
 // Only channel 0 differs from its window; the others vary so much that sums do not notice.
 const Scene kOneChannel{.window = {0.1, 1, 9}, .window0 = {1, 1, 1}, .q0 = 1.5};
-// Every channel leaves its constant window, by less than channels differ.
-const Scene kSpread{.window_by_channel = true};
-// d = 0.101 between thr = 0.08 of the biased and 0.12 of the unbiased variance.
-const Scene kBetween{.q = 2.4};
+const Scene kSpread{.window_by_channel = true};  // every channel leaves its window, by less than channels differ
+const Scene kBetween{.q = 2.4};  // d = 0.101 between thr = 0.08 of the biased and 0.12 of the unbiased variance
 
 struct Row {
   std::string normalizer;
@@ -249,6 +247,12 @@ std::vector<Row> other_rows() {
       {"instancenorm", {}, "eps", "1e-3", {"y", "dx"}},
       {"instancenorm", {}, "affine", "1", {"y", "dx", "dweight", "dbias"}},
       {"dyt", {}, "alpha", "1", {"y", "dx", "dalpha", "dweight"}},
+      {"dyt", {{"sublayer", "attention"}}, "attention_alpha", "1", {"y", "dx", "dalpha", "dweight"}},
+      {"dyt", {{"attention_alpha", "1"}}, "sublayer", "attention", {"y", "dx", "dalpha", "dweight"}},
+      {"dyt", {}, "bias", "0", {"y", "dbias"}},
+      {"derf", {{"sublayer", "attention"}}, "attention_alpha", "1", {"y", "dx", "dalpha", "dshift", "dweight"}},
+      {"derf", {{"attention_alpha", "1"}}, "sublayer", "attention", {"y", "dx", "dalpha", "dshift", "dweight"}},
+      {"derf", {}, "bias", "0", {"y", "dbias"}},
       {"derf", {}, "alpha", "1", {"y", "dx", "dalpha", "dshift", "dweight"}},
       {"derf", {}, "shift", "1", {"y", "dx", "dalpha", "dshift", "dweight"}},
   };

@@ -41,7 +41,10 @@ void change_rest(SwinConfig& config) {
   config.qkv_bias = false, config.reduction_bias = config.fc_norm = true, config.drop_path = 0.4;
   config.normalizer_at = {{"layers.0.downsample.norm", "affine"}, {"layers.0.blocks.1.mlp.residual", "scale"}};
 }
-void change_rest(GptConfig& config) { config.normalizer_at = {{"h.0.ln_1", "affine"}, {"h.1.mlp.residual", "scale"}}; }
+void change_rest(GptConfig& config) {
+  config.pre_norm = false, config.rotary_theta = 500, config.input_bias = config.output_bias = true;
+  config.normalizer_at = {{"h.0.ln_1", "affine"}, {"h.1.mlp.residual", "scale"}};
+}
 
 template <class M>
 using ConfigOf = std::remove_cvref_t<decltype(std::declval<const M&>().config())>;
@@ -148,7 +151,9 @@ TEST(VitJson, TakesKeysOfEarlierVersions) {
 
 TEST(GptJson, RefusesWhatIsMissingUnknownOrOutOfRange) {
   const auto error = error_with<Gpt>;
-  EXPECT_EQ(error("/model/positions", "rotary"), "gpt: positions must be one of learned, sinusoidal, got \"rotary\"");
+  EXPECT_EQ(error("/model/positions", "alibi"),
+            "gpt: positions must be one of learned, sinusoidal, rotary, got \"alibi\"");
+  EXPECT_EQ(error("/model/rotary_theta", -1), "gpt: rotary_theta must be a number above 0, such as 10000, got -1");
   EXPECT_EQ(error("/model/context", 1000001), "model.context must be an integer in [0, 1000000], got 1000001");
   EXPECT_EQ(error("/model/patch", 2), "there is no key model.patch");
   for (const char* key : {"vocabulary", "context", "positions", "tied"})
