@@ -40,6 +40,15 @@ TEST_F(DataCommand, InfoCountsImagesInFolders) {
   EXPECT_EQ(parsed("data info @images --json")[0]["classes"], (nlohmann::json{{"cat", 2}, {"eel", 1}}));
 }
 
+TEST_F(DataCommand, InfoCountsTinyImageNet) {
+  for (const char* name : {"train/n01/images/a.JPEG", "train/n01/images/b.JPEG", "val/images/c.JPEG"})
+    write(std::string("tiny/") + name, "not decoded");
+  write("tiny/val/val_annotations.txt", "c.JPEG\tn01\t0\t0\t1\t1\n");
+  EXPECT_EQ(output("data info @tiny"),
+            "part      images  classes  fewest    most\ntrain          2        1       2       2\n"
+            "val            1        1       1       1\n");
+}
+
 TEST_F(DataCommand, PreparesAndVerifies) {
   EXPECT_EQ(output("data prepare @ @made --lowercase --rename train=first"), filled("@made: first, valid\n"));
   EXPECT_EQ(bytes("made/first.de"), "ein haus\ndas haus dort\n\n");

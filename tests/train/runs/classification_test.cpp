@@ -118,6 +118,20 @@ TEST_F(ClassificationRun, LearnsFromPicturesInFolders) {
   EXPECT_EQ(refusal(settings + "3"), "@pictures/test/left/00.png: must be a PNG or JPEG file");
 }
 
+// Its val has only dogs.
+TEST_F(ClassificationRun, LearnsFromTinyImageNetsLayout) {
+  if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
+  for (const int i : {0, 1})
+    for (const char* name : {"train/cat/images/a", "train/dog/images/b", "val/images/v"})
+      write(fmt::format("tiny/{}{}.png", name, i), png_file(2, 2, 8, PngColour::gray, std::string(4, char(60 * i))));
+  const std::string settings = "data.task=tinyimagenet;data.directory=tiny;data.image_size=16;train.batch=4";
+  EXPECT_TRUE(contains(refusal(settings), "@tiny/val/val_annotations.txt: does not exist"));
+  write("tiny/val/val_annotations.txt", "v0.png\tdog\nv1.png\tdog\n");
+  ASSERT_EQ(train("run", settings + ";train.steps=1"), 0);
+  EXPECT_TRUE(contains(bytes("run/samples/step-00000001.txt"), "cat: 0 of 0 right\ndog: "));
+  EXPECT_EQ(refusal("data.task=tinyimagenet"), "data.task = \"tinyimagenet\" needs data.directory, the folder");
+}
+
 TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
   ImageConfig config;
   config.valid_images = 12, config.train_images = 20;

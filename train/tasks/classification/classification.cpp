@@ -30,13 +30,16 @@ ImageSet draw_shapes(const ImageConfig& config, ImagePart part) {
   return shapes::sample(part, config.train_images > 0 ? config.train_images : shapes::kTrainImages);
 }
 
+bool is_folder(ImageTask task) { return task == ImageTask::folder || task == ImageTask::tinyimagenet; }
+
 // Reads the images of a part and adds the digests of its files. `classes`: those of the training images, if known.
 ImageSet read_part(const ImageConfig& config, const std::string& directory, ImagePart part,
                    const std::vector<std::string>& classes, std::map<std::string, std::string>& digests) {
   if (config.task == ImageTask::shapes) return draw_shapes(config, part);
-  if (config.task == ImageTask::folder) {
-    FOLDGRAD_CHECK(!config.directory.empty(), "data.task = \"folder\" needs data.directory, the folder");
-    ImageSet images = read_folder(directory, part, config.image_size, classes);
+  if (is_folder(config.task)) {
+    FOLDGRAD_CHECK(!config.directory.empty(), "data.task = \"{}\" needs data.directory, the folder", name(config.task));
+    const FolderLayout layout = config.task == ImageTask::folder ? FolderLayout::classes : FolderLayout::tiny_imagenet;
+    ImageSet images = read_folder(directory, part, config.image_size, classes, layout);
     digests[part == ImagePart::train ? "train" : "test"] = digest_of(images);
     return images;
   }
@@ -129,7 +132,7 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
   if (split == "test") {
     std::map<std::string, std::string> unused;
     std::vector<std::string> classes;  // the test folders need not have every class
-    if (config.task == ImageTask::folder) classes = read_part(config, directory, ImagePart::train, {}, unused).classes;
+    if (is_folder(config.task)) classes = read_part(config, directory, ImagePart::train, {}, unused).classes;
     return whole(read_part(config, directory, ImagePart::test, classes, unused));
   }
   const ClassificationData data = read_images(config, directory);

@@ -4,8 +4,8 @@
 
 namespace foldgrad {
 
-enum class ImageTask { cifar10, cifar100, folder, shapes };
-constexpr auto names_of(ImageTask) { return std::array{"cifar10", "cifar100", "folder", "shapes"}; }
+enum class ImageTask { cifar10, cifar100, folder, shapes, tinyimagenet };
+constexpr auto names_of(ImageTask) { return std::array{"cifar10", "cifar100", "folder", "shapes", "tinyimagenet"}; }
 
 // The pixels that crops show outside of an image.
 enum class CropFill { mean, zero };
@@ -27,10 +27,12 @@ struct ImageConfig {
 
 void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
   const auto data = keys_in("data", v), train = keys_in("train", v);
-  data(i.task, "task", "", "Images from CIFAR's files, from a folder, or drawn shapes");
+  data(i.task, "task", "",
+       "Images from CIFAR's files, from a folder, drawn shapes, or a folder in TinyImageNet's layout");
   data(i.directory, "directory", "",
        "Directory of the files, below --data-dir or absolute; empty: as their archive names it");
-  data(i.image_size, "image_size", "pixels", "Side that images are scaled to (folder)", within(1, kMostImageSide));
+  data(i.image_size, "image_size", "pixels", "Side that images are scaled to (folder, tinyimagenet)",
+       within(1, kMostImageSide));
   data(i.train_images, "train_images", "images", "Number of training images to use; 0: all, of shapes 50,000",
        at_least(0));
   data(i.valid_images, "valid_images", "images",

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "engine/cpu/threads.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
+#include "train/data/lines.h"
 #include "train/system/digest.h"
 #include "train/system/printable.h"
 #include "train/system/streams.h"
@@ -90,8 +92,9 @@ std::vector<fs::path> entries(const std::string& directory, LeftOut& left_out) {
   return paths;
 }
 
-// Appends the images of a class, and to `source` the properties of them that a cache depends on.
-void list_class(const std::string& directory, std::int64_t label, Listing& all, std::string& source) {
+// Appends the images of a directory, and to `source` the properties of them that a cache depends on.
+template <class LabelOf>
+void list_images(const std::string& directory, const LabelOf& label_of, Listing& all, std::string& source) {
   const std::size_t before = all.paths.size();
   for (const fs::path& path : entries(directory, all.left_out)) {
     std::error_code error;
@@ -106,6 +109,7 @@ void list_class(const std::string& directory, std::int64_t label, Listing& all, 
     const std::uintmax_t bytes = fs::file_size(path, error);
     const fs::file_time_type changed = error ? fs::file_time_type() : fs::last_write_time(path, error);
     if (error) throw FileError(path, "cannot be read", error.value());
+    const std::int64_t label = label_of(path);
     source +=
         fmt::format("{}\n{}\n{}\n{}\n", label, path.filename().string(), bytes, changed.time_since_epoch().count());
     all.paths.push_back(path.string());
@@ -114,7 +118,9 @@ void list_class(const std::string& directory, std::int64_t label, Listing& all, 
   if (all.paths.size() == before) throw FileError(directory, "has no PNG or JPEG file");
 }
 
-Listing list(const std::string& directory, std::int64_t size, const std::vector<std::string>& classes) {
+// Lists the images in the folder `inner` of each class; if it is empty, those of the class itself.
+Listing list_classes(const std::string& directory, const std::string& inner, std::int64_t size,
+                     const std::vector<std::string>& classes) {
   std::vector<std::string> own;
   LeftOut left_out;
   for (const fs::path& path : entries(directory, left_out)) {
@@ -131,10 +137,56 @@ Listing list(const std::string& directory, std::int64_t size, const std::vector<
     const auto found = std::ranges::find(all.classes, name);
     if (found == all.classes.end())
       throw FileError(directory, fmt::format("has a class {} without training images", in_quotes(name)));
-    list_class(directory + "/" + name, found - all.classes.begin(), all, source);
+    const std::int64_t label = found - all.classes.begin();
+    list_images(
+        directory + "/" + name + inner, [label](const fs::path&) { return label; }, all, source);
   }
   all.digest = sha256(source);
   return all;
+}
+
+// Returns the labels that val_annotations.txt gives, by the images' names.
+std::map<std::string, std::int64_t> annotated_labels(const std::string& path, const std::vector<std::string>& classes) {
+  if (!file_exists(path))
+    throw FileError(path, "does not exist; it has a line for each image of val: its name, a tab, and its class");
+  std::map<std::string, std::int64_t> labels;
+  std::int64_t number = 0;
+  for (const std::string& line : read_lines(path)) {
+    ++number;
+    const std::size_t tab = line.find('\t');
+    if (tab == line.npos)
+      throw FileError(path, fmt::format("line {} must be a name, a tab, and a class, got {}", number, in_quotes(line)));
+    const std::string name = line.substr(tab + 1, line.find('\t', tab + 1) - tab - 1);
+    const auto found = std::ranges::find(classes, name);
+    if (found == classes.end())
+      throw FileError(path, fmt::format("line {} has a class {} without training images", number, in_quotes(name)));
+    labels[line.substr(0, tab)] = found - classes.begin();
+  }
+  return labels;
+}
+
+Listing list_annotated(const std::string& directory, std::int64_t size, const std::vector<std::string>& classes) {
+  const std::string annotations = directory + "/val_annotations.txt";
+  const auto labels = annotated_labels(annotations, classes);
+  const auto label_of = [&labels](const fs::path& path) {
+    const auto found = labels.find(path.filename().string());
+    if (found == labels.end()) throw FileError(path.string(), "has no line in val_annotations.txt");
+    return found->second;
+  };
+  Listing all{.classes = classes};
+  std::string source = fmt::format("{}\n{}\n", size, fmt::join(classes, "\n"));
+  list_images(directory + "/images", label_of, all, source);
+  if (all.paths.size() < labels.size())
+    throw FileError(annotations,
+                    fmt::format("has lines for {} images, but val/images has {}", labels.size(), all.paths.size()));
+  all.digest = sha256(source);
+  return all;
+}
+
+Listing list(const std::string& path, ImagePart part, std::int64_t size, const std::vector<std::string>& classes,
+             FolderLayout layout) {
+  if (layout == FolderLayout::classes) return list_classes(path, "", size, classes);
+  return part == ImagePart::train ? list_classes(path, "/images", size, classes) : list_annotated(path, size, classes);
 }
 
 // Decodes on all threads. If several files cannot be read, the message names the first.
@@ -171,13 +223,20 @@ void note_left_out(const std::string& directory, const Listing& listing) {
   if (!text.empty() && said.insert(directory + text).second) say("note: {}: files left out: {}\n", directory, text);
 }
 
-const char* name_of(ImagePart part) { return part == ImagePart::train ? "train" : "test"; }
+const char* name_of(ImagePart part, FolderLayout layout) {
+  if (part == ImagePart::train) return "train";
+  return layout == FolderLayout::tiny_imagenet ? "val" : "test";
+}
 
 }  // namespace
 
-FolderCounts count_folder(const std::string& directory, ImagePart part) {
-  const std::string path = directory + "/" + name_of(part);
-  const Listing listing = list(path, /*size=*/0, {});
+FolderCounts count_folder(const std::string& directory, ImagePart part, FolderLayout layout) {
+  const auto listed = [&](ImagePart of, const std::vector<std::string>& classes) {
+    return list(directory + "/" + name_of(of, layout), of, /*size=*/0, classes, layout);
+  };
+  const bool annotated = layout == FolderLayout::tiny_imagenet && part != ImagePart::train;
+  const std::string path = directory + "/" + name_of(part, layout);
+  const Listing listing = listed(part, annotated ? listed(ImagePart::train, {}).classes : std::vector<std::string>());
   FolderCounts counts{listing.classes, std::vector<std::int64_t>(listing.classes.size()), listing.left_out.text(path)};
   for (const std::int64_t label : listing.labels) ++counts.images[std::size_t(label)];
   return counts;
@@ -193,9 +252,9 @@ std::string digest_of(const ImageSet& images) {
 }
 
 ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
-                     const std::vector<std::string>& classes) {
-  const std::string name = name_of(part), path = directory + "/" + name;
-  const Listing listing = list(path, size, classes);
+                     const std::vector<std::string>& classes, FolderLayout layout) {
+  const std::string name = name_of(part, layout), path = directory + "/" + name;
+  const Listing listing = list(path, part, size, classes, layout);
   note_left_out(path, listing);
   const std::string cache = fmt::format("{}/{}-{}.images", directory, name, size);
   if (ImageSet set = read_cache(cache, listing, size); set.labels.defined()) return set;

@@ -1,7 +1,11 @@
 // Images in folders: DIRECTORY/PART/CLASS/NAME, where PART is train or test and NAME ends with .png, .jpg or .jpeg,
 // also in capitals. Other files, files in subfolders of a class, and names that begin with a dot are skipped.
 //
-// They are decoded once, into DIRECTORY/PART-SIZE.images, a safetensors file, which is read instead as long as the
+// TinyImageNet has DIRECTORY/train/CLASS/images/NAME and DIRECTORY/val/images/NAME. Its part `val` is the test here:
+// the archive's test has no labels. DIRECTORY/val/val_annotations.txt has a line for each image of val: its name, its
+// class and a box, with tabs in between; the box does not count.
+//
+// Images are decoded once, into DIRECTORY/PART-SIZE.images, a safetensors file, which is read instead as long as the
 // names, sizes and modification times of all images are the same.
 #pragma once
 #include <string>
@@ -11,13 +15,15 @@
 
 namespace foldgrad {
 
+enum class FolderLayout { classes, tiny_imagenet };
+
 // Reads all images of a part as square() makes them (picture.h), class after class and by name within a class.
 // `classes`: the classes that labels are indices of; empty: those of the part, sorted by name. Throws FileError for a
-// part without a class, a class without an image, a class that is not among `classes`, and for images that
-// read_picture() refuses. If the directory cannot be written to, warns once for each part and decodes anew each time.
-// Prints a note with the number of skipped files.
+// part without a class, a class without an image, a class that is not among `classes`, for images that read_picture()
+// refuses, and for annotations that are missing or do not fit the images. If the directory cannot be written to, warns
+// once for each part and decodes anew each time. Prints a note with the number of skipped files.
 ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
-                     const std::vector<std::string>& classes = {});
+                     const std::vector<std::string>& classes = {}, FolderLayout layout = FolderLayout::classes);
 
 // The number of images of a part by class, and a text about the skipped files, which is empty if there are none.
 struct FolderCounts {
@@ -26,7 +32,7 @@ struct FolderCounts {
   std::string left_out;
 };
 // Counts without decoding. Throws FileError as read_folder() does, except for faults in images.
-FolderCounts count_folder(const std::string& directory, ImagePart part);
+FolderCounts count_folder(const std::string& directory, ImagePart part, FolderLayout layout = FolderLayout::classes);
 
 // Returns the SHA-256 of pixels, labels and names of classes.
 std::string digest_of(const ImageSet& images);

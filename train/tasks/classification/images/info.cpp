@@ -31,6 +31,11 @@ std::vector<std::pair<std::string, FolderCounts>> count_images(const std::string
   for (const CifarLayout* known : {&cifar10_layout(), &cifar100_layout()})
     if (file_exists(directory + "/" + known->train[0])) layout = known;
   std::vector<std::pair<std::string, FolderCounts>> parts;
+  if (file_exists(directory + "/val/val_annotations.txt")) {
+    for (const auto& [name, part] : {std::pair("train", ImagePart::train), {"val", ImagePart::test}})
+      parts.emplace_back(name, count_folder(directory, part, FolderLayout::tiny_imagenet));
+    return parts;
+  }
   for (const auto& [name, part] : {std::pair("train", ImagePart::train), {"test", ImagePart::test}}) {
     if (layout) parts.emplace_back(name, count_cifar(directory, *layout, part));
     if (!layout && has_folders(directory + "/" + name)) parts.emplace_back(name, count_folder(directory, part));
