@@ -106,7 +106,8 @@ void multiply_piece(DType dtype, Gemm g, GemmPointers p) {
   if (libraries && kVectorBytes == 32 && gradient && cblas_gemm_cpu(dtype, g, p)) return;
 #endif
 #ifdef FOLDGRAD_HAVE_ONEDNN
-  // oneDNN would scale its bias, too; adding the bias as a post-op (binary_add) is wrong if there are gaps between matrices C.
+  // oneDNN would scale its bias, too; adding the bias as a post-op (binary_add) is wrong if there are gaps between
+  // matrices C.
   if (g.alpha != 1) begin_with_bias(Device::cpu, dtype, g, p);
   if (libraries && onednn_gemm_cpu(dtype, g, p)) return;
 #endif

@@ -1,4 +1,5 @@
-// Our own matrix product for CUDA: the last fallback, and the one for the emulation. Not tuned, since cuBLAS replaces it.
+// Our own matrix product for CUDA: the last fallback, and the one for the emulation. Not tuned, since cuBLAS replaces
+// it.
 #include <algorithm>
 
 #include "engine/cuda/launch.h"

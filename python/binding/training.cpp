@@ -50,9 +50,32 @@ nb::tuple run_training(TrainOptions options, const nb::object& on_event) {
   return nb::make_tuple(end.exit_code, end.text);
 }
 
+void add_runs(nb::module_& m) {
+  m.def(
+      "write_report",
+      [](const std::string& run, const std::string& path) {
+        native([&] { write_file_atomically(path, report_html({read_run_log(run)})); });
+      },
+      "run"_a, "path"_a, "Writes the page of a run.");
+  m.def(
+      "recorded_sites",
+      [](const std::string& run) {
+        const std::vector<RecordedPhase> phases = native([&] { return recorded_phases(run); });
+        if (phases.empty())
+          throw FileError(run, "has no recordings: it must have been trained with record.from, such as [100, -200]");
+        std::vector<std::string> sites;
+        for (const SiteRecording& s : phases[0].recording.sites) sites.push_back(s.site);
+        return sites;
+      },
+      "run"_a,
+      "Returns the sites of a run's recordings in the order of the forward pass. Throws FileError without a recording, "
+      "and unless all are of the run's model.");
+}
+
 }  // namespace
 
 void add_training(nb::module_& m, const BuildInfo& build) {
+  add_runs(m);
   m.def(
       "run_training",
       [build](const std::string& config, const std::string& out, const std::vector<std::string>& settings,
@@ -74,25 +97,6 @@ void add_training(nb::module_& m, const BuildInfo& build) {
               "data_directory: str, resume: str, device: str, command: typing.Sequence[str], "
               "on_event: typing.Callable[[dict[str, typing.Any]], object]) -> tuple[int, str]"),
       "What train() calls.");
-  m.def(
-      "write_report",
-      [](const std::string& run, const std::string& path) {
-        native([&] { write_file_atomically(path, report_html({read_run_log(run)})); });
-      },
-      "run"_a, "path"_a, "Writes the page of a run.");
-  m.def(
-      "recorded_sites",
-      [](const std::string& run) {
-        const std::vector<RecordedPhase> phases = native([&] { return recorded_phases(run); });
-        if (phases.empty())
-          throw FileError(run, "has no recordings: it must have been trained with record.from, such as [100, -200]");
-        std::vector<std::string> sites;
-        for (const SiteRecording& s : phases[0].recording.sites) sites.push_back(s.site);
-        return sites;
-      },
-      "run"_a,
-      "Returns the sites of a run's recordings in the order of the forward pass. Throws FileError without a recording, "
-      "and unless all are of the run's model.");
   m.def(
       "run_command_line",
       [build](const std::vector<std::string>& arguments, const std::vector<std::string>& self) {

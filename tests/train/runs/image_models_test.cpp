@@ -1,0 +1,134 @@
+// Runs of each family of image models but the vision Transformer: keys, folding, what a family logs.
+#include "engine/contains.h"
+#include "models/t2t/t2t.h"
+#include "tests/train/runs/family_run.h"
+#include "tests/train/runs/folded_run.h"
+#include "train/checkpoints/model_directory.h"
+
+namespace foldgrad::testing {
+namespace {
+
+class CctRun : public ClassificationRun {
+ protected:
+  CctRun() : ClassificationRun(kCctConfig) {}
+};
+
+TEST_F(CctRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
+  for (const std::string block : {"pre", "cct"}) {
+    SCOPED_TRACE(block);
+    ASSERT_EQ(train("run-" + block, "model.block=" + block), 0);
+    expect_folds(files_ / ("run-" + block), {.rescale_stream = true});
+  }
+}
+
+// Only keys of its model: data and training are the vision Transformer's.
+TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
+  expect_effects(kEffectsOfBlocks);
+  expect_effects(kEffectsOfImageModels);
+  expect_effects({{"", "model.convs=1", "shapes"},
+                  {"", "model.stem=cct", "shapes"},
+                  {"", "model.kernel=5", "shapes"},
+                  {"", "model.pooling=mean", "shapes"},
+                  {"", "model.block=cct", "loss 1"}});
+}
+
+class T2tRun : public ClassificationRun {
+ protected:
+  T2tRun() : ClassificationRun(kT2tConfig) {}
+};
+
+TEST_F(T2tRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
+  for (const std::string token_attention : {"performer", "softmax"}) {
+    SCOPED_TRACE(token_attention);
+    ASSERT_EQ(train("run-" + token_attention, "model.token_attention=" + token_attention), 0);
+    expect_folds(files_ / ("run-" + token_attention), {});
+  }
+}
+
+TEST_F(T2tRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
+  expect_effects(kEffectsOfBlocks);
+  expect_effects({{"", "model.kernels=[5,3,3]", "shapes"},
+                  {"", "model.strides=[4,2,2]", "shapes"},
+                  {"", "model.paddings=[2,1,0]", "shapes"},
+                  {"", "model.token_width=16", "shapes"},
+                  {"", "model.token_attention=softmax", "shapes"},
+                  {"", "model.pooling=mean", "shapes"},
+                  {"", "model.token_dropout=0.4", "loss 1"},
+                  {"model.layers=2", "model.drop_path=0.5", "loss 1"}});
+}
+
+// Only the features and the positions keep their initial values.
+TEST_F(T2tRun, DoesNotTrainFixedParametersAndLogsLengthsOfKeys) {
+  ASSERT_EQ(train("run"), 0);
+  const auto diagnostics = events("run", "train").at(0).at("diagnostics");
+  EXPECT_GT(diagnostics.at("tokens_to_token.attention2.mean_key_length"), 0);
+  const std::unique_ptr<Model> model = load_model(files_ / "run");
+  const std::vector<Parameter*> fixed = model->fixed_parameters();
+  EXPECT_EQ(fixed.size(), 3u);
+  const NamedTensors before = T2t(dynamic_cast<const T2t&>(*model).config(), /*seed=*/1).values();
+  for (Parameter* p : model->parameters())
+    EXPECT_EQ(identical(p->value, before.at(p->name)), contains(fixed, p)) << p->name;
+}
+
+class SwinRun : public ClassificationRun {
+ protected:
+  SwinRun() : ClassificationRun(kSwinConfig) {}
+};
+
+TEST_F(SwinRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
+  ASSERT_EQ(train("run", ""), 0);
+  expect_folds(files_ / "run", {});
+}
+
+TEST_F(SwinRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
+  expect_effects({{"", "model.patch=4", "shapes"},
+                  {"", "model.window=4", "shapes"},
+                  {"", "model.depths=[1,1]", "shapes"},
+                  {"", "model.width=16", "shapes"},
+                  {"", "model.ffn_width=16", "shapes"},
+                  {"", "model.heads=1", "shapes"},
+                  {"", "model.qkv_bias=false", "shapes"},
+                  {"", "model.activation=relu", "loss 1"},
+                  {"", "model.fc_norm=true", "loss 1"},
+                  {"", "model.dropout=0.4", "loss 1"},
+                  {"", "model.attention_dropout=0.4", "loss 1"},
+                  {"", "model.activation_dropout=0.4", "loss 1"},
+                  {"", "model.drop_path=0.5", "loss 1"},
+                  {"", "norm.name=ln", "loss 1"}});
+}
+
+class ConvNextRun : public ClassificationRun {
+ protected:
+  ConvNextRun() : ClassificationRun(kConvNextConfig) {}
+};
+
+TEST_F(ConvNextRun, EveryKeyOfItsSizesChangesTheShapes) {
+  expect_effects({{"", "model.channels=[4,12]", "shapes"},
+                  {"", "model.depths=[1,2]", "shapes"},
+                  {"", "model.patch=4", "shapes"},
+                  {"", "norm.name=ln", "loss 1"}});
+}
+
+class NfNetRun : public ClassificationRun {
+ protected:
+  NfNetRun() : ClassificationRun(kNfNetConfig) {}
+};
+
+TEST_F(NfNetRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
+  expect_effects({{"", "model.channels=[32]", "shapes"},
+                  {"", "model.depths=[1]", "shapes"},
+                  {"", "model.group_size=4", "shapes"},
+                  {"", "model.standardization=none", "shapes"},
+                  {"", "model.stem_stride=1", "loss 1"},
+                  {"", "model.padding=port", "loss 1"},
+                  {"", "model.standardization=unbiased", "loss 1"},
+                  {"", "model.activation=gelu", "loss 1"},
+                  {"", "model.gate_activation=gained", "gradient 1"},
+                  {"", "model.initialization=port", "loss 1"},
+                  {"", "model.dropout=0.4", "loss 1"},
+                  {"", "model.drop_path=0.9", "gradient 1"},
+                  {"", "norm.name=ln", "loss 1"}});
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
