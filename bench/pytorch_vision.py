@@ -12,6 +12,8 @@ import contextlib
 import json
 import math
 import re
+import sys
+from pathlib import Path
 
 import torch
 import torch.nn as nn
@@ -103,6 +105,24 @@ class ConvNext(nn.Module):
         return self.head(self.norm(self.layers(x).mean((2, 3))))
 
 
+class T2tMicro(nn.Module):
+    """t2t-micro: the token modules of examples/pytorch_t2t.py, and blocks with the fused attention."""
+
+    def __init__(self):
+        super().__init__()
+        sys.path.append(str(Path(__file__).parents[1] / "examples"))
+        from pytorch_t2t import T2t
+
+        self.model = T2t({"model": {"image_size": 32, "classes": 10, "kernels": [7, 3, 3], "strides": [2, 2, 1],
+                                    "paddings": [3, 1, 1], "token_width": 64, "token_attention": "performer",
+                                    "width": 192, "ffn_width": 384, "heads": 3, "layers": 6, "pooling": "cls",
+                                    "activation": "gelu"}, "norm": {"name": "ln"}})
+        self.model.blocks = nn.ModuleList(Block(192, 3, 384) for _ in range(6))
+
+    def forward(self, x):
+        return self.model(x.permute(0, 2, 3, 1))
+
+
 def swin_nano():
     import timm  # only here: whoever times the other models need not have it
 
@@ -127,8 +147,8 @@ def nfnet_micro():
     return model
 
 
-TASKS = {"vit_s4": (Vit, 64, 32), "cct4_3x2": (Cct, 128, 32), "swin_nano": (swin_nano, 128, 32),
-         "convnext_micro": (ConvNext, 128, 32), "swin_t": (swin_t, 32, 224),
+TASKS = {"vit_s4": (Vit, 64, 32), "cct4_3x2": (Cct, 128, 32), "t2t_micro": (T2tMicro, 128, 32),
+         "swin_nano": (swin_nano, 128, 32), "convnext_micro": (ConvNext, 128, 32), "swin_t": (swin_t, 32, 224),
          "nfnet_micro": (nfnet_micro, 128, 32)}  # model, images, pixels on a side
 
 

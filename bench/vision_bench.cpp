@@ -11,6 +11,7 @@
 #include "models/convnext/convnext.h"
 #include "models/nfnet/nfnet.h"
 #include "models/swin/swin.h"
+#include "models/t2t/t2t.h"
 #include "models/vit/vit.h"
 #include "train/loop/permutation.h"
 #include "train/tasks/classification/batches.h"
@@ -19,8 +20,8 @@
 namespace foldgrad::bench {
 namespace {
 
-// ViT-S with patches of 4 x 4 and a class token, CCT-4/3x2, swin-nano, convnext-micro, Swin-T, and nfnet-micro, whose
-// training step has no normalizer.
+// ViT-S with patches of 4 x 4 and a class token, CCT-4/3x2, t2t-micro, swin-nano, convnext-micro, Swin-T, and
+// nfnet-micro, whose training step has no normalizer.
 struct Task {
   const char* name;
   std::int64_t batch, side;  // images, and pixels on a side
@@ -51,6 +52,13 @@ SwinConfig swin_nano(const std::string& normalizer) {
   return config;
 }
 
+T2tConfig t2t_micro(const std::string& normalizer) {
+  T2tConfig config = config_of<T2tConfig>(normalizer);
+  config.kernels = {7, 3, 3}, config.strides = {2, 2, 1}, config.paddings = {3, 1, 1}, config.token_dropout = 0;
+  config.width = 192, config.ffn_width = 384, config.heads = 3, config.layers = 6;
+  return config;
+}
+
 ConvNextConfig convnext_micro(const std::string& normalizer) {
   ConvNextConfig config = config_of<ConvNextConfig>(normalizer);
   config.channels = {48, 96, 192}, config.depths = {2, 2, 2};
@@ -66,7 +74,7 @@ NfNetConfig nfnet_micro(const std::string& normalizer) {
   return config;
 }
 
-// The tests in tests/models/ of Swin, ConvNeXt and NFNet count the last four's multiply_adds.
+// The tests in tests/models/ of T2T-ViT, Swin, ConvNeXt and NFNet count the last five's multiply_adds.
 std::vector<Task> tasks() {
   const VitConfig vit = config_of<VitConfig>("ln");
   const CctConfig cct = config_of<CctConfig>("ln");
@@ -82,6 +90,8 @@ std::vector<Task> tasks() {
        [](const std::string& n) -> std::unique_ptr<Model> {
          return std::make_unique<Cct>(config_of<CctConfig>(n), /*seed=*/1);
        }},
+      {"t2t_micro", 128, 32, /*tokens=*/0, 152686720, /*pooled=*/0,
+       [](const std::string& n) -> std::unique_ptr<Model> { return std::make_unique<T2t>(t2t_micro(n), /*seed=*/1); }},
       {"swin_nano", 128, 32, /*tokens=*/0, 46352256, /*pooled=*/0,
        [](const std::string& n) -> std::unique_ptr<Model> { return std::make_unique<Swin>(swin_nano(n), /*seed=*/1); }},
       {"convnext_micro", 128, 32, /*tokens=*/0, 32927616, /*pooled=*/0,
