@@ -10,13 +10,13 @@
 
 namespace foldgrad::bench {
 
-// The least that any implementation must read and write, and the operations of its products. Each matrix counts once in
-// each pass that uses it; vectors and scalars do not count:
+// The least number of bytes that any implementation must read and write, and the floating-point operations of its
+// products. Each matrix counts once in each pass that uses it; vectors and scalars do not count:
 //   y = f(x)                               2 n forward: x, y;       3 n backward: dy, x or y, dx (dropout: dy, dx)
 //   y = f(a, b)                            3 n forward: a, b, y;    2 n backward: dy, which becomes da, and db
 //   memory statistics over all rows (batch norm)  3 n forward: x, then x, y;  5 n backward: dy, x, then dy, x, dx
-// On the CPU products in bf16 are compared with the peak of f32 too; some processors are twice as fast in bf16. Without
-// any work backward there is no gradient.
+// On the CPU products in bf16 are compared with the peak of f32 too; some processors are twice as fast in bf16. If both
+// backward members are 0, the operation has no backward pass.
 struct Work {
   double forward_bytes = 0, backward_bytes = 0;
   double forward_flops = 0, backward_flops = 0;

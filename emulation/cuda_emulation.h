@@ -117,18 +117,18 @@ int lane_id();
 void barrier(const CallSite& site);
 // Waits for the lanes of `mask`. Afterwards all of them see each other's writes.
 void sync_warp(const CallSite& site, unsigned mask);
-// Waits for the lanes of `mask`, then returns the `value` of lane `source`, one of them.
+// Waits for the lanes of `mask`, then returns the `value` of lane `source`, which must be in `mask`.
 std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source);
-// Waits for the lanes of `mask`, then returns those whose predicate is true.
+// Waits for the lanes of `mask`, then returns the mask of the lanes whose predicate is true.
 unsigned ballot(const CallSite& site, unsigned mask, bool predicate);
 // Emulates instructions of a whole warp: waits for all 32 lanes, then calls together() once with the pointer of each
 // lane, in the order of the lanes. Does not order memory.
 void collective(const CallSite& site, void* brought, void (*together)(void* const* brought));
 
-// Emulates cp.async.cg.shared.global of 16 bytes, or of zeros unless `inside`. The destination is NaN until the copy
-// happens: at once, or in the wait that covers it; the order of threads decides (copies_at_once). Throws if an address
-// is not a multiple of 16 bytes, or if the destination is not in shared memory. The read of the source counts as an
-// access to global memory (global_memory.h), so all lanes of a warp must make the same copies.
+// Emulates cp.async.cg.shared.global of 16 bytes, or of zeros unless `inside`. Fills the destination with NaN until the
+// copy happens: at once, or in the wait that covers it. The schedule chooses which (copies_at_once()). Throws if an
+// address is not a multiple of 16 bytes, or if the destination is not in shared memory. The read of the source counts
+// as an access to global memory (global_memory.h), so all lanes of a warp must make the same copies.
 void async_copy(const CallSite& site, void* shared, const void* global, bool inside);
 // Emulates cp.async.commit_group: makes the copies since the last commit a group.
 void async_commit(const CallSite& site);

@@ -1,6 +1,6 @@
-// The two kinds of memory, and the few calls that the engine makes to the CUDA runtime. CMake chooses the file that
-// implements them: device_cudart.cu with nvcc, otherwise device_no_cudart.cpp. There `cuda` is host memory on which
-// kernels run under emulation/ (FOLDGRAD_CUDA=EMULATE), or does not exist (OFF).
+// The two kinds of memory, and functions for the few things that the engine needs from the CUDA runtime. CMake chooses
+// the file that implements these functions: device_cudart.cu with nvcc, otherwise device_no_cudart.cpp. Without nvcc,
+// `cuda` is host memory on which kernels run under emulation/ (FOLDGRAD_CUDA=EMULATE), or it does not exist (OFF).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ enum class Device : std::uint8_t { cpu, cuda };
 
 constexpr const char* name(Device device) { return device == Device::cpu ? "cpu" : "cuda"; }
 
-// Returns true if tensors can be placed on `cuda` in this process: a GPU with a driver, or the emulation.
+// Returns true if tensors can be placed on `cuda` in this process: if there is a GPU with a driver, or the emulation.
 bool cuda_available();
 // Returns true if kernels run on the host, one fiber per thread. This is for tests, never for speed.
 bool cuda_is_emulated();
@@ -26,7 +26,7 @@ std::int64_t host_waits();
 
 constexpr int kMostCudaDevices = 16;
 
-// Returns the number of GPUs that the driver shows, usable or not: 0 without a driver, 2 under emulation.
+// Returns the number of GPUs that the driver shows, whether usable or not: 0 without a driver, 2 under emulation.
 int cuda_devices();
 // Returns why the device `index` cannot be used and what to do about it; empty if it can be used.
 std::string cuda_trouble(int index);

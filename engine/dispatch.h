@@ -1,4 +1,4 @@
-// Calls templates for run-time dtypes and devices; checks that operations share.
+// Calls templates for dtypes and devices known at run time, and has the checks that operations share.
 #pragma once
 #include "engine/fast.h"
 #include "engine/tensor.h"
@@ -49,7 +49,7 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
 #define FOLDGRAD_RUN(device, NAME, ...) NAME##_cpu(__VA_ARGS__)
 #endif
 
-// Throws std::invalid_argument unless an operand has the given shape, dtype and device; `like` determines them:
+// Throws std::invalid_argument unless an operand has the given shape, and the dtype and device of `like`:
 //   check_operand("layer_norm", "gamma", gamma, {C}, x, "x")
 // throws "layer_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu".
 void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape, DType dtype,
@@ -60,7 +60,7 @@ inline void check_operand(const char* op, const char* what, const Tensor& operan
 }
 // Throws std::invalid_argument unless x is defined, has a floating dtype and at least `rank` axes.
 void check_floating(const char* op, const char* what, const Tensor& x, int rank = 0);
-// Checks the operands of a normalizer: x as above, gamma and beta [C] like x. Returns C, x's last axis.
+// Checks a normalizer's operands: x as above, gamma and beta [C] of x's dtype and device. Returns C, x's last axis.
 std::int64_t check_channels(const char* op, const Tensor& x, const Tensor& gamma, const Tensor& beta);
 // Returns `axis` counted from the front. Throws std::invalid_argument if the shape has no such axis.
 int check_axis(const char* op, int axis, const Shape& shape);

@@ -23,7 +23,7 @@ class FastKernel {
   FastKernel* const next;
 
   inline static FastKernel* first = nullptr;
-  inline static bool off = false;  // true: only plain kernels run. For tests; set it while nothing else runs
+  inline static bool off = false;  // If true, only plain kernels run. Tests set it, while nothing else runs.
 };
 
 template <class... P>

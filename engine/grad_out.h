@@ -20,7 +20,7 @@ struct GradOut {
   }
 };
 
-// The destination of sums over rows, such as gradients of biases, in the type of the sums.
+// The destination of sums over rows, such as gradients of biases. Its type is that of the sums.
 template <class T>
 using ParameterGradOut = GradOut<compute_t<T>>;
 

@@ -39,9 +39,9 @@ class ScopeAtHand {
 
 namespace memory {
 
-// Returns uninitialised memory, aligned to 64 bytes; null for zero bytes. The memory returns to the cache with its
-// last reference. If the device has none left, this empties the cache and asks once more. Then it throws OutOfMemory;
-// on a GPU the message has a table of the memory that each scope of tapes uses.
+// Returns uninitialised memory, aligned to 64 bytes. Null for zero bytes. The memory returns to the cache with its
+// last reference. If the device has no memory left, this empties the cache and asks once more. If that fails, too, it
+// throws OutOfMemory; on a GPU the message has a table of the memory that each scope of tapes uses.
 std::shared_ptr<void> allocate(Device device, std::size_t bytes);
 
 struct Statistics {

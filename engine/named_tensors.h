@@ -16,7 +16,7 @@ NamedTensors to(const NamedTensors& tensors, Device device);
 
 // Throws std::invalid_argument, beginning with `who`, unless `from` has the names, shapes and dtypes of `own`.
 void require_alike(const std::string& who, const NamedTensors& own, const NamedTensors& from);
-// Copies the values of `from`, on any device, into the tensors of `own`; throws like require_alike() before it does.
+// Copies the values of `from`, on any device, into the tensors of `own`. Before that it throws as require_alike() does.
 void copy_into(const std::string& who, NamedTensors own, const NamedTensors& from);
 
 }  // namespace foldgrad

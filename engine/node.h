@@ -8,8 +8,8 @@
 //     void describe(Description& d) const {}    // engine/graph/description.h
 //   };
 //
-// All three must be there. An operation with an empty describe() is, to folding and export, a function that is not
-// linear and has no ONNX nodes.
+// All three functions are required. Folding and export treat an operation with an empty describe() as a function that
+// is not linear and has no ONNX nodes.
 #pragma once
 #include <string>
 #include <utility>

@@ -14,11 +14,11 @@ class NodeGrads {
   bool wanted(int operand) const { return slot(operand).wants_grad; }
 
   // Returns where to write operand k's gradient, or an undefined tensor if the gradient is not wanted. Call it once per
-  // operand, and write every element. An operand that is there twice has two places, whose contents are added up after
-  // the node. `dtype` is that of the elements written: mostly dy's; sum_dtype(k) if the kernel can write either.
+  // operand, and write every element. An operand that occurs twice has two places; their contents are added after the
+  // node has run. The kernel writes elements of type `dtype`: usually dy's, or sum_dtype(k) if it can write either.
   std::pair<Tensor, GradMode> place(int k, DType dtype) { return place(k, dtype, {}); }
 
-  // Returns the same place for a kernel over T; its pointer is null if the gradient is not wanted. Sums over rows, such
+  // Returns the same place as a pointer for a kernel over T. Null if the gradient is not wanted. Sums over rows, such
   // as the gradients of biases and gains, are written in compute_t<T>: the gradient of a bf16 copy of an f32 parameter
   // (Tape::parameter) is f32, so such a sum is rounded at most once.
   //
@@ -32,8 +32,8 @@ class NodeGrads {
   // Returns the dtype in which operand k's gradient is kept: f32 if the operand is the bf16 copy of a parameter.
   DType sum_dtype(int k) const { return slot(k).grad_dtype(); }
 
-  // Makes dy itself operand k's gradient, in the operand's shape: without a kernel, and for one operand without a copy.
-  // Call it last, since dy's memory may then be added to.
+  // Makes dy itself operand k's gradient, in the operand's shape. No kernel runs, and one operand gets dy without a
+  // copy. Call it last, since later contributions may be added to dy's memory.
   void pass_dy(int k);
 
  private:
@@ -46,8 +46,8 @@ class NodeGrads {
   const Node& node_;
   Tensor dy_;
   bool dy_taken_ = false;  // dy has become the gradient of an operand
-  // Contributions that are added after the node: those to an operand that is there twice, and those whose dtype is not
-  // the gradient's.
+  // Contributions to be added after the node has run: to an operand that occurs twice, or in a dtype other than the
+  // gradient's.
   std::vector<std::pair<int, Tensor>> temporary_;
 };
 

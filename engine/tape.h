@@ -27,9 +27,9 @@ class Tape;
 struct Parameter {
   std::string name;
   Tensor value;
-  Tensor grad = {};       // shape and dtype of value; undefined before the first backward pass
-  bool has_grad = false;  // false: the next contribution overwrites grad
-  Tensor rounded = {};    // the f32 value in bf16, for training in bf16 (round_values()); otherwise undefined
+  Tensor grad = {};       // has the shape and dtype of value; undefined before the first backward pass
+  bool has_grad = false;  // if false, the next contribution overwrites grad
+  Tensor rounded = {};    // the f32 value rounded to bf16, if training is in bf16 (round_values()); otherwise undefined
 
   void zero_grad() { has_grad = false; }
 };
@@ -38,7 +38,7 @@ struct Parameter {
 // floating dtype, and so is the sum.
 void accumulate(const Tensor& target, const Tensor& source, GradMode mode = GradMode::add);
 
-// A value with its place on a tape. Cheap to copy.
+// A value with its place on a tape. Copying it is cheap.
 class Var {
  public:
   Var() = default;
@@ -88,11 +88,11 @@ class Tape {
 
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
   // is 1. Each node is released with its saved tensors as soon as it is done, so a recording runs backward only once.
-  // If no one else has a reference to dy, its memory may become a gradient; otherwise it is copied. Throws
+  // If nothing else refers to dy, its memory may become a gradient; otherwise dy is copied. Throws
   // std::invalid_argument for a second run, a y of another recording, or a dy that does not fit y.
   void backward(const Var& y, Tensor dy = {});
 
-  // Returns the gradient of a variable or parameter; undefined until something has been added to it.
+  // Returns the gradient of a variable or parameter. Undefined until a backward pass has added to it.
   Tensor grad(const Var& variable) const;
 
   // Forgets the recording and returns its memory to the cache. Its Vars can no longer be used.
@@ -107,7 +107,7 @@ class Tape {
    private:
     Tape& tape_;
     const std::string* const outer_;
-    const ScopeAtHand at_hand_;  // makes this the thread's scope_at_hand (memory.h)
+    const ScopeAtHand at_hand_;  // makes this scope the thread's scope_at_hand (memory.h)
   };
 
   // Calls `results` with every recorded operation and its result, which the tape itself does not keep. Calls
@@ -133,7 +133,7 @@ class Tape {
     DType dtype;
     Device device;
     bool wants_grad;
-    bool produced;  // by a node; its gradient is released after that node's backward
+    bool produced;  // computed by a node; the gradient is released after the node's backward()
     Parameter* parameter = nullptr;
     Tensor own_grad = {};  // of a value that is not a parameter
 
@@ -149,7 +149,7 @@ class Tape {
   void check_variable(const char* call, const Var& variable) const;
   bool wants_grad(const std::vector<Var>& operands) const;
   void seed_gradient(const Var& y, Tensor dy);
-  void contribute(int id, const Tensor& grad);  // adds; keeps the tensor itself if it is the first
+  void contribute(int id, const Tensor& grad);  // adds a contribution; the first one becomes the gradient itself
   // Returns where to write the slot's gradient, and marks the gradient as written.
   static std::pair<Tensor, GradMode> place_of(Slot& slot);
 

@@ -1,5 +1,5 @@
 // A dense, row-major array on one device. A Tensor is a handle, like a pointer: copies share storage, clone() copies
-// the values, and a const Tensor can be written to through data(). zero() and copy_from() are for owners: not const.
+// the values, and data() of a const Tensor is writable. zero() and copy_from() are for owners, so they are not const.
 #pragma once
 #include <memory>
 #include <vector>
@@ -19,7 +19,7 @@ class Tensor {
   static Tensor empty(Shape shape, DType dtype, Device device = Device::cpu);  // uninitialised
   static Tensor zeros(Shape shape, DType dtype, Device device = Device::cpu);
   static Tensor full(Shape shape, double value, DType dtype, Device device = Device::cpu);
-  // Takes the values in row-major order; their number must be the shape's.
+  // Takes the values in row-major order; there must be as many as the shape has elements.
   template <class T>
   static Tensor of(Shape shape, const std::vector<T>& values, Device device = Device::cpu);
   // Returns a tensor over row-major memory of the host that foldgrad did not allocate, aligned or not. `owner` keeps
@@ -33,7 +33,7 @@ class Tensor {
   std::int64_t size() const { return shape_.elements(); }
   std::size_t bytes() const { return defined_ ? std::size_t(size()) * size_of(dtype_) : 0; }
 
-  // Returns the first element, on device(); null without storage. Throws std::invalid_argument if T is not dtype().
+  // Returns the first element's address on device(). Null without storage. Throws std::invalid_argument for another T.
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);
@@ -41,11 +41,11 @@ class Tensor {
   }
   void* raw() const { return storage_ ? static_cast<char*>(storage_.get()) + offset_ : nullptr; }
   bool shares_storage_with(const Tensor& other) const { return storage_ && storage_ == other.storage_; }
-  // Returns true if no other tensor shares the storage, and it is not external(): it may then be overwritten.
+  // Returns true if no other tensor shares the storage and the memory is foldgrad's own, so that it may be overwritten.
   bool owns_storage() const { return !external_ && storage_.use_count() == 1; }
   bool is_external() const { return external_; }
 
-  // Views with the same storage. One size of a reshape may be -1: it is computed. slice() cuts along the leading axis.
+  // Return views of the same storage. reshape() computes a size given as -1. slice() cuts along the leading axis.
   Tensor reshape(std::vector<std::int64_t> sizes) const;
   Tensor reshape(const Shape& shape) const { return reshape(shape.sizes()); }
   Tensor reshape(std::initializer_list<std::int64_t> sizes) const { return reshape(std::vector<std::int64_t>(sizes)); }
@@ -53,8 +53,8 @@ class Tensor {
 
   Tensor clone() const;
   Tensor to(Device device) const;  // returns the same storage if it is already on `device`
-  // Converts on the host, element by element, rounding once to nearest; `cast` is the fast operation. (i64 to bf16 goes
-  // through f64 and rounds twice beyond 2^53.)
+  // Converts on the host, element by element, and rounds once to nearest. The operation `cast` is faster. (i64 to bf16
+  // goes through f64 and rounds twice beyond 2^53.)
   Tensor to(DType dtype) const;
   // Copies the values of a tensor of the same shape and dtype, on any device.
   void copy_from(const Tensor& source);

@@ -8,7 +8,7 @@ namespace foldgrad {
 
 class PackedWeights;  // of models/blocks
 
-// Returns the random stream of a place in a model: a hash of its name (FNV-1a), and of nothing else.
+// Returns the random stream of a place in a model. It is a hash (FNV-1a) of the place's name only.
 inline std::uint32_t random_stream(const std::string& place) {
   std::uint32_t hash = 2166136261u;
   for (unsigned char c : place) hash = (hash ^ c) * 16777619u;
@@ -22,9 +22,9 @@ struct ForwardPass {
   bool without_dropout = false;  // turns dropout off in training, so that statistics are those at inference
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
-  PackedWeights* packed = nullptr;        // for linear layers at inference on the CPU; may be null
-  std::vector<Var>* penalties = nullptr;  // training: rbn's normalizers add terms of shape [] for the loss here
-  // Training: the inputs are this rank's part of a batch. Null if they are the whole batch.
+  PackedWeights* packed = nullptr;        // for linear layers at inference on the CPU; null to use the unpacked weights
+  std::vector<Var>* penalties = nullptr;  // training: rbn appends its terms of the loss, of shape []
+  // Set if the inputs are this rank's part of a training batch. Null if they are the whole batch.
   Communicator* communicator = nullptr;
   bool synchronous_norms = true;  // with a communicator: channel statistics use the whole batch
 

@@ -30,14 +30,14 @@ class Model {
   // Returns the family's name in the table of families (train/tasks/families.h): "transformer".
   virtual const char* family() const = 0;
 
-  // Return all parts in the order of the forward pass; a shared part once.
+  // Return all parts in the order of the forward pass. A shared part is returned once.
   std::vector<Parameter*> parameters() const { return parts().parameters; }
   std::vector<Normalizer*> normalizers() const { return parts().normalizers; }
   // Returns the last layer's parameters: adaptive clipping may leave them out.
   std::vector<Parameter*> output_parameters() const { return parts().output; }
   // Returns the parameters that keep their initial values, such as a table of sines; optimizers leave them out.
   std::vector<Parameter*> fixed_parameters() const { return parts().fixed; }
-  // Returns numbers of the last training pass, by name, for the log.
+  // Returns diagnostics of the last training pass, by name, for the log.
   virtual std::map<std::string, double> diagnostics() const { return {}; }
   // Returns the parameters that are not matrices: biases, gains, learned positions and the class token. Weight decay
   // may leave them out.
@@ -52,7 +52,7 @@ class Model {
     return loss_of(forward(inputs, pass), inputs, label_smoothing);
   }
 
-  // Returns the smallest inputs that make every operation run; `graph` records with them.
+  // Returns the smallest inputs with which every operation runs. `graph` records the forward pass with them.
   virtual NamedTensors smallest_inputs() const = 0;
   // Returns random inputs, with "target", to compare models in checks and certificates. Equal seeds give equal inputs.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
@@ -60,7 +60,8 @@ class Model {
   // Returns a new model of the same configuration, or with the normalizers that `folded` leaves. Its parameters are
   // zero.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
-  // Returns an equivalent model that folding can handle; null if folding can handle this one. It cannot handle fixnorm.
+  // Returns an equivalent model that folding can handle, for example one without fixnorm. Null if folding can handle
+  // this model.
   virtual std::unique_ptr<Model> foldable() { return nullptr; }
 
   // Writes the model as ONNX (docs/onnx.md) and returns the names of the graphs' files. Creates `directory`. Replaces
@@ -74,7 +75,7 @@ class Model {
   NamedTensors values() const;
   // Returns the buffers of all normalizers by SITE.NAME, live as in Normalizer::state().
   NamedTensors state() const;
-  // Returns those buffers that Normalizer::statistics() returns.
+  // Returns the buffers of Normalizer::statistics(), for all normalizers.
   NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
   // Returns state(), but without counters that `saved` lacks: files of version 0.3 and earlier do not have them.

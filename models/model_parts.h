@@ -9,8 +9,8 @@ struct ModelParts {
   std::vector<Parameter*> parameters;
   std::vector<Normalizer*> normalizers;
   std::vector<Parameter*> added;   // some of `parameters`: learned positions and the class token
-  std::vector<Parameter*> output;  // some of `parameters`: those of the last layer, which computes the logits
-  std::vector<Parameter*> fixed;   // some of `parameters`: those that training does not change
+  std::vector<Parameter*> output;  // some of `parameters`: the last layer's, which computes the logits
+  std::vector<Parameter*> fixed;   // some of `parameters`, which training does not change
 
   // Does nothing if the value is undefined.
   void add(Parameter& parameter) {

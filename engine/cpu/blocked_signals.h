@@ -1,5 +1,6 @@
-// Signals and generated code. Products that oneDNN generates keep their stack pointer in a buffer on the heap
-// (uxlfoundation/oneDNN 4845): a signal handler that runs meanwhile writes its frame there, into other data.
+// Signals and generated code. The code that oneDNN generates for products keeps its stack pointer in a buffer on the
+// heap (uxlfoundation/oneDNN 4845). A signal handler that runs meanwhile would write its frame there and destroy other
+// data.
 #pragma once
 #include <pthread.h>
 
@@ -7,7 +8,7 @@
 
 namespace foldgrad {
 
-// Blocks signals in the calling thread, and in threads that it starts, as long as it lives. Signals that came meanwhile
+// While an object lives, the calling thread and the threads that it starts block signals. Signals that arrive meanwhile
 // are delivered afterwards. Faults of the thread itself are not blocked.
 class BlockedSignals {
  public:
@@ -21,7 +22,7 @@ class BlockedSignals {
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
-  // The signals that were blocked before.
+  // the signals that were already blocked
   const sigset_t& before() const { return before_; }
 
  private:

@@ -2,11 +2,11 @@
 //
 //   static constexpr const char* kName;  for messages: the operation and the pass
 //   std::int64_t n;                      the number of elements
-//   target()                             where the results go: a pointer or a GradOut
+//   target()                             the destination of the results: a pointer or a GradOut
 //   Value value(i)                       the result of element i
 //
 // or, in place of the last two, operator()(i), which may write several tensors. Over a matrix F has `rows` and
-// `columns`, and value(i, c) or operator()(i, c) also gets the column. The operation's .cpp runs it by
+// `columns`, and value(i, c) or operator()(i, c) also gets the column. The operation's .cpp runs it with
 // FOLDGRAD_RUN(device, elementwise, f) or FOLDGRAD_RUN(device, matrix, f), and its .cu instantiates elementwise_cuda or
 // matrix_cuda (engine/cuda/elementwise.h). On the CPU large results of value() bypass the caches (write.h).
 // Random numbers and start() of F are described in run_element.h.
@@ -30,7 +30,7 @@ void parallel_blocks(std::int64_t n, const F& body) {
                   [&](std::int64_t begin, std::int64_t end) { body(begin * kBlock, std::min(n, end * kBlock)); });
 }
 
-// A visitor of operands (engine/cuda/operands.h) that finds out whether the results overwrite one.
+// A visitor of operands (engine/cuda/operands.h) that finds out whether the results overwrite an operand.
 struct FindOverwritten {
   const void* results;
   bool found = false;
@@ -52,9 +52,9 @@ const void* place_of(const GradOut<T>& target) {
   return target.data;
 }
 
-// Returns true if f's results, a tensor of this number of elements, bypass the caches. Results that overwrite an
-// operand do not: the caches hold its lines, and taking these out halves the speed (42 instead of 80 GB/s for 64 MiB on
-// 2 cores of a Sapphire Rapids Xeon).
+// Returns true if f's results, a tensor of `elements` elements, bypass the caches. Results that overwrite an operand
+// should not: the caches hold the operand's lines, and evicting them halves the speed (42 instead of 80 GB/s for 64 MiB
+// on 2 cores of a Sapphire Rapids Xeon).
 template <class F>
 bool results_bypass_cache(const F& f, std::int64_t elements) {
   if (!bypasses_cache(f.target(), elements)) return false;
@@ -69,7 +69,7 @@ bool results_bypass_cache(const F& f, std::int64_t elements) {
 template <class F>
 void matrix_cuda(const F& f);
 
-// Calls body(i, end_i, bits_of) for parts of begin <= i < end. Makes no bits if F draws none.
+// Calls body(i, end_i, bits_of) for parts of begin <= i < end. Generates no bits if F draws no random numbers.
 template <class F, class Body>
 void with_bits_cpu(const F& f, std::int64_t begin, std::int64_t end, const Body& body) {
   if constexpr (IsRandom<F>::value) {

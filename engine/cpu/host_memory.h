@@ -1,10 +1,10 @@
-// Host memory, for both implementations of device.h.
+// Host memory: the part that both implementations of device.h share.
 #pragma once
 #include <cstddef>
 
 namespace foldgrad::memory {
 
-// These do the host's part of system_allocate() and system_release().
+// The host's part of system_allocate() and system_release().
 void* host_allocate(std::size_t bytes);
 void host_release(void* pointer) noexcept;
 // Copies as memcpy does, for large sizes on all threads and past the caches.

@@ -4,7 +4,7 @@
 //
 //   static constexpr const char* kName;   for messages: the operation and the pass
 //   using Value = ...;                    the type of sums: compute_t of the element type
-//   static constexpr int kSteps, kTerms;  the number of steps, and of sums that each takes at once
+//   static constexpr int kSteps, kTerms;  the number of steps, and of sums that each step takes at once
 //   struct Row { ... };                   values of a row, such as its mean
 //   Row row(r)                            the values of row r before the first step
 //   void reduce(Step<k>, const Row&, i, c, Value (&sums)[kTerms])  adds the terms of an element to the sums of step k
@@ -27,7 +27,8 @@
 
 namespace foldgrad {
 
-// Run an operation. Its .cpp calls them by FOLDGRAD_RUN(device, row_op, f); its .cu instantiates those for CUDA.
+// Run an operation. The operation's .cpp calls these with FOLDGRAD_RUN(device, row_op, f); its .cu instantiates the
+// CUDA versions.
 template <class F>
 void row_op_cpu(const F& f);
 template <class F>
@@ -67,7 +68,7 @@ void write_row_cpu(const F& f, const typename F::Row& row, std::int64_t r) {
             [&f, row, first](std::int64_t i) { return f.value(row, i, i - first); });
 }
 
-// Takes step k for rows [begin, end), then the later steps.
+// Takes step k for rows [begin, end), then all later steps.
 template <int k, class F>
 void reduce_rows_cpu(const F& f, typename F::Row* rows, std::int64_t begin, std::int64_t end) {
   if constexpr (k < F::kSteps) {

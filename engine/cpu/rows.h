@@ -25,14 +25,15 @@ void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& bod
                [&](std::int64_t g) { body(g * size, std::min(rows, (g + 1) * size)); });
 }
 
-// Returns true if a result of this size, written from rows in the L1 cache, should bypass the caches. It should not
-// with stores of half a cache line: in such bursts they take 1.5 times as long as plain stores (AVX2 on a Zen 5).
+// Returns true if a result of this size, written from rows in the L1 cache, should bypass the caches. It should not if
+// a store covers only half a cache line: bursts of such stores take 1.5 times as long as plain stores (AVX2 on a Zen
+// 5).
 template <class Target>
 constexpr bool rows_bypass_cache(const Target& target, std::int64_t elements) {
   return kVectorBytes == 64 && bypasses_cache(target, elements);
 }
 
-// Merges a[0 .. n) as a tree; n is a power of two. Inlined, so that a stays in registers.
+// Merges a[0 .. n) as a binary tree; n is a power of two. It is inlined so that a stays in registers.
 template <int n, class Value, class Merge>
 [[gnu::always_inline]] inline Value merge_lanes(Value* a, const Merge& merge) {
   if constexpr (n == 1) {
@@ -44,9 +45,9 @@ template <int n, class Value, class Merge>
   }
 }
 
-// Folds a row into K results: step(c, results) takes element c into them, merge(a, b) unites two of the same kind. The
-// order is the same for every instruction set: lane j takes every kLanes-th element. Four registers of 512 bits advance
-// together, since each step waits for the one before it.
+// Folds a row into K results: step(c, results) adds element c to the results, and merge(a, b) combines two partial
+// results. The order is the same for every instruction set: lane j takes every kLanes-th element. Four registers of 512
+// bits advance together, since each step waits for the one before it.
 template <int K, class Value, class Step, class Merge>
 std::array<Value, K> fold_cpu(std::int64_t n, Value identity, const Step& step, const Merge& merge) {
   constexpr int kLanes = 256 / int(sizeof(Value)) / K;

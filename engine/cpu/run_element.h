@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// Stores a result: in its place, or as a contribution to a gradient.
+// Stores a result in a tensor, or adds it to a gradient.
 template <class T>
 FOLDGRAD_HD void put_result(T* y, std::int64_t i, compute_t<T> value) {
   y[i] = T(value);
@@ -33,7 +33,8 @@ struct IsRandom<F, std::void_t<decltype(std::declval<const F&>().random())>> : s
 // A struct may have start(i, r). Loops call it before consecutive elements of row r, beginning with i.
 template <class F, class = void>
 struct HasStart : std::false_type {};
-// True for any member `start`, so that one with other arguments is a compile-time error instead of never being called.
+// True for any member `start`. So a start() with other arguments is a compile-time error; otherwise it would silently
+// never be called.
 template <class F>
 struct HasStart<F, std::void_t<decltype(&F::start)>> : std::true_type {};
 template <class F>
@@ -67,7 +68,7 @@ FOLDGRAD_HD void run_element(const F& f, const Bits& bits_of, std::int64_t i, Co
     f(i, c...);
 }
 
-// Returns true if any of the sums over rows is wanted (column_sums.h).
+// Returns true if at least one of the sums over rows is wanted (column_sums.h).
 template <class F>
 bool wants_column_sums(const F& f) {
   for (int k = 0; k < F::kSums; ++k)

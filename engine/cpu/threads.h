@@ -10,15 +10,15 @@
 //      the same memory again, which its caches still hold.
 //   2. Each thread takes the pieces of its share from the front. When none is left there, it takes pieces from the back
 //      of the others' shares.
-//   3. When the caller finds no piece anywhere, it waits for the helpers that are still inside one. A helper that has
+//   3. When the caller finds no more pieces, it waits for the helpers that are still running one. A helper that has
 //      begun none is not waited for: it may be asleep, or another program may have its processor.
 //   4. A helper without work watches for the next call for about 0.5 ms, and then sleeps until one comes.
 //
-// A share is one word, the first and the end of its remaining pieces. A thread takes a piece by replacing the word with
-// a compare-and-swap, which fails if another thread was faster. Such a word may be from an earlier call: if a helper
-// reads {5, 8}, loses its processor for some calls, and swaps when the share is {5, 8} again, then it has taken piece 5
-// of the newest call. That does no harm, because a helper looks up what to run only after it has taken a piece, and a
-// call does not end before all pieces that were taken are done.
+// A share is one word that holds the first and the end of its remaining pieces. A thread takes a piece by replacing the
+// word with a compare-and-swap, which fails if another thread was faster. Such a word may be from an earlier call: if a
+// helper reads {5, 8}, loses its processor for some calls, and swaps when the share is {5, 8} again, then it has taken
+// piece 5 of the newest call. That does no harm, because a helper looks up what to run only after it has taken a piece,
+// and a call does not end before all pieces that were taken are done.
 //
 // Results do not depend on the number of threads if the work of a piece depends only on its number, and the number of
 // pieces only on the shapes. Give a loop at least 8 pieces, or pieces of 50 us each: threads do not share a piece that
@@ -52,22 +52,24 @@ int threads();
 void set_threads(int n);
 
 // Calls body(piece) once for each piece from 0 to pieces - 1, on any thread and in any order, and returns when all have
-// ended. Within a piece, and with one thread, it is a plain loop. If pieces throw, rethrows the exception of
+// ended. Within a piece, and if there is only one thread, it is a plain loop. If pieces throw, rethrows the exception
+// of
 // the first one, as a loop would; later pieces may or may not have run. Throws std::invalid_argument for 2^31 pieces or
 // more.
 //
-// Stores that bypass the caches (engine/cpu/write.h) are complete when it returns.
+// When it returns, stores that bypass the caches (engine/cpu/write.h) are complete.
 //
 // Helpers block all signals, run on any processor of the process even if the caller is bound to one, and end with the
-// calling thread. After fork() the child starts its own. If the system refuses a helper, the others do its work.
+// calling thread. After fork() the child starts its own. If the system refuses to start a helper, the other threads do
+// its work.
 void parallel(std::int64_t pieces, Body body);
 
 // Loops over fewer elements run as one piece: waking the helpers costs more than they save. Tuned on 2 cores of a
 // Zen 5.
 constexpr std::int64_t kParallelElements = 32768;
 
-// Cuts n items, of `elements` elements each, into pieces, and calls body(begin, end) for each piece. Below
-// kParallelElements there is one piece. Otherwise a piece has a 64th of the items, but at least 4,096 and at most
+// Cuts n items, of `elements` elements each, into pieces, and calls body(begin, end) for each piece. Fewer than
+// kParallelElements elements are one piece. Otherwise a piece has a 64th of the items, but at least 4,096 and at most
 // 65,536 elements.
 template <class F>
 void parallel_ranges(std::int64_t n, std::int64_t elements, const F& body) {

@@ -26,7 +26,7 @@ struct VectorOf {
 template <class V>
 using Vector = typename VectorOf<V>::type;
 template <class V>
-using VectorOrder = decltype(Vector<V>{} < Vector<V>{});  // integers as wide as V, which name lanes
+using VectorOrder = decltype(Vector<V>{} < Vector<V>{});  // integers as wide as V's elements, for the indices of lanes
 
 template <class V>
 Vector<V> load(const V* p) {

@@ -1,10 +1,10 @@
-// exp, tanh, sigmoid, erf and two distribution functions of float without branches and calls, so that loops over them
-// vectorise, and the same formula on both devices. Results are within 2.5 units in the last place of the exact value
-// (sigmoid: 3.5; erf: 4.5; the distribution functions: 2e-7 away) over the whole range, including subnormal results.
-// Infinities give the limits; NaN stays NaN. The overloads for double are the standard library's: gradients are checked
-// in double.
+// exp, tanh, sigmoid, erf and two distribution functions for float. They have no branches and no calls, so that loops
+// over them vectorise, and both devices use the same formulas. Results are within 2.5 units in the last place of the
+// exact value (sigmoid: 3.5; erf: 4.5; the distribution functions: 2e-7 away) over the whole range, including subnormal
+// results. Infinities give the limits; NaN stays NaN. The overloads for double are the standard library's: gradients
+// are checked in double.
 //
-// The polynomials are minimax fits (Remez, in 40 digits, then rounded), each with its error.
+// The polynomials are minimax fits (Remez's algorithm in 40 digits, then rounded). Each comment gives the error.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -77,7 +77,7 @@ FOLDGRAD_HD inline float at_least(float x, float bound) { return bound > x ? bou
 
 FOLDGRAD_HD inline float fast_exp(float x) {
   using namespace vector_math;
-  const Reduced reduced = reduce(at_least(at_most(x, 89.0f), -104.0f), 2 * kBias);  // beyond: infinity and 0
+  const Reduced reduced = reduce(at_least(at_most(x, 89.0f), -104.0f), 2 * kBias);  // outside: infinity or 0
   // 2^n in two factors, each of which a float holds; only the second product can round.
   const std::uint32_t half = reduced.bits >> 1;
   return exp_reduced(reduced.r, 1.0f) * biased_power(half) * biased_power(reduced.bits - half);
@@ -131,7 +131,7 @@ FOLDGRAD_HD inline float fast_normal_cdf(float x) {
   return 0.5f + (s > 31.36f ? std::copysign(0.5f, x) : x * p / q);
 }
 
-// Returns its approximation by (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; at 5.1 it rounds to 1.
+// Returns the approximation (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 of that function; at 5.1 it rounds to 1.
 FOLDGRAD_HD inline float fast_tanh_cdf(float x) {
   const float s = x * x;
   const float p = vector_math::polynomial(s, 3.98942322e-1f, 3.04327551e-2f, 3.62876779e-3f, 1.33292822e-4f,

@@ -1,8 +1,8 @@
-// The loops that write results on the CPU. Results that the caches could not hold anyway bypass them.
+// The loops that write results on the CPU. Results that are too large for the caches bypass them.
 //
 // A plain store first fetches the cache line that it is going to overwrite, and later evicts another. Non-temporal
-// stores do neither: one third of the traffic of a copy is saved. But the next operation finds nothing in the cache, so
-// only large results use them. Nothing orders them with other stores, so parallel() ends with
+// stores do neither, which saves one third of the traffic of a copy. But then the next operation finds nothing in the
+// cache, so only large results use such stores. They are not ordered with other stores, so parallel() ends with
 // finish_writes().
 #pragma once
 #include <cstdint>
@@ -49,7 +49,7 @@ inline void finish_writes() {
 #endif
 }
 
-// Stores y[i] = f(i) for begin <= i < end, where f may also do more with element i.
+// Stores y[i] = f(i) for begin <= i < end. f may also have side effects for element i.
 template <class T, class F>
 [[gnu::flatten]] void write_cpu(T* y, std::int64_t begin, std::int64_t end, bool bypass, const F& f) {
   const F local = f;  // a copy in registers: a reference could alias the output
@@ -68,7 +68,7 @@ template <class T, class F>
   for (std::int64_t i = begin; i < end; ++i) y[i] = T(local(i));
 }
 
-// Calls dx.put(i, f(i)); decides once, not per element, whether to set or to add.
+// Calls dx.put(i, f(i)) for each i. Decides only once whether to set or to add, not for each element.
 template <class T, class F>
 [[gnu::flatten]] void write_cpu(const GradOut<T>& dx, std::int64_t begin, std::int64_t end, bool bypass, const F& f) {
   T* target = dx.data;

@@ -1,6 +1,6 @@
-// Element-wise kernels over [batch, rows, columns] that address memory themselves and so need to know all three
-// indices; for others matrix_cuda (elementwise.h) is faster. The grid has these three axes, so that no element costs a
-// division: in 64 bits that is a hundred instructions. For .cu files.
+// Element-wise kernels over [batch, rows, columns] that address memory themselves and so need all three indices. For
+// other kernels matrix_cuda (elementwise.h) is faster. The grid has the same three axes, so that no element needs a
+// division, which in 64 bits takes a hundred instructions. For .cu files.
 #pragma once
 #include "engine/cuda/pack.h"
 
@@ -43,8 +43,8 @@ void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::in
   launch(name, cells_kernel<N, F>, grid, Cells<F>{f, batch, rows, columns});
 }
 
-// Calls f = F<T, N>{p} in the same way, in packs of 16 bytes if all these addresses and each row allow it, otherwise
-// with N = 1.
+// Calls f = F<T, N>{p} in the same way. Uses packs of 16 bytes if all these addresses and each row allow it, otherwise
+// N = 1.
 template <template <class, int> class F, template <class> class P, class T, class... Pointers>
 void cells_in_packs_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const P<T>& p,
                          const Pointers*... at) {

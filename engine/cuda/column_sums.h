@@ -133,8 +133,9 @@ void launch_column_sums(const char* name, const F& f, void (*parts_kernel)(Colum
   });
 }
 
-// Sums in packs of 16 bytes of the element type. f must name its operands (operands.h); its add() is called with row 0
-// and columns 0 ... N - 1 of a pack. With kElements, the same pass also runs f(i, c) for every element.
+// Computes the sums in packs of 16 bytes of the element type. f must name its operands (operands.h). Its add() is
+// called with row 0 and columns 0 ... N - 1 of a pack. With kElements, the same pass also runs f(i, c) for every
+// element.
 template <bool kElements, class F>
 void run_column_sums(const F& f) {
   constexpr int N = kPackOf<F>;
@@ -147,8 +148,8 @@ void column_sums_cuda(const F& f) {
   run_column_sums</*kElements=*/false>(f);
 }
 
-// Computes elements and sums in one pass, which loads their common operands once; or only the sums, if no element is
-// wanted. If no sum is wanted, it computes them in vain; training never asks for that.
+// Computes elements and sums in one pass, which loads their common operands once. Computes only the sums if the
+// elements are not wanted. If no sum is wanted, the sums are computed in vain; this never happens in training.
 template <class F>
 void elements_and_column_sums_cuda(const F& f) {
   if (f.target())

@@ -12,8 +12,8 @@ inline Grid elementwise_grid(std::int64_t threads) {
 }
 
 // Runs f(i) for i < f.n, one element at a time: for small inputs and for structs that address memory themselves
-// (cells.h). Grid-stride, so any grid covers all n. Unrolling is off: the compiler would divide to get the number of
-// rounds, which is mostly 1.
+// (cells.h). Grid-stride, so any grid covers all n. Unrolling is off: to unroll, the compiler would compute the number
+// of rounds by a division, and there is usually only one round.
 template <class F>
 __global__ void elementwise_kernel(F f) {
   const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x;

@@ -1,4 +1,5 @@
-// The only way to launch kernels. Without nvcc they run on the host, one fiber per thread (emulation/).
+// Launches kernels; all kernels are launched here. Without nvcc they run on the host, with one fiber per thread
+// (emulation/).
 //
 // The emulation enforces these rules for kernels: one parameter struct by value; shared memory only from
 // dynamic_shared<T>(); no return before a barrier that other threads of the block still reach.
@@ -84,7 +85,7 @@ void launch_kernel(const char* name, const void* kernel, const Grid& grid, void*
 // Launches a kernel. `name` is for error messages: the operation and the kernel.
 template <class Params>
 void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Params& params) {
-  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // no elements, nothing to do
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // nothing to do without elements
 #ifdef __CUDACC__
   launch_kernel(name, reinterpret_cast<const void*>(kernel), grid, const_cast<Params*>(&params));
 #else

@@ -41,7 +41,8 @@ struct OperandPacks {
   }
 };
 
-// The base of the visitors below: it skips every operand. `index` counts the operands in the order of their names.
+// The base class of the visitors below; it skips every operand. `index` counts the operands in the order in which the
+// struct names them.
 template <int N>
 struct OperandVisitor {
   OperandPacks<N>& packs;
@@ -120,7 +121,7 @@ struct FetchElements : OperandVisitor<N> {
   }
 };
 
-// Points the operands to elements that FetchElements has loaded before.
+// Points the operands to the elements that FetchElements has loaded.
 template <int N>
 struct ShowElements : OperandVisitor<N> {
   template <class U>

@@ -1,8 +1,8 @@
-// Packs: neighbouring elements that a thread loads or stores by one access of up to 16 bytes. Memory-bound kernels need
-// many bytes in flight, and one wide access keeps more in flight than several narrow ones. For .cu files.
+// A pack is a few neighbouring elements that a thread loads or stores with one access of up to 16 bytes. Memory-bound
+// kernels need many bytes in flight, and one wide access keeps more in flight than several narrow ones. For .cu files.
 //
-// A pack must begin at a multiple of its size. If rows or operands do not, kernels use packs of one element. The order
-// of lanes is the same, so accesses still cover whole sectors of memory, but by more instructions.
+// A pack must begin at a multiple of its size. If rows or operands do not begin there, kernels use packs of one
+// element. The order of lanes is the same, so accesses still cover whole sectors of memory, but with more instructions.
 //
 // All lanes of a warp make the same accesses; a lane with nothing to load or store passes wanted = false. The emulation
 // then can check alignment and count sectors (emulation/global_memory.h).
@@ -63,7 +63,7 @@ __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = tru
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
-// The same for data in the caches: the emulation does not count it as traffic.
+// Loads data that is in the caches, so that the emulation does not count it as traffic.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_cached_pack(const T* from, bool wanted = true) {
   return load_pack<N>(from, wanted);
@@ -78,7 +78,7 @@ __device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted =
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
-// Stores by __stwb, one instruction; nvcc may split a plain assignment into four stores.
+// Stores with __stwb, which is one instruction. nvcc may split a plain assignment into four stores.
 template <class T, int N>
 __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true) {
   using Word = PackWord<int(N * sizeof(T))>;

@@ -18,7 +18,7 @@ struct Sum {
 struct Max {
   template <class T>
   __device__ T operator()(T a, T b) const {
-    return a > b || a != a ? a : b;  // NaN wins, so that it shows
+    return a > b || a != a ? a : b;  // a NaN becomes the maximum, so that it is noticed
   }
 };
 

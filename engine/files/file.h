@@ -17,7 +17,7 @@ class FileError : public std::runtime_error {
   FileError(const std::string& path, const std::string& what, int error);
 
   const std::string& path() const { return path_; }
-  int error() const { return error_; }  // ENOSPC, EIO, ...; 0 if the content is at fault
+  int error() const { return error_; }  // ENOSPC, EIO, ...; 0 if the fault is in the content
 
  private:
   std::string path_;
@@ -45,7 +45,7 @@ class InputFile {
 // Returns the whole content. Throws FileError.
 std::string read_file(const std::string& path);
 
-// Returns true if this name exists, even as a broken link. Returns false if the system does not tell.
+// Returns true if this name exists, even as a broken link. Returns false if the system does not say.
 bool file_exists(const std::string& path);
 
 // Returns the paths in a directory, sorted. Throws FileError if it cannot be read, unless it is `optional` and missing.

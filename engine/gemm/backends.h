@@ -1,8 +1,8 @@
 // The back ends of gemm(), for the other files of this folder and their tests. C++17, since .cu files include it.
 //
-// Each takes a checked and resolved product with m, n, k, batch > 0 and returns false for a case that it does not
-// cover: a bias, another element type, a layout, sizes beyond its integers. C still holds what beta needs, and the
-// caller asks the next one. Which of them exist is decided at configure time: FOLDGRAD_HAVE_ONEDNN,
+// Each back end takes a checked and resolved product with m, n, k, batch > 0. It returns false for a case that it does
+// not cover, such as a bias, an element type, a layout, or sizes beyond its integers. Then C still holds the values
+// that beta needs, and the caller asks the next back end. CMake decides which back ends exist: FOLDGRAD_HAVE_ONEDNN,
 // FOLDGRAD_HAVE_CBLAS, FOLDGRAD_HAVE_CUBLAS.
 #pragma once
 #include <array>
@@ -21,11 +21,12 @@ struct GemmPointers {
 
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
 // Returns op(B) of bf16 in the order that oneDNN's kernels read (panels.h), for all pieces of the product (pieces.h):
-// without it, oneDNN reorders B in every piece. Null if that does not pay, or if oneDNN has no kernel for it.
+// without it, oneDNN reorders B in every piece. Null if reordering does not pay, or if oneDNN has no kernel for that
+// order.
 std::shared_ptr<void> onednn_panels(DType dtype, const Gemm& g, const GemmPointers& p);
 const char* onednn_name();  // "oneDNN 2.6.3"
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
-bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // f32 by our own loops, also with a bias
+bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // multiplies f32 with our loops; takes a bias
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p);
 
 // Returns the same product with every row stride written out and the zero scale's operands dropped.
@@ -37,7 +38,8 @@ inline Gemm resolved(Gemm g) {
   return g;
 }
 
-// Returns a resolved product's key for caches of a library's preparations, which may also depend on `more`.
+// Returns a key of a resolved product, for caches of objects that a library prepares for it. These may also depend on
+// `more`.
 template <class... More>
 std::array<std::int64_t, 11 + sizeof...(More)> key_of(DType dtype, const Gemm& g, More... more) {
   return {std::int64_t(dtype) << 3 | g.transpose_a << 2 | g.transpose_b << 1 | g.f32_c,
@@ -54,7 +56,8 @@ std::array<std::int64_t, 11 + sizeof...(More)> key_of(DType dtype, const Gemm& g
           std::int64_t(more)...};
 }
 
-// Elements from op(A)[i, p] to op(A)[i + 1, p] and to op(A)[i, p + 1]; likewise op(B)[p, j]. Of a resolved product.
+// The strides of a resolved product: elements from op(A)[i, p] to op(A)[i + 1, p] and to op(A)[i, p + 1]; likewise for
+// op(B)[p, j].
 struct GemmStrides {
   std::int64_t a_i, a_p, b_p, b_j;
 
@@ -65,11 +68,11 @@ struct GemmStrides {
         b_j(g.transpose_b ? g.row_stride_b : 1) {}
 };
 
-// Multiplies by plain loops, the last resort. T: float, double, bf16; C: T, or float with f32_c. Sums in the order of
-// k, whatever the number of threads.
+// Multiplies with plain loops; the last resort. T is float, double or bf16; C has type T, or float with f32_c. Sums in
+// the order of k, for any number of threads.
 template <class T, class C>
 void reference_gemm_cpu(const Gemm& g, C* c, const T* a, const T* b);
-// Multiplies by our own CUDA kernel, also under emulation.
+// Multiplies with our own CUDA kernel, also under emulation.
 template <class T, class C>
 void tiled_gemm_cuda(const Gemm& g, C* c, const T* a, const T* b);
 

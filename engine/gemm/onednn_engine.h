@@ -14,7 +14,8 @@
 
 namespace foldgrad {
 
-// Returns the CPU as oneDNN sees it. Any use of oneDNN must begin here: this excludes instructions it may not use.
+// Returns oneDNN's engine for the CPU. Every use of oneDNN must begin here, since this excludes instructions that
+// oneDNN must not use.
 dnnl::engine& onednn_engine();
 // Returns this thread's stream.
 inline dnnl::stream& onednn_stream() {
@@ -22,15 +23,15 @@ inline dnnl::stream& onednn_stream() {
   return stream;
 }
 
-// Returns false where oneDNN refuses a case, or has for it only its generic loops, which are slower than ours.
+// Returns false if oneDNN refuses a case, or has only its generic loops for it, which are slower than ours.
 template <class Chosen>
 bool onednn_covers(const Chosen& chosen) {
   return chosen && std::string(chosen.impl_info_str()).rfind("ref", 0) != 0;
 }
 
-// A primitive with the arguments it is executed on, whose addresses change from call to call.
+// A primitive with its arguments, whose addresses change from call to call.
 struct OnednnPrimitive {
-  dnnl::primitive primitive;  // empty: oneDNN does not cover the case
+  dnnl::primitive primitive;  // empty if oneDNN does not cover the case
   std::unordered_map<int, dnnl::memory> arguments;
   std::size_t scratch_bytes = 0;
 
@@ -43,7 +44,8 @@ struct OnednnPrimitive {
     add(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
     scratch_bytes = chosen.scratchpad_desc().get_size();
   }
-  // Runs on these addresses; a null one was not added. oneDNN has no const arguments; it does not write what it reads.
+  // Runs the primitive on these addresses. Skips null addresses, whose arguments were not added. oneDNN has no const
+  // arguments, but it does not write to its inputs.
   void run(std::initializer_list<std::pair<int, const void*>> addresses) {
     const auto scratch = memory::allocate(Device::cpu, scratch_bytes);
     for (const auto& [id, address] : addresses)
@@ -54,7 +56,7 @@ struct OnednnPrimitive {
   }
 };
 
-// Values by key. One per thread, so that nothing is shared and nothing locked.
+// A map from keys to values. Make one per thread, so that no locks are needed.
 template <class Value, std::size_t n, std::size_t most>
 class OnednnCache {
  public:

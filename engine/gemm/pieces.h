@@ -23,7 +23,7 @@ inline Cut cut_of(DType dtype, const Gemm& g) {
   const auto most = std::int64_t(std::min(pieces, 64.0));
   if (most < 2) return {};
   if (g.batch >= 8) return {.matrices = std::min(g.batch, most)};
-  // Gradients of weights, A^T B, have few rows with many terms each.
+  // Gradients of weights, A^T B, have few rows, whose elements have many terms.
   const std::int64_t height = !g.transpose_a ? 256 : bf16 ? 128 : 64;
   std::int64_t rows = std::clamp<std::int64_t>(g.m / height, 1, std::min<std::int64_t>(most, 16));
   if (rows == 1 && g.transpose_a && g.m >= 64) rows = 2;
@@ -31,7 +31,7 @@ inline Cut cut_of(DType dtype, const Gemm& g) {
   return {g.batch, rows, columns};
 }
 
-constexpr std::int64_t kRowUnit = 32;  // pieces begin at multiples of it
+constexpr std::int64_t kRowUnit = 32;  // pieces begin at multiples of this number
 
 // Returns where part number `part` of `parts` begins. All parts but the last are whole units.
 inline std::int64_t begin_of_part(std::int64_t n, std::int64_t part, std::int64_t parts, std::int64_t unit) {

@@ -32,16 +32,16 @@ struct Description {
   bool sums_to_one = false;  // each row of the result, along the last axis, sums to one, whatever the operands
   bool training = false;     // used statistics of the batch
 
-  // The result's numbers. same: those of operand 0, in the same order in memory. same_rows: each row along the last
-  // axis is a row of operand 0. computed: all others.
+  // The relation of the result's numbers to operand 0. same: they are its numbers, in the same order in memory.
+  // same_rows: each row along the last axis is one of its rows. computed: any other relation.
   enum class Numbers { computed, same_rows, same } numbers = Numbers::computed;
 
   // Moves `map`, which is pending at operand use.operand, to the result: finds map' with f(map(x)) = map'(f(x)).
-  // Returns an empty text, or the reason why there is no such map'. If an operation does not set it: "NAME is not
-  // linear".
+  // Returns an empty text, or the reason why there is no such map'. If an operation does not set this function, the
+  // reason is "NAME is not linear".
   std::function<std::string(const Graph& graph, const GraphUse& use, ChannelMap& map)> passes = {};
-  // Adds the operation to an ONNX graph and returns its result's name. Throws std::invalid_argument if ONNX lacks it,
-  // as it does if an operation does not set it.
+  // Adds the operation to an ONNX graph and returns its result's name. Throws std::invalid_argument if ONNX lacks the
+  // operation. If an operation does not set this function, it always throws.
   std::function<std::string(OnnxGraph& g, const OnnxOperands& operands)> onnx = {};
 
   // `passes` and `onnx` of the result refer to the node.

@@ -43,13 +43,13 @@ struct Graph {
   bool returned(int value) const;
   const Shape& shape(const GraphUse& use) const { return values[nodes[use.node].operands[use.operand]].shape; }
   const Shape& result_shape(int node) const { return values[nodes[node].result].shape; }
-  const std::string& parameter(int node, int operand) const;  // its name; empty if it is not a parameter
+  const std::string& parameter(int node, int operand) const;  // its name; empty if the value is not a parameter
   std::string describe(const GraphUse& use) const;            // "encoder.layers.0.ffn: relu"
 };
 
 // Returns the whole recording. All consecutive operations of a scope in `sites` become one node, a normalizer; if the
 // scope appears again later, it becomes a second node. A parameter that was cast or reshaped counts as the parameter
-// itself. Parameters that share storage count as the first of them.
+// itself. Parameters that share storage count as one, the first.
 Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vector<std::string>& sites = {});
 
 }  // namespace foldgrad

@@ -49,13 +49,13 @@ class Communicator {
   void all_reduce_sum(std::span<T> values) {
     sum(Device::cpu, values);
   }
-  // The same for a tensor, f32 or f64, on any device. Linked GPUs (device_link.h) exchange directly, others through
-  // host memory; the bits are the same.
+  // Does the same for a tensor, f32 or f64, on any device. Linked GPUs (device_link.h) exchange data directly, other
+  // GPUs through host memory; the bits are the same.
   void all_reduce_sum(const Tensor& tensor);
   // Returns the values of all ranks in the order of the ranks. Each rank has the same number of values.
   template <class T>
   std::vector<T> all_gather(std::span<const T> own);
-  // The same for ranks with different numbers of values.
+  // Does the same for ranks with different numbers of values.
   template <class T>
   std::vector<std::vector<T>> all_gather_each(std::span<const T> own);
   // Replaces the values by those of rank 0.
@@ -90,7 +90,8 @@ class Communicator {
  protected:
   // Sends `out` to rank `partner` and receives `in` from it, while the partner does the opposite.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
-  // Returns the link for tensors on GPUs, the same on all ranks; null if they exchange through host memory.
+  // Returns the link for tensors on GPUs. Null if they are exchanged through host memory. All ranks have the same
+  // answer.
   virtual DeviceLink* device_link() const = 0;
   const char* operation() const { return operation_; }
 
@@ -113,8 +114,8 @@ class Communicator {
   Traffic traffic_;
 };
 
-// Throws std::invalid_argument unless all ranks have the same texts; each has a name such as "commit". So no rank
-// computes something different unnoticed. The message has the name and the first line that differs.
+// Throws std::invalid_argument unless all ranks have the same texts; each has a name such as "commit". This detects
+// ranks that would compute something different. The message has the name and the first line that differs.
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 void require_alike(Communicator& communicator, const NamedTexts& texts);
 

@@ -39,7 +39,7 @@ std::unique_ptr<DeviceLink> link_devices(Communicator& communicator, const OpenD
 
 // Opens NCCL on the GPU in use, through the library next to the program (engine/parallel/nccl).
 std::unique_ptr<DeviceLink> open_nccl();
-// Returns why NCCL cannot be used; empty if it can.
+// Returns why NCCL cannot be used. Empty if it can be used.
 std::string nccl_trouble();
 
 }  // namespace foldgrad

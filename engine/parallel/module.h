@@ -1,4 +1,5 @@
-// Opens our libraries next to the program on demand, so that it starts even if libraries that they link are missing.
+// Opens our libraries, which are next to the program, on demand. So the program starts even if a library that they link
+// is missing.
 #pragma once
 #include <dlfcn.h>
 
@@ -8,7 +9,7 @@
 
 namespace foldgrad {
 
-// Returns a function of a library, or null and the reason.
+// Returns a function of a library. If that fails, returns null and sets the reason.
 template <class Function>
 std::pair<Function*, std::string> find_in_module(const char* library, const char* function) {
   std::error_code ignored;

@@ -29,7 +29,7 @@ class Processes {
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
 
-// Waits a little before an implementation looks for a message again. The first 100 looks only yield; later ones sleep,
+// Waits a little before an implementation looks for a message again. The first 100 waits only yield. Later waits sleep,
 // so that ranks that compute get the cores.
 inline void wait_a_moment(int looks) {
   if (looks < 100) return std::this_thread::yield();
@@ -49,7 +49,7 @@ struct Meeting {
 // processes do not arrive within the time-out.
 std::unique_ptr<Processes> join_by_mpi();
 std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting);
-// Return why MPI or ZeroMQ cannot be used; empty if it can.
+// Return why MPI or ZeroMQ cannot be used. Empty if it can be used.
 std::string mpi_trouble();
 std::string zmq_trouble();
 

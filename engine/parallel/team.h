@@ -16,7 +16,7 @@ struct TeamOptions {
   Processes* processes = nullptr;  // must outlive the team; null if there is only this process
   double timeout = 600;            // seconds that a rank waits for another
   int threads = 1;                 // shared by the ranks of this process; each has at least one
-  OpenDeviceLink open_link = {};   // links this process's GPU to the others; empty on the CPU
+  OpenDeviceLink open_link = {};   // links this process's GPU to those of other processes; empty on the CPU
 };
 
 class Team {
@@ -28,11 +28,12 @@ class Team {
   int local() const { return local_; }  // the number of ranks in this process
 
   // Calls `body` with the communicator of each rank of this process. The first rank runs on the calling thread, each
-  // other one on a new thread. If one throws, the others throw CommunicationError as soon as they wait for it. Once all
-  // have ended, the first exception is thrown again here. May be called once.
+  // other one on a new thread. If one rank throws, the other ranks throw CommunicationError as soon as they wait for
+  // it. Once all have ended, the first exception is thrown again here. May be called once.
   void run(const std::function<void(Communicator&)>& body);
 
-  // While `body` runs, returns why tensors go through host memory, the same on all ranks; empty if GPUs are linked.
+  // While `body` runs, returns why tensors go through host memory. Empty if the GPUs are linked. All ranks get the same
+  // answer.
   const std::string& link_trouble() const { return link_trouble_; }
 
  private:

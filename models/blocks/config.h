@@ -13,7 +13,7 @@ namespace foldgrad {
 
 class Normalizer;
 
-// The matrices of a block: for queries, keys and values; for attention's result; for the two feed-forward layers.
+// The four matrices of a block: of queries, keys and values; of attention's result; of the two feed-forward layers.
 enum class BlockMatrix : std::uint8_t { qkv, out, fc1, fc2 };
 
 struct BlockConfig {
@@ -27,9 +27,9 @@ struct BlockConfig {
   // BlockMaker::at_layer().
   double drop_path = 0;
 
-  // Only for families whose keys include these. bias: of all linear layers of blocks. input_bias: without it, of those
-  // that read a normalizer's result; folding makes them. gated: a feed-forward block is fc2(activation(gate x) fc1 x)
-  // (Shazeer, "GLU Variants Improve Transformer", 2020).
+  // Only families with these keys use them. bias: all linear layers of blocks have biases. input_bias: if `bias` is
+  // off, linear layers that read a normalizer's result still have biases; folding turns this on. gated: a feed-forward
+  // block is fc2(activation(gate x) fc1 x) (Shazeer, "GLU Variants Improve Transformer", 2020).
   bool bias = true, input_bias = false, gated = false;
   bool has_bias(BlockMatrix matrix) const {
     return bias || (input_bias && (matrix == BlockMatrix::qkv || matrix == BlockMatrix::fc1));
@@ -40,10 +40,11 @@ struct BlockConfig {
   std::string standardization_scope = "all";  // one of kStandardizationScopes
   bool standardizes(BlockMatrix) const;
 
-  bool pre_norm = true;             // normalizers before each sublayer and after each stack; otherwise after each sum
+  bool pre_norm = true;             // normalizers before each sublayer and after each stack; if false, after each sum
   std::string activation = "relu";  // one of activation_names()
 
-  // The normalizer of every site, with options for make_normalizer. The model tells deepnorm its layers and the stack.
+  // The normalizer of every site, with options for make_normalizer. The model tells deepnorm its numbers of layers and
+  // the stack of the site.
   std::string normalizer = "ln";
   std::map<std::string, std::string> normalizer_options = {};
   // Sites with a different normalizer, which has its default options. A folded model has normalizer = "none" and here
@@ -65,7 +66,7 @@ struct BlockConfig {
 
 // The matrices that weight_standardization applies to: all four of a block, or the named ones.
 inline const std::vector<std::string> kStandardizationScopes{"all", "qkv_fc1", "out_ffn", "ffn"};
-// The weights that tfixup scales: "v_out_ffn" as published, or "all", which adds those of queries and keys.
+// The weights that tfixup scales: "v_out_ffn" as published, or "all", which adds the weights of queries and keys.
 inline const std::vector<std::string> kTfixupScopes{"v_out_ffn", "all"};
 
 // Throws std::invalid_argument unless each (KEY, value) has a positive value: "FAMILY: KEY must be at least 1, got

@@ -19,7 +19,7 @@ namespace foldgrad {
 
 using ExpectedParameters = std::vector<std::pair<std::string, Shape>>;
 
-// The longest table of positions. It is not a parameter, so no tensor in the file bears out its size.
+// The longest table of positions. The table is not a parameter, so no tensor in the file confirms its size.
 constexpr std::int64_t kMostPositions = 1'000'000;
 
 // Each calls visitor(member, ConfigKey) for some keys of a family.

@@ -1,7 +1,8 @@
 // The sublayers of a Transformer, for all families. An encoder-decoder names parameters as fairseq does,
 // LAYER.self_attn.q_proj.weight, LAYER.fc1.bias; image families name them as timm does.
 //
-// branch is attention, or the first layer and the activation of a feed-forward block; W_out, b_out are its last layer:
+// branch is attention, or the first layer and the activation of a feed-forward block; W_out and b_out are the
+// sublayer's last layer:
 //
 //   pre-norm:   x + drop(W_out branch(norm(x)) + b_out)
 //   post-norm:  norm(residual_scale x + drop(W_out branch(x) + b_out))
@@ -23,13 +24,13 @@ struct BlockMaker;
 enum class NormPlace { pre, post, stream };
 inline NormPlace norm_place(const BlockConfig& config) { return config.pre_norm ? NormPlace::pre : NormPlace::post; }
 
-// The parts that all sublayers have: the normalizer and its place, and the sum at the end.
+// The common parts of all sublayers: the normalizer and its place, and the sum at the end.
 class Sublayer {
  public:
   std::string name;  // the tape's scope; normalizers open their own
   LinearLayer out;
   std::unique_ptr<Normalizer> norm;
-  std::unique_ptr<Normalizer> residual;  // applied to x in the sum; mostly null, see BlockConfig::normalizer_at
+  std::unique_ptr<Normalizer> residual;  // applied to x in the sum; usually null, see BlockConfig::normalizer_at
   NormPlace place;
 
   Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm,
@@ -51,7 +52,8 @@ struct BlockMaker {
   const BlockConfig& config;
   DType dtype;
   Device device;
-  // Numbers of the model's layers, for deepnorm; 0 for a stack that it lacks. Sites of a decoder begin with "decoder.".
+  // Numbers of layers of the model's stacks, for deepnorm; 0 for a stack that the model lacks. Sites of a decoder begin
+  // with "decoder.".
   std::int64_t encoder_layers, decoder_layers;
   double drop_path = 0;  // of the layer to make
 
@@ -60,7 +62,7 @@ struct BlockMaker {
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
   std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels,
                                          const char* sublayer = "other") const;
-  // Makes the linear layer for one of a block's matrices; standardizes its weight if the configuration says so.
+  // Makes the linear layer of one of a block's matrices. Its weight is standardized if the configuration says so.
   LinearLayer block_linear(BlockMatrix matrix, const std::string& name, std::int64_t in, std::int64_t out,
                            bool with_bias = true) const {
     return {name, in, out, dtype, device, with_bias && config.has_bias(matrix), config.standardizes(matrix)};
@@ -89,7 +91,7 @@ struct AttentionBlock {
   AttentionOptions options(bool causal, const Segments& queries, const ForwardPass& pass) const;
   void list(ModelParts& parts);
 
-  // Either one layer, with rows for q, then k, then v; or three layers.
+  // One layer, whose rows are those of q, then k, then v; or three layers.
   std::vector<LinearLayer> qkv;
   Sublayer sublayer;
   int heads;
@@ -132,7 +134,7 @@ struct TransformerLayer {
 
   AttentionBlock self_attention;
   FeedForwardBlock feed_forward;
-  std::unique_ptr<AttentionBlock> cross_attention = nullptr;  // between the others; null without an encoder
+  std::unique_ptr<AttentionBlock> cross_attention = nullptr;  // between the other two blocks; null without an encoder
 };
 
 }  // namespace foldgrad

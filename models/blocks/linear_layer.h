@@ -1,5 +1,6 @@
-// Linear layers, and the operations of a sublayer that directly follow a product. At inference on the CPU packed
-// weights may compute these within the product (packed_weights.h); only these functions know of them.
+// Linear layers, and the operations of a sublayer that directly follow a product. At inference on the CPU, packed
+// weights may compute these operations within the product (packed_weights.h). Only the functions here know of packed
+// weights.
 #pragma once
 #include <span>
 
@@ -19,7 +20,8 @@ struct LinearLayer {
   // Returns scale stream + drop(x W^T + b). At inference this reuses the stream's memory if no one else needs it.
   Var add_to(Var stream, double scale, const Var& x, double dropout, const Random& random, const DropPath& path,
              const ForwardPass& pass);
-  // Returns the matrix of the product: the weight; with a gain, the weight standardized in its own dtype.
+  // Returns the matrix of the product: the weight, or, if the layer has a gain, the weight standardized in its own
+  // dtype.
   Var matrix(const ForwardPass& pass);
   // Returns the same matrix without recording.
   Tensor matrix_values() const;
@@ -33,8 +35,8 @@ struct LinearLayer {
 
 // Returns the results of layers that read the same x, next to each other: [N, sum of their columns].
 Var side_by_side(std::span<LinearLayer> layers, const Var& x, const ForwardPass& pass);
-// True if side_by_side() computes one product. In recordings it does so for one layer only: folding and export identify
-// layers by their products.
+// True if side_by_side() computes one product for all layers. In a recording each layer has its own product, by which
+// folding and export identify it.
 bool is_one_product(std::span<const LinearLayer> layers, const ForwardPass& pass);
 
 // Returns logits hidden O^T + bias. O is the table, or rows(table) if given; the value of `bias` may be undefined.

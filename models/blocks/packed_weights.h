@@ -1,7 +1,7 @@
-// The weights of linear layers for inference on the CPU. Each is packed when it is first used (packed_linear.h). With
-// them (ForwardPass::packed), a forward pass applies bias, activation or addition within the product.
+// The weights of linear layers for inference on the CPU. Each weight is packed when it is first used (packed_linear.h).
+// A forward pass with packed weights (ForwardPass::packed) applies bias, activation or addition within the product.
 //
-// Products read x in `dtype`. If it is bf16, the residual stream that they add to stays f32.
+// Products read x in `dtype`. If `dtype` is bf16, the residual stream stays f32.
 #pragma once
 #include <map>
 #include <optional>

@@ -3,8 +3,7 @@
 //
 //   [EFF-1]  u = norm(conv(x)), each convolution with SAME padding and without a bias
 //   [EFF-2]  block: relu6(u) of a convolution 1 x 1 that widens x sixfold, not in the first block; relu6(u) of a
-//   depthwise
-//            convolution; u of a convolution 1 x 1. x is added if the shape is the same
+//            depthwise convolution; u of a convolution 1 x 1. x is added if the shape is the same
 //   [EFF-3]  logits = fc(mean over pixels of relu6(u)), u of a convolution 1 x 1 to 1280 channels behind the blocks
 //
 //   SAME: a side of H pixels becomes ceil(H / stride), and the zeros that this takes are half before and half behind,

@@ -4,7 +4,8 @@
 
 namespace foldgrad {
 
-// The largest absolute difference, and its ratio to the largest absolute value of both. NaN if either side has one.
+// The largest absolute difference, and its ratio to the largest absolute value on either side. NaN if either side has a
+// NaN.
 struct Difference {
   double absolute = 0, relative = 0;
 };
@@ -12,8 +13,9 @@ Difference difference(const Tensor& got, const Tensor& want);
 
 struct FoldDifferences {
   Difference logits;
-  // By site: over the results of all linear layers that its map was folded into, with their biases and activations. A
-  // site that was folded into another site, into a layer before it [FOLD-3], or nowhere, has no entry.
+  // The difference by site. It compares the results of all linear layers that the site's map was folded into, after
+  // bias and activation. A site has no entry if it was folded into another site or into a layer before it [FOLD-3], or
+  // not at all.
   std::map<std::string, Difference> sites;
 };
 

@@ -20,8 +20,8 @@
 
 namespace foldgrad {
 
-// A normalizer of the graph. If offline, it is `map`. Otherwise it is `map` after a statistic or function that stays; A
-// is its gain, B its bias.
+// A normalizer of the graph. If it is offline, `map` is the whole normalizer. Otherwise `map`, with the gain A and the
+// bias B, follows a statistic or function that cannot be folded.
 struct FoldSite {
   std::string name;  // the scope of its operations
   bool offline = true;
@@ -31,11 +31,12 @@ struct FoldSite {
 };
 
 struct FoldOptions {
-  // The treatment of a weight that another operation also reads, such as an output projection that is also the
-  // embedding table. refuse; untie: fold into a copy; keep: leave A at the site as a gain per channel, and fold only B.
+  // What folding does with a weight that another operation also reads, such as an output projection that is also the
+  // embedding table. refuse: it leaves the map at its site. untie: it folds into a copy. keep: it leaves A at the site
+  // as a gain per channel, and folds only B.
   enum class Tied { refuse, untie, keep } tied = Tied::refuse;
-  // Sums of post-norm. false: keep the map on the edge into the sum; true: store the stream divided by A [FOLD-5],
-  // which requires that no A is 0.
+  // For the sums of post-norm. If false, the map stays on the edge into the sum. If true, the stream is stored divided
+  // by A [FOLD-5], which requires that no A is 0.
   bool rescale_stream = false;
 };
 
@@ -44,21 +45,21 @@ struct KeptEdge {
 };
 
 struct SiteReport {
-  // partly: folded except for `kept`. kept: the site is unchanged.
+  // partly: folded, except for the edges in `kept`. kept: the site is unchanged.
   enum class Outcome { folded, partly, kept };
 
   std::string site;
   Outcome outcome = Outcome::kept;
-  std::vector<std::string> into = {};  // weights, tables and sites
+  std::vector<std::string> into = {};  // the weights, tables and sites that it was folded into
   std::vector<KeptEdge> kept = {};
 };
 
 struct FoldedGraph {
-  NamedTensors parameters;                     // f64; includes those of folded normalizers, which nothing uses any more
+  NamedTensors parameters;                     // f64; still has the unused parameters of folded normalizers
   std::set<std::string> created;               // new biases, and copies of tied weights
   std::map<std::string, AffineMap> sites;      // maps that remain at their sites
   std::map<std::string, AffineMap> residuals;  // by the scope of a sum: the map on its stream before the sum
-  std::vector<SiteReport> reports;             // one per site of the graph, in its order
+  std::vector<SiteReport> reports;             // one per site of the graph, in the graph's order
 };
 
 // Folds the sites of a graph. `parameters` are all that it names, on the host. Throws std::invalid_argument if one is

@@ -1,4 +1,5 @@
-// Folds a model: the result is a model of the same family, whose configuration has the remaining maps.
+// Folds the normalizers of a model. The result is a model of the same family; the maps that could not be folded are in
+// its configuration.
 //
 //   offline:  normalizer = "none". If a map must stay, normalizer_at has "affine", "scale" (no B) or "centernorm" at
 //             its site, or at SUBLAYER.residual if it acts only on the stream on its way into the sum.
@@ -11,18 +12,19 @@
 namespace foldgrad {
 
 struct FoldedModel {
-  std::unique_ptr<Model> model;  // with the original's dtype and device; computed in f64, rounded once
+  std::unique_ptr<Model> model;  // has the original's dtype and device; weights are computed in f64 and rounded once
   std::vector<SiteReport> reports;
 };
 
 FoldedModel fold(Model& model, const FoldOptions& options = {});
 
-// Records the forward pass at inference with the smallest inputs. The model's normalizers are the sites.
+// Records the forward pass at inference with the smallest inputs. The graph's sites are the model's normalizers.
 Graph graph_of(Model& model);
 // Returns the site of `norm`. Applies it to zeros of the model's dtype and device to see its operations.
 FoldSite fold_site(Normalizer& norm, DType dtype, Device device);
 
-// Changes `config`, `model`'s configuration, to the normalizers that `folded` leaves; for Model::alike().
+// Changes `config`, `model`'s configuration, so that it has the normalizers that `folded` leaves. Model::alike() uses
+// it.
 void set_normalizers_left(BlockConfig& config, const Model& model, const FoldedGraph& folded);
 
 }  // namespace foldgrad

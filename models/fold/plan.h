@@ -1,4 +1,4 @@
-// Plans how to fold one normalizer, by following its result; changes nothing yet.
+// Plans how to fold one normalizer: follows the edges from its result to the layers that read it. Changes nothing yet.
 #pragma once
 #include <optional>
 
@@ -8,7 +8,7 @@ namespace foldgrad {
 
 // Folds maps into the columns of a weight [out, in]; each map has a place.
 struct LinearFold {
-  std::string weight, bias;  // the bias is created if there is none of this name
+  std::string weight, bias;  // name of the bias, which is created if it does not exist
   std::string copy;          // the name of a copy of the weight to change instead; empty if the weight itself changes
   std::vector<int> nodes;    // the nodes that read the copy or get the bias
   std::vector<ChannelMap> maps;
@@ -32,7 +32,7 @@ struct FoldPlan {
   std::vector<std::string> residuals;  // scopes of sums that get the map on their stream
   std::vector<KeptEdge> kept;          // the edges into these sums
   std::vector<KeptEdge> refused;       // if not empty, the plan cannot be carried out
-  bool only_tied = false;              // true if all refusals are of weights that another operation also reads
+  bool only_tied = false;              // true if every refusal is about a weight that another operation also reads
 
   bool possible() const { return refused.empty() && (!linears.empty() || !compositions.empty()); }
 };
@@ -45,7 +45,7 @@ struct FoldState {
   std::set<std::string> created = {};
 };
 
-// Returns why a normalizer's recording contradicts its site; empty if it does not.
+// Returns the reason why a normalizer's recording contradicts its site. Empty if they agree.
 std::string unknown_recording(const FoldState& state, int node);
 
 // Plans [FOLD-1] [FOLD-2] [FOLD-4] [FOLD-5] with `map` pending at the result of `node`.

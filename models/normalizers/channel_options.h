@@ -5,7 +5,7 @@
 
 namespace foldgrad {
 
-// Returns true if it computes like the authors' released code; configurations call that mode "reference".
+// Returns true if the normalizer computes like the authors' released code. Configurations call this mode "reference".
 bool is_released(const NormalizerSite& site);
 
 using Published = ChannelNormOptions (*)();

@@ -1,6 +1,6 @@
 // Base classes for files that define normalizers. Code that only uses normalizers includes normalizer.h.
 //
-// A program can add its own (docs/library.md):
+// A program can add its own normalizer (docs/library.md):
 //
 //   class Mine final : public Normalizer { public: explicit Mine(const NormalizerSite& site); ... };
 //   register_normalizer({{"mine", Inference::affine, "what it does", {eps_option("1e-5")}}, make<Mine>});
@@ -26,7 +26,8 @@ struct NormalizerSite {
   DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 };
 
-// A normalizer with a gain and a bias per channel. One that is not trained stays 1 or 0 and is not a parameter.
+// A normalizer with a gain and a bias per channel. If the gain or bias is not trained, it stays 1 or 0 and is not a
+// parameter.
 class WithGainAndBias : public Normalizer {
  public:
   explicit WithGainAndBias(const NormalizerSite& s, bool trains_gain = true, bool trains_bias = true)
@@ -63,7 +64,7 @@ struct NormalizerKind {
   std::unique_ptr<Normalizer> (*make)(const NormalizerSite&);
 };
 
-// Makes an N. `more` are further arguments of its constructor.
+// Makes a normalizer of type N. `more` are further arguments of N's constructor.
 template <class N, auto... more>
 std::unique_ptr<Normalizer> make(const NormalizerSite& site) {
   return std::make_unique<N>(site, more...);

@@ -28,8 +28,8 @@ struct NormContext {
   // Leading rows that enter channel statistics; default: all. Only trace replay sets it (train/checks/trace.h), where
   // the other rows are padding; models compute no padding.
   std::optional<std::int64_t> counted = {};
-  std::vector<Var>* penalties = nullptr;  // training: rbn adds terms of shape [] for the loss here
-  Communicator* communicator = nullptr;   // training: statistics use all ranks' rows; only x's rows if null
+  std::vector<Var>* penalties = nullptr;  // training: rbn appends the terms, of shape [], that it adds to the loss
+  Communicator* communicator = nullptr;   // in training, statistics use the rows of all ranks; if null, x's rows
 
   ChannelPass channel_pass() const { return {training, counted, communicator}; }
 };
@@ -40,7 +40,7 @@ struct NormDiagnostics {
     double arithmetic, geometric;  // 0 until the window is full, since its entries are initially 0
   };
 
-  std::int64_t iterations = 0, skips = 0;  // training forwards; those in which some channel was skipped or held
+  std::int64_t iterations = 0, skips = 0;  // training forwards, and those with a skipped or held channel
   std::optional<double> least_variance = {}, greatest_variance = {};  // of the running variance, over the channels
   std::vector<Means> window = {};  // of the window of mean squares, by channel; empty if there is no window
   // The number of channels whose factor r [MABN-1] is clamped to 1/5 or 5 now; empty if there is no r.
@@ -69,15 +69,17 @@ class Normalizer {
   // Recording changes no trained bit; a normalizer that returns x itself therefore records no gradient.
   void record_into(ChannelRecords* records) { records_ = records; }
 
-  // Returns the parameters, named SITE.weight, SITE.bias and the like. They are valid as long as the normalizer.
+  // Returns the parameters, named SITE.weight, SITE.bias and the like. The pointers are valid as long as the normalizer
+  // exists.
   virtual std::vector<Parameter*> parameters() { return {}; }
 
   // Returns the live buffers: the next step uses values that you write into these tensors.
   virtual NamedTensors state() const { return {}; }
-  // Returns those buffers that are running estimates for inference: run_mean, run_var, phi.
+  // Returns the buffers that inference uses as running estimates: run_mean, run_var, phi.
   NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
-  // Restores a snapshot or a file's tensors. Throws std::invalid_argument unless they are like those of state().
+  // Restores a snapshot or a file's tensors. Throws std::invalid_argument unless names, shapes and dtypes are those of
+  // state().
   void restore(const NamedTensors& snapshot);
   // Sets the counters of training forwards to zero, so that fine-tuning has a warm-up again.
   void reset_iterations();
@@ -99,7 +101,7 @@ class Normalizer {
   static Var on_tape(Parameter& parameter, const Var& x);
 
  private:
-  const NormalizerInfo& info_;  // an element of normalizers(), valid as long as the program
+  const NormalizerInfo& info_;  // an element of normalizers(), valid until the program ends
   NormalizerOptions options_;
   std::string site_;
   std::int64_t channels_;

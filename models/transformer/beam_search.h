@@ -8,8 +8,8 @@
 //   [BEAM-4]  After `limit` tokens only the end may follow: limit = floor(a tokens of the source + b), at most
 //             max_positions - 1. Padding never follows; the end follows only after min_length tokens.
 //
-//   One difference: fairseq includes a batch's padding in the limit. Here a translation does not depend on the other
-//   sentences of the batch. Equal sums are ordered by hypothesis, then by id.
+//   One difference: fairseq counts a batch's padding in the limit. Here it does not count, so a translation does not
+//   depend on the other sentences of the batch. Equal sums are ordered by hypothesis, then by id.
 #pragma once
 #include "models/transformer/inference.h"
 
@@ -30,9 +30,9 @@ struct Hypothesis {
   double score;
 };
 
-// Returns the results for every source, best first: `beam` of them, or fewer if the limit came first. A
-// sentence with logits that are not finite has one empty result with score -infinity. Throws std::invalid_argument for
-// options out of range and for sources that InferenceTransformer refuses.
+// Returns each source's results, best first: `beam` results, or fewer if the limit came first. If a sentence's logits
+// are not finite, it has one empty result with score -infinity. Throws std::invalid_argument for options out of range
+// and for sources that InferenceTransformer refuses.
 std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Sentences& sources,
                                                  const DecodingOptions& options = {});
 
@@ -55,7 +55,8 @@ struct Continuation {
 };
 
 // Takes one step of the search. For each row of logits [rows, V], f32 or f64 on any device, returns the `count` best
-// allowed tokens, best first; fewer if fewer are allowed and finite. Probabilities are softmax over all V.
+// allowed tokens, best first, or fewer if fewer tokens are allowed and have finite logits. Probabilities are the
+// softmax over all V tokens.
 std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const std::vector<Continuation>& rows,
                                                     std::int64_t count, std::int64_t pad,
                                                     const DecodingOptions& options);

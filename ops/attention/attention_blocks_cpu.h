@@ -54,8 +54,8 @@ struct Matrix {
   std::int64_t row;  // elements from one row to the next
 };
 
-// Returns n rows of a head as whole vectors: in place if they already are, otherwise copied to `room` and filled up
-// with zeros.
+// Returns n rows of a head that consist of whole vectors of V. If x has another type or width, copies the rows to
+// `room` and pads each with zeros.
 template <class T, class V = compute_t<T>>
 Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::int64_t width, V* room) {
   if constexpr (std::is_same_v<T, V>)

@@ -2,9 +2,9 @@
 // windows and running averages of the statistics of earlier iterations. At inference each is one affine map per channel
 // and can be folded into a linear layer.
 //
-// x is seen as [P, C], P positions of C channels. S is the first n positions, those in the statistics; the others are
-// padding. All formulas are per channel. AM, GM: arithmetic and geometric mean, V: variance. UN in training iteration
-// t, with h = gamma dy:
+// x is seen as [P, C], P positions of C channels. S is the first n positions, which enter the statistics; the other
+// positions are padding. All formulas are per channel. AM, GM: arithmetic and geometric mean, V: variance. UN in
+// training iteration t, with h = gamma dy:
 //
 //   forward
 //   [CN-1]   q_t = (1/n) sum_S x_i^2
@@ -23,15 +23,15 @@
 //   [CN-4]   y_i = A x_i + B,   A = gamma / sqrt(run_var + eps),   B = beta
 //
 // After a skip the windows record the old run_var and psi_ema instead of q_t and G_t. By default the whole layer skips
-// if the test fires for one channel; the threshold uses the windows of all channels (see Granularity). It is the
-// variance over all channels, so the spread of their levels decides which noise is an outlier. With equal levels, 5 %
-// of noise and M <= 4, every iteration is skipped for ever, and nothing is averaged (docs/normalizers.md). The
-// threshold uses the window before q_t, because with only one window the test never fires:
+// if the test fires for one channel; the threshold uses the windows of all channels (see Granularity). The threshold is
+// the variance over all channels, so it depends on how much their levels differ. If the levels are equal, M <= 4 and
+// the noise is 5 %, UN skips every iteration for ever and averages nothing (docs/normalizers.md). The threshold uses
+// the window before q_t, because with only one window the test never fires:
 //   [UN-18]  AM(A) - GM(A) <= M V(sqrt(A))
 // Until iteration `warmup`, while the window is not full (t <= M), and if M = 1, var_hat = q_t and psi = G_t; then dx
 // is the exact gradient. Later psi is an estimate by design. dgamma and dbeta are always exact. Several forward passes
-// of one state may precede their backward passes: each backward writes the slot of its own forward and uses its
-// decisions, while exponential averages advance in the order of the backward passes.
+// of one state may precede their backward passes: each backward pass uses its own forward pass's decisions and writes
+// the same slot of the window. Exponential averages advance in the order of the backward passes.
 //
 // The relatives differ from UN as follows:
 //
@@ -63,7 +63,8 @@
 // Saved: x, gamma, and per channel mean, rstd, r and flags; never a window. Statistics, decisions and state are on x's
 // device, so a training step never waits for the host. channel_norm_forward.h and channel_norm_backward.h have
 // Algorithm 2. Sources: Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers" (2022),
-// whose equation numbers are in the UN tags; the papers of the others. Derivations: docs/derivations/channel_norm.md.
+// whose equation numbers are in the UN tags; for the relatives, their papers. Derivations:
+// docs/derivations/channel_norm.md.
 #pragma once
 #include "engine/named_tensors.h"
 #include "engine/tape.h"
@@ -86,7 +87,7 @@ struct ChannelNormState {
   // Returns the initial state; dtype f32, or f64 for f64 activations.
   static ChannelNormState create(const ChannelNormOptions& options, std::int64_t channels, DType dtype,
                                  Device device = Device::cpu);
-  NamedTensors named() const;  // the defined buffers, by the names above
+  NamedTensors named() const;  // returns the defined buffers by their names above
 };
 
 // Normalizes x. FORWARD AND BACKWARD WRITE `state` when training: forward writes the running estimates, win_sq and the

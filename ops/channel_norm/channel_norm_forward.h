@@ -6,7 +6,7 @@
 
 namespace foldgrad {
 
-// The buffers of ChannelNormState; null if the method has none.
+// The buffers of ChannelNormState. A pointer is null if the method does not need that buffer.
 template <class S>
 struct ChannelBuffers {
   S *run_mean, *run_var, *psi_ema;  // [C]
@@ -18,8 +18,8 @@ struct ChannelBuffers {
 // The values that a forward pass saves for its backward pass.
 template <class S>
 struct ChannelContext {
-  // kSkip: the channel skipped the iteration, so psi = G; also set by the released form with M = 1. kHeld: the running
-  // estimates normalize it. kConstant: the variance is clamped.
+  // kSkip: the channel skipped the iteration, so psi = G; the released form with M = 1 sets it, too. kHeld: the running
+  // estimates normalize the channel. kConstant: the variance is clamped, so it does not depend on x.
   enum Flag : std::uint8_t { kSkip = 1, kHeld = 2, kConstant = 4 };
 
   S *mean, *rstd, *r;    // [C]
@@ -82,7 +82,7 @@ struct ChannelForward {
     return skip;
   }
 
-  // Is called once, after run() has returned for all channels. `skipped` is true if any of them returned true.
+  // Call this once, after run() has returned for all channels. `skipped` is true if any call returned true.
   FOLDGRAD_HD void finish(bool skipped) const {
     *context.iteration = iteration();
     if (!training) return;
@@ -122,8 +122,8 @@ struct ChannelForward {
     const bool own = options.granularity == Granularity::channel;
     return filters() && channel_norm_math::fires<S>(options, own ? terms(c) : layer, entries);  // [UN-19]
   }
-  // Returns true if run_var must not change (`hold_on_skip`). Counts skips in a row: after kLongestHold of them the
-  // change is not an outlier.
+  // Returns true if run_var must not change (`hold_on_skip`). Counts consecutive skips; after kLongestHold skips the
+  // change counts as lasting, and run_var follows it.
   FOLDGRAD_HD bool keeps_running(std::int64_t c, bool skip) const {
     if (!options.hold_on_skip) return false;
     std::int64_t& in_a_row = state.skips_in_a_row[c];
@@ -149,7 +149,7 @@ struct ChannelForward {
     const double alpha = options.alpha_forward, n = double(context.counted);
     double value = var_hat;
     if (has_mean() && !options.clamped_variance) value = var_hat * (n / (n - 1));  // [BN-1]
-    if (options.forward == ForwardAverage::exponential) value = q;                 // var_hat is this average already
+    if (options.forward == ForwardAverage::exponential) value = q;                 // var_hat already is this average
     const double variance = channel_norm_math::ema(alpha, run_var, value);         // [CN-6]
     if (options.finite_state && !channel_norm_math::finite(double(S(variance)))) return;  // run_mean stays, too
     state.run_var[c] = S(variance);

@@ -16,7 +16,7 @@ FOLDGRAD_HD inline double ema(double alpha, double old_value, double new_value) 
 }
 // False for NaN and infinity.
 FOLDGRAD_HD inline bool finite(double v) { return std::fabs(v) <= 1.7976931348623157e308; }
-// Returns q rounded to the type of the state; q itself if that would be infinite.
+// Returns q rounded to the type of the state, or q itself if the rounded value would be infinite.
 template <class S>
 FOLDGRAD_HD double as_stored(double q) {
   return finite(double(S(q))) ? double(S(q)) : q;
@@ -38,8 +38,8 @@ FOLDGRAD_HD inline bool has_ema(BackwardAverage a) {
   return a == BackwardAverage::exponential || a == BackwardAverage::arithmetic_exponential;
 }
 
-// Returns true if iteration t normalizes with an average. That begins at t = M + 1, when the window before t is full,
-// too, so that averages and the outlier test begin together.
+// Returns true if iteration t normalizes with an average. The first such t is M + 1, when the window before t is full
+// as well, so that averages and the outlier test begin together.
 FOLDGRAD_HD inline bool active(const ChannelNormOptions& o, double t) {
   if (o.forward == ForwardAverage::none && o.backward == BackwardAverage::none) return false;
   return t >= double(o.warmup) && (!has_window(o.forward) || (o.window_forward > 1 && t > double(o.window_forward)));
@@ -48,7 +48,7 @@ FOLDGRAD_HD inline bool filters(const ChannelNormOptions& o, double t) {
   return o.filtration && (o.form == ChannelForm::released ? t >= double(o.warmup) : active(o, t));
 }
 
-// A channel's window, its last M values: a column of [M, columns], in which one value may be replaced.
+// A channel's window, that is its last M values: a column of [M, columns]. One value may be replaced.
 template <class S>
 struct Window {
   const S* first;
@@ -89,7 +89,7 @@ FOLDGRAD_HD inline double least_entry(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : 1e-38;
 }
 
-// Returns the factor r of the released forms: the batch's deviation over the running one.
+// Returns the factor r of the released forms: the batch's deviation divided by the running deviation.
 FOLDGRAD_HD inline double rescale(const ChannelNormOptions& o, double t, double var_hat, double run_var) {
   const double first = double(o.warmup > 1000 ? o.warmup : 1000);
   if (o.rescale == Rescale::none || t <= first) return 1;

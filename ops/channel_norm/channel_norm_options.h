@@ -12,17 +12,17 @@ enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arith
 // as the UN authors' code computes; see channel_norm.h.
 enum class ChannelForm : std::uint8_t { paper, released };
 
-// The windows that decide about an outlier, and the channels that then skip the iteration.
+// Which windows decide whether a batch is an outlier, and which channels then skip the iteration.
 enum class Granularity : std::uint8_t {
   channel,    // each channel decides for itself
   layer_any,  // any channel decides for all
-  layer_sum,  // sums over the channels decide for all; may skip forever after a lasting change
+  layer_sum,  // sums over the channels decide for all; after a lasting change it may skip for ever
   pooled      // any channel decides for all, with one threshold from the entries of all channels, as in the released
               // code; if the channels have equal levels, it may skip for ever
 };
-// psi_ema after a skip. ema: averaged with G; literal: G; freeze: unchanged.
+// The update of psi_ema after a skip. ema: average with G; literal: replace by G; freeze: keep.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
-enum class Rescale : std::uint8_t { none, backward, both };  // the passes in which the released factor r multiplies
+enum class Rescale : std::uint8_t { none, backward, both };  // the passes in which the released form multiplies by r
 
 inline constexpr std::int64_t kLongestHold = 32;  // iterations
 
@@ -36,7 +36,7 @@ struct ChannelNormOptions {
   double alpha_forward = 0.9, alpha_backward = 0.9;      // weights of the old value
   double eps = 1e-5;
 
-  bool filtration = false;  // test for outliers, and skip their iterations
+  bool filtration = false;  // test for outliers, and skip the iterations that have one
   Granularity granularity = Granularity::pooled;
   int ddof = 1;                 // delta degrees of freedom of the threshold's variance
   bool flag_low = true;         // a drop of the statistic may be an outlier, too
@@ -53,7 +53,7 @@ struct ChannelNormOptions {
   static ChannelNormOptions rbn();
   static ChannelNormOptions qmbn();
   static ChannelNormOptions mabn();
-  static ChannelNormOptions mabn_released();  // its form is `paper`: M = 1 and padding are not special
+  static ChannelNormOptions mabn_released();  // its form is `paper`, so M = 1 and padding are not special
   static ChannelNormOptions pn_star();
   static ChannelNormOptions un();
   static ChannelNormOptions un_released();

@@ -9,13 +9,13 @@
 
 namespace foldgrad::channel_norm_math {
 
-// Returns a tolerance: rounding makes AM > GM even for equal entries. The released code has none.
+// Returns the tolerance of the test: rounding makes AM > GM even for equal entries. The released code has no tolerance.
 template <class S>
 FOLDGRAD_HD double tolerance(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : sizeof(S) == 4 ? 4e-6 : 1e-9;
 }
 
-// One channel's contribution to the decision, or several channels' together. A NaN never becomes a maximum.
+// The contribution of one channel, or of several channels together, to the decision. A NaN never becomes a maximum.
 struct SkipTerms {
   double distance = 0, threshold = 0, level = 0;  // sums of AM - GM, M V(sqrt), AM
   double largest_excess = 0, largest_distance = 0;
@@ -68,7 +68,7 @@ FOLDGRAD_HD inline double pooled_threshold(const ChannelNormOptions& o, const Sk
   return double(o.window_forward) * (variance < 0 ? 0 : variance);  // rounding can make it negative
 }
 
-// Returns true for an outlier. `terms` are one channel's, or all channels', whose windows have `entries` entries.
+// Returns true for an outlier. `terms` are of one channel or of all channels; their windows have `entries` entries.
 template <class S>
 FOLDGRAD_HD bool fires(const ChannelNormOptions& o, const SkipTerms& terms, double entries) {
   const double tol = tolerance<S>(o);

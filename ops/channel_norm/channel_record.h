@@ -6,7 +6,7 @@
 
 namespace foldgrad {
 
-// Members may be undefined. channel_norm fills all of them; the record is complete after its backward pass.
+// Members may be undefined. channel_norm fills all of them; its record is complete after the backward pass.
 struct ChannelRecord {
   ChannelMoments moments;      // of x, over the positions in the statistics
   Tensor gradient_sum;         // f64 [C], sum of dy (y - offset), or of dy (x - mean)

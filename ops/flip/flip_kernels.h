@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Element-wise (engine/cpu/elementwise.h); forward and backward are the same.
+// Runs element by element (engine/cpu/elementwise.h). Forward and backward are the same kernel.
 template <class T>
 struct Flip {
   static constexpr const char* kName = "flip";

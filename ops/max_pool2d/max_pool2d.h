@@ -1,4 +1,4 @@
-// The maximum under each position of a kernel, in images whose channels come last.
+// Max pooling: slides a window over images (channels last) and keeps the maximum of each window and channel.
 //
 //   [POOL-1]  y_bijc  = max of x_(b, h, g, c) over h = s i + v - p, g = s j + w - p inside of the image, 0 <= v, w < K;
 //             Ho = floor((H + 2p - K) / s) + 1, Wo likewise. Of equal values the first one, row by row, is the maximum;

@@ -37,19 +37,19 @@ struct CheckpointContents {
 
 struct SaveOptions {
   std::int64_t keep = 5;  // newest checkpoints to keep, up to this step; the best one is kept as well
-  // The step for BEST, if its checkpoint exists; otherwise BEST is removed.
+  // The step that BEST should name. If that step has no checkpoint, BEST is removed.
   std::int64_t best = -1;
   // Writes additional files into the checkpoint's directory. Each checkpoint has its own copies, so that damage to one
-  // leaves the others intact.
+  // checkpoint leaves the others intact.
   std::function<void(const std::string& directory)> companions = {};
 };
 
-// Creates `checkpoints` if it does not exist, and replaces a checkpoint of the same step. Throws FileError if the
-// machine refuses (ENOSPC, EIO, ...): then earlier checkpoints and LATEST are unchanged, or this checkpoint is already
-// complete; calling again is safe. Failing to remove old checkpoints is not an error. One process at a time.
+// Creates `checkpoints` if it does not exist, and replaces a checkpoint of the same step. Throws FileError if writing
+// fails (ENOSPC, EIO, ...). Then either this checkpoint is already complete, or earlier checkpoints and LATEST are
+// unchanged. Calling again is safe. Failing to remove old checkpoints is not an error. One process at a time.
 void save_checkpoint(const std::string& checkpoints, const CheckpointContents& contents, const SaveOptions& options);
 
-// Compares all files but those in `without` with the manifest, if there is one. Throws CheckpointError.
+// Compares all files except `without` with the manifest, if there is one. Throws CheckpointError.
 void verify_checkpoint(const std::string& path, const std::vector<std::string>& without);
 
 // Compares every file with the manifest first. Tensors are on the host. Throws CheckpointError.

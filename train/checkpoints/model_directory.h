@@ -21,17 +21,18 @@ namespace foldgrad {
 // BEST or else LATEST names in `path`/checkpoints or `path`. Throws CheckpointError.
 std::string find_model_directory(const std::string& path);
 
-// Loads the model of find_model_directory(path). Converts tensors of any floating-point type. Names and shapes must be
-// exactly those of the configuration, and all numbers finite unless `non_finite` allows others. If there is a
-// manifest.json, the files must have its digests. Throws CheckpointError: "FILE: what is wrong".
+// Loads the model in find_model_directory(path). Converts tensors of any floating-point type to `dtype`. Throws
+// CheckpointError ("FILE: the reason") unless names and shapes are exactly those of the configuration, all numbers are
+// finite or `non_finite` allows others, and the files have the digests of manifest.json, if there is one.
 std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
                                   NonFinite non_finite = NonFinite::refuse);
 
-// Returns the SHA-256 of config.json and of the files of tensors by name; leaves out missing files. Throws
+// Returns, by name, the SHA-256 of config.json and of the files of tensors. Leaves out missing files. Throws
 // CheckpointError.
 std::map<std::string, std::string> model_digests(const std::string& directory);
 
-// Returns the config.toml of the run that saved the model of `path` as a checkpoint; empty without one.
+// Returns the path of the config.toml of the run that saved the model at `path` as a checkpoint. Empty if there is
+// none.
 std::string find_run_config(const std::string& path);
 
 // Creates `directory`. `vocabulary` is a directory to be copied; it may be empty or missing. Writes config.json last:

@@ -4,7 +4,7 @@
 
 namespace foldgrad {
 
-// An error whose message is "PATH: what is wrong".
+// An error whose message is "PATH: the reason".
 class CheckpointError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,4 +1,4 @@
-// Properties that hold for every model, checked on this one: what `foldgrad verify` runs.
+// Checks of properties that hold for every model. `foldgrad verify` runs them on one model.
 #pragma once
 #include <functional>
 #include <vector>
@@ -54,10 +54,9 @@ using FamilyChecks = std::function<std::vector<CheckResult>(Model& model, Model&
 //   the model's numbers are finite; the folded model gives the same logits, in f64 and f32; the family's own checks;
 //   gradients of the loss at inference, where statistics are fixed, agree with central differences; with Unified
 //   Normalization, running variances agree with the windows, replayed windows are not outliers, and drawn statistics
-//   are
-//   outliers exactly where the paper's Eq. 19 and Lemma 3.1 say so.
-// Checks that do not apply to the model are skipped, with the reason. Each check is a function of train/checks/.
-// `model` is f32; `fold` folds it, and its copy in f64.
+//   are outliers exactly where the paper's Eq. 19 and Lemma 3.1 say so.
+// Checks that do not apply to the model are skipped, and the result gives the reason. Each check is a function in
+// train/checks/. `model` is f32; `fold` is called with it and with its copy in f64.
 std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe& probe, const FamilyChecks& family);
 
 // A loss of shape [], recorded on the tape; the same in every call with the same parameters.
@@ -85,10 +84,10 @@ using OwnedNormalizers = std::vector<std::unique_ptr<Normalizer>>;
 // The copies filter outliers from the first iteration, with this granularity. Other options are the site's.
 OwnedNormalizers outlier_tests(Model& model, const std::string& granularity);
 
-// Both run the operation itself on `sites`, one iteration after the other, and so advance their state.
+// Both run the operation itself on `sites`, iteration by iteration, and so advance their state.
 //
-// Checks that a statistic equal to the one that it replaces is not an outlier of its channel: by Eq. 18 the test cannot
-// fire. Does not hold for the granularity `pooled`, whose threshold is that of all channels.
+// Checks that a statistic equal to the statistic that it replaces is not an outlier of its channel: by Eq. 18 the test
+// cannot fire. This does not hold for the granularity `pooled`, which has one threshold for all channels.
 CheckResult check_replays(const OwnedNormalizers& sites);
 // Draws statistics from a thousandth to a thousand times the ones that they replace, with the granularity `channel`,
 // and checks that the outliers are those of Eq. 19, and that for each of them Lemma 3.1 holds as it is proved: with u =

@@ -45,7 +45,7 @@ void visit_config(ExperimentConfig& config, const auto& visitor) {
   });
 }
 
-// An error in a configuration: "PLACE: what is wrong", where PLACE is FILE:LINE or --set SECTION.KEY.
+// An error in a configuration: "PLACE: the reason", where PLACE is FILE:LINE or --set SECTION.KEY.
 class ConfigError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -76,7 +76,7 @@ std::string config_text(const ExperimentConfig& config);
 
 // Returns all keys with defaults, values and help.
 std::string config_help();
-// Returns the first SECTION.KEY whose KEY is `name`, with - for _. Empty if there is none.
+// Returns the first SECTION.KEY whose KEY is `name`, in which - may replace _. Empty if there is none.
 std::string key_named(std::string name);
 
 // The warm-up of the chosen normalizer, for warnings: its iterations, the keys that set them, as "norm.un.warmup =

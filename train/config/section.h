@@ -15,7 +15,7 @@ using Member =
     std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::int64_t>*, std::vector<std::string>*>;
 using KeyVisitor = std::function<void(Member, const ConfigKey&)>;
 
-// Calls visitor(Member, ConfigKey) for the keys of a struct with visit_keys(), except those that the data decide.
+// Calls visitor(Member, ConfigKey) for the keys of a struct with visit_keys(), except the keys that the data decide.
 template <class Struct>
 void visit_members(Struct& section, const KeyVisitor& visitor) {
   visit_keys(section, [&visitor]<class T>(T& member, ConfigKey key) {

@@ -32,7 +32,7 @@ struct TrainConfig : TrainerOptions {
   Undecayed no_decay = Undecayed::none;
   ScheduleShape schedule = ScheduleShape::inverse_sqrt;
   double lr = 5e-4, initial_lr = 1e-7, minimum_lr = 0;
-  std::string from;  // path of a model to start from; empty: none
+  std::string from;  // path of a model to start from; empty for random weights
   Head head = Head::automatic;
   bool reset_iterations = true;
   std::vector<std::string> rates, freeze;

@@ -16,7 +16,7 @@ struct DataSet {
   std::string name, about;
   std::string directory;                            // below the data root
   std::vector<Download> archives;                   // path: the file's name
-  std::map<std::string, std::string> renamed = {};  // text: names of pairs in the archives -> names in the directory
+  std::map<std::string, std::string> renamed = {};  // for text: name of a pair in the archives -> name in the directory
   // Only for images, which are read as published: SHA-256, by name, of the files that training reads. The archive has
   // them in a folder that is also called `directory`.
   std::map<std::string, std::string> digests = {};

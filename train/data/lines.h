@@ -11,7 +11,7 @@ namespace foldgrad {
 std::vector<std::string> read_lines(const std::string& path);
 
 struct ParallelText {
-  std::vector<std::string> source, target;  // line i of one translates line i of the other
+  std::vector<std::string> source, target;  // line i of `target` translates line i of `source`
 };
 
 // The longest word that text to translate may have, in bytes. Some subword models take time that grows with the square

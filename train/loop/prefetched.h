@@ -11,9 +11,9 @@
 
 namespace foldgrad {
 
-// Place of a run in its data; part of a checkpoint.
+// A run's place in its data. Checkpoints save it.
 struct DataCursor {
-  std::int64_t epoch = 0, batch = 0;  // both from 0; `batch` is the next one
+  std::int64_t epoch = 0, batch = 0;  // both count from 0; `batch` is the batch that next() returns next
   bool operator==(const DataCursor&) const = default;
 };
 
@@ -45,15 +45,16 @@ class Prefetched : public BatchSequence {
     std::string name;  // for messages
     std::int64_t per_epoch;
     std::function<Order(std::int64_t epoch)> order;
-    std::function<Batch(const Order&, DataCursor)> make;  // must not change anything
-    bool prefetch;  // a thread makes the next batch in advance; the batches are the same
+    std::function<Batch(const Order&, DataCursor)> make;  // must have no side effects
+    bool prefetch;  // a thread makes the next batch in advance; this does not change the batches
   };
   explicit Prefetched(Source source)
       : BatchSequence(source.per_epoch), source_(std::move(source)), order_(source_.order(0)) {}
   Prefetched(const Prefetched&) = delete;
   Prefetched& operator=(const Prefetched&) = delete;
 
-  // Returns the batch at the cursor and advances it; the first batch of the next epoch follows the last of this one.
+  // Returns the batch at the cursor and advances the cursor. After an epoch's last batch comes the first batch of the
+  // next epoch.
   Batch next() {
     Batch batch = ahead_.valid() ? ahead_.get() : source_.make(order_, cursor_);
     if (++cursor_.batch == source_.per_epoch) move_to({cursor_.epoch + 1, 0});

@@ -14,25 +14,25 @@ namespace foldgrad {
 // The input of one pass of the model.
 struct Examples {
   NamedTensors inputs;
-  std::int64_t weight = 0;  // divides the sum of their losses [TRN-1]: target tokens, or images
-  std::int64_t work = 0;    // for speeds: tokens of both sides, or images
+  std::int64_t weight = 0;  // number of target tokens or of images; divides the sum of their losses [TRN-1]
+  std::int64_t work = 0;    // number of tokens of both languages, or of images; for speeds
 };
 
 struct Validation {
-  double loss = 0;      // per weight of examples, in nats; not smoothed
+  double loss = 0;      // mean per unit of Examples::weight, in nats, without label smoothing
   double deciding = 0;  // ranks checkpoints; larger is better, then a smaller loss
   // The scores by their names in the log, including the loss and the deciding score; notes say how they were computed.
   std::vector<std::pair<std::string, double>> scores;
   std::vector<std::pair<std::string, std::string>> notes = {};
-  std::string text, short_text;  // one line with notes, and one for a terminal
+  std::string text, short_text;  // one line that includes the notes, and a shorter one for a terminal
   std::string signatures = {};   // printed once on a terminal, before the first short_text; may be empty
-  std::string samples = {};      // some results as text, for RUN/samples/; empty: no such file
-  std::string exhibits = {};     // for reports, RUN/exhibits.json (train/reports/report.h); may be empty
+  std::string samples = {};      // some results as text, for a file in RUN/samples/; if empty, no file is written
+  std::string exhibits = {};     // the content of RUN/exhibits.json for reports (train/reports/report.h); may be empty
 };
 
 // Facts about a task that do not change.
 struct TaskFacts {
-  std::string deciding_score = {};  // its name. Validation::deciding is its value, or its negative if ...
+  std::string deciding_score = {};  // name of the score that Validation::deciding is; negated if ...
   bool smaller_is_better = false;   // ... this is true
   std::string unit_of_work = {};    // of Examples::work: "tokens"
   bool validates_on_test = false;   // validation uses the test set. Then it does not choose checkpoints.
@@ -58,7 +58,7 @@ class Task {
   // Scores model() in its present state on data that it does not learn from. With a communicator, ranks share the
   // batches and return what one process would.
   virtual Validation validate(Communicator* communicator = nullptr) = 0;
-  // Writes the other files of a model directory: a vocabulary.
+  // Writes the files that a model directory needs in addition to the model, such as a vocabulary.
   virtual void write_companions(const std::string& /*directory*/) const {}
 
  private:

@@ -6,8 +6,7 @@
 //
 //   [TRN-1]  One update: g = sum over its batches of d(sum of losses) / dp, divided by the weight of all its batches,
 //            which for translation is their number of target tokens. So with `accumulate` batches every token weighs
-//            the
-//            same, as in one large batch; but normalizers with statistics over tokens see one batch at a time.
+//            the same, as in one large batch; but normalizers with statistics over tokens see one batch at a time.
 //   [TRN-2]  The penalties of normalizers (rbn) are added to a batch's sum of losses, whatever its weight: their
 //            factors were tuned with code that does so. Reported losses are without them.
 //

@@ -22,14 +22,14 @@ enum class Unclipped { output, none };
 constexpr auto names_of(Unclipped) { return std::array{"output", "none"}; }
 
 struct TrainerOptions {
-  double clip = 0;  // largest norm of the gradient; 0: no clipping
-  double agc = 0;   // adaptive clipping (gradient_clipping.h), done before `clip`; 0: none
+  double clip = 0;  // largest norm of the gradient; 0 turns clipping off
+  double agc = 0;   // adaptive clipping (gradient_clipping.h), done before `clip`; 0 turns it off
   Unclipped agc_exclude = Unclipped::output;
   std::int64_t accumulate = 1;  // batches per update
   std::int64_t seed = 1;        // of dropout
   DType dtype = DType::f32;     // of activations
   OnNan on_nan = OnNan::abort;
-  double average_decay = 0;         // of the moving average of weights; 0: no average
+  double average_decay = 0;         // of the moving average of weights; 0 turns the average off
   bool average_statistics = false;  // also of the normalizers' running statistics [AVG-3]
   bool sync_norms = true;           // normalizers' statistics per channel are over all ranks
   double label_smoothing = 0.1;     // of the loss

@@ -21,7 +21,7 @@ struct GridResults {
     std::string name;
     std::map<std::string, double> score, loss = {};  // best validations of the runs that finished, by "seed-1", ...
     std::int64_t skips = 0;                          // in these runs
-    std::vector<std::string> others = {};            // outcomes of the other runs
+    std::vector<std::string> others = {};            // outcomes of the runs that did not finish
   };
   std::string score = "score";  // the deciding score
   std::vector<Cell> cells;

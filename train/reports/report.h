@@ -11,8 +11,7 @@ namespace foldgrad {
 //             events    as in log.jsonl
 //             files     [{title, text}]: those that exist of the last samples, config.toml, command.txt and env.json
 //             exhibits  as in exhibits.json, if it exists: a list of tables of counts, a row and a column for each
-//             name,
-//                       and of sheets of pictures
+//                       name, and of sheets of pictures
 //                         {"title", "note", "matrix": {"names": [...], "counts": [[...], ...]}}
 //                         {"title", "note", "pictures": [{"caption", "png", in base64}], "columns", may be absent}
 //             recordings  as of recordings_json(), if there are any

@@ -25,7 +25,7 @@ std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
 // Returns a field of an event; 0 if it is missing, or null because it was not finite.
 double number(const nlohmann::ordered_json& event, const char* key);
-// Returns the same as an integer in [-2^53, 2^53].
+// Returns the field as an integer in [-2^53, 2^53].
 std::int64_t whole_number(const nlohmann::ordered_json& event, const char* key);
 
 // Returns the text of a file of a run; "" if it is missing, as in a run that was copied in part or is just beginning.
@@ -62,7 +62,7 @@ struct RunSummary {
 
 RunSummary summary_of(const RunLog& log);
 
-// Returns its members by name; without a validation there is no "best".
+// Returns the summary's members by name. There is no "best" if there was no validation.
 nlohmann::ordered_json summary_json(const RunSummary& summary);
 
 }  // namespace foldgrad

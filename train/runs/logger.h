@@ -16,8 +16,8 @@ namespace foldgrad {
 class EventLog {
  public:
   // Appends after `resume_at`, the offset of a checkpoint, and creates the file if it does not exist. Later lines are
-  // cut off, since training will log them again. A file that is shorter, or has no end of line at that offset, is cut
-  // after its last whole line. Throws FileError.
+  // cut off, since training will log them again. If the file is shorter, or has no end of line at that offset, it is
+  // cut after its last whole line. Throws FileError.
   EventLog(std::string path, std::uint64_t resume_at);
   ~EventLog();
   EventLog(const EventLog&) = delete;

@@ -11,14 +11,14 @@
 
 namespace foldgrad {
 
-// Requests of rank 0 to the others.
+// Requests of rank 0 to the other ranks.
 enum class Order : std::int64_t { step, check, report, validate, end };
 
-// Gives an order to the other ranks. Does nothing if there are none (null).
+// Gives an order to the other ranks. Does nothing if `communicator` is null, since then there are none.
 void give_order(Communicator* communicator, Order order);
 
-// Scores the model, with averaged weights if there are any, on all ranks together, or only on this process if there are
-// no others (null).
+// Scores the model, with averaged weights if there are any. All ranks share the work; if `communicator` is null, this
+// process does it all.
 Validation validate(Training& training, Communicator* communicator);
 
 // Carries out orders until Order::end, on a rank other than 0. Throws Diverged if the trainer of rank 0 does.

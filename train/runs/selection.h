@@ -14,8 +14,8 @@ struct BestValidation {
   double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // of Validation
   std::string text;                                                                                 // Validation::text
 
-  // Returns true if the other is better. Among equal scores, which are common early in training, the smaller loss is
-  // better.
+  // Returns true if the other validation is better. Among equal scores, which are common early in training, the smaller
+  // loss is better.
   bool worse_than(double other_score, double other_loss) const {
     return other_score > score || (other_score == score && other_loss < loss);
   }
@@ -23,7 +23,7 @@ struct BestValidation {
 
 class Selection {
  public:
-  // `patience`: number of validations without improvement after which training stops; 0: never.
+  // Training stops after `patience` validations without improvement; with 0 it never stops for this reason.
   Selection(const Task& task, std::int64_t patience, std::int64_t steps)
       : validates_on_test_(task.facts().validates_on_test), patience_(patience), steps_(steps) {}
 

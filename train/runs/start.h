@@ -15,7 +15,7 @@ namespace foldgrad {
 struct RunStart {
   ExperimentConfig config;                     // its number of shards is that of this start
   std::string data_root;                       // contains data.directory
-  std::optional<NewestCheckpoint> checkpoint;  // none: it begins at step 0
+  std::optional<NewestCheckpoint> checkpoint;  // no value if the run begins at step 0
   std::string from = {};                       // the text of begin_from(); empty without a pretrained model
 };
 

@@ -7,7 +7,7 @@
 namespace foldgrad {
 
 struct ChildResult {
-  int error;              // 0, or the errno of a failed start; ENOENT: it is not in $PATH
+  int error;              // 0, or the errno of a failed start; ENOENT if the program is not in $PATH
   int status;             // its exit code, or -1 if a signal ended it or it was not started
   int signal = 0;         // the signal that ended it, if any
   std::string said = {};  // the text of its last line "error: ..." on stderr, for run_child_until()
@@ -17,9 +17,9 @@ struct ChildResult {
   std::string how() const;
 };
 
-// Runs the program arguments[0] of $PATH, without a shell, and waits for its end. It receives signals like any program,
-// though the caller blocks them (train/system/signals.h). It gets SIGTERM when this process dies, however it dies.
-// `quiet`: discards its output.
+// Runs the program arguments[0] of $PATH, without a shell, and waits for its end. The child receives signals as any
+// program does, although the caller blocks them (train/system/signals.h). It gets SIGTERM when this process dies,
+// however it dies. `quiet`: discards its output.
 ChildResult run_child(std::vector<std::string> arguments, bool quiet);
 
 // Runs a program that can be stopped: `stop` is called repeatedly, and once it returns true the child gets SIGTERM, and

@@ -30,8 +30,8 @@ struct AutomaticDevice {
 };
 AutomaticDevice automatic_device(int devices, const std::function<std::string(int)>& trouble);
 
-// Chooses the device with a name that parse_device() accepts, for the rest of the program (use_cuda_device). auto is a
-// GPU, never the emulation; if there are only unusable GPUs, it says why and chooses the CPU. Throws DeviceError for
+// Chooses the device with a name that parse_device() accepts, for the rest of the program (use_cuda_device). "auto"
+// chooses a GPU, never the emulation. If all GPUs are unusable, it says why and chooses the CPU. Throws DeviceError for
 // another device that this program or machine lacks or cannot use.
 Device require_device(const std::string& name);
 // Returns the name of the device chosen by require_device(): "cpu", "cuda", "cuda:1", "emulated".

@@ -10,10 +10,10 @@ namespace foldgrad {
 
 // A process among several, as described by its launcher's environment variables.
 struct Launch {
-  std::string by = "";  // "mpirun", "srun", "torchrun"; empty: there is only this process
+  std::string by = "";  // "mpirun", "srun", "torchrun"; empty if there is only this process
   int rank = 0, count = 1;
   int local_rank = 0, local_count = 1;  // among the processes on this machine
-  std::string host = "";                // for torchrun, the host on which the first process waits for the others
+  std::string host = "";                // for torchrun, the host on which the first process waits
   int port = 0;
 };
 
@@ -32,8 +32,8 @@ std::string describe(const Launch& launch);
 // or, for torchrun, ZeroMQ) or processes do not arrive. Ends this process if MPI still waits for them.
 std::unique_ptr<Processes> join(const Launch& launch, double timeout);
 
-// Returns the device for a process that was asked for `device`. With auto and cuda, the processes on a machine take its
-// GPUs in turn.
+// Returns the device for this process if the user asked for `device`. With auto and cuda, the processes on a machine
+// take its GPUs in turn.
 std::string device_of(const Launch& launch, const std::string& device);
 
 std::string host_name();

@@ -11,7 +11,7 @@
 
 namespace foldgrad {
 
-// Opens those of descriptors 0, 1 and 2 that the caller left closed, so that no file opened later becomes one of them.
+// Opens descriptors 0, 1 and 2 if the caller left them closed, so that no file opened later gets one of these numbers.
 // Reads and writes still fail, so that no loss goes unnoticed.
 void open_standard_streams();
 
@@ -23,16 +23,17 @@ void flush_stdout();
 // Reports that stdout cannot be written, unless its reader has gone, and returns the exit code for that.
 int report_stdout_error(int error);
 
-// Returns `exit_code` at the end of main(), or that of report_stdout_error() if it is 0 and output cannot be written.
+// Call at the end of main(). Returns `exit_code`, or, if that is 0 and output cannot be written,
+// report_stdout_error()'s exit code.
 int finish_stdout(int exit_code);
 
 // Writes a message to stderr, or gives it to the sink; if that fails, the work continues. Text with values becomes
 // printable(), since values may come from anywhere; text without values stays unchanged.
 void say(std::string_view text) noexcept;
-// From now on messages go to `sink`, which must not throw; null: to stderr.
+// Sends all later messages to `sink`, which must not throw. If `sink` is null, they go to stderr.
 void set_message_sink(std::function<void(std::string_view)> sink);
 bool has_message_sink();
-// From now on each message begins with `name`: this process among several.
+// Begins all later messages with `name`, which tells this process from the others.
 void begin_lines_with(std::string name);
 template <class... T>
 void say(fmt::format_string<T...> format, T&&... values) {

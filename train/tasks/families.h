@@ -16,14 +16,14 @@ namespace foldgrad {
 
 // The data that a command uses with a model: files of text, or a split of a configuration's data.
 struct ModelData {
-  std::string source = {}, reference = {};  // the files, below data_directory if that is given; both or neither
+  std::string source = {}, reference = {};  // files, below data_directory if that is given; give both or neither
   std::string split = {};                   // "train", "valid", "test", or another pair of files of text
-  std::string data_directory = {};          // root of data.directory; empty: the default
-  std::string config = {};                  // file of the configuration; empty: the model does not belong to a run
+  std::string data_directory = {};          // root of data.directory; if empty, the default root
+  std::string config = {};                  // file of the configuration; empty if the model does not belong to a run
   std::string model = {};                   // path of the model as given by the user
-  std::string directory = {};               // its directory, which has its vocabulary
+  std::string directory = {};               // directory of the model, which has its vocabulary
 
-  // Throws std::invalid_argument without a configuration, and for one of another family.
+  // Throws std::invalid_argument if there is no configuration, or if it is of another family.
   ExperimentConfig read_config(const Model& model) const;
   std::string data_root(const ExperimentConfig& config) const;
 };
@@ -31,9 +31,9 @@ struct ModelData {
 struct EvaluationOptions {
   DecodingOptions decoding = {};
   std::int64_t max_tokens = 4096;  // of a batch
-  std::string hypotheses = {};     // file for the translations; empty: none
+  std::string hypotheses = {};     // file for the translations; if empty, none is written
   NonFinite non_finite = NonFinite::refuse;
-  Communicator* communicator = nullptr;  // of the ranks that share the work; null if this process does it all
+  Communicator* communicator = nullptr;  // of the ranks that share the work; null if this process does all of it
 };
 struct Evaluation {
   std::string text;
@@ -45,11 +45,11 @@ struct ExampleSet {
   std::int64_t size = 0;
   // Returns the inputs of the examples with these numbers, all below `size`; on the CPU.
   std::function<NamedTensors(const std::vector<std::int64_t>&)> inputs;
-  // Returns the SHA-256 of the examples as they are in the data, if models make different inputs of them. If null, the
-  // digest is that of the inputs.
+  // Returns the SHA-256 of the examples as they are in the data; needed if models make different inputs of them. If
+  // null, the digest of the inputs is used.
   std::function<std::string(const std::vector<std::int64_t>&)> digest = nullptr;
-  // Returns the name of the input that is the numbers of a layer's rows, by example. Null if all examples have the same
-  // number.
+  // Returns the name of the input that has, for each example, the number of a layer's rows. Null if all examples have
+  // the same number.
   std::function<std::string(const std::string& layer)> lengths = nullptr;
   // Returns the length of an example; the model accepts lengths up to `longest`. Null if all have one length.
   std::function<std::int64_t(std::int64_t)> length = nullptr;
@@ -58,22 +58,23 @@ struct ExampleSet {
 
 // Inputs of training, batch after batch.
 struct TrainingInputs {
-  std::int64_t per_epoch;  // 0: there are no epochs
+  std::int64_t per_epoch;  // 0 if there are no epochs
   std::function<NamedTensors()> next;
 };
 
 // A task, common to all models that learn it. In addition its Task (train/loop/task.h) trains and validates.
 struct TaskKind {
-  // Returns the task's keys with their defaults. data.directory is that of its files, if it has some. The struct may
-  // have validate(), which throws ConfigError for faults that can be found before the data is read.
+  // Returns the task's keys with their defaults. The default of data.directory is the directory of the task's files, if
+  // it has files. The struct may have validate(), which throws ConfigError for faults that can be found before the data
+  // is read.
   Section (*keys)();
   // Reads the data, gives the model's keys the sizes that the data decide, and makes the task with its new_model().
-  // `earlier`: the model directory from which training resumes or starts, whose vocabulary is kept; empty without one.
-  // Throws FileError, ConfigError and std::invalid_argument.
+  // `earlier` is the model directory from which training resumes or starts; its vocabulary is kept. Empty if there is
+  // none. Throws FileError, ConfigError and std::invalid_argument.
   std::unique_ptr<Task> (*make)(ExperimentConfig config, const std::string& data_directory, const std::string& earlier,
                                 Device device);
 
-  // Runs checks in addition to those of every model, see FamilyChecks (train/checks/model_checks.h).
+  // Runs the family's additional checks, see FamilyChecks (train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
   // Reads, for `foldgrad run`, a file's inputs, on the host. Throws FileError for inputs that do not fit.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);

@@ -5,8 +5,8 @@
 
 namespace foldgrad {
 
-constexpr int kWarpsPerBlock = 4;  // if each warp has its own row; not tuned
-// Threads of a block that has one row; not tuned. With more threads each has fewer registers.
+constexpr int kWarpsPerBlock = 4;  // threads of a block in which each warp has its own row; not tuned
+// Threads of a block that has one row; not tuned. With more threads, each thread would have fewer registers.
 constexpr int kMiddleRowThreads = 512;
 template <class T>
 constexpr int kLongRowThreads = sizeof(T) == 8 ? 512 : 1024;
@@ -141,8 +141,8 @@ struct RowOfSums {
   }
 };
 
-// Computes rows and partial sums over them. A warp goes from row to row and, while a row is in registers for dx, adds
-// it to the warp's own sums of columns; so each row is loaded once. Shared memory: a RowOfSums per warp.
+// Computes rows and partial sums over them. A warp goes from row to row. While a row is in registers for dx, the warp
+// adds it to its own sums of columns, so each row is loaded only once. Shared memory: a RowOfSums per warp.
 template <class F, class Share>
 __global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) row_sums_kernel(ColumnSumParts<ColumnSumsOf<F>> p) {
   using Value = typename F::Value;
@@ -181,7 +181,7 @@ struct ShareType {
   using type = Share;
 };
 
-// Returns false if no share fits the row, or if its packs do not begin at multiples of 16 bytes.
+// Returns false if the row is too long for every share, or if packs do not begin at multiples of 16 bytes.
 template <class F>
 bool row_in_registers(const F& f) {
   using T = ElementOf<F>;
@@ -200,7 +200,8 @@ bool row_in_registers(const F& f) {
   return false;
 }
 
-// Takes up to 1,024 columns, or 512 of f64, in one kernel. A thread also keeps each sum for each of its columns.
+// Takes up to 1,024 columns, or 512 of f64, in one kernel. For the sums over rows, each thread also keeps one partial
+// sum of every kind for each of its columns.
 template <class F>
 bool row_and_sums_in_registers(const F& f) {
   using T = ElementOf<F>;

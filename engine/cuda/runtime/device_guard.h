@@ -33,12 +33,12 @@ class CudaDeviceGuard {
   bool changes_;
 };
 
-// One object per device: a stream, a library handle and the like.
+// Holds one object per device, such as a stream or a library handle.
 template <class T>
 class PerDevice {
  public:
-  // Returns the object of cuda_device(). The first call creates it by make(), with that device current; if make()
-  // throws, the next call tries again.
+  // Returns the object of cuda_device(). The first call on a device makes that device current and calls make(). If
+  // make() throws, the next call tries again.
   template <class Make>
   T& here(const Make& make) {
     Slot& slot = slots_[std::size_t(cuda_device())];

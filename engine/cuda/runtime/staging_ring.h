@@ -1,8 +1,8 @@
-// A ring of host memory for copies to the device: we write one part while the device still copies from others.
+// A ring of host memory for copies to the device. We write to one part while the device still copies from other parts.
 //
 // A copy to the device may be queued behind kernels if its source does not change until the device has read it. So we
-// copy the values into a part of the ring that is free, and queue a copy from there. Only if the ring is full do we
-// wait, for its oldest copy.
+// copy the values into a part of the ring that is free, and queue a copy from there. If the ring is full, we wait for
+// the oldest copy.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace foldgrad {
 class Marks {
  public:
   virtual ~Marks() = default;
-  virtual std::uint64_t set() = 0;  // passed once all that is queued so far is done
+  virtual std::uint64_t set() = 0;  // returns a mark that is passed once everything queued so far is done
   virtual bool passed(std::uint64_t mark) = 0;
   virtual void wait(std::uint64_t mark) = 0;
   virtual void forget(std::uint64_t mark) = 0;  // releases a mark that is no longer needed
@@ -25,7 +25,8 @@ class StagingRing {
   // `marks` must outlive the ring.
   StagingRing(std::size_t bytes, Marks& marks) : size_(bytes), marks_(marks) {}
 
-  // Returns the offset of `bytes` free bytes, at least 1 and at most the ring's size; waits if copies still read them.
+  // Returns the offset of `bytes` free bytes; `bytes` is at least 1 and at most the ring's size. Waits if copies still
+  // read them.
   std::size_t reserve(std::size_t bytes);
   // Tells the ring that the copy from the last reserve() is queued.
   void queued();

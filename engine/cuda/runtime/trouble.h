@@ -14,7 +14,7 @@ struct CudaMachine {
   std::string message = {};                // the runtime's, for `other`
 };
 
-// Explains why device `index` cannot be used; empty if it can.
+// Returns an explanation why device `index` cannot be used. Empty if it can be used.
 std::string explain(const CudaMachine& machine, int index);
 
 }  // namespace foldgrad

@@ -25,7 +25,7 @@ struct GradientClip {
   Tensor factor;
 };
 
-// Leaves the gradients unchanged. max_norm must be positive; infinity: computes only the norm.
+// Leaves the gradients unchanged. max_norm must be positive; with infinity, only the norm is computed.
 GradientClip clip_by_norm(const std::vector<Parameter*>& parameters, double max_norm);
 
 // Changes the gradients. `clipping` must be positive: 0.01 in the paper.

@@ -21,7 +21,7 @@ class WeightAverage {
   // them, of the parameters' dtype and device.
   WeightAverage(const std::vector<Parameter*>& parameters, double decay, const NamedTensors& statistics = {});
 
-  void update();  // once after every step
+  void update();  // call once after every step
   // Exchanges averages and values. Call it before an evaluation, and again after it.
   void swap();
 

@@ -1,15 +1,15 @@
 // Random changes of training images. The random numbers of image i in epoch e are elements 64 i, 64 i + 1, ... of
-// Random{seed, stream, e}: so the changed image depends only on seed, epoch and i, and not on threads, batches, the
-// order of images, or where a run was resumed.
+// Random{seed, stream, e}. So the changed image depends only on seed, epoch and i. It does not depend on threads,
+// batches, the order of images, or where a run was resumed.
 //
 //   [AUG-1]  Crop: y_hw = x_(h + a - p)(w + b - p) with a, b drawn from 0 ... 2p; outside the image, `border`.
-//   [AUG-2]  Flip: y_hw = x_h(W - 1 - w) for half of all (epoch, i).
-//   [AUG-3]  Alternating flip: so if bit(seed, i) + e is odd. Every second epoch shows the mirror image (Jordan, 2024,
-//            94% on CIFAR-10 in 3.29 seconds, section 3.6).
+//   [AUG-2]  Flip: y_hw = x_h(W - 1 - w) for half of all pairs (epoch, i).
+//   [AUG-3]  Alternating flip: image i is flipped if bit(seed, i) + e is odd. Every second epoch shows the mirror
+//            image (Jordan, 2024, 94% on CIFAR-10 in 3.29 seconds, section 3.6).
 //   [AUG-4]  Cutout: a square of s x s pixels around a drawn pixel is `fill`, cut off at the image's borders
 //            (DeVries, Taylor, 2017). Its rows are c - s / 2 to c - s / 2 + s - 1, where c is the drawn one.
 //
-// They are applied in this order, with RandAugment (randaugment.h) before cutout.
+// The changes are applied in this order, with RandAugment (randaugment.h) before cutout.
 #pragma once
 #include <array>
 #include <string>
@@ -39,7 +39,7 @@ struct Augmentation {
 // kind.
 Augmentation augmentation(const std::vector<std::string>& names);
 
-// Writes image i of the set, changed, to `out`, which has image_bytes() and must not be the image itself.
+// Writes the changed image i of the set to `out`, which has image_bytes() bytes and must not overlap the set.
 void augment(const Augmentation& augmentation, const ImageSet& images, std::int64_t i, std::uint64_t seed,
              std::int64_t epoch, std::uint8_t* out);
 

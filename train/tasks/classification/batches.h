@@ -1,9 +1,9 @@
-// Images in batches, with a cursor in their sequence.
+// Batches of images, with a cursor in their sequence.
 //
 //   [IMB-1]  For training: every epoch goes through the images in an order drawn from seed and epoch, and each image is
 //            augmented by seed, epoch and its index. Images at the end of an epoch that do not fill a batch are
 //            dropped.
-//   [IMB-2]  Otherwise: the images in order and unchanged; the last batch has the rest.
+//   [IMB-2]  Otherwise images come in order and unchanged. The last batch has the remaining images.
 #pragma once
 #include <vector>
 
@@ -38,7 +38,8 @@ class ImageBatches : public Prefetched<ImageBatch> {
 struct HoldOut {
   std::vector<std::int64_t> train, valid;
 };
-// Holds out the last `valid` images of a permutation by the seed. Throws std::invalid_argument if either part is empty.
+// Permutes the images by the seed and holds out the last `valid` images. Throws std::invalid_argument if either part is
+// empty.
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed);
 
 }  // namespace foldgrad

@@ -1,4 +1,5 @@
-// Learning to classify images: labelled images, the label-smoothed cross entropy, and the share of labels predicted.
+// The task of classifying images: trains on labelled images with the label-smoothed cross entropy, and scores the share
+// of correct predictions.
 #pragma once
 #include "models/images/model.h"
 #include "train/loop/task.h"
@@ -35,8 +36,8 @@ class Classification final : public Task {
   // augmentation.
   Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ExperimentConfig& config);
 
-  // Mixes images by the seed and the batch's number, counted through all epochs. So resuming the run or leaving a batch
-  // out does not change how later batches are mixed.
+  // Mixes images by the seed and the batch's number, which counts through all epochs. So resuming the run or leaving a
+  // batch out does not change how later batches are mixed.
   Examples next() override;
   ImageBatches& batches() override { return batches_; }
   // Computes in f32 whatever the dtype of training, like Translation and like other commands without --dtype: a score

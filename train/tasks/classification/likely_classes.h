@@ -11,7 +11,7 @@ namespace foldgrad {
 
 using LikelyClasses = std::vector<std::pair<std::string, double>>;  // class and probability, likeliest first
 
-// Returns the names of the model's classes; one without a name is "class 7".
+// Returns the names of the model's classes. A class without a name is called "class 7".
 std::vector<std::string> class_names(const ImageModel& model);
 
 // Returns the `count` likeliest classes of each image, u8 [images, S, S, 3] on the CPU, where S is the model's

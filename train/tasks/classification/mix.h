@@ -1,5 +1,5 @@
-// Mixes training images in pairs: row b of a batch with row B - 1 - b, whose class becomes a second target. Everything
-// is drawn from Random{seed, stream, step}: so a resumed run mixes like an uninterrupted one.
+// Mixes training images in pairs: row b of a batch with row B - 1 - b, whose class becomes a second target. All random
+// numbers come from Random{seed, stream, step}, so a resumed run mixes images as an uninterrupted run does.
 //
 //   [MIX-1]  lambda ~ Beta(a, a), by rejection with algorithm BA of Cheng (1978, Generating beta variates with
 //            nonintegral shape parameters) for two equal parameters:
@@ -15,13 +15,13 @@
 namespace foldgrad {
 
 struct MixOptions {
-  double mixup = 0, cutmix = 0;  // a of each; 0: not used. With both, each step uses one, with equal probability.
+  double mixup = 0, cutmix = 0;  // a of each; 0 turns it off. If both are on, a step draws one of them.
 };
 
 // The mix of one step's images.
 struct Mix {
   double lambda = 1;  // the weight of the first class
-  bool cut = false;   // CutMix; otherwise mixup
+  bool cut = false;   // true for CutMix, false for mixup
   // The box of CutMix: rows [top, bottom) and columns [left, right).
   std::int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
@@ -36,7 +36,7 @@ struct MixedImages {
   Tensor lambda;          // f32 [B], all equal: the weight of `labels`
 };
 
-// Mixes images, u8 [B, H, W, 3], and labels, i64 [B], both on the CPU, without changing them.
+// Returns the mix of images, u8 [B, H, W, 3], and labels, i64 [B], both on the CPU.
 MixedImages mix(const Tensor& images, const Tensor& labels, const Mix& mix);
 
 }  // namespace foldgrad

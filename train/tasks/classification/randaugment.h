@@ -1,6 +1,6 @@
-// RandAugment (Cubuk et al., 2020): some operations, drawn for each image, all of one magnitude. Operations are
-// Pillow's, with the magnitudes of timm's increasing set (huggingface/pytorch-image-models, auto_augment.py). With M =
-// magnitude / 10 and a drawn sign s:
+// RandAugment (Cubuk et al., 2020): applies randomly drawn operations, all of the same magnitude, to each image.
+// Operations are Pillow's, with the magnitudes of timm's increasing set (huggingface/pytorch-image-models,
+// auto_augment.py). With M = magnitude / 10 and a drawn sign s:
 //
 //   [RND-1]  autocontrast: per channel, floor((x - least) 255 / (greatest - least))
 //   [RND-2]  equalize: per channel, floor((q/2 + number of pixels below x) / q), q being a 255th of the pixels without
@@ -31,7 +31,7 @@ struct Canvas {
   std::int64_t bytes() const { return height * width * kColours; }
 };
 
-// An operation; random numbers are indices into the list of operations.
+// An operation. Random numbers are indices into the list of operations.
 struct PictureOp {
   const char* name;
   // Changes the image by `m`, s M above, in [-1, 1]; operations without a sign take its absolute value.
@@ -40,7 +40,7 @@ struct PictureOp {
 extern const std::array<PictureOp, 15> kPictureOps;
 
 struct RandAugment {
-  std::int64_t operations = 0;  // for each image; 0: no RandAugment
+  std::int64_t operations = 0;  // number for each image; 0 turns RandAugment off
   std::int64_t magnitude = 0;   // in [0, 10]
 };
 

@@ -34,11 +34,12 @@ class ClassificationScores {
   std::int64_t count(std::int64_t of, std::int64_t predicted) const {
     return confusion_[std::size_t(of * std::int64_t(classes_.size()) + predicted)];
   }
-  // Returns the images whose label the model finds least likely, the greatest loss first, equal ones in order.
+  // Returns the images whose labels the model finds least likely, the greatest loss first. Equal losses keep their
+  // order.
   const std::vector<Mistake>& worst_mistakes() const { return mistakes_; }
 
-  // Returns scores; top-1 decides. The samples have a line for each class: how many of its images are right, and which
-  // classes are predicted for the others.
+  // Returns scores; top-1 decides. The samples have a line for each class: the number of its images that are classified
+  // correctly, and the classes predicted for its other images.
   Validation validation() const;
 
  private:
@@ -53,9 +54,10 @@ class ClassificationScores {
   double loss_ = 0;
 };
 
-// Shows how often images of each class are confused with each other. Null with more than 100 classes: unreadable.
+// Shows how often images of each class are confused with each other. Null if there are more than 100 classes, since the
+// table would be unreadable.
 nlohmann::ordered_json confusion_exhibit(const ClassificationScores& scores);
-// Shows pictures, which need libpng; without it a note says so.
+// Shows pictures. Without libpng it has a note instead of the pictures.
 nlohmann::ordered_json mistakes_exhibit(const ClassificationScores& scores);
 // Shows some of the images `rows`, and their augmented versions in the first epochs. Null without augmentation.
 nlohmann::ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,

@@ -13,14 +13,14 @@ struct LanguageData {
   std::map<std::string, std::string> digests;  // SHA-256 by file name, of all files that were read
 };
 
-// Reads training and validation text. The vocabulary is made from the training text unless one is given: that of a
-// resumed run. Lines end with "\n", whatever the files have. Throws FileError for files that are missing, empty or not
-// UTF-8, and for text from which a vocabulary cannot be learned.
+// Reads training and validation text. Makes the vocabulary from the training text, unless a resumed run gives its
+// vocabulary. Lines of the result end with "\n", whatever ends they have in the files. Throws FileError for files that
+// are missing, empty or not UTF-8, and for text from which a vocabulary cannot be learned.
 LanguageData read_language_data(const LanguageConfig& config, const std::string& directory,
                                 std::optional<TextVocabulary> vocabulary = {});
 // Returns the text of a split: "train", "valid", "test", or another file in the directory.
 std::string read_language_text(const LanguageConfig& config, const std::string& directory, const std::string& split);
-// Reads a file of text; line ends and errors as above.
+// Reads a file of text. Line ends and errors are as above.
 std::string read_whole_text(const std::string& path);
 
 }  // namespace foldgrad

@@ -1,4 +1,5 @@
-// Learning to predict a text: windows of it, the cross entropy of every next token, bits per character.
+// The task of predicting a text: trains on windows of the text with the cross entropy of every next token, and scores
+// bits per character.
 #pragma once
 #include "models/gpt/gpt.h"
 #include "train/tasks/families.h"
@@ -16,8 +17,8 @@ struct LanguageScores {
   Validation validation() const;
 };
 
-// Scores in windows of the model's context, without the text before each window. Ranks, if there are several, take
-// batches in turns.
+// Scores the text in windows as long as the model's context; a window does not see the text before it. Several ranks
+// take batches in turns.
 LanguageScores score_text(Model& model, const TextVocabulary& vocabulary, const std::string& text, std::int64_t batch,
                           Communicator* communicator = nullptr);
 

@@ -1,5 +1,5 @@
-// Text to ids and back, including white space and line ends, for models that predict text. In a model directory,
-// vocabulary/ has:
+// Converts text to ids and back, including white space and line ends, for models that predict text. In a model
+// directory, vocabulary/ has:
 //   vocabulary.json      format, kind and, for characters, all of them in the order of their ids
 //   sentencepiece.model  the pieces (bpe)
 #pragma once
@@ -13,8 +13,8 @@ class TextVocabulary {
  public:
   static constexpr std::int64_t kUnknown = 0;  // only for characters; bpe spells unknown characters in bytes
 
-  // Uses the characters of a text, ordered by code point, after an entry for all others. Throws std::invalid_argument
-  // for text that is not UTF-8.
+  // Entry 0 stands for all unknown characters. Then come the characters of a text, ordered by code point. Throws
+  // std::invalid_argument for text that is not UTF-8.
   static TextVocabulary characters(const std::string& text);
   // Throws std::invalid_argument as SentencePiece::train does, std::runtime_error in a build without it.
   static TextVocabulary bpe(const std::string& text, std::int64_t pieces);

@@ -1,9 +1,8 @@
 // A text in windows of equal length. The target of each token is the next token.
 //
 //   [WIN-1]  An epoch draws an offset o in [0, T) from the seed and the epoch. Its window k has the T tokens starting
-//   at
-//            o + k T. Every epoch has the same number of windows, the most that fit for every offset.
-//   [WIN-2]  The windows come in an order drawn anew, B in a batch; a rest of fewer than B is left out.
+//            at o + k T. Every epoch has the same number of windows, the most that fit for every offset.
+//   [WIN-2]  The order of the windows is drawn anew. A batch has B windows; the remaining windows are left out.
 #pragma once
 #include "engine/named_tensors.h"
 #include "models/transformer/ids.h"

@@ -1,8 +1,7 @@
 // Training pairs in batches of similar length, as fairseq makes them.
 //
 //   [BAT-1]  Order: all pairs are permuted once by the seed, then sorted stably by target length, then by source
-//   length;
-//            so the source length is the first criterion.
+//            length; so the source length is the first criterion.
 //   [BAT-2]  Batches are filled in that order as long as rows * longest source or target <= max_tokens. The number of
 //            rows of each is a multiple of `multiple`, or less than `multiple`.
 //   [BAT-3]  The set of batches is the same in every epoch; their order is drawn anew from the seed and the epoch.
@@ -28,7 +27,7 @@ struct BatchOptions {
   std::int64_t multiple = 8;
   std::uint64_t seed = 1;
   bool prefetch = false;
-  bool shuffle = true;  // false: pairs of equal lengths and the batches keep their order, for validation
+  bool shuffle = true;  // if false, pairs of equal lengths and batches keep their order, for validation
 };
 
 struct Batch {

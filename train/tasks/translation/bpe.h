@@ -15,7 +15,7 @@ class Bpe {
   // the line.
   explicit Bpe(const std::string& codes_path);
 
-  // Splits "resumption of" into "res@@ um@@ ption of". Keeps blanks at both ends and reduces those between words to
+  // Splits "resumption of" into "res@@ um@@ ption of". Keeps blanks at both ends and reduces blanks between words to
   // one. Caches words, so threads must not share an object. Throws std::invalid_argument for text that is not UTF-8.
   std::string apply(const std::string& line);
 

@@ -27,8 +27,8 @@ ParallelText read_text(const DataConfig& config, const std::string& directory, c
 
 EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text);
 
-// Reads the data of training and validation. Dictionaries and SentencePiece's model come from the training files unless
-// the configuration names files or `vocabulary` is given: that of a resumed run. A shared embedding table has one
+// Reads the data of training and validation. Dictionaries and SentencePiece's model are made from the training files,
+// unless the configuration names files or `vocabulary` is given, as for a resumed run. A shared embedding table has one
 // dictionary for both sides. Throws FileError, also for a sentence longer than train.max_tokens or model.max_positions,
 // and as DataConfig::validate() does.
 ExperimentData read_data(const ExperimentConfig& config, const std::string& directory,

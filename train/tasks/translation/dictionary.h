@@ -16,7 +16,8 @@ class Dictionary {
  public:
   // Throws FileError, which names the line, for a missing count, a count that is not a number, or a repeated word.
   static Dictionary read(const std::string& path);
-  // Takes the words of all lines by falling count, then in the order of their bytes, as fairseq-preprocess does.
+  // Takes the words of all lines, the most frequent first and equally frequent words in the order of their bytes, as
+  // fairseq-preprocess does.
   static Dictionary of_lines(const std::vector<std::string>& lines);
   // Returns the dictionary that of_lines() would make of the lines of both.
   static Dictionary joined(const Dictionary& a, const Dictionary& b);
@@ -41,7 +42,7 @@ class Dictionary {
   };
   Dictionary();
   static Dictionary sorted(const std::map<std::string, std::int64_t>& counts);
-  bool add(const std::string& word, std::int64_t count);  // returns false if it exists already
+  bool add(const std::string& word, std::int64_t count);  // returns false if the word already exists
   void fill_up();
 
   std::vector<Entry> words_;

@@ -1,6 +1,6 @@
-// The embedded task: German number words to English ones. The text is generated, so that a model can be trained and
-// scored without any file. "am einundzwanzigsten Mai neunzehnhundertfünf" -> "on the twenty-first of May nineteen oh
-// five".
+// The embedded task: translating German number words to English. The text is generated, so that a model can be trained
+// and scored without any file. "am einundzwanzigsten Mai neunzehnhundertfünf" -> "on the twenty-first of May nineteen
+// oh five".
 //
 // 70 % of a sample are cardinals, 10 % each are ordinals, decimals and dates. The number of digits is drawn first, so
 // short numbers are as frequent as long ones.

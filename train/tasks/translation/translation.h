@@ -1,5 +1,5 @@
-// Learning to translate: pairs of sentences and the label-smoothed cross entropy. Scores translations; BLEU selects
-// checkpoints.
+// The task of translation: trains on pairs of sentences with the label-smoothed cross entropy. Scores translations;
+// BLEU selects checkpoints.
 #pragma once
 #include "models/transformer/beam_search.h"
 #include "train/checks/model_checks.h"
@@ -17,13 +17,13 @@ struct ValidationLoss {
   std::int64_t target_tokens = 0;
 };
 
-// Computes the loss over one epoch of `batches`. Here and below ranks, if there are several, take batches in turns.
+// Computes the loss over one epoch of `batches`. Here and below, several ranks take batches in turns.
 ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator = nullptr);
 
-// Returns the best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos; one
-// with only kEos is not translated: its hypothesis is empty and scores 0. A batch has at most max_tokens sources times
-// longest source. If logits were not finite, the hypothesis is empty and scores minus infinity. Throws
-// std::invalid_argument as Batches and beam_search do.
+// Returns the best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos. A
+// source with only kEos is not translated: its hypothesis is empty and scores 0. In each batch, the number of sources
+// times the length of the longest source is at most max_tokens. If logits were not finite, the hypothesis is empty and
+// scores minus infinity. Throws std::invalid_argument as Batches and beam_search do.
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
                                         const DecodingOptions& options, std::int64_t max_tokens = 4096,
                                         Communicator* communicator = nullptr);

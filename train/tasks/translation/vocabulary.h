@@ -1,4 +1,5 @@
-// Both sides of a translation task: text to ids and back. In a model directory, vocabulary/ has:
+// The vocabulary of both sides of a translation task. Converts text to ids and back. In a model directory, vocabulary/
+// has:
 //   vocabulary.json                   format, kind, lowercase
 //   dict.source.txt, dict.target.txt  dictionaries in fairseq's format (words, bpe)
 //   codes                             merges in the format of subword-nmt (bpe)

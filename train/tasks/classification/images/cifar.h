@@ -21,9 +21,9 @@ struct CifarLayout {
 const CifarLayout& cifar10_layout();
 const CifarLayout& cifar100_layout();
 
-// Reads files of records, one after the other, or only record `only` of each; `classes`: their names. Throws FileError,
-// which names the file, if it cannot be read, is empty, ends within a record or lacks record `only`; for a label that
-// is not a class, the message names record and byte too.
+// Reads files of records, one file after another, or only record `only` of each file. `classes` has the names of the
+// classes. Throws FileError, which names the file, if it cannot be read, is empty, ends within a record or lacks record
+// `only`. If a label is not a class, the message also names the record and the byte.
 ImageSet read_records(const std::vector<std::string>& paths, std::int64_t label_bytes,
                       const std::vector<std::string>& classes, std::int64_t only = -1);
 
@@ -31,7 +31,8 @@ ImageSet read_records(const std::vector<std::string>& paths, std::int64_t label_
 // its size, otherwise 1. Throws FileError.
 std::int64_t cifar_label_bytes(const std::string& path);
 
-// Returns a part's files below `directory`: those of records and, if it exists, that of names. `valid` has none.
+// Returns a part's files below `directory`: the files of records and, if it exists, the file of names. The part `valid`
+// has no files.
 std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part);
 
 // Reads a part. Throws FileError as read_records() does, and for a file of names that is missing or empty.

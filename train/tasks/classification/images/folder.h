@@ -18,14 +18,14 @@ namespace foldgrad {
 enum class FolderLayout { classes, tiny_imagenet };
 
 // Reads all images of a part as square() makes them (picture.h), class after class and by name within a class.
-// `classes`: the classes that labels are indices of; empty: those of the part, sorted by name. Throws FileError for a
+// Labels are indices into `classes`; if it is empty, into the part's classes, sorted by name. Throws FileError for a
 // part without a class, a class without an image, a class that is not among `classes`, for images that read_picture()
 // refuses, and for annotations that are missing or do not fit the images. If the directory cannot be written to, warns
 // once for each part and decodes anew each time. Prints a note with the number of skipped files.
 ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
                      const std::vector<std::string>& classes = {}, FolderLayout layout = FolderLayout::classes);
 
-// The number of images of a part by class, and a text about the skipped files, which is empty if there are none.
+// The number of images of each class of a part, and a text about skipped files, which is empty if no file was skipped.
 struct FolderCounts {
   std::vector<std::string> classes;
   std::vector<std::int64_t> images;

@@ -4,9 +4,9 @@
 
 namespace foldgrad {
 
-// Returns the counts of a directory's parts "train" and "test", in the layouts of folder.h or cifar.h, without a
-// missing part; in TinyImageNet's layout of "train" and "val". Empty for any other directory. Throws FileError for
-// images that training could not read.
+// Counts the images of a directory's parts: "train" and "test" in the layouts of folder.h and cifar.h, "train" and
+// "val" in TinyImageNet's layout. Leaves out a part that is missing. Returns nothing for a directory of another layout.
+// Throws FileError for images that training could not read.
 std::vector<std::pair<std::string, FolderCounts>> count_images(const std::string& directory);
 
 // Returns the counts as a table.

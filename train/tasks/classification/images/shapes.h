@@ -1,9 +1,9 @@
 // The embedded task: which of ten shapes does the image show? The images are generated, so that a model can be trained
 // and scored without any file.
 //
-// A shape of 13 to 24 pixels is anywhere in 32 x 32, rotated by any angle, lighter than the background; both have any
-// colour and a texture of value noise. A stripe of a third colour crosses the shape, and every byte is noisy. Colours
-// are drawn alike for all classes.
+// An image of 32 x 32 pixels shows one shape of 13 to 24 pixels at a random place and angle. The shape is lighter than
+// the background. Both have a random colour and a texture of value noise. A stripe of a third colour crosses the shape,
+// and every byte is noisy. All classes have the same distribution of colours.
 #pragma once
 #include "train/tasks/classification/images/set.h"
 
