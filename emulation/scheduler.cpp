@@ -119,7 +119,7 @@ FOLDGRAD_UNSEEN void wait(Lane& lane, State state) {
 }
 
 // Runs one warp until each of its threads waits at a barrier or has returned; other warps wait. If warps took turns, a
-// missing barrier between a read and a write would mostly go unnoticed.
+// missing barrier between a read and a write would usually go unnoticed.
 FOLDGRAD_UNSEEN void run_warp(Lane* warp, int size) {
   do {
     turns.count = turns.next = 0;

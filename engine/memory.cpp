@@ -44,8 +44,8 @@ class Pool {
 
   struct Taken {
     void* block;
-    std::size_t of_class;  // at least the size asked for
-    std::size_t* held;     // bytes of the scope that asked; null on the host, which does not count them
+    std::size_t of_class;  // size of the block, at least the size that was requested
+    std::size_t* held;     // counter of the bytes that the requesting scope holds; null on the host
   };
 
   Taken take(std::size_t size) {

@@ -149,7 +149,7 @@ void Pool::start_helpers() {
   const BlockedSignals blocked;  // which a thread inherits
   try {
     for (int self = 1; self < threads(); ++self) helpers_.emplace_back([this, self] { help(self); });
-  } catch (const std::system_error&) {  // the shares of those that are missing are taken by the others
+  } catch (const std::system_error&) {  // the other threads take the shares of the missing helpers
   }
 }
 

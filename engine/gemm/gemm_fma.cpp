@@ -103,7 +103,7 @@ class Product {
   float* packed_a(std::int64_t panel) const { return packed_a_ + (panel - panels_a_.begin) * kPanelA; }
   float* packed_b(std::int64_t panel) const { return packed_b_ + (panel - panels_b_.begin) * kPanelB; }
 
-  // A piece packs panels of A and of B, so that a thread mostly multiplies the rows of A that it has packed.
+  // A piece packs panels of A and of B, so that a thread usually multiplies the rows of A that it has packed itself.
   void pack_panels(bool with_b) const {
     const Range some_a = packs_a() ? panels_a_ : Range{}, some_b = with_b ? panels_b_ : Range{};
     const std::int64_t pieces = parts_of(std::max(some_a.size(), some_b.size()), /*panels, of each*/ 2);
@@ -177,7 +177,7 @@ class Product {
   const GemmStrides at_;
   const float *a_, *b_, *bias_;
   float* c_;
-  Range panels_a_{}, panels_b_{}, terms_{};  // those that are packed, of rows and columns, and their block
+  Range panels_a_{}, panels_b_{}, terms_{};  // the packed panels of rows and of columns, and their block of terms
   float *packed_a_ = nullptr, *packed_b_ = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// f32 and bf16 by oneDNN, mostly its matmul primitive.
+// Products of f32 and bf16 with oneDNN, usually with its matmul primitive.
 #include <cpuid.h>
 #include <fmt/core.h>
 

@@ -175,7 +175,7 @@ void Team::run(const std::function<void(Communicator&)>& body) {
   std::vector<std::thread> others;
   try {
     for (int i = 1; i < local_; ++i) others.emplace_back(work, i);
-  } catch (const std::system_error&) {  // the system has no more threads; those that have begun must end
+  } catch (const std::system_error&) {  // the system has no more threads; the threads that have begun must end
     team.fail(std::current_exception());
   }
   work(0);

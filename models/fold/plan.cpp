@@ -15,7 +15,7 @@ struct Bias {
   int node = -1;     // the node that adds it
 };
 
-// Returns the layer's own bias, which folding may have given it, or the one that its result's only reader adds.
+// Returns the layer's own bias, which folding may have added, or the bias that the only reader of its result adds.
 Bias bias_of(const Graph& graph, int layer) {
   const GraphNode& node = graph.nodes[layer];
   if (node.operands.size() > 2) return {graph.parameter(layer, 2), layer};

@@ -101,8 +101,9 @@ void Swin::list(ModelParts& parts) {
   list_head(parts);
 }
 
-// Linear layers and tables are N(0.02), biases 0; patches and their bias U(in^-1/2), as PyTorch's Conv2d. Source:
-// microsoft/Swin-Transformer, whose truncated normal is cut at +-2, a hundred deviations.
+// Draws linear layers and tables from N(0.02) and sets biases to 0. Draws the patch layer's weight and bias from
+// U(in^-1/2), as PyTorch's Conv2d does. Source: microsoft/Swin-Transformer. Its truncated normal is cut at +-2, which
+// is a hundred deviations away.
 void Swin::initialize(std::uint64_t seed) {
   const auto normal = [&](Parameter& weight) { fill_normal(weight, 0.02, seed); };
   ConvLayer& patches = stem()[0];

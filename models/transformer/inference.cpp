@@ -96,7 +96,7 @@ CachePlaces StepDecoder::places_of_memory() const {
 }
 
 // Returns queries, keys and values side by side. In the first layer rows of the same token are still equal: a beam's
-// hypotheses mostly end in the same few tokens, so only a fraction of the product has to be computed.
+// hypotheses usually end in the same few tokens, so only a fraction of the product has to be computed.
 Var StepDecoder::projected(AttentionBlock& block, const Var& in, const std::vector<std::int64_t>& tokens) const {
   std::unordered_map<std::int64_t, std::int64_t> row_of;
   std::vector<std::int64_t> firsts, rows;  // the first row of each token; for each row, its token's place among them

@@ -20,7 +20,7 @@ void finish(std::int64_t size, const V* product, Y* y, const PackedLinearOptions
   }
 }
 
-// Makes a layer with gemm(). T is the dtype of x, Y that of y.
+// Makes a layer that uses gemm(). x has type T, y has type Y.
 template <class T, class Y>
 PackedLinear plain(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
   using V = compute_t<T>;

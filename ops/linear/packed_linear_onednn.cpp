@@ -92,7 +92,7 @@ OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::de
       });
 }
 
-// Some columns of a layer, or all. Their packed weights begin `begin` bytes after those of the layer.
+// Some or all columns of a layer. Their packed weights begin `begin` bytes after the beginning of the layer's.
 struct Columns {
   Sizes sizes;
   std::int64_t first;

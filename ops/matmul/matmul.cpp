@@ -11,7 +11,8 @@
 namespace foldgrad {
 namespace {
 
-// The batch as stored. A single b makes it one tall product.
+// The sizes of the products in memory. If all matrices of the batch share one b, the batch is one product with more
+// rows.
 struct ProductSizes {
   std::int64_t batch, m, n, k;
 };
@@ -21,7 +22,7 @@ struct Matrix {
   bool transpose;
 };
 
-// Computes c = op(a) op(b) for each matrix of the batch; c: [m, n]; all dense.
+// Computes c = op(a) op(b) for each matrix of the batch, where c is [m, n] and all operands are dense.
 void multiply(const Tensor& c, GradMode mode, Matrix a, Matrix b, const ProductSizes& s) {
   gemm(c.device(), c.dtype(),
        {.transpose_a = a.transpose,
@@ -44,7 +45,7 @@ struct MatmulNode {
 
   const char* name() const { return "matmul"; }
 
-  // Differentiates matmul [MM-1]: da [MM-2], db [MM-3]; for a transposed operand, the transpose of it.
+  // Differentiates matmul [MM-1]: da [MM-2], db [MM-3]. The gradient of a transposed operand is transposed.
   void backward(NodeGrads& grads) {
     const Tensor& dc = grads.dy();
     const auto [da, mode_a] = grads.place(0, dc.dtype());

@@ -18,7 +18,8 @@ struct Axis {
   std::int64_t size, x, y;
 };
 
-// Returns the axes of y, outermost first, without those of size 1. Axes that are neighbours in both x and y become one.
+// Returns the axes of y, outermost first, except axes of size 1. Axes that are neighbours in both x and y become one
+// axis.
 std::vector<Axis> merged_axes(const Shape& x, const std::vector<int>& axes) {
   std::vector<Axis> merged;
   std::int64_t y_stride = x.elements();

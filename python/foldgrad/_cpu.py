@@ -1,4 +1,5 @@
-"""The instructions that the module needs. Without this check it would end the process while it is loaded."""
+"""Checks that the CPU has the instructions that the module needs. Without this check, loading the module would end the
+process."""
 # What /proc/cpuinfo lists for each level of x86-64, in addition to the level below.
 _FLAGS: dict[int, str] = {
     2: "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3",

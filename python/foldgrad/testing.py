@@ -47,9 +47,9 @@ def machine(make: typing.Callable[[], _core.Normalizer], make_oracle: typing.Cal
             tolerance: float = 1e-9) -> type[RuleBasedStateMachine]:
     """Returns a state machine that compares a normalizer, f64, with an oracle.
 
-    Its rules: a forward pass, which may wait for its backward pass while others follow; the oldest backward pass; a
-    snapshot; its restoration, which forgets the passes that wait. Results and states must agree to tolerance * (1 + the
-    largest).
+    Its rules are: run a forward pass, whose backward pass may come after other forward passes; run the oldest waiting
+    backward pass; take a snapshot; restore it, which forgets the waiting passes. Results and states must agree to
+    within tolerance * (1 + the largest absolute value).
     """
     channels = make().channels
 

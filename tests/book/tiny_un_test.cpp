@@ -20,7 +20,7 @@ struct UnifiedNorms {
     state = ChannelNormState::create(options, un.C, DType::f64);
   }
 
-  // Runs one iteration of both. tiny's gradients of gamma and beta are those of `un`.
+  // Runs one iteration of both. tiny's gradients of gamma and beta equal the gradients of `un`.
   void step(const tiny::Tensor& x, const tiny::Tensor& dy, double bound) {
     un.gamma->grad = un.beta->grad = tiny::Tensor(1, un.C);
     Results got = of_tiny({x}, dy, [&](tiny::Tape& tape, const auto& v) { return unified_norm(tape, v[0], un); });

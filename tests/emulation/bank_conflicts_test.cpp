@@ -38,7 +38,7 @@ TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
   }
 }
 
-// Reads one word in all lanes, which is one pass. Lanes that take the second branch do not meet those of the first.
+// Reads one word in all lanes, which is one pass. Lanes in the second branch do not conflict with lanes in the first.
 __global__ void branches_kernel(Integers p) {
   const SharedArray<float> shared = shared_array<float>();
   const int i = int(threadIdx.x);

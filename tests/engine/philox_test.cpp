@@ -43,8 +43,8 @@ RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
 // Returns a number in [0, 1).
 double uniform(const Random& random, std::uint64_t element) { return random.bits(element) / 4294967296.; }
 
-// 100 cells of 10,000 expected each: chi squared has mean 99 and standard deviation 14; a deviation of 7 of those never
-// occurs.
+// 100 cells of 10,000 expected each: chi squared has mean 99 and standard deviation 14; a deviation of 7 standard
+// deviations never occurs.
 TEST(Philox, FillsCellsEvenly) {
   const Random random{42, 7, 3};
   std::vector<int> cells(100);

@@ -35,7 +35,7 @@ OpError bias_error(const char* message, Shape bias, const AttentionOptions& opti
 
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged;
 
-// Makes an error of attention within one segment, whose rows are those of q and k.
+// Calls attention with wrong operands. All rows of q and k are one segment.
 OpError attention_error(const char* message, Shape q, Shape k, Shape v, AttentionOptions options,
                         DType dtype = DType::f32) {
   return error_of_zeros(

@@ -85,7 +85,7 @@ class ParameterGradients : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Operations, ParameterGradients, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Returns numbers that bf16 can represent, of both signs and mostly not powers of two.
+// Returns numbers that bf16 can represent, with both signs; most are not powers of two.
 Tensor random_numbers(const Shape& shape, unsigned seed, Device device) {
   std::mt19937 random(seed);
   std::vector<float> v(shape.elements());

@@ -2,7 +2,7 @@
 //
 //   FAULTS_BELOW   the directory, absolute; calls on other files work as usual
 //   FAULTS_AT      index of the call, from 0
-//   FAULTS_ERROR   errno of the failure; 0: SIGKILL
+//   FAULTS_ERROR errno of the failure; with 0 the process gets SIGKILL
 //   FAULTS_COUNT   a file for the number of calls, written when the process exits
 //
 // A write that fails writes its first half. Calls are made directly to the kernel. sleep() returns at once, so that

@@ -142,7 +142,7 @@ void write_model_directory(const std::string& directory, const Model& model, con
   if (file_exists(directory + "/config.toml") || file_exists(directory + "/checkpoints"))
     throw FileError(directory, "is a run, which has its own models; name another directory");
   if (const auto bad = non_finite_tensors(model); !bad.empty())
-    throw NonFiniteError(fmt::format("{}: is not written, since the model would have {}", directory, bad[0]));
+    throw NonFiniteError(fmt::format("{}: is not written, since the model has {}", directory, bad[0]));
   require_vocabulary(vocabulary);
   make_directories(directory);
   write_safetensors(directory + kModel, model.values());

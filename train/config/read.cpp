@@ -112,7 +112,7 @@ void take_former_keys(Keys& given) {
       found.mapped().refuse(fmt::format("{} is no longer a key: models compute no padding; remove it", key));
 }
 
-// Refuses keys of updates together with those of epochs, which replace them.
+// Refuses a key in updates if the key in epochs that replaces it is given, too.
 void refuse_updates_beside_epochs(const Keys& given, const ExperimentConfig& config) {
   const auto refuse_beside = [&given](const char* updates, const char* epochs, std::int64_t value) {
     const auto found = given.find(updates);

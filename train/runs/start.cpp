@@ -37,7 +37,7 @@ std::optional<NewestCheckpoint> find_checkpoint(const TrainOptions& options, con
   return std::nullopt;
 }
 
-// Returns the data root: that of a resumed run if it still exists.
+// Returns the data root: a resumed run's data root if it still exists, otherwise the default.
 std::string find_data_root(const TrainOptions& options, const RunDirectory& run) {
   if (options.data_directory.empty() && !options.resume.empty())
     if (const std::string root = run.data_root(); !root.empty()) return root;

@@ -91,7 +91,8 @@ TrainingEnd TrainingRun::finish(bool stopped) {
   give_order(communicator_, Order::end);
   if (communicator_ && options_.profile_communication)
     say("{}", traffic_text(*communicator_, seconds_, updates() - first_));
-  // The user may make room on the disk. A request to stop gives up, unless it is the one that stopped the training.
+  // The user may make room on the disk. A request to stop ends these attempts, unless training has already been stopped
+  // by one.
   for (int i = 0; i < 60 && unsaved_ && (stopped || !options_.stop()); ++i) {
     sleep(1);
     save();

@@ -26,7 +26,7 @@ bool is_cased(char32_t c) {
   return towlower_l(wint_t(c), unicode_locale()) != c || towupper_l(wint_t(c), unicode_locale()) != c;
 }
 
-// Returns true for those of Unicode's case-ignorable code points that occur in Greek words or next to them.
+// Returns true for the case-ignorable code points of Unicode that occur in Greek words or next to them.
 bool is_case_ignorable(char32_t c) {
   constexpr std::u32string_view kMarks = U"'.:^`\u00A8\u00AD\u00AF\u00B4\u00B7\u00B8\u0384\u0385\u0387\u2018\u2019";
   return (c >= 0x300 && c < 0x370) || kMarks.find(c) != kMarks.npos;

@@ -32,7 +32,7 @@ CudaMachine::Trouble kind_of(cudaError_t error, const CudaMachine& m) {
   return no_image ? Trouble::no_kernel_image : Trouble::other;
 }
 
-// Returns the architectures of this file, the same as those of all kernels: 800,900 becomes "8.0, 9.0".
+// Returns the architectures that this file, like all kernels, is compiled for: 800,900 becomes "8.0, 9.0".
 std::string built_for() {
   std::string all;
   for (const int architecture : {__CUDA_ARCH_LIST__})

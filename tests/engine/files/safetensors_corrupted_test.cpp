@@ -123,7 +123,7 @@ TEST(SafetensorsCorrupted, EveryChangeOfOneByteIsDecidedAsByASecondReader) {
     }
     put(at, original);
   }
-  EXPECT_GT(accepted, 1000);  // mostly names and metadata
+  EXPECT_GT(accepted, 1000);  // most of these mutants differ in names and metadata
   EXPECT_GT(refused, 30000);
 }
 

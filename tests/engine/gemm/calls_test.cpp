@@ -1,4 +1,4 @@
-// Products called from and by several threads, and with a bias.
+// Tests gemm(): calls from several threads, products that several threads share, and products with a bias.
 #include <array>
 #include <cmath>
 #include <cstring>

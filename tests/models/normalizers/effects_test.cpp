@@ -15,7 +15,7 @@ constexpr std::int64_t kTokens = 10;
 
 // The data of a step: channels 1 to 7 alike, channel 0 different.
 struct Scene {
-  std::vector<double> window = {1, 1.44, 1.96}, window0 = {};  // rings of mean squares; empty: like the others
+  std::vector<double> window = {1, 1.44, 1.96}, window0 = {};  // rings of mean squares; if empty, `window`
   double q = 1.6, q0 = -1;                                     // mean squares of x; below 0: like the others
   std::int64_t iterations = 7;                                 // earlier ones: the step writes row 8 mod 3 = 2
   bool window_by_channel = false;                              // the window of channel c is (c + 1)^2, x slightly more
@@ -214,7 +214,7 @@ std::vector<Row> other_channel_rows() {
 }
 
 std::vector<Row> other_rows() {
-  const Options prepbn{{"total", "16"}};  // of which 7 steps have passed
+  const Options prepbn{{"total", "16"}};  // 7 of the 16 steps have passed
   const Names every_gradient{"y", "dx", "dbn.weight", "dbn.bias", "dbn.eta", "dln.weight", "dln.bias"};
   Names layer_norm_alone = every_gradient;
   layer_norm_alone.insert({"run_mean", "run_var", "iters"});

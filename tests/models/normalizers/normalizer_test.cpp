@@ -55,7 +55,7 @@ TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
   EXPECT_EQ(changed, !before.empty());
 }
 
-// Checks that rows after those that count, with no dy, change nothing for the others.
+// Checks that padding rows, which come last and have no dy, change nothing for the other rows.
 void expect_padding_left_out(const std::string& normalizer, const Options& options) {
   constexpr std::int64_t kReal = 4;
   const auto run = [&](std::int64_t tokens) {

@@ -132,7 +132,7 @@ long operations_of_save(std::int64_t step) {
   return fault.count;
 }
 
-// Checks that the checkpoint named by LATEST loads, and is that of `step` or the one before.
+// Checks that the checkpoint named by LATEST loads, and that it is the checkpoint of `step` or of the step before.
 void check_newest(const TemporaryDirectory& directory, std::int64_t step, long at) {
   const NewestCheckpoint newest = load_newest_checkpoint(directory.path());
   const std::int64_t got = newest.contents.step;

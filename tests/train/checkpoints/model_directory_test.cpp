@@ -169,7 +169,7 @@ TEST_F(ModelDirectory, IsNotWrittenWithNumbersThatAreNotFinite) {
   const auto model = used_model(tiny_config("un"));
   model->state().at("encoder.layer_norm.run_var").data<float>()[3] = NAN;
   EXPECT_EQ(error_of<NonFiniteError>([&] { write_model_directory(files_ / "m", *model); }),
-            "@m: is not written, since the model would have encoder.layer_norm.run_var: nan at [3]");
+            "@m: is not written, since the model has encoder.layer_norm.run_var: nan at [3]");
   EXPECT_FALSE(exists("m"));
 }
 

@@ -64,7 +64,7 @@ TEST(ModelChecks, PassForSoundModels) {
     }
 }
 
-// Of all checks, only those of the faulty part fail.
+// Only the checks of the faulty part fail.
 TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
   const auto exact = used_un();
   const auto failed = [&](DType broken, double change) {

@@ -105,7 +105,8 @@ TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
                 "operator ");
 }
 
-// Nothing is left of the normalizers: no node has one of their operators, and the others are those of `none`.
+// Nothing is left of the normalizers: no node has one of their operators, and the other nodes are the same as with
+// `none`.
 TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
   for (bool pre_norm : {true, false}) {
     TransformerConfig config = tiny_config("un", pre_norm);

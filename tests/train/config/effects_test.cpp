@@ -188,7 +188,7 @@ TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
   }
 }
 
-// The keys declared to decide the trained numbers are exactly those that do.
+// Exactly the keys that are declared to decide the trained numbers decide them.
 TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining) {
   std::map<std::string, bool> decides;
   for (const Row& row : kRows) {

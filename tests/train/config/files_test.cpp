@@ -1,4 +1,4 @@
-// Configurations in files: those with a base, those of the repository, and the documents' descriptions of keys.
+// Configurations in files: files with a base, the files of the repository, and the documents' descriptions of keys.
 #include <fmt/ranges.h>
 
 #include <algorithm>

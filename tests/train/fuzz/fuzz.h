@@ -24,7 +24,7 @@ inline std::uint64_t fuzz_seed() {
 
 class Fuzz : public FileTest {
  protected:
-  // Makes a mutant of a text; mostly a method of Mutator.
+  // Makes a mutant of a text; usually a method of Mutator.
   using Mutate = std::function<std::string(Mutator&, const std::string&)>;
 
   // Writes mutants of the file's content, or of one of `good`, into the file and calls `read`, `inputs` times. At least

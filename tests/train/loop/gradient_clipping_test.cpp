@@ -16,7 +16,7 @@ Parameter with_gradient(const Tensor& grad, const std::string& name = "w") {
   return {name, Tensor::zeros(grad.shape(), grad.dtype(), grad.device()), grad, true};
 }
 
-// Makes random gradients: none, one and several pieces, more tensors than one launch takes, and enough pieces for
+// Makes random gradients with no, one and several pieces, more tensors than one launch takes, and enough pieces for
 // threads.
 std::deque<Parameter> random_gradients(Device device, DType dtype) {
   std::deque<Parameter> parameters;

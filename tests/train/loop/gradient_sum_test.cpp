@@ -25,7 +25,7 @@ struct HookNode {
   void describe(Description&) const {}
 };
 
-// Calls the hook when the gradient of the second parameter is complete, but that of the first is not.
+// Calls the hook when the second parameter's gradient is complete, but the first parameter's is not.
 void backward_through(Tape& tape, GradientSum& sums, Parameter& first, Parameter& second,
                       const std::function<void()>& hook) {
   const Var x = tape.parameter(first);

@@ -1,4 +1,5 @@
-// Training on several ranks: the same bits for any distribution over processes, and nearly those of a single process.
+// Training on several ranks gives the same bits for any distribution over processes, and nearly the numbers of a single
+// process.
 #include <gtest/gtest.h>
 
 #include <array>

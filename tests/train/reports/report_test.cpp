@@ -35,7 +35,7 @@ TEST_F(Report, SummaryOfALog) {
 }
 
 TEST_F(Report, ANormalizerInItsWarmUpIsMarked) {
-  const auto marked = [this](const std::string& warmup) {  // in whose layers five passes are logged
+  const auto marked = [this](const std::string& warmup) {  // the log has five passes per layer
     const RunSummary s = summary_of(read_run_log(run("a", std::string(kLog).insert(1, warmup))));
     EXPECT_EQ(summary_json(s).contains("in_warmup"), s.in_warmup());
     return contains(comparison_table({s}), " un (never left its warm-up) ");

@@ -39,7 +39,7 @@ TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
             "validate.patience must be 0 where the test images are validated on, since it would choose by them, got 2");
 }
 
-// An epoch is four batches of 12: two are eight updates, of which one epoch warms up.
+// An epoch has four batches of 12. So two epochs are eight updates; the first epoch is the warm-up.
 TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
   std::string config = kVitConfig;
   for (const auto& [updates, epochs] :

@@ -44,7 +44,7 @@ keep = 2
 constexpr int kKill = 0;
 
 struct Fault {
-  long at = -1;  // index of the call; -1: none
+  long at = -1;  // index of the failing call; -1 for no failure
   int error = kKill;
 };
 

@@ -205,7 +205,8 @@ struct ResumedRun {
   int part, whole;               // updates
 };
 
-// An epoch of the vision Transformer has two batches, and its third is not mixed. An epoch of the text has three.
+// The vision Transformer's epochs have two batches; its third epoch does not mix images. The text's epochs have three
+// batches.
 const ResumedRun kRuns[] = {
     {"text", kTinyConfig, "", 3, 5},
     // With such a rate no validation is better than the first.

@@ -58,7 +58,7 @@ TEST(ConvNextJson, IsKeptAndRefusesSizesThatAreNone) {
             "convnext: channels must be a positive number for each stage, got [4, 0]");
   EXPECT_TRUE(contains(error("width", 8), "there is no key model.width"));
   ConvNextConfig deep = config;
-  deep.channels.assign(70, 4);  // a shift by so many bits is undefined
+  deep.channels.assign(70, 4);  // a shift by 70 bits is undefined
   EXPECT_EQ(message_of([&] { smallest(deep); }),
             "convnext: depths must be a positive number for each of the 70 stages of channels, got [1, 2]");
 }

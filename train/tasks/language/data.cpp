@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the files of the training text, sorted by name, without those of validation and test.
+// Returns the files of the training text, sorted by name; leaves out the files of validation and test.
 std::vector<std::string> training_files(const LanguageConfig& config, const std::string& directory) {
   const std::string place = config.train.empty() ? directory : (fs::path(directory) / config.train).string();
   if (!fs::exists(place))

@@ -10,7 +10,7 @@
 namespace foldgrad {
 namespace {
 
-// Streams of random numbers: one for the order of pairs, and one for that of batches, whose step is the epoch.
+// Streams of random numbers: one for the order of pairs, and one, whose step is the epoch, for the order of batches.
 constexpr std::uint32_t kPairStream = 0x70616972, kBatchStream = 0x62617463;  // "pair", "batc"
 
 std::vector<std::int64_t> in_order(std::size_t n, const BatchOptions& options, Random random) {

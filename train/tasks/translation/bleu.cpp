@@ -28,7 +28,8 @@ std::unordered_map<std::u32string_view, std::int64_t> ngrams(std::u32string_view
   return counts;
 }
 
-// Adds a line of characters, or of numbers of words. `both`: skips orders of which a reference has no n-grams.
+// Adds a line of characters, or of numbers that stand for words. With `both`, skips orders for which the reference has
+// no n-grams.
 void add_line(NGramCounts& counts, std::u32string_view hypothesis, std::u32string_view reference, std::size_t orders,
               bool both) {
   for (std::size_t n = 0; n < orders; ++n) {

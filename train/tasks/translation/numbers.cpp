@@ -226,9 +226,10 @@ ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed) {
 
 namespace {
 
-// Returns the parts into which words are cut from left to right; the longest one that fits is taken. This cuts all
-// number words correctly: the next letters distinguish "sechs" from "sech" and "sieben" from "sieb", and "eins",
-// "eine", "achte", "erste" only end words. "ten" is English and a German ending.
+// Returns the parts into which words are cut. A word is cut from left to right, each time after the longest part that
+// fits. This cuts all number words correctly: the letters that follow tell "sechs" from "sech" and "sieben" from
+// "sieb", and "eins", "eine", "achte" and "erste" occur only at the end of a word. "ten" is both an English number and
+// a German ending.
 const std::set<std::string>& parts() {
   static const std::set<std::string> all = [] {
     std::set<std::string> some{"ein",       "eine",  "zig",    "ßig",   "und",   "hundert", "tausend", "Million",

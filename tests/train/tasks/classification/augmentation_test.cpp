@@ -93,7 +93,8 @@ TEST(Augmentation, AUG_2_HalfOfTheImagesAreMirrored) {
   EXPECT_NEAR(changes, 1000, 112);
 }
 
-// The first epoch mirrors half of the images, every later one those that the one before did not.
+// The first epoch mirrors half of the images. Every later epoch mirrors the images that the epoch before did not
+// mirror.
 TEST(Augmentation, AUG_3_AlternatingFlip) {
   ImageSet images{Tensor::empty({2000, 1, 2, 3}, DType::u8), Tensor::zeros({2000}, DType::i64), {"only"}};
   for (std::int64_t k = 0; k < images.pixels.size(); ++k)
@@ -118,8 +119,8 @@ TEST(Augmentation, AUG_4_CutoutIsClippedAndEveryCentreIsAsLikely) {
   for (const auto& [image, count] : times) EXPECT_NEAR(count, 300, 71) << image;  // 5 deviations of 14.1
 }
 
-// Crop and cutout have many places; those of two images and those of two epochs agree only by chance: 81 crops and
-// 1,024 holes, mirrored or not.
+// Crop and cutout have many places: 81 crops and 1,024 holes, mirrored or not. So two images, or two epochs, agree only
+// by chance.
 TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
   ImageSet images = counting_images(2, 32, 32, 1);  // the second is to equal the first
   std::copy_n(images.image(0), images.image_bytes(), images.pixels.data<std::uint8_t>() + images.image_bytes());
@@ -132,8 +133,8 @@ TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
   EXPECT_EQ(augmented({}, images, 1, 1, 0), images.pixels.slice(1, 2).values<std::uint8_t>());
 }
 
-// Two operations of a picture by hand. They are drawn for each image and epoch, and every one of fifteen occurs; so
-// does every sign of a magnitude.
+// Each epoch draws one of fifteen operations and the sign of its magnitude. Over 600 epochs every operation occurs with
+// either sign, about as often as expected.
 TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
   const ImageSet images = counting_images(2, 8, 8, 1);
   const Augmentation a{.rand_augment = {.operations = 1, .magnitude = 7}, .fill = {1, 2, 3}};
@@ -146,9 +147,9 @@ TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
       op.apply({8, 8, {1, 2, 3}, pixels.data()}, m);
       expected[pixels] += 20;
     }
-  ASSERT_GE(expected.size(), 20u);  // some have no sign, and some do nothing to this image
+  ASSERT_GE(expected.size(), 20u);  // some operations ignore the sign, and some do not change this image
   EXPECT_EQ(times.size(), expected.size());
-  // Each has a binomial distribution; 5 deviations of the rarest are 22.
+  // Each count has a binomial distribution; five standard deviations of the rarest result are 22.
   for (const auto& [pixels, count] : expected) EXPECT_NEAR(times[pixels], count, 5 * std::sqrt(count));
 }
 

@@ -118,7 +118,8 @@ void list_images(const std::string& directory, const LabelOf& label_of, Listing&
   if (all.paths.size() == before) throw FileError(directory, "has no PNG or JPEG file");
 }
 
-// Lists the images in the folder `inner` of each class; if it is empty, those of the class itself.
+// Lists the images in the folder `inner` of each class. If `inner` is empty, lists the images in the class's own
+// folder.
 Listing list_classes(const std::string& directory, const std::string& inner, std::int64_t size,
                      const std::vector<std::string>& classes) {
   std::vector<std::string> own;
