@@ -5,7 +5,9 @@
 chapters/NAME.py has the solutions. A student's file is the same without the bodies of the exercises.
 """
 import ast
+import functools
 import importlib
+import inspect
 import pathlib
 import re
 import traceback
@@ -13,6 +15,16 @@ import types
 
 CHAPTERS = sorted((pathlib.Path(__file__).parent / "chapters").glob("ch*.py"))
 MARK = re.compile(r"^ *# Exercise (\d+\.\d+)$")
+
+
+THINK = (  # a phrase of an error of the engine, and what to think of
+    ("has no gradient", "Who fills p.grad, and who empties it? Does the loss depend on the Parameters that you gave to "
+     "the optimizer?"),
+    ("got object", "This is not an array. A Parameter, a Tensor and a Var each come onto a tape in another way: "
+     "which have you got?"),
+    ("foldgrad._core.Var,", "help() of this function names the types. Arrays and Parameters become Vars on a tape."),
+    ("incompatible function", "help() of this function names its arguments and their types. The object before the dot "
+     "counts as the first. Which one is missing, or of another type?"))
 
 
 class NotYet(Exception):
@@ -26,16 +38,22 @@ def expect(holds, think, got=None, wanted=None, case=""):
         raise NotYet("\n".join(f"  {name:8}{value}" for name, value in rows if value is not None))
 
 
-def near(got, wanted, think, case="", tolerance=1e-9):
-    """Raises NotYet unless each |got - wanted| is at most tolerance * (1 + |wanted|), and names the worst element."""
+def near(got, wanted, think, case="", tolerance=1e-9, known=()):
+    """Raises NotYet unless each |got - wanted| is at most tolerance * (1 + |wanted|), and names the worst element.
+
+    known: pairs (result, think) of common mistakes; if `got` is such a result, its text replaces `think`.
+    """
     import numpy as np
     expect(got is not None, "Does your function return its result?", None, "an array or a number", case)
     try:
         got, wanted = np.asarray(got, float), np.asarray(wanted, float)
     except (TypeError, ValueError):
-        expect(False, "The result must be numbers. Which call gives those of a Tensor?", f"a {type(got).__name__}", "an array or a number", case)
-    expect(got.shape == wanted.shape, "Which axes does a sum, mean or product leave? A sum or mean drops its axis "
-           "unless keepdims=True.", f"shape {got.shape}", f"shape {wanted.shape}", case)
+        of = f" of {type(got[0]).__name__}" if isinstance(got, list) and got else ""
+        expect(False, "The result must be numbers. Which call gives those of a Tensor?", f"a {type(got).__name__}{of}",
+               "numbers", case)
+    expect(got.shape == wanted.shape, "Which axes does a sum, mean or product leave? It drops its axis unless "
+           "keepdims=True." if got.shape else "One number. The result has one for each of what?",
+           f"shape {got.shape}", f"shape {wanted.shape}", case)
     with np.errstate(invalid="ignore"):
         off = np.where((got == wanted) | (np.isnan(got) & np.isnan(wanted)), 0,
                        np.abs(got - wanted) / (1 + np.abs(wanted)))
@@ -43,7 +61,33 @@ def near(got, wanted, think, case="", tolerance=1e-9):
     if off.size and off.max() > tolerance:
         at = np.unravel_index(off.argmax(), off.shape)
         place = f" at {[int(i) for i in at]}" if at else ""
+        think = next((text for value, text in known if np.allclose(got, value, 1e-9, 1e-10)), think)
         expect(False, think, f"{got[at]:.9g}{place}", f"{wanted[at]:.9g}", case)
+
+
+def several(got, names):
+    """Returns `got`, and raises NotYet unless it is a tuple with one value for each of `names`."""
+    expect(isinstance(got, tuple) and len(got) == len(names.split()), "Does your function return all of them, in this "
+           "order?", f"{len(got)} values" if isinstance(got, tuple) else type(got).__name__, f"a tuple {names}")
+    return got
+
+
+def _guarded(function):
+    """Returns `function` with a look at its arrays and lists, which it must not change: callers still need them."""
+    import numpy as np
+
+    def bits(value):
+        return value.tobytes() if isinstance(value, np.ndarray) else repr(value) if isinstance(value, list) else None
+
+    @functools.wraps(function)
+    def call(*given, **named):
+        before = [bits(value) for value in given]
+        result = function(*given, **named)
+        for name, value, was in zip(inspect.signature(function).parameters, given, before):
+            expect(bits(value) == was, f"The caller still needs {name}. Which line of yours changes it in place?",
+                   f"another {name}", f"{name} as it was", f"after a call of {function.__name__}()")
+        return result
+    return call
 
 
 def _marked(source):
@@ -54,6 +98,7 @@ def _marked(source):
             yield mark[1], node
 
 
+@functools.cache
 def exercises():
     """Returns the names of the functions of each exercise, in the order of the course: {"1.1": ["mul"], ...}."""
     found = {}
@@ -90,17 +135,23 @@ def solution(chapter):
 def check(exercise, source, path):
     """Runs the check of an exercise on the text of a file. Returns None if it passes, otherwise what to tell."""
     import numpy as np
+    empty = f'NotImplementedError("exercise {exercise}")'
+    if source.count(empty) == len(exercises()[exercise]):
+        return "  not begun"
     chapter, number = exercise.split(".")
     checks = importlib.import_module(f"{__name__}.checks.{CHAPTERS[int(chapter) - 1].stem}")
     try:
+        module = load(source, path)
+        for name in exercises()[exercise]:
+            homes = [home for home in (module, *vars(module).values()) if name in getattr(home, "__dict__", ())]
+            expect(homes, "The check calls it by this name.", f"no {name}", f"a function {name}")
+            setattr(homes[0], name, _guarded(getattr(homes[0], name)))
         with np.errstate(all="ignore"):
-            getattr(checks, f"check_{number}")(load(source, path))
+            getattr(checks, f"check_{number}")(module)
     except NotYet as e:
         return str(e)
     except NotImplementedError as e:
-        if str(e) == f"exercise {exercise}":
-            return "  not begun"
-        return f"  first solve {e}, which this one uses"
+        return f"  first solve {e}, which this one uses" if str(e) not in empty else "  a part of it is still empty"
     except ImportError as e:
         return f"  {e}; docs/course.md says what to install"
     except SyntaxError as e:
@@ -108,10 +159,12 @@ def check(exercise, source, path):
     except Exception as e:
         lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == str(path)]
         where = f"{path}:{lines[-1]}" if lines else "the check could not use your result"
-        text, _, types = str(e).partition(": incompatible function arguments")
         think = "What does this line need, and what did it get? Print types and shapes before it."
+        if not lines:
+            think = "What does the docstring promise? Print what your function returns: its type and its shape."
+        text, _, types = str(e).partition(": incompatible function arguments")
         if types:
             text += " got " + types.rsplit("types: ", 1)[-1]
-            think = "help() of this function names the types. Arrays and Parameters become Vars on a tape."
+        think = next((told for phrase, told in THINK if phrase in str(e)), think)
         return f"  {where}: {type(e).__name__}: {text}\n  think   {think}"
     return None

@@ -20,14 +20,15 @@ def start(directory):
             if not (directory / name).exists():
                 (directory / name).write_text(text)
     print(f"cd {directory}, read {CHAPTERS[0].stem}.md, fill in {CHAPTERS[0].name}, then:\n"
-          "python -m foldgrad.course check 1.1")
+          "python -m foldgrad.course check 1.1\nFiles that were there are as before.")
 
 
 def told(exercise):
     """Returns what the check of an exercise says of the file in this folder, None if it passes."""
     path = pathlib.Path(CHAPTERS[int(exercise.split(".")[0]) - 1].name)
     if not path.exists():
-        sys.exit(f"there is no {path} here; go to the folder of `start`")
+        sys.exit(f"there is no {path} here; go to the folder of `start`, or write it again: "
+                 "python -m foldgrad.course start .")
     return check(exercise, path.read_text(), path)
 
 
@@ -45,7 +46,7 @@ def main(words):
         for exercise, functions in known.items():
             answer = told(exercise)
             left += [exercise] if answer else []
-            state = "solved" if not answer else "not begun" if answer.endswith("not begun") else "not yet"
+            state = "solved" if not answer else "not begun" if answer == "  not begun" else "not yet"
             print(f"{exercise:6}{state:11}{', '.join(functions)}")
         print(f"{len(known) - len(left)} of {len(known)} solved" + (f"; next: {left[0]}" if left else ""))
         return 0

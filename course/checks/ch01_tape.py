@@ -15,6 +15,11 @@ def value_and_step(y, tape, value):
     near(y.value, value, "Which number is the result of the operation itself?", "the value")
     expect(len(tape.steps) == 1, "add() appends a function to the tape. When does yours?", f"{len(tape.steps)} steps",
            "1 step on the tape")
+    expect(callable(tape.steps[0]), "Did you append the function, or what it returns? When must it run?",
+           tape.steps[0], "a function on the tape")
+
+
+BACKWARD = "Nothing arrived. Whose gradient does the step know when it runs, and who gets a share of it?"
 
 
 def check_1(m):
@@ -23,9 +28,9 @@ def check_1(m):
     y = m.mul(a, b)
     value_and_step(y, tape, 15)
     passed_back(tape, y, 7.0)
-    think = {5: "dL/da is a product of two factors. Which one says how much L depends on y?",
-             21: "Hold b still and move a by 1: by how much does y move?"}
-    near(a.grad, 35, think.get(a.grad, "What is dy/da, and what is dL/dy?"), "a = 3, b = 5, y.grad = 7: a.grad")
+    known = ((5, "dL/da is a product of two factors. Which one says how much L depends on y?"), (0, BACKWARD),
+             (21, "Hold b still and move a by 1: by how much does y move?"))
+    near(a.grad, 35, "What is dy/da, and what is dL/dy?", "a = 3, b = 5, y.grad = 7: a.grad", known=known)
     near(b.grad, 21, "The same questions for b.", "a = 3, b = 5, y.grad = 7: b.grad")
     think = "Another use of it had left 10 there. What becomes of the first share when a second one comes?"
     for name, v, wanted in (("a", a, 45), ("b", b, 31)):
@@ -43,10 +48,8 @@ def check_2(m):
     y = m.exp(x)
     value_and_step(y, tape, math.exp(0.5))
     passed_back(tape, y, 3.0)
-    think = "Which function is its own derivative, and where is its value stored?"
-    if abs(x.grad - y.value) < 1e-9:
-        think = "This is dy/dx. What is dL/dx?"
-    near(x.grad, 3 * math.exp(0.5), think, "x = 0.5, y.grad = 3: x.grad")
+    near(x.grad, 3 * math.exp(0.5), "Which function is its own derivative, and where is its value stored?",
+         "x = 0.5, y.grad = 3: x.grad", known=((y.value, "This is dy/dx. What is dL/dx?"), (0, BACKWARD)))
     x.grad, y.grad = 10.0, 1.0
     tape.steps[0]()
     near(x.grad, 10 + y.value, "Another operation had left 10 in x.grad. Is it still there?", "x.grad was 10")
@@ -69,13 +72,18 @@ def check_3(m):
 
 def check_4(m):
     def f(v):
-        return v[0] * v[0] * v[1] + 4 * v[1]
+        return v[0] ** 3 * v[1] + 4 * v[1]
 
-    values = [3.0, 2.0]
-    got = m.difference_quotient(f, values, 0, 0.1)
-    expect(values == [3.0, 2.0], "The caller still needs its numbers.", f"values = {values}", "values unchanged")
-    think = "How far apart are the two places at which you take f?"
-    if got is not None and 0.1 < abs(got - 12) < 1:
-        think = "f is a parabola here. Which two places make the error of the slope vanish?"
-    near(got, 12, think, "x^2 y + 4y at (3, 2), k = 0, step = 0.1")
-    near(m.difference_quotient(f, values, 1), 13, "Does your function use k?", "the same, k = 1", 1e-6)
+    values = [0.3, 2.0]
+    case = "x^3 y + 4y at (0.3, 2), k = 0, step = 0.1"
+    other = "This is the slope in the other number. Which of them does k name?"
+    sides = "This has the value at x itself. Which two places make most of the error vanish?"
+    far = "How far apart are the two places at which you take f?"
+    known = ((-0.56, "Does f rise or fall here? Which of the two values comes first?"), (0.54, "Which step did you use?"),
+             (0.74, sides), (0.38, sides), (0.28, far), (1.12, far), (4.027, other),
+             (4.596, "Which of the numbers move? All of them?"))
+    relative = "By which number do you move values[k], and does it depend on values[k]?"
+    known += tuple((2 * (0.27 + 0.0009) * factor, relative) for factor in (1, 0.3))
+    near(m.difference_quotient(f, values, 0, 0.1), 0.56, far + " Do you move values[k], and nothing else?", case,
+         known=known)
+    near(m.difference_quotient(f, values, 1), 4.027, "Does your function use k?", "the same, k = 1", 1e-6)

@@ -1,4 +1,6 @@
 """Checks of chapter 4."""
+import contextlib
+
 import numpy as np
 
 from foldgrad.course import expect, near, solution
@@ -9,13 +11,21 @@ def check_1(m):
     x, _ = m.spirals(3)
     p = m.parameters()
     v = {name: q.value.numpy().astype(float) for name, q in p.items()}
-    tape = fg.Tape()
+
+    class Tape(fg.Tape):
+        def variable(self, *_):
+            expect(False, "A variable gets a gradient. Who needs that of x?", "x as a variable", "x without a gradient")
+
+    tape = Tape()
     got = m.logits(tape, x, p)
     expect(isinstance(got, fg.Var), "The loss must be able to go back through the logits.", type(got).__name__, "a Var")
+    expect(tape.nodes(), "The caller goes back on the tape that it gave you. Which one do you use?", "an empty tape",
+           "the operations on it")
     hidden = x @ v["w1"].T + v["b1"]
     think = "Print the tape. Which operations are between x and the logits?"
     near(got.value.numpy(), np.tanh(hidden) @ v["w2"].T + v["b2"], think, "the logits of six points", 1e-5)
-    tape.backward(got, np.ones(got.shape, np.float32))
+    with contextlib.suppress(ValueError):  # if all are constants
+        tape.backward(got, np.ones(got.shape, np.float32))
     for name, q in p.items():
         expect(q.grad is not None, "A constant gets no gradient. How does a Parameter come onto a tape?", None,
                f"a gradient of {name}")
@@ -46,8 +56,14 @@ def check_3(m):
     import foldgrad as fg
     p = {"w1": fg.Parameter("w1", np.eye(2, dtype=np.float32)), "b1": fg.Parameter("b1", np.zeros(2, np.float32)),
          "w2": fg.Parameter("w2", np.eye(2, dtype=np.float32)), "b2": fg.Parameter("b2", np.zeros(2, np.float32))}
-    x = np.array([[1, 0], [2, 1], [0, 1], [1, 3], [5, 1]], np.float32)
-    got = m.accuracy(p, x, np.array([0, 0, 1, 0, 0]))
-    think = {0.2: "The larger the logit, the more probable its class.", 4: "A share is between 0 and 1.",
-             0.4: "This is the share of class 1. Which rows are right?"}
-    near(got, 0.8, think.get(got, "Along which axis are the logits of one row?"), "4 of 5 rows are right")
+    x = np.array([[1, 0], [2, 1], [0, 1], [1, 3], [5, 1], [4, 2], [0, 3]], np.float32)
+    tapes, of_rows = [], m.logits
+    m.logits = lambda tape, *given: tapes.append(tape) or of_rows(tape, *given)
+    larger, share = "The larger the logit, the more probable its class.", "A share is between 0 and 1."
+    count = "How many rows are there, and how many are right?"
+    near(m.accuracy(p, x, np.array([0, 0, 1, 0, 0, 1, 1])), 5 / 7, "Of which rows is it a share? How do both logits of "
+         "a row name its spiral?", "5 of 7 rows are right",
+         known=((2 / 7, larger), (5, share), (500 / 7, share), (5 / 200, count), (5 / 14, count),
+                (3 / 7, "This is the share of class 1. Which rows are right?")))
+    expect(not any(tape.recording for tape in tapes), "No one goes back here. Which tape keeps nothing?",
+           "a tape that records", "a tape that does not record")

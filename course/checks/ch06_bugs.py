@@ -48,7 +48,7 @@ def check_properties(m, numbers):
             try:
                 got = holds(f)
             except NotImplementedError:
-                raise NotYet(f"  property_{k} is not begun")
+                raise NotYet(f"  property_{k} is still empty")
             expect(isinstance(got, (bool, np.bool_)), "Does your property return one comparison, of all elements?", got,
                    "True or False", f"property_{k}")
             think = "It must hold for every right version, up to rounding." if wanted else THINK[k - 1]
