@@ -62,7 +62,8 @@ def near(got, wanted, think, case="", tolerance=1e-9, known=()):
         at = np.unravel_index(off.argmax(), off.shape)
         place = f" at {[int(i) for i in at]}" if at else ""
         think = next((text for value, text in known if np.allclose(got, value, 1e-9, 1e-10)), think)
-        expect(False, think, f"{got[at]:.9g}{place}", f"{wanted[at]:.9g}", case)
+        digits = 9 if abs(off[at]) > 1e-8 else 17
+        expect(False, think, f"{got[at]:.{digits}g}{place}", f"{wanted[at]:.{digits}g}", case)
 
 
 def several(got, names):
@@ -85,7 +86,7 @@ def _guarded(function):
         result = function(*given, **named)
         for name, value, was in zip(inspect.signature(function).parameters, given, before):
             expect(bits(value) == was, f"The caller still needs {name}. Which line of yours changes it in place?",
-                   f"another {name}", f"{name} as it was", f"after a call of {function.__name__}()")
+                   f"{name} changed", f"{name} unchanged", f"after a call of {function.__name__}()")
         return result
     return call
 

@@ -12,8 +12,8 @@ def check_1(m):
     small = m.softplus(np.array([-40.0]))
     expect(abs(small[0] * np.exp(40.0) - 1) < 1e-9, "1 + e^-40 is 1 in f64. Which function of NumPy takes only the "
            "small part? To what do you add its result?", small[0], np.exp(-40.0), "x = -40")
-    near(m.softplus(np.array([20.5, 32.0])), np.array([20.5, 32.0]) + np.log1p(np.exp([-20.5, -32.0])), "Print more "
-         "digits. What do you leave out here, and is it smaller than the last bit of x?", "x = 20.5, 32", 2e-16)
+    near(m.softplus(np.array([20.5, 32.0])), np.array([20.5, 32.0]) + np.log1p(np.exp([-20.5, -32.0])), "What do "
+         "you leave out here, and is it smaller than the last bit of x?", "x = 20.5, 32", 2e-16)
 
 
 def check_2(m):
