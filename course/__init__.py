@@ -17,14 +17,14 @@ CHAPTERS = sorted((pathlib.Path(__file__).parent / "chapters").glob("ch*.py"))
 MARK = re.compile(r"^ *# Exercise (\d+\.\d+)$")
 
 
-THINK = (  # a phrase of an error of the engine, and what to think of
-    ("has no gradient", "Who fills p.grad, and who empties it? Does the loss depend on the Parameters that you gave to "
-     "the optimizer?"),
-    ("got object", "This is not an array. A Parameter, a Tensor and a Var each come onto a tape in another way: "
-     "which have you got?"),
-    ("foldgrad._core.Var,", "help() of this function names the types. Arrays and Parameters become Vars on a tape."),
-    ("incompatible function", "help() of this function names its arguments and their types. The object before the dot "
-     "counts as the first. Which one is missing, or of another type?"))
+THINK = {  # a phrase of an error of the engine, and what to think of
+    "has no gradient": "Who fills p.grad, and who empties it? Does the loss depend on the optimizer's Parameters?",
+    "got object": "This is not an array. Is it a Parameter, a Tensor or a Var? How does each of them come onto a tape?",
+    "foldgrad._core.Var,": "help() of this function names the types. Arrays and Parameters become Vars on a tape.",
+    "incompatible function": "help() of this function names its arguments; the object before the dot counts as the "
+                             "first. Which one is missing, or of another type?",
+    "": "What does this line need, and what did it get? Print types and shapes before it."}
+NO_LINE = "What does the docstring promise? Print what your function returns: its type and its shape."
 
 
 class NotYet(Exception):
@@ -159,13 +159,11 @@ def check(exercise, source, path):
         return f"  {e.filename}:{e.lineno}: {e.msg}"
     except Exception as e:
         lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == str(path)]
-        where = f"{path}:{lines[-1]}" if lines else "the check could not use your result"
-        think = "What does this line need, and what did it get? Print types and shapes before it."
-        if not lines:
-            think = "What does the docstring promise? Print what your function returns: its type and its shape."
         text, _, types = str(e).partition(": incompatible function arguments")
         if types:
             text += " got " + types.rsplit("types: ", 1)[-1]
-        think = next((told for phrase, told in THINK if phrase in str(e)), think)
-        return f"  {where}: {type(e).__name__}: {text}\n  think   {think}"
+        think = next(told for phrase, told in THINK.items() if phrase in str(e))
+        if not lines:
+            return f"  got     a result that the check cannot use\n  think   {NO_LINE if think == THINK[''] else think}"
+        return f"  {path}:{lines[-1]}: {type(e).__name__}: {text}\n  think   {think}"
     return None

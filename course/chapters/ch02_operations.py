@@ -18,8 +18,8 @@ def softplus_backward(x, dy):
 def gradient_error(f, backward, x):
     """Returns the largest difference between backward and difference quotients of a loss L that you choose.
 
-    f(x) returns y, of any shape; backward(x, dy) returns dx. L must be a number made of y such that no wrong backward
-    is missed. The error of a right backward is below 1e-7 for smooth f and x of size 1.
+    x and y = f(x) are arrays of any shapes; backward(x, dy) returns dx. Choose an L, one number computed from y, that
+    shows every wrong backward. The result for a right one is below 1e-7 if f is smooth and x has elements near 1.
     """
     weight = np.random.default_rng(1).normal(size=f(x).shape)
     dx, worst = backward(x, weight), 0.0

@@ -77,7 +77,7 @@ def check_3(m):
         un = m.UN(2, window, warmup)
         for t, (x, dy, _, dx, _, after) in enumerate(steps, 1):
             at = functools.partial(case, window, warmup, [step[:2] for step in steps[:t]])
-            saved, old, rows, a = several(un.forward(x), "z, saved")[1], un.psi_ema, un.win_g.copy(), un.alpha
+            saved, old, rows, a = several(un.forward(x), "z, saved")[1], 1 * un.psi_ema, 1 * un.win_g, un.alpha
             got = un.backward(saved, dy)
             G, psi_ema = (after[name].numpy() for name in ("win_g", "psi_ema"))
             near(un.win_g, G, "G is a mean over the rows of two factors. Which row does it go to?", at("win_g"))

@@ -7,7 +7,7 @@ import tempfile
 
 import numpy as np
 
-from foldgrad.course import expect, near
+from foldgrad.course import expect, near, several
 
 CONFIG = """[model]
 family = "gpt"
@@ -50,40 +50,32 @@ draw = np.random.default_rng(7).normal
 x, A, B, W, b = draw(size=3), draw(size=3), draw(size=3), draw(size=(4, 3)), draw(size=4)
 
 
-def pair(got):
-    expect(isinstance(got, tuple) and len(got) == 2, "Return both.", type(got).__name__, "a tuple W', b'")
-    return got
-
-
 def check_1(m):
-    folded, bias = pair(m.fold_after(A, B, W, b))
+    folded, bias = several(m.fold_after(A, B, W, b), "W', b'")
     near(bias, W @ B + b, "What is left of W (A x + B) + b at x = 0? Which W is it, the old or the new one?", "b'")
     near(folded, W * A, "Column j of W meets x_j only. Which number does x_j bring along?", "W'")
 
 
 def check_2(m):
     W, b, A, B = draw(size=(3, 4)), draw(size=3), draw(size=3), draw(size=3)
-    folded, bias = pair(m.fold_before(W, b, A, B))
+    folded, bias = several(m.fold_before(W, b, A, B), "W', b'")
     near(bias, A * b + B, "What is A (W x + b) + B at x = 0?", "b'")
     near(folded, A[:, None] * W, "Row i of W makes y_i. Which number does the normalizer multiply y_i by?", "W'")
 
 
 def check_3(m):
     model = small_gpt()
-    got = m.fold_model(model)
-    folded, difference = pair(got)
+    folded, difference = several(m.fold_model(model), "folded, difference")
     expect(hasattr(folded, "certificate"), "model.fold() returns an object with a certificate.", type(folded).__name__,
            "a Folded")
     inputs = model.random_inputs()
     want, has = (one.run(inputs)["logits"].numpy() for one in (model, folded.model))
-    off = np.abs(want - has)
+    wanted = np.abs(want - has).max() / np.abs(want).max()
     think = "Which number do you divide by?"
-    if difference == 0 and off.max() > 0:
-        think = "Two different orders of rounding that agree to the last bit? Which model gave each of the logits?"
-    elif difference != 0 and difference < off.max() / np.abs(want).max() / 2:
+    if np.all(np.less(difference, wanted / 2)):
         think = "Is the largest difference the one that you found? A difference has a sign."
-    wanted = off.max() / np.abs(want).max()
-    expect(abs(difference - wanted) <= 1e-3 * wanted, think, difference, wanted, "a small GPT with un, f32")
+    near(difference / wanted, 1, think, f"a small GPT with un, f32: your difference / {wanted:.3g}", 1e-3, known=(
+        (0, "Two different orders of rounding that agree to the last bit? Which model gave each of the logits?"),))
 
 
 def check_4(m):
