@@ -54,10 +54,7 @@ def near(got, wanted, think, case="", tolerance=1e-9, known=()):
     expect(got.shape == wanted.shape, "Which axes does a sum, mean or product leave? It drops its axis unless "
            "keepdims=True." if got.shape else "One number. The result has one for each of what?",
            f"shape {got.shape}", f"shape {wanted.shape}", case)
-    with np.errstate(invalid="ignore"):
-        off = np.where((got == wanted) | (np.isnan(got) & np.isnan(wanted)), 0,
-                       np.abs(got - wanted) / (1 + np.abs(wanted)))
-    off = np.where(np.isnan(off), np.inf, off)
+    off = np.where(got == wanted, 0, np.nan_to_num(np.abs(got - wanted) / (1 + np.abs(wanted)), nan=np.inf))
     if off.size and off.max() > tolerance:
         at = np.unravel_index(off.argmax(), off.shape)
         place = f" at {[int(i) for i in at]}" if at else ""

@@ -12,6 +12,7 @@ an index out of bounds, a word that one thread writes and another uses between t
 nothing has written, a barrier that some threads of a block do not reach. It has no warp instructions, caches or time.
 """
 import random
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -63,15 +64,6 @@ class _Memory:
         return transactions
 
 
-class Thread:
-    def __init__(self, block, thread, threads, shared):
-        self.block, self.thread, self.threads, self.shared = block, thread, threads, shared
-
-
-class _Run:
-    thread = 0
-
-
 def _line(thread):
     while thread.gi_yieldfrom is not None:
         thread = thread.gi_yieldfrom
@@ -80,12 +72,13 @@ def _line(thread):
 
 def launch(kernel, blocks, threads, *arrays, seed=1):
     """Runs the kernel for each thread of each block. Returns {"transactions": n, "barriers": n}, of global memory."""
-    run, shuffle = _Run(), random.Random(seed)
+    run, shuffle = SimpleNamespace(thread=0), random.Random(seed)
     memory = [_Memory(f"argument {k}", array, run) for k, array in enumerate(arrays)]
     stats = {"transactions": 0, "barriers": 0}
     for block in range(blocks):
         shared = _Memory("shared", np.full(threads, np.nan), run)
-        waiting = {i: kernel(Thread(block, i, threads, shared), *memory) for i in range(threads)}
+        waiting = {i: kernel(SimpleNamespace(block=block, thread=i, threads=threads, shared=shared), *memory)
+                   for i in range(threads)}
         while waiting:
             order, reached, fault = list(waiting), {}, None
             shuffle.shuffle(order)

@@ -17,7 +17,6 @@ def check_1(m):
 
 
 def check_2(m):
-    import foldgrad as fg
     x, dy = np.array([-2.0, 0.5, 3.0]), np.array([1.0, -2.0, 0.25])
     slope = 1 / (1 + np.exp(-x))
     near(m.softplus_backward(x, 0 * dy), 0 * dy, "dy = 0: L does not depend on y. How does dy enter dx?",
@@ -28,16 +27,6 @@ def check_2(m):
          "of dy?", "x = -2, 0.5, 3 and dy = 1, -2, 0.25")
     near(m.softplus_backward(np.array([1000.0, -1000.0]), np.ones(2)), [1, 0], "e^1000 is infinite, and infinity over "
          "infinity is NaN. Can you write the slope so that a large exponent does no harm?", "x = 1000, -1000")
-
-    class Softplus(fg.Function):
-        def forward(self, x):
-            return solution(2).softplus(x), x.copy()
-
-        def backward(self, x, dy):
-            return m.softplus_backward(x, dy)
-
-    error = max(fg.check_gradients(Softplus(), x))
-    expect(error < 1e-7, "The engine's check of your operation on a tape fails.", error, "at most 1e-7")
 
 
 def check_3(m):

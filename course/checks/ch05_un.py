@@ -82,14 +82,16 @@ def check_3(m):
             G, psi_ema = (after[name].numpy() for name in ("win_g", "psi_ema"))
             near(un.win_g, G, "G is a mean over the rows of two factors. Which row does it go to?", at("win_g"))
             weight = "Which weight does the old psi_ema get, and which one the new number?"
-            m_of_t = (psi_ema - a * old) / (1 - a)
+            new = (psi_ema - a * old) / (1 - a)
             near(un.psi_ema, psi_ema, "psi_ema moves in each iteration. By G, or by a mean of G, and since which "
                  "iteration?", at("psi_ema"), known=(
-                     ((1 - a) * old + a * m_of_t, weight), (old + m_of_t, weight), (m_of_t, weight),
-                     (a * old + (1 - a) * rows.mean(0) if t > 1 else np.inf, "Is the G of this pass in win_g when you take its mean?")))
-            near(got, dx, "Which of G and psi_ema is in dx here, and what does rstd scale? In the warm-up dx is exact."
-                 if window > 1 or t == 1 else "A window of 1 is never active. Where do forward() and backward() see it?",
-                 at("dx"))
+                     ((1 - a) * old + a * new, weight), (old + new, weight), (new, weight),
+                     (a * old + (1 - a) * rows.mean(0) if t > 1 else np.inf,
+                      "Is the G of this pass in win_g when you take its mean?")))
+            think = "Which of G and psi_ema is in dx here, and what does rstd scale? In the warm-up dx is exact."
+            if window == 1 and t > 1:
+                think = "A window of 1 is never active. Where do forward() and backward() see it?"
+            near(got, dx, think, at("dx"))
     check_orders(m)
 
 

@@ -9,25 +9,12 @@ import numpy as np
 
 from foldgrad.course import expect, near, several
 
-CONFIG = """[model]
-family = "gpt"
-width = 8
-ffn_width = 8
-heads = 2
-layers = 1
-context = 8
-[norm]
-name = "NAME"
+CONFIG = """model = {family = "gpt", width = 8, ffn_width = 8, heads = 2, layers = 1, context = 8}
+data = {task = "language"}
+train = {steps = 20, batch = 4, lr = 1e-2, warmup = 2}
+validate = {every = 20}
+norm.name = "NAME"
 OPTIONS
-[data]
-task = "language"
-[train]
-steps = 20
-batch = 4
-lr = 1e-2
-warmup = 2
-[validate]
-every = 20
 """
 
 
@@ -43,7 +30,7 @@ def trained(name, options=""):
 
 @functools.cache
 def small_gpt():
-    return trained("un", "[norm.un]\nwarmup = 4")[0].model()
+    return trained("un", "norm.un.warmup = 4")[0].model()
 
 
 draw = np.random.default_rng(7).normal

@@ -59,6 +59,17 @@ class Course(unittest.TestCase):
                     self.assertIn("think", answer)
                     self.assertRegex(answer, phrase)
 
+    def test_a_check_answers_whatever_the_functions_return(self):
+        for exercise in course.exercises():
+            source = TEXTS[chapter_of(exercise)]
+            nodes = [node.body[-1] for number, node in course._marked(source) if number == exercise]
+            for value in ("None", "'text'", "[1, None]", "numpy.ones((2, 3))", "(1, numpy.ones(3), 'text')"):
+                lines = source.split("\n")
+                for last in sorted(nodes, key=lambda last: -last.lineno):
+                    lines[last.lineno - 1:last.end_lineno] = [" " * last.col_offset + f"import numpy; return {value}"]
+                with self.subTest(exercise, value=value):
+                    self.assertRegex(self.answer(exercise, "\n".join(lines)), "(?s)^  .*\n  think ")
+
     def test_the_texts_print_what_they_say(self):
         with tempfile.TemporaryDirectory() as folder:
             for path, source in TEXTS.items():
