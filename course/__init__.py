@@ -49,7 +49,7 @@ def near(got, wanted, think, case="", tolerance=1e-9, known=()):
         got, wanted = np.asarray(got, float), np.asarray(wanted, float)
     except (TypeError, ValueError):
         of = f" of {type(got[0]).__name__}" if isinstance(got, list) and got else ""
-        expect(False, "The result must be numbers. Which call gives those of a Tensor?", f"a {type(got).__name__}{of}",
+        expect(False, "The result must be numbers. Which call gives the numbers of a Tensor?", f"a {type(got).__name__}{of}",
                "numbers", case)
     expect(got.shape == wanted.shape, "Which axes does a sum, mean or product leave? It drops its axis unless "
            "keepdims=True." if got.shape else "One number. The result has one for each of what?",

@@ -20,7 +20,7 @@ def start(directory):
             if not (directory / name).exists():
                 (directory / name).write_text(text)
     print(f"cd {directory}, read {CHAPTERS[0].stem}.md, fill in {CHAPTERS[0].name}, then:\n"
-          "python -m foldgrad.course check 1.1\nFiles that were there are as before.")
+          "python -m foldgrad.course check 1.1\n`start` leaves files that are there as they are.")
 
 
 def told(exercise):

@@ -107,6 +107,7 @@ class Course(unittest.TestCase):
             os.chdir(folder)
             try:
                 self.assertEqual(printed("check", "1.1"), (1, "1.1 not yet\n  not begun\n"))
+                self.assertNotIn("not yet", printed("status")[1])
                 first.write_text(TEXTS[course.CHAPTERS[0]].replace("math.exp", "math.exq"))
                 self.assertEqual(printed("check", "1.1"), (0, "1.1 solved\n"))
                 self.assertRegex(printed("check", "1.2")[1], r"ch01_tape.py:\d+: AttributeError: .*exq")
