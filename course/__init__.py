@@ -44,12 +44,12 @@ def near(got, wanted, think, case="", tolerance=1e-9, known=()):
     known: pairs (result, think) of common mistakes; if `got` is such a result, its text replaces `think`.
     """
     import numpy as np
-    expect(got is not None, "Does your function return its result?", None, "an array or a number", case)
+    expect(got is not None, "Which line sets or returns this?", "None", "an array or a number", case)
     try:
         got, wanted = np.asarray(got, float), np.asarray(wanted, float)
     except (TypeError, ValueError):
         of = f" of {type(got[0]).__name__}" if isinstance(got, list) and got else ""
-        expect(False, "The result must be numbers. Which call gives the numbers of a Tensor?", f"a {type(got).__name__}{of}",
+        expect(False, "The result must be numbers. Which call gives those in a Tensor?", f"a {type(got).__name__}{of}",
                "numbers", case)
     expect(got.shape == wanted.shape, "Which axes does a sum, mean or product leave? It drops its axis unless "
            "keepdims=True." if got.shape else "One number. The result has one for each of what?",

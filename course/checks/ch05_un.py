@@ -59,7 +59,7 @@ def check_2(m):
             def geometric(rows):
                 return by(np.exp(np.log(rows).mean(0)))
 
-            think = "Which number divides x: q of this batch, or the geometric mean of the window?"
+            think = "Which number divides x: q of this batch, or the geometric mean of the window? Is it a root?"
             if np.shape(z) == y.shape and np.allclose(z, y, 1e-3):
                 think = "Nearly. Where is eps: in the root, outside, or forgotten?"
             rows = after["win_sq"]
