@@ -15,8 +15,6 @@ import types
 
 CHAPTERS = sorted((pathlib.Path(__file__).parent / "chapters").glob("ch*.py"))
 MARK = re.compile(r"^ *# Exercise (\d+\.\d+)$")
-
-
 THINK = {  # a phrase of an error of the engine, and what to think of
     "has no gradient": "Who fills p.grad, and who empties it? Does the loss depend on the optimizer's Parameters?",
     "got object": "This is not an array. Is it a Parameter, a Tensor or a Var? How does each of them come onto a tape?",

@@ -1,4 +1,5 @@
-"""Checks of chapter 5: the student's UN next to the engine's, step by step with the smallest settings first."""
+"""Checks of chapter 5: the student's UN next to the engine's, step by step with the smallest settings first, then in
+orders of passes that Hypothesis makes."""
 import functools
 
 import numpy as np
@@ -6,7 +7,6 @@ import numpy as np
 from foldgrad.course import expect, near, several
 
 SETTINGS = [(1, 0), (2, 0), (2, 5), (3, 0), (4, 8)]  # window, warm-up
-ORDERS = [(1, 2, -1), (1, 2, -2), (1, 2, -2, -1), (1, 2, 3, -1, -2, -3), (1, 2, 3, 4, -4, -3)]  # k forward, -k backward
 ACTIVE = "Is this iteration active? Go through the three conditions: of t, of t again, of M."
 
 
@@ -28,10 +28,9 @@ def histories():
 
 def case(window, warmup, inputs, name):
     """Returns the text of a case: the settings, and the arrays x, or x and dy, of all steps so far."""
-    lines = [f"window {window}, warm-up {warmup}, step {len(inputs)}: {name}"]
-    for t, arrays in enumerate(inputs, 1):
-        lines.append(f"          step {t}: " + ", ".join(f"{n} = {a.tolist()}" for n, a in zip(("x", "dy"), arrays)))
-    return "\n".join(lines)
+    steps = (f"          step {t}: " + ", ".join(f"{n} = {a.tolist()}" for n, a in zip(("x", "dy"), arrays))
+             for t, arrays in enumerate(inputs, 1))
+    return "\n".join([f"window {window}, warm-up {warmup}, step {len(inputs)}: {name}", *steps])
 
 
 def check_1(m):
@@ -56,17 +55,14 @@ def check_2(m):
             def by(square):
                 return x / np.sqrt(square + un.eps)
 
-            def geometric(rows):
-                return by(np.exp(np.log(rows).mean(0)))
-
-            think = "Which number divides x: q of this batch, or the geometric mean of the window? Is it a root?"
-            if np.shape(z) == y.shape and np.allclose(z, y, 1e-3):
-                think = "Nearly. Where is eps: in the root, outside, or forgotten?"
+            think = ("Nearly. Where is eps: in the root, outside, or forgotten?"
+                     if np.shape(z) == y.shape and np.allclose(z, y, 1e-3) else
+                     "Which number divides x: q of this batch, or the geometric mean of the window? Is it a root?")
             rows = after["win_sq"]
             near(z, y, think, at("z"), known=(
-                (by(np.mean(x * x, 0)), ACTIVE), (geometric(rows), ACTIVE),
+                (by(np.mean(x * x, 0)), ACTIVE), (by(np.exp(np.log(rows).mean(0))), ACTIVE),
                 (by(rows.mean(0)), "Which mean of the window does [UN-16] take?"),
-                (geometric(before), "Is the q of this iteration in the window when you take its mean?"),
+                (by(np.exp(np.log(before).mean(0))), "Is the q of this iteration in the window when you average it?"),
                 (by(un.run_var), "run_var is for inference. Which number divides x in training?")))
             near(un.run_var, after["run_var"], "Which number does run_var average, in which iterations, and "
                  "what weight does the old value get?", at("run_var"))
@@ -88,32 +84,39 @@ def check_3(m):
                      ((1 - a) * old + a * new, weight), (old + new, weight), (new, weight),
                      (a * old + (1 - a) * rows.mean(0) if t > 1 else np.inf,
                       "Is the G of this pass in win_g when you take its mean?")))
-            think = "Which of G and psi_ema is in dx here, and what does rstd scale? In the warm-up dx is exact."
-            if window == 1 and t > 1:
-                think = "A window of 1 is never active. Where do forward() and backward() see it?"
-            near(got, dx, think, at("dx"))
+            near(got, dx, "A window of 1 is never active. Where do forward() and backward() see it?"
+                 if window == 1 and t > 1 else
+                 "Which of G and psi_ema is in dx here, and what does rstd scale? In a warm-up dx is exact.", at("dx"))
     check_orders(m)
 
 
 def check_orders(m):
-    """Compares backward passes that wait while other passes follow."""
+    """Lets Hypothesis look for a short order of passes in which both differ. Backward passes may wait."""
     import foldgrad as fg
-    for order in ORDERS:
+    from hypothesis import given, settings, strategies
+
+    @settings(max_examples=100, deadline=None, derandomize=True, database=None, report_multiple_bugs=False)
+    @given(strategies.lists(strategies.sampled_from([0, 0, 0, 1, 2, 3]), min_size=6, max_size=10))
+    def compare(choices):  # 0 begins a pass, k ends the k-th of those that wait
         un, n = m.UN(1, 2, 0), fg.Normalizer("un", 1, dtype="f64", window=2, warmup=0)
-        lines, waiting = [], {}
-        for k in order:
-            x, dy = np.array([[1.0], [2.0 + k % 3]]), np.array([[1.0], [-k - 3.0]])
-            if k > 0:
-                waiting[k] = un.forward(x)[1], n.vjp(x)[1]
-                lines.append(f"          pass {k}: forward(), x = {x.tolist()}")
-                continue
-            saved, pullback = waiting.pop(-k)
-            lines.append(f"          pass {-k}: backward(), dy = {dy.tolist()}")
-            got, dx = un.backward(saved, dy), pullback(dy)[0].numpy()
-            for name, value, wanted in (("win_g", un.win_g, n.snapshot()["win_g"].numpy()), ("dx", got, dx)):
-                near(value, wanted, "Other passes may come before the backward pass, and some never go back. What does "
-                     "backward() read from self, and of which pass is it?",
-                     "\n".join([f"window 2, warm-up 0, one channel: {name}", *lines]))
+        lines, waiting, begun = [], {}, 0
+        for k in choices:
+            if k == 0:
+                begun += 1
+                x = np.array([[1.0], [2.0 + begun % 3]])
+                waiting[begun] = un.forward(x)[1], n.vjp(x)[1]
+                lines.append(f"          pass {begun}: forward(), x = {x.tolist()}")
+            elif k <= len(waiting):
+                number = list(waiting)[k - 1]
+                saved, pullback = waiting.pop(number)
+                dy = np.array([[1.0], [number - 3.0]])
+                lines.append(f"          pass {number}: backward(), dy = {dy.tolist()}")
+                got, dx = un.backward(saved, dy), pullback(dy)[0].numpy()
+                for name, value, wanted in (("win_g", un.win_g, n.snapshot()["win_g"].numpy()), ("dx", got, dx)):
+                    near(value, wanted, "Other passes may come before the backward pass, and some never go back. What "
+                         "does backward() read from self, and of which pass is it?",
+                         "\n".join([f"window 2, warm-up 0, one channel: {name}", *lines]))
+    compare()
 
 
 def check_4(m):

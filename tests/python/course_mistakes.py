@@ -122,6 +122,8 @@ MISTAKES = {
              "each iteration"),
             ("        t, full, active, z, rstd = saved\n", "        _, full, active, z, rstd = saved\n"
              "        self.passes = t = getattr(self, \"passes\", 0) + 1\n", "never go back"),
+            ("(dy - z * psi) * rstd", "(dy - z * psi) * ((geometric_mean(self.win_sq) + self.eps)**-0.5 if active else "
+             "rstd)", "of which pass"),
             (" and self.window > 1", "", "window of 1"),
             ("        self.win_g[t % self.window] = G\n        m = self.win_g.mean(axis=0) if full else G\n",
              "        m = self.win_g.mean(axis=0) if full else G\n        self.win_g[t % self.window] = G\n",
