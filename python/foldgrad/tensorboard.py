@@ -5,6 +5,7 @@
 Scalars are train/KEY and validate/KEY, every number of these events, and gradient_norm/LAYER and KEY/SITE of the events
 "layers" (docs/training.md).
 """
+import argparse
 import os
 import pathlib
 import sys
@@ -52,7 +53,15 @@ def write(directory: _training.Path, *paths: _training.Path) -> list[pathlib.Pat
     return written
 
 
+def main(words: list[str] | None = None) -> int:
+    """Writes the files and prints their paths. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python3 -m foldgrad.tensorboard", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", metavar="DIRECTORY", help="for tensorboard --logdir; existing files are replaced")
+    parser.add_argument("runs", nargs="+", metavar="RUN")
+    given = parser.parse_args(words)
+    return _training.run_command(lambda: print(*write(given.directory, *given.runs), sep="\n"))
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    print(*write(*sys.argv[1:]), sep="\n")
+    sys.exit(main())

@@ -1,4 +1,6 @@
 """Event files of foldgrad.tensorboard."""
+import contextlib
+import io
 import os
 import struct
 import sys
@@ -46,6 +48,11 @@ def main():
         got = [(e.wall_time, e.step, {v.tag: v.simple_value for v in e.summary.value}) for e in events(written[1])]
         expect(got == WANT, f"the events must be {WANT}, got {got}")
         expect_error(FileNotFoundError, "there is no run", lambda: tensorboard.write(folder, os.path.join(folder, "z")))
+        missing, printed = os.path.join(folder, "z"), io.StringIO()
+        with contextlib.redirect_stderr(printed):
+            code = tensorboard.main([folder, missing])
+        got = code, printed.getvalue()
+        expect(got == (1, f"error: {missing}: there is no run\n"), f"got {got}")
 
 
 main()
