@@ -1,6 +1,6 @@
-// Times the rungs of docs/cpu_ladder.md at a product of IWSLT's model, [2048, 512] by [512, 512], and prints which
-// share of the peak of fused multiply-adds each reaches, on the number of threads that it uses: the median and the best
-// of the rounds, in each of which the peak is measured first.
+// Times the rungs of docs/cpu_ladder.md at a product of IWSLT's model, [2048, 512] by [512, 512]. Prints for each rung
+// its share of the peak of fused multiply-adds on the same number of threads, as median and best of the rounds. Each
+// round measures the peak first.
 //
 //   cpu_ladder_bench [--rounds=N]
 #include <fmt/core.h>

@@ -18,7 +18,7 @@ void check_operand(const char* op, const char* what, const Tensor& operand, cons
 void check_floating(const char* op, const char* what, const Tensor& x, int rank) {
   FOLDGRAD_CHECK(x.defined() && is_floating(x.dtype()) && x.shape().rank() >= rank,
                  "{}: {} must be f32, f64 or bf16{}, got {}", op, what,
-                 rank ? fmt::format(" with at least {} axes", rank) : "", describe(x));
+                 rank ? fmt::format(" of rank {} or more", rank) : "", describe(x));
 }
 
 std::int64_t check_channels(const char* op, const Tensor& x, const Tensor& gamma, const Tensor& beta) {

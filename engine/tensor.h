@@ -19,7 +19,7 @@ class Tensor {
   static Tensor empty(Shape shape, DType dtype, Device device = Device::cpu);  // uninitialised
   static Tensor zeros(Shape shape, DType dtype, Device device = Device::cpu);
   static Tensor full(Shape shape, double value, DType dtype, Device device = Device::cpu);
-  // Takes the values in row-major order; there must be as many as the shape has elements.
+  // Takes the values in row-major order. Their number must be the number of elements of the shape.
   template <class T>
   static Tensor of(Shape shape, const std::vector<T>& values, Device device = Device::cpu);
   // Returns a tensor over row-major memory of the host that foldgrad did not allocate, aligned or not. `owner` keeps

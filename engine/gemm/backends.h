@@ -56,8 +56,8 @@ std::array<std::int64_t, 11 + sizeof...(More)> key_of(DType dtype, const Gemm& g
           std::int64_t(more)...};
 }
 
-// The strides of a resolved product: elements from op(A)[i, p] to op(A)[i + 1, p] and to op(A)[i, p + 1]; likewise for
-// op(B)[p, j].
+// The strides of a resolved product, in elements: from op(A)[i, p] to op(A)[i + 1, p] and to op(A)[i, p + 1], and from
+// op(B)[p, j] to op(B)[p + 1, j] and to op(B)[p, j + 1].
 struct GemmStrides {
   std::int64_t a_i, a_p, b_p, b_j;
 
@@ -68,8 +68,8 @@ struct GemmStrides {
         b_j(g.transpose_b ? g.row_stride_b : 1) {}
 };
 
-// Multiplies with plain loops; the last resort. T is float, double or bf16; C has type T, or float with f32_c. Sums in
-// the order of k, for any number of threads.
+// Multiplies with plain loops if no other back end takes the product. T is float, double or bf16. C has type T, or
+// float with f32_c. Adds terms in the order of k, for any number of threads.
 template <class T, class C>
 void reference_gemm_cpu(const Gemm& g, C* c, const T* a, const T* b);
 // Multiplies with our own CUDA kernel, also under emulation.

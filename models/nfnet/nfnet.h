@@ -20,9 +20,9 @@
 //   Parameters have timm's names (huggingface/pytorch-image-models, nfnet.py): stem.conv1 to .conv4, stages.S.B.conv1,
 //   .conv2, .conv2b, .conv3, .downsample.conv, .attn_last.fc1, .fc2, .skipinit_gain, final_conv, head.fc; gains are
 //   vectors. F0 has 68,416,284 + 3,073 classes.
-//   Initially, "original": convolutions N(fan_in^-1/2), also W_1 and W_2, which there are cut at two deviations; biases
-//   0. "port": convolutions N((2 / (fan_in + fan_out))^1/2), biases and linear layers as in PyTorch. Both: gains 1,
-//   skip_gain 0, the head N(.01).
+//   "original" initializes convolutions, W_1 and W_2 with N(fan_in^-1/2) and biases with 0; the source cuts W_1 and W_2
+//   at two deviations. "port" initializes convolutions with N((2 / (fan_in + fan_out))^1/2), and biases and W_1 and W_2
+//   as PyTorch does. Both begin with gains of 1, a skip_gain of 0 and a head from N(.01).
 #pragma once
 #include "models/images/model.h"
 #include "models/nfnet/config.h"

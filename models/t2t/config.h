@@ -24,7 +24,7 @@ struct T2tConfig : TokenModelConfig {
 
   bool has_performers() const { return token_attention == "performer"; }
   std::int64_t features() const { return token_width / 2; }
-  // Returns the pixels on a side of the map behind so many unfolds.
+  // Returns the side of the map, in pixels, after the first `unfolds` unfolds.
   std::int64_t side(std::size_t unfolds) const;
   // Returns the numbers in each patch that an unfold cuts out.
   std::int64_t patch_size(std::size_t unfold) const;

@@ -55,7 +55,7 @@ const RegisterOp kBiasActivation({
     .errors =
         {{"bias_activation: bias must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
           [](Tape& t) { bias_activation(zeros(t, 2, 8), zeros(t, 4), Activation::relu); }},
-         {"bias_activation: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
+         {"bias_activation: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
           [](Tape& t) { bias_activation(zeros(t), zeros(t), Activation::gelu); }}},
     .bf16_roundoffs = 16,  // sums of 70 rows
 });

@@ -52,7 +52,7 @@ const RegisterOp kAddBias({
               add_bias_case({3, 31}), add_bias_case({3, 33}), add_bias_case({70, 300})},
     .errors = {{"add_bias: bias must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
                 [](Tape& t) { add_bias(zeros(t, 2, 8), zeros(t, 4)); }},
-               {"add_bias: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
+               {"add_bias: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { add_bias(zeros(t), zeros(t)); }}},
     .f32_roundoffs = 100,  // sums of 70 rows
 });

@@ -74,7 +74,7 @@ const RegisterOp kAttention({
     .errors =
         {attention_error("attention: q must have 2 axes (row, column), got f32 [1, 2, 4] on cpu", {1, 2, 4}, {1, 2, 4},
                          {1, 2, 4}, with(1)),
-         attention_error("attention: q must be f32, f64 or bf16 with at least 2 axes, got i64 [2, 4] on cpu", {2, 4},
+         attention_error("attention: q must be f32, f64 or bf16 of rank 2 or more, got i64 [2, 4] on cpu", {2, 4},
                          {2, 4}, {2, 4}, with(1), DType::i64),
          attention_error("attention: k must be f32 [5, 4] on cpu, to go with q, which is f32 [3, 4] on cpu, got f32 "
                          "[5, 3] on cpu",

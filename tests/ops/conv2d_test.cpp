@@ -88,7 +88,7 @@ const RegisterOp kConv2dChannelsLast({
                           {5, 3, 2, 2}, {.extra_padding = -1}),
                conv_error("conv2d_channels_last: x must be [B, H, W, C], got [1, 4, 4, 3, 3]", {1, 4, 4, 3, 3},
                           {5, 3, 2, 2}),
-               conv_error("conv2d_channels_last: x must be f32, f64 or bf16 with at least 4 axes, got f32 [4, 4, 3] on "
+               conv_error("conv2d_channels_last: x must be f32, f64 or bf16 of rank 4 or more, got f32 [4, 4, 3] on "
                           "cpu",
                           {4, 4, 3}, {5, 3, 2, 2})},
     // dweight sums up to 144 products.

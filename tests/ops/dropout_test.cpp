@@ -177,7 +177,7 @@ const RegisterOp kSpec({
     .errors = {{"bias_activation_dropout: bias must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got "
                 "f32 [4] on cpu",
                 [](Tape& t) { bias_activation_dropout(zeros(t, 2, 8), zeros(t, 4), Activation::relu, 0.5, kRandom); }},
-               {"bias_activation_dropout: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
+               {"bias_activation_dropout: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { bias_activation_dropout(zeros(t), zeros(t), Activation::relu, 0.5, kRandom); }},
                {"bias_activation_dropout: p must be in [0, 1), got 1",
                 [](Tape& t) { bias_activation_dropout(zeros(t, 2), zeros(t, 2), Activation::relu, 1, kRandom); }}},

@@ -51,8 +51,8 @@ const RegisterOp kEmbedding({
                lookup_error("embedding: ids must be i64 [4, 2] on cpu, to go with the table, which is f32 [4, 2] on "
                             "cpu, got f32 [4, 2] on cpu",
                             [](const Var& x, const Var&) { return embedding(x, x); }, {4, 2}, {}),
-               embedding_error("embedding: table must be f32, f64 or bf16 with at least 2 axes, got f32 [4] on cpu",
-                               {4}, {0}),
+               embedding_error("embedding: table must be f32, f64 or bf16 of rank 2 or more, got f32 [4] on cpu", {4},
+                               {0}),
                embedding_error("embedding: table must be [V, C], got [4, 2, 2]", {4, 2, 2}, {0}),
                lookup_error("embedding: padding_id must be a row of the table [4, 2] or -1, got 4",
                             [](const Var& x, const Var& ids) { return embedding(x, ids, 1, 4); }, {4, 2}, {0})},
@@ -65,7 +65,7 @@ const RegisterOp kGather({
     .cases = {gather_case({4, 3}, {6}), gather_case({3, 2, 2}, {4}), gather_case({5}, {2, 3}),
               gather_case({1, 2}, {0})},
     .errors = {lookup_error("gather: ids must be in [0, 2), got 2 at position 0 of [1]", gather, {2, 2}, {2}),
-               lookup_error("gather: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu", gather, {},
+               lookup_error("gather: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu", gather, {},
                             {2})},
 });
 

@@ -16,8 +16,7 @@ const RegisterOp kGate({
     .name = "gate",
     .cases = {gate_case(2, 3, 4), gate_case(3, 1, 1), gate_case(1, 5, 7), gate_case(0, 3, 2), gate_case(2, 0, 2),
               gate_case(3, 5, 65), gate_case(2, 3, 300), gate_case(2, 40, 64)},
-    .errors = {gate_error("gate: x must be f32, f64 or bf16 with at least 3 axes, got f32 [2, 3] on cpu", {2, 3},
-                          {2, 3}),
+    .errors = {gate_error("gate: x must be f32, f64 or bf16 of rank 3 or more, got f32 [2, 3] on cpu", {2, 3}, {2, 3}),
                gate_error("gate: x must have 3 axes, got [1, 2, 3, 4]", {1, 2, 3, 4}, {1, 4}),
                gate_error("gate: w must be f32 [2, 4] on cpu, to go with x, which is f32 [2, 3, 4] on cpu, got f32 "
                           "[2, 3] on cpu",

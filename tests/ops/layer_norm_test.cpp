@@ -20,7 +20,7 @@ const RegisterOp kLayerNorm({
     .errors =
         {{"layer_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
           [](Tape& t) { layer_norm(zeros(t, 2, 8), zeros(t, 4), zeros(t, 8)); }},
-         {"layer_norm: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
+         {"layer_norm: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
           [](Tape& t) { layer_norm(zeros(t), zeros(t), zeros(t)); }},
          {"layer_norm: eps must be positive, got 0",
           [](Tape& t) { layer_norm(zeros(t, 8), zeros(t, 8), zeros(t, 8), 0); }}},

@@ -36,8 +36,7 @@ const RegisterOp kMatmul({
                             {2, 3}, {2, 3, 4}),
                matmul_error("matmul: a must not be transposed where b is a single matrix, got a [2, 2, 3], b [2, 4]",
                             {2, 2, 3}, {2, 4}, true),
-               matmul_error("matmul: a must be f32, f64 or bf16 with at least 2 axes, got f32 [2] on cpu", {2},
-                            {2, 4})},
+               matmul_error("matmul: a must be f32, f64 or bf16 of rank 2 or more, got f32 [2] on cpu", {2}, {2, 4})},
 });
 
 TEST(Matmul, MM_1_MM_2_MM_3_WorkedByHand) {

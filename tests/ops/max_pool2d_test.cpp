@@ -29,7 +29,7 @@ const RegisterOp kMaxPool2d({
               pool_case({2, 3, 2, 129}, {.kernel = 2, .stride = 1, .padding = 1}),
               pool_case({2, 17, 15, 64}, {.kernel = 3, .stride = 2, .padding = 1}),
               pool_case({1, 16, 17, 3}, {.kernel = 15, .stride = 1, .padding = 7})},
-    .errors = {pool_error("max_pool2d: x must be f32, f64 or bf16 with at least 4 axes, got f32 [3, 4, 2] on cpu",
+    .errors = {pool_error("max_pool2d: x must be f32, f64 or bf16 of rank 4 or more, got f32 [3, 4, 2] on cpu",
                           {3, 4, 2}),
                pool_error("max_pool2d: x must be [B, H, W, C], got [1, 1, 3, 4, 5]", {1, 1, 3, 4, 5}),
                pool_error("max_pool2d: x must have at least one pixel, got [1, 0, 3, 4]", {1, 0, 3, 4}, {.padding = 1}),

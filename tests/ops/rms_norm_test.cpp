@@ -29,7 +29,7 @@ const RegisterOp kRmsNorm({
                                        variant_case(2, 1032, {.eps = 0.25, .channels = 1001})}),
     .errors = {{"rms_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
                 [](Tape& t) { rms_norm(zeros(t, 2, 8), zeros(t, 4)); }},
-               {"rms_norm: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
+               {"rms_norm: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { rms_norm(zeros(t), zeros(t)); }},
                {"rms_norm: eps must be positive, got 0", [](Tape& t) { rms_norm(zeros(t, 8), zeros(t, 8), 0); }},
                {"rms_norm: the mean must be over at most 8 channels, got 9",

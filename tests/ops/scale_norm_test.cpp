@@ -24,7 +24,7 @@ const RegisterOp kScaleNorm({
                        {scale_norm_case(1, 1), scale_norm_case(8, 4, 2.5)}),
     .errors = {{"scale_norm: g must be f32 [1] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [8] on cpu",
                 [](Tape& t) { scale_norm(zeros(t, 2, 8), zeros(t, 8)); }},
-               {"scale_norm: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
+               {"scale_norm: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { scale_norm(zeros(t), zeros(t)); }},
                {"scale_norm: eps must be positive, got 0", [](Tape& t) { scale_norm(zeros(t, 1), zeros(t, 1), 0); }}},
     // dg sums up to 20 rows.

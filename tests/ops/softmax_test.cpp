@@ -20,7 +20,7 @@ const RegisterOp kSoftmax({
           return softmax_case({rows, columns});
         },
         {softmax_case({3, 2, 4}), softmax_case({5}), softmax_case({3, 1})}),
-    .errors = {{"softmax: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
+    .errors = {{"softmax: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { softmax(zeros(t)); }}},
     .bf16_roundoffs = 16,
 });

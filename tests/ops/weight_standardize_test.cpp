@@ -32,7 +32,7 @@ const RegisterOp kWeightStandardize({
               standardize_case({3, 7}, {.unbiased = true}), standardize_case({2, 33}), standardize_case({2, 1}),
               standardize_case({0, 3}), standardize_case({3, 257}),
               standardize_case({40, 3, 3, 9}, {.unbiased = true})},
-    .errors = {standardize_error("weight_standardize: W must be f32, f64 or bf16 with at least 2 axes, got f32 [4] on "
+    .errors = {standardize_error("weight_standardize: W must be f32, f64 or bf16 of rank 2 or more, got f32 [4] on "
                                  "cpu",
                                  {4}, {4}),
                standardize_error("weight_standardize: g must be f32 [4] on cpu, to go with W, which is f32 [4, 3] on "

@@ -16,8 +16,8 @@ const RegisterOp kWeightedPool({
     .name = "weighted_pool",
     .cases = {pool_case(2, 3, 4), pool_case(3, 1, 1), pool_case(1, 5, 7), pool_case(0, 3, 2), pool_case(2, 0, 2),
               pool_case(3, 5, 65), pool_case(2, 3, 300), pool_case(2, 40, 64)},
-    .errors = {pool_error("weighted_pool: x must be f32, f64 or bf16 with at least 3 axes, got f32 [2, 3] on cpu",
-                          {2, 3}, {2, 3}),
+    .errors = {pool_error("weighted_pool: x must be f32, f64 or bf16 of rank 3 or more, got f32 [2, 3] on cpu", {2, 3},
+                          {2, 3}),
                pool_error("weighted_pool: x must have 3 axes, got [1, 2, 3, 4]", {1, 2, 3, 4}, {1, 2}),
                pool_error("weighted_pool: w must be f32 [2, 3] on cpu, to go with x, which is f32 [2, 3, 4] on cpu, "
                           "got f32 [2, 4] on cpu",
@@ -32,7 +32,7 @@ const RegisterOp kMeanPool({
     .cases = {mean_case({3, 4, 5}), mean_case({2, 1, 1}), mean_case({3, 5, 65}), mean_case({2, 3, 300}),
               mean_case({2, 3, 4}), mean_case({1, 4, 64})},
     .errors = {error_of_zeros("mean_pool: x must have 3 axes, got [1, 2, 3, 4]", {{1, 2, 3, 4}}, averaged),
-               error_of_zeros("mean_pool: x must be f32, f64 or bf16 with at least 3 axes, got f32 [2, 3] on cpu",
+               error_of_zeros("mean_pool: x must be f32, f64 or bf16 of rank 3 or more, got f32 [2, 3] on cpu",
                               {{2, 3}}, averaged)},
 });
 

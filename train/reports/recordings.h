@@ -34,8 +34,8 @@ constexpr std::int64_t kMostTraceBytes = std::int64_t(16) << 20;
 //   phases      [{"name": "begin", "first": 1, "last": 182, "windows": 151, "updates": [1, ...]}], first and last being
 //               updates
 //   sites       [{"site", "channels", "pnac", "trace"}]
-//     pnac      {"q begin": 91.5, "G begin", "noise begin", ...}: means over the windows of a phase, in percent; no G
-//               if none is recorded; empty for window 0
+//     pnac      {"q begin": 91.5, "G begin", "noise begin", ...}: means over the windows of a phase, in percent. "G" is
+//               absent if it was not recorded. The object is empty if `window` is 0
 //     trace     {"channels": [0, 1, ...], "q begin": "...", "G begin", "flag begin", ...}: recorded values of these
 //               channels, [iterations, channels] in base64, q and G as f32 and flags as bytes. All channels, or
 //               outstanding_channels() if all take more than kMostTraceBytes
