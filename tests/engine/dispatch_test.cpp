@@ -69,7 +69,7 @@ TEST(CheckFloating, DTypeRankAndPresence) {
     return message_of([&] { check_floating("softmax", "x", x, rank); });
   };
   const auto start = [](int rank) {
-    return "softmax: x must be f32, f64 or bf16" + (rank ? fmt::format(" with at least {} axes", rank) : "") + ", got ";
+    return "softmax: x must be f32, f64 or bf16" + (rank ? fmt::format(" of rank {} or more", rank) : "") + ", got ";
   };
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
     EXPECT_EQ(message(Tensor::zeros({3}, dtype), 1), "no error");
