@@ -1,6 +1,6 @@
 """Makes docs/backward.md: every backward pass on one page. An operation's node says above backward() what it does:
 
-    // Differentiates layer_norm [LN-1, LN-2, LN-3]: dx [LN-4], dgamma and dbeta [LN-5].
+    // Differentiates layer_norm [LN-1, LN-2, LN-3]: computes dx [LN-4], dgamma and dbeta [LN-5].
 
 The formulas of these tags come from the comments of the operation's folder, the places that evaluate the gradients from
 its lines of code. `scripts/house --write` writes the page, and the test `equations` compares it.
@@ -161,7 +161,7 @@ def page(root):
             try:
                 if not node.says:
                     raise ValueError("say above backward() what it differentiates: "
-                                     "// Differentiates NAME [TAG]: dx [TAG].")
+                                     "// Differentiates NAME [TAG]: computes dx [TAG].")
                 lines.append(row(node, files))
             except ValueError as error:
                 faults.append(f"{node.path}: {node.name}: {error}")
