@@ -1,11 +1,11 @@
-// The options of normalizers with statistics per channel.
+// Options of the normalizers that keep statistics per channel.
 #pragma once
 #include "models/normalizers/kinds.h"
 #include "ops/channel_norm/channel_norm_options.h"
 
 namespace foldgrad {
 
-// Returns true if the normalizer computes like the authors' released code. Configurations call this mode "reference".
+// True if the normalizer computes as the authors' released code does. Configurations call this mode "reference".
 bool is_released(const NormalizerSite& site);
 
 using Published = ChannelNormOptions (*)();
@@ -18,7 +18,7 @@ NormalizerOption window_option(const char* default_value);
 NormalizerOption warmup_option(const char* default_value);
 std::vector<NormalizerOption> un_options();
 
-// Returns the iterations before channel_norm_math::active() is true, or 0 if the options never average.
+// Returns the number of iterations before channel_norm_math::active() is true, or 0 if no averages are used.
 NormalizerWarmup before_averages(const NormalizerOptions& options);
 
 }  // namespace foldgrad

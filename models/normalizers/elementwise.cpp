@@ -1,4 +1,4 @@
-// Normalizers that are functions of each element, and `none`.
+// Elementwise normalizers, and `none`.
 #include "models/normalizers/kinds.h"
 #include "ops/affine/affine.h"
 #include "ops/dyt/dyt.h"

@@ -1,4 +1,4 @@
-// A normalizer's function at inference, for folding and export.
+// The function that a normalizer computes at inference, for folding and export.
 #pragma once
 #include <variant>
 
@@ -7,9 +7,9 @@
 
 namespace foldgrad {
 
-// The function of a row x of C channels, in f64 on the host:
+// Maps a row x of C channels; all numbers are f64 on the host:
 //
-//   y = A u + B     u is x, or x - mean of the row if the map is centred, or one of the alternatives below
+//   y = A u + B u is x, x - mean(x) if the map is centred, or one of the alternatives below
 //
 // Without an alternative the normalizer is offline: A, B and the centring fold into linear layers.
 struct InferenceForm {

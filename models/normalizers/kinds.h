@@ -10,7 +10,7 @@
 
 namespace foldgrad {
 
-// The arguments of make_normalizer, after its checks.
+// The arguments of make_normalizer after it has checked them.
 struct NormalizerSite {
   const NormalizerInfo& info;
   const NormalizerOptions& options;
@@ -19,14 +19,14 @@ struct NormalizerSite {
   DType dtype;
   Device device;
 
-  // Makes SITE.NAME with `size` equal values; `size` is the number of channels if it is not given.
+  // Makes the parameter SITE.NAME with `size` elements, by default one per channel, all equal to `value`.
   Parameter parameter(const std::string& name, double value, std::int64_t size = -1) const {
     return {site + "." + name, Tensor::full({size < 0 ? channels : size}, value, dtype, device)};
   }
   DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 };
 
-// A normalizer with a gain and a bias per channel. If the gain or bias is not trained, it stays 1 or 0 and is not a
+// A normalizer with a gain and a bias per channel. An untrained gain stays 1 and an untrained bias 0; neither is a
 // parameter.
 class WithGainAndBias : public Normalizer {
  public:
@@ -71,7 +71,7 @@ std::unique_ptr<Normalizer> make(const NormalizerSite& site) {
 }
 
 // Adds `kind` to normalizers(), so that models, configurations, checks, folding and export treat it like the library's
-// own. Vectors that normalizers() returned before become invalid: call this at the start of the program, from one
+// own. Invalidates the vectors that normalizers() has returned, so call it at the start of the program, from one
 // thread. Throws std::invalid_argument if the name is empty or taken.
 void register_normalizer(NormalizerKind kind);
 
@@ -80,7 +80,7 @@ std::vector<NormalizerKind> mixed_normalizers();      // repbn, prepbn
 std::vector<NormalizerKind> row_normalizers();        // ln, rmsnorm, scalenorm, fixnorm, groupnorm, ...
 std::vector<NormalizerKind> stateless_normalizers();  // dyt, derf, affine, none
 
-// Return options that several normalizers have.
+// Return options that several normalizers share.
 inline NormalizerOption eps_option(const char* default_value) {
   return number_option("eps", default_value, "added to the variance or mean square before the root",
                        {.low = 0, .high = 1, .low_excluded = true});

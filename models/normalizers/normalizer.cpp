@@ -12,7 +12,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns the means of a window [M, C] by channel.
+// Returns the means of a window [M, C] for each channel.
 std::vector<NormDiagnostics::Means> means_of(const Tensor& window) {
   const std::vector<double> values = window.to(Device::cpu).to(DType::f64).values<double>();
   const std::int64_t M = window.shape()[0], C = window.shape()[1];
@@ -52,7 +52,7 @@ Var Normalizer::recorded(const Var& x, const NormContext& context, std::shared_p
   for (const Parameter* p : parameters())
     if (p->name == site_ + ".bias") offset = p->value.dtype() == dtype ? p->value : p->value.to(dtype);
   const Var y = forward(x, context);
-  // An additional node between x and its other readers would change the order in which gradients are added.
+  // Another node between x and its other readers would change the order in which gradients are added.
   if (y.id() == x.id()) return y;
   return watch_channels(y, offset, std::move(record), context.communicator);
 }

@@ -23,13 +23,13 @@ using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/chan
 
 struct NormContext {
   bool training = false;
-  // The rows of each sample, for statistics per sample. If null, x's first axis is samples.
+  // The rows of each sample, for statistics per sample. If null, x's first axis counts the samples.
   const Segments* samples = nullptr;
-  // Leading rows that enter channel statistics; default: all. Only trace replay sets it (train/checks/trace.h), where
-  // the other rows are padding; models compute no padding.
+  // How many leading rows enter channel statistics; by default all. Only trace replay sets it, where the other rows are
+  // padding (train/checks/trace.h); models have no padding rows.
   std::optional<std::int64_t> counted = {};
-  std::vector<Var>* penalties = nullptr;  // training: rbn appends the terms, of shape [], that it adds to the loss
-  Communicator* communicator = nullptr;   // in training, statistics use the rows of all ranks; if null, x's rows
+  std::vector<Var>* penalties = nullptr;  // in training, rbn appends its loss terms, of shape []
+  Communicator* communicator = nullptr;   // in training, statistics use the rows of all ranks; if null, only x's
 
   ChannelPass channel_pass() const { return {training, counted, communicator}; }
 };
@@ -37,13 +37,13 @@ struct NormContext {
 // Values for reports, copied from the device.
 struct NormDiagnostics {
   struct Means {
-    double arithmetic, geometric;  // 0 until the window is full, since its entries are initially 0
+    double arithmetic, geometric;  // the geometric mean is 0 until the window is full, since entries start at 0
   };
 
-  std::int64_t iterations = 0, skips = 0;  // training forwards, and those with a skipped or held channel
+  std::int64_t iterations = 0, skips = 0;  // training forward passes, and those that skipped or held a channel
   std::optional<double> least_variance = {}, greatest_variance = {};  // of the running variance, over the channels
   std::vector<Means> window = {};  // of the window of mean squares, by channel; empty if there is no window
-  // The number of channels whose factor r [MABN-1] is clamped to 1/5 or 5 now; empty if there is no r.
+  // How many channels currently have their factor r [MABN-1] clamped to 1/5 or 5; empty if there is no r.
   std::optional<std::int64_t> clamped = {};
 };
 
@@ -60,13 +60,13 @@ class Normalizer {
   const std::string& site() const { return site_; }
   std::int64_t channels() const { return channels_; }
 
-  // Returns y with x's shape and dtype; casts parameters of another dtype. In training, forward writes the state; some
-  // backward passes do, too (ops/channel_norm/channel_norm.h). Throws std::invalid_argument unless x is [...,
-  // channels], and for inputs that the operations refuse.
+  // Returns y with x's shape and dtype, to which it casts the parameters. In training, the forward pass updates the
+  // state, and so do some backward passes (ops/channel_norm/channel_norm.h). Throws std::invalid_argument unless x is
+  // [..., channels], or if an operation rejects x.
   Var apply(const Var& x, const NormContext& context);
 
-  // Makes later training passes append their results to `records`; backward passes complete them. Null stops this.
-  // Recording changes no trained bit; a normalizer that returns x itself therefore records no gradient.
+  // Makes later training passes append their results to `records`; backward passes complete them. Null stops recording.
+  // Recording leaves training bit-identical, so a normalizer that returns x itself records no gradient.
   void record_into(ChannelRecords* records) { records_ = records; }
 
   // Returns the parameters, named SITE.weight, SITE.bias and the like. The pointers are valid as long as the normalizer
@@ -78,19 +78,19 @@ class Normalizer {
   // Returns the buffers that inference uses as running estimates: run_mean, run_var, phi.
   NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
-  // Restores a snapshot or a file's tensors. Throws std::invalid_argument unless names, shapes and dtypes are those of
+  // Restores a snapshot or a file's tensors. Throws std::invalid_argument unless names, shapes and dtypes match
   // state().
   void restore(const NamedTensors& snapshot);
-  // Sets the counters of training forwards to zero, so that fine-tuning has a warm-up again.
+  // Resets the counters of training forward passes, so that fine-tuning starts with a warm-up again.
   void reset_iterations();
   virtual NormDiagnostics diagnostics() const;
 
-  // Returns the form at inference. Empty if the normalizer declares no form; it is then never folded. For a form that
-  // is not offline, folding removes SITE.weight, or the single number SITE.scale, from A and SITE.bias from B, and
-  // leaves them 1 and 0.
+  // Returns the form at inference. Empty if the normalizer declares no form; it is then never folded. If the form is
+  // not offline, folding takes SITE.weight, or the scalar SITE.scale, out of A and SITE.bias out of B, and sets them to
+  // 1 and 0.
   virtual std::optional<InferenceForm> inference() const { return std::nullopt; }
 
-  // Returns true if its statistics cover all tokens of a sample, so that tokens must be computed together.
+  // True if statistics cover all tokens of a sample, so that these must be computed together.
   virtual bool mixes_tokens() const { return false; }
 
  protected:
@@ -109,16 +109,17 @@ class Normalizer {
 };
 
 // Makes a normalizer whose parameters have this dtype. Its state is f64 for f64, otherwise f32. Throws
-// std::invalid_argument for an unknown name or option, with the nearest one, for a value out of range, for channels
-// that the normalizer cannot take, and if its info() and its inference() disagree about being offline.
+// std::invalid_argument if a name or option is unknown (the message suggests the nearest one), if a value is out of
+// range, if the normalizer cannot take this number of channels, or if info() and inference() disagree about being
+// offline.
 std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::map<std::string, std::string>& options,
                                             const std::string& site, std::int64_t channels, DType dtype = DType::f32,
                                             Device device = Device::cpu);
 
-// Returns all normalizers: the library's, and those of register_normalizer() (models/normalizers/kinds.h).
+// Returns all normalizers, including those that register_normalizer() added (models/normalizers/kinds.h).
 const std::vector<NormalizerInfo>& normalizers();
 
-// Throws std::invalid_argument for an unknown name, with the nearest one and the full list.
+// Throws std::invalid_argument if the name is unknown; the message has the nearest name and the full list.
 const NormalizerInfo& normalizer_info(const std::string& name);
 
 }  // namespace foldgrad

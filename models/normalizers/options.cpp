@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// Reads the whole text as a number. Returns false if it is not a number.
+// Parses the whole string as a number. Returns false if it is not one.
 template <class T>
 bool parse(const std::string& text, T& value) {
   const char* end = text.data() + text.size();

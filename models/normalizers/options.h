@@ -1,4 +1,4 @@
-// Names, kinds and options of normalizers, as text for people and files; and chosen values of the options.
+// The names, kinds and options of normalizers, as text for people and files, and chosen values of the options.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,31 +11,31 @@ namespace foldgrad {
 struct NormalizerOption : Option {
   std::string default_value;              // "=NAME" takes the value of another option
   std::string default_in_reference = {};  // a different default, for normalizers with an option `mode`
-  // Set by the model, unless the user sets it: encoder_layers, decoder_layers, stack, sublayer.
+  // True if the model sets the option when the user does not: encoder_layers, decoder_layers, stack, sublayer.
   bool told_by_model = false;
-  bool newer = false;  // 0.3 did not have it: a configuration without it does not count it
+  bool newer = false;  // not in 0.3: config_hash() ignores it unless the user sets it
 };
 
-// The kind of function that a normalizer is at inference; Normalizer::inference() has the numbers.
+// The kind of function that a normalizer computes at inference; Normalizer::inference() returns its numbers.
 enum class Inference {
   affine,       // an affine map per channel: can be folded away
   linear,       // an affine map after centring: can be folded away into a matrix
   elementwise,  // a function of each element
-  online        // needs statistics of the present tokens
+  online        // needs statistics of the current tokens
 };
 constexpr auto names_of(Inference) { return std::array{"affine", "linear", "elementwise", "online"}; }
 
 class NormalizerOptions;
 
-// The first training iterations, in which a normalizer computes differently than later and at inference.
+// The first training iterations, in which a normalizer does not yet compute as it does later and at inference.
 struct NormalizerWarmup {
   std::int64_t iterations = 0;
   std::vector<std::string> options = {};  // the options that set `iterations`
   std::string meanwhile = {};             // for warnings: "uses no averages"
 };
 
-// Constants of sublayers around a normalizer: the residual sum of post-norm is `scale` x + branch, and `initial_gain`
-// multiplies the initial weights of value and output projections and of both feed-forward layers.
+// Constants that a normalizer sets in the sublayers around it: the post-norm residual sum is `scale` x + branch, and
+// `initial_gain` multiplies the initial weights of the value and output projections and of both feed-forward layers.
 struct ResidualConstants {
   double scale = 1, initial_gain = 1;
 };
@@ -45,10 +45,10 @@ struct NormalizerInfo {
   Inference inference;
   std::string summary;
   std::vector<NormalizerOption> options;
-  bool post_norm_only = false;                                        // true if it scales the sums of post-norm
-  bool outlier_test = false;                                          // [UN-19]; has the options and state of `un`
-  NormalizerWarmup (*warmup)(const NormalizerOptions&) = nullptr;     // null if all iterations are alike
-  ResidualConstants (*residual)(const NormalizerOptions&) = nullptr;  // null if they are 1
+  bool post_norm_only = false;                                        // scales post-norm sums; pre-norm rejects it
+  bool outlier_test = false;                                          // runs [UN-19]; has the options and state of `un`
+  NormalizerWarmup (*warmup)(const NormalizerOptions&) = nullptr;     // null if there is no warm-up
+  ResidualConstants (*residual)(const NormalizerOptions&) = nullptr;  // null if both are 1
 
   bool offline() const { return inference == Inference::affine || inference == Inference::linear; }
 };
@@ -77,8 +77,8 @@ inline NormalizerOption renamed(NormalizerOption option, const char* name, const
 // The chosen values, with defaults for options that were not given.
 class NormalizerOptions {
  public:
-  // Throws std::invalid_argument for an unknown name, with the nearest one, and for a value out of range. `normalizer`
-  // is for messages.
+  // Throws std::invalid_argument if a name is unknown (the message suggests the nearest one) or a value is out of
+  // range. `normalizer` is the name in messages.
   NormalizerOptions(const std::string& normalizer, const std::vector<NormalizerOption>& known,
                     const std::map<std::string, std::string>& given);
 

@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// The scaling by groups of `pn`. Other normalizers have 0 groups.
+// The group scaling of `pn`. Other normalizers have 0 groups.
 struct GroupScaling {
   std::int64_t groups;
   double eps;
@@ -27,7 +27,7 @@ struct GroupScaling {
 
 class ChannelNormalizer : public WithGainAndBias {
  public:
-  // `code` is given if the normalizer has an option `mode`.
+  // Normalizers with an option `mode` pass `code`.
   ChannelNormalizer(const NormalizerSite& s, Published paper, Published code = nullptr)
       : WithGainAndBias(s),
         norm_(channel_options(s, paper, code)),

@@ -1,4 +1,4 @@
-// Normalizers with statistics of each token, or of each sample.
+// Normalizers with statistics per token or per sample.
 #include <cmath>
 
 #include "models/normalizers/kinds.h"
@@ -95,7 +95,7 @@ class CenterNormalizer final : public WithGainAndBias {
 
 class GroupNormalizer final : public WithGainAndBias {
  public:
-  // Each channel is a group (instancenorm), or the options give the number of groups.
+  // Each channel is a group if `by_channel` (instancenorm); otherwise the options give the number of groups.
   GroupNormalizer(const NormalizerSite& s, bool by_channel)
       : GroupNormalizer(s, by_channel, /*trained=*/!by_channel || s.options.flag("affine")) {}
   GroupNormalizer(const NormalizerSite& s, bool by_channel, bool trained)
@@ -124,7 +124,7 @@ class GroupNormalizer final : public WithGainAndBias {
 
   double eps_;
   std::int64_t groups_;
-  bool over_sample_;  // otherwise over each token
+  bool over_sample_;  // statistics per sample; otherwise per token
 };
 
 class ScaleNormalizer final : public Normalizer {

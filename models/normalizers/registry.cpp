@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// The kinds of normalizers. Normalizers refer to their kind, so that its address must not change.
+// The kinds of normalizers. A normalizer refers to its kind, whose address must therefore not change.
 struct Registry {
   Registry() {
     for (auto group : {channel_normalizers, mixed_normalizers, row_normalizers, stateless_normalizers})

@@ -1,4 +1,5 @@
-// RepBN and PRepBN (Guo et al., "SLAB", 2024), of batch normalization, a scaled branch and layer normalization.
+// RepBN and PRepBN (Guo et al., "SLAB", 2024): batch normalization plus a scaled copy of x, and its mixture with layer
+// normalization.
 #include <algorithm>
 
 #include "models/normalizers/kinds.h"
@@ -10,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// y = BN(x) + eta x. `prefix` begins the names of its parameters.
+// y = BN(x) + eta x. Names of its parameters begin with `prefix`.
 class RepBn : public Normalizer {
  public:
   explicit RepBn(const NormalizerSite& s, const std::string& prefix = "")
@@ -48,7 +49,7 @@ class RepBn : public Normalizer {
   ChannelNormState state_;
 };
 
-// Gives parameters that this step does not use a zero gradient; the optimizer rejects missing ones.
+// Gives zero gradients to parameters that this step does not use; the optimizer rejects missing gradients.
 void rest(const std::vector<Parameter*>& parameters) {
   for (Parameter* p : parameters) {
     if (p->has_grad) continue;  // from an earlier batch of the same step
@@ -57,7 +58,7 @@ void rest(const std::vector<Parameter*>& parameters) {
   }
 }
 
-// y = lam LN(x) + (1 - lam) RepBN(x) in training, with lam falling from `start` to 0. Otherwise only RepBN.
+// y = lam LN(x) + (1 - lam) RepBN(x) in training, while lam falls from `start` to 0. At inference, only RepBN.
 class PRepBn final : public RepBn {
  public:
   explicit PRepBn(const NormalizerSite& s)
@@ -106,10 +107,10 @@ class PRepBn final : public RepBn {
   Parameter ln_gamma_, ln_beta_;
   double ln_eps_, start_;
   std::int64_t warmup_, total_;
-  Tensor steps_;  // i64 [], on the host, which needs it to choose the operations that run
+  Tensor steps_;  // i64 [], on the host, which chooses the operations by it
 };
 
-// Returns the iterations with a layer normalization.
+// Returns the number of iterations with a layer normalization.
 NormalizerWarmup before_rep_bn(const NormalizerOptions& o) {
   constexpr const char* kMeanwhile = "computes a layer normalization that inference leaves out";
   const std::int64_t warmup = o.integer("warmup");
