@@ -8,11 +8,11 @@
 namespace foldgrad {
 namespace {
 
-// The results of linear layers by their place: "decoder.layers.0.ffn 1" is the second one of a scope.
+// The results of linear layers by place: "decoder.layers.0.ffn 1" is the second layer in its scope.
 struct LayerResults {
   NamedTensors results;
-  std::multimap<std::string, std::string> places;  // by the name of the weight
-  std::map<std::string, int> order;                // of places, and of scopes by their first operation
+  std::multimap<std::string, std::string> places;  // by the weight's name
+  std::map<std::string, int> order;                // of places, and of scopes at their first operation
 };
 
 LayerResults layer_results(Model& model, const NamedTensors& inputs, DType dtype) {

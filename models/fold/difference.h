@@ -4,8 +4,8 @@
 
 namespace foldgrad {
 
-// The largest absolute difference, and its ratio to the largest absolute value on either side. NaN if either side has a
-// NaN.
+// The largest absolute difference, and its ratio to the largest absolute value in either tensor. NaN if either tensor
+// has a NaN.
 struct Difference {
   double absolute = 0, relative = 0;
 };
@@ -13,9 +13,9 @@ Difference difference(const Tensor& got, const Tensor& want);
 
 struct FoldDifferences {
   Difference logits;
-  // The difference by site. It compares the results of all linear layers that the site's map was folded into, after
-  // bias and activation. A site has no entry if it was folded into another site or into a layer before it [FOLD-3], or
-  // not at all.
+  // The difference for each site: between the results, after bias and activation, of all linear layers that the site's
+  // map was folded into. A site has no entry if it was not folded, or was folded into another site or a layer before it
+  // [FOLD-3].
   std::map<std::string, Difference> sites;
 };
 

@@ -70,7 +70,7 @@ void Folding::fold_site(int n) {
   }
   const FoldPlan plan = plan_forward(state_, n, map);
   const bool folds = plan.possible() && plan.kept.empty();
-  // A layer before it takes the whole map, also where the stream would have to keep it.
+  // A layer before the normalizer takes the whole map, even if the residual stream would otherwise have to keep it.
   if (!folds && site.offline && apply_backward(n, map, report)) return finish(Outcome::folded);
   if (plan.possible()) {
     left(identity);
@@ -126,7 +126,7 @@ void Folding::apply(const LinearFold& fold) {
     }
   }
   const bool scales = std::ranges::any_of(fold.maps, [](const ChannelMap& w) { return w.map.scales(); });
-  // A weight that is not scaled may be shared; multiplying it by ones would be harmless, but look like a change.
+  // If no map scales W, works on a copy: W may be shared, and must not look changed.
   fold_columns(scales ? W : W.clone(), b, fold.maps);
 }
 
@@ -158,7 +158,7 @@ Tensor Folding::create(const std::string& name, Tensor value) {
   return state_.parameters[name] = std::move(value);
 }
 
-// Sets an operand in the graph, so that later sites see the present state of the layer.
+// Sets an operand in the graph, so that later sites see the layer's current state.
 void Folding::give_operand(int node, std::size_t operand, const std::string& parameter) {
   Graph& graph = state_.graph;
   graph.values.push_back({state_.parameters.at(parameter).shape(), parameter});

@@ -8,10 +8,10 @@
 //                                                            A u + B + (W h + b) = A u' + (B + b),  W' = diag(1/A) W,
 //                                                            b' = 0
 //
-//   Everything is in f64. Folding works on a recorded forward pass. A map is pending at the result of its normalizer
+//   All arithmetic is in f64. Folding works on a recorded forward pass. A map starts at the result of its normalizer
 //   and moves along every edge from there. It is folded only if each of these paths ends in a linear layer whose weight
-//   no other operation reads; otherwise folding is refused with the name of the edge. docs/folding.md lists what folds
-//   where, and why.
+//   no other operation reads; otherwise folding is refused, and the report names the edge. docs/folding.md lists what
+//   folds where, and why.
 #pragma once
 #include <set>
 
@@ -20,8 +20,8 @@
 
 namespace foldgrad {
 
-// A normalizer of the graph. If it is offline, `map` is the whole normalizer. Otherwise `map`, with the gain A and the
-// bias B, follows a statistic or function that cannot be folded.
+// A normalizer of the graph. If it is offline, `map` is the whole normalizer. Otherwise `map` consists of the gain A
+// and bias B that follow a statistic or function that cannot be folded.
 struct FoldSite {
   std::string name;  // the scope of its operations
   bool offline = true;
@@ -31,12 +31,12 @@ struct FoldSite {
 };
 
 struct FoldOptions {
-  // What folding does with a weight that another operation also reads, such as an output projection that is also the
-  // embedding table. refuse: it leaves the map at its site. untie: it folds into a copy. keep: it leaves A at the site
-  // as a gain per channel, and folds only B.
+  // How to treat a weight that another operation also reads, such as an output projection that is also the embedding
+  // table. refuse: leave the map at its site. untie: fold it into a copy of the weight. keep: leave A at the site as a
+  // gain per channel, and fold only B.
   enum class Tied { refuse, untie, keep } tied = Tied::refuse;
-  // For the sums of post-norm. If false, the map stays on the edge into the sum. If true, the stream is stored divided
-  // by A [FOLD-5], which requires that no A is 0.
+  // How to treat the residual sums of post-norm. If false, the map stays on the edge into the sum. If true, the stream
+  // is stored divided by A [FOLD-5], which requires that no A is 0.
   bool rescale_stream = false;
 };
 
@@ -55,15 +55,15 @@ struct SiteReport {
 };
 
 struct FoldedGraph {
-  NamedTensors parameters;                     // f64; still has the unused parameters of folded normalizers
+  NamedTensors parameters;                     // f64; includes the unused parameters of folded normalizers
   std::set<std::string> created;               // new biases, and copies of tied weights
   std::map<std::string, AffineMap> sites;      // maps that remain at their sites
-  std::map<std::string, AffineMap> residuals;  // by the scope of a sum: the map on its stream before the sum
+  std::map<std::string, AffineMap> residuals;  // by the scope of a sum: the map on the stream before it
   std::vector<SiteReport> reports;             // one per site of the graph, in the graph's order
 };
 
-// Folds the sites of a graph. `parameters` are all that it names, on the host. Throws std::invalid_argument if one is
-// missing, or if a map's channels differ from its site's.
+// Folds the sites of a graph. `parameters` holds every parameter that the graph names, on the host. Throws
+// std::invalid_argument if one is missing, or if a map and its site have different numbers of channels.
 FoldedGraph fold(const Graph& graph, const std::vector<FoldSite>& sites, const NamedTensors& parameters,
                  const FoldOptions& options = {});
 

@@ -8,7 +8,7 @@ const char* kind_of(const AffineMap& map) {
   return map.adds() ? "affine" : "scale";
 }
 
-// Returns the gain and bias that can be taken from a normalizer that keeps its statistic: see Normalizer::inference().
+// Returns the gain and bias that folding can take from a normalizer that is not offline (Normalizer::inference()).
 AffineMap gain_of(Normalizer& norm) {
   AffineMap map = AffineMap::identity(norm.channels());
   for (const Parameter* p : norm.parameters()) {
@@ -20,10 +20,10 @@ AffineMap gain_of(Normalizer& norm) {
   return map;
 }
 
-// Adds the parameters of a normalizer that the folded model keeps, by SITE.NAME.
+// Adds the parameters, named SITE.NAME, of a normalizer that the folded model keeps.
 void add_normalizer_parameters(const std::string& site, const AffineMap& map, NamedTensors& values) {
   const std::int64_t C = map.channels();
-  const double unit = map.centered ? double(C - 1) / double(C) : 1;  // centernorm multiplies by C / (C - 1) itself
+  const double unit = map.centered ? double(C - 1) / double(C) : 1;  // centernorm itself multiplies by C / (C - 1)
   const Tensor A = Tensor::of({C}, map.A);
   for (std::int64_t c = 0; c < C; ++c) A.data<double>()[c] *= unit;
   values[site + ".weight"] = A;

@@ -1,5 +1,5 @@
-// Folds the normalizers of a model. The result is a model of the same family; the maps that could not be folded are in
-// its configuration.
+// Folds the normalizers of a model. The result is a model of the same family, whose configuration lists the maps that
+// could not be folded.
 //
 //   offline:  normalizer = "none". If a map must stay, normalizer_at has "affine", "scale" (no B) or "centernorm" at
 //             its site, or at SUBLAYER.residual if it acts only on the stream on its way into the sum.
@@ -18,13 +18,13 @@ struct FoldedModel {
 
 FoldedModel fold(Model& model, const FoldOptions& options = {});
 
-// Records the forward pass at inference with the smallest inputs. The graph's sites are the model's normalizers.
+// Records the forward pass at inference on the smallest inputs. The sites of the graph are the model's normalizers.
 Graph graph_of(Model& model);
-// Returns the site of `norm`. Applies it to zeros of the model's dtype and device to see its operations.
+// Returns the site of `norm`. To record its operations, applies it to zeros in the model's dtype, on the model's
+// device.
 FoldSite fold_site(Normalizer& norm, DType dtype, Device device);
 
-// Changes `config`, `model`'s configuration, so that it has the normalizers that `folded` leaves. Model::alike() uses
-// it.
+// Sets the normalizers in `config`, `model`'s configuration, to those that `folded` leaves. Model::alike() uses it.
 void set_normalizers_left(BlockConfig& config, const Model& model, const FoldedGraph& folded);
 
 }  // namespace foldgrad

@@ -27,7 +27,7 @@ Bias bias_of(const Graph& graph, int layer) {
   return {graph.parameter(uses[0].node, reader.bias), uses[0].node};
 }
 
-// Returns the operand that a sum adds to its stream, which is `use`.
+// Returns the operand of a sum that is added to its stream, `use`.
 int branch_of(const GraphUse& use) { return use.operand == 0 ? 1 : 0; }
 
 // Returns true for a product with a matrix, false for a convolution.
@@ -73,7 +73,7 @@ class Walk {
   int site_;
   std::vector<Reached> reached_;
   FoldPlan plan_;
-  std::size_t tied_ = 0;  // refusals because something else reads the weight
+  std::size_t tied_ = 0;  // refusals because another operation reads the weight
 };
 
 void Walk::visit(const GraphUse& use, const ChannelMap& pending) {
@@ -97,7 +97,7 @@ void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
     return refuse(use, "the convolution has groups, and a row of its weight only some of the channels");
   if (node.description.pads && pending.map.adds())
     return refuse(use, "the convolution pads with zeros, where the map would give B");
-  const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 if it is not a convolution
+  const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 unless it is a convolution
   pending.place = {pending.place.axis, pending.place.offset * kernel, pending.place.repeat * kernel};
   for (Reached& r : reached_)
     if (r.node == use.node) return r.maps.push_back(pending);
@@ -143,7 +143,7 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   plan_.kept.push_back({edge(graph_.describe(use)), reason});
 }
 
-// Plans [FOLD-5]. Returns an empty text, or the reason why it is impossible.
+// Plans [FOLD-5]. Returns the reason if it is impossible, otherwise an empty string.
 std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (pending.map.centered) return "the stream cannot be rescaled: the map mixes the channels";
@@ -190,7 +190,7 @@ FoldPlan Walk::finish() {
   return std::move(plan_);
 }
 
-// Plans the change of a weight: all linear layers that share it change together.
+// Plans how a weight changes. All linear layers that share it change together.
 void Walk::finish_weight(const std::string& weight) {
   LinearFold fold;
   fold.weight = weight;
@@ -239,7 +239,7 @@ bool Walk::finish_bias(LinearFold& fold, bool alone) {
     fold.bias = bias.name;
     return true;
   }
-  // A shared weight is named after another reader; the bias is named after this layer.
+  // A shared weight has another reader's name, so the bias gets its name from this layer.
   const std::string& named = fold.copy.empty() ? fold.weight : fold.copy;
   fold.bias = (alone ? without_suffix(named, ".weight") : graph_.nodes[fold.nodes[0]].scope) + ".bias";
   if (state_.parameters.count(fold.bias))

@@ -1,4 +1,5 @@
-// Plans how to fold one normalizer: follows the edges from its result to the layers that read it. Changes nothing yet.
+// Plans how to fold one normalizer: follows the edges from its result to the layers that read it. Planning changes
+// nothing.
 #pragma once
 #include <optional>
 
@@ -6,7 +7,7 @@
 
 namespace foldgrad {
 
-// Folds maps into the columns of a weight [out, in]; each map has a place.
+// A fold of maps into the columns of a weight [out, in], each map at its own place.
 struct LinearFold {
   std::string weight, bias;  // name of the bias, which is created if it does not exist
   std::string copy;          // the name of a copy of the weight to change instead; empty if the weight itself changes
@@ -19,7 +20,7 @@ struct Composition {
   AffineMap map;
 };
 
-// The branch W h + b of a sum; its stream stays divided by A.
+// A branch W h + b to divide by A, since the stream of its sum stays divided by A.
 struct BranchRescale {
   std::string weight, bias;
   std::vector<double> A;
@@ -30,36 +31,36 @@ struct FoldPlan {
   std::vector<Composition> compositions;
   std::vector<BranchRescale> branches;
   std::vector<std::string> residuals;  // scopes of sums that get the map on their stream
-  std::vector<KeptEdge> kept;          // the edges into these sums
-  std::vector<KeptEdge> refused;       // if not empty, the plan cannot be carried out
-  bool only_tied = false;              // true if every refusal is about a weight that another operation also reads
+  std::vector<KeptEdge> kept;          // the edges into those sums
+  std::vector<KeptEdge> refused;       // the plan is possible only if this is empty
+  bool only_tied = false;              // every refusal is due to a weight that another operation also reads
 
   bool possible() const { return refused.empty() && (!linears.empty() || !compositions.empty()); }
 };
 
 struct FoldState {
-  Graph graph;  // with the copies of weights and the biases made so far
+  Graph graph;  // including the copies and biases made so far
   FoldOptions options;
-  std::map<std::string, FoldSite> sites = {};  // with the maps composed so far
-  NamedTensors parameters = {};                // f64, with the folds so far
+  std::map<std::string, FoldSite> sites = {};  // their maps include the compositions so far
+  NamedTensors parameters = {};                // f64; include the folds so far
   std::set<std::string> created = {};
 };
 
-// Returns the reason why a normalizer's recording contradicts its site. Empty if they agree.
+// Returns the reason why a normalizer's recording cannot be folded as its site declares, or an empty string if it can.
 std::string unknown_recording(const FoldState& state, int node);
 
 // Plans [FOLD-1] [FOLD-2] [FOLD-4] [FOLD-5] with `map` pending at the result of `node`.
 FoldPlan plan_forward(const FoldState& state, int node, const AffineMap& map);
 
-// [FOLD-3]: folds into the linear layer or embedding table before the normalizer.
+// A fold into the linear layer or embedding table before the normalizer [FOLD-3].
 struct BackwardFold {
-  std::string weight;     // its rows if [out, in]; its columns if a table [rows, C]
-  std::string bias;       // of a linear layer; created if there is none of this name
+  std::string weight;     // folds into its rows if it is [out, in], into its columns if it is a table [rows, C]
+  std::string bias;       // of the linear layer; created if it does not exist
   std::string positions;  // a table of positions that is added to the embeddings
-  int linear = -1;        // the node; -1 for a table
+  int linear = -1;        // the linear layer's node; -1 for a table
   double scale = 1;       // of the embeddings
 };
-// Plans [FOLD-3]; returns nothing if it is impossible.
+// Plans [FOLD-3]. Returns std::nullopt if it is impossible.
 std::optional<BackwardFold> plan_backward(const FoldState& state, int node);
 
 }  // namespace foldgrad

@@ -1,4 +1,5 @@
-// [FOLD-3]: folds into the layer or table before a normalizer. Checks that a normalizer was recorded by its site.
+// Plans folds into the layer or table before a normalizer [FOLD-3]. Rejects normalizers whose recorded operations
+// differ from those of their site.
 #include <algorithm>
 
 #include "models/fold/plan.h"

@@ -3,7 +3,7 @@
 namespace foldgrad {
 namespace {
 
-// x <- A (x - mean) [+ add B], over C values at distance `stride`.
+// Computes x <- A (x - [mean]) + add B for C values that are `stride` apart.
 void apply_map(double* x, std::int64_t stride, const AffineMap& map, double add) {
   const std::int64_t C = map.channels();
   double mean = 0;
