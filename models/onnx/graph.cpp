@@ -8,11 +8,11 @@ namespace {
 
 using wire::field, wire::number;
 
-// Bytes reserved for nodes and names, of the 2^31 - 1 that readers of protobuf accept.
+// Bytes reserved for nodes and names, out of the 2^31 - 1 that protobuf readers accept.
 constexpr std::int64_t kRoomForNodes = 16 << 20;
 constexpr std::int64_t kMostWeights = (std::int64_t(1) << 31) - 1 - kRoomForNodes;
 
-// The numbers of fields and choices below are those of onnx.proto.
+// The field numbers and enumerators below are those of onnx.proto.
 std::int64_t type_of(DType dtype) {
   FOLDGRAD_CHECK(dtype == DType::f32 || dtype == DType::i64, "onnx: values must be f32 or i64, got {}", name(dtype));
   constexpr std::int64_t kFloat = 1, kInt64 = 7;
@@ -91,7 +91,7 @@ void OnnxFile::write(AtomicFile& file) const {
   const auto message_bytes = [](const auto& weight) { return weight.first.size() + weight.second.bytes(); };
   std::size_t bytes = graph.size();
   for (const auto& weight : weights_) bytes += wire::head(5, message_bytes(weight)).size() + message_bytes(weight);
-  constexpr std::int64_t kVersion = 8, kOperatorSet = 17;  // the version is that of the release with these operators
+  constexpr std::int64_t kVersion = 8, kOperatorSet = 17;  // from the release with this operator set
   file.write(wire::number(1, kVersion) + field(2, "foldgrad") + metadata_ + field(8, wire::number(2, kOperatorSet)) +
              wire::head(7, bytes) + graph);
   for (const auto& weight : weights_) {

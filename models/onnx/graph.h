@@ -5,7 +5,7 @@
 //   g.output(g.node("MatMul", {x, g.initializer("w", w)}), "y", DType::f32, {"rows", 4});
 //   g.write(file);
 //
-// The file is the message ModelProto of onnx.proto (https://github.com/onnx/onnx).
+// The file is a ModelProto message of onnx.proto (https://github.com/onnx/onnx).
 #pragma once
 #include <map>
 #include <set>
@@ -17,7 +17,7 @@ namespace foldgrad {
 
 class OnnxFile final : public OnnxGraph {
  public:
-  using Size = std::variant<std::int64_t, std::string>;  // a text names a size that each run may choose
+  using Size = std::variant<std::int64_t, std::string>;  // a string names a size that each run may choose
   using NamedSizes = std::vector<Size>;
 
   explicit OnnxFile(std::string name) : name_(std::move(name)) {}
@@ -28,10 +28,10 @@ class OnnxFile final : public OnnxGraph {
 
   // Adds an input. Inputs and outputs are f32 or i64.
   std::string input(const std::string& name, DType dtype, const NamedSizes& sizes);
-  // Makes `value`, the result of a node, an output and renames it.
+  // Makes `value`, the result of a node, an output called `name`.
   void output(const std::string& value, const std::string& name, DType dtype, const NamedSizes& sizes);
 
-  // Adds a text for readers of the file; onnxruntime calls it custom_metadata_map.
+  // Adds a metadata entry, which onnxruntime returns in custom_metadata_map.
   void metadata(const std::string& key, const std::string& value);
 
   // Throws FileError.
@@ -45,9 +45,9 @@ class OnnxFile final : public OnnxGraph {
 
   std::string name_;
   std::vector<Node> nodes_;
-  std::vector<std::pair<std::string, Tensor>> weights_;  // their fields, encoded, except the values
+  std::vector<std::pair<std::string, Tensor>> weights_;  // the encoded fields except the values, and the values
   std::string inputs_and_outputs_, metadata_;            // encoded
-  std::map<std::string, int> named_;                     // number of uses of each name of a node
+  std::map<std::string, int> named_;                     // how often each node name has been used
   std::set<std::string> initializers_;
   std::int64_t bytes_ = 0;  // of the weights
 };

@@ -1,4 +1,4 @@
-// Writes every normalizer as nodes: its form at inference, y = A u + B.
+// Writes the inference form of every normalizer, y = A u + B, as nodes.
 #include <fmt/format.h>
 
 #include "models/onnx/recording.h"
@@ -37,7 +37,7 @@ class NormalizerNodes {
     return g_.node(op, {x}, {{"axes", std::vector<std::int64_t>{kLast}}, {"keepdims", std::int64_t(1)}});
   }
 
-  // Adds no node if all factors are 1 or all terms are 0.
+  // Adds no factor node if all of A is 1, and no bias node if all of B is 0.
   std::string affine(std::string x, AffineMap map) {
     map.centered = false;
     if (map.scales()) x = g_.node("Mul", {x, weight("A", map.A)});
@@ -45,7 +45,7 @@ class NormalizerNodes {
     return x;
   }
 
-  // Adds a layer normalization. `weights`: the gain, and the bias if there is one.
+  // Adds a layer normalization. `weights` are the gain and, optionally, the bias.
   std::string layer_norm(const std::string& x, double eps, std::vector<std::string> weights) {
     weights.insert(weights.begin(), x);
     return g_.node("LayerNormalization", weights, {{"axis", kLast}, {"epsilon", eps}});
@@ -66,7 +66,7 @@ class NormalizerNodes {
   std::string u(const std::string& x, std::monostate) { return x; }
   std::string u(const std::string& x, const RmsNormOptions& rms) { return root_mean_square(x, rms); }
 
-  std::string u(const std::string& x, const InferenceForm::Groups& groups) {  // [PN-4] where it is not centred
+  std::string u(const std::string& x, const InferenceForm::Groups& groups) {  // [PN-4] unless centred
     if (groups.count == 1) return root_mean_square(x, {.eps = groups.eps});
     const std::int64_t size = norm_.channels() / groups.count;
     const std::string grouped = g_.reshape(x, {groups.count, size});

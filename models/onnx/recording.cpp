@@ -82,7 +82,7 @@ std::string OnnxRecording::matrix(int k, const Tensor& value) const {
     FOLDGRAD_CHECK(computed != computed_.end(), "onnx: the weight of {} depends on the inputs", describe());
     return g_.initializer(computed->second, transposed(value));
   }
-  // A table is stored once, as it is.
+  // A table is stored only once, untransposed.
   const bool table = std::ranges::any_of(graph_.uses_of(name), [&](const GraphUse& use) {
     return graph_.nodes[use.node].description.table == use.operand;
   });
@@ -144,7 +144,7 @@ std::vector<bool> OnnxRecording::needed() const {
   return needed;
 }
 
-// Returns the first parameter of the node's operands; empty if the node also depends on something else.
+// Returns the first parameter that the node depends on, or an empty string if it depends on more than parameters.
 std::string OnnxRecording::weight_before(const GraphNode& node) const {
   std::string first;
   for (int value : node.operands) {

@@ -1,4 +1,4 @@
-// Exports a recorded forward pass to ONNX nodes, in one loop over its operations.
+// Exports a recorded forward pass as ONNX nodes, in one loop over its operations.
 #pragma once
 #include <functional>
 #include <map>
@@ -15,7 +15,7 @@ namespace foldgrad {
 inline const OnnxGraph::Attribute kOnnxToF32{"to", std::int64_t(1)}, kOnnxToI64{"to", std::int64_t(7)},
     kOnnxToBool{"to", std::int64_t(9)};
 
-// Positions and attention for rows of sentences; in the files these are [batch, length, width].
+// Positions and attention for rows of sentences. In the files, such rows are [batch, length, width].
 struct OnnxSentences {
   std::string positions;  // i64 [batch, length]
   // Returns the keys and values for attention; see OnnxOperands::keys.
@@ -23,17 +23,17 @@ struct OnnxSentences {
 };
 
 // Adds `graph` to `g` as nodes. `graph` is a recording of `model` at inference, with its normalizers as sites.
-// Operations export themselves (Description::onnx); a normalizer is its inference(). Without `sentences` all sequences
-// have the recorded length, and no operation asks for positions.
+// Operations export themselves (Description::onnx); normalizers are exported as their inference() forms. Without
+// `sentences`, all sequences have the recorded length, and no operation may need positions.
 class OnnxRecording final : public OnnxOperands {
  public:
   OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph, std::optional<OnnxSentences> sentences = {});
 
-  // Names a value of the recording in the file: an input, or a result that was computed from it already. An empty name
-  // makes it absent, and with it the results of operations whose first operand is absent.
+  // Gives a value of the recording its name in the file: an input, or a result that is already computed there. An empty
+  // name means that the value is absent; results of operations whose first operand is absent are absent too.
   void give(int value, const std::string& name);
-  // Adds all nodes and returns the name of the recording's only result. Throws std::invalid_argument for an operation
-  // or a normalizer that ONNX nodes cannot express.
+  // Adds all nodes and returns the name of the recording's only result. Throws std::invalid_argument if ONNX nodes
+  // cannot express an operation or a normalizer.
   std::string add();
 
   std::string operator[](int k) const override;
@@ -52,16 +52,16 @@ class OnnxRecording final : public OnnxOperands {
   int operand(int k) const { return graph_.nodes[n_].operands[std::size_t(k)]; }
   std::string describe() const { return graph_.describe({n_, 0}); }
   std::string weight_before(const GraphNode& node) const;
-  std::vector<bool> needed() const;  // false for nodes that compute nothing but operands of recorded value
+  std::vector<bool> needed() const;  // false for nodes that only compute operands with recorded values
 
   OnnxGraph& g_;
   const Graph& graph_;
   std::optional<OnnxSentences> sentences_;
   NamedTensors parameters_;
   std::map<std::string, Normalizer*> normalizers_;
-  std::string first_;                    // a named value; the size of its first axis is the number of examples
+  std::string first_;                    // a given value, whose first axis counts the examples
   std::map<int, std::string> names_;     // of values, in the file
-  std::map<int, std::string> computed_;  // values computed only from parameters: they become weights of these names
+  std::map<int, std::string> computed_;  // values computed only from parameters, by the names they get as weights
   int n_ = 0;                            // the node being added
 };
 
@@ -73,8 +73,8 @@ void require_exportable(const Model& model, const char* what);
 // -infinity, which would give NaN in a row without keys.
 std::string onnx_bias_of(OnnxGraph& g, const std::string& seen);
 
-// Adds the normalizer's inference() as nodes; returns x itself if it does nothing. Throws std::invalid_argument if
-// there is no such form. The normalizer must not have statistics over the tokens of a sentence.
+// Adds nodes for the normalizer's inference() form; returns x itself if the form changes nothing. Throws
+// std::invalid_argument if there is no form. The normalizer must not have statistics over the tokens of a sentence.
 std::string onnx_normalizer(OnnxGraph& g, const Normalizer& norm, const std::string& x);
 
 }  // namespace foldgrad
