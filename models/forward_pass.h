@@ -6,9 +6,9 @@
 
 namespace foldgrad {
 
-class PackedWeights;  // of models/blocks
+class PackedWeights;  // models/blocks/packed_weights.h
 
-// Returns the random stream of a place in a model. It is a hash (FNV-1a) of the place's name only.
+// Returns the random stream of a place in a model: the FNV-1a hash of the place's name.
 inline std::uint32_t random_stream(const std::string& place) {
   std::uint32_t hash = 2166136261u;
   for (unsigned char c : place) hash = (hash ^ c) * 16777619u;
@@ -19,16 +19,16 @@ struct ForwardPass {
   Tape& tape;
   DType dtype;  // of activations
   bool training = false;
-  bool without_dropout = false;  // turns dropout off in training, so that statistics are those at inference
+  bool without_dropout = false;  // turns off dropout in training, so that statistics match those at inference
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   PackedWeights* packed = nullptr;        // for linear layers at inference on the CPU; null to use the unpacked weights
-  std::vector<Var>* penalties = nullptr;  // training: rbn appends its terms of the loss, of shape []
+  std::vector<Var>* penalties = nullptr;  // in training, rbn appends its loss terms, of shape []
   // Set if the inputs are this rank's part of a training batch. Null if they are the whole batch.
   Communicator* communicator = nullptr;
-  bool synchronous_norms = true;  // with a communicator: channel statistics use the whole batch
+  bool synchronous_norms = true;  // with a communicator, channel statistics use the whole batch
 
-  // Returns the context for a normalizer, whose input has the sequences `rows`.
+  // Returns the context for a normalizer whose input consists of the sequences `rows`.
   NormContext norm(const Segments& rows) const {
     return {.training = training,
             .samples = &rows,
@@ -38,8 +38,8 @@ struct ForwardPass {
   Var use(Parameter& parameter) const { return parameter_as(tape, parameter, dtype); }
   double dropout(double p) const { return training && !without_dropout ? p : 0; }
   Random random(std::uint32_t stream) const { return {seed, stream, step}; }
-  // Returns the numbers for rows that begin with row first_row of the batch (Segments::first_row()). So a row gets the
-  // same numbers however the batch is divided. A block of Philox has eight elements.
+  // Returns the random numbers for rows that start at row first_row of the batch (Segments::first_row()), so that a row
+  // gets the same numbers however the batch is divided. One Philox block serves eight elements.
   Random random(std::uint32_t stream, std::int64_t first_row, std::int64_t columns) const {
     FOLDGRAD_CHECK(first_row == 0 || columns % 8 == 0,
                    "parallel: on several ranks the width of a layer must be a multiple of 8, got {}", columns);

@@ -1,5 +1,5 @@
-// The interface of a model for training, folding, files and checks. Each family has a folder and derives from it; other
-// code need not know a model's family.
+// The interface through which training, folding, files and checks use a model. Each family has its own folder and
+// derives from Model; other code need not know a model's family.
 #pragma once
 #include <map>
 #include <memory>
@@ -11,10 +11,11 @@ namespace foldgrad {
 
 struct FoldedGraph;
 
-// A batch of examples, by name: a tensor has one row for each example or, if there is NAME_lengths, i64 [examples],
-// that number of rows, one example after another. Example: source [3] with source_lengths {2, 1} has two sentences.
+// Returns the number of examples in a batch. A tensor NAME has one row per example, unless there is also NAME_lengths,
+// i64 [examples]: then it has that many rows for each example, one example after another. For instance, source [3] with
+// source_lengths {2, 1} holds two sentences.
 std::int64_t examples_in(const NamedTensors& batch);
-// Returns examples `first` to `last` - 1. Throws std::invalid_argument for lengths below 0.
+// Returns examples `first` to `last` - 1. Throws std::invalid_argument if a length is negative.
 NamedTensors part_of(const NamedTensors& batch, std::int64_t first, std::int64_t last);
 
 class Model {
@@ -33,18 +34,18 @@ class Model {
   // Return all parts in the order of the forward pass. A shared part is returned once.
   std::vector<Parameter*> parameters() const { return parts().parameters; }
   std::vector<Normalizer*> normalizers() const { return parts().normalizers; }
-  // Returns the last layer's parameters: adaptive clipping may leave them out.
+  // Returns the last layer's parameters, which adaptive clipping can skip.
   std::vector<Parameter*> output_parameters() const { return parts().output; }
-  // Returns the parameters that keep their initial values, such as a table of sines; optimizers leave them out.
+  // Returns the parameters that keep their initial values, such as a table of sines; optimizers skip them.
   std::vector<Parameter*> fixed_parameters() const { return parts().fixed; }
   // Returns diagnostics of the last training pass, by name, for the log.
   virtual std::map<std::string, double> diagnostics() const { return {}; }
   // Returns the parameters that are not matrices: biases, gains, learned positions and the class token. Weight decay
-  // may leave them out.
+  // can skip them.
   std::vector<Parameter*> vectors() const;
   std::int64_t parameter_count() const;
 
-  // Returns logits [rows, classes] for `inputs`, a batch on any device; the family defines their names.
+  // Returns logits [rows, classes] for `inputs`, a batch on any device. The family defines the names of its inputs.
   virtual Var forward(const NamedTensors& inputs, const ForwardPass& pass) = 0;
   // Returns the cross entropy of `logits` and inputs.at("target"), summed over the targets.
   virtual Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) = 0;
@@ -52,38 +53,37 @@ class Model {
     return loss_of(forward(inputs, pass), inputs, label_smoothing);
   }
 
-  // Returns the smallest inputs with which every operation runs. `graph` records the forward pass with them.
+  // Returns the smallest inputs that run every operation. graph_of() records the forward pass on them.
   virtual NamedTensors smallest_inputs() const = 0;
   // Returns random inputs, with "target", to compare models in checks and certificates. Equal seeds give equal inputs.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
 
-  // Returns a new model of the same configuration, or with the normalizers that `folded` leaves. Its parameters are
-  // zero.
+  // Returns a new model with the same configuration but, if `folded` is given, with the normalizers that it leaves. All
+  // parameters are 0.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
-  // Returns an equivalent model that folding can handle, for example one without fixnorm. Null if folding can handle
-  // this model.
+  // Returns an equivalent model that folding can handle, for example one without fixnorm. Returns null if folding can
+  // handle this model as it is.
   virtual std::unique_ptr<Model> foldable() { return nullptr; }
 
   // Writes the model as ONNX (docs/onnx.md) and returns the names of the graphs' files. Creates `directory`. Replaces
-  // existing files only after all new ones are written. Throws std::invalid_argument unless the model is f32 on the
-  // CPU, for a normalizer with statistics over tokens, for weights of 2 GiB or more, if padding has the id of a
-  // sentence's end, and if the files would replace one of our models.
+  // existing files only after all new ones are written. Throws std::invalid_argument if the model is not f32 on the
+  // CPU, a normalizer has statistics over tokens, the weights take 2 GiB or more, the padding id is also the
+  // end-of-sentence id, or the files would replace a foldgrad model.
   // Also throws FileError.
   virtual std::vector<std::string> write_onnx(const std::string& directory) = 0;
 
   // Returns the parameters by name.
   NamedTensors values() const;
-  // Returns the buffers of all normalizers by SITE.NAME, live as in Normalizer::state().
+  // Returns the live buffers of all normalizers (Normalizer::state()), named SITE.NAME.
   NamedTensors state() const;
   // Returns the buffers of Normalizer::statistics(), for all normalizers.
   NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
-  // Returns state(), but without counters that `saved` lacks: files of version 0.3 and earlier do not have them.
+  // Returns state() without the counters that `saved` lacks: files of version 0.3 and earlier do not have them.
   NamedTensors state_for(const NamedTensors& saved) const;
-  // Throws std::invalid_argument, before it writes anything, unless names, shapes and dtypes are those of
-  // state_for(snapshot).
+  // Throws std::invalid_argument before writing anything unless names, shapes and dtypes match state_for(snapshot).
   void restore(const NamedTensors& snapshot);
-  // Copies values and state of another model with the same configuration, on any device and with any dtype.
+  // Copies the parameters and state of a model with the same configuration, on any device and in any dtype.
   void copy_from(const Model& other);
   std::unique_ptr<Model> copy(DType dtype, Device device) const;
 

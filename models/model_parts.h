@@ -4,7 +4,7 @@
 
 namespace foldgrad {
 
-// In the order of the forward pass. A shared part is listed once.
+// Lists the parts in the order of the forward pass, a shared part once.
 struct ModelParts {
   std::vector<Parameter*> parameters;
   std::vector<Normalizer*> normalizers;

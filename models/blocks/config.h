@@ -13,7 +13,8 @@ namespace foldgrad {
 
 class Normalizer;
 
-// The four matrices of a block: of queries, keys and values; of attention's result; of the two feed-forward layers.
+// The weight matrices of a block: the q, k, v projection, the attention output projection, and the two feed-forward
+// layers.
 enum class BlockMatrix : std::uint8_t { qkv, out, fc1, fc2 };
 
 struct BlockConfig {
@@ -40,17 +41,17 @@ struct BlockConfig {
   std::string standardization_scope = "all";  // one of kStandardizationScopes
   bool standardizes(BlockMatrix) const;
 
-  bool pre_norm = true;             // normalizers before each sublayer and after each stack; if false, after each sum
+  bool pre_norm = true;             // normalize before each sublayer and after each stack; if false, after each sum
   std::string activation = "relu";  // one of activation_names()
 
-  // The normalizer of every site, with options for make_normalizer. The model tells deepnorm its numbers of layers and
-  // the stack of the site.
+  // The normalizer at every site, with options for make_normalizer. For deepnorm, the model sets the numbers of layers
+  // and the site's stack.
   std::string normalizer = "ln";
   std::map<std::string, std::string> normalizer_options = {};
-  // Sites with a different normalizer, which has its default options. A folded model has normalizer = "none" and here
-  // the remaining maps (models/fold/model.h): "affine", "scale" or "centernorm", at a site or at SUBLAYER.residual.
-  // This site exists only if it is named here; it acts on x on its way into the sum, as in
-  // encoder.layers.1.self_attn.residual.
+  // Sites with a different normalizer, which uses its default options. A folded model has normalizer = "none" and lists
+  // its remaining maps here (models/fold/model.h): "affine", "scale" or "centernorm", at a site or at
+  // SUBLAYER.residual, for instance encoder.layers.1.self_attn.residual. A residual site exists only if it is listed;
+  // it maps x on the way into the sum.
   std::map<std::string, std::string> normalizer_at = {};
 
   // Throws std::invalid_argument: "FAMILY: key must be ..., got ...". make_normalizer checks the normalizer's options.

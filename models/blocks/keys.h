@@ -1,5 +1,5 @@
-// Keys that the configurations of several families have, in [model] and [norm] of a configuration and in config.json. A
-// family has a header family.h with
+// Keys that several families share, in [model] and [norm] of a configuration and in config.json. Each family has a
+// header family.h that defines
 //
 //   void visit_keys(KeysOf<Config> auto& config, const auto& visitor);  // visitor(member, ConfigKey) for every key
 //   Config smallest(Config config);
@@ -7,7 +7,7 @@
 //
 // smallest() returns the configuration for the smallest data, with one layer, and throws std::invalid_argument if no
 // data fits it. expected_parameters() returns some parameters, including the largest: if a file lacks one of them, the
-// sizes of config.json are wrong, and no memory is allocated for them.
+// sizes in config.json are wrong, and we allocate no memory for them.
 #pragma once
 #include <utility>
 #include <vector>

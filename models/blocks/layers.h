@@ -37,7 +37,7 @@ class Sublayer {
            NormPlace place);
 
   // Runs the sublayer on x [N, width], whose sequences are `rows`. branch(in) computes everything between the
-  // normalizer (if it comes first) and `out`. At inference the sum reuses x's memory if no one else needs it.
+  // normalizer (if it comes first) and `out`. At inference the sum reuses x's memory if nothing else needs it.
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass, const std::function<Var(Var in)>& branch);
   void list(ModelParts& parts);
   ResidualConstants constants() const;
@@ -52,7 +52,7 @@ struct BlockMaker {
   const BlockConfig& config;
   DType dtype;
   Device device;
-  // Numbers of layers of the model's stacks, for deepnorm; 0 for a stack that the model lacks. Sites of a decoder begin
+  // The number of layers in each stack, for deepnorm; 0 if the model lacks the stack. Names of a decoder's sites begin
   // with "decoder.".
   std::int64_t encoder_layers, decoder_layers;
   double drop_path = 0;  // of the layer to make
@@ -62,7 +62,7 @@ struct BlockMaker {
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
   std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels,
                                          const char* sublayer = "other") const;
-  // Makes the linear layer of one of a block's matrices. Its weight is standardized if the configuration says so.
+  // Makes the linear layer for one of a block's matrices, with a standardized weight if the configuration asks for it.
   LinearLayer block_linear(BlockMatrix matrix, const std::string& name, std::int64_t in, std::int64_t out,
                            bool with_bias = true) const {
     return {name, in, out, dtype, device, with_bias && config.has_bias(matrix), config.standardizes(matrix)};
@@ -87,11 +87,11 @@ struct AttentionBlock {
   Var attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass);
   // Attends from `in`, with segments `queries`, to keys and values of `states`, with segments `keys`.
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
-  // Returns the options of attention from `queries`, with the block's dropout.
+  // Returns the options for attention from `queries`, with the block's dropout.
   AttentionOptions options(bool causal, const Segments& queries, const ForwardPass& pass) const;
   void list(ModelParts& parts);
 
-  // One layer, whose rows are those of q, then k, then v; or three layers.
+  // One layer whose weight has the rows of q, then k, then v; or three layers.
   std::vector<LinearLayer> qkv;
   Sublayer sublayer;
   int heads;
@@ -127,7 +127,7 @@ struct FeedForwardBlock {
 };
 
 struct TransformerLayer {
-  // Runs the layer. `own` computes self-attention; `cross` the attention to an encoder, if there is one.
+  // Runs the layer. `own` computes self-attention; `cross`, if given, computes attention to an encoder.
   Var operator()(Var x, const Segments& rows, const Attend& own, const ForwardPass& pass,
                  const Attend& cross = nullptr);
   void list(ModelParts& parts);

@@ -1,5 +1,5 @@
-// Linear layers, and the operations of a sublayer that directly follow a product. At inference on the CPU, packed
-// weights may compute these operations within the product (packed_weights.h). Only the functions here know of packed
+// Linear layers, and the operations that directly follow a product in a sublayer. At inference on the CPU, packed
+// weights may compute these operations within the product (packed_weights.h). Only the functions here know about packed
 // weights.
 #pragma once
 #include <span>
@@ -17,10 +17,10 @@ struct LinearLayer {
   Var operator()(const Var& x, const ForwardPass& pass);
   // Returns drop(activation(x W^T + b)).
   Var activated(const Var& x, Activation activation, double dropout, const Random& random, const ForwardPass& pass);
-  // Returns scale stream + drop(x W^T + b). At inference this reuses the stream's memory if no one else needs it.
+  // Returns scale stream + drop(x W^T + b). At inference it reuses the stream's memory if nothing else needs it.
   Var add_to(Var stream, double scale, const Var& x, double dropout, const Random& random, const DropPath& path,
              const ForwardPass& pass);
-  // Returns the matrix of the product: the weight, or, if the layer has a gain, the weight standardized in its own
+  // Returns the matrix W of the product: the weight or, if the layer has a gain, the weight standardized in its own
   // dtype.
   Var matrix(const ForwardPass& pass);
   // Returns the same matrix without recording.
@@ -33,13 +33,14 @@ struct LinearLayer {
   Parameter weight, bias, gain;
 };
 
-// Returns the results of layers that read the same x, next to each other: [N, sum of their columns].
+// Returns the results of layers that read the same x, side by side: [N, sum of their columns].
 Var side_by_side(std::span<LinearLayer> layers, const Var& x, const ForwardPass& pass);
 // True if side_by_side() computes one product for all layers. In a recording each layer has its own product, by which
 // folding and export identify it.
 bool is_one_product(std::span<const LinearLayer> layers, const ForwardPass& pass);
 
-// Returns logits hidden O^T + bias. O is the table, or rows(table) if given; the value of `bias` may be undefined.
+// Returns the logits hidden O^T + bias. O is rows(table) if `rows` is given, otherwise the table. The value of `bias`
+// may be undefined.
 Var output_logits(const Var& hidden, Parameter& table, Parameter& bias, const ForwardPass& pass,
                   Var (*rows)(const Var& table) = nullptr);
 

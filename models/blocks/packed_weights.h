@@ -1,5 +1,6 @@
-// The weights of linear layers for inference on the CPU. Each weight is packed when it is first used (packed_linear.h).
-// A forward pass with packed weights (ForwardPass::packed) applies bias, activation or addition within the product.
+// Packed weights of linear layers, for inference on the CPU. Each weight is packed when it is first used
+// (packed_linear.h). A forward pass with packed weights (ForwardPass::packed) applies the bias, activation or addition
+// within the product.
 //
 // Products read x in `dtype`. If `dtype` is bf16, the residual stream stays f32.
 #pragma once
@@ -20,9 +21,10 @@ class PackedWeights {
 
   // Returns activation(x W^T + b) of layers that read the same x, side by side: [rows, sum of columns], in `dtype`.
   Var product(std::span<const LinearLayer> layers, const Var& x, std::optional<Activation> activation = {});
-  // Returns scale stream + x W^T + b. Overwrites the stream if no one else needs its memory.
+  // Returns scale stream + x W^T + b. Overwrites the stream if nothing else needs its memory.
   Var add(Var stream, double scale, const LinearLayer& layer, const Var& x);
-  // Returns x W^T + b, in f64 if `dtype` is f64, otherwise in f32. Calls matrix() once, for the parameter's rows.
+  // Returns x W^T + b, in f64 if `dtype` is f64, otherwise in f32. matrix() returns W; it is called only when
+  // `parameter` is first used.
   template <class Matrix>
   Var exact_product(const Parameter& parameter, const Matrix& matrix, const Tensor& bias, const Var& x) {
     const DType out = dtype_ == DType::f64 ? DType::f64 : DType::f32;
@@ -54,7 +56,8 @@ class PackedWeights {
 // bf16; the residual stream is f32 on the CPU and bf16 on other devices, as in training.
 class InferencePrecision {
  public:
-  // Throws std::invalid_argument, beginning with `who`, unless dtype is f64 for f64 models, f32 or bf16 for f32 ones.
+  // Throws std::invalid_argument, its message beginning with `who`, unless dtype is f64 for an f64 model, or f32 or
+  // bf16 for an f32 model.
   InferencePrecision(const char* who, const Model& model, DType dtype);
 
   DType dtype() const { return dtype_; }

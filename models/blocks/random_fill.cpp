@@ -13,7 +13,7 @@ namespace {
 
 double unit(std::uint32_t word) { return (word + 0.5) / 4294967296.0; }
 
-// Sets each element to value(u(a), u(b)) of its two words.
+// Sets each element to value(u(a), u(b)), where (a, b) are its two words.
 template <class Value>
 void fill(Parameter& parameter, std::uint64_t seed, const Value& value) {
   const Random random{seed, random_stream(parameter.name), std::numeric_limits<std::uint32_t>::max()};

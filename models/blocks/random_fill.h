@@ -1,8 +1,8 @@
-// Initial values of parameters, from counter-based random numbers (engine/philox.h). Each depends only on the seed, the
-// parameter's name and the element's flat index; it is computed in double and rounded once. So the same model in
-// another precision, on another device, or with another normalizer begins with the same weights.
+// Initial values of parameters, from counter-based random numbers (engine/philox.h). Each value depends only on the
+// seed, the parameter's name and the element's flat index, and is computed in double and rounded once. A model
+// therefore starts with the same weights in any precision, on any device and with any normalizer.
 //
-//   element i of parameter p has words (a, b) of 32 bits: words 2 (i mod 2), 2 (i mod 2) + 1 of block floor(i / 2) of
+//   element i of parameter p uses the 32-bit words (a, b): words 2 (i mod 2), 2 (i mod 2) + 1 of block floor(i / 2) of
 //   the sequence {seed, random_stream(p.name), step 2^32 - 1}, a step that training never reaches
 //   fill_uniform:  bound (2 u(a) - 1)                                   u(a) = (a + 1/2) / 2^32
 //   fill_normal:   deviation sqrt(-2 ln u(a)) cos(2 pi u(b))            (Box and Muller, 1958)

@@ -1,4 +1,4 @@
-// A key of a configuration: its section, help and values, and its influence on training.
+// A key of a configuration: its section, help and values, and whether it affects training.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -13,10 +13,10 @@ constexpr std::int64_t kMostOfASize = INT32_MAX;
 
 struct ConfigKey : Option {
   std::string section;
-  bool trajectory = true;         // decides the trained numbers
+  bool trajectory = true;         // affects the trained weights
   bool required_in_json = false;  // config.json must have it, since inference depends on it
-  bool from_data = false;         // not a key of configurations: the data or folding decide it
-  bool newer = false;             // 0.2.0 did not have it: a configuration with its default counts as one without it
+  bool from_data = false;         // not a key of configurations: the data or folding set it
+  bool newer = false;             // not in 0.2.0: config_hash() ignores it while it has its default
 
   ConfigKey(const char* section, const char* name, const char* unit, const char* help, Range range = {})
       : Option{name, help, Kind::text, range, {}, unit}, section(section) {}
@@ -24,7 +24,7 @@ struct ConfigKey : Option {
       : Option{name, help, Kind::choice, {}, std::move(choices)}, section(section) {}
 
   std::string full_name() const { return section + "." + name; }
-  // Sets `kind` by the type of the key's member; text with choices stays a choice.
+  // Sets `kind` from the type of the key's member; text with choices stays a choice.
   template <class Member>
   void set_kind(const Member&) {
     if constexpr (std::is_enum_v<Member>) {
@@ -39,11 +39,11 @@ struct ConfigKey : Option {
   }
 };
 
-// The struct `Config` of a configuration, const or not.
+// Satisfied by the configuration struct `Config`, const or not.
 template <class Section, class Config>
 concept KeysOf = std::same_as<std::remove_const_t<Section>, Config>;
 
-// Returns a function that passes keys of one section to a visitor, each through `mark`:
+// Returns a function that makes a key of `section`, applies `mark` if given, and passes it to the visitor:
 //   keys_in("train", visitor)(member, "lr", "", "Peak learning rate", above(0));
 auto keys_in(const char* section, const auto& visitor, ConfigKey (*mark)(ConfigKey) = nullptr) {
   return [=, &visitor](auto& member, const char* name, const auto&... rest) {

@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns the Levenshtein distance, with a swap of two neighbours counted as one edit.
+// Returns the Levenshtein distance, but counts a swap of two neighbours as one edit.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1), last, before;
   std::iota(row.begin(), row.end(), 0);

@@ -5,12 +5,12 @@
 
 namespace foldgrad {
 
-// Returns the candidate closest to `name`: the fewest insertions, deletions, replacements and swaps of neighbouring
-// characters. Of equally close candidates, returns the first. Compares only the last part of names with dots, and at
-// most a third of it may differ. Empty if no candidate is that close.
+// Returns the candidate that needs the fewest insertions, deletions, replacements and swaps of neighbouring characters
+// to become `name`, the first one if several do. Compares only the last part of dotted names; at most a third of it may
+// differ. Returns an empty string if no candidate is that close.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);
 
-// Returns "; did you mean NEAREST?" with the name in `quotes`; `otherwise` if no candidate is close.
+// Returns "; did you mean NEAREST?" with the name in `quotes`, or `otherwise` if no candidate is close.
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& candidates,
                          const std::string& quotes = "", const std::string& otherwise = "");
 

@@ -1,5 +1,5 @@
-// The description of a setting: an option of a normalizer or a key of a configuration. With it settings are read,
-// checked, written and explained.
+// The description of a setting: an option of a normalizer or a key of a configuration. It tells how to read, check,
+// write and explain the setting.
 #pragma once
 #include <limits>
 #include <string>
@@ -15,7 +15,7 @@ struct Range {
     return (low_excluded ? v > low : v >= low) && (high_excluded ? v < high : v <= high);
   }
 };
-// Neither range includes infinity.
+// at_least() and above() exclude infinity.
 constexpr Range at_least(double low) { return {.low = low, .high_excluded = true}; }
 constexpr Range within(double low, double high) { return {.low = low, .high = high}; }
 constexpr Range above(double low) { return {.low = low, .low_excluded = true, .high_excluded = true}; }
@@ -27,16 +27,16 @@ struct Option {
     integer,
     integers,  // a list of integers
     boolean,   // true or false
-    flag,      // a boolean whose value is the text "0" or "1"
+    flag,      // a boolean, written "0" or "1"
     choice,
     text,
-    texts  // a list of texts
+    texts  // a list of strings
   };
 
   std::string name, help;
   Kind kind;
   Range range = {};
-  std::vector<std::string> choices = {};  // of kind choice
+  std::vector<std::string> choices = {};  // for Kind::choice
   std::string unit = {};
 
   std::string values() const;  // "an integer of at least 1", "a number in [0, 1)", "one of a, b", ...
