@@ -1,5 +1,5 @@
-// The sizes and choices of a decoder-only Transformer. The defaults are nanoGPT's for characters (karpathy/nanoGPT,
-// config/train_shakespeare_char.py).
+// The sizes and choices of a decoder-only Transformer. The defaults are those of nanoGPT's character-level model
+// (karpathy/nanoGPT, config/train_shakespeare_char.py).
 #pragma once
 #include "models/blocks/config.h"
 
@@ -13,7 +13,7 @@ struct GptConfig : BlockConfig {
   static inline const std::vector<std::string> kPositions{"learned", "sinusoidal", "rotary"};  // [GPT-1]
   std::string positions = "learned";
   double rotary_theta = 10000;    // [ROT-1]
-  bool scaled_embedding = false;  // multiplies embeddings by a learned number, first sqrt(width)
+  bool scaled_embedding = false;  // multiplies embeddings by a learned number, initially sqrt(width)
   bool depth_scaled_init = true;  // divides the initial weights of both c_proj by sqrt(2 layers)
   bool tied = true;               // the embedding table is also the output projection
   bool output_bias = false;       // of the output projection: lm_head.bias

@@ -23,7 +23,7 @@ GptDecoder::GptDecoder(Gpt& model, DType dtype) : model_(model), precision_("gen
 
 std::int64_t GptDecoder::room() const { return config().context - begins_.longest() - steps_; }
 
-// Returns the logits of the last row of each sequence.
+// Returns the logits for the last row of each sequence.
 Tensor GptDecoder::following(const TokenIds& ids, const Segments& rows, const Tensor& places, const Attend& attend) {
   const ForwardPass pass = precision_.pass(tape_);
   const Device device = model_.device();
@@ -38,7 +38,7 @@ Tensor GptDecoder::following(const TokenIds& ids, const Segments& rows, const Te
   return cast(model_.logits(hidden, pass), model_.dtype() == DType::f64 ? DType::f64 : DType::f32).value();
 }
 
-// Copies queries, keys and values of `rows`, which follow those in the cache.
+// Appends the queries, keys and values of `rows` to the cache.
 void GptDecoder::keep(const AttentionBlock& block, const Tensor& qkv, const Segments& rows) {
   for (std::int64_t s = 0; s < rows.count(); ++s) {
     const std::int64_t to = s * config().context + (steps_ == 0 ? 0 : begins_.length(s) + steps_ - 1);

@@ -1,5 +1,5 @@
-// Runs a Gpt at inference, one token at a time. It keeps keys and values of earlier tokens instead of recomputing them,
-// and records nothing. On the CPU it packs weights once (models/blocks/packed_weights.h).
+// Runs a Gpt at inference, one token at a time. It caches the keys and values of earlier tokens and records nothing. On
+// the CPU it packs weights once (models/blocks/packed_weights.h).
 //
 //   GptDecoder decoder(model, DType::f32);
 //   Tensor logits = decoder.begin({prompt});  // for the token after the prompt
@@ -18,19 +18,19 @@ using TokenIds = std::vector<std::int64_t>;
 // Use from one thread at a time.
 class GptDecoder {
  public:
-  // Runs on the model's device. `model` must outlive the decoder and must not change. Throws std::invalid_argument for
-  // a dtype that InferencePrecision refuses, and for a normalizer with statistics over a sequence's tokens.
+  // Runs on the model's device. `model` must outlive the decoder and must not change. Throws std::invalid_argument if
+  // InferencePrecision refuses the dtype, or a normalizer has statistics over a sequence's tokens.
   GptDecoder(Gpt& model, DType dtype);
 
   const GptConfig& config() const { return model_.config(); }
 
   // Both return logits [texts, vocabulary] for the next tokens on the model's device, in f64 for an f64 model,
-  // otherwise f32. begin() forgets earlier texts. Both throw std::invalid_argument if there are no texts, for a text
-  // that is empty or longer than `context`, for a wrong number of tokens, for ids outside the vocabulary, and for a
-  // step beyond room().
+  // otherwise in f32. begin() discards earlier texts. Both throw std::invalid_argument if there are no texts, a text is
+  // empty or longer than `context`, the number of tokens is wrong, an id is outside the vocabulary, or no room() is
+  // left.
   Tensor begin(const std::vector<TokenIds>& texts);
   Tensor step(const TokenIds& tokens);
-  // Returns how many more steps fit the context.
+  // Returns how many more steps fit into the context.
   std::int64_t room() const;
 
  private:
@@ -42,7 +42,7 @@ class GptDecoder {
   Tape tape_{/*recording=*/false};
   Segments begins_;         // the texts given to begin()
   std::int64_t steps_ = 0;  // since begin()
-  // [texts x context, 3 width]: queries, keys and values, text after text, each with room for the whole context.
+  // [texts x context, 3 width]: queries, keys and values, text after text. Each text has room for the whole context.
   std::map<const AttentionBlock*, Tensor> cache_;
 };
 

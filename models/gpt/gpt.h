@@ -15,8 +15,8 @@
 //   h.I.mlp.c_proj, ln_f, lm_head. Weights are N(0, 0.02), those of both c_proj N(0, 0.02 / sqrt(2 layers)), biases 0.
 //   ResidualConstants::initial_gain multiplies the weights of v, c_fc and c_proj.
 //
-//   LLaMA's form (Touvron et al., 2023): rotary positions; gated, which adds h.I.mlp.c_gate, with silu; no bias, not
-//   tied, no depth_scaled_init; and, with dyt, scaled_embedding, which adds wte.scale [1].
+//   A LLaMA (Touvron et al., 2023) has rotary positions, is gated with silu (which adds h.I.mlp.c_gate), and turns off
+//   bias, tied and depth_scaled_init. With dyt it also sets scaled_embedding, which adds wte.scale [1].
 #pragma once
 #include <deque>
 #include <map>
@@ -37,13 +37,13 @@ class Gpt final : public Model {
 
   const GptConfig& config() const { return config_; }
 
-  // Computes [GPT-1] for ids, i64 [N] on the model's device, at places, i64 [N] on the CPU.
+  // Computes [GPT-1]. `ids` is i64 [N] on the model's device, `places` i64 [N] on the CPU.
   Var embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
-  // Runs the layers on x [N, width], whose sequences are `rows`. `attend` computes attention.
+  // Runs the layers on x [N, width], whose sequences are `rows`; `attend` computes their attention.
   Var decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, vocabulary]
-  // Projects a layer's input to queries, keys and values [N, 3 width], turned if positions are rotary. places: i64 [N]
-  // on the model's device.
+  // Projects a layer's input to queries, keys and values [N, 3 width], and rotates these if positions are rotary.
+  // `places` is i64 [N] on the model's device.
   Var project(AttentionBlock& block, const Var& in, const Tensor& places, const ForwardPass& pass);
 
   const char* family() const override { return "gpt"; }

@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 const std::string kTexts = "batch_size", kLength = "sequence_length", kPast = "past_sequence_length",
                   kAll = kPast + " + " + kLength;
 
-// Returns config.json, which tells Hugging Face's Transformers and Optimum about the model. No token ends a text.
+// Returns config.json, which describes the model to Hugging Face's Transformers and Optimum. No token ends a text.
 std::string runtime_config(const GptConfig& config) {
   return ordered_json{{"model_type", "gpt2"},          {"vocab_size", config.vocabulary},
                       {"n_positions", config.context}, {"n_embd", config.width},
@@ -32,8 +32,8 @@ std::string runtime_generation_config(const GptConfig& config) {
   return ordered_json{{"max_length", config.context}}.dump(2) + "\n";
 }
 
-// Returns the bias of attention for queries that follow `past` keys: a query sees the keys of `mask`, i64 [batch,
-// keys], up to its own.
+// Returns the attention bias for queries that follow `past` keys. A query sees the keys up to its own for which `mask`,
+// i64 [batch, keys], is not 0.
 std::string causal_bias(OnnxGraph& g, const std::string& mask, const std::string& past) {
   const std::string keys = g.node("Gather", {g.node("Shape", {mask}), g.integer(1)});
   const std::string of_keys = g.node("Range", {g.integer(0), keys, g.integer(1)});
@@ -91,7 +91,7 @@ std::vector<std::string> Gpt::write_onnx(const std::string& directory) {
   OnnxFile graph("model");
   graph.metadata("context", std::to_string(config_.context));
   add_nodes(graph, *this);
-  make_directories(directory);  // last, after everything that can be refused
+  make_directories(directory);  // only after everything that can throw std::invalid_argument
   std::deque<AtomicFile> files;
   graph.write(files.emplace_back(directory + "/model.onnx"));
   files.emplace_back(directory + "/config.json").write(runtime_config(config_));

@@ -17,7 +17,7 @@ std::vector<TokenIds> ends_of(const std::vector<TokenIds>& texts, std::int64_t m
   return ends;
 }
 
-// Returns the ids of tokens to draw from, in ascending order. `weights` are proportional to the probabilities.
+// Returns the ids of the tokens to draw from, in ascending order. `weights` are proportional to the probabilities.
 std::vector<std::int64_t> candidates(const std::vector<double>& logits, const std::vector<double>& weights,
                                      const SamplingOptions& options) {
   std::vector<std::int64_t> ids(logits.size());

@@ -1,4 +1,4 @@
-// Lets a Gpt write texts: draws each next token from the model's distribution.
+// Generates text with a Gpt: draws each next token from the model's distribution.
 //
 //   [SMP-1]  p = softmax(logits / temperature) over the top_k largest logits; of equal logits, smaller ids come first
 //   [SMP-2]  the token is the first whose cumulative probability, in the order of ids, exceeds u; u = (r + 1/2) / 2^32
@@ -7,7 +7,7 @@
 //            the nucleus if the tokens before it, in the order of SMP-1, have probabilities whose sum is below top_p;
 //            the first token always is.
 //
-//   With temperature 0, the token with the largest logit is taken; of equal logits, the first.
+//   With temperature 0, the token with the largest logit is taken, the first one if several are equal.
 #pragma once
 #include "models/gpt/decoder.h"
 
@@ -20,13 +20,13 @@ struct SamplingOptions {
   std::uint64_t seed = 1;
 };
 
-// Returns the token for row `text` of logits [texts, vocabulary], f32 or f64 on the CPU; -1 if they are not finite.
+// Returns the token for row `text` of logits [texts, vocabulary], f32 or f64 on the CPU, or -1 if they are not finite.
 std::int64_t sample(const Tensor& logits, std::int64_t text, std::int64_t token, const SamplingOptions& options);
 
-// Draws `count` tokens for each text and calls take(text, token) for each as it is drawn, one per text in turn. A text
-// longer than the context is cut to its end; when the context is full, generation restarts from its second half. Stops
-// and returns false if logits are not finite. Throws std::invalid_argument for texts that GptDecoder refuses, a
-// temperature that is negative or not finite, a negative top_k, and a top_p outside [0, 1].
+// Draws `count` tokens for each text, one per text in turn, and calls take(text, token) as each is drawn. If a text is
+// longer than the context, only its end is used; when the context is full, generation restarts from its second half.
+// Stops and returns false if logits are not finite. Throws std::invalid_argument if GptDecoder refuses the texts, the
+// temperature is negative or not finite, top_k is negative, or top_p is outside [0, 1].
 bool generate(GptDecoder& decoder, std::vector<TokenIds> texts, std::int64_t count, const SamplingOptions& options,
               const std::function<void(std::size_t text, std::int64_t token)>& take);
 

@@ -11,7 +11,7 @@ namespace {
 struct LiveHypothesis {
   std::vector<std::int64_t> ids;
   double score = 0;
-  std::int64_t row = 0;  // of the step that scored its last token
+  std::int64_t row = 0;  // in the step that scored the last token
 };
 
 struct Sentence {
@@ -40,7 +40,7 @@ std::vector<Sentence> sentences_of(const Segments& sources, std::int64_t longest
   return sentences;
 }
 
-// Advances a sentence with the candidates of its hypotheses after `step` tokens.
+// Advances a sentence by one token, given the candidates that follow its hypotheses of `step` tokens.
 void advance(Sentence& sentence, std::vector<Candidate> candidates,
              const std::vector<const LiveHypothesis*>& live_of_row, std::int64_t step, const DecodingOptions& o) {
   std::ranges::sort(candidates, &Candidate::before);
@@ -61,7 +61,7 @@ void advance(Sentence& sentence, std::vector<Candidate> candidates,
   sentence.live = done ? std::vector<LiveHypothesis>() : std::move(next);
 }
 
-// Makes one step of every unfinished sentence. Returns false if all are done.
+// Advances every unfinished sentence by one step. Returns false if all are done.
 bool search_step(StepDecoder& decoder, std::vector<Sentence>& sentences, std::int64_t pad, const DecodingOptions& o) {
   const std::int64_t step = decoder.steps();
   std::vector<std::int64_t> tokens, parents;
@@ -100,7 +100,7 @@ std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const 
                                                     const DecodingOptions& options) {
   const std::int64_t V = logits.shape()[-1], eos = options.eos, unk = options.unk;
   const bool unk_is_special = unk >= 0 && unk < V && unk != eos && unk != pad;
-  // At most three of the largest are padding, the end and unk, which follow other rules.
+  // Takes three more: padding, the end and unk may be among the largest, but follow other rules.
   const std::int64_t k = std::min(count + 3, V);
   const TopK top = top_k(logits, k, {eos, unk_is_special ? unk : eos});
   const auto on_host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).values<double>(); };

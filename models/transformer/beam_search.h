@@ -31,8 +31,8 @@ struct Hypothesis {
 };
 
 // Returns each source's results, best first: `beam` results, or fewer if the limit came first. If a sentence's logits
-// are not finite, it has one empty result with score -infinity. Throws std::invalid_argument for options out of range
-// and for sources that InferenceTransformer refuses.
+// are not finite, it has one empty result with score -infinity. Throws std::invalid_argument if an option is out of
+// range or InferenceTransformer refuses the sources.
 std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Sentences& sources,
                                                  const DecodingOptions& options = {});
 
@@ -41,7 +41,7 @@ struct Candidate {
   double score;  // sum of log-probabilities
   std::int64_t row, token;
 
-  // Returns true if *this ranks before `other`.
+  // True if *this ranks before `other`.
   bool before(const Candidate& other) const {
     if (score != other.score) return score > other.score;
     return row != other.row ? row < other.row : token < other.token;

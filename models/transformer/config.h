@@ -9,14 +9,14 @@ namespace foldgrad {
 struct TransformerConfig : BlockConfig {
   std::int64_t source_vocabulary = 0, target_vocabulary = 0;  // rows of the embedding tables
   std::int64_t encoder_layers = 6, decoder_layers = 6;
-  std::int64_t max_positions = 1024;  // tokens in the longest sentence, its end included
+  std::int64_t max_positions = 1024;  // tokens in the longest sentence, including its end
   std::int64_t pad = kPad;            // the id of padding
 
-  // "all": source, target and output projection share one table; "decoder": target and output projection do; "inputs":
-  // source and target do; "none": there are three tables.
+  // "all": source, target and output projection share one table; "decoder": only target and output projection share
+  // one; "inputs": only source and target do; "none": there are three tables.
   static inline const std::vector<std::string> kSharedEmbeddings{"all", "decoder", "none"};  // folding makes "inputs"
   std::string share_embeddings = "all";
-  // Divides rows of the tables by their lengths [FN-1], in the embedding of tokens and in the output projection.
+  // Divides the rows of the tables by their lengths [FN-1], in the token embedding and in the output projection.
   bool fixnorm = false;
   bool output_bias = false;  // of the output projection: decoder.output_projection.bias
   bool one_input_table() const { return share_embeddings == "all" || share_embeddings == "inputs"; }

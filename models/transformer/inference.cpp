@@ -95,18 +95,18 @@ CachePlaces StepDecoder::places_of_memory() const {
   return places;
 }
 
-// Returns queries, keys and values side by side. In the first layer rows of the same token are still equal: a beam's
-// hypotheses usually end in the same few tokens, so only a fraction of the product has to be computed.
+// Returns queries, keys and values side by side. In the first layer, rows with the same token are still equal. Since a
+// beam's hypotheses usually end in the same few tokens, only a fraction of the product has to be computed.
 Var StepDecoder::projected(AttentionBlock& block, const Var& in, const std::vector<std::int64_t>& tokens) const {
   std::unordered_map<std::int64_t, std::int64_t> row_of;
-  std::vector<std::int64_t> firsts, rows;  // the first row of each token; for each row, its token's place among them
+  std::vector<std::int64_t> firsts, rows;  // the first row with each token; for each row, its token's index in `firsts`
   if (&block == &model_.decoder_layers()[0].self_attention)
     for (std::size_t r = 0; r < tokens.size(); ++r) {
       const auto [row, is_new] = row_of.try_emplace(tokens[r], std::int64_t(firsts.size()));
       if (is_new) firsts.push_back(std::int64_t(r));
       rows.push_back(row->second);
     }
-  // oneDNN compiles a kernel for each number of rows, so we pad to a few numbers.
+  // oneDNN compiles a kernel for each number of rows, so we pad to multiples of 32.
   constexpr std::size_t kWhole = 32;
   firsts.resize((firsts.size() + kWhole - 1) / kWhole * kWhole);
   if (firsts.empty() || firsts.size() >= tokens.size()) return side_by_side(block.qkv, in, pass_);

@@ -1,5 +1,5 @@
-// A Transformer at inference, in f32, f64 or bf16: runs encoder and decoder without a recording. On the CPU it packs
-// weights once (models/blocks/packed_weights.h).
+// A Transformer at inference, in f32, f64 or bf16: runs the encoder and the decoder without recording. On the CPU it
+// packs weights once (models/blocks/packed_weights.h).
 //
 //   InferenceTransformer inference(model, DType::f32);
 //   auto results = beam_search(inference, sources);
@@ -13,8 +13,8 @@ namespace foldgrad {
 // Use from one thread at a time.
 class InferenceTransformer {
  public:
-  // Runs on the model's device. `model` must outlive this object and must not change. Throws std::invalid_argument for
-  // a dtype that InferencePrecision refuses.
+  // Runs on the model's device. `model` must outlive this object and must not change. Throws std::invalid_argument if
+  // InferencePrecision refuses the dtype.
   InferenceTransformer(Transformer& model, DType dtype);
   // Runs in f64 for an f64 model, otherwise in f32. The constructor takes as long as translating a few sentences, so
   // use one object for several batches.
@@ -22,7 +22,7 @@ class InferenceTransformer {
 
   const TransformerConfig& config() const { return model_.config(); }
   // Returns the encoder's output for all tokens, [tokens, width]. Throws std::invalid_argument unless ids are on the
-  // CPU and in the vocabulary, and a sentence has at most max_positions tokens.
+  // CPU and in the vocabulary and no sentence has more than max_positions tokens.
   Tensor encode(const Sentences& sources) const;
 
  private:
@@ -33,20 +33,20 @@ class InferenceTransformer {
   mutable InferencePrecision precision_;
 };
 
-// Runs the decoder one token at a time; keeps keys and values of earlier tokens instead of recomputing them.
+// Runs the decoder one token at a time, and caches the keys and values of earlier tokens.
 //
-//   Rows are hypotheses. A step takes, for every row, its newest token and its parent: the row of the step before that
-//   it continues. A parent may have several children or none. Nothing is copied for this; each row stores its ancestor
-//   in every earlier step. Example: after parents {0, 0}, both rows continue row 0. In the first step parents are
+//   Rows are hypotheses. For every row, a step takes its newest token and its parent: the row of the previous step that
+//   it continues. A parent may have several children or none. The cache is not copied; each row stores its ancestor in
+//   every earlier step. Example: after parents {0, 0}, both rows continue row 0. In the first step, parents are
 //   sentences.
 class StepDecoder {
  public:
-  // Encodes the sources. `inference` must outlive this object. Throws std::invalid_argument for sources that encode()
-  // refuses, and for a normalizer with statistics over a sentence's tokens.
+  // Encodes the sources. `inference` must outlive this object. Throws std::invalid_argument if encode() refuses the
+  // sources, or if a normalizer has statistics over a sentence's tokens.
   StepDecoder(const InferenceTransformer& inference, const Sentences& sources);
 
   // Returns logits [rows, target_vocabulary] for the next tokens on the model's device, in f64 for an f64 model,
-  // otherwise f32. Throws std::invalid_argument for parents that do not exist, and after max_positions steps.
+  // otherwise f32. Throws std::invalid_argument if a parent does not exist, and after max_positions steps.
   Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents);
   std::int64_t steps() const { return steps_; }
 
@@ -61,7 +61,7 @@ class StepDecoder {
   Tape tape_{/*recording=*/false};
   ForwardPass pass_;
   Segments sources_;
-  // Rows that end in keys and values, for each step; for the sources, only once.
+  // For each step, rows that end in keys and values; for attention to the sources, one tensor for all steps.
   std::map<const AttentionBlock*, std::vector<Tensor>> cache_;
   std::int64_t steps_ = 0;
   std::vector<std::int64_t> sentences_;               // each row's sentence

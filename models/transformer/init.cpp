@@ -13,13 +13,13 @@
 //   bias of out             0                        0                       0
 //   fc1, fc2                U(in^-1/2), biases too   U(X), biases 0          U(f X), biases 0
 //
-//   xavier is Xavier's bound for every matrix as PyTorch programs usually have it: q, k and v of self-attention are one
-//   matrix, k and v of attention to the source are one.
+//   xavier uses Xavier's bound for every matrix, with the matrices of typical PyTorch programs: one for q, k and v of
+//   self-attention, and one for k and v of attention to the source.
 //
 //   f = 0.67 N^-1/4 in an encoder of N layers, (9 M)^-1/4 in a decoder of M layers; e = (9 N)^-1/4 for a table that the
 //   encoder reads, (9 M)^-1/4 for the decoder's own. Huang et al., "Improving Transformer Optimization Through Better
 //   Initialization" (2020), with the constants of the authors' code (layer6ai-labs/T-Fixup).
-//   ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and fc2 in either.
+//   ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and fc2 in each.
 #include <cmath>
 
 #include "models/blocks/random_fill.h"
@@ -85,7 +85,7 @@ void Transformer::initialize(std::uint64_t seed) {
   const double deviation = 1 / std::sqrt(double(config_.width));
   const auto fill = [&](Parameter& table, double factor) {
     if (config_.fixnorm)
-      fill_uniform(table, 0.01, seed);  // Nguyen, Salazar 2019: the length matters only for the step size
+      fill_uniform(table, 0.01, seed);  // Nguyen, Salazar 2019; lengths affect only the step size
     else
       fill_normal(table, factor * deviation, seed);
   };

@@ -1,4 +1,4 @@
-// The Transformer's implementation of Model: its parts, random inputs for checks, copies, and parts for folding.
+// The Transformer's implementation of Model: its parts, random inputs for checks, copies, and models for folding.
 #include "models/fold/model.h"
 
 #include <algorithm>
@@ -59,13 +59,13 @@ std::unique_ptr<Model> Transformer::foldable() {
   config.fixnorm = false;
   auto plain = std::make_unique<Transformer>(config, std::nullopt, dtype(), device());
   plain->copy_from(*this);
-  // Divides each shared table once: dividing again would round again.
+  // Divides each shared table once, since dividing it again would round it again.
   for (Parameter* table : std::set{&plain->source_table(), &plain->target_table(), &plain->output_table()})
     table->value.copy_from(rows_of(*table));
   return plain;
 }
 
-// If folding untied the output projection, gives it its own table, and a bias if B != 0.
+// If folding untied the output projection, the new model has a separate output table, with a bias if B != 0.
 std::unique_ptr<Model> Transformer::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   TransformerConfig config = config_;
   if (folded) {

@@ -17,16 +17,16 @@ using nlohmann::ordered_json;
 const std::string kBatch = "batch_size", kSourceLength = "encoder_sequence_length",
                   kTargetLength = "decoder_sequence_length", kPastLength = "past_decoder_sequence_length";
 
-// Returns the bias of attention for a mask of keys, i64 [batch, length], as [batch, 1, 1, length].
+// Returns the attention bias [batch, 1, 1, length] for a mask of keys, i64 [batch, length].
 std::string bias_of_keys(OnnxGraph& g, const std::string& mask) {
   return onnx_bias_of(g, g.node("Unsqueeze", {g.node("Cast", {mask}, {kOnnxToBool}), g.integers({1, 2})}));
 }
-// Returns the positions of tokens. mask: i64 [batch, length]
+// Returns the positions of the tokens where `mask`, i64 [batch, length], is 1.
 std::string positions_of(OnnxGraph& g, const std::string& mask) {
   const std::string count = g.node("Mul", {g.node("CumSum", {mask, g.integer(1)}), mask});
   return g.node("Add", {count, g.integer(1)});  // [POS-2]
 }
-// Returns bool [queries, keys], true where the key is not later than the query.
+// Returns bool [queries, keys], true where the key does not come after the query.
 std::string not_later(OnnxGraph& g, const std::string& ids) {
   const std::string length = g.node("Gather", {g.node("Shape", {ids}), g.integer(1)});
   const std::string places = g.node("Range", {g.integer(0), length, g.integer(1)});
@@ -57,7 +57,7 @@ class TransformerFile {
     g_.output(nodes.add(), "last_hidden_state", DType::f32, {kBatch, kSourceLength, config_.width});
   }
 
-  // Adds a decoder of a whole prefix. Padding, on either side, is where ids are config.pad.
+  // Adds a decoder for a whole prefix. Ids equal to config.pad are padding, on either side.
   void decoder() {
     const std::string ids = g_.input("input_ids", DType::i64, {kBatch, kTargetLength}), mask = source_mask(g_),
                       memory = g_.input("encoder_hidden_states", DType::f32, {kBatch, kSourceLength, config_.width});
@@ -69,7 +69,7 @@ class TransformerFile {
     std::vector<Keys> own, of_memory;
     const auto attended = [&](const Keys& kv, bool causal) {
       if (causal) return own.emplace_back(Keys{kv.k, kv.v, own_bias});
-      // A source without tokens must give 0, not the mean over its padding, which softmax computes.
+      // A source without tokens must give 0; softmax alone would give the mean over its padding.
       return of_memory.emplace_back(Keys{kv.k, g_.node("Mul", {kv.v, factor}), memory_bias});
     };
     const std::string positions = positions_of(g_, g_.node("Cast", {real}, {kOnnxToI64}));
@@ -78,7 +78,7 @@ class TransformerFile {
     present(own, "decoder", kTargetLength);
   }
 
-  // Adds a decoder of one more token in every row.
+  // Adds a decoder for one more token in every row.
   void decoder_with_past() {
     const std::string ids = g_.input("input_ids", DType::i64, {kBatch, 1}), mask = source_mask(g_);
     std::vector<Keys> before, of_memory, own;
@@ -88,7 +88,7 @@ class TransformerFile {
     }
     g_.at("decoder.embed_tokens");
     const std::string length = g_.node("Gather", {g_.node("Shape", {before[0].k}), g_.integer(2)});
-    const std::string position = g_.node("Add", {length, g_.integer(2)});  // the first token had 2 [POS-2]
+    const std::string position = g_.node("Add", {length, g_.integer(2)});  // the first token is at 2 [POS-2]
     const std::string memory_bias = bias_of_keys(g_, mask);
     const auto joined = [&](const std::string& first, const std::string& now) {
       return g_.node("Concat", {first, now}, {{"axis", std::int64_t(2)}});
@@ -149,8 +149,8 @@ class TransformerFile {
   std::vector<std::string> sites_;
 };
 
-// Returns config.json, which tells Hugging Face's Transformers and Optimum about the model: its sizes and special ids.
-// For them it is of the class Marian, which also begins a translation with the end of a sentence.
+// Returns config.json, which describes the model to Hugging Face's Transformers and Optimum: its sizes and special ids.
+// It is declared as a Marian model, since Marian too begins a translation with the end-of-sentence token.
 std::string runtime_config(const TransformerConfig& config) {
   return ordered_json{{"model_type", "marian"},
                       {"is_encoder_decoder", true},
@@ -171,9 +171,9 @@ std::string runtime_config(const TransformerConfig& config) {
          "\n";
 }
 
-// Returns generation_config.json, the defaults of `generate`: it decodes like foldgrad, so padding is never chosen, nor
-// the end as the first token. `forced_eos_token_id` is null, since Marian's default ends translations of the greatest
-// length with id 0.
+// Returns generation_config.json, the defaults of `generate`. It decodes as foldgrad does: it never chooses padding,
+// nor the end as the first token. `forced_eos_token_id` is null, since Marian's default would end translations of
+// maximal length with id 0.
 std::string runtime_generation_config(const TransformerConfig& config) {
   return ordered_json{{"pad_token_id", config.pad},        {"eos_token_id", kEos},
                       {"decoder_start_token_id", kEos},    {"forced_eos_token_id", nullptr},
@@ -202,7 +202,7 @@ std::vector<std::string> Transformer::write_onnx(const std::string& directory) {
     OnnxFile graph(name);
     TransformerFile nodes(*this, graph);
     (nodes.*build)();
-    make_directories(directory);  // last, after everything that can be refused
+    make_directories(directory);  // only after everything that can throw std::invalid_argument
     names.push_back(std::string(name) + ".onnx");
     graph.write(files.emplace_back(directory + "/" + names.back()));
   }

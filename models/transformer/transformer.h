@@ -11,7 +11,7 @@
 //
 //   Parameters have fairseq's names and initial values (models/blocks/layers.h, init.cpp). With the defaults and one
 //   table of V rows there are 31,545,344 + 512 V parameters.
-//   Each place with dropout has its own random stream, named by the place; pass.step chooses the mask.
+//   Each place with dropout has its own random stream, derived from its name; pass.step chooses the mask.
 #pragma once
 #include <deque>
 
@@ -31,13 +31,13 @@ class Transformer final : public Model {
 
   const TransformerConfig& config() const { return config_; }
 
-  // Runs the encoder. placed() returned `source`.
+  // Runs the encoder. `source` must come from placed().
   Var encode(const Sentences& source, const ForwardPass& pass);  // [N, width]
-  // Runs the decoder. `memory` is the encoder's result, with the rows `source`.
+  // Runs the decoder. `memory` is the encoder's result, whose rows are `source`.
   Var decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass);  // [N, width]
   // Runs the decoder's layers on x from embed_target(). `own` and `cross` compute its attention.
   Var decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass);
-  // Computes [TRF-1]. ids: i64 [N] on the model's device; places and first_row: from Segments.
+  // Computes [TRF-1]. `ids` is i64 [N] on the model's device; `places` and `first_row` come from Segments.
   Var embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, target_vocabulary]
   // Run forward() and loss() on a batch on any device.
@@ -46,7 +46,7 @@ class Transformer final : public Model {
     return loss(batch.named(), pass, label_smoothing);
   }
   // Returns the sentences on the model's device, with their place among those of all ranks. Throws
-  // std::invalid_argument, beginning with `who`, for more than max_positions tokens.
+  // std::invalid_argument, its message beginning with `who`, if a sentence has more than max_positions tokens.
   Sentences placed(const char* who, const Sentences& sentences, const ForwardPass& pass) const;
 
   const char* family() const override { return "transformer"; }
@@ -86,7 +86,7 @@ class Transformer final : public Model {
   std::map<DType, Tensor> positions_;
 };
 
-// Throws std::invalid_argument if the model is of another family: "WHO needs a transformer, got FAMILY".
+// Throws std::invalid_argument if the model is from another family: "WHO needs a transformer, got FAMILY".
 Transformer& as_transformer(Model& model, const char* who);
 
 }  // namespace foldgrad
