@@ -55,7 +55,7 @@ Var Cct::tokens(const Var& pixels, const ForwardPass& pass) {
   return reshape(x, {s[0], s[1] * s[2], s[3]});
 }
 
-// Applies a convolution of the stem and the operations after it, up to the pooling.
+// Applies one convolution of the stem and the operations that follow it, except the pooling.
 Var Cct::conv(const Var& x, std::int64_t index, const ForwardPass& pass) {
   ConvLayer& layer = stem()[std::size_t(index)];
   const auto convolved = [&](std::optional<Activation> activation) {
@@ -70,7 +70,7 @@ Var Cct::conv(const Var& x, std::int64_t index, const ForwardPass& pass) {
   if (!layer.norm) return convolved(Activation::relu);
   const Var u = convolved({});
   const Shape s = u.shape();
-  // Normalizers see pixels as tokens.
+  // Normalizers treat pixels as tokens.
   const Segments rows = Segments::equal(s[0], s[1] * s[2]).to(u.device());
   const Var normalized = layer.norm->apply(reshape(u, {s[0] * s[1] * s[2], s[3]}), pass.norm(rows));
   const Tape::Scope scope(pass.tape, layer_name(index));

@@ -10,9 +10,10 @@
 //   [CCT-2] is in models/blocks/layers.h; positions, pooling [CCT-3] and inputs are in models/images/.
 //
 //   Parameters have the authors' names and shapes (SHI-Labs/Compact-Transformers, src): the convolutions are
-//   tokenizer.conv_layers.I.0 [out, in, kernel, kernel], a hybrid stem's normalizers tokenizer.conv_layers.I.norm. The
-//   others begin with `classifier.`: positional_emb [1, tokens, width], blocks.I.pre_norm, blocks.I.self_attn.qkv and
-//   .proj, blocks.I.norm1, blocks.I.linear1 and .linear2, norm, attention_pool [1, width] and fc.
+//   tokenizer.conv_layers.I.0 [out, in, kernel, kernel], and a hybrid stem's normalizers are
+//   tokenizer.conv_layers.I.norm. The others begin with `classifier.`: positional_emb [1, tokens, width],
+//   blocks.I.pre_norm, blocks.I.self_attn.qkv and .proj, blocks.I.norm1, blocks.I.linear1 and .linear2, norm,
+//   attention_pool [1, width] and fc.
 #pragma once
 #include "models/cct/config.h"
 #include "models/images/token_model.h"

@@ -11,24 +11,24 @@ struct CctConfig : TokenModelConfig {
 
   static inline const std::vector<std::string> kInitializations{"cct", "pytorch", "tfixup"};  // models/images/init.cpp
 
-  // "cct": 64 channels in all but the last convolution, without normalizers. "hybrid": each convolution has half the
-  // channels of the next one, the last one `width`, and a normalizer follows each.
+  // "cct": 64 channels in all but the last convolution, and no normalizers. "hybrid": the last convolution has `width`
+  // channels, each other one half as many as the next, and a normalizer follows each.
   static inline const std::vector<std::string> kStems{"cct", "hybrid"};
   std::string stem = "cct";
-  // "pre": pre-norm. "cct", as published: the second normalizer of a layer is on the stream (models/blocks/layers.h).
+  // "pre": pre-norm. "cct": as published, with a layer's second normalizer on the stream (models/blocks/layers.h).
   static inline const std::vector<std::string> kBlocks{"pre", "cct"};
   std::string block = "pre";
 
   CctConfig();
 
   bool hybrid() const { return stem == "hybrid"; }
-  // Returns true if convolutions have biases, which a hybrid stem needs to fold its normalizers.
+  // True if convolutions have biases, which a hybrid stem needs for folding its normalizers.
   bool conv_bias() const { return hybrid() && qkv_bias; }
   std::int64_t stride() const { return kernel < 7 ? 1 : 2; }  // of a convolution
   std::int64_t padding() const { return kernel / 2; }
   std::int64_t channels(std::int64_t conv) const;
   bool pooled(std::int64_t conv) const { return !hybrid() || conv > 0; }
-  // Return the pixels on a side after a convolution, and after its pooling.
+  // Return the side of the map in pixels after a convolution, and after its pooling.
   std::int64_t side_of_conv(std::int64_t conv) const;
   std::int64_t side_of_pool(std::int64_t conv) const;
 

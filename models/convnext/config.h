@@ -1,5 +1,5 @@
-// The sizes of a ConvNeXt (Liu et al.: "A ConvNet for the 2020s", CVPR 2022). The defaults are ConvNeXt-T with patches
-// for images of 32 x 32; with patch = 4 it is the published one for 224 x 224.
+// The sizes of a ConvNeXt (Liu et al.: "A ConvNet for the 2020s", CVPR 2022). The defaults are ConvNeXt-T with smaller
+// patches, for images of 32 x 32; with patch = 4 it is the published model for 224 x 224.
 #pragma once
 #include <algorithm>
 
@@ -9,14 +9,14 @@ namespace foldgrad {
 
 struct ConvNextConfig : ImageModelConfig {
   std::vector<std::int64_t> channels{96, 192, 384, 768}, depths{3, 3, 9, 3};  // of the stages; depths count blocks
-  std::int64_t patch = 2;                                                     // pixels on a side; do not overlap
+  std::int64_t patch = 2;                                                     // pixels on a side; no overlap
 
   static constexpr std::int64_t kMostStages = 16;
 
   ConvNextConfig() { fc_norm = true; }
 
   std::int64_t stages() const { return std::int64_t(channels.size()); }
-  // Returns the pixels on a side of a stage's map. Each stage halves the map of the one before.
+  // Returns the side of a stage's map. Each stage halves the side of the one before.
   std::int64_t side(std::int64_t stage) const { return image_size / patch >> stage; }
   // Also defined for configurations that validate() refuses.
   std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kInitialGamma = 1e-6;
 
-// Convolves images of side x side pixels, x [B, side, side, C] or [B side^2, C], and returns rows, one for each pixel.
+// Convolves images of side x side pixels, x [B, side, side, C] or [B side^2, C], and returns one row per pixel.
 Var convolve(ConvLayer& layer, const Var& x, std::int64_t side, const Conv2dChannelsLastOptions& options,
              const ForwardPass& pass) {
   const std::int64_t C = x.shape()[-1], images = x.shape().elements() / (side * side * C);
@@ -164,7 +164,7 @@ std::unique_ptr<ImageModel> ConvNext::with(const Change& change, DType dtype, De
   return std::make_unique<ConvNext>(config, std::nullopt, dtype, device);
 }
 
-// A site of gamma has the normalizer `scale` unless the configuration names another one.
+// Every gamma site has the normalizer `scale` unless the configuration names another one.
 std::unique_ptr<Model> ConvNext::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   return with(
       [&](ImageModelConfig& changed) {

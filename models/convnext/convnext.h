@@ -7,11 +7,11 @@
 //   [CNX-2]  x = conv(norm(x))                  between two stages; kernel and stride 2 x 2
 //   [CNX-3]  x = x + path(gamma * (W_2 gelu(W_1 norm(u) + b_1) + b_2)),  u = depthwise conv(x), kernel 7 x 7, padding 3
 //
-//   gamma [C] is the normalizer `scale` at the site BLOCK.gamma, so that it folds into W_2 and b_2; first 1e-6. path
-//   drops the branch of some images (DropPath), with a probability that grows from 0 in the first block to
+//   gamma [C] is the normalizer `scale` at the site BLOCK.gamma, so that it folds into W_2 and b_2; initially it is
+//   1e-6. path drops the branch of some images (DropPath), with a probability that grows from 0 in the first block to
 //   config.drop_path in the last. The mean over pixels, the last normalizer and the head are in models/images/model.h.
 //
-//   Parameters have timm's names (huggingface/pytorch-image-models, convnext.py), but for gamma.weight: stem.0, stem.1,
+//   Parameters have timm's names (huggingface/pytorch-image-models, convnext.py), except gamma.weight: stem.0, stem.1,
 //   stages.S.downsample.0 and .1, stages.S.blocks.B.conv_dw, .norm, .mlp.fc1, .mlp.fc2, .gamma, head.norm, head.fc.
 //   With normalizers that have gain and bias, C_s channels and D_s blocks there are 3 P^2 C_0 + 3 C_0 + sum_(s > 0) (4
 //   C_(s-1) C_s + 2 C_(s-1) + C_s) + sum_s D_s (8 C_s^2 + 58 C_s) + 2 C + (C + 1) classes, C of the last stage.
@@ -39,13 +39,13 @@ class ConvNext final : public ImageModel {
  private:
   struct Block {
     std::string name;
-    ConvLayer conv;  // and the normalizer behind it
+    ConvLayer conv;  // with the normalizer after it
     LinearLayer fc1, fc2;
     std::unique_ptr<Normalizer> gamma;
     double drop_path;
   };
   struct Stage {
-    ConvLayer downsample;  // and the normalizer before it; the first stage has none
+    ConvLayer downsample;  // with the normalizer before it; the first stage has none
     std::deque<Block> blocks;
   };
 

@@ -23,7 +23,7 @@ constexpr std::int64_t kStemChannels = 32;
 
 std::int64_t after(std::int64_t side, std::int64_t stride) { return (side + stride - 1) / stride; }
 
-// Returns the features' rows of an image.
+// Returns the number of pixels of an image's features.
 std::int64_t pixels_of(const EfficientNetLiteConfig& config) {
   std::int64_t side = after(config.image_size, 2);
   for (const Stage& stage : kStages) side = after(side, stage.stride);
@@ -33,7 +33,7 @@ std::int64_t pixels_of(const EfficientNetLiteConfig& config) {
 }  // namespace
 
 EfficientNetLiteConfig::EfficientNetLiteConfig() {
-  pre_norm = false;  // there is no normalizer behind the last layer
+  pre_norm = false;  // no normalizer follows the last layer
   normalizer = "bn", normalizer_options = {{"alpha", "0.99"}, {"eps", "0.001"}};
 }
 

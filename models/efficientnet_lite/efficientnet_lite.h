@@ -1,17 +1,17 @@
-// EfficientNet-Lite0 (Google, 2020: an EfficientNet without squeeze-and-excitation and with relu6; after Tan, Le:
-// "EfficientNet", ICML 2019), which classifies images. Every convolution has a normalizer behind it.
+// EfficientNet-Lite0, which classifies images: an EfficientNet with relu6 and without squeeze-and-excitation (Google,
+// 2020; after Tan, Le: "EfficientNet", ICML 2019). A normalizer follows every convolution.
 //
 //   [EFF-1]  u = norm(conv(x)), each convolution with SAME padding and without a bias
 //   [EFF-2]  block: relu6(u) of a convolution 1 x 1 that widens x sixfold, not in the first block; relu6(u) of a
 //            depthwise convolution; u of a convolution 1 x 1. x is added if the shape is the same
 //   [EFF-3]  logits = fc(mean over pixels of relu6(u)), u of a convolution 1 x 1 to 1280 channels behind the blocks
 //
-//   SAME: a side of H pixels becomes ceil(H / stride), and the zeros that this takes are half before and half behind,
-//   an odd one behind.
+//   SAME: a side of H pixels becomes ceil(H / stride). Half of the zeros that this takes are before the pixels and half
+//   after; an odd one is after.
 //
-//   Parameters have the names of the package efficientnet-lite-pytorch without the underscores at their beginnings:
-//   conv_stem, bn0, blocks.I.expand_conv, .bn0, .depthwise_conv, .bn1, .project_conv, .bn2, conv_head, bn1, fc. With
-//   normalizers that have gain and bias there are 3,371,008 + 1,281 classes.
+//   Parameters have the names of the package efficientnet-lite-pytorch, without leading underscores: conv_stem, bn0,
+//   blocks.I.expand_conv, .bn0, .depthwise_conv, .bn1, .project_conv, .bn2, conv_head, bn1, fc. With normalizers that
+//   have gain and bias, there are 3,371,008 + 1,281 classes parameters.
 //   Initially convolutions are N(sqrt(2 / (K^2 out / groups))), fc is U(classes^-1/2), biases are 0
 //   (tensorflow/tpu, efficientnet_model.py).
 #pragma once
@@ -20,7 +20,7 @@
 namespace foldgrad {
 
 struct EfficientNetLiteConfig : ImageModelConfig {
-  bool conv_bias = false;  // convolutions have biases, which normalizers need to fold into them
+  bool conv_bias = false;  // convolutions have biases, so that normalizers can fold into them
 
   // Also sets the published normalizer.
   EfficientNetLiteConfig();
@@ -45,11 +45,11 @@ class EfficientNetLite final : public ImageModel {
   const EfficientNetLiteConfig& config() const override { return config_; }
   std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "efficientnet_lite"; }
-  // Returns a model with biases that normalizers can fold into.
+  // Returns a model with biases for normalizers to fold into.
   std::unique_ptr<Model> foldable() override;
 
  private:
-  // A convolution, its normalizer and the activation; its parameters are a layer of stem().
+  // A convolution, its normalizer and its activation. Its parameters are an element of stem().
   struct Step {
     std::string scope;
     std::int64_t stride, groups;

@@ -1,4 +1,4 @@
-// The configuration of an EfficientNet-Lite0 for experiments and files (models/blocks/keys.h): its sizes are fixed.
+// The configuration of an EfficientNet-Lite0 for experiments and files (models/blocks/keys.h). Its sizes are fixed.
 #pragma once
 #include "models/efficientnet_lite/efficientnet_lite.h"
 #include "models/images/family.h"

@@ -10,9 +10,9 @@ struct ImageModelConfig : BlockConfig {
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  // may be empty
   ImageStatistics pixels;                // normalizes images of bytes [IMG-1]
-  bool fc_norm = false;                  // the last normalizer is behind the pool (timm's fc_norm); needs pre_norm
+  bool fc_norm = false;                  // the last normalizer follows the pool (timm's fc_norm); needs pre_norm
 
-  // Sets these models' defaults: no dropout, and gelu.
+  // Sets the defaults of image models: no dropout, and gelu.
   ImageModelConfig();
 
   bool operator==(const ImageModelConfig&) const = default;
@@ -22,7 +22,7 @@ struct ImageModelConfig : BlockConfig {
   void validate(const char* family) const;
 };
 
-// Of models whose layers keep the number of tokens.
+// For models whose layers keep the number of tokens.
 struct TokenModelConfig : ImageModelConfig {
   std::int64_t layers = 12;
 

@@ -1,4 +1,4 @@
-// The keys of models that classify images, and the smallest configuration of those derived from TokenModel
+// The keys of image classifiers, and the smallest configuration of those derived from TokenModel
 // (models/blocks/keys.h).
 #pragma once
 #include <concepts>
@@ -28,7 +28,8 @@ void visit_data_and_normalizer_keys(auto& m, const auto& v) {
   visit_normalizer_key(m, v);
 }
 
-// Visit the keys that families derived from TokenModelConfig share: before and after the families' own keys.
+// Visit the keys that families derived from TokenModelConfig share. The first function is called before a family's own
+// keys are visited, the second one after.
 void visit_image_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   visit_data_size_keys(m, v);

@@ -1,5 +1,5 @@
-// Initial values of a model that classifies images. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b],
-// N(s) normal.
+// Initial values of an image classifier. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b], N(s)
+// normal.
 //
 //                           timm          cct               pytorch       tfixup
 //   patches, convolutions   U(in^-1/2)    N((2 / in)^1/2)   U(in^-1/2)    U(X), the last of them U(e X)
@@ -11,18 +11,18 @@
 //   attention_pool, head    N(0.02)       N(0.02)           U(in^-1/2)    U(X)
 //   biases of these         0             0                 U(in^-1/2)    0
 //
-//   in = 3 patch^2 for patches, channels times pixels of the kernel for convolutions. timm:
-//   huggingface/pytorch-image-models, vision_transformer.py, whose truncated normal is cut at +-2, a hundred
-//   deviations. cct: SHI-Labs/Compact-Transformers, src/utils, whose truncated normals are cut there too. pytorch: the
-//   defaults of torch.nn.Linear, torch.nn.Conv2d and torch.randn, as in lucidrains/vit-pytorch. tfixup: as in
+//   in = 3 patch^2 for patches, and channels times kernel pixels for convolutions. timm:
+//   huggingface/pytorch-image-models, vision_transformer.py, which truncates the normal at +-2, a hundred deviations.
+//   cct: SHI-Labs/Compact-Transformers, src/utils, which truncates normals there too. pytorch: the defaults of
+//   torch.nn.Linear, torch.nn.Conv2d and torch.randn, as in lucidrains/vit-pytorch. tfixup: as in
 //   models/transformer/init.cpp for encoders, f = 0.67 layers^-1/4, e = (9 layers)^-1/4.
 //   ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and fc2 in each.
 //
-//   Sinusoidal positions, used in place of random ones, show from the beginning which tokens are neighbours, so that
-//   attention need not learn it first. They are trained as well:
-//   [VIT-3] is of the token in row r and column c, S of each; table: [POS-1], with half of the width. The cls token and
-//   the last channel of an odd width have zeros. After Chen, Xie, He: "An Empirical Study of Training Self-Supervised
-//   Vision Transformers", ICCV 2021 (there fixed).
+//   Sinusoidal positions tell from the start which tokens are neighbours, so that attention need not learn it first.
+//   They are trained like random ones.
+//   [VIT-3] is for the token in row r and column c of an S x S map; its table is [POS-1] with half the width. The cls
+//   token and the last channel of an odd width have zeros. After Chen, Xie, He: "An Empirical Study of Training
+//   Self-Supervised Vision Transformers", ICCV 2021, where they are not trained.
 #include <algorithm>
 #include <cmath>
 
@@ -46,7 +46,7 @@ struct Initializer {
     return std::sqrt(6 / (double(inputs_of(w)) + double(w.value.shape()[0])));
   }
 
-  // Fills a weight. `gain` is the normalizer's; with tfixup, `factor` multiplies X.
+  // Fills a weight. `gain` is the normalizer's initial_gain; with tfixup, `factor` multiplies X.
   void weight(Parameter& w, double gain, double factor) const {
     if (is("timm") || is("cct"))
       fill_normal(w, gain * 0.02, seed);

@@ -1,11 +1,11 @@
-// The common part of image classifiers. A family derives from ImageModel, or from TokenModel (token_model.h) if its
+// The common part of all image classifiers. A family derives from ImageModel, or from TokenModel (token_model.h) if its
 // layers keep the number of tokens.
 //
 //   [VIT-2]  logits = head(pool(norm(features(images)))); with fc_norm head(norm(pool(...)))
 //
-//   A family provides features and may replace the pool, the mean over all positions. With post-norm there is no norm.
+//   A family provides features and may replace the pool, the mean over all positions. With post-norm, norm is left out.
 //   Inputs: "images", [B, S, S, 3] with S = image_size, as bytes or normalized with config().pixels; "target", i64 [B],
-//   the classes. For mixed images also "second_target", i64 [B], and "share", f32 [B], the share of the first class
+//   the classes; for mixed images also "second_target", i64 [B], and "share", f32 [B], the share of the first class
 //   [CE-5].
 #pragma once
 #include <deque>
@@ -20,14 +20,14 @@ class OnnxGraph;  // engine/graph/onnx_graph.h
 
 constexpr std::int64_t kImageChannels = 3;
 
-// One step from an image to tokens, followed by a normalizer.
+// A convolution between image and tokens, with the normalizer that follows it.
 struct ConvLayer {
-  Parameter weight, bias;            // [out, in, K, K], [out]; an undefined value if there is no bias
+  Parameter weight, bias;            // [out, in, K, K], [out]; the bias's value may be undefined
   std::unique_ptr<Normalizer> norm;  // null if there is none
 };
 
-// Adds nodes that cut pixels [batch, 3, S, S] into patches [batch, tokens, 3 P P] in the order of unfold(): channel,
-// row, column.
+// Adds nodes that cut pixels [batch, 3, S, S] into patches [batch, tokens, 3 P P]. As in unfold(), the order within a
+// patch is channel, row, column.
 std::string onnx_patches(OnnxGraph& g, const std::string& pixels, std::int64_t image_size, std::int64_t patch);
 
 class ImageModel : public Model {
@@ -41,7 +41,7 @@ class ImageModel : public Model {
   // Returns eight images of normally distributed pixels.
   NamedTensors random_inputs(std::uint64_t seed) const override;
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
-  // Writes model.onnx: pixel_values [batch, 3, S, S], normalized, to logits [batch, classes].
+  // Writes model.onnx, which maps normalized pixel_values [batch, 3, S, S] to logits [batch, classes].
   std::vector<std::string> write_onnx(const std::string& directory) override;
   // Adds the nodes before the first parameter of features() to an ONNX graph. pixels: [batch, 3, S, S].
   virtual std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const = 0;
@@ -60,9 +60,11 @@ class ImageModel : public Model {
 
   // Adds a convolution of zeros, [out, in, kernel, kernel]. A family's constructor calls it.
   ConvLayer& add_conv(const std::string& name, const Shape& shape, bool with_bias);
-  // A family's constructor calls it last. Throws std::invalid_argument for sites that do not exist.
+  // A family's constructor calls it last. Throws std::invalid_argument if normalizer_at names a site that does not
+  // exist.
   void finish(std::optional<std::uint64_t> seed);
-  // list_stem adds the convolutions and their normalizers, list_head the last normalizer, the pool's layer, the head.
+  // list_stem adds the convolutions and their normalizers; list_head adds the last normalizer, the pool's layer and the
+  // head.
   void list_stem(ModelParts& parts);
   void list_head(ModelParts& parts, LinearLayer* pool = nullptr);
 
@@ -71,12 +73,12 @@ class ImageModel : public Model {
   virtual Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass);  // [B T, channels] -> [B, channels]
   virtual void initialize(std::uint64_t seed) = 0;  // not the normalizers' parameters, which are set already
   using Change = std::function<void(ImageModelConfig&)>;
-  // Returns a model of the same family, with parameters of zero. `change` gets the family's configuration.
+  // Returns a model of the same family whose configuration `change` has modified. All parameters are 0.
   virtual std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const = 0;
-  // Returns such a model with this one's state, and with the values of the parameters in `from`.
+  // Returns such a model with this model's state and with the parameter values of `from`.
   std::unique_ptr<ImageModel> altered(const Change& change, const NamedTensors& from) const;
 
-  // Returns equal segments on the model's device, in their place among those of all ranks.
+  // Returns `count` segments of `length` rows on the model's device, placed among those of all ranks.
   Segments segments(std::int64_t count, std::int64_t length, const ForwardPass& pass);
   const std::string& stem_scope() const { return names_.stem; }
   std::int64_t rows_of_image() const { return features_[0]; }  // T

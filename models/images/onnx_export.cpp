@@ -31,12 +31,12 @@ std::vector<std::string> ImageModel::write_onnx(const std::string& directory) {
   g.at("stem");
   OnnxRecording nodes(g, *this, graph);
   const auto first = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const GraphNode& node) {
-    return graph.values[std::size_t(node.operands[0])].parameter.empty();  // not of a weight that is computed
+    return graph.values[std::size_t(node.operands[0])].parameter.empty();  // skips nodes that compute a weight
   });
   nodes.give(first->operands[0], onnx_stem(g, pixels));
   g.output(nodes.add(), "logits", DType::f32, {batch, config.classes});
 
-  make_directories(directory);  // last, after everything that can be refused
+  make_directories(directory);  // only after everything that can throw std::invalid_argument
   AtomicFile file(directory + "/model.onnx");
   g.write(file);
   file.commit();

@@ -1,12 +1,12 @@
 // The common part of image classifiers whose layers keep the number of tokens. A family derives from TokenModel and
-// provides names, layers and the tokens of an image.
+// provides names, layers, and the tokens of an image.
 //
 //   [VIT-1]  x = drop(concat(cls, tokens(images)) + positions); without cls unless pooling = cls
 //   [VIT-3]  positions = sinusoidal: initially positions_(rS+c) = concat(table_(c+2), table_(r+2)) (init.cpp)
 //   [CCT-3]  pool with sequence: sum_t w_t x_t, w = softmax over t of a x_t + a_0; with cls: x_0
 //
-//   The layers of models/blocks/layers.h are behind [VIT-1]; their result is the features of [VIT-2]. Statistics use
-//   all tokens.
+//   The layers of models/blocks/layers.h follow [VIT-1]; their results are the features of [VIT-2]. Channel statistics
+//   use all tokens.
 #pragma once
 #include "models/images/model.h"
 
@@ -16,7 +16,7 @@ class TokenModel : public ImageModel {
  public:
   const TokenModelConfig& config() const override = 0;
 
-  // Returns a model with biases that normalizers can fold into, and with plain instead of standardized weights.
+  // Returns a model with biases for normalizers to fold into, and with plain instead of standardized weights.
   std::unique_ptr<Model> foldable() override;
 
   // Parts of the model.
@@ -29,7 +29,7 @@ class TokenModel : public ImageModel {
   struct Names {
     std::string stem, cls, positions, norm, attention_pool, head;
   };
-  // Makes all except the stem and the config.layers layers. `tokens` is the number of tokens per image, with cls.
+  // Makes everything except the stem and the layers. `tokens` is the number of tokens per image, including cls.
   TokenModel(const TokenModelConfig& config, const Names& names, std::int64_t tokens, DType dtype, Device device);
 
   // pixels [B, S, S, 3] -> [B, tokens of the image, width]

@@ -11,14 +11,14 @@
 namespace foldgrad {
 
 NfNetConfig::NfNetConfig() {
-  pre_norm = false;  // there is no normalizer behind the last layer
+  pre_norm = false;  // no normalizer follows the last layer
   normalizer = "none", activation = "gelu_tanh";
   dropout = 0.2, drop_path = 0.25;
 }
 
 std::int64_t NfNetConfig::side() const {
   if (padding == "same") return image_size / stem_stride >> stages();
-  std::int64_t side = ((image_size - 3) / stem_stride - 6) / 2 + 1;  // behind four kernels of 3 x 3 without padding
+  std::int64_t side = ((image_size - 3) / stem_stride - 6) / 2 + 1;  // after four unpadded 3 x 3 kernels
   for (std::int64_t stage = 1; stage < stages(); ++stage) side = (side + 1) / 2;
   return side;
 }

@@ -20,7 +20,7 @@ namespace {
 constexpr double kGain = 1.7015043497085571, kAlpha = 0.2;  // [NF-1] [NF-3]
 constexpr std::size_t kStemConvs = 4;
 
-// Averages squares of 2 x 2 pixels. Pads an odd map, whose zeros count.
+// Averages squares of 2 x 2 pixels. Pads a map with an odd side; the zeros enter the average.
 Var averaged(const Var& x, const std::string& name, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, name);
   const std::int64_t C = x.shape()[3];

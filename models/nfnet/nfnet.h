@@ -13,16 +13,16 @@
 //           convolutions with a between them
 //
 //   path drops the branch of some images (stochastic depth), in block i of N with the probability drop_path i / N. Like
-//   both sources it does not divide the other branches by the probability to keep them. Each convolution has the site
-//   of a normalizer behind it, by default `none`. The constant factor of a convolution's input multiplies its gain,
+//   both sources, we do not divide the kept branches by the probability of keeping them. A normalizer's site follows
+//   each convolution, by default with `none`. The constant factor on a convolution's input multiplies its gain instead,
 //   which has fewer elements; without standardization it multiplies the input.
 //
 //   Parameters have timm's names (huggingface/pytorch-image-models, nfnet.py): stem.conv1 to .conv4, stages.S.B.conv1,
 //   .conv2, .conv2b, .conv3, .downsample.conv, .attn_last.fc1, .fc2, .skipinit_gain, final_conv, head.fc; gains are
-//   vectors. F0 has 68,416,284 + 3,073 classes.
-//   "original" initializes convolutions, W_1 and W_2 with N(fan_in^-1/2) and biases with 0; the source cuts W_1 and W_2
-//   at two deviations. "port" initializes convolutions with N((2 / (fan_in + fan_out))^1/2), and biases and W_1 and W_2
-//   as PyTorch does. Both begin with gains of 1, a skip_gain of 0 and a head from N(.01).
+//   vectors. F0 has 68,416,284 + 3,073 classes parameters.
+//   "original" initializes convolutions, W_1 and W_2 with N(fan_in^-1/2) and biases with 0; the source truncates W_1
+//   and W_2 at two deviations. "port" initializes convolutions with N((2 / (fan_in + fan_out))^1/2), and biases and W_1
+//   and W_2 as PyTorch does. Both begin with gains of 1, a skip_gain of 0 and a head from N(.01).
 #pragma once
 #include "models/images/model.h"
 #include "models/nfnet/config.h"
@@ -53,7 +53,7 @@ class NfNet final : public ImageModel {
   };
   struct Block {
     std::string name;
-    bool projects;      // the shortcut has a convolution, which comes before the four of the branch
+    bool projects;      // the shortcut has a convolution, stored before the branch's four
     std::size_t first;  // the index of the block's first convolution
     LinearLayer fc1, fc2;
     Parameter skip_gain;

@@ -13,10 +13,10 @@ struct SwinConfig : ImageModelConfig {
   std::int64_t window = 7;                       // tokens on a side of a window
   std::vector<std::int64_t> depths{2, 2, 6, 2};  // layers of each stage
   bool qkv_bias = true;                          // bias of the layers for queries, keys and values
-  bool reduction_bias = false;                   // bias of the layers between stages; folding makes it
+  bool reduction_bias = false;                   // bias of the layers between stages; folding sets it
 
   static constexpr std::int64_t kMostStages = 8;
-  // On a side. A model keeps tables for each map, whose size appears in no parameter's shape.
+  // On a side of the map. A model keeps tables for each map, and no parameter's shape confirms their size.
   static constexpr std::int64_t kMostPatches = 512;
 
   SwinConfig();
@@ -27,10 +27,10 @@ struct SwinConfig : ImageModelConfig {
   std::int64_t width_of(std::int64_t stage) const { return width << stage; }
   std::int64_t heads_of(std::int64_t stage) const { return heads << stage; }
   std::int64_t side_of(std::int64_t stage) const { return image_size / patch >> stage; }  // of the map, in tokens
-  // Return the tokens on a side of a window, and by how many the windows of odd layers are shifted.
+  // Return the side of a window in tokens, and the number of tokens by which odd layers shift their windows.
   std::int64_t window_of(std::int64_t stage) const { return std::min(window, side_of(stage)); }
   std::int64_t shift_of(std::int64_t stage) const { return side_of(stage) > window ? window / 2 : 0; }
-  // True if the window divides each map that is larger.
+  // True if the window divides each larger map.
   bool windows_fit() const;
   // Also defined for configurations that validate() refuses.
   std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }

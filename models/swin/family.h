@@ -29,7 +29,7 @@ inline SwinConfig smallest(SwinConfig config) {
   require_positive("swin", {{"patch", config.patch}, {"window", config.window}});
   const std::int64_t step = config.smallest_image();
   config.image_size = step, config.classes = 2;
-  // Ends at window * step, where the window divides every map.
+  // Ends at window * step at the latest, where the window divides every map.
   while (!config.windows_fit()) config.image_size += step;
   config.validate();
   config.depths.assign(config.depths.size(), 1);

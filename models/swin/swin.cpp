@@ -31,7 +31,7 @@ Var bias_of(Parameter& table, const MapWindows& windows, Tape& tape, DType dtype
   return reshape(both, {windows.count, heads, T, T});
 }
 
-// Attends within windows, whose segments are `rows`.
+// Attends within windows, which are the segments `rows`.
 Var attend(AttentionBlock& block, Parameter& table, const MapWindows& windows, const Segments& rows, const Var& in,
            const ForwardPass& pass) {
   const auto moved = [&](const Var& x, const RowOrder& order) { return windows.count == 1 ? x : reindex(x, order); };
@@ -102,8 +102,8 @@ void Swin::list(ModelParts& parts) {
 }
 
 // Draws linear layers and tables from N(0.02) and sets biases to 0. Draws the patch layer's weight and bias from
-// U(in^-1/2), as PyTorch's Conv2d does. Source: microsoft/Swin-Transformer. Its truncated normal is cut at +-2, which
-// is a hundred deviations away.
+// U(in^-1/2), as PyTorch's Conv2d does. After microsoft/Swin-Transformer, which truncates the normal at +-2, a hundred
+// deviations away.
 void Swin::initialize(std::uint64_t seed) {
   const auto normal = [&](Parameter& weight) { fill_normal(weight, 0.02, seed); };
   ConvLayer& patches = stem()[0];

@@ -39,7 +39,7 @@ class Swin final : public ImageModel {
   const SwinConfig& config() const override { return config_; }
   const char* family() const override { return "swin"; }
   std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
-  // Returns a model with biases that normalizers can fold into.
+  // Returns a model with biases for normalizers to fold into.
   std::unique_ptr<Model> foldable() override;
 
  private:

@@ -21,7 +21,7 @@ RowOrder order_of(std::int64_t side, std::int64_t size, std::int64_t shift, Devi
   return RowOrder(order, device);
 }
 
-// Returns the row of the table for each pair of tokens [SWIN-3].
+// Returns the table row for each pair of tokens [SWIN-3].
 Tensor table_rows_of(std::int64_t size, Device device) {
   std::vector<std::int64_t> rows;
   const std::int64_t tokens = size * size;
@@ -35,7 +35,7 @@ Tensor mask_of(std::int64_t side, std::int64_t size, std::int64_t shift, std::in
   constexpr double kOtherBand = -100;
   const std::int64_t count = side / size * (side / size), tokens = size * size;
   const auto band = [&](std::int64_t place) { return int(place >= side - size) + int(place >= side - shift); };
-  std::vector<int> bands(std::size_t(count * tokens));  // of rows and columns
+  std::vector<int> bands(std::size_t(count * tokens));  // the bands of row and column as one number
   for_tokens(side, size, [&](std::int64_t window, std::int64_t token, std::int64_t row, std::int64_t column) {
     bands[std::size_t(window * tokens + token)] = 3 * band(row) + band(column);
   });

@@ -4,7 +4,7 @@
 
 namespace foldgrad {
 
-// Windows of `size` x `size` tokens of a map of `side` x `side`, rolled by `shift`.
+// Windows of `size` x `size` tokens in a map of `side` x `side` tokens, rolled by `shift`.
 struct MapWindows {
   std::int64_t count;   // of an image
   std::int64_t tokens;  // of a window
@@ -12,11 +12,12 @@ struct MapWindows {
   Tensor table_rows;    // i64 [tokens^2]: the row of the table of biases for each pair of tokens [SWIN-3]
   Tensor mask;          // [count, heads, tokens^2]; undefined without a shift [SWIN-3]
 
-  // `size` divides `side`. The mask has `dtype`.
+  // `size` must divide `side`. The mask has `dtype`.
   MapWindows(std::int64_t side, std::int64_t size, std::int64_t shift, std::int64_t heads, DType dtype, Device device);
 };
 
-// Returns the order that puts the four neighbours of each square of a map together [SWIN-4]. `side` is even.
+// Returns the order that puts the four tokens of each 2 x 2 square of a map next to each other [SWIN-4]. `side` must be
+// even.
 RowOrder neighbours(std::int64_t side, Device device);
 
 }  // namespace foldgrad

@@ -1,14 +1,14 @@
-// The sizes and choices of a Tokens-to-Token vision Transformer (Yuan et al.: "Tokens-to-Token ViT", ICCV 2021). By
-// default T2T-ViT-14 with unfolds for 32 x 32 images; {7, 3, 3}, {4, 2, 2}, {2, 1, 1} are the published ones for 224 x
-// 224.
+// The sizes and choices of a Tokens-to-Token vision Transformer (Yuan et al.: "Tokens-to-Token ViT", ICCV 2021). The
+// defaults are T2T-ViT-14 with unfolds for 32 x 32 images; the published unfolds, for 224 x 224, are {7, 3, 3}, {4, 2,
+// 2}, {2, 1, 1}.
 #pragma once
 #include "models/images/config.h"
 
 namespace foldgrad {
 
 struct T2tConfig : TokenModelConfig {
-  static constexpr std::size_t kUnfolds = 3;     // a token module is behind each but the last
-  static constexpr std::int64_t kMostSide = 64;  // of a kernel, and the largest stride
+  static constexpr std::size_t kUnfolds = 3;     // a token module follows each but the last
+  static constexpr std::int64_t kMostSide = 64;  // of a kernel; also the largest stride
 
   static inline const std::vector<std::string> kInitializations{"t2t"};  // see t2t.h
 
@@ -24,9 +24,9 @@ struct T2tConfig : TokenModelConfig {
 
   bool has_performers() const { return token_attention == "performer"; }
   std::int64_t features() const { return token_width / 2; }
-  // Returns the side of the map, in pixels, after the first `unfolds` unfolds.
+  // Returns the side of the map in pixels after the first `unfolds` unfolds.
   std::int64_t side(std::size_t unfolds) const;
-  // Returns the numbers in each patch that an unfold cuts out.
+  // Returns how many numbers are in each patch that an unfold cuts out.
   std::int64_t patch_size(std::size_t unfold) const;
   std::int64_t tokens() const { return side(kUnfolds) * side(kUnfolds) + has_cls(); }
 

@@ -6,12 +6,12 @@
 //   [T2T-1]  x = module(unfold(image)); x = module(unfold(x)); its tokens are W_p unfold(x) + b_p
 //   [T2T-6]  positions_(n, j) = sin(n 10000^(-2 floor(j / 2) / width)) for even j, the cosine for odd j; n = 0 for cls
 //
-//   Between unfolds [CONV-1] the rows of an image are a square map. token_module.h has the modules;
-//   models/images/token_model.h has the rest, and the inputs. Positions are fixed.
+//   Between unfolds [CONV-1], the rows of an image form a square map. token_module.h has the modules;
+//   models/images/token_model.h has the rest, and the inputs. Positions are not trained.
 //
 //   Parameters have the authors' names (yitu-opensource/T2T-ViT, t2t_vit.py): tokens_to_token.attention1, .attention2,
 //   .project, cls_token, pos_embed, blocks.I.norm1, .attn.qkv, .attn.proj, .norm2, .mlp.fc1, .mlp.fc2, norm, head.
-//   Initially linear layers and cls are N(0.02), biases 0, w random orthogonal.
+//   Initially linear layers and cls are N(0.02), biases are 0, and w is random orthogonal.
 #pragma once
 #include "models/images/token_model.h"
 #include "models/t2t/token_module.h"
@@ -22,7 +22,7 @@ class T2t final : public TokenModel {
  public:
   using Config = T2tConfig;
 
-  // Parameters have `dtype`. Without a seed all but those of normalizers are 0; copy values into them. Throws
+  // Parameters have `dtype`. Without a seed, all but those of normalizers are 0; copy values into them. Throws
   // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   T2t(const T2tConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);

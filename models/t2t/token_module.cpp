@@ -56,7 +56,7 @@ Var TokenModule::operator()(const Var& x, const Segments& rows, const ForwardPas
     const Tape::Scope scope(pass.tape, name_);
     const Var qkv = qkv_(in, pass);
     const auto part = [&](std::int64_t number) { return slice(qkv, 1, number * width_, (number + 1) * width_); };
-    Var v = cast(part(2), pass.dtype);  // packed products have their own dtype
+    Var v = cast(part(2), pass.dtype);  // packed products choose their own dtype
     const Var a = w_.value.defined() ? performer(part(0), part(1), v, rows, pass)
                                      : attention_packed(qkv, {.heads = 1, .scale = scale_}, rows);
     const Random random = pass.random(stream_, rows.first_row(), width_);
@@ -72,7 +72,7 @@ Var TokenModule::performer(const Var& k, const Var& q, const Var& v, const Segme
   const Var halves = pass.tape.constant(Tensor::full(w_.value.shape(), 0.5, exact, k.device()));
   const auto features = [&](const Var& part) {  // [T2T-4]
     const Var x = cast(part, exact);
-    const Var half_square = linear(mul(x, x), halves);  // in each of m columns
+    const Var half_square = linear(mul(x, x), halves);  // the same in all m columns
     return reshape(exp(sub(linear(x, w), half_square)), {B, N, m});
   };
   const Var f_k = features(k), f_q = features(q);
@@ -120,7 +120,7 @@ void TokenModule::initialize(std::uint64_t seed) {
   const std::int64_t m = w_.value.shape()[0], e = width_;
   Parameter random = normal_parameter(w_.name, {m, e}, 1, seed, DType::f64);
   double* const rows = random.value.data<double>();
-  for (std::int64_t i = 0; i < m; ++i) {  // Gram-Schmidt; the second pass takes off what rounding left
+  for (std::int64_t i = 0; i < m; ++i) {  // Gram-Schmidt; a second pass removes the rounding errors
     double* const row = rows + i * e;
     for (std::int64_t k = 0; k < 2 * i; ++k) {
       const double* const other = rows + k % i * e;

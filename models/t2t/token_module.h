@@ -1,20 +1,21 @@
-// A token module of T2T-ViT: attention among the tokens of a map, whose result is added to the values instead of the
-// input, and a feed-forward block.
+// A token module of T2T-ViT: attention among the tokens of a map, then a feed-forward block. The result of attention is
+// added to the values, not to the input.
 //
 //   [T2T-2]  u = v + drop(P a + b)       k, q, v from norm1(x) by one layer, in this order; with softmax q, k, v
 //   [T2T-3]  result = u + drop(W_2 gelu(W_1 norm2(u) + b_1) + b_2)
 //
-//   With softmax, a is attention [ATT-3] of one head, and its scale is 1 / sqrt(columns of x). With Performer
+//   With softmax, a is attention [ATT-3] with one head and the scale 1 / sqrt(columns of x). With Performer
 //   (Choromanski et al.: "Rethinking Attention with Performers", ICLR 2021) the weight of key s for query t is an inner
-//   product of positive features, so that no T x T matrix is made:
+//   product of positive features, so that no T x T matrix is needed:
 //
 //   [T2T-4]  f_i(x) = exp(w_i . x - |x|^2 / 2),  i = 0 ... m - 1
 //   [T2T-5]  a_t = n_t / (d_t + m eps),  n_t = sum_s (f(q_t) . f(k_s)) v_s,  d_t = sum_s f(q_t) . f(k_s)
 //
-//   eps is 1e-8. The published features have a factor m^-1/2, which [T2T-5] leaves out of n, d and eps. The rows w_i
-//   are orthogonal, of length sqrt(m), and fixed. Features are computed in f32 if activations are bf16. Because w_i . x
-//   - |x|^2 / 2 is at most |w_i|^2 / 2 = m / 2, features of a small m do not overflow. They fall with the length of x:
-//   if keys are long, d_t falls below m eps, and a and its gradients vanish.
+//   eps is 1e-8. The published features have a factor m^-1/2, which we leave out; n, d and eps are therefore m times as
+//   large in [T2T-5]. The rows w_i are orthogonal, have length sqrt(m), and are not trained. Features are computed in
+//   f32 if activations are bf16. Because w_i . x - |x|^2 / 2 is at most |w_i|^2 / 2 = m / 2, features do not overflow
+//   if m is small. They shrink as x gets longer: if keys are long, d_t falls below m eps, and a and its gradients
+//   vanish.
 //
 //   x: [B N, in], for N tokens of each of B images; q, k, v, a, u and the result: [B N, e]; w: [m, e], m = e / 2.
 #pragma once
@@ -25,17 +26,18 @@ namespace foldgrad {
 
 class TokenModule {
  public:
-  // Parameters have the authors' names below NAME: kqv, proj, w, norm1, norm2, mlp.0, mlp.2; with softmax attn.qkv,
+  // Parameters have the authors' names after NAME: kqv, proj, w, norm1, norm2, mlp.0, mlp.2; with softmax attn.qkv,
   // attn.proj, norm1, norm2, mlp.fc1, mlp.fc2.
   TokenModule(const T2tConfig& config, const std::string& name, std::int64_t in, DType dtype, Device device);
 
   // Runs the module on x [B N, in], whose images are `rows`. Returns [B N, e].
   Var operator()(const Var& x, const Segments& rows, const ForwardPass& pass);
   void list(ModelParts& parts);
-  // Fills w; the other parameters stay. Does nothing with softmax.
+  // Fills w and leaves the other parameters as they are. Does nothing with softmax.
   void initialize(std::uint64_t seed);
-  // Adds, with a Performer, numbers of the last training pass by NAME.NUMBER: mean_key_length and greatest_key_length;
-  // least_denominator and median_denominator, of d_t / m; below_eps, the share of tokens with d_t below m eps.
+  // With a Performer, adds diagnostics of the last training pass, named NAME.NUMBER: mean_key_length and
+  // greatest_key_length; least_denominator and median_denominator, of d_t / m; below_eps, the share of tokens with d_t
+  // below m eps.
   void diagnose(std::map<std::string, double>& all) const;
 
  private:

@@ -1,5 +1,5 @@
-// The sizes and choices of a vision Transformer (Dosovitskiy et al., 2021). By default ViT-S, 4 x 4 patches, 32 x 32
-// images.
+// The sizes and choices of a vision Transformer (Dosovitskiy et al., 2021). The defaults are ViT-S with 4 x 4 patches,
+// for 32 x 32 images.
 #pragma once
 #include "models/images/config.h"
 

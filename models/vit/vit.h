@@ -8,8 +8,8 @@
 //   Parameters have timm's names and shapes (huggingface/pytorch-image-models, vision_transformer.py): cls_token
 //   [1, 1, width], pos_embed [1, tokens, width], patch_embed.proj, blocks.I.attn.qkv, blocks.I.norm1, ..., norm, head;
 //   with pooling = sequence also attention_pool, which timm lacks.
-//   Let m = ffn_width, p = patch, T = the number of tokens, b = 1 with qkv_bias and otherwise 0. With normalizers that
-//   have gain and bias there are (3 p^2 + 1) width + T width + [cls] width + layers (4 width^2 + 2 m width + m +
+//   Let m = ffn_width, p = patch, T = the number of tokens, and b = 1 with qkv_bias, otherwise 0. With normalizers that
+//   have gain and bias, there are (3 p^2 + 1) width + T width + [cls] width + layers (4 width^2 + 2 m width + m +
 //   6 width + 3 b width) + 2 width + (width + 1) classes parameters.
 #pragma once
 #include "models/images/token_model.h"
