@@ -1,4 +1,4 @@
-// Sums over ranks: each rank has the gradients of its part of a batch, and receives those of the whole batch.
+// Sums over ranks: each rank contributes the gradients of its part of a batch and receives those of the whole batch.
 #pragma once
 #include <future>
 #include <unordered_map>
@@ -9,18 +9,18 @@
 
 namespace foldgrad {
 
-// Sums gradients in buckets of 25 MiB, as in PyTorch's DDP, or more if the last gradient exceeds it. One bucket at a
-// time is copied. On the CPU threads sum while the backward pass continues.
+// Sums gradients in buckets, as PyTorch's DDP does. A bucket is full when it has at least 25 MiB. Only one bucket at a
+// time is copied. On the CPU, threads sum while the backward pass continues.
 class GradientSum {
  public:
-  // `parameters`, which must outlive this, are those whose gradients are wanted: the same on all ranks.
+  // `parameters` are those whose gradients are summed, the same on all ranks. They must outlive this object.
   GradientSum(Communicator& communicator, std::vector<Parameter*> parameters, std::size_t bucket_bytes = 25 << 20);
-  ~GradientSum();  // stops a thread that waits for another rank
+  ~GradientSum();  // interrupts a thread that waits for another rank
 
-  // Starts the sum of each gradient as soon as the backward pass of `tape` has completed it. All ranks must have
-  // recorded the same operations. Until finish() nothing else may add to gradients, and `tape` must exist.
+  // Starts summing each gradient as soon as the backward pass of `tape` has completed it. All ranks must have recorded
+  // the same operations. Until finish(), nothing else may add to gradients, and `tape` must stay alive.
   void watch(Tape& tape);
-  // Replaces gradients, if there are any, and losses by their sums over the ranks. Throws CommunicationError.
+  // Replaces all existing gradients and the losses with their sums over the ranks. Throws CommunicationError.
   void finish(std::vector<Tensor>& losses);
 
  private:
@@ -30,11 +30,11 @@ class GradientSum {
   Communicator& communicator_;
   const std::vector<Parameter*> parameters_;
   const std::size_t bucket_bytes_;
-  const std::unique_ptr<Communicator> background_;  // of the threads
+  const std::unique_ptr<Communicator> background_;  // used by the threads
   Tape* watched_ = nullptr;
   // Parameters by the node that uses them first; in the backward pass this node is the last to add to their gradients.
   std::unordered_map<const Node*, std::vector<const Parameter*>> first_uses_;
-  std::vector<const Parameter*> complete_;     // after the current node
+  std::vector<const Parameter*> complete_;     // their gradients are complete after the current node
   std::unordered_set<const Parameter*> sent_;  // sent or in the bucket
   std::vector<Tensor> bucket_;
   std::size_t bytes_ = 0;  // of the bucket

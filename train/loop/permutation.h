@@ -1,4 +1,4 @@
-// Orders of examples, and random choices among integers.
+// Random orders of examples, and random integers.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -16,8 +16,8 @@ inline std::vector<std::int64_t> counting(std::int64_t n) {
   return indices;
 }
 
-// Returns 0, ..., n - 1 permuted with `random`, by Fisher and Yates: all orders are equally likely. std::shuffle would
-// give different results with different standard libraries.
+// Returns a Fisher-Yates shuffle of 0, ..., n - 1 drawn from `random`, so all orders are equally likely. std::shuffle
+// would differ between standard libraries.
 inline std::vector<std::int64_t> permutation(std::int64_t n, Random random) {
   std::vector<std::int64_t> indices = counting(n);
   for (std::size_t i = indices.size(); i > 1; --i) {
@@ -28,7 +28,7 @@ inline std::vector<std::int64_t> permutation(std::int64_t n, Random random) {
   return indices;
 }
 
-// Returns a number in [0, n) from 32 random bits; all are equally likely, within n / 2^32.
+// Returns a number in [0, n) from 32 random bits. The numbers are equally likely, up to n / 2^32.
 inline std::int64_t draw_below(std::uint32_t bits, std::int64_t n) {
   return std::int64_t(std::uint64_t(bits) * std::uint64_t(n) >> 32);
 }

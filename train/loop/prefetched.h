@@ -1,4 +1,4 @@
-// An endless sequence of batches, epoch by epoch. A thread can make the next batch while the last one is in use.
+// An endless sequence of batches, epoch by epoch. A thread can prepare the next batch while the current one is in use.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace foldgrad {
 
-// A run's place in its data. Checkpoints save it.
+// The position of a run in its data. Checkpoints save it.
 struct DataCursor {
-  std::int64_t epoch = 0, batch = 0;  // both count from 0; `batch` is the batch that next() returns next
+  std::int64_t epoch = 0, batch = 0;  // both count from 0; next() returns this batch
   bool operator==(const DataCursor&) const = default;
 };
 
-// A place in a sequence of batches.
+// A position in a sequence of batches.
 class BatchSequence {
  public:
   explicit BatchSequence(std::int64_t per_epoch) : per_epoch_(per_epoch) {}
@@ -26,8 +26,8 @@ class BatchSequence {
   DataCursor cursor() const { return cursor_; }
   std::int64_t per_epoch() const { return per_epoch_; }  // 0 if there are no epochs
 
-  // Moves to an earlier value of cursor(), so that the same batches follow again. Throws std::invalid_argument if it is
-  // out of bounds.
+  // Moves to a value that cursor() returned, so that the same batches follow again. Throws std::invalid_argument if it
+  // is out of bounds.
   virtual void seek(DataCursor cursor) { cursor_ = cursor; }
 
  protected:
@@ -45,16 +45,15 @@ class Prefetched : public BatchSequence {
     std::string name;  // for messages
     std::int64_t per_epoch;
     std::function<Order(std::int64_t epoch)> order;
-    std::function<Batch(const Order&, DataCursor)> make;  // must have no side effects
-    bool prefetch;  // a thread makes the next batch in advance; this does not change the batches
+    std::function<Batch(const Order&, DataCursor)> make;  // must not have side effects
+    bool prefetch;  // a thread makes the next batch in advance, which does not change the batches
   };
   explicit Prefetched(Source source)
       : BatchSequence(source.per_epoch), source_(std::move(source)), order_(source_.order(0)) {}
   Prefetched(const Prefetched&) = delete;
   Prefetched& operator=(const Prefetched&) = delete;
 
-  // Returns the batch at the cursor and advances the cursor. After an epoch's last batch comes the first batch of the
-  // next epoch.
+  // Returns the batch at the cursor and advances the cursor, from an epoch's last batch to the next epoch's first.
   Batch next() {
     Batch batch = ahead_.valid() ? ahead_.get() : source_.make(order_, cursor_);
     if (++cursor_.batch == source_.per_epoch) move_to({cursor_.epoch + 1, 0});
@@ -84,7 +83,7 @@ class Prefetched : public BatchSequence {
 
   Source source_;
   Order order_;               // of the cursor's epoch
-  std::future<Batch> ahead_;  // the batch at the cursor; last, since its thread reads the rest
+  std::future<Batch> ahead_;  // the batch at the cursor; must be last: its thread reads the other members
 };
 
 }  // namespace foldgrad

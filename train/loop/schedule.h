@@ -1,4 +1,5 @@
-// Learning rates as functions of n, the number of updates made before. There is no state, so resuming needs only n.
+// Learning rates as functions of n, the number of updates made so far. There is no other state, so resuming needs only
+// n.
 //
 //   All three begin with a linear warm-up of W updates:
 //   [SCH-1]  lr(n) = initial + n (peak - initial) / W                                   for n < W
@@ -21,13 +22,13 @@ struct ScheduleOptions {
   double peak = 0;          // positive
   double initial = 0;       // between 0 and peak
   double minimum = 0;       // cosine only: between 0 and peak
-  std::int64_t warmup = 0;  // W; positive for inverse_sqrt, whose scale it is
+  std::int64_t warmup = 0;  // W; positive for inverse_sqrt, which it scales
   std::int64_t total = 0;   // T, cosine only: above W
 };
 
 class Schedule {
  public:
-  // Throws std::invalid_argument for values out of the ranges above.
+  // Throws std::invalid_argument if a value is outside its range above.
   explicit Schedule(ScheduleOptions options);
   double lr(std::int64_t n) const;
 

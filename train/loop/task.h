@@ -14,17 +14,18 @@ namespace foldgrad {
 // The input of one pass of the model.
 struct Examples {
   NamedTensors inputs;
-  std::int64_t weight = 0;  // number of target tokens or of images; divides the sum of their losses [TRN-1]
-  std::int64_t work = 0;    // number of tokens of both languages, or of images; for speeds
+  std::int64_t weight = 0;  // number of target tokens or images; divides the sum of their losses [TRN-1]
+  std::int64_t work = 0;    // number of tokens in both languages, or of images; for reports of speed
 };
 
 struct Validation {
   double loss = 0;      // mean per unit of Examples::weight, in nats, without label smoothing
   double deciding = 0;  // ranks checkpoints; larger is better, then a smaller loss
-  // The scores by their names in the log, including the loss and the deciding score; notes say how they were computed.
+  // The scores by their names in the log, including the loss and the deciding score. The notes say how they were
+  // computed.
   std::vector<std::pair<std::string, double>> scores;
   std::vector<std::pair<std::string, std::string>> notes = {};
-  std::string text, short_text;  // one line that includes the notes, and a shorter one for a terminal
+  std::string text, short_text;  // one line with the notes, and a shorter one for a terminal
   std::string signatures = {};   // printed once on a terminal, before the first short_text; may be empty
   std::string samples = {};      // some results as text, for a file in RUN/samples/; if empty, no file is written
   std::string exhibits = {};     // the content of RUN/exhibits.json for reports (train/reports/report.h); may be empty
@@ -32,11 +33,11 @@ struct Validation {
 
 // Facts about a task that do not change.
 struct TaskFacts {
-  std::string deciding_score = {};  // name of the score that Validation::deciding is; negated if ...
+  std::string deciding_score = {};  // name of the score in Validation::deciding, which is negated if ...
   bool smaller_is_better = false;   // ... this is true
   std::string unit_of_work = {};    // of Examples::work: "tokens"
-  bool validates_on_test = false;   // validation uses the test set. Then it does not choose checkpoints.
-  std::map<std::string, std::string> data_digests = {};  // SHA-256 of the files of data, by name
+  bool validates_on_test = false;   // validation uses the test set, so it does not choose checkpoints
+  std::map<std::string, std::string> data_digests = {};  // SHA-256 of the data files, by name
 
   // Returns "the test images", for messages.
   std::string test_data() const { return "the test " + unit_of_work; }
@@ -53,10 +54,10 @@ class Task {
 
   // Returns the next examples and moves the cursor of batches().
   virtual Examples next() = 0;
-  // Returns the place in the sequence of examples.
+  // Returns the sequence of batches that next() reads.
   virtual BatchSequence& batches() = 0;
-  // Scores model() in its present state on data that it does not learn from. With a communicator, ranks share the
-  // batches and return what one process would.
+  // Scores model() in its current state on data that it is not trained on. With a communicator, ranks share the batches
+  // and return the result of a single process.
   virtual Validation validate(Communicator* communicator = nullptr) = 0;
   // Writes the files that a model directory needs in addition to the model, such as a vocabulary.
   virtual void write_companions(const std::string& /*directory*/) const {}

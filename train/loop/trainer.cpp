@@ -51,7 +51,7 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
 }
 
 void Trainer::step() {
-  if (records_.empty()) since_ = Clock::now();  // not earlier: a validation may come between updates
+  if (records_.empty()) since_ = Clock::now();  // only now: a validation may run between updates
   records_.push_back(update(tape_, /*send_early=*/true));
 }
 
@@ -71,7 +71,7 @@ Trainer::Record Trainer::update(Tape& tape, bool send_early) {
                                     send_early && k + 1 == options_.accumulate));
   if (gradient_sum_) gradient_sum_->finish(record.losses);
   if (options_.agc > 0 && !clipped_adaptively_.empty()) clip_adaptively(clipped_adaptively_, options_.agc);
-  // Computed also without clipping: the norm reveals non-finite gradients before they spoil the parameters.
+  // Computes the norm even without clipping: it reveals non-finite gradients before they spoil the parameters.
   const GradientClip clip =
       clip_by_norm(trained_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
   record.gradient_norm = clip.norm;
@@ -96,12 +96,12 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
                          .communicator = communicator_,
                          .synchronous_norms = options_.sync_norms};
   Model& model = task_.model();
-  // The logits are not kept, so that the backward pass frees them.
+  // Keeps no reference to the logits, so that the backward pass frees them.
   const NamedTensors inputs = part_of(batch.inputs, communicator_);
   const Var loss = model.loss_of(model.forward(inputs, pass), inputs, options_.label_smoothing);
   Var total = loss;
   for (Var penalty : penalties) {
-    // If each rank has its own statistics, it has its own penalty; the penalty is their mean.
+    // If each rank has its own statistics, it also has its own penalty. Their mean enters the loss.
     if (communicator_ && !options_.sync_norms) penalty = scale(penalty, 1.0 / communicator_->size());
     total = add(total, cast(penalty, loss.dtype()));  // [TRN-2]
   }

@@ -12,7 +12,7 @@
 //
 // A step reads nothing from the device. report() reads losses and norms, and keeps a copy of the state. If a number was
 // not finite, it repeats the updates since the last report from that copy, with the same random numbers and batches,
-// and checks every value of the update that failed: this finds the first operation that failed. Then training continues
+// and checks every value of the update that failed, to find the first operation that failed. Then training continues
 // from the copy as TrainerOptions::on_nan says.
 #pragma once
 #include <optional>
@@ -29,17 +29,17 @@
 
 namespace foldgrad {
 
-constexpr int kMostFailures = 10;  // between two reports; with more, training stops
+constexpr int kMostFailures = 10;  // between two reports; the last of them stops training
 
-// Sums over the updates since the last report that were found finite.
+// Sums over the updates since the last report whose numbers are known to be finite.
 struct ReportSums {
   double loss = 0, seconds = 0;
   std::int64_t weight = 0, work = 0;  // over all examples
   bool operator==(const ReportSums&) const = default;
 };
 
-// Everything that determines the next updates and the next report, in addition to the data, the settings and the number
-// of updates, which the optimizer has.
+// Everything that determines the next updates and the next report, except the data and the settings. The number of
+// updates is in the optimizer's state.
 struct TrainingState {
   NamedTensors parameters, normalizers, optimizer, average;
   DataCursor cursor;
@@ -53,13 +53,13 @@ struct TrainingReport {
   double gradient_norm = 0;  // of the last update, before `clip` and after `agc`
   double lr = 0;             // of the last update
   std::int64_t weight = 0, work = 0;
-  double seconds = 0;                 // of updates, without the time between a report and the next update
-  std::vector<std::string> failures;  // skipped or rolled back: the messages that Diverged would have had
+  double seconds = 0;                 // spent on updates, without the time between a report and the next update
+  std::vector<std::string> failures;  // of skipped or rolled back updates: the messages that Diverged would have had
 
   double work_per_second() const { return seconds > 0 ? double(work) / seconds : 0; }
 };
 
-// The error for a loss or a gradient that is not finite. Its message names layer, operation and update.
+// The error for a loss or a gradient that is not finite. Its message names the layer, the operation and the update.
 class Diverged : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -75,11 +75,11 @@ class UpdateObserver {
 
 class Trainer {
  public:
-  // All arguments must outlive the trainer. Between its steps only restore() may change the parameters, or an average
-  // that is swapped in and out again. Throws std::invalid_argument for accumulate below 1 and a negative clip or agc.
+  // All arguments must outlive the trainer. Between steps only restore() may change the parameters; an average may be
+  // swapped in and out again. Throws std::invalid_argument if accumulate is below 1, or clip or agc is negative.
   //
-  // With a communicator each rank has its own trainer, with the same state and settings, and calls the same functions.
-  // It computes its part of every batch; losses and gradients are then those of the whole.
+  // With a communicator, each rank has its own trainer, with the same state and settings, and calls the same functions.
+  // It computes its part of every batch; losses and gradients are then summed over the ranks.
   Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
           Communicator* communicator = nullptr);
 
@@ -91,19 +91,19 @@ class Trainer {
 
   // Throws Diverged, and std::invalid_argument if there was no step since the last report.
   TrainingReport report();
-  // Like report(), finds out whether all is finite and handles failures, but the next report still covers all updates
-  // since the last. Returns the skipped or rolled back failures. Throws Diverged.
+  // Checks that all numbers are finite and handles failures, as report() does, but the next report still covers all
+  // updates since the last one. Returns the messages of skipped or rolled back updates. Throws Diverged.
   std::vector<std::string> check();
 
   std::int64_t updates() const { return optimizer_.steps(); }
-  // The model's parameters except frozen ones. With a communicator only these have gradients of the whole batch.
+  // The model's parameters except frozen ones. With a communicator, only their gradients are those of the whole batch.
   const std::vector<Parameter*>& trained() const { return trained_; }
   WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
 
-  // Returns the state, with the sums for the next report up to the last check() or report().
+  // Returns the state. Its sums for the next report end at the last check() or report().
   TrainingState snapshot() const;
-  // Continues with the same bits as the run of the snapshot. Average entries that the state lacks begin at their
-  // parameters and statistics. Throws std::invalid_argument if the state does not fit.
+  // Continues bit-identically to the run that made the snapshot. Entries of the average that the state lacks start at
+  // the values of their parameters and statistics. Throws std::invalid_argument if the state does not fit.
   void restore(const TrainingState& state);
 
  private:
@@ -113,14 +113,14 @@ class Trainer {
     std::int64_t weight = 0, work = 0;
   };
 
-  // `send_early`: ranks send each gradient as soon as the last batch's backward pass completes it, by an observer of
-  // the tape.
+  // With `send_early`, an observer of the tape sends each gradient as soon as the last batch's backward pass has
+  // completed it.
   Record update(Tape& tape, bool send_early);
   // Returns the sum of a batch's losses and adds its gradients, divided by the weight of all batches of the update.
   Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape,
                  bool send_early);
-  std::size_t first_failure() const;  // among the records; their number if all are finite
-  std::string checked_update();       // repeats the failed update; returns what was not finite
+  std::size_t first_failure() const;  // index of a record; their number if all are finite
+  std::string checked_update();       // repeats the failed update and returns a message
   std::string mend(std::size_t failed);
   void load(const TrainingState& state);
   void begin_records();
@@ -131,7 +131,7 @@ class Trainer {
   TrainerOptions options_;
   Communicator* communicator_;          // null if there is only this process
   std::vector<Parameter*> parameters_;  // the model's
-  // The parameters that the optimizer has. The others are frozen, and no norm includes them.
+  // The parameters in the optimizer. The others are frozen, and no norm includes them.
   std::vector<Parameter*> trained_, clipped_adaptively_;
   std::optional<GradientSum> gradient_sum_;  // with a communicator
   Tape tape_;

@@ -1,4 +1,4 @@
-// Settings of a trainer: the first ones of a configuration's section [train].
+// The settings of a trainer. Configurations set them in [train], and sync_norms in [norm].
 #pragma once
 #include <array>
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace foldgrad {
 
-// The reaction to an update whose loss or gradient is not finite. Unless it aborts, it makes the same total number of
-// updates, with further batches. How often Trainer::report() is called changes only the state that a rollback returns
-// to.
+// How to react to an update whose loss or gradient is not finite. Unless training is aborted, the total number of
+// updates stays the same; further batches replace the lost ones. How often Trainer::report() is called affects only the
+// state that a rollback returns to.
 enum class OnNan {
   abort,    // throws Diverged
   skip,     // leaves out the batches of that update, as if they were not in the data
@@ -17,21 +17,21 @@ enum class OnNan {
 };
 constexpr auto names_of(OnNan) { return std::array{"abort", "skip", "rollback"}; }
 
-// Parameters without adaptive clipping: Model::output_parameters(), or none.
+// Parameters that adaptive clipping skips: Model::output_parameters(), or none.
 enum class Unclipped { output, none };
 constexpr auto names_of(Unclipped) { return std::array{"output", "none"}; }
 
 struct TrainerOptions {
   double clip = 0;  // largest norm of the gradient; 0 turns clipping off
-  double agc = 0;   // adaptive clipping (gradient_clipping.h), done before `clip`; 0 turns it off
+  double agc = 0;   // adaptive clipping (gradient_clipping.h), before `clip`; 0 turns it off
   Unclipped agc_exclude = Unclipped::output;
   std::int64_t accumulate = 1;  // batches per update
   std::int64_t seed = 1;        // of dropout
   DType dtype = DType::f32;     // of activations
   OnNan on_nan = OnNan::abort;
   double average_decay = 0;         // of the moving average of weights; 0 turns the average off
-  bool average_statistics = false;  // also of the normalizers' running statistics [AVG-3]
-  bool sync_norms = true;           // normalizers' statistics per channel are over all ranks
+  bool average_statistics = false;  // also average the normalizers' running statistics [AVG-3]
+  bool sync_norms = true;           // compute per-channel statistics over all ranks
   double label_smoothing = 0.1;     // of the loss
   bool operator==(const TrainerOptions&) const = default;
 };

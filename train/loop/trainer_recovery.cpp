@@ -1,4 +1,4 @@
-// Recovery of a trainer from a loss or a gradient that is not finite.
+// How a trainer recovers from a loss or a gradient that is not finite.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns operation, step and place of the first non-finite number; empty if all are finite.
+// Returns the operation, step and place of the first non-finite number, or an empty string if all are finite.
 std::string not_finite(std::int64_t step, const Node& node, const char* what, const Tensor& t) {
   const std::vector<double> values = t.to(DType::f64).values<double>();
   const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
@@ -79,16 +79,16 @@ std::string Trainer::mend(std::size_t failed) {
 std::string Trainer::checked_update() {
   const std::int64_t number = updates() + 1;
   Tape tape;
-  std::string failure;  // the first one; the pass continues, since other ranks wait for this one
+  std::string failure;  // the first one; the pass continues after it, since other ranks wait for this rank
   const auto check = [&](const Node& node, const char* what, const Tensor& t) {
     if (failure.empty()) failure = not_finite(number, node, what, t);
   };
   tape.observe([&](const Node& node, const Tensor& y) { check(node, "result", y); },
                [&](const Node& node, const Tensor& dy) { check(node, "gradient of the result", dy); });
-  update(tape, /*send_early=*/false);  // its observers are those above
+  update(tape, /*send_early=*/false);  // calls the observers above
   if (communicator_) failure = communicator_->first_text(failure);
   if (!failure.empty()) return failure;
-  // Every result and its gradient is finite, so a sum overflowed: in a parameter's gradient or in the norm.
+  // All results and their gradients are finite, so a sum overflowed, in a parameter's gradient or in the norm.
   for (const Parameter* p : trained_)
     for (double g : p->grad.to(DType::f64).values<double>())
       if (!std::isfinite(g))

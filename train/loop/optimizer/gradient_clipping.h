@@ -8,20 +8,21 @@
 //   [AGC-1]   limit = clipping max(||W||, 1e-3)
 //   [AGC-2]   G <- G limit / max(||G||, 1e-6)   where ||G|| > limit
 //   A unit is a slice along the leading axis: a row of a linear layer's [out, in], an output channel of a convolution's
-//   [out, in, ...]. Tensors of rank 0 and 1 are one unit. The paper leaves out the last linear layer, which would
-//   otherwise learn slowly; the caller should do the same. Clip before weight decay and momentum, thus before the
-//   optimizer's step.
+//   [out, in, ...]. Tensors of rank 0 and 1 are one unit. The paper does not clip the last linear layer, which would
+//   otherwise learn slowly; the caller should leave it out too. Clip before weight decay and momentum, that is, before
+//   the optimizer's step.
 //
-// Norms are summed in f64, in an order that depends only on shapes: any number of threads gives the same bits. Both
-// throw std::invalid_argument unless all parameters are f32 or f64, on one device, with gradients of the same shape.
+// Norms are summed in f64, in an order that depends only on shapes, so they are bit-identical for any number of
+// threads. Both functions throw std::invalid_argument unless all parameters are f32 or f64, on one device, and have
+// gradients of their shape.
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
 struct GradientClip {
-  Tensor norm;  // before clipping; f64 [] on the gradients' device. Read it late: reading waits for the device
-  // Like norm, for Optimizer::step. NaN for a NaN norm. 0 for an infinite norm: 0 times an infinite gradient is NaN.
+  Tensor norm;  // before clipping; f64 [] on the gradients' device. Reading it waits for the device
+  // For Optimizer::step; shape and device as norm's. NaN if norm is NaN, 0 if it is infinite: 0 times infinity is NaN.
   Tensor factor;
 };
 

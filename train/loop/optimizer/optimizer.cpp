@@ -14,7 +14,7 @@ void check_fraction(const char* op, const char* what, double value) {
   FOLDGRAD_CHECK(value >= 0 && value < 1, "{}: {} must be at least 0 and below 1, got {}", op, what, value);
 }
 
-// Calls f(rule) for the Adam or AdamW inside, which have the same members.
+// Calls f with the Adam or AdamW in the variant; both have the same members.
 void with_adam(const Optimizer::Rule& rule, const auto& f) {
   if (const auto* adam = std::get_if<Adam>(&rule)) f(*adam);
   if (const auto* adamw = std::get_if<AdamW>(&rule)) f(*adamw);

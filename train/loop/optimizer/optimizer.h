@@ -6,8 +6,9 @@
 //   [ADAM-2]  v <- beta2 v + (1 - beta2) g^2
 //   [ADAM-3]  p <- p - wd lr p - (lr sqrt(1 - beta2^t) / (1 - beta1^t)) m / (sqrt(v) + eps)
 //   [ADAM-4]  p <- p - wd lr p - (lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
-//   Adam is fairseq's, by [ADAM-3]; AdamW is PyTorch's, by [ADAM-4]. They differ in the place of eps: in fairseq's it
-//   weighs 1 / sqrt(1 - beta2^t) times as much, thus most in the first steps. Weight decay is decoupled in both.
+//   Adam is fairseq's, with [ADAM-3]; AdamW is PyTorch's, with [ADAM-4]. They differ in where eps is added: in
+//   fairseq's it counts 1 / sqrt(1 - beta2^t) times as much, so most in the first steps. Weight decay is decoupled in
+//   both.
 //
 //   SGD as in PyTorch, without dampening (Sutskever et al. 2013 for Nesterov's form):
 //   [SGD-1]   d <- g + wd p
@@ -16,7 +17,7 @@
 //   [SGD-4]   p <- p - lr direction
 //
 // Parameters are f32 or f64, never bf16: training in bf16 casts the f32 parameters, which are the master weights. A
-// step makes one pass over the elements of all parameters, and does not wait for the GPU.
+// step makes one pass over all parameters and does not wait for the GPU.
 #pragma once
 #include <variant>
 
@@ -46,24 +47,25 @@ class Optimizer {
  public:
   using Rule = std::variant<Adam, AdamW, Sgd>;
 
-  // Throws std::invalid_argument for settings out of range, and unless there are parameters, all f32 or all f64 and on
-  // one device, each listed once and with its own name.
+  // Throws std::invalid_argument if a setting is out of range, and unless there are parameters, all of them f32 or all
+  // f64, on one device, each listed once and with its own name.
   Optimizer(const Rule& rule, std::vector<ParameterGroup> groups);
 
-  // Updates every parameter, and its bf16 copy if it has one (round_values()), by its gradient times `gradient_scale`:
-  // f64 [] on the parameters' device, from clip_by_norm(); undefined for 1. Throws std::invalid_argument, before
-  // anything has changed, if a parameter has no gradient or one of another shape, and for a negative or non-finite lr.
+  // Updates every parameter, and its bf16 copy if it has one (round_values()), with its gradient times
+  // `gradient_scale`, f64 [] on the parameters' device, from clip_by_norm(). If undefined, it is 1. Throws
+  // std::invalid_argument before changing anything if a parameter has no gradient or one of another shape, or lr is
+  // negative or not finite.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
   std::vector<Parameter*> parameters() const;  // of all groups
-  // Drops every gradient. Call it before the next backward pass, since gradients add up otherwise.
+  // Drops every gradient. Call it before the next backward pass; otherwise gradients accumulate.
   void zero_grad();
 
   // Returns, for checkpoints, `step`, i64 [] on the host, and `exp_avg.NAME` and `exp_avg_sq.NAME` (Adam's m and v), or
   // `momentum.NAME`, for every parameter. All but `step` share the optimizer's storage.
   NamedTensors state() const;
-  // Copies the values from any device. The next step gives the same bits as it would have at the time of state().
-  // Throws std::invalid_argument, before anything has changed, if a tensor is missing, unknown or does not fit.
+  // Copies the values from any device. The next step is then bit-identical to one taken when state() was called. Throws
+  // std::invalid_argument before changing anything if a tensor is missing, unknown or does not fit.
   void load_state(const NamedTensors& state);
 
  private:
@@ -85,9 +87,9 @@ class Optimizer {
   std::int64_t steps_ = 0;
 };
 
-// Rounds f32 parameters to bf16 (Parameter::rounded), for training in bf16. From then on step() writes the rounded
-// copies in the pass that writes the values, so that no step has to cast them. Call it again after changing the values
-// otherwise. Throws std::invalid_argument unless all parameters are f32 on one device.
+// Rounds f32 parameters to bf16 (Parameter::rounded), for training in bf16. After that, step() writes the rounded
+// copies in the pass that writes the values, so that no step has to cast them. Call it again if anything else has
+// changed the values. Throws std::invalid_argument unless all parameters are f32 on one device.
 void round_values(const std::vector<Parameter*>& parameters);
 
 }  // namespace foldgrad

@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-// Calls body(tensor, piece of this tensor, piece of all) for every piece, on all threads.
+// Calls body(tensor, its piece, index among all pieces) for every piece, on all threads.
 template <class T, class Body>
 void for_each_piece_cpu(const std::vector<T>& tensors, const Body& body) {
   std::vector<std::int64_t> offsets{0};

@@ -7,14 +7,14 @@ namespace {
 
 constexpr int kMultiTensorThreads = 256;  // not tuned
 
-// The parameters of a launch with one block for each piece of up to 512 tensors. A table of tensors in device memory
-// would have to be copied there before every step, since gradients may move, and that copy waits for the GPU.
+// The parameters of a launch with one block for each piece of up to 512 tensors. A table in device memory would have to
+// be copied there before every step, since gradients may move, and the copy would wait for the GPU.
 template <class T, class F>
 struct MultiTensor {
   static constexpr int kTensors = 512;
   F f;
   T tensors[kTensors];
-  std::int32_t offsets[kTensors + 1];  // first piece of each tensor, counted in this launch
+  std::int32_t offsets[kTensors + 1];  // the first piece of each tensor in this launch
   int count;
   std::int64_t pieces_before;  // in earlier launches
 };
@@ -27,7 +27,8 @@ __global__ void multi_tensor_kernel(MultiTensor<T, F> p) {
   p.f(tensor, std::int64_t(piece - p.offsets[k]), p.pieces_before + piece);
 }
 
-// Calls f(tensor, piece of this tensor, piece of all) on all threads of a block. Shared memory: one double per warp.
+// Calls f(tensor, its piece, index among all pieces) on all threads of a block, with one double of shared memory per
+// warp.
 template <class T, class F>
 void for_each_piece_cuda(const char* name, const std::vector<T>& tensors, const F& f) {
   using Params = MultiTensor<T, F>;
@@ -61,7 +62,8 @@ __device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTenso
   visited(tensor, StoreResults<N>{{packs}, i, true});
 }
 
-// Updates a piece, which begins at a multiple of a pack: only the end of a tensor's last piece is done singly.
+// Updates a piece. Pieces begin at multiples of a pack, so only the end of a tensor's last piece is updated element by
+// element.
 template <class Rule, class T>
 struct UpdatePiece {
   Rule rule;
@@ -81,7 +83,8 @@ struct UpdatePiece {
 };
 static_assert(kPieceElements % kPackSize<float> == 0);
 
-// Returns the sum of n squares to all threads of a block. All must call it, and may then overwrite the values.
+// Returns the sum of n squares to all threads of a block. All of them must call it; afterwards they may overwrite the
+// values.
 template <class T>
 __device__ double square_sum(const T* values, std::int64_t n) {
   constexpr int N = kPackSize<T>;

@@ -1,7 +1,7 @@
-// Kernels of optimizers, of the weight average and of gradient clipping, each one pass over many tensors. Every tensor
+// Kernels for optimizers, the weight average and gradient clipping. Each makes one pass over many tensors. Every tensor
 // is cut into pieces, and the pieces of all tensors are numbered consecutively, so that threads share the work evenly
-// for all sizes. A kernel's tensor type has pieces(), its number of pieces; its T is float or double. The CPU and CUDA
-// use the same functions for the formulas of optimizer.h, gradient_clipping.h and weight_average.h.
+// for any sizes. A kernel's tensor type has pieces(), its number of pieces; its T is float or double. The CPU and CUDA
+// kernels share the functions with the formulas of optimizer.h, gradient_clipping.h and weight_average.h.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -11,27 +11,27 @@
 
 namespace foldgrad {
 
-// Calls body(float()) or body(double()): parameters are f32 or f64.
+// Calls body(float()) for f32 parameters, body(double()) for f64.
 template <class Body>
 void dispatch_parameters(DType dtype, const Body& body) {
   dtype == DType::f32 ? body(float()) : body(double());
 }
 
-// Elements in a piece, for passes that treat a tensor as a vector. Not tuned.
+// Elements per piece in passes that treat a tensor as a vector. Not tuned.
 constexpr std::int64_t kPieceElements = 4096;
 
 FOLDGRAD_HD inline std::int64_t element_pieces(std::int64_t size) {
   return (size + kPieceElements - 1) / kPieceElements;
 }
 
-// Elements [begin, end) of piece number `piece` of a tensor of `size` elements.
+// The elements [begin, end) of piece number `piece` in a tensor of `size` elements.
 struct PieceRange {
   std::int64_t begin, end;
   FOLDGRAD_HD PieceRange(std::int64_t piece, std::int64_t size)
       : begin(piece * kPieceElements), end(begin + kPieceElements < size ? begin + kPieceElements : size) {}
 };
 
-// Returns the tensor of a piece: the last k < tensors with offsets[k] <= piece, never one without pieces.
+// Returns the tensor that a piece belongs to: the last k < tensors with offsets[k] <= piece. That tensor has pieces.
 template <class Index>
 FOLDGRAD_HD int tensor_of_piece(const Index* offsets, int tensors, Index piece) {
   int low = 0, high = tensors;  // offsets[low] <= piece < offsets[high]
@@ -50,7 +50,7 @@ template <class T>
 struct UpdatedTensor {
   T* value;
   const T* grad;
-  T* first;  // moments; null if the rule has none
+  T* first;  // moments; null if the rule does not use them
   T* second;
   std::int64_t size;
   bf16* rounded = nullptr;  // if not null, also receives the new value
@@ -68,7 +68,7 @@ struct UpdatedTensor {
   }
 };
 
-// Rules with the numbers of one step for a group of parameters: operator()(t, i, scale) updates element i with the
+// Rules with their constants for one step of a parameter group. operator()(t, i, scale) updates element i with the
 // gradient scale * t.grad[i].
 
 template <class T>
@@ -82,7 +82,7 @@ struct AdamRule {
     const T v = t.second[i] + one_minus_beta2 * (g * g - t.second[i]);  // [ADAM-2]
     t.first[i] = m;
     t.second[i] = v;
-    // Decay and step are added before p changes: if p changed twice, rounding would lose a small decay.
+    // Decay and step are added before they change p: if p changed twice, rounding would lose a small decay.
     t.value[i] = p - (decay * p + rate * m / (std::sqrt(v) * root_scale + eps));  // [ADAM-3, ADAM-4]
   }
 };
@@ -114,7 +114,7 @@ struct AverageRule {
   }
 };
 
-// `scale` is one number on the tensors' device, or null for 1; a factor that the device computed need not be copied.
+// `scale` is one number on the tensors' device, so that a factor computed there need not be copied; null for 1.
 template <class Rule, class T>
 void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale);
 template <class Rule, class T>
@@ -129,7 +129,7 @@ struct NormTensor {
 };
 
 struct ClipScalars {
-  double* squares;  // [pieces]: scratch for the sum of each piece
+  double* squares;  // [pieces]: scratch space for the sum of each piece
   std::int64_t pieces;
   double* norm;
   double* factor;
@@ -147,7 +147,7 @@ void clip_by_norm_cpu(const std::vector<NormTensor<T>>& tensors, const ClipScala
 template <class T>
 void clip_by_norm_cuda(const std::vector<NormTensor<T>>& tensors, const ClipScalars& p);
 
-// A tensor whose pieces are its units.
+// A tensor whose units are its pieces.
 template <class T>
 struct AgcTensor {
   const T* value;

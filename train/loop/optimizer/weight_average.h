@@ -1,13 +1,13 @@
-// The exponential moving average of a model's weights (Polyak, Juditsky 1992, with the weights of torch-ema and timm).
+// The exponential moving average of a model's weights (Polyak, Juditsky 1992, with the update of torch-ema and timm).
 //
 //   [EMA-1]  a <- a + (1 - decay) (p - a)          starting from a = p
 //   [AVG-3]  a <- a + (1 - decay) (s - a)          starting from a = s, of the normalizers' running statistics s
 //
-// Averaged weights produce other activations than the weights in training. timm averages all buffers with the weights;
-// here windows and counters, which belong to training, stay those of the last step.
+// Averaged weights produce different activations than the weights in training. timm averages all buffers with the
+// weights; here windows and counters, which only training uses, keep the values of the last step.
 //
-// The average has the parameters' dtype. In f32 an average stops moving when it differs from p by less than 6e-8 / (1 -
-// decay) of itself: for a decay of 0.9999 by 0.06 % of the weight.
+// The average has the parameters' dtype. In f32, an average stops moving when its relative difference from p falls
+// below 6e-8 / (1 - decay), which is 0.06 % for a decay of 0.9999.
 #pragma once
 #include "engine/named_tensors.h"
 #include "engine/tape.h"
@@ -16,18 +16,18 @@ namespace foldgrad {
 
 class WeightAverage {
  public:
-  // Throws std::invalid_argument unless 0 <= decay < 1, and unless the parameters are all f32 or all f64, on one
-  // device, and have different names. They must outlive the average. `statistics`: live buffers that are averaged with
-  // them, of the parameters' dtype and device.
+  // Throws std::invalid_argument unless 0 <= decay < 1 and the parameters are all f32 or all f64, on one device, with
+  // different names. They must outlive the average. `statistics` are live buffers, in the parameters' dtype and on
+  // their device, that are averaged too.
   WeightAverage(const std::vector<Parameter*>& parameters, double decay, const NamedTensors& statistics = {});
 
-  void update();  // call once after every step
-  // Exchanges averages and values. Call it before an evaluation, and again after it.
+  void update();  // must be called once after every step
+  // Exchanges averages and values. Call it before an evaluation and again after it.
   void swap();
 
-  // Returns, for checkpoints, a tensor under the name of each parameter and statistic, in the average's storage.
+  // Returns, for checkpoints, a tensor by the name of each parameter and statistic. They share the average's storage.
   NamedTensors state() const;
-  // Throws std::invalid_argument, before anything has changed, if a tensor is missing, unknown or does not fit.
+  // Throws std::invalid_argument before changing anything if a tensor is missing, unknown or does not fit.
   void load_state(const NamedTensors& state);
 
  private:
@@ -42,7 +42,7 @@ class WeightAverage {
   std::vector<Averaged> averaged_;
 };
 
-// Swaps the averages in while the object lives. Does nothing for null.
+// Swaps the averages in for the lifetime of the object. Does nothing if `average` is null.
 class AveragedWeights {
  public:
   explicit AveragedWeights(WeightAverage* average) : average_(average) {
