@@ -27,7 +27,7 @@ std::string ExperimentConfig::data_directory() const {
 }
 
 void visit_members(ExperimentConfig& c, const KeyVisitor& visitor) {
-  // Older configurations do not name a family and must keep their hash.
+  // Older configurations do not name a family, and their hash must not change.
   ConfigKey family("model", "family", "", "Family of the model");
   family.trajectory = c.family != default_family().name;
   const std::string before = c.family;

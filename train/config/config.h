@@ -1,7 +1,7 @@
-// The configuration of an experiment: a TOML file with a table per section, and possibly a base. sections.h, the
-// family's family.h and the task's config.h define every key with its unit, its help and its values; reading, writing
-// and the help follow from these. The defaults are fairseq's for IWSLT14 de-en (facebookresearch/fairseq,
-// examples/translation).
+// The configuration of an experiment: a TOML file with a table per section, and optionally a base file. sections.h, the
+// family's family.h and the task's config.h define every key with its unit, help and values; the code that reads and
+// writes keys and shows their help is derived from them. The defaults are fairseq's for IWSLT14 de-en
+// (facebookresearch/fairseq, examples/translation).
 #pragma once
 #include <map>
 #include <stdexcept>
@@ -14,14 +14,14 @@
 namespace foldgrad {
 
 struct ExperimentConfig {
-  // The defaults of a family; an unknown one has the keys of the default family.
+  // Sets a family's defaults. An unknown family gets the keys of the default family.
   explicit ExperimentConfig(const std::string& family = default_family().name);
 
   std::string family;
-  Section model;  // the struct of the family's models, without the members that the data decide; includes [norm]
-  Section data;   // the struct of their task
-  // The tables [norm.NAME], by NAME; first the one of the family's default normalizer, if that has options.
-  // blocks().normalizer_options is the chosen normalizer's table.
+  Section model;  // the configuration of the family's models, except what the data decide; includes [norm]
+  Section data;   // the configuration of their task
+  // The tables [norm.NAME], by NAME. Initially there is only that of the family's default normalizer, if it has
+  // options. blocks().normalizer_options is the chosen normalizer's table.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
   TrainConfig train;
   ValidateConfig validate;
@@ -34,11 +34,11 @@ struct ExperimentConfig {
   bool operator==(const ExperimentConfig&) const = default;
 };
 
-// Calls visitor(Member, ConfigKey) for every key, in order, the family first: a visitor may set it, which replaces the
-// model's and the task's sections. Options of normalizers are not here but in normalizers(),
-// models/normalizers/normalizer.h.
+// Calls visitor(Member, ConfigKey) for every key, in order. The family comes first: if the visitor sets it, the model's
+// and the task's sections are replaced. Options of normalizers are not visited; normalizers() has them
+// (models/normalizers/normalizer.h).
 void visit_members(ExperimentConfig& config, const KeyVisitor& visitor);
-// The same, with the member itself: visitor(member, ConfigKey), for members of all types of Member.
+// Does the same, but calls visitor(member, ConfigKey) with the member itself, of any type in Member.
 void visit_config(ExperimentConfig& config, const auto& visitor) {
   visit_members(config, [&visitor](Member member, const ConfigKey& key) {
     std::visit([&](auto* m) { visitor(*m, key); }, member);
@@ -52,11 +52,11 @@ class ConfigError : public std::runtime_error {
 
 // Reads the defaults, then the base file that the file's key `base` names (relative to the file), then the file, then
 // `settings` in order, each SECTION.KEY=VALUE, with or without quotes around text. Throws ConfigError for invalid TOML,
-// unknown keys (naming the nearest), values of another type or out of range, and bases that cannot be read or form a
-// circle; FileError if the file itself cannot be read. It compares the keys of lengths and of learning rates; other
-// relations between keys, such as heads that divide the width, are checked where the keys are used.
+// unknown keys (the message suggests the nearest), values of another type or out of range, and base files that cannot
+// be read or form a cycle; FileError if the file itself cannot be read. Checks how lengths and learning rates relate;
+// other relations between keys, such as heads that must divide the width, are checked where the keys are used.
 ExperimentConfig read_config(const std::string& path, const std::vector<std::string>& settings = {});
-// Reads `text` as the content of a file at the path `name`.
+// Reads `text` as if it were the content of a file at the path `name`.
 ExperimentConfig parse_config(const std::string& text, const std::string& name,
                               const std::vector<std::string>& settings = {});
 
@@ -65,30 +65,30 @@ struct KeyWithValue {
   ConfigKey key;
   std::string value;
 };
-// Return the keys of a configuration's family, in order, with their values or with their defaults. Throws
-// std::invalid_argument for text that is not UTF-8.
+// Return the keys of a configuration's family, in order, with their values or their defaults. Throw
+// std::invalid_argument if a string is not UTF-8.
 std::vector<KeyWithValue> keys_of(ExperimentConfig config);
 std::vector<KeyWithValue> default_keys(const std::string& family);
 
-// Returns every key with its value, as TOML: parse_config() of it gives `config` again. Options of normalizers that
-// were not given are comments, with their defaults. Throws std::invalid_argument for text that is not UTF-8.
+// Returns every key with its value, as TOML, from which parse_config() makes `config` again. Options of normalizers
+// that were not given are comments with their defaults. Throws std::invalid_argument if a string is not UTF-8.
 std::string config_text(const ExperimentConfig& config);
 
 // Returns all keys with defaults, values and help.
 std::string config_help();
-// Returns the first SECTION.KEY whose KEY is `name`, in which - may replace _. Empty if there is none.
+// Returns the first SECTION.KEY whose KEY is `name`, in which - may replace _, or an empty string if there is none.
 std::string key_named(std::string name);
 
-// The warm-up of the chosen normalizer, for warnings: its iterations, the keys that set them, as "norm.un.warmup =
-// 4000", and the normalizer's behaviour until then.
+// The warm-up of the chosen normalizer, for warnings: the number of iterations, the keys that set it ("norm.un.warmup =
+// 4000"), and the normalizer's behaviour until then.
 struct NormWarmup {
   std::int64_t iterations = 0;
   std::string keys = {}, meanwhile = {};
 };
 NormWarmup norm_warmup(const BlockConfig& config);
 
-// Returns the keys that decide the trained numbers, with their values. Keys that decide when to validate, log and save
-// and how far to train are not among them; `train.steps` is, with the cosine schedule.
+// Returns the keys that affect the trained weights, with their values. Keys that only decide when to validate, log and
+// save and how long to train are left out; with the cosine schedule, `train.steps` is included.
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config);
 // Returns the SHA-256 of trajectory_keys().
 std::string config_hash(const ExperimentConfig& config);

@@ -18,7 +18,8 @@ ordered_json option_json(const NormalizerOption& option, const std::string& valu
   return value;
 }
 
-// Returns the members of norm.NAME as text. They must be text unless `others` also allows numbers, true and false.
+// Returns the members of norm.NAME as strings. They must be strings; with `others`, they may also be numbers or
+// booleans.
 std::map<std::string, std::string> texts_of(const json& norm, const char* name, bool others) {
   std::map<std::string, std::string> texts;
   if (!norm.contains(name)) return texts;

@@ -1,5 +1,5 @@
-// A model's configuration as JSON, as in config.json of a model directory: its keys in the objects "model" and "norm".
-// "norm" also has the normalizer's options, and the sites with a different normalizer.
+// A model's configuration as JSON, as in config.json of a model directory. Its keys are in the objects "model" and
+// "norm"; "norm" also has the normalizer's options and the sites with a different normalizer.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,9 +13,9 @@
 
 namespace foldgrad {
 
-// Returns an object of the file, "model" or "norm". Throws std::invalid_argument if it is missing or not an object.
+// Returns the object "model" or "norm" of the file. Throws std::invalid_argument if it is missing or not an object.
 const nlohmann::json& section_of(const nlohmann::json& root, const char* name);
-// Refuses keys of a section that are not in `known`, a list of full names.
+// Throws std::invalid_argument if a section has a key that is not in `known`, a list of full names.
 void refuse_others(const nlohmann::json& section, const std::string& name, const std::vector<std::string>& known);
 
 // Reads a key from its section. Throws std::invalid_argument if the key is required and missing.
@@ -61,7 +61,7 @@ void read_normalizer(const nlohmann::json& norm, BlockConfig& config);
 // Returns
 //   {"model": {"source_vocabulary": 104, ..., "share_embeddings": "all"},
 //    "norm": {"name": "un", "options": {"window": 4, "eps": 1e-05, ...}, "at": {"SITE": "affine"}}}
-// with every key, also those with their default, except empty lists; docs/model_directory.md lists the keys.
+// with every key, even if it has its default, except empty lists; docs/model_directory.md lists the keys.
 template <class Config>
 nlohmann::ordered_json config_json(const Config& config) {
   nlohmann::ordered_json all;
@@ -74,8 +74,8 @@ nlohmann::ordered_json config_json(const Config& config) {
 }
 
 // Reads strictly: throws std::invalid_argument for keys that do not exist, values of another type, sizes above 2^31 - 1
-// (max_positions: 1,000,000), and everything that config.validate() or the normalizer refuses. norm.options, norm.at
-// and keys without ConfigKey::required_in_json may be missing.
+// (max_positions: 1,000,000), and anything that config.validate() or the normalizer refuses. norm.options, norm.at and
+// keys without ConfigKey::required_in_json may be missing.
 template <class Config>
 Config parse_config_json(const nlohmann::json& root) {
   Config config;
@@ -87,7 +87,7 @@ Config parse_config_json(const nlohmann::json& root) {
   });
   refuse_others(model, "model", known["model"]);
   read_normalizer(norm, config);
-  // Version 0.3 and earlier wrote norm.mask, of padding in training.
+  // Version 0.3 and earlier wrote norm.mask, for padding in training.
   known["norm"].insert(known["norm"].end(), {"norm.options", "norm.at", "norm.mask"});
   refuse_others(norm, "norm", known["norm"]);
   config.validate();

@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-// A deque, because references to rows must survive the addition of others.
+// A deque, since references to rows must stay valid when rows are added.
 std::deque<Family>& families() {
   static std::deque<Family> all = library_families();
   return all;

@@ -1,4 +1,4 @@
-// The families of models. A family is a row: the keys of its models, their task, and functions that make them. The
+// The table of model families. A row has the keys of a family's models, their task, and functions that make them. The
 // library's rows are in train/families.cpp; make_family() (train/tasks/families.h) makes a row.
 #pragma once
 #include <deque>
@@ -15,12 +15,12 @@ namespace foldgrad {
 struct TaskKind;  // train/tasks/families.h
 
 struct Family {
-  std::string name;  // model.family of a configuration, and Model::family()
+  std::string name;  // as in a configuration's model.family and Model::family()
   const TaskKind* task;
   Section model, data;  // the defaults of the model's and of the task's keys
 
-  // Describe and read config.json, whose format is in docs/model_directory.md. from_json is strict: it throws
-  // std::invalid_argument for keys that are missing, unknown or out of range.
+  // Write and read config.json, whose format is in docs/model_directory.md. from_json is strict: it throws
+  // std::invalid_argument if a key is missing, unknown or out of range.
   nlohmann::ordered_json (*to_json)(const Model& model);
   Section (*from_json)(const nlohmann::json& config);
   // Makes a model, with initial weights if there is a seed. Throws std::invalid_argument.
@@ -30,10 +30,10 @@ struct Family {
   ExpectedParameters (*expected_parameters)(const Section& model);
 };
 
-// Throws std::invalid_argument for an unknown name; the message has the nearest and all names.
+// Throws std::invalid_argument if the name is unknown; the message has the nearest name and all names.
 const Family& family(const std::string& name);
 inline const Family& family_of(const Model& model) { return family(model.family()); }
-// Returns the family of configurations that name none.
+// Returns the family of configurations that do not name one.
 const Family& default_family();
 std::vector<std::string> family_names();
 

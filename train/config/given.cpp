@@ -16,20 +16,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// toml++ parses dotted keys recursively: a key of 100,000 parts would overflow the stack. A key ends with its line.
+// toml++ parses dotted keys recursively, so a key of 100,000 parts would overflow the stack. A key cannot span lines.
 constexpr std::int64_t kMostDotsOfALine = 100;
 
-// Returns the quotes that begin a string here; empty if none begins.
+// Returns the quotes with which a string begins here, or an empty view if none begins.
 std::string_view opening_quotes(std::string_view toml) {
   for (const std::string_view quotes : {R"(""")", "'''", "\"", "'"})
     if (toml.starts_with(quotes)) return quotes;
   return "";
 }
 
-// Returns the first line with too many dots, not counting those in strings and comments; 0 if there is none.
+// Returns the number of the first line with too many dots outside strings and comments, or 0 if there is none.
 std::int64_t line_of_deep_key(const std::string& toml) {
   std::int64_t line = 1, dots = 0;
-  std::string_view end;  // of the current string or comment
+  std::string_view end;  // ends the current string or comment
   for (std::size_t at = 0; at < toml.size(); ++at) {
     const std::string_view rest = std::string_view(toml).substr(at);
     if (rest[0] == '\n') {
@@ -42,7 +42,7 @@ std::int64_t line_of_deep_key(const std::string& toml) {
     } else if (end[0] == '"' && rest[0] == '\\') {
       at += !rest.substr(1).starts_with('\n');
     } else if (rest.starts_with(end)) {
-      const std::size_t most = end.size() == 3 ? 5 : 1;  // the content of a long string may end with two quotes
+      const std::size_t most = end.size() == 3 ? 5 : 1;  // a multi-line string may contain two quotes at its end
       at += std::min({rest.find_first_not_of(end[0]), rest.size(), most}) - 1;
       end = "";
     }
@@ -50,7 +50,7 @@ std::int64_t line_of_deep_key(const std::string& toml) {
   return 0;
 }
 
-// Returns the same path for all names of a file.
+// Returns the same path for every name of a file.
 fs::path canonical(const std::string& path) {
   std::error_code error;
   const fs::path found = fs::weakly_canonical(path, error);

@@ -1,4 +1,4 @@
-// The values that files and settings give for the keys of a configuration, each with its place.
+// The values that files and settings give to the keys of a configuration, with the place of each.
 #pragma once
 #include <toml++/toml.h>
 
@@ -9,34 +9,34 @@
 
 namespace foldgrad {
 
-// A value and its place. A setting that is not TOML is text without quotes.
+// A value and its place. A setting whose value is not TOML is a string without quotes.
 struct Given {
   const toml::node* node = nullptr;
-  std::string raw;    // of a setting
+  std::string raw;    // the text of a setting
   std::string place;  // FILE:LINE or --set SECTION.KEY
 
   // Throws ConfigError: "PLACE: WHAT".
   [[noreturn]] void refuse(const std::string& what) const;
-  // Returns the value for quoting in messages.
+  // Returns the value as messages show it.
   std::string shown() const;
-  // Returns text, given with or without quotes. Refuses other values: "MUST_BE, got ...".
+  // Returns a string that was given with or without quotes. Refuses other values: "MUST_BE, got ...".
   std::string text(const std::string& must_be) const;
 };
 
 // Returns FILE:LINE of a value that parse_toml() has read.
 std::string place_of(const toml::node& node);
 
-// Returns the table of `text`; `name` is the file's name in messages. Throws ConfigError for invalid TOML.
+// Parses `text`. `name` is the file's name in messages. Throws ConfigError if the TOML is invalid.
 toml::table parse_toml(const std::string& text, const std::string& name);
 
-// Returns every value in a table and in its subtables, with the keys that lead to it, joined by dots.
+// Returns every value in a table and its subtables, each with the keys that lead to it, joined by dots.
 std::vector<std::pair<std::string, const toml::node*>> values_below(const toml::table& table);
-// Returns a value in the form that --set takes and reports show.
+// Returns a value as --set takes it and reports show it.
 std::string text_of(const toml::node& value);
 
 class GivenKeys {
  public:
-  // Adds the keys of a file; they replace those of the file that its key `base` names. `files`: the chain of files
+  // Adds the keys of a file, which replace those of the file that its key `base` names. `files` is the chain of files
   // whose bases led to this one. Throws ConfigError.
   void add_file(const std::string& text, const std::string& name, std::vector<std::string> files = {});
   // Adds SECTION.KEY=VALUE or norm.NAME.OPTION=VALUE, which replaces an earlier value. Throws ConfigError.
@@ -48,7 +48,7 @@ class GivenKeys {
   void add_base(const Given& base, const std::vector<std::string>& files);
   void flatten(const toml::table& table, const std::string& prefix = "");
 
-  std::list<toml::table> tables_;  // which the values point into
+  std::list<toml::table> tables_;  // own the nodes of `keys`
 };
 
 }  // namespace foldgrad

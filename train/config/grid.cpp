@@ -43,14 +43,14 @@ std::string config_in(const toml::table& table, const std::string& otherwise = "
   return (std::filesystem::path(*node->source().path).parent_path() / node->as_string()->get()).lexically_normal();
 }
 
-// Returns KEY=VALUE in the form of --set, also for keys in quotes or with dots.
+// Returns every KEY=VALUE in the form of --set, also for quoted and dotted keys.
 std::vector<std::string> settings_in(const toml::table& table) {
   std::vector<std::string> all;
   for (const auto& [key, value] : values_below(table)) all.push_back(key + "=" + text_of(*value));
   return all;
 }
 
-// Returns the cells by name; if there are none, one unnamed cell with the keys of all cells.
+// Returns the named cells or, if there are none, one unnamed cell with the common keys.
 std::vector<GridCell> cells_in(const toml::table& all) {
   const GridCell common{"", "", config_in(all), settings_in(table_in(all, "set"))};
   std::vector<GridCell> cells;
@@ -77,7 +77,7 @@ std::vector<std::int64_t> seeds_in(const toml::table& all) {
   return seeds;
 }
 
-// Returns the settings of every combination of values in [lists].
+// Returns the settings for every combination of values in [lists].
 std::vector<std::vector<std::string>> combinations_of(const toml::table& lists) {
   std::vector<std::vector<std::string>> combinations(1);
   for (const auto& [key, node] : values_below(lists)) {

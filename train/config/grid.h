@@ -1,4 +1,4 @@
-// Runs that differ in chosen keys: a grid, one TOML file.
+// A grid: runs that differ in chosen keys, from one TOML file.
 //
 //   config = "../multi30k-un.toml"     the configuration of all cells, relative to this file
 //   seeds = [1, 2, 3]                  each cell has one run for each seed
@@ -27,8 +27,8 @@ struct Grid {
   std::optional<std::size_t> baseline = {};  // index of a cell
 };
 
-// Throws FileError if the file cannot be read; ConfigError for invalid TOML, keys that a grid or its configuration does
-// not have, cells that would share a folder, and a baseline that is not a cell.
+// Throws FileError if the file cannot be read, and ConfigError if the TOML is invalid, a grid or its configuration does
+// not have a key, two cells would share a folder, or the baseline is not a cell.
 Grid read_grid(const std::string& path);
 
 }  // namespace foldgrad

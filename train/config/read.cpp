@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace {
 
-using Keys = std::map<std::string, Given>;  // by SECTION.KEY, or norm.NAME.OPTION
+using Keys = std::map<std::string, Given>;  // by SECTION.KEY or norm.NAME.OPTION
 
 std::string must_be(const ConfigKey& key) { return fmt::format("{} must be {}", key.full_name(), key.values()); }
 
@@ -57,7 +57,7 @@ void assign(double& field, const Given& given, const ConfigKey& key) {
   if (!key.range.contains(field)) refuse(given, key);
 }
 
-// Returns the value of norm.NAME.OPTION in the form for NormalizerOptions; equal values give equal text.
+// Returns the value of norm.NAME.OPTION as NormalizerOptions takes it. Equal values give equal strings.
 std::string option_text(const std::string& key, const Given& given) {
   const toml::node* node = given.node;
   if (node && node->is_boolean()) return node->as_boolean()->get() ? "true" : "false";
@@ -67,7 +67,7 @@ std::string option_text(const std::string& key, const Given& given) {
   return given.text(key + " must be a number, true, false or text");
 }
 
-// Returns an accepted value in TOML's form: TOML does not accept .9 and 02, and takes -0 for an integer.
+// Returns an accepted value as TOML: TOML rejects .9 and 02, and reads -0 as an integer.
 std::string text_in_toml(const NormalizerOptions& options, const Option& option, const Given& given) {
   const std::string& name = option.name;
   const bool is_number = given.node && given.node->is_number();
@@ -77,7 +77,7 @@ std::string text_in_toml(const NormalizerOptions& options, const Option& option,
   return options.text(name);
 }
 
-// Takes norm.NAME.OPTION out of `given`.
+// Moves every norm.NAME.OPTION from `given` to `config`.
 void take_options(Keys& given, ExperimentConfig& config) {
   std::erase_if(given, [&config](const auto& one) {
     const auto& [key, value] = one;
@@ -97,7 +97,7 @@ void take_options(Keys& given, ExperimentConfig& config) {
   });
 }
 
-// Returns another family with this key, which `family` lacks; empty if there is none.
+// Returns another family that has this key, or an empty string if there is none.
 std::string other_family_of(const std::string& key, const std::string& family) {
   for (const std::string& other : family_names())
     for (const auto& [its_key, value] : default_keys(other))
@@ -105,14 +105,14 @@ std::string other_family_of(const std::string& key, const std::string& family) {
   return "";
 }
 
-// Takes the keys of version 0.3 about padding out of `given`. Refuses values other than the only behavior now.
+// Removes version 0.3's keys for padding from `given`. Refuses values other than today's only behaviour.
 void take_former_keys(Keys& given) {
   for (const auto& [key, only] : {std::pair("norm.mask", "true"), {"norm.un.mask", "valid"}})
     if (const auto found = given.extract(key); found && option_text(key, found.mapped()) != only)
       found.mapped().refuse(fmt::format("{} is no longer a key: models compute no padding; remove it", key));
 }
 
-// Refuses a key in updates if the key in epochs that replaces it is given, too.
+// Refuses a key that counts updates if the key in epochs that replaces it is given too.
 void refuse_updates_beside_epochs(const Keys& given, const ExperimentConfig& config) {
   const auto refuse_beside = [&given](const char* updates, const char* epochs, std::int64_t value) {
     const auto found = given.find(updates);
@@ -124,7 +124,8 @@ void refuse_updates_beside_epochs(const Keys& given, const ExperimentConfig& con
   refuse_beside("train.warmup", "train.warmup_epochs", config.train.warmup_epochs);
 }
 
-// Refuses two contradicting values, at the place of a setting, or of the first that was given.
+// Refuses two contradicting values. The error's place is that of the one set with --set, or else the first that was
+// given.
 template <class Value>
 [[noreturn]] void refuse_both(const Keys& given, const char* first, Value a, const char* relation, const char* second,
                               Value b) {
@@ -180,7 +181,7 @@ ExperimentConfig config_of(Keys given) {
   }
   check_schedule(all, config.train);
   BlockConfig& blocks = config.blocks();
-  blocks.normalizer_options.clear();  // those of the family's default normalizer
+  blocks.normalizer_options.clear();  // drops those of the family's default normalizer
   if (const auto found = config.norm_options.find(blocks.normalizer); found != config.norm_options.end())
     blocks.normalizer_options = found->second;
   return config;

@@ -1,4 +1,4 @@
-// A section of a configuration whose keys its owner adds: those of a family's models, or of a task.
+// A section of a configuration whose keys come from a family's models or from a task.
 #pragma once
 #include <any>
 #include <array>
@@ -10,12 +10,12 @@
 
 namespace foldgrad {
 
-// The member of a key. An enumeration is text here, one of the key's choices.
+// The member that a key sets. An enumeration appears as a string, one of the key's choices.
 using Member =
     std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::int64_t>*, std::vector<std::string>*>;
 using KeyVisitor = std::function<void(Member, const ConfigKey&)>;
 
-// Calls visitor(Member, ConfigKey) for the keys of a struct with visit_keys(), except the keys that the data decide.
+// Calls visitor(Member, ConfigKey) for the keys of a struct with visit_keys(), except those that the data decide.
 template <class Struct>
 void visit_members(Struct& section, const KeyVisitor& visitor) {
   visit_keys(section, [&visitor]<class T>(T& member, ConfigKey key) {
@@ -32,7 +32,7 @@ void visit_members(Struct& section, const KeyVisitor& visitor) {
   });
 }
 
-// A value of any struct with visit_keys(), ==, and optionally validate().
+// Holds a struct of any type with visit_keys(), == and, optionally, validate().
 class Section {
  public:
   template <class Struct>
@@ -54,7 +54,7 @@ class Section {
     return section;
   }
 
-  // Return the struct. Throw std::bad_any_cast if it has another type, or is not derived from BlockConfig.
+  // as() and blocks() return the struct. They throw std::bad_any_cast if it has another type, or is not a BlockConfig.
   template <class Struct>
   Struct& as() {
     return std::any_cast<Struct&>(value_);

@@ -1,7 +1,7 @@
-// The sections that all configurations have: the members of each, followed by their keys.
+// The sections that all configurations have: for each, its members and then their keys.
 //
 // visit_keys(section, visitor) calls visitor(member, ConfigKey) for every key. A member is std::int64_t, double, bool,
-// std::string, a list of std::int64_t or of std::string, or an enumeration with names (models/options/names.h).
+// std::string, a vector of std::int64_t or std::string, or an enumeration with names (models/options/names.h).
 #pragma once
 #include "models/options/key.h"
 #include "train/loop/schedule.h"
@@ -12,11 +12,11 @@ namespace foldgrad {
 enum class UpdateRule { adam, adamw, sgd };
 constexpr auto names_of(UpdateRule) { return std::array{"adam", "adamw", "sgd"}; }
 
-// Parameters without weight decay.
+// The parameters that weight decay skips.
 enum class Undecayed { none, vectors };
 constexpr auto names_of(Undecayed) { return std::array{"none", "vectors"}; }
 
-// The output layer when training starts from a model.
+// What to do with the output layer when training starts from a model.
 enum class Head { automatic, keep, fresh };
 constexpr auto names_of(Head) { return std::array{"auto", "keep", "new"}; }
 
@@ -40,7 +40,7 @@ struct TrainConfig : TrainerOptions {
   bool operator==(const TrainConfig&) const = default;
 };
 
-// Visits the keys of epochs, and those of updates unless epochs are given.
+// Visits the keys that count epochs, and those that count updates unless epochs are given.
 void visit_length_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   const auto length = [&t](const ConfigKey& key) {
     return t.schedule == ScheduleShape::cosine ? key : off_trajectory(key);
@@ -121,7 +121,7 @@ void visit_keys(KeysOf<OutputConfig> auto& o, const auto& v) {
   output(o.keep, "keep", "checkpoints", "Newest checkpoints to keep, in addition to the best", at_least(1));
 }
 
-// Recording of normalizers (train/analyses/recorder.h).
+// When to record normalizers (train/analyses/recorder.h).
 struct RecordConfig {
   std::vector<std::int64_t> from;  // the first update of each phase, counted from the end if negative
   std::int64_t steps = 182;        // of each phase

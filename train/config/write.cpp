@@ -15,7 +15,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns a JSON string; with DEL escaped it is also a TOML string.
+// Returns a JSON string with DEL escaped, which is also a TOML string.
 std::string quoted(const std::string& text) {
   FOLDGRAD_CHECK(first_bad_utf8(text) == text.npos, "config: text must be UTF-8");
   std::string all = nlohmann::json(text).dump();
@@ -26,7 +26,7 @@ std::string quoted(const std::string& text) {
 std::string toml_of(const std::string& value) { return quoted(value); }
 std::string toml_of(bool value) { return value ? "true" : "false"; }
 std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
-// Writes -0.0 in full: TOML would read "-0" as an integer, which has no negative zero.
+// Writes -0.0 with its point: TOML would read "-0" as an integer, which has no negative zero.
 std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
 
 template <class Element>
@@ -44,7 +44,7 @@ std::string toml_of(const Option& option, const std::string& value) {
 
 std::string norm_tables(const ExperimentConfig& config) {
   auto tables = config.norm_options;
-  tables[config.blocks().normalizer];  // the chosen one's, to show its defaults
+  tables[config.blocks().normalizer];  // adds the chosen normalizer's, to show its defaults
   std::string text;
   for (const auto& [name, given] : tables) {
     text += fmt::format("\n[norm.{}]\n", name);
@@ -57,7 +57,7 @@ std::string norm_tables(const ExperimentConfig& config) {
   return text;
 }
 
-// Lines by section, in the order of their first lines. [train] gets keys of the task and keys of all.
+// The lines of each section, in the order of their first lines. [train] has keys of the task as well as common ones.
 using Sections = nlohmann::ordered_map<std::string, std::string>;
 
 void add_to(Sections& sections, const std::string& section, const std::string& lines) {
@@ -146,7 +146,7 @@ std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& confi
   for (const NormalizerOption& option : info.options)
     if (!option.newer || config.blocks().normalizer_options.count(option.name))
       keys[fmt::format("norm.{}.{}", name, option.name)] = toml_of(option, chosen.text(option.name));
-  // Keys of version 0.3 with the only values that are left, so that its runs can be resumed.
+  // Adds keys of version 0.3 with their only remaining values, so that runs of that version can be resumed.
   if (config.family == default_family().name) keys["norm.mask"] = "true";
   if (name == "un") keys["norm.un.mask"] = "\"valid\"";
   return keys;
