@@ -72,14 +72,14 @@ void remove_tree(const std::string& path) {
   std::filesystem::remove_all(path, ignored);
 }
 
-// Removes the files of a killed process.
+// Removes files that a killed process left behind.
 void remove_remains(const std::string& checkpoints) {
   for (const auto& path : paths_in(checkpoints, /*optional=*/true))
     for (const char* prefix : {kPart, kRemoved, "LATEST.", "BEST."})
       if (path.filename().string().starts_with(prefix)) remove_tree(path);
 }
 
-// Returns the files by their paths relative to the directory.
+// Returns the paths of all files relative to the directory.
 std::vector<std::string> files_below(const std::string& directory) try {
   namespace fs = std::filesystem;
   std::vector<std::string> names;
@@ -103,12 +103,12 @@ void write_parts(const std::string& directory, const CheckpointContents& c, cons
   write_file_atomically(base + kManifest, manifest.dump(2) + "\n");
 }
 
-// Moves the finished directory to its place. If the name was taken, exchanges the two directories.
+// Renames the finished directory `part` to `path`. If that exists, exchanges the two directories.
 void put_in_place(const std::string& part, const std::string& path) {
   if (rename(part.c_str(), path.c_str()) == 0) return;
   if (errno == ENOTEMPTY || errno == EEXIST) {
     if (renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return;
-    if (errno == EINVAL || errno == ENOSYS) {  // the file system cannot exchange: for a moment neither exists
+    if (errno == EINVAL || errno == ENOSYS) {  // the file system cannot exchange; for a moment `path` is missing
       const std::string aside = part + ".old";
       if (rename(path.c_str(), aside.c_str()) == 0 && rename(part.c_str(), path.c_str()) == 0 &&
           rename(aside.c_str(), part.c_str()) == 0)
@@ -118,7 +118,7 @@ void put_in_place(const std::string& part, const std::string& path) {
   throw FileError(path, "cannot be replaced by " + part, errno);
 }
 
-// Makes BEST name this step, also if a roll-back or a kill left another step there.
+// Makes BEST name this step, even if a rollback or a kill left another step there.
 void point_to_best(const std::string& checkpoints, std::int64_t step) {
   const std::string pointer = checkpoints + "/BEST", name = step_name(step);
   if (step < 0 || !file_exists(checkpoints + "/" + name))
@@ -127,10 +127,10 @@ void point_to_best(const std::string& checkpoints, std::int64_t step) {
     write_file_atomically(pointer, name + "\n");
 }
 
-// Renames before it removes, so that a half removed checkpoint is not found under its name.
+// Renames a checkpoint before removing it, so that no half-removed one is found under its name.
 void remove_old(const std::string& checkpoints, std::int64_t newest, std::int64_t keep) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
-  std::erase_if(steps, [&](std::int64_t step) { return step > newest; });  // from before a roll-back
+  std::erase_if(steps, [&](std::int64_t step) { return step > newest; });  // from before a rollback
   const std::string best = read_pointer(checkpoints + "/BEST");
   for (std::size_t i = 0; i + std::size_t(keep) < steps.size(); ++i) {
     const std::string name = step_name(steps[i]);
@@ -161,7 +161,7 @@ void verify(const std::string& path, const std::vector<std::string>& without) {
     if (!contains(without, name)) verify_file(path + "/" + name, entry, manifest_path);
 }
 
-// Returns LATEST, then older checkpoints, newest first. Those above LATEST, from before a roll-back, come last.
+// Returns LATEST, then older checkpoints, newest first. Newer ones, from before a rollback, come last.
 std::vector<std::string> candidates(const std::string& checkpoints) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
   std::ranges::reverse(steps);
@@ -196,7 +196,7 @@ void save_checkpoint(const std::string& checkpoints, const CheckpointContents& c
   sync_directory(checkpoints);
   write_file_atomically(checkpoints + "/LATEST", name + "\n");
   point_to_best(checkpoints, options.best);
-  remove_tree(part);  // now the old checkpoint
+  remove_tree(part);  // the exchanged old checkpoint
   remove_old(checkpoints, contents.step, options.keep);
 }
 

@@ -4,9 +4,9 @@
 //   CHECKPOINTS/step-00012000/config.json vocabulary/     these make it a model directory, model_directory.h
 //   CHECKPOINTS/LATEST  BEST        one line each: "step-00012000"
 //
-// save_checkpoint() writes all files into a directory .part-step-00012000 and flushes each to the disk; the manifest
-// with sizes and SHA-256 digests comes last. Then it renames the directory, flushes its parent, and replaces LATEST. So
-// a directory step-... is complete whenever the process or the machine stops.
+// save_checkpoint() writes all files into a directory .part-step-00012000 and flushes each to disk, last of all the
+// manifest with sizes and SHA-256 digests. Then it renames the directory, flushes its parent, and replaces LATEST. So a
+// directory step-... is complete whenever the process or the machine stops.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -14,13 +14,13 @@
 #include "engine/named_tensors.h"
 #include "train/checks/checkpoint_error.h"
 
-// Names in a directory of checkpoints.
+// Names of files in a directory of checkpoints.
 namespace foldgrad::checkpoint_files {
 
 std::string step_name(std::int64_t step);           // returns "step-00012000"
-std::int64_t step_of(const std::string& name);      // returns -1 if it is not such a name
-std::string read_pointer(const std::string& path);  // returns the content of LATEST or BEST; empty if it is not valid
-std::vector<std::int64_t> steps_in(const std::string& checkpoints);  // returns them in ascending order
+std::int64_t step_of(const std::string& name);      // returns -1 if `name` is not a step_name()
+std::string read_pointer(const std::string& path);  // returns the step name in LATEST or BEST; empty if it is not valid
+std::vector<std::int64_t> steps_in(const std::string& checkpoints);  // returns the steps in ascending order
 
 }  // namespace foldgrad::checkpoint_files
 
@@ -31,12 +31,12 @@ struct CheckpointContents {
   std::string config_hash;       // config_hash() of the run
   std::uint64_t log_offset = 0;  // EventLog::offset()
   NamedTensors model, optimizer, norm_state;
-  // Other state that resuming needs: cursors, the best score. Finite numbers come back with the same bits.
+  // Other state that resuming needs, such as cursors and the best score. Finite numbers are restored bit-identically.
   nlohmann::json state = nlohmann::json::object();
 };
 
 struct SaveOptions {
-  std::int64_t keep = 5;  // newest checkpoints to keep, up to this step; the best one is kept as well
+  std::int64_t keep = 5;  // newest checkpoints to keep, up to this step; the best one is also kept
   // The step that BEST should name. If that step has no checkpoint, BEST is removed.
   std::int64_t best = -1;
   // Writes additional files into the checkpoint's directory. Each checkpoint has its own copies, so that damage to one
@@ -45,24 +45,25 @@ struct SaveOptions {
 };
 
 // Creates `checkpoints` if it does not exist, and replaces a checkpoint of the same step. Throws FileError if writing
-// fails (ENOSPC, EIO, ...). Then either this checkpoint is already complete, or earlier checkpoints and LATEST are
-// unchanged. Calling again is safe. Failing to remove old checkpoints is not an error. One process at a time.
+// fails (ENOSPC, EIO, ...). After an error, either this checkpoint is complete, or earlier checkpoints and LATEST are
+// unchanged; calling again is safe. Failure to remove old checkpoints is not an error. Only one process may call it at
+// a time.
 void save_checkpoint(const std::string& checkpoints, const CheckpointContents& contents, const SaveOptions& options);
 
-// Compares all files except `without` with the manifest, if there is one. Throws CheckpointError.
+// Compares all files except those in `without` with the manifest, if there is one. Throws CheckpointError.
 void verify_checkpoint(const std::string& path, const std::vector<std::string>& without);
 
-// Compares every file with the manifest first. Tensors are on the host. Throws CheckpointError.
+// Loads a checkpoint after comparing every file with the manifest. Its tensors are on the host. Throws CheckpointError.
 CheckpointContents load_checkpoint(const std::string& path);
 
 struct NewestCheckpoint {
   std::string path;
   CheckpointContents contents;
-  std::vector<std::string> warnings;  // faults of the newer ones
+  std::vector<std::string> warnings;  // the faults of newer checkpoints
 };
 
-// Loads the checkpoint that LATEST names; if it is damaged, the one before it and so on. If none can be loaded, throws
-// a CheckpointError that names the fault of each.
+// Loads the checkpoint that LATEST names or, if that is damaged, the newest older one that is not. If none can be
+// loaded, throws a CheckpointError that names the fault of each.
 NewestCheckpoint load_newest_checkpoint(const std::string& checkpoints);
 
 }  // namespace foldgrad

@@ -34,7 +34,7 @@ Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::
                         is_floating(dtype) ? "of floating point" : foldgrad::name(dtype), foldgrad::name(t.dtype())));
 }
 
-// Checks the numbers after conversion: an f64 number of the file may be too large for f32.
+// Checks the numbers after conversion, since an f64 number in the file may be too large for f32.
 void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors, NonFinite non_finite) {
   for (auto& [name, value] : own) {
     const Tensor t = fitting(file, tensors, name, value.shape(), value.dtype());
@@ -48,8 +48,8 @@ void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors
       throw FileError(file, fmt::format("has a tensor {}, which config.json does not mention", name));
 }
 
-// Throws CheckpointError for a file that cannot be part of a vocabulary, such as a sparse one, which would be copied
-// for hours.
+// Throws CheckpointError if a file is too large for a vocabulary: a sparse file, for instance, would be copied for
+// hours.
 void require_vocabulary(const std::string& directory) try {
   constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;  // as read_file()
   if (!file_exists(directory)) return;
@@ -114,7 +114,7 @@ std::string find_run_config(const std::string& path) {
     const fs::path config = run + "/config.toml", normal = config.lexically_normal();
     if (!file_exists(config) || !file_exists(run + "/checkpoints")) continue;
     std::error_code ignored;
-    // If `path` is a symbolic link, the shorter name may belong to another file, or to none.
+    // If `path` is a symbolic link, the normalized name may be that of another file, or of none.
     return fs::equivalent(config, normal, ignored) ? normal : config;
   }
   return "";
@@ -124,7 +124,7 @@ bool copy_vocabulary(const std::string& vocabulary, const std::string& directory
   if (vocabulary.empty() || !file_exists(vocabulary)) return false;
   require_vocabulary(vocabulary);
   std::error_code error;
-  using std::filesystem::copy_options;  // overwrite files of an attempt on a full disk
+  using std::filesystem::copy_options;  // overwrites what a failed attempt left
   std::filesystem::copy(vocabulary, directory + "/vocabulary",
                         copy_options::recursive | copy_options::overwrite_existing, error);
   if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());

@@ -1,9 +1,9 @@
-// A model as files, which other programs can write and read too (docs/model_directory.md):
+// A model as files, which other programs can also read and write (docs/model_directory.md):
 //
 //   DIRECTORY/config.json              family, sizes and choices, train/tasks/families.h
 //   DIRECTORY/model.safetensors        parameters by their names, shared ones once
-//   DIRECTORY/norm_state.safetensors   buffers of the normalizers; may be absent if there are none
-//   DIRECTORY/vocabulary/              other files of its task, to turn text into ids and back; may be absent
+//   DIRECTORY/norm_state.safetensors the normalizers' buffers; may be absent if there are none DIRECTORY/vocabulary/
+//   other files of the task, which convert text to ids and back; may be absent
 //
 // Every checkpoint of a run is such a directory, and so is a folded model.
 #pragma once
@@ -18,26 +18,26 @@
 namespace foldgrad {
 
 // Returns the directory of the model at `path`: `path` itself if it has a config.json, otherwise the checkpoint that
-// BEST or else LATEST names in `path`/checkpoints or `path`. Throws CheckpointError.
+// BEST, or else LATEST, names in `path`/checkpoints or in `path`. Throws CheckpointError.
 std::string find_model_directory(const std::string& path);
 
 // Loads the model in find_model_directory(path). Converts tensors of any floating-point type to `dtype`. Throws
-// CheckpointError ("FILE: the reason") unless names and shapes are exactly those of the configuration, all numbers are
-// finite or `non_finite` allows others, and the files have the digests of manifest.json, if there is one.
+// CheckpointError ("FILE: the reason") unless the names and shapes are exactly those of the configuration, all numbers
+// are finite or `non_finite` allows others, and the digests of the files match manifest.json, if there is one.
 std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
                                   NonFinite non_finite = NonFinite::refuse);
 
-// Returns, by name, the SHA-256 of config.json and of the files of tensors. Leaves out missing files. Throws
+// Returns the SHA-256 of config.json and of the tensor files, by their names. Leaves out missing files. Throws
 // CheckpointError.
 std::map<std::string, std::string> model_digests(const std::string& directory);
 
-// Returns the path of the config.toml of the run that saved the model at `path` as a checkpoint. Empty if there is
-// none.
+// Returns the path of config.toml of the run that saved the model at `path` as a checkpoint, or an empty string if
+// there is no such file.
 std::string find_run_config(const std::string& path);
 
 // Creates `directory`. `vocabulary` is a directory to be copied; it may be empty or missing. Writes config.json last:
-// without it a directory is not a model. Throws FileError, also if there is a model already; NonFiniteError, before
-// anything is written, for a model with numbers that are not finite.
+// without it a directory is not a model. Throws FileError, also if there already is a model, and NonFiniteError, before
+// writing anything, if the model has numbers that are not finite.
 void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary = "");
 
 // Copies the vocabulary of a model to DIRECTORY/vocabulary, replacing one from an earlier attempt. Returns false if
