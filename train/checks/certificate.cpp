@@ -37,7 +37,7 @@ ordered_json json_of(const SiteReport& report, const Model& original, const Mode
   return site;
 }
 
-// Compares `folded` with its original in `dtype`; refuses results that are not finite.
+// Compares `folded` with its original in `dtype`. Throws NonFiniteError if a result is not finite.
 FoldDifferences finite_differences(Model& original, const FoldedModel& folded, const Probe& probe, DType dtype) {
   const FoldDifferences all = fold_differences(original, folded, probe.inputs, dtype);
   if (std::isfinite(all.logits.absolute) &&

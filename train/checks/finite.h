@@ -1,4 +1,5 @@
-// Checks that numbers are finite, in models read or written and in computations, and that counters are in range.
+// Checks that numbers are finite, both in models that we read or write and in computations, and that counters are in
+// range.
 #pragma once
 #include <stdexcept>
 
@@ -6,7 +7,7 @@
 
 namespace foldgrad {
 
-// The error for NaN or infinity from a computation with finite inputs. The message says where.
+// The error for NaN or infinity that a computation made from finite inputs. The message says where.
 class NonFiniteError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -14,21 +15,21 @@ class NonFiniteError : public std::runtime_error {
 // What to do with a model whose weights or statistics are not finite: refuse it, or allow it for inspection.
 enum class NonFinite { refuse, allow };
 
-// Returns the index along each axis of the element at flat position `element` in a tensor of this shape.
+// Returns the indices, one per axis, of the element at flat position `element` in a tensor of this shape.
 std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape);
 
-// Returns "nan at [2, 5]" for the first element that is not finite. Empty if there is none, and for integers.
+// Returns "nan at [2, 5]" for the first element that is not finite, or an empty string if there is none.
 std::string first_non_finite(const Tensor& t);
 // Returns why a model must not have the tensor: "must be finite, got nan at [2, 5]" or, for integers, "must count from
-// 0 to 2^53, got -1". (Integers count iterations, choose the place in a window, and enter computations in f64.) Empty
-// if a model may have the tensor.
+// 0 to 2^53, got -1". (Integers count iterations, choose the place in a window, and enter f64 computations.) Returns an
+// empty string if a model may have the tensor.
 std::string reason_to_refuse(const Tensor& t);
-// Returns "encoder.layers.0.fc1.weight: nan at [2, 5]" for each tensor that is not finite: first the parameters in the
-// order of the forward pass, then the normalizers' states.
+// Returns "encoder.layers.0.fc1.weight: nan at [2, 5]" for each tensor that is not finite: first for parameters, in the
+// order of the forward pass, then for the normalizers' states.
 std::vector<std::string> non_finite_tensors(const Model& model);
 
-// Returns the first operation of a pass at inference whose result is not finite, "decoder.layers.0.ffn: linear: inf at
-// [0, 3, 2]". Empty if all results are finite.
+// Returns the first operation of an inference pass whose result is not finite, for example "decoder.layers.0.ffn:
+// linear: inf at [0, 3, 2]", or an empty string if all results are finite.
 std::string first_non_finite_operation(Model& model, const NamedTensors& inputs, DType dtype);
 // Throws NonFiniteError: "WHAT is not finite; it began with ", followed by that operation.
 [[noreturn]] void refuse_non_finite(const std::string& what, Model& model, const NamedTensors& inputs, DType dtype);

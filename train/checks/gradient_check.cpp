@@ -11,11 +11,11 @@
 namespace foldgrad {
 namespace {
 
-// Relative steps. If one crosses a kink of relu, a smaller one may not.
+// Relative steps. If a step crosses a kink of relu, a smaller one may not.
 constexpr double kSteps[] = {1e-5, 1e-6, 1e-7};
-constexpr double kRelative = 1e-4;  // allows for curvature and kinks; a wrong factor is far above
+constexpr double kRelative = 1e-4;  // tolerates curvature and kinks; a wrong factor is far above it
 
-// A direction of unit length in the space of one parameter.
+// A unit vector in the space of one parameter.
 struct Direction {
   Parameter& parameter;
   std::vector<double> unit;
@@ -26,7 +26,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-// Returns the name with the numbers of layers replaced by *.
+// Returns the name with layer numbers replaced by *.
 std::string kind_of(const std::string& name) { return std::regex_replace(name, std::regex("[0-9]+"), "*"); }
 
 Direction of_an_element(Parameter& p, std::mt19937_64& random) {
@@ -48,8 +48,8 @@ Direction of_all_elements(Parameter& p, std::mt19937_64& random) {
   return d;
 }
 
-// Returns the error of the difference quotient over its bound: a share of the gradient along the direction, plus the
-// rounding of the loss, some epsilons of it, divided by the longest step.
+// Returns the error of the difference quotient divided by its bound. The bound is a fraction of the gradient along the
+// direction, plus the loss's rounding error, some epsilons of it, divided by the longest step.
 double error_over_bound(const Direction& d, const std::function<double()>& loss) {
   Parameter& p = d.parameter;
   const std::vector<double> start = p.value.values<double>();

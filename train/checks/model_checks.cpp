@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// Checks parameters and normalizers' states.
+// Checks the parameters and the normalizers' states.
 CheckResult check_finite(const Model& model) {
   const std::vector<std::string> bad = non_finite_tensors(model);
   return check_that("all numbers are finite", bad.empty(),

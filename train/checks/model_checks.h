@@ -7,7 +7,7 @@
 
 namespace foldgrad {
 
-// Inputs on which models are compared: random ones or a user's.
+// Inputs on which models are compared, random or from the user.
 struct Probe {
   NamedTensors inputs;      // on the CPU, with their targets
   std::string description;  // "8 random inputs, seed 1"
@@ -34,7 +34,8 @@ inline CheckResult check_skipped(std::string name, std::string reason) {
   return {std::move(name), CheckResult::Outcome::skipped, std::move(reason)};
 }
 
-// A bound relative to the greatest logit. Two orders of the same sums differ by some 1e-15 per rounding in f64.
+// A bound relative to the greatest logit. In f64, summing in another order makes a difference of some 1e-15 per
+// rounding.
 constexpr double kSameInF64 = 1e-11;
 
 // Checks that the greatest difference is at most `bound` times the greatest logit.
@@ -42,57 +43,58 @@ CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor&
 
 // Returns the logits of a batch at inference, [rows, classes] in f64 on the host.
 using LogitsOf = std::function<Tensor(const NamedTensors& inputs)>;
-// Checks that the other examples of a batch, each an `example` such as "image", change no logits of the first four.
-// Skipped if the batch has only one example.
+// Checks that the logits of the first four examples do not depend on the other examples of their batch. `example` names
+// an example, such as "image". Skipped if the batch has only one example.
 CheckResult check_others(const char* example, const LogitsOf& logits_of, const NamedTensors& inputs);
 
 using Fold = std::function<FoldedModel(Model&)>;
-// Additional checks of a family, given a model and the one folded from it, f64 on one device; inputs on the CPU.
+// Additional checks of a family. `model` and `folded`, the model folded from it, are f64 on one device; inputs are on
+// the CPU.
 using FamilyChecks = std::function<std::vector<CheckResult>(Model& model, Model& folded, const NamedTensors& inputs)>;
 
-// Checks these properties on the inputs of `probe`, on the model's device, in f64 unless f32 is named:
+// Checks these properties on the inputs of `probe`, on the model's device, in f64 unless stated otherwise:
 //   the model's numbers are finite; the folded model gives the same logits, in f64 and f32; the family's own checks;
 //   gradients of the loss at inference, where statistics are fixed, agree with central differences; with Unified
 //   Normalization, running variances agree with the windows, replayed windows are not outliers, and drawn statistics
 //   are outliers exactly where the paper's Eq. 19 and Lemma 3.1 say so.
-// Checks that do not apply to the model are skipped, and the result gives the reason. Each check is a function in
-// train/checks/. `model` is f32; `fold` is called with it and with its copy in f64.
+// Checks that do not apply to the model are skipped, and their results give the reason. Each check is a function in
+// train/checks/. `model` must be f32; `fold` is called with it and with an f64 copy.
 std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe& probe, const FamilyChecks& family);
 
-// A loss of shape [], recorded on the tape; the same in every call with the same parameters.
+// Records a loss of shape [] on the tape, the same in every call with the same parameters.
 using LossOf = std::function<Var(Tape&)>;
 
 // Draws one parameter of each kind ("decoder.layers.*.fc1.weight"), f64 on any device, and compares its gradient with
 // central differences in two directions: along one element, and along all elements at once. The second direction is
 // half the gradient, so that tensors with many small elements count too, and half random signs, so that a missing part
-// shows. Gradients are left as computed.
+// shows. Leaves the gradients in the parameters.
 CheckResult check_gradients(const std::vector<Parameter*>& parameters, const LossOf& loss);
 
-// Checks of Unified Normalization's windows of statistics, and of the outlier test that reads them:
+// Checks for Unified Normalization's windows of statistics, and for the outlier test that reads them:
 
 // Checks invariants of a window and the running variance that hold for all data. run_var is alpha run_var + (1 - alpha)
-// var_hat of the last iteration, hence at least (1 - alpha) var_hat, and var_hat, a mean of the window or its newest
-// entry, is never below the least entry. If no iteration was skipped, var_hat is known and the bound is sharper. (A
-// skipped iteration has put at most alpha^-1 run_var into the window.) There is no upper bound: one batch far away
-// raises run_var for a hundred iterations. Negative entries fail too. The measured text has the greatest share of
-// skipped iterations. Skipped if no site has a full window.
+// var_hat of the last iteration, hence at least (1 - alpha) var_hat; and var_hat, a mean of the window or its newest
+// entry, is never below the smallest entry. If no iteration was skipped, var_hat is known and the bound is sharper. (A
+// skipped iteration has put at most alpha^-1 run_var into the window.) There is no upper bound, since one distant batch
+// raises run_var for a hundred iterations. Negative entries fail too. `measured` has the greatest share of skipped
+// iterations. Skipped if no site has a full window.
 CheckResult check_windows(const std::vector<Normalizer*>& sites);
 
 using OwnedNormalizers = std::vector<std::unique_ptr<Normalizer>>;
 
-// Returns copies, in f64, of the sites whose window is full and whose outlier test is Eq. 19: `un` in the paper's form.
-// The copies filter outliers from the first iteration, with this granularity. Other options are the site's.
+// Returns f64 copies of the sites whose window is full and whose outlier test is Eq. 19: `un` in the paper's form. The
+// copies filter outliers from the first iteration, with this granularity. They keep the site's other options.
 OwnedNormalizers outlier_tests(Model& model, const std::string& granularity);
 
-// Both run the operation itself on `sites`, iteration by iteration, and so advance their state.
+// Both checks run the operation itself on `sites`, iteration by iteration, and so advance their state.
 //
-// Checks that a statistic equal to the statistic that it replaces is not an outlier of its channel: by Eq. 18 the test
-// cannot fire. This does not hold for the granularity `pooled`, which has one threshold for all channels.
+// Checks that a statistic is not an outlier of its channel if it equals the statistic that it replaces: by Eq. 18 the
+// test cannot fire. This does not hold for the granularity `pooled`, which has one threshold for all channels.
 CheckResult check_replays(const OwnedNormalizers& sites);
-// Draws statistics from a thousandth to a thousand times the ones that they replace, with the granularity `channel`,
-// and checks that the outliers are those of Eq. 19, and that for each of them Lemma 3.1 holds as it is proved: with u =
-// (a_{t-M} / a_t)^(1/M), f the mean of 1, u, ..., u^(M-1), and lambda = GM(A_t) / a_t, lambda < f < 1 upwards and
-// lambda > f > 1 downwards.
+// Draws statistics between a thousandth and a thousand times those that they replace, with the granularity `channel`,
+// and checks that the outliers are those of Eq. 19, and that Lemma 3.1 holds for each of them as it is proved: with u =
+// (a_{t-M} / a_t)^(1/M), f the mean of 1, u, ..., u^(M-1), and lambda = GM(A_t) / a_t, lambda < f < 1 for a rise and
+// lambda > f > 1 for a drop.
 CheckResult check_outliers(const OwnedNormalizers& sites);
 
 }  // namespace foldgrad

@@ -14,7 +14,7 @@
 namespace foldgrad {
 namespace {
 
-// A trace, read and checked.
+// The content of a trace file.
 struct Trace {
   std::string path;
   SafetensorsFile file;
@@ -59,7 +59,7 @@ std::string array_name(const Parameter& parameter) {
   return name == "weight" ? "gamma" : name == "bias" ? "beta" : name;
 }
 
-// Makes the normalizer; the rest of the metadata is its options.
+// Makes the normalizer of the trace. `options` are the metadata that remain.
 std::unique_ptr<Normalizer> normalizer_of(const Trace& trace, std::map<std::string, std::string> options, DType dtype,
                                           Device device) {
   if (trace.layer == "rmsnorm") options.emplace("bias", "1");
@@ -77,7 +77,7 @@ bool is_counter(const std::string& name) {
   return name == "iters" || name == "skips" || name == "skips_in_a_row" || name == "steps";
 }
 
-// Checks that the trace has exactly the arrays that the normalizer needs, with their shapes and dtypes.
+// Checks that the trace has exactly the arrays that the normalizer needs, with the right shapes and dtypes.
 void check_arrays(const Trace& trace, Normalizer& norm) {
   std::vector<std::string> known{"x", "dy", "y", "dx", "mask"};
   for (const char* name : {"x", "dy", "y", "dx"}) trace.require(name, trace.over_steps(trace.shape), DType::f64);
@@ -132,7 +132,7 @@ double difference(double got, double want) {
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
 }
 
-// The largest difference of each array, and the first one above the tolerance.
+// Collects the largest difference in each array, and the first one above the tolerance.
 struct Comparison {
   const Trace& trace;
   const double tolerance;
@@ -161,10 +161,10 @@ void preset(const Trace& trace, Normalizer& norm, Device device) {
   trace.refuse(fmt::format("metadata: start_iters is {}, but {} counts no iterations", trace.start_iters, trace.layer));
 }
 
-// The rows of one step in the layer's order: the real ones first, which enter statistics. If statistics are over a
-// sample, the first axis, the layer gets only the real ones.
+// The rows of one step in the order in which the layer gets them: first the real ones, which enter statistics, then
+// padding. If statistics are over a sample (the first axis), the layer gets only the real ones.
 struct StepRows {
-  std::vector<std::int64_t> order = {}, lengths = {};  // lengths: real rows of each sample
+  std::vector<std::int64_t> order = {}, lengths = {};  // lengths: the real rows of each sample
   std::int64_t real = 0;
 
   StepRows(const Trace& trace, std::int64_t step, bool alone) {
@@ -189,7 +189,7 @@ struct StepRows {
       std::copy_n(t.data<double>() + order[r] * C, C, rows.data<double>() + std::int64_t(r) * C);
     return rows;
   }
-  // Returns the rows in their original places, with those of `otherwise` for rows that the layer did not get.
+  // Returns the rows in their original places. Rows that the layer did not get are those of `otherwise`.
   Tensor back(const Tensor& rows, const Tensor& otherwise) const {
     const std::int64_t C = otherwise.shape()[-1];
     const Tensor all = otherwise.clone(), from = rows.to(Device::cpu).to(DType::f64);
@@ -210,7 +210,7 @@ void replay_step(const Trace& trace, Normalizer& norm, std::int64_t step, DType 
   const Var y =
       norm.apply(x, {.training = true, .samples = norm.mixes_tokens() ? &samples : nullptr, .counted = rows.real});
   tape.backward(y, on_device("dy"));
-  // Rows that the layer did not get have no y to compare; their gradient is 0.
+  // Rows that the layer did not get have no y to compare, and their gradient is 0.
   compare("y", rows.back(y.value(), trace.at("y", step)), step);
   compare("dx", rows.back(tape.grad(x), Tensor::zeros(trace.shape, DType::f64)), step);
   for (Parameter* p : norm.parameters())

@@ -1,4 +1,4 @@
-// Recorded runs of one normalizer, step by step, and their replay. The format is described in docs/traces.md.
+// Traces, which record a run of one normalizer step by step, and their replay. docs/traces.md describes the format.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,9 +16,9 @@ struct TracePlace {
 
 struct TraceDifference {
   std::string array;                     // "y", "dx", "dgamma", "state.run_var", ...
-  double largest = 0;                    // |got - want| / (1 + |want|); infinity where either is NaN
-  std::int64_t step = 1;                 // where, counted from 1
-  std::optional<TracePlace> first = {};  // above the tolerance; later differences may follow from it
+  double largest = 0;                    // |got - want| / (1 + |want|); infinity if either is NaN
+  std::int64_t step = 1;                 // the step with the largest, counted from 1
+  std::optional<TracePlace> first = {};  // the first above the tolerance; it may cause later ones
 };
 
 struct TraceReport {
@@ -30,9 +30,9 @@ struct TraceReport {
   double largest() const;
 };
 
-// Runs the recorded inputs through the normalizer, forward and backward, and compares with the recorded results. In f32
-// everything is converted first. `tolerance` decides which difference is `first`. Throws FileError for a file that
-// cannot be read or is not a trace.
+// Runs the recorded inputs through the normalizer, forward and backward, in `dtype`, and compares the results with the
+// recorded ones. `tolerance` decides which difference is `first`. Throws FileError if the file cannot be read or is not
+// a trace.
 TraceReport replay_trace(const std::string& path, DType dtype, Device device, double tolerance);
 
 }  // namespace foldgrad

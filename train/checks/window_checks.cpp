@@ -28,7 +28,7 @@ double geometric_mean(const Entries& a) {
   return std::exp(logs / double(a.size()));
 }
 
-// The windows of a site as stored. The entry of iteration t is in slot t mod M.
+// The windows of a site as they are stored: the entry of iteration t is in slot t mod M.
 struct WindowStatistics {
   std::int64_t M, C, iterations;
   Entries values;  // [M, C]
@@ -48,7 +48,7 @@ struct WindowStatistics {
   }
 };
 
-// Returns the lower bound of run_var, see check_windows().
+// Returns a lower bound of run_var (check_windows()).
 double least_running(const Normalizer& norm, const WindowStatistics& windows, std::int64_t c) {
   const Entries window = windows.of(c);
   const double alpha = norm.options().number("alpha"), least = *std::ranges::min_element(window);
@@ -59,7 +59,7 @@ double least_running(const Normalizer& norm, const WindowStatistics& windows, st
                                    : window[std::size_t(windows.slot_of(windows.iterations))]);
 }
 
-// Feeds one position whose squares are `q`: they become the statistics of an iteration.
+// Runs an iteration with a single position, whose squares are `q`, so that these become the statistics.
 void run_iteration(Normalizer& norm, const Entries& q) {
   Entries x = q;
   for (double& v : x) v = std::sqrt(v);
@@ -69,7 +69,8 @@ void run_iteration(Normalizer& norm, const Entries& q) {
 
 bool has(const Normalizer& norm, const char* buffer) { return norm.state().count(buffer) > 0; }
 
-// Returns the outcome of the test [UN-19] if entry `slot` of the window becomes q, unless rounding decides.
+// Returns the outcome of the test [UN-19] when entry `slot` of the window becomes q; `undecided` if rounding decides
+// it.
 enum class Verdict { usual, outlier, undecided };
 Verdict verdict(const NormalizerOptions& options, const Entries& before, std::size_t slot, double q) {
   if (!options.flag("flag_low") && q <= before[slot]) return Verdict::usual;
@@ -196,7 +197,7 @@ CheckResult check_outliers(const OwnedNormalizers& sites) {
         const auto i = std::size_t(c);
         const Entries window = before.of(c);
         const Verdict want = verdict(norm->options(), window, slot, q[i]);
-        // For an outlier, the window gets run_var instead.
+        // For an outlier, the window gets run_var instead of q.
         const double recorded = after.of(c)[slot];
         const bool fired = std::abs(recorded - q[i]) > 1e-9 * q[i];
         if (want == Verdict::undecided || std::abs(running[i] - q[i]) <= 1e-9 * q[i]) continue;
