@@ -1,6 +1,6 @@
-// The statistics of one training pass through a normalizer, read from its record, and how well its dx, which uses
-// averaged gradient statistics psi, agrees with the exact gradient of its forward pass. Per channel, with means instead
-// of sums over the real positions:
+// The statistics of one training pass through a normalizer, read from its record. They tell how well dx, which uses
+// averaged gradient statistics psi, agrees with the exact gradient of the forward pass. Per channel, with means over
+// the real positions instead of sums:
 //
 //   dx_i = (h_i - z_i psi) rstd,   exact_i = (h_i - z_i slope G) rstd
 //   mean dx_i exact_i = (mean h^2 - (psi + slope G) G + psi slope G q rstd^2) rstd^2
@@ -13,21 +13,21 @@ namespace foldgrad {
 
 // Values on the host, each array of C or empty.
 struct ChannelValues {
-  std::vector<double> q, G;  // mean x^2 over the real positions; the gradient statistic, empty without a backward pass
+  std::vector<double> q, G;  // mean x^2 over the real positions; the gradient statistic, empty if no backward pass ran
   std::vector<double> var_hat, psi;
   std::vector<std::uint8_t> flags;
   // Only if the record has ChannelRecord::gradient. The exact dx of this pass has slope G in place of psi, where slope
-  // is d var_hat / d q with the older entries of the window as constants: lambda / M of lemma 3.1 for a geometric mean,
-  // lambda = GM / q; 1 without an average; 0 where var_hat does not depend on q.
+  // is d var_hat / d q with the older entries of the window held constant: lambda / M [Lemma 3.1] for a geometric mean,
+  // with lambda = GM / q; 1 without an average; 0 where var_hat does not depend on q.
   std::vector<double> rstd, h_square, slope;  // h_square: mean h^2 over the real positions
-  bool averaged = false;                      // true if var_hat is an average, unless flags say otherwise
+  bool averaged = false;                      // var_hat is an average, unless flags say otherwise
 };
 ChannelValues channel_values(const ChannelRecord& record);
 
 struct GradientAgreement {
-  double cosine, norm_ratio;  // of dx and exact over positions and channels, |dx| / |exact|; NaN without a length
-  // Share of channels with lambda = var_hat / q < 1 [Lemma 3.1]; NaN if var_hat is not an average. Skipped, held and
-  // constant channels are left out.
+  double cosine, norm_ratio;  // cosine of dx and exact; |dx| / |exact|; NaN if a length is 0
+  // The share of channels with lambda = var_hat / q < 1 [Lemma 3.1], without skipped, held and constant channels. NaN
+  // if var_hat is not an average.
   double lambda_below_1;
 };
 

@@ -17,7 +17,7 @@ std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs,
   };
   Tensor linear;
   int linear_id = -1;
-  Tape tape;  // recording: only a recording tape calls its observer
+  Tape tape;  // recording, since only a recording tape calls its observer
   tape.observe([&](const Node& node, const Tensor& y) {
     const auto d = Description::of(node);
     if (sites.count(node.scope()))

@@ -1,4 +1,4 @@
-// Statistics of each layer and each normalizer of a model during training, for the log.
+// Statistics of a model's layers and normalizers during training, for the log.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -7,17 +7,18 @@
 
 namespace foldgrad {
 
-// Returns the Euclidean norm of the gradients that the last update left, by layer: "encoder.layers.0",
-// "encoder.embed_tokens". Copies them from the device.
+// Returns for each layer ("encoder.layers.0", "encoder.embed_tokens") the Euclidean norm of the gradients that the last
+// update left. Copies them from the device.
 std::map<std::string, double> gradient_norms(const std::vector<Parameter*>& parameters);
 
-// Returns the mean over channels of the ratio of arithmetic to geometric mean of a window of mean squares: 1 if they do
-// not change. Leaves out channels with an entry of 0, as in the first M iterations. Empty if none is left.
+// Returns the ratio of the arithmetic to the geometric mean of a window of mean squares, averaged over the channels. It
+// is 1 if the mean squares do not change. Leaves out channels with an entry of 0, as in the first M iterations. Empty
+// if no channel is left.
 std::optional<double> am_over_gm(const std::vector<NormDiagnostics::Means>& window);
 
-// Returns by site: iterations and skips since the beginning, the range of the running variance over channels,
+// Returns for each site: iterations and skips since the beginning, the range of the running variance over channels,
 // am_over_gm, the clamped share, and both means of the window in four evenly spaced channels. Leaves out statistics
-// that a normalizer does not have, and sites without any.
+// that a normalizer does not have, and sites without statistics.
 nlohmann::ordered_json normalizer_statistics(const std::vector<Normalizer*>& normalizers);
 
 }  // namespace foldgrad

@@ -41,7 +41,7 @@ Normality normality_of(std::span<const double> values) {
   const double n = double(values.size());
   double mean = 0, m2 = 0, m3 = 0, m4 = 0;
   for (const double v : values) mean += v;
-  mean /= n;  // exact if all values are one f32
+  mean /= n;  // exact if all values are the same f32
   for (const double v : values) {
     const double d = v - mean, square = d * d;
     m2 += square / n;
@@ -80,7 +80,7 @@ std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std:
   std::mt19937_64 random(1);
   const auto uniform = [&random] { return (double(random() >> 11) + 0.5) * 0x1p-53; };
   std::vector<float> noise(rows * channels);
-  // By Box and Muller: the results of std::normal_distribution depend on the library.
+  // Uses Box-Muller, since the results of std::normal_distribution depend on the library.
   for (float& value : noise)
     value = float(std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()));
   return pnac(noise, channels, window);

@@ -1,6 +1,6 @@
-// Numbers over the iterations of a recording: moving means, and PNAC, the percentage of channels whose last values pass
-// a test of normality. Compare PNAC with that of normally distributed noise, since the level depends on the window: 5 %
-// fail by definition, and the test is inexact for short windows.
+// Time series from a recording: moving means, and PNAC, the percentage of channels whose last values pass a test of
+// normality. Compare PNAC with that of normally distributed noise, since the level depends on the window: 5 % fail by
+// definition, and the test is inexact for short windows.
 #pragma once
 #include <span>
 #include <utility>
@@ -14,17 +14,17 @@ namespace foldgrad {
 constexpr std::size_t kLeastNormalitySample = 8;
 
 struct Normality {
-  double k2, p;  // Z1^2 + Z2^2, of skewness and kurtosis; the probability of a larger k2. NaN if all values are equal
+  double k2, p;  // Z1^2 + Z2^2, from skewness and kurtosis; probability of a larger k2. NaN if all values are equal
 };
 
-// Throws std::invalid_argument for fewer than 8 values.
+// Throws std::invalid_argument if there are fewer than 8 values.
 Normality normality_of(std::span<const double> values);
 
 constexpr double kNormalityLevel = 0.05;
 
-// Returns, for values [rows, channels], the percentage of channels with p > 0.05 in the last `window` values; one entry
-// for each iteration, starting with the window-th. A channel that is constant or not finite does not pass. Throws
-// std::invalid_argument for a window below 8 or above `rows`.
+// Returns the percentage of channels with p > 0.05 over the last `window` of values [rows, channels], one entry for
+// each iteration from the window-th. A channel that is constant or not finite does not pass. Throws
+// std::invalid_argument if the window is below 8 or above the number of rows.
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window);
 
 // Returns pnac() of independent standard normal values, the same in every call.
@@ -32,11 +32,11 @@ std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std:
 
 double mean_of(const std::vector<double>& values);
 
-// The arithmetic and the geometric mean of the last `window` values, one entry for each value from the window-th.
+// The arithmetic and geometric means of the last `window` values, one entry for each value from the window-th.
 struct MovingMeans {
   std::vector<double> arithmetic, geometric;
 };
-// Throws std::invalid_argument for a window below 1 or above the number of values. The geometric mean of a negative
+// Throws std::invalid_argument if the window is below 1 or above the number of values. The geometric mean of a negative
 // value is NaN.
 MovingMeans moving_means(const std::vector<double>& values, std::int64_t window);
 
@@ -45,8 +45,8 @@ constexpr std::int64_t kTraceWindow = 4;  // UN's default
 // Returns one channel of values [rows, channels].
 std::vector<double> channel_values(const std::vector<float>& values, std::int64_t channels, std::int64_t channel);
 
-// Returns the channels whose q has the least and the greatest ratio AM/GM of the last `window` values, averaged over
-// the iterations. Leaves out channels where the ratio is not finite because a q is 0. Returns {0, 0} if none is left.
+// Returns the channels with the least and the greatest ratio AM/GM of the last `window` values of q, averaged over the
+// iterations. Leaves out channels where the ratio is not finite because a q is 0. Returns {0, 0} if no channel is left.
 // Throws as moving_means() does.
 std::pair<std::int64_t, std::int64_t> outstanding_channels(const SiteRecording& site, std::int64_t window);
 

@@ -23,13 +23,13 @@ void append_pass(SiteRecording& to, const ChannelValues& values) {
   append(to.var_hat, values.var_hat);
   append(to.psi, values.psi);
   append(to.flag, values.flags);
-  // If the first rows lack dx, because an earlier version recorded them, the later rows stay without it, too.
+  // If the first rows lack dx because an earlier version recorded them, later rows leave it out too.
   if (values.slope.empty() || std::int64_t(to.dx.size()) != rows * kGradientNumbers) return;
   const GradientAgreement a = gradient_agreement(values);
   for (const double number : {a.cosine, a.norm_ratio, a.lambda_below_1}) to.dx.push_back(float(number));
 }
 
-// Returns the first row of a recording that is of `update` or later.
+// Returns the first row of a recording that belongs to `update` or a later one.
 std::int64_t row_of(const Recording& recording, std::int64_t update) {
   return std::ranges::lower_bound(recording.updates, update) - recording.updates.begin();
 }
@@ -92,7 +92,7 @@ std::vector<std::string> Recorder::resume(std::int64_t update) {
   for (Phase& phase : phases_) {
     const std::string path = path_of(phase);
     const bool there = file_exists(path);
-    phase.unsaved = there;  // at least rows after `update` must be removed
+    phase.unsaved = there;  // rows after `update` must be removed from the file
     if (update < phase.of.first) continue;
     if (!there) {
       warnings.push_back(fmt::format("{}: is missing, and with it the recording up to update {}", path, update));

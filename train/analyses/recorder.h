@@ -1,5 +1,5 @@
-// Records normalizers' statistics while a model trains. Recording changes no trained bit; outside its phases the
-// recorder does nothing.
+// Records the normalizers' statistics while a model trains. Recording leaves training bit-identical. Outside its phases
+// the recorder does nothing.
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "train/analyses/recording.h"
@@ -14,20 +14,20 @@ struct RecordPhase {
 
 class Recorder final : public UpdateObserver {
  public:
-  // Records normalizers, which must outlive the recorder, into DIRECTORY/PHASE.safetensors.
+  // Records into DIRECTORY/PHASE.safetensors. The normalizers must outlive the recorder.
   Recorder(std::vector<Normalizer*> normalizers, const std::vector<RecordPhase>& phases, std::string directory);
   ~Recorder() override;
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // In one of the phases, end() reads every normalizer's records from the device. Records of this update and of later
-  // ones from an earlier attempt are dropped.
+  // Within a phase, end() reads the records of every normalizer from the device. It drops rows of this and later
+  // updates, which an earlier attempt recorded.
   void begin(std::int64_t update) override;
   void end(std::int64_t update) override;
 
-  // Continues after `update` with the files that save() wrote. Returns warnings about files that cannot be continued.
+  // Continues the files that save() wrote, after `update`. Returns warnings about files that cannot be continued.
   std::vector<std::string> resume(std::int64_t update);
-  // Writes the rows since the last call. Throws FileError; the next call then writes them.
+  // Writes the files of phases that changed since the last call. Throws FileError; the next call then tries again.
   void save();
 
  private:

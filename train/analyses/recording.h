@@ -1,9 +1,9 @@
-// A recording of a model's normalizers in one phase of its training: RUN/statistics/PHASE.safetensors.
+// A recording of a model's normalizers in one phase of training: RUN/statistics/PHASE.safetensors.
 //
 //   update        i64 [n]     of each row; an update of several batches has several rows
 //   SITE.q        f32 [n, C]  mean square over the real positions
 //   SITE.G        f32 [n, C]  the gradient statistic, if there is one (Normalizer::record_into)
-//   SITE.var_hat, SITE.psi   f32 [n, C], SITE.flag  u8 [n, C]: only of normalizers that use channel_norm
+//   SITE.var_hat, SITE.psi f32 [n, C], SITE.flag u8 [n, C]: only for normalizers that use channel_norm
 //   SITE.dx       f32 [n, 3]  normalizers by mean squares: how well dx agrees with the exact gradient: cosine, ratio of
 //                             the norms, and the share of channels with lambda < 1 (channel_values.h)
 //   metadata      normalizer; sites: their names in the order of the forward pass, separated by spaces
@@ -14,7 +14,7 @@
 
 namespace foldgrad {
 
-constexpr std::int64_t kGradientNumbers = 3;  // of a row of dx
+constexpr std::int64_t kGradientNumbers = 3;  // in a row of dx
 
 struct SiteRecording {
   std::string site;
@@ -42,7 +42,7 @@ struct Recording {
   std::int64_t rows() const { return std::int64_t(updates.size()); }
   // Drops the rows starting at `rows`.
   void truncate(std::int64_t rows);
-  // Returns true if both have the same normalizers at the same sites.
+  // True if both have the same normalizer at the same sites.
   bool like(const Recording& other) const;
 };
 
