@@ -13,7 +13,7 @@ Difference difference(const Tensor& got, const Tensor& want);
 
 struct FoldDifferences {
   Difference logits;
-  // The difference for each site: between the results, after bias and activation, of all linear layers that the site's
+  // The difference at each site, between the results (after bias and activation) of all linear layers that the site's
   // map was folded into. A site has no entry if it was not folded, or was folded into another site or a layer before it
   // [FOLD-3].
   std::map<std::string, Difference> sites;

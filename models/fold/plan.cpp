@@ -27,7 +27,7 @@ Bias bias_of(const Graph& graph, int layer) {
   return {graph.parameter(uses[0].node, reader.bias), uses[0].node};
 }
 
-// Returns the operand of a sum that is added to its stream, `use`.
+// Returns the operand that a sum adds to its stream; `use` is the stream.
 int branch_of(const GraphUse& use) { return use.operand == 0 ? 1 : 0; }
 
 // Returns true for a product with a matrix, false for a convolution.

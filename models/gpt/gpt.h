@@ -15,8 +15,8 @@
 //   h.I.mlp.c_proj, ln_f, lm_head. Weights are N(0, 0.02), those of both c_proj N(0, 0.02 / sqrt(2 layers)), biases 0.
 //   ResidualConstants::initial_gain multiplies the weights of v, c_fc and c_proj.
 //
-//   A LLaMA (Touvron et al., 2023) has rotary positions, is gated with silu (which adds h.I.mlp.c_gate), and turns off
-//   bias, tied and depth_scaled_init. With dyt it also sets scaled_embedding, which adds wte.scale [1].
+//   A LLaMA model (Touvron et al., 2023) has rotary positions, is gated with silu (which adds h.I.mlp.c_gate), and
+//   turns off bias, tied and depth_scaled_init. With dyt it also sets scaled_embedding, which adds wte.scale [1].
 #pragma once
 #include <deque>
 #include <map>

@@ -9,7 +9,7 @@ namespace foldgrad {
 
 // Maps a row x of C channels; all numbers are f64 on the host:
 //
-//   y = A u + B u is x, x - mean(x) if the map is centred, or one of the alternatives below
+//   y = A u + B     u is x, x - mean(x) if the map is centred, or one of the alternatives below
 //
 // Without an alternative the normalizer is offline: A, B and the centring fold into linear layers.
 struct InferenceForm {

@@ -90,7 +90,7 @@ class Normalizer {
   // 1 and 0.
   virtual std::optional<InferenceForm> inference() const { return std::nullopt; }
 
-  // True if statistics cover all tokens of a sample, so that these must be computed together.
+  // True if statistics cover all tokens of a sample, which must then be computed together.
   virtual bool mixes_tokens() const { return false; }
 
  protected:

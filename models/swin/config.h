@@ -16,7 +16,8 @@ struct SwinConfig : ImageModelConfig {
   bool reduction_bias = false;                   // bias of the layers between stages; folding sets it
 
   static constexpr std::int64_t kMostStages = 8;
-  // On a side of the map. A model keeps tables for each map, and no parameter's shape confirms their size.
+  // The largest side of the map, in patches. A model keeps tables for each map, and no parameter's shape confirms their
+  // size.
   static constexpr std::int64_t kMostPatches = 512;
 
   SwinConfig();

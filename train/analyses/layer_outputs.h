@@ -12,7 +12,7 @@ struct LayerOutput {
   Tensor values;  // [rows, ...] on the CPU, a row for each token of each example
 };
 
-// Returns these outputs in the order of the forward pass: the y of every normalizer, under its site, unless y is x
+// Returns the outputs in the order of the forward pass: the y of every normalizer, under its site, unless y is x
 // itself; and for every attention or feed-forward sublayer, under its scope, the output of its last linear layer
 // without bias, before the residual sum. Inputs may be on any device.
 std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs, DType dtype);

@@ -2,8 +2,8 @@
 //
 //   DIRECTORY/config.json              family, sizes and choices, train/tasks/families.h
 //   DIRECTORY/model.safetensors        parameters by their names, shared ones once
-//   DIRECTORY/norm_state.safetensors the normalizers' buffers; may be absent if there are none DIRECTORY/vocabulary/
-//   other files of the task, which convert text to ids and back; may be absent
+//   DIRECTORY/norm_state.safetensors   the normalizers' buffers; may be absent if there are none
+//   DIRECTORY/vocabulary/              other files of the task, which convert text to ids and back; may be absent
 //
 // Every checkpoint of a run is such a directory, and so is a folded model.
 #pragma once

@@ -119,7 +119,7 @@ class Trainer {
   // Returns the sum of a batch's losses and adds its gradients, divided by the weight of all batches of the update.
   Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape,
                  bool send_early);
-  std::size_t first_failure() const;  // index of a record; their number if all are finite
+  std::size_t first_failure() const;  // index of the first failed record; their number if none failed
   std::string checked_update();       // repeats the failed update and returns a message
   std::string mend(std::size_t failed);
   void load(const TrainingState& state);
