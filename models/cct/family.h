@@ -9,7 +9,7 @@ namespace foldgrad {
 
 void visit_keys(KeysOf<CctConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
-  needed(m.stem, "stem", "Convolutions as published, or hybrid: of fewer channels, each with a normalizer",
+  needed(m.stem, "stem", "Convolutions as published, or hybrid: fewer channels, and a normalizer after each",
          CctConfig::kStems);
   needed(m.convs, "convs", "", "Convolutions between an image and its tokens", within(1, 6));
   needed(m.kernel, "kernel", "pixels", "Side of a convolution's kernel: 3, 5 or 7", within(3, 7));

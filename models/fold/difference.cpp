@@ -50,7 +50,8 @@ double worse(double a, double b) { return a > b || std::isnan(a) ? a : b; }  // 
 }  // namespace
 
 Difference difference(const Tensor& got, const Tensor& want) {
-  FOLDGRAD_CHECK(got.shape() == want.shape(), "difference: of {} and {}", got.shape(), want.shape());
+  FOLDGRAD_CHECK(got.shape() == want.shape(), "difference: shapes must be equal, got {} and {}", got.shape(),
+                 want.shape());
   double most = 0, scale = 0;
   for (std::int64_t i = 0; i < want.size(); ++i) {
     const double off = std::abs(got.data<double>()[i] - want.data<double>()[i]);

@@ -45,7 +45,7 @@ class Walk {
   Walk(const FoldState& state, int site) : state_(state), graph_(state.graph), site_(site) {}
 
   void follow(int value, const ChannelMap& pending) {
-    if (graph_.returned(value)) refuse("the result", "what is returned must stay as it is");
+    if (graph_.returned(value)) refuse("the result", "it is returned, so it must stay as it is");
     for (const GraphUse& use : graph_.uses(value)) visit(use, pending);
   }
   FoldPlan finish();
@@ -94,7 +94,7 @@ void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
   if (pending.place.axis != graph_.values[node.operands[0]].shape.rank() - 1)
     return refuse(use, "it does not multiply the axis of the channels");
   if (graph_.values[node.operands[0]].shape[-1] != graph_.values[node.operands[1]].shape[1])
-    return refuse(use, "the convolution has groups, and a row of its weight only some of the channels");
+    return refuse(use, "the convolution has groups, so a row of its weight has only some of the channels");
   if (node.description.pads && pending.map.adds())
     return refuse(use, "the convolution pads with zeros, where the map would give B");
   const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 unless it is a convolution
@@ -127,7 +127,7 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   if (node.description.dropout != 0) return refuse(use, "the recorded pass has dropout; record one at inference");
   if (!contains(node.description.streams, use.operand)) return refuse(use, "it is the branch of a sum");
   if (node.operands[branch_of(use)] == node.operands[use.operand]) return refuse(use, "it is both parts of a sum");
-  std::string reason = "a sum, and so whatever reads the stream after it, needs the map";
+  std::string reason = "the sum and everything that reads the stream after it need the map";
   if (state_.options.rescale_stream) {
     reason = rescale(use, pending);
     if (reason.empty()) return;
@@ -160,7 +160,8 @@ std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
                    (bias.empty() ? node.description.bias < 0 && graph_.nodes[linear].operands.size() == 2
                                  : graph_.uses_of(bias).size() == 1);
   const bool read = std::ranges::any_of(reached_, [&](const Reached& r) { return r.node == linear; });
-  if (!own || read) return "the stream cannot be rescaled: " + weight + " is read elsewhere, or reads it itself";
+  if (!own || read)
+    return "the stream cannot be rescaled: " + weight + " is read elsewhere, or reads the stream itself";
   Walk beyond = *this;
   ChannelMap next = pending;
   if (!bias.empty())

@@ -47,7 +47,7 @@ void GptDecoder::keep(const AttentionBlock& block, const Tensor& qkv, const Segm
 }
 
 Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
-  FOLDGRAD_CHECK(!texts.empty(), "generation: there must be a text to begin with, got 0");
+  FOLDGRAD_CHECK(!texts.empty(), "generation: there must be at least 1 text, got 0");
   TokenIds ids, lengths;
   for (const TokenIds& text : texts) {
     FOLDGRAD_CHECK(!text.empty() && std::int64_t(text.size()) <= config().context,
@@ -70,7 +70,7 @@ Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
 
 Tensor GptDecoder::step(const TokenIds& tokens) {
   const std::int64_t count = begins_.count();
-  FOLDGRAD_CHECK(count > 0 && std::int64_t(tokens.size()) == count, "generation: {} texts take as many tokens, got {}",
+  FOLDGRAD_CHECK(count > 0 && std::int64_t(tokens.size()) == count, "generation: {} texts need one token each, got {}",
                  count, tokens.size());
   FOLDGRAD_CHECK(room() > 0, "generation: a text and its continuation must have at most context = {} tokens",
                  config().context);

@@ -14,7 +14,7 @@ void visit_keys(KeysOf<GptConfig> auto& m, const auto& v) {
   needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
   needed(m.context, "context", "tokens", "Longest sequence; training uses this length", within(1, kMostPositions));
   visit_layer_keys(m, v);
-  needed(m.positions, "positions", "Positions of tokens: learned, sines and cosines, or turned queries and keys",
+  needed(m.positions, "positions", "Positions of tokens: learned, sines and cosines, or rotated queries and keys",
          m.kPositions);
   const auto added = keys_in("model", v, newer);
   added(m.rotary_theta, "rotary_theta", "", "Base of the angles of rotary positions", above(0));

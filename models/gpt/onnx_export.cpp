@@ -85,7 +85,7 @@ void add_nodes(OnnxFile& g, Gpt& model) {
 }  // namespace
 
 std::vector<std::string> Gpt::write_onnx(const std::string& directory) {
-  require_exportable(*this, "a sequence, which a decoder of one token after the other does not know");
+  require_exportable(*this, "a sequence, which a token-by-token decoder does not have");
   FOLDGRAD_CHECK(!std::filesystem::exists(directory + "/model.safetensors"),
                  "onnx: {} holds a model, whose config.json would be replaced; name another directory", directory);
   OnnxFile graph("model");

@@ -17,7 +17,8 @@ void visit_data_size_keys(auto& m, const auto& v) {
 void visit_drop_path_key(auto& m, const auto& v) {
   keys_in("model", v)(
       m.drop_path, "drop_path", "",
-      "Probability that the last layer skips a sublayer for an image (stochastic depth), from 0 in the first",
+      "Stochastic depth: probability that the last layer skips a sublayer for an image; it rises linearly from 0 in "
+      "the first layer",
       kFraction);
 }
 

@@ -31,7 +31,8 @@ void visit_keys(KeysOf<NfNetConfig> auto& m, const auto& v) {
   visit_data_size_keys(m, v);
   model(m.dropout, "dropout", "", "Dropout of the classifier's input", kFraction);
   model(m.drop_path, "drop_path", "",
-        "Stochastic depth: block i of N, from 0, skips an image's branch with i / N times this probability", kFraction);
+        "Stochastic depth: block i of N, counted from 0, skips an image's branch with i / N times this probability",
+        kFraction);
   model(m.initialization, "initialization", "Initial weights", m.kInitializations);
   visit_data_and_normalizer_keys(m, v);
 }

@@ -56,7 +56,7 @@ ChannelNormOptions channel_options(const NormalizerSite& s, Published paper, Pub
 
 NormalizerOption mode_option() {
   return choice_option("mode", {"paper", "reference"}, "paper",
-                       "as the paper says, or, reference, as the authors' released code computes");
+                       "compute as in the paper, or as the authors' released code (reference)");
 }
 NormalizerOption window_option(const char* default_value) {
   return integer_option("window", default_value, "iterations in the windows of statistics", within(1, 1e6));
@@ -96,7 +96,7 @@ std::vector<NormalizerOption> un_options() {
       flag_option("hold_on_skip", "0", "skipped iterations, 32 in a row at most, stay out of the running variance"),
       flag_option("hold_non_finite", "1", "channels with NaN or infinity use their running estimates", "0"),
       enum_option("psi_after_skip", PsiAfterSkip::ema, "running psi after a skip"),
-      enum_option("rescale", Rescale::none, "passes in which the factor r of the released code multiplies", "backward"),
+      enum_option("rescale", Rescale::none, "passes in which to multiply by the released code's factor r", "backward"),
       enum_option("forward_average", ForwardAverage::geometric, "average of the window that gives the variance"),
       enum_option("backward_average", BackwardAverage::arithmetic_exponential,
                   "average of gradient statistics that gives psi")};

@@ -189,7 +189,7 @@ std::vector<NormalizerKind> row_normalizers() {
         "root mean square normalization",
         {eps_option("1e-6"),
          choice_option("eps_place", {"inside", "outside"}, "inside", "eps inside the root, or added to it"),
-         number_option("partial", "1", "share of the channels that the mean is over",
+         number_option("partial", "1", "share of the channels over which the mean is taken",
                        {.low = 0, .high = 1, .low_excluded = true}),
          flag_option("bias", "0", "with a bias per channel")}},
        make<RmsNormalizer>},

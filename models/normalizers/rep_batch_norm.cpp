@@ -138,7 +138,8 @@ std::vector<NormalizerKind> mixed_normalizers() {
         .options = {alpha_option("0.9"), eps_option("1e-5"), eta, ln_eps,
                     number_option("start", "1", "weight of the layer normalization at the beginning", within(0, 1)),
                     integer_option("total", "300000", "training steps in which that weight falls to 0", at_least(1)),
-                    integer_option("warmup", "0", "steps with the layer normalization alone, before", at_least(0))},
+                    integer_option("warmup", "0", "steps with only the layer normalization, before the weight falls",
+                                   at_least(0))},
         .warmup = before_rep_bn},
        make<PRepBn>},
   };

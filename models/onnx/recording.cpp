@@ -94,7 +94,8 @@ std::string OnnxRecording::constant(int k, const Tensor& value) const {
   const std::int64_t first = value.shape()[0], size = first ? value.size() / first : 0;
   const std::int64_t* numbers = value.data<std::int64_t>();
   for (std::int64_t i = size; i < value.size(); ++i)
-    FOLDGRAD_CHECK(numbers[i] == numbers[i % size], "onnx: {} has other integers for each example", describe());
+    FOLDGRAD_CHECK(numbers[i] == numbers[i % size], "onnx: {} has different integers for different examples",
+                   describe());
   const OnnxGraph::Sizes sizes(value.shape().begin() + 1, value.shape().end());
   const std::string examples = g_.node("Shape", {first_}, {{"start", std::int64_t(0)}, {"end", std::int64_t(1)}});
   const std::string all = g_.node("Concat", {examples, g_.integers(sizes)}, {{"axis", std::int64_t(0)}});
@@ -109,7 +110,7 @@ std::string OnnxRecording::recorded(int k, const Tensor& value) const {
 
 std::string OnnxRecording::positions() const {
   if (sentences_) return sentences_->positions;
-  throw std::invalid_argument("onnx: " + describe() + " needs positions, which this model has not");
+  throw std::invalid_argument("onnx: " + describe() + " needs positions, which this model does not have");
 }
 
 std::string OnnxRecording::split_heads(const std::string& rows, std::int64_t length, std::int64_t heads,

@@ -10,8 +10,9 @@ namespace foldgrad {
 void visit_keys(KeysOf<T2tConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   needed(m.kernels, "kernels", "pixels", "Sides of the kernels of the three unfolds", within(1, T2tConfig::kMostSide));
-  needed(m.strides, "strides", "pixels", "Their strides", within(1, T2tConfig::kMostSide));
-  needed(m.paddings, "paddings", "pixels", "Their paddings on each side, below the kernels",
+  needed(m.strides, "strides", "pixels", "Strides of the three unfolds", within(1, T2tConfig::kMostSide));
+  needed(m.paddings, "paddings", "pixels",
+         "Paddings on each side of the three unfolds; each must be less than its kernel",
          within(0, T2tConfig::kMostSide));
   needed(m.token_width, "token_width", "channels", "Width of the token modules; even, with softmax at most 128",
          within(2, 4096));

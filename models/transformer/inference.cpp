@@ -53,7 +53,8 @@ void StepDecoder::check(const std::vector<std::int64_t>& tokens, const std::vect
   const TransformerConfig& config = model_.config();
   FOLDGRAD_CHECK(tokens.size() == parents.size(), "decoding: needs one parent per token, got {} for {}", parents.size(),
                  tokens.size());
-  FOLDGRAD_CHECK(steps_ < config.max_positions, "decoding: there are max_positions = {} steps", config.max_positions);
+  FOLDGRAD_CHECK(steps_ < config.max_positions, "decoding: there must be at most max_positions = {} steps",
+                 config.max_positions);
   for (std::size_t r = 0; r < parents.size(); ++r) {
     FOLDGRAD_CHECK(parents[r] >= 0 && parents[r] < std::int64_t(sentences_.size()),
                    "decoding: parents must be in [0, {}), got {} for row {}", sentences_.size(), parents[r], r);

@@ -186,7 +186,7 @@ std::string runtime_generation_config(const TransformerConfig& config) {
 }  // namespace
 
 std::vector<std::string> Transformer::write_onnx(const std::string& directory) {
-  require_exportable(*this, "a sentence, which a decoder of one token after the other does not know");
+  require_exportable(*this, "a sentence, which a token-by-token decoder does not have");
   FOLDGRAD_CHECK(
       config_.pad != kEos,
       "onnx: pad must not be {}, the end of a sentence: a translation begins with it, and the exported decoder "

@@ -32,7 +32,7 @@ const Refusal kRefusals[] = {
        const Var y = g.norm(x3(g));
        return Vars{g.linear(y, "fc", 5), y};
      },
-     "norm -> the result: what is returned must stay as it is"},
+     "norm -> the result: it is returned, so it must stay as it is"},
     {"AnActivation", [](GraphBuilder& g) { return Vars{g.linear(relu(g.norm(x3(g))), "fc", 5)}; },
      "norm -> relu: relu is not linear"},
     {"OneOfTwoReadersIsNotLinear",
@@ -268,7 +268,7 @@ TEST(FoldRefused, ASumKeepsTheMap) {
     const Var y = g.norm(x3(g)), h = relu(g.linear(y, "fc", 4));
     return Vars{g.linear(g.sum(y, [&](const Var& stream) { return add(stream, h); }), "head", 5)};
   };
-  EXPECT_EQ(refusal(build), "norm -> sum: add: a sum, and so whatever reads the stream after it, needs the map");
+  EXPECT_EQ(refusal(build), "norm -> sum: add: the sum and everything that reads the stream after it need the map");
   EXPECT_EQ(
       refusal(build, {.rescale_stream = true}),
       "norm -> sum: add: the stream cannot be rescaled: what is added to it is not the result of only a linear layer");

@@ -78,14 +78,14 @@ TEST(GptDecoder, AfterWhatItRefusesItGoesOnAsBefore) {
   };
   const auto step_error = [&](const TokenIds& tokens) { return message_of([&] { decoder.step(tokens); }); };
   EXPECT_EQ(decoder.room(), 6);
-  EXPECT_EQ(step_error({1}), "generation: 0 texts take as many tokens, got 1");
-  EXPECT_EQ(step_error({}), "generation: 0 texts take as many tokens, got 0");
+  EXPECT_EQ(step_error({1}), "generation: 0 texts need one token each, got 1");
+  EXPECT_EQ(step_error({}), "generation: 0 texts need one token each, got 0");
   decoder.begin({{1, 2, 3, 4}, {5}});
-  EXPECT_EQ(begin_error({}), "generation: there must be a text to begin with, got 0");
+  EXPECT_EQ(begin_error({}), "generation: there must be at least 1 text, got 0");
   EXPECT_EQ(begin_error({{1}, {}}), "generation: a text must have 1 to context = 6 tokens, got 0");
   EXPECT_EQ(begin_error({TokenIds(7, 1)}), "generation: a text must have 1 to context = 6 tokens, got 7");
   EXPECT_EQ(begin_error({{1}, {2, 7}}), "generation: ids must be in [0, 7), got 7");
-  EXPECT_EQ(step_error({1}), "generation: 2 texts take as many tokens, got 1");
+  EXPECT_EQ(step_error({1}), "generation: 2 texts need one token each, got 1");
   EXPECT_EQ(step_error({6, -1}), "generation: ids must be in [0, 7), got -1");
   EXPECT_EQ(decoder.room(), 2);
   EXPECT_TRUE(close(decoder.step({6, 0}), following(*model, {{1, 2, 3, 4, 6}, {5, 0}}), 1e-11));
