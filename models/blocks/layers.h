@@ -55,7 +55,7 @@ struct BlockMaker {
   // The number of layers in each stack, for deepnorm; 0 if the model lacks the stack. Names of a decoder's sites begin
   // with "decoder.".
   std::int64_t encoder_layers, decoder_layers;
-  double drop_path = 0;  // of the layer to make
+  double drop_path = 0;  // drop-path rate of the layer to make
 
   // Returns a maker for layer I of `layers`, counted from 0, with the drop-path rate config.drop_path I / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;

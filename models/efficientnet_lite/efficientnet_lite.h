@@ -35,7 +35,7 @@ struct EfficientNetLiteConfig : ImageModelConfig {
 class EfficientNetLite final : public ImageModel {
  public:
   using Config = EfficientNetLiteConfig;
-  static constexpr std::int64_t kHeadChannels = 1280;  // of the last convolution, and of the classifier's input
+  static constexpr std::int64_t kHeadChannels = 1280;  // channels of the last convolution, which the classifier reads
 
   // Parameters have `dtype`. Without a seed, all but those of normalizers are 0; copy values into them. Throws
   // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.

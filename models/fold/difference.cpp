@@ -12,7 +12,7 @@ namespace {
 struct LayerResults {
   NamedTensors results;
   std::multimap<std::string, std::string> places;  // by the weight's name
-  std::map<std::string, int> order;                // of places, and of scopes at their first operation
+  std::map<std::string, int> order;                // position of each place, and of each scope's first operation
 };
 
 LayerResults layer_results(Model& model, const NamedTensors& inputs, DType dtype) {

@@ -16,7 +16,7 @@ struct GptConfig : BlockConfig {
   bool scaled_embedding = false;  // multiplies embeddings by a learned number, initially sqrt(width)
   bool depth_scaled_init = true;  // divides the initial weights of both c_proj by sqrt(2 layers)
   bool tied = true;               // the embedding table is also the output projection
-  bool output_bias = false;       // of the output projection: lm_head.bias
+  bool output_bias = false;       // the output projection has a bias, lm_head.bias
   bool has_learned_positions() const { return positions == "learned"; }
   bool has_rotary_positions() const { return positions == "rotary"; }
 

@@ -93,7 +93,7 @@ class ImageModel : public Model {
   LinearLayer head_;
   Shape features_;
   std::int64_t images_ = 0;                                             // in the last batch
-  std::map<std::pair<std::int64_t, std::int64_t>, Segments> segments_;  // of that batch, by count and length
+  std::map<std::pair<std::int64_t, std::int64_t>, Segments> segments_;  // for that batch, by count and length
 };
 
 }  // namespace foldgrad

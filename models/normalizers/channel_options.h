@@ -9,7 +9,7 @@ namespace foldgrad {
 bool is_released(const NormalizerSite& site);
 
 using Published = ChannelNormOptions (*)();
-// Returns the options of the paper, or of the released code, overridden by those of the site.
+// Returns the paper's options, or those of the released code, overridden by the site's.
 ChannelNormOptions channel_options(const NormalizerSite& site, Published paper, Published code);
 
 // Return options that several of these normalizers share, and all options of `un`.

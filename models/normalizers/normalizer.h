@@ -41,8 +41,8 @@ struct NormDiagnostics {
   };
 
   std::int64_t iterations = 0, skips = 0;  // training forward passes, and those that skipped or held a channel
-  std::optional<double> least_variance = {}, greatest_variance = {};  // of the running variance, over the channels
-  std::vector<Means> window = {};  // of the window of mean squares, by channel; empty if there is no window
+  std::optional<double> least_variance = {}, greatest_variance = {};  // range of the running variance over the channels
+  std::vector<Means> window = {};  // for each channel's window of mean squares; empty if there is no window
   // How many channels currently have their factor r [MABN-1] clamped to 1/5 or 5; empty if there is no r.
   std::optional<std::int64_t> clamped = {};
 };

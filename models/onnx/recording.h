@@ -60,7 +60,7 @@ class OnnxRecording final : public OnnxOperands {
   NamedTensors parameters_;
   std::map<std::string, Normalizer*> normalizers_;
   std::string first_;                    // a given value, whose first axis counts the examples
-  std::map<int, std::string> names_;     // of values, in the file
+  std::map<int, std::string> names_;     // names of values in the file
   std::map<int, std::string> computed_;  // values computed only from parameters, by the names they get as weights
   int n_ = 0;                            // the node being added
 };
@@ -69,7 +69,7 @@ class OnnxRecording final : public OnnxOperands {
 // (NAME) has statistics over the tokens of WHAT".
 void require_exportable(const Model& model, const char* what);
 
-// Returns the bias of attention: 0 if a key is `seen`, otherwise negative enough to make its probability 0. It is not
+// Returns the attention bias: 0 if a key is `seen`, otherwise negative enough to make its probability 0. It is not
 // -infinity, which would give NaN in a row without keys.
 std::string onnx_bias_of(OnnxGraph& g, const std::string& seen);
 

@@ -27,7 +27,7 @@ struct SwinConfig : ImageModelConfig {
   std::int64_t layers() const;
   std::int64_t width_of(std::int64_t stage) const { return width << stage; }
   std::int64_t heads_of(std::int64_t stage) const { return heads << stage; }
-  std::int64_t side_of(std::int64_t stage) const { return image_size / patch >> stage; }  // of the map, in tokens
+  std::int64_t side_of(std::int64_t stage) const { return image_size / patch >> stage; }  // the map's side in tokens
   // Return the side of a window in tokens, and the number of tokens by which odd layers shift their windows.
   std::int64_t window_of(std::int64_t stage) const { return std::min(window, side_of(stage)); }
   std::int64_t shift_of(std::int64_t stage) const { return side_of(stage) > window ? window / 2 : 0; }

@@ -6,10 +6,10 @@ namespace foldgrad {
 
 // Windows of `size` x `size` tokens in a map of `side` x `side` tokens, rolled by `shift`.
 struct MapWindows {
-  std::int64_t count;   // of an image
-  std::int64_t tokens;  // of a window
-  RowOrder order;       // of a map's tokens: window by window, each row by row [SWIN-2]
-  Tensor table_rows;    // i64 [tokens^2]: the row of the table of biases for each pair of tokens [SWIN-3]
+  std::int64_t count;   // windows per image
+  std::int64_t tokens;  // tokens per window
+  RowOrder order;       // order of a map's tokens: window by window, and row by row within each [SWIN-2]
+  Tensor table_rows;    // i64 [tokens^2]: the bias table's row for each pair of tokens [SWIN-3]
   Tensor mask;          // [count, heads, tokens^2]; undefined without a shift [SWIN-3]
 
   // `size` must divide `side`. The mask has `dtype`.

@@ -8,7 +8,7 @@ namespace foldgrad {
 
 struct T2tConfig : TokenModelConfig {
   static constexpr std::size_t kUnfolds = 3;     // a token module follows each but the last
-  static constexpr std::int64_t kMostSide = 64;  // of a kernel; also the largest stride
+  static constexpr std::int64_t kMostSide = 64;  // largest kernel and largest stride
 
   static inline const std::vector<std::string> kInitializations{"t2t"};  // see t2t.h
 
@@ -18,7 +18,7 @@ struct T2tConfig : TokenModelConfig {
   // The attention of token modules: by random features, or by a softmax.
   static inline const std::vector<std::string> kTokenAttentions{"performer", "softmax"};
   std::string token_attention = "performer";
-  double token_dropout = 0.1;  // of both branches of a token module; the authors' softmax form has none
+  double token_dropout = 0.1;  // in both branches of a token module; the authors' softmax form has none
 
   T2tConfig();
 

@@ -18,8 +18,8 @@ namespace foldgrad {
 struct DecodingOptions {
   std::int64_t beam = 5;
   double length_penalty = 1;
-  double max_length_a = 1.2;       // of [BEAM-4]
-  std::int64_t max_length_b = 10;  // of [BEAM-4]
+  double max_length_a = 1.2;       // a in [BEAM-4]
+  std::int64_t max_length_b = 10;  // b in [BEAM-4]
   std::int64_t min_length = 1;
   double unk_penalty = 0;               // subtracted from the log-probability of unk; infinity forbids unk
   std::int64_t eos = kEos, unk = kUnk;  // ids
@@ -50,7 +50,7 @@ struct Candidate {
 
 // The tokens that may follow a row.
 struct Continuation {
-  double score = 0;  // of the hypothesis so far
+  double score = 0;  // the hypothesis's score so far
   bool may_end = true, may_go_on = true;
 };
 

@@ -18,7 +18,7 @@ struct TransformerConfig : BlockConfig {
   std::string share_embeddings = "all";
   // Divides the rows of the tables by their lengths [FN-1], in the token embedding and in the output projection.
   bool fixnorm = false;
-  bool output_bias = false;  // of the output projection: decoder.output_projection.bias
+  bool output_bias = false;  // the output projection has a bias, decoder.output_projection.bias
   bool one_input_table() const { return share_embeddings == "all" || share_embeddings == "inputs"; }
   bool own_output_table() const { return share_embeddings == "none" || share_embeddings == "inputs"; }
 

@@ -42,7 +42,7 @@ class Recorder final : public UpdateObserver {
   std::string path_of(const Phase& phase) const { return directory_ + "/" + phase.of.name + ".safetensors"; }
 
   std::vector<Normalizer*> normalizers_;
-  std::vector<ChannelRecords> records_;  // by normalizer, of the current update
+  std::vector<ChannelRecords> records_;  // each normalizer's records of the current update
   std::vector<Phase> phases_;
   std::string directory_;
 };

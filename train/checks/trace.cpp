@@ -21,7 +21,7 @@ struct Trace {
   std::string layer = {};
   bool masked = false;
   std::int64_t start_iters = 0, steps = 0;
-  Shape shape = {};  // of x in one step
+  Shape shape = {};  // shape of x in one step
 
   [[noreturn]] void refuse(const std::string& what) const { throw FileError(path, what); }
 

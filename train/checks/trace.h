@@ -24,7 +24,7 @@ struct TraceDifference {
 struct TraceReport {
   std::string layer;
   std::int64_t steps;
-  Shape shape;  // of x in one step
+  Shape shape;  // shape of x in one step
   std::vector<TraceDifference> differences;
 
   double largest() const;

@@ -124,7 +124,7 @@ void visit_keys(KeysOf<OutputConfig> auto& o, const auto& v) {
 // When to record normalizers (train/analyses/recorder.h).
 struct RecordConfig {
   std::vector<std::int64_t> from;  // the first update of each phase, counted from the end if negative
-  std::int64_t steps = 182;        // of each phase
+  std::int64_t steps = 182;        // updates per phase
   bool operator==(const RecordConfig&) const = default;
 };
 

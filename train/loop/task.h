@@ -35,7 +35,7 @@ struct Validation {
 struct TaskFacts {
   std::string deciding_score = {};  // name of the score in Validation::deciding, which is negated if ...
   bool smaller_is_better = false;   // ... this is true
-  std::string unit_of_work = {};    // of Examples::work: "tokens"
+  std::string unit_of_work = {};    // the unit of Examples::work: "tokens"
   bool validates_on_test = false;   // validation uses the test set, so it does not choose checkpoints
   std::map<std::string, std::string> data_digests = {};  // SHA-256 of the data files, by name
 

@@ -49,12 +49,12 @@ struct TrainingState {
 // A report on the updates since the last one.
 struct TrainingReport {
   std::int64_t updates = 0;  // since the beginning
-  double loss = 0;           // per weight, as trained, in nats
-  double gradient_norm = 0;  // of the last update, before `clip` and after `agc`
+  double loss = 0;           // per unit of weight, as trained, in nats
+  double gradient_norm = 0;  // in the last update, before `clip` and after `agc`
   double lr = 0;             // of the last update
   std::int64_t weight = 0, work = 0;
   double seconds = 0;                 // spent on updates, without the time between a report and the next update
-  std::vector<std::string> failures;  // of skipped or rolled back updates: the messages that Diverged would have had
+  std::vector<std::string> failures;  // messages about skipped or rolled back updates, as Diverged would have them
 
   double work_per_second() const { return seconds > 0 ? double(work) / seconds : 0; }
 };
@@ -138,7 +138,7 @@ class Trainer {
   UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;
   ReportSums sums_;               // up to the last check()
-  double gradient_norm_ = 0;      // of the last update before that check
+  double gradient_norm_ = 0;      // in the last update before that check
   std::vector<Record> records_;   // since that check
   TrainingState good_;            // a finite state since then, ...
   std::size_t good_records_ = 0;  // ... and the number of records before it

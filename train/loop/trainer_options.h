@@ -26,13 +26,13 @@ struct TrainerOptions {
   double agc = 0;   // adaptive clipping (gradient_clipping.h), before `clip`; 0 turns it off
   Unclipped agc_exclude = Unclipped::output;
   std::int64_t accumulate = 1;  // batches per update
-  std::int64_t seed = 1;        // of dropout
+  std::int64_t seed = 1;        // for dropout
   DType dtype = DType::f32;     // of activations
   OnNan on_nan = OnNan::abort;
-  double average_decay = 0;         // of the moving average of weights; 0 turns the average off
+  double average_decay = 0;         // for the moving average of weights; 0 turns it off
   bool average_statistics = false;  // also average the normalizers' running statistics [AVG-3]
   bool sync_norms = true;           // compute per-channel statistics over all ranks
-  double label_smoothing = 0.1;     // of the loss
+  double label_smoothing = 0.1;     // in the loss
   bool operator==(const TrainerOptions&) const = default;
 };
 
