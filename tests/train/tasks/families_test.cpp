@@ -206,8 +206,8 @@ TEST_F(OnnxRefusals, OfATransformerWhosePaddingIsTheEnd) {
 TEST_F(OnnxRefusals, OfAGptWithoutNodesAndOfDirectoriesOfModels) {
   Gpt instance(tiny_gpt("instancenorm"), 1), model(tiny_gpt(), 1);
   EXPECT_EQ(message_of([&] { instance.write_onnx(files_ / "out"); }),
-            "onnx: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which a decoder of one token "
-            "after the other does not know");
+            "onnx: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which a token-by-token "
+            "decoder does not have");
   write("model.safetensors", "");
   EXPECT_EQ(message_of([&] { model.write_onnx(files_.path()); }),
             "onnx: " + files_.path() + " holds a model, whose config.json would be replaced; name another directory");
