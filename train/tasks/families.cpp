@@ -17,7 +17,7 @@ namespace {
 constexpr int kModelFormat = 1;
 constexpr const char* kFormatPrefix = "foldgrad ";
 
-// Returns make(), with the configuration's keys in its messages.
+// Returns make(). Messages of its errors name the configuration's keys.
 template <class Make>
 auto of_configuration(const ExperimentConfig& config, const Make& make) try {
   return make();

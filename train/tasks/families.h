@@ -1,5 +1,5 @@
 // The functions of a task that commands and runs call, for any model. Families whose models learn the same task share
-// its row.
+// its TaskKind.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -14,16 +14,16 @@
 
 namespace foldgrad {
 
-// The data that a command uses with a model: files of text, or a split of a configuration's data.
+// The data that a command uses with a model: text files, or a split of a configuration's data.
 struct ModelData {
   std::string source = {}, reference = {};  // files, below data_directory if that is given; give both or neither
-  std::string split = {};                   // "train", "valid", "test", or another pair of files of text
+  std::string split = {};                   // "train", "valid", "test", or another pair of text files
   std::string data_directory = {};          // root of data.directory; if empty, the default root
   std::string config = {};                  // file of the configuration; empty if the model does not belong to a run
   std::string model = {};                   // path of the model as given by the user
   std::string directory = {};               // directory of the model, which has its vocabulary
 
-  // Throws std::invalid_argument if there is no configuration, or if it is of another family.
+  // Throws std::invalid_argument if there is no configuration, or if its family is not the model's.
   ExperimentConfig read_config(const Model& model) const;
   std::string data_root(const ExperimentConfig& config) const;
 };
@@ -40,16 +40,16 @@ struct Evaluation {
   nlohmann::ordered_json json;
 };
 
-// Single examples on which models are compared.
+// A numbered set of examples on which models are compared.
 struct ExampleSet {
   std::int64_t size = 0;
-  // Returns the inputs of the examples with these numbers, all below `size`; on the CPU.
+  // Returns the inputs of the examples with these numbers, on the CPU. Each number must be below `size`.
   std::function<NamedTensors(const std::vector<std::int64_t>&)> inputs;
-  // Returns the SHA-256 of the examples as they are in the data; needed if models make different inputs of them. If
+  // Returns the SHA-256 of the raw examples. It is needed if models make different inputs from the same examples; if
   // null, the digest of the inputs is used.
   std::function<std::string(const std::vector<std::int64_t>&)> digest = nullptr;
-  // Returns the name of the input that has, for each example, the number of a layer's rows. Null if all examples have
-  // the same number.
+  // Returns the name of the input that holds the number of rows that each example has in a layer. Null if all examples
+  // have the same number of rows.
   std::function<std::string(const std::string& layer)> lengths = nullptr;
   // Returns the length of an example; the model accepts lengths up to `longest`. Null if all have one length.
   std::function<std::int64_t(std::int64_t)> length = nullptr;
@@ -62,36 +62,36 @@ struct TrainingInputs {
   std::function<NamedTensors()> next;
 };
 
-// A task, common to all models that learn it. In addition its Task (train/loop/task.h) trains and validates.
+// A task, shared by all models that learn it. Training and validation are in its Task (train/loop/task.h).
 struct TaskKind {
   // Returns the task's keys with their defaults. The default of data.directory is the directory of the task's files, if
   // it has files. The struct may have validate(), which throws ConfigError for faults that can be found before the data
   // is read.
   Section (*keys)();
-  // Reads the data, gives the model's keys the sizes that the data decide, and makes the task with its new_model().
-  // `earlier` is the model directory from which training resumes or starts; its vocabulary is kept. Empty if there is
-  // none. Throws FileError, ConfigError and std::invalid_argument.
+  // Reads the data, sets the sizes of the model that depend on the data, and makes the task with a new_model().
+  // `earlier` is the model directory from which training resumes or starts, or empty; its vocabulary is kept. Throws
+  // FileError, ConfigError and std::invalid_argument.
   std::unique_ptr<Task> (*make)(ExperimentConfig config, const std::string& data_directory, const std::string& earlier,
                                 Device device);
 
   // Runs the family's additional checks, see FamilyChecks (train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
-  // Reads, for `foldgrad run`, a file's inputs, on the host. Throws FileError for inputs that do not fit.
+  // Reads the inputs of `foldgrad run` from a file, onto the CPU. Throws FileError if they do not fit the model.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
-  // Returns results by name, including "logits". If null, these are the only result, [examples, classes].
+  // Returns the results by name, including "logits". If null, the only result is "logits" [examples, classes].
   NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass) = nullptr;
-  // For commands that work on data; null if the task has none. They throw FileError, ConfigError, CheckpointError,
-  // NonFiniteError and std::invalid_argument.
+  // For commands that work on data; null if the task does not support the command. These functions throw FileError,
+  // ConfigError, CheckpointError, NonFiniteError and std::invalid_argument.
   Evaluation (*evaluate)(Model& model, const ModelData& data, const EvaluationOptions& options) = nullptr;
   ExampleSet (*examples)(const Model& model, const ModelData& data) = nullptr;
-  // If null, the inputs are those of the configuration's task in training.
+  // If null, the inputs are those on which the configuration's task trains.
   TrainingInputs (*training_inputs)(const Model& model, const ModelData& data, std::int64_t max_tokens,
                                     std::uint64_t seed) = nullptr;
   // Describes the vocabulary in a model's directory, for `foldgrad inspect`.
   nlohmann::ordered_json (*vocabulary)(const Model& model, const std::string& directory) = nullptr;
 };
 
-// Returns the row of the models M, whose configuration M::config() has a header family.h (models/blocks/keys.h).
+// Returns the family of the models M. A header family.h (models/blocks/keys.h) must describe the type of M::config().
 template <class M>
 Family make_family(const char* name, const TaskKind& task) {
   using Config = std::remove_cvref_t<decltype(std::declval<const M&>().config())>;
@@ -113,23 +113,24 @@ std::unique_ptr<Model> new_model(const ExperimentConfig& config, Device device);
 // Makes the task of a configuration's run, see TaskKind::make.
 std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::string& data_directory,
                                 const std::string& earlier, Device device);
-// Call the functions of the model's task. They throw std::invalid_argument if it has none.
+// Call the functions of the model's task. They throw std::invalid_argument if the task lacks the function.
 Evaluation evaluate(Model& model, const ModelData& data, const EvaluationOptions& options);
 ExampleSet examples_of(const Model& model, const ModelData& data);
 TrainingInputs training_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens, std::uint64_t seed);
 
-// Returns a file's tensor `t` as ids, i64. Throws FileError unless they are i64 or i32 [rows, tokens], which `form`
-// describes, of at most `most` tokens, each in [0, vocabulary).
+// Returns the tensor `t` of a file as i64 ids. Throws FileError unless it is i64 or i32 [rows, tokens] with at most
+// `most` tokens in a row, each in [0, vocabulary). `form` describes this shape in the message.
 Tensor checked_ids(const std::string& path, const std::string& name, const Tensor& t, const std::string& form,
                    std::int64_t most, std::int64_t vocabulary);
 
-// Makes a small model of the configuration. Throws std::invalid_argument or ConfigError for faults that can be found
-// before the data is read.
+// Makes the smallest model of the configuration (models/blocks/keys.h). Throws std::invalid_argument or ConfigError for
+// faults that can be found before the data is read.
 std::unique_ptr<Model> smallest_model(const ExperimentConfig& config);
 
-// Returns config.json of a model directory.
+// Returns the content of config.json in a model directory.
 nlohmann::ordered_json model_json(const Model& model);
-// Returns the row for a file's content, after checking its format and version. Throws std::invalid_argument.
+// Returns the family that the content of a config.json names, after checking its format and version. Throws
+// std::invalid_argument.
 const Family& family_of(const nlohmann::json& config);
 
 }  // namespace foldgrad

@@ -18,7 +18,7 @@ constexpr std::uint32_t kEpochStream = 0x6175676d, kMirrorStream = 0x6d697272;  
 
 // The number of random words per image.
 constexpr std::int64_t kWords = 64;
-// The words of an image by their purpose; RandAugment takes all words from kRandAugment.
+// The words of an image by their purpose; RandAugment takes the words starting at kRandAugment.
 enum Word { kCropRow, kCropColumn, kFlip, kCutoutRow, kCutoutColumn, kRandAugment };
 
 struct NamedNumber {

@@ -1,5 +1,5 @@
 // Random changes of training images. The random numbers of image i in epoch e are elements 64 i, 64 i + 1, ... of
-// Random{seed, stream, e}. So the changed image depends only on seed, epoch and i. It does not depend on threads,
+// Random{seed, stream, e}, so the changed image depends only on seed, epoch and i. It does not depend on threads,
 // batches, the order of images, or where a run was resumed.
 //
 //   [AUG-1]  Crop: y_hw = x_(h + a - p)(w + b - p) with a, b drawn from 0 ... 2p; outside the image, `border`.
@@ -27,19 +27,20 @@ struct Augmentation {
   Flip flip = Flip::never;
   RandAugment rand_augment = {};
   std::int64_t cutout = 0;  // s; 0: no cutout
-  // The colour of holes and of areas that RandAugment uncovers. The mean pixel becomes zero when images are normalized;
-  // the authors of cutout fill normalized images with zero, and timm fills with the mean too.
+  // The colour of cutout's holes and of areas that RandAugment uncovers. The mean pixel becomes zero when images are
+  // normalized: the authors of cutout fill normalized images with zero, and timm also fills with the mean.
   std::array<std::uint8_t, kColours> fill = {};
 
   bool changes() const { return crop > 0 || flip != Flip::never || rand_augment.operations > 0 || cutout > 0; }
 };
 
-// Reads the names of a configuration: "crop4" (or another number), "flip", "flip_alternating", "randaugment2m9" (two
-// operations of magnitude 9; 1 to 8 of 0 to 10), "cutout8". Throws std::invalid_argument for others, and for two of a
-// kind.
+// Parses the names that a configuration gives: "crop4" (or another number), "flip", "flip_alternating",
+// "randaugment2m9" (two operations of magnitude 9; 1 to 8 operations of magnitude 0 to 10 are allowed), "cutout8".
+// Throws std::invalid_argument for any other name, and for two names of the same kind.
 Augmentation augmentation(const std::vector<std::string>& names);
 
-// Writes the changed image i of the set to `out`, which has image_bytes() bytes and must not overlap the set.
+// Changes image i of the set and writes the result to `out`, which has image_bytes() bytes and must not overlap the
+// set.
 void augment(const Augmentation& augmentation, const ImageSet& images, std::int64_t i, std::uint64_t seed,
              std::int64_t epoch, std::uint8_t* out);
 

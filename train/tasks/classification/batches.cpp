@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// Streams of random numbers: one for the order of images, whose step is the epoch, and one for held out images.
+// Streams of random numbers: one for the order of images, whose step is the epoch, and one for held-out images.
 constexpr std::uint32_t kOrderStream = 0x696d6167, kHoldOutStream = 0x686f6c64;  // "imag", "hold"
 
 std::int64_t batches_of(std::int64_t images, const ImageBatchOptions& options) {

@@ -17,20 +17,21 @@ struct ImageBatchOptions {
   std::int64_t size = 128;  // images
   std::uint64_t seed = 1;
   bool training = true;
-  Augmentation augmentation = {};  // in training only
+  Augmentation augmentation = {};  // only in training
   bool prefetch = false;
 };
 
 struct ImageBatch {
-  std::vector<std::int64_t> indices;  // in the set, row by row
+  std::vector<std::int64_t> indices;  // in the set, one for each row
   Tensor images;                      // u8 [B, H, W, 3], on the CPU
   Tensor labels;                      // i64 [B], on the CPU
 };
 
 class ImageBatches : public Prefetched<ImageBatch> {
  public:
-  // Uses the images of the set with these indices. Throws std::invalid_argument if check() does, for no indices, an
-  // index out of bounds, a size below 1 and, in training, a size above the number of images.
+  // Uses the images of the set with these indices. Throws std::invalid_argument if check() does, if there are no
+  // indices, if an index is out of bounds, if the batch size is below 1 or, in training, if it is above the number of
+  // images.
   ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices, const ImageBatchOptions& options);
 };
 
@@ -38,8 +39,8 @@ class ImageBatches : public Prefetched<ImageBatch> {
 struct HoldOut {
   std::vector<std::int64_t> train, valid;
 };
-// Permutes the images by the seed and holds out the last `valid` images. Throws std::invalid_argument if either part is
-// empty.
+// Shuffles the images by the seed and holds out the last `valid` of them. Throws std::invalid_argument if either part
+// would be empty.
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed);
 
 }  // namespace foldgrad

@@ -64,7 +64,7 @@ Augmentation augmentation_of(const ImageConfig& config, const ImageStatistics& p
   throw ConfigError(fmt::format("data.augment: {}", e.what()));
 }
 
-// Returns the deviation of a constant channel as 1, since division by 0 is impossible.
+// Returns the statistics of the images. Sets the deviation of a constant channel to 1, since images are divided by it.
 ImageStatistics statistics_of(const ImageSet& images) {
   ImageStatistics pixels = image_statistics(images);
   for (double& std : pixels.std)
@@ -74,7 +74,7 @@ ImageStatistics statistics_of(const ImageSet& images) {
 
 ImageSplit whole(const ImageSet& images) { return {images, counting(images.size())}; }
 
-// Scores an epoch of batches by logits in f32.
+// Scores an epoch of batches, with logits in f32.
 ClassificationScores scores_of(Model& model, ImageBatches& batches, const std::vector<std::string>& classes,
                                Communicator* communicator) {
   const auto logits = in_turns<float>(communicator, batches.per_epoch(), [&](std::int64_t i) {
@@ -254,7 +254,8 @@ std::vector<CheckResult> check_classification(Model& model, Model&, const NamedT
   return {check_others("image", logits_of, inputs)};
 }
 
-// Throws ConfigError if the training images fill no batch, or if there is one class and a smoothed loss.
+// Throws ConfigError if the training images do not fill a batch, or if there is only one class but the loss is
+// label-smoothed.
 void require_trainable(const ClassificationData& data, const ImageConfig& config, double label_smoothing,
                        const std::string& directory) {
   const auto images = std::int64_t(data.train.rows.size());

@@ -21,8 +21,9 @@ struct ClassificationData {
   std::map<std::string, std::string> digests = {};  // SHA-256 of the files, by name
 };
 
-// Reads images for training and for validation. data.valid_images validation images are held out from the training
-// images or, if images are drawn, drawn in addition. Throws FileError and std::invalid_argument.
+// Reads the images for training and validation. data.valid_images of the training images are held out for validation;
+// with data.task = "shapes" they are drawn in addition. If the number is 0, validation uses the test images. Throws
+// FileError and std::invalid_argument.
 ClassificationData read_images(const ImageConfig& config, const std::string& directory);
 
 // Reads "train", "valid" or "test". Throws std::invalid_argument for any other name, and for "valid" if validation uses
@@ -31,17 +32,17 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
 
 class Classification final : public Task {
  public:
-  // `model` is an ImageModel, whose mean pixel fills areas that augmentation uncovers, except for crops with data.fill
-  // = "zero". Throws std::invalid_argument for data that ImageBatches refuses, and ConfigError for an unknown
+  // `model` is an ImageModel. Its mean pixel fills the areas that augmentation uncovers, except those of crops if
+  // data.fill is "zero". Throws std::invalid_argument if ImageBatches refuses the data, and ConfigError for an unknown
   // augmentation.
   Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ExperimentConfig& config);
 
-  // Mixes images by the seed and the batch's number, which counts through all epochs. So resuming the run or leaving a
-  // batch out does not change how later batches are mixed.
+  // How images are mixed depends only on the seed and on the batch's number, counted over all epochs. So resuming the
+  // run or skipping a batch does not change how later batches are mixed.
   Examples next() override;
   ImageBatches& batches() override { return batches_; }
-  // Computes in f32 whatever the dtype of training, like Translation and like other commands without --dtype: a score
-  // then depends on the checkpoint, not on how it was trained.
+  // Computes in f32 regardless of the training dtype, like Translation and like other commands without --dtype, so that
+  // a score depends only on the checkpoint, not on how it was trained.
   Validation validate(Communicator* communicator) override;
 
  private:
@@ -53,10 +54,10 @@ class Classification final : public Task {
   ImageBatches batches_, valid_;
 };
 
-// The row of the task (families.h). Files for `foldgrad run` have images, [images, S, S, 3]: u8, or normalized f32 or
-// f64. Evaluation is in batches of train.batch images. Examples are the images on which runs validate. Both throw as
-// read_split() does, and std::invalid_argument for images of another size than the model's, evaluation also for another
-// number of classes.
+// The task's functions (families.h). An input file of `foldgrad run` has a tensor `images` [images, S, S, 3]: u8, or
+// normalized f32 or f64. Evaluation uses batches of train.batch images. Examples are the images on which runs validate.
+// Both throw as read_split() does, and std::invalid_argument if the size of the images is not the model's; evaluation
+// also does if the number of classes is not.
 extern const TaskKind kClassification;
 
 }  // namespace foldgrad

@@ -7,7 +7,7 @@ namespace foldgrad {
 enum class ImageTask { cifar10, cifar100, folder, shapes, tinyimagenet };
 constexpr auto names_of(ImageTask) { return std::array{"cifar10", "cifar100", "folder", "shapes", "tinyimagenet"}; }
 
-// The pixels that crops show outside of an image.
+// The pixels that a crop shows where it extends beyond the image.
 enum class CropFill { mean, zero };
 constexpr auto names_of(CropFill) { return std::array{"mean", "zero"}; }
 

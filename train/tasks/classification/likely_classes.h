@@ -1,4 +1,4 @@
-// Names what images show, as `foldgrad classify` does.
+// Classifies images, for `foldgrad classify`.
 #pragma once
 #include <string>
 #include <utility>
@@ -9,14 +9,15 @@
 
 namespace foldgrad {
 
-using LikelyClasses = std::vector<std::pair<std::string, double>>;  // class and probability, likeliest first
+using LikelyClasses = std::vector<std::pair<std::string, double>>;  // class and probability, the most likely first
 
 // Returns the names of the model's classes. A class without a name is called "class 7".
 std::vector<std::string> class_names(const ImageModel& model);
 
-// Returns the `count` likeliest classes of each image, u8 [images, S, S, 3] on the CPU, where S is the model's
-// image_size. Of equal logits the first counts as larger; NaN counts as smallest. Throws std::invalid_argument for
-// images of another shape, NonFiniteError.
+// Returns the `count` most likely classes of each image. `images` is u8 [images, S, S, 3] on the CPU, where S is the
+// model's image_size. Among equal logits, the first counts as the largest; NaN counts as the smallest. Throws
+// std::invalid_argument for images of another shape, and NonFiniteError if a logit is not finite, unless
+// that is allowed.
 std::vector<LikelyClasses> classify(ImageModel& model, const Tensor& images, std::size_t count, NonFinite non_finite);
 
 }  // namespace foldgrad

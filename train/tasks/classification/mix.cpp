@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::uint32_t kStream = 0x6d69786d;  // "mixm"; its step is that of training
 
-// The words of a step by their purpose. Each rejection takes two more.
+// The random words of a step by their purpose. Each rejection takes two more.
 enum MixWord { kChoice, kRow, kColumn, kBeta };
 
-// Returns a number in (0, 1) without the ends, since its logarithm is taken.
+// Returns a number in (0, 1), never 0 or 1, since its logarithm is taken.
 double open_uniform(std::uint32_t bits) { return (bits + 0.5) / 4294967296.0; }
 
 double draw_beta(double a, const Random& random) {  // [MIX-1]

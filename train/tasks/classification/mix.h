@@ -15,7 +15,7 @@
 namespace foldgrad {
 
 struct MixOptions {
-  double mixup = 0, cutmix = 0;  // a of each; 0 turns it off. If both are on, a step draws one of them.
+  double mixup = 0, cutmix = 0;  // a of Beta(a, a); 0 turns a method off. If both are on, each step draws one.
 };
 
 // The mix of one step's images.

@@ -17,7 +17,7 @@ void map(const Canvas& canvas, const Function& value) {
   for (std::int64_t k = 0; k < canvas.bytes(); ++k) canvas.pixels[k] = std::uint8_t(value(int(canvas.pixels[k])));
 }
 
-// Maps each channel by the table that change(counts, table) makes of the identity.
+// Maps each channel by a table, which change(counts, table) makes from the identity.
 template <class Change>
 void by_counts(const Canvas& canvas, const Change& change) {
   for (std::int64_t c = 0; c < kColours; ++c) {
@@ -30,7 +30,7 @@ void by_counts(const Canvas& canvas, const Change& change) {
   }
 }
 
-// Returns the first and the last value that occurs.
+// Returns the first and the last value that occur.
 std::pair<int, int> ends(const Counts& counts) {
   const auto there = [](std::int64_t n) { return n > 0; };
   const auto first = std::find_if(counts.begin(), counts.end(), there);
@@ -99,7 +99,7 @@ int gray(const std::uint8_t* pixel) {  // ITU-R 601-2, in Pillow's integers
   return (pixel[0] * 19595 + pixel[1] * 38470 + pixel[2] * 7471 + 0x8000) >> 16;
 }
 
-// Blends with a degenerate image: other(pixel) returns its values there, one for each channel.
+// Blends with a degenerate image, whose values at a pixel other(pixel) returns, one for each channel.
 template <class Other>
 void blend(const Canvas& canvas, double m, const Other& other) {
   const float factor = float(std::max(0.1, 1 + 0.9 * m));
@@ -130,7 +130,7 @@ void change_brightness(const Canvas& canvas, double m) {
   blend(canvas, m, [](std::int64_t) { return std::array<int, kColours>{}; });
 }
 
-// Smooths with 3 x 3 weights; the middle one is five times the others.
+// Smooths with 3 x 3 weights, of which the middle one is five times the others.
 void change_sharpness(const Canvas& canvas, double m) {
   const std::vector<std::uint8_t> before(canvas.pixels, canvas.pixels + canvas.bytes());
   const std::int64_t H = canvas.height, W = canvas.width;

@@ -1,5 +1,5 @@
 // RandAugment (Cubuk et al., 2020): applies randomly drawn operations, all of the same magnitude, to each image.
-// Operations are Pillow's, with the magnitudes of timm's increasing set (huggingface/pytorch-image-models,
+// The operations are Pillow's, with the magnitudes of timm's increasing set (huggingface/pytorch-image-models,
 // auto_augment.py). With M = magnitude / 10 and a drawn sign s:
 //
 //   [RND-1]  autocontrast: per channel, floor((x - least) 255 / (greatest - least))
@@ -13,7 +13,7 @@
 //            f = max(0.1, 1 + 0.9 s M) and z the gray of each pixel, the mean gray, black, or the image smoothed except
 //            at its border
 //
-// identity is one of the operations too.
+// The identity is one of the operations, too.
 #pragma once
 #include <array>
 #include <functional>
@@ -31,10 +31,10 @@ struct Canvas {
   std::int64_t bytes() const { return height * width * kColours; }
 };
 
-// An operation. Random numbers are indices into the list of operations.
+// An operation. It is drawn by its index in kPictureOps.
 struct PictureOp {
   const char* name;
-  // Changes the image by `m`, s M above, in [-1, 1]; operations without a sign take its absolute value.
+  // Changes the image by `m` in [-1, 1], which is s M above. Operations without a sign take its absolute value.
   void (*apply)(const Canvas& canvas, double m);
 };
 extern const std::array<PictureOp, 15> kPictureOps;

@@ -24,7 +24,7 @@ ordered_json picture_json(const std::uint8_t* pixels, std::int64_t height, std::
   return {{"caption", caption}, {"png", base64(encode_png(picture))}};
 }
 
-// Makes an exhibit, which add(pictures) fills if there is libpng.
+// Makes an exhibit, to which add() adds the pictures if the build has libpng.
 template <class Add>
 ordered_json pictures_exhibit(const std::string& title, const std::string& note, const Add& add) {
   ordered_json exhibit{{"title", title}, {"note", note}, {"pictures", ordered_json::array()}};

@@ -9,7 +9,7 @@ namespace foldgrad {
 
 // An image that a model classifies wrongly.
 struct Mistake {
-  double loss;  // -log p of the label; infinite in place of NaN
+  double loss;  // -log p of the label; infinity instead of NaN
   std::int64_t label, predicted;
   double certainty;  // p of the predicted class
   Tensor image;      // u8 [1, H, W, 3]
@@ -20,7 +20,7 @@ class ClassificationScores {
   // Keeps at most `most_mistakes` mistakes.
   explicit ClassificationScores(std::vector<std::string> classes, std::size_t most_mistakes = 24);
 
-  // Adds logits [B, classes], floating, labels, i64 [B], and images, u8 [B, H, W, 3], on the CPU.
+  // Adds a batch, on the CPU: logits [B, classes] of a floating dtype, labels i64 [B] and images u8 [B, H, W, 3].
   void add(const Tensor& logits, const Tensor& labels, const Tensor& images);
 
   const std::vector<std::string>& classes() const { return classes_; }
@@ -30,16 +30,16 @@ class ClassificationScores {
   // [CLS-2] Percent of images whose label is among the k with the largest logits. Of equal logits the first counts as
   // larger. A NaN counts as larger than the label, and every logit as larger than a label that is NaN.
   double top(std::int64_t k) const;
-  // Counts the images of class `of` for which `predicted` has the largest logit; leaves out images with a NaN logit.
+  // Returns the number of images of class `of` for which `predicted` has the largest logit. Images with a NaN logit do
+  // not count.
   std::int64_t count(std::int64_t of, std::int64_t predicted) const {
     return confusion_[std::size_t(of * std::int64_t(classes_.size()) + predicted)];
   }
-  // Returns the images whose labels the model finds least likely, the greatest loss first. Equal losses keep their
-  // order.
+  // Returns the wrongly classified images with the largest losses, the largest first. Equal losses keep their order.
   const std::vector<Mistake>& worst_mistakes() const { return mistakes_; }
 
-  // Returns scores; top-1 decides. The samples have a line for each class: the number of its images that are classified
-  // correctly, and the classes predicted for its other images.
+  // Returns the scores; top-1 is the deciding one. The samples have a line for each class: the number of its images
+  // that are classified correctly, and the classes predicted for its other images.
   Validation validation() const;
 
  private:
@@ -47,19 +47,19 @@ class ClassificationScores {
 
   std::vector<std::string> classes_;
   std::size_t most_mistakes_;
-  std::vector<std::int64_t> ranks_;      // entry k: images whose label has k larger logits
+  std::vector<std::int64_t> ranks_;      // entry k: number of images in which k logits are above the label's
   std::vector<std::int64_t> confusion_;  // [class, predicted]
   std::vector<Mistake> mistakes_;
   std::int64_t images_ = 0;
   double loss_ = 0;
 };
 
-// Shows how often images of each class are confused with each other. Null if there are more than 100 classes, since the
-// table would be unreadable.
+// Returns the confusion matrix, or null if there are more than 100 classes, since the table would be unreadable.
 nlohmann::ordered_json confusion_exhibit(const ClassificationScores& scores);
-// Shows pictures. Without libpng it has a note instead of the pictures.
+// Returns pictures of the worst mistakes. If the build lacks libpng, it returns a note instead of the pictures.
 nlohmann::ordered_json mistakes_exhibit(const ClassificationScores& scores);
-// Shows some of the images `rows`, and their augmented versions in the first epochs. Null without augmentation.
+// Returns pictures of some of the images `rows` and of their augmented versions in the first epochs, or null if there
+// is no augmentation.
 nlohmann::ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,
                                          const std::vector<std::int64_t>& rows, std::uint64_t seed);
 

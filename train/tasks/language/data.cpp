@@ -21,7 +21,7 @@ std::vector<std::string> training_files(const LanguageConfig& config, const std:
     throw FileError(place, fmt::format("does not exist; data.directory = \"{}\" is {}", config.directory,
                                        where_data_lies(directory)));
   if (!config.train.empty()) return {place};
-  const auto is_kept = [&](const fs::path& file) {  // however its name is spelled
+  const auto is_kept = [&](const fs::path& file) {  // even if its path is spelled differently
     std::error_code not_there;
     return fs::equivalent(file, fs::path(directory) / config.valid, not_there) ||
            fs::equivalent(file, fs::path(directory) / config.test, not_there);
@@ -38,7 +38,7 @@ struct Texts {
   std::string train, valid;
 };
 
-// Splits off the last tenth, beginning at a line if there is one.
+// Splits off the last tenth, at the beginning of a line if possible.
 Texts split_off_valid(const std::string& text) {
   std::size_t at = text.size() - text.size() / 10;
   const std::size_t line = text.find('\n', at - 1);
@@ -58,7 +58,7 @@ Texts read_texts(const LanguageConfig& config, const std::string& directory,
   std::string train;
   for (const std::string& path : training_files(config, directory)) {
     const std::string name = fs::path(path).filename();
-    train += read(path, name == valid ? "train/" + name : name);  // two directories may have files of one name
+    train += read(path, name == valid ? "train/" + name : name);  // two directories may have files with the same name
   }
   if (config.train.empty()) digests["training text"] = sha256(train);  // detects files that were added or removed
   if (config.valid.empty()) return split_off_valid(train);

@@ -1,4 +1,4 @@
-// The text of a configuration's [data], its vocabulary and its ids.
+// The text that [data] of a configuration names, and its vocabulary.
 #pragma once
 #include <map>
 
@@ -13,14 +13,14 @@ struct LanguageData {
   std::map<std::string, std::string> digests;  // SHA-256 by file name, of all files that were read
 };
 
-// Reads training and validation text. Makes the vocabulary from the training text, unless a resumed run gives its
-// vocabulary. Lines of the result end with "\n", whatever ends they have in the files. Throws FileError for files that
+// Reads training and validation text. Makes the vocabulary from the training text, unless one is given, as for a
+// resumed run. Lines of the result end with "\n", whatever line endings the files have. Throws FileError for files that
 // are missing, empty or not UTF-8, and for text from which a vocabulary cannot be learned.
 LanguageData read_language_data(const LanguageConfig& config, const std::string& directory,
                                 std::optional<TextVocabulary> vocabulary = {});
 // Returns the text of a split: "train", "valid", "test", or another file in the directory.
 std::string read_language_text(const LanguageConfig& config, const std::string& directory, const std::string& split);
-// Reads a file of text. Line ends and errors are as above.
+// Reads a text file. Line endings and errors are as above.
 std::string read_whole_text(const std::string& path);
 
 }  // namespace foldgrad

@@ -118,7 +118,7 @@ class Language final : public Task {
   Windows batches_;
 };
 
-// An unchecked cast: the row is called only for models of its family.
+// An unchecked cast: a task's functions are called only for models of its families.
 const GptConfig& gpt_config_of(const Model& model) { return static_cast<const Gpt&>(model).config(); }
 
 // A text and its name.
@@ -247,7 +247,7 @@ std::unique_ptr<Task> make_language(ExperimentConfig config, const std::string& 
                                     const std::string& earlier, Device device) {
   const auto& keys = config.data.as<LanguageConfig>();
   auto& model = config.model.as<GptConfig>();
-  // A model keeps its vocabulary, even if its source files have changed.
+  // A model keeps its vocabulary, even if the training text has changed.
   std::optional<TextVocabulary> vocabulary;
   if (!earlier.empty()) vocabulary = TextVocabulary::load(earlier + "/vocabulary");
   LanguageData data = read_language_data(keys, data_directory, std::move(vocabulary));

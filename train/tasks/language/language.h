@@ -1,4 +1,4 @@
-// The task of predicting a text: trains on windows of the text with the cross entropy of every next token, and scores
+// The task of language modelling: trains on windows of a text with the cross entropy of each next token, and scores
 // bits per character.
 #pragma once
 #include "models/gpt/gpt.h"
@@ -13,24 +13,24 @@ struct LanguageScores {
   double bits_per_character = 0;  // [LM-3] loss tokens / (ln 2 characters): the cost of a character, for any vocabulary
   std::int64_t tokens = 0, characters = 0;
 
-  // Returns scores; bits per character decide.
+  // Returns the scores; bits per character is the deciding one.
   Validation validation() const;
 };
 
 // Scores the text in windows as long as the model's context; a window does not see the text before it. Several ranks
-// take batches in turns.
+// divide the batches among themselves.
 LanguageScores score_text(Model& model, const TextVocabulary& vocabulary, const std::string& text, std::int64_t batch,
                           Communicator* communicator = nullptr);
 
-// Returns the text of RUN/samples/step-*.txt: the model's continuations of some passages, the same at every validation.
-// Empty for a model whose normalizers mix tokens, since it cannot generate.
+// Returns the text of RUN/samples/step-*.txt: the model's continuations of a few passages, which are the same at every
+// validation. Empty for a model whose normalizers mix tokens, since it cannot generate.
 std::string written_samples(Gpt& model, const TextVocabulary& vocabulary, const Ids& text);
 
-// The row of the task (families.h). Files for `foldgrad run` have ids, i64 or i32 [sequences, tokens]; results are
-// logits. Examples are the windows of a text, each as long as the model's context.
+// The task's functions (families.h). An input file of `foldgrad run` has a tensor `ids`, i64 or i32 [sequences,
+// tokens]; the result is `logits`. Examples are the windows of a text, each as long as the model's context.
 extern const TaskKind kLanguage;
 
-// Loads the vocabulary of a model's directory, whose size must be that of `config`. Throws CheckpointError.
+// Loads the vocabulary of a model's directory. Throws CheckpointError, also if its size is not that of `config`.
 TextVocabulary load_text_vocabulary(const std::string& directory, const GptConfig& config);
 
 }  // namespace foldgrad

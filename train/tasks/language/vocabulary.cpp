@@ -17,7 +17,7 @@ constexpr const char* kDescription = "/vocabulary.json";
 constexpr const char* kPieces = "/sentencepiece.model";
 constexpr char32_t kReplacement = 0xFFFD;
 
-// Returns lines with their ends; the last one may have none.
+// Splits the text into lines that keep their newlines; the last line may have none.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin < text.size();) {

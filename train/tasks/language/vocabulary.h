@@ -1,6 +1,6 @@
-// Converts text to ids and back, including white space and line ends, for models that predict text. In a model
+// Converts text to ids and back, including white space and newlines, for models that predict text. In a model
 // directory, vocabulary/ has:
-//   vocabulary.json      format, kind and, for characters, all of them in the order of their ids
+//   vocabulary.json      format and kind; for characters, also the characters in the order of their ids
 //   sentencepiece.model  the pieces (bpe)
 #pragma once
 #include <optional>
@@ -11,12 +11,13 @@ namespace foldgrad {
 
 class TextVocabulary {
  public:
-  static constexpr std::int64_t kUnknown = 0;  // only for characters; bpe spells unknown characters in bytes
+  static constexpr std::int64_t kUnknown = 0;  // only for characters; bpe encodes unknown ones as bytes
 
-  // Entry 0 stands for all unknown characters. Then come the characters of a text, ordered by code point. Throws
-  // std::invalid_argument for text that is not UTF-8.
+  // Makes a vocabulary of characters. Entry 0 stands for all unknown characters; then come those of `text`, ordered by
+  // code point. Throws std::invalid_argument for text that is not UTF-8.
   static TextVocabulary characters(const std::string& text);
-  // Throws std::invalid_argument as SentencePiece::train does, std::runtime_error in a build without it.
+  // Learns byte-pair encoding from a text. Throws std::invalid_argument as SentencePiece::train() does, and
+  // std::runtime_error in a build without SentencePiece.
   static TextVocabulary bpe(const std::string& text, std::int64_t pieces);
 
   // Throws FileError for missing and malformed files; std::runtime_error for bpe in a build without SentencePiece.
@@ -26,18 +27,20 @@ class TextVocabulary {
 
   // Throws std::invalid_argument for text that is not UTF-8.
   Ids encode(const std::string& text) const;
-  // Throws std::invalid_argument, with `what` as the text's name, also for an unknown character.
+  // Encodes as encode() does, but also throws std::invalid_argument for an unknown character. Messages call the text
+  // `what`.
   Ids encode_known(const std::string& what, const std::string& text) const;
-  // Returns true if decode() can give `character` back. U+FFFD too must be in the vocabulary.
+  // Returns true if the vocabulary has `character`, so that encoding and decoding give it back. U+FFFD, which decode()
+  // returns for unknown characters, must itself be in the vocabulary.
   bool has(const std::string& character) const;
-  // Decodes unknown characters to U+FFFD. Throws std::invalid_argument for ids outside [0, size()).
+  // Decodes ids; unknown characters become U+FFFD. Throws std::invalid_argument for ids outside [0, size()).
   std::string decode(const Ids& ids) const;
 
   std::int64_t size() const;
   const char* kind() const { return pieces_ ? "bpe" : "characters"; }
 
  private:
-  std::u32string characters_;  // ids from 1
+  std::u32string characters_;  // with ids from 1
   std::optional<SentencePiece> pieces_;
 };
 

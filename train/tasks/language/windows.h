@@ -1,4 +1,4 @@
-// A text in windows of equal length. The target of each token is the next token.
+// Cuts a text into windows of equal length. The target of each token is the next token.
 //
 //   [WIN-1]  An epoch draws an offset o in [0, T) from the seed and the epoch. Its window k has the T tokens starting
 //            at o + k T. Every epoch has the same number of windows, the most that fit for every offset.
@@ -28,11 +28,13 @@ class Windows : public Prefetched<WindowBatch> {
   Windows(Ids text, const WindowOptions& options);
 };
 
-// Returns the windows with these numbers, counted from 0. The text must have `length` + 1 tokens from each beginning.
+// Returns the windows with these numbers: window k begins at token offset + k * length. The text must have length + 1
+// tokens starting there.
 WindowBatch windows_of(const Ids& text, std::int64_t length, const std::vector<std::int64_t>& windows,
                        std::int64_t offset = 0);
-// Covers a text so that every token except the first is a target exactly once: batches of at most `size` windows, then
-// a batch with one shorter window for the rest. Throws std::invalid_argument for fewer than two tokens.
+// Returns batches that cover a text, so that every token except the first is a target exactly once: batches of at most
+// `size` windows, then a batch with one shorter window for the rest. Throws std::invalid_argument for fewer than two
+// tokens.
 std::vector<WindowBatch> windows_in_order(const Ids& text, std::int64_t length, std::int64_t size);
 
 }  // namespace foldgrad

@@ -7,8 +7,8 @@
 //   [BAT-3]  The set of batches is the same in every epoch; their order is drawn anew from the seed and the epoch.
 //   [BAT-4]  The decoder's input is the target with its last token, eos, moved to the front.
 //
-// fairseq lets a batch that begins with the remainder of the last one exceed max_tokens, and leaves the very last batch
-// as it is; here [BAT-2] holds for all. The random numbers are not NumPy's.
+// In fairseq, a batch that begins with the remainder of the previous one may exceed max_tokens, and the last batch may
+// have any number of rows; here [BAT-2] holds for all batches. The random numbers are not NumPy's.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -27,21 +27,21 @@ struct BatchOptions {
   std::int64_t multiple = 8;
   std::uint64_t seed = 1;
   bool prefetch = false;
-  bool shuffle = true;  // if false, pairs of equal lengths and batches keep their order, for validation
+  bool shuffle = true;  // false for validation: batches and pairs of equal length keep their order
 };
 
 struct Batch {
   std::vector<std::int64_t> pairs;  // indices of the encoded pairs
   TranslationBatch sentences;       // on the CPU
-  // With eos.
+  // Both count the end token eos.
   std::int64_t source_tokens() const { return sentences.source.rows.rows(); }
   std::int64_t target_tokens() const { return sentences.target.size(); }
 };
 
 class Batches : public Prefetched<Batch> {
  public:
-  // Throws std::invalid_argument for no pairs, different numbers of sources and targets, a side that does not end with
-  // kEos, a pair longer than max_tokens, and options below 1.
+  // Throws std::invalid_argument if there are no pairs, if the numbers of sources and targets differ, if a side does
+  // not end with kEos or is longer than max_tokens, or if an option is below 1.
   Batches(EncodedPairs pairs, const BatchOptions& options);
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kBleuOrders = 4, kChrfOrders = 6;
 
-// n-grams of all lines; index n - 1 has order n.
+// Numbers of n-grams in all lines; index n - 1 is for order n.
 struct NGramCounts {
   std::int64_t hypothesis[kChrfOrders] = {}, reference[kChrfOrders] = {}, match[kChrfOrders] = {};
 };
@@ -28,8 +28,8 @@ std::unordered_map<std::u32string_view, std::int64_t> ngrams(std::u32string_view
   return counts;
 }
 
-// Adds a line of characters, or of numbers that stand for words. With `both`, skips orders for which the reference has
-// no n-grams.
+// Adds a line, given as characters or as numbers that stand for words. With `both`, skips orders for which the
+// reference has no n-grams.
 void add_line(NGramCounts& counts, std::u32string_view hypothesis, std::u32string_view reference, std::size_t orders,
               bool both) {
   for (std::size_t n = 0; n < orders; ++n) {
@@ -70,7 +70,7 @@ Bleu with_lengths(const NGramCounts& counts) {
   return bleu;
 }
 
-// For 0 returns the number that the originals use, which makes the score 0.
+// For 0, returns the number that the original programs use, which makes the score 0.
 double log_or_low(double x) { return x > 0 ? std::log(x) : -9999999999.0; }
 
 double geometric_mean(const std::array<double, 4>& p) {
@@ -130,8 +130,8 @@ bool is_symbol(char c) {
          (c >= ':' && c <= '@') || c == '/';
 }
 
-// Puts a space between two characters, and `before` and `after` around them, as Python's re.sub of a two-character
-// pattern: matches do not overlap.
+// Puts a space between two matching characters, and `before` and `after` around them. As in Python's re.sub with a
+// two-character pattern, matches do not overlap.
 template <class Matches>
 std::string around_pairs(const std::string& text, const char* before, const char* after, const Matches& matches) {
   std::string result;
@@ -170,7 +170,7 @@ Bleu multi_bleu(const Lines& hypotheses, const Lines& references) {
   check_lines("multi_bleu", hypotheses, references);
   const NGramCounts counts = count_words(hypotheses, references, split_ascii);
   Bleu bleu = with_lengths(counts);
-  if (bleu.ref_len == 0) {  // as the original prints for all hypotheses
+  if (bleu.ref_len == 0) {  // the original prints this for any hypotheses
     bleu = Bleu{};
     bleu.text = "BLEU = 0, 0/0/0/0 (BP=0, ratio=0, hyp_len=0, ref_len=0)";
     return bleu;

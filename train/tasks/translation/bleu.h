@@ -1,5 +1,5 @@
-// BLEU (Papineni, Roukos, Ward, Zhu 2002) as two programs compute it. They split words differently and treat orders
-// without a match differently, so always say which one a score is.
+// BLEU (Papineni, Roukos, Ward, Zhu 2002) as two programs compute it. They split text into words differently and treat
+// orders without a match differently, so always say which program's score you report.
 //
 //   [BLEU-1]  p_n = sum over lines and n-grams g of min(count of g in the hypothesis, count of g in the reference)
 //                   / number of n-grams of all hypotheses,   n = 1 ... 4
@@ -36,7 +36,8 @@ Bleu multi_bleu(const Lines& hypotheses, const Lines& references);
 // Returns the score of sacreBLEU 2 with one reference: tokenizer 13a, smoothing exp, no effective order.
 Bleu sacre_bleu(const Lines& hypotheses, const Lines& references);
 
-// Returns the tokens of tokenizer 13a, joined by one space: NIST's script mteval-v13a.pl, as sacreBLEU has it.
+// Tokenizes a line with sacreBLEU's tokenizer 13a, which follows NIST's mteval-v13a.pl. Returns the tokens, separated
+// by spaces.
 std::string tokenize_13a(const std::string& line);
 
 // chrF (Popovic 2015) as sacreBLEU 2 computes it by default: chrF2, of characters without white space.
@@ -53,7 +54,7 @@ struct ChrF {
 
 ChrF chrf(const Lines& hypotheses, const Lines& references);
 
-// Returns the share of lines, in percent, that equal their reference byte by byte.
+// Returns the percentage of lines that are equal to their reference, byte for byte.
 double exact_match(const Lines& hypotheses, const Lines& references);
 
 }  // namespace foldgrad

@@ -1,6 +1,7 @@
 // Byte pair encoding (Sennrich, Haddow, Birch 2016) as `subword-nmt apply-bpe` 0.3 does it. A word starts as its
-// characters, the last one marked with "</w>". Each step merges, from left to right, all places of that pair of pieces
-// which comes first in the file of codes. At the end all pieces except the last of a word get the separator "@@".
+// characters, the last one marked with "</w>". Each step takes the pair of adjacent pieces that comes first in the
+// codes file, and merges all its occurrences from left to right. At the end, all pieces except the last of a word get
+// the separator "@@".
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -10,13 +11,14 @@ namespace foldgrad {
 
 class Bpe {
  public:
-  // Reads a file written by `subword-nmt learn-bpe`: "#version: 0.2", then one pair a line, the most frequent first.
-  // Without the first line it has version 0.1, where "</w>" begins as a separate piece. Throws FileError, which names
-  // the line.
+  // Reads a file written by `subword-nmt learn-bpe`: "#version: 0.2", then one pair per line, the most frequent first.
+  // A file without the first line has version 0.1, in which "</w>" begins as a separate piece. Throws FileError, which
+  // names the line.
   explicit Bpe(const std::string& codes_path);
 
-  // Splits "resumption of" into "res@@ um@@ ption of". Keeps blanks at both ends and reduces blanks between words to
-  // one. Caches words, so threads must not share an object. Throws std::invalid_argument for text that is not UTF-8.
+  // Splits "resumption of" into "res@@ um@@ ption of". Keeps blanks at both ends and replaces several blanks between
+  // words by one. Caches words, so threads must not share an object. Throws std::invalid_argument for text that is not
+  // UTF-8.
   std::string apply(const std::string& line);
 
   const std::string& text() const { return text_; }  // the content of the file
@@ -31,7 +33,8 @@ class Bpe {
   std::unordered_map<std::string, std::vector<std::string>> seen_;
 };
 
-// Joins "res@@ um@@ ption of" to "resumption of" like fairseq's --remove-bpe: removes "@@ ", and blanks at the end.
+// Joins "res@@ um@@ ption of" to "resumption of" like fairseq's --remove-bpe: removes each "@@ ", and blanks at the
+// end.
 std::string remove_bpe(const std::string& line);
 
 }  // namespace foldgrad

@@ -20,7 +20,7 @@
 namespace foldgrad {
 namespace {
 
-// An unchecked cast: the row is called only for models of its family.
+// An unchecked cast: a task's functions are called only for models of its families.
 const TransformerConfig& config_of(const Model& model) { return static_cast<const Transformer&>(model).config(); }
 
 ParallelText read_model_text(const Model& model, const ModelData& data) {
@@ -115,8 +115,8 @@ Tensor with_padding(const Tensor& x, const Tensor& mask) {
   return all;
 }
 
-// Returns the sentences of a file, and the masks that say where `results` puts them. If a file has no mask, all ids
-// except padding are tokens.
+// Returns the sentences of a file, and the masks by which results() puts rows in their places. If a file has no mask,
+// all ids except padding are tokens.
 NamedTensors read_inputs(const Model& model, const std::string& path) {
   const TransformerConfig& config = config_of(model);
   NamedTensors tensors = read_safetensors(path).tensors;

@@ -69,8 +69,8 @@ bool is_left_out(const DataConfig& d, const Ids& source, const Ids& target) {
   return (d.max_length != 0 && longer > double(d.max_length)) || (d.max_ratio != 0 && longer > d.max_ratio * shorter);
 }
 
-// Throws FileError for a sentence that does not fit into a batch or into the model, unless `cleaned` and clean() drops
-// it.
+// Throws FileError for a sentence that does not fit into a batch or into the model, unless `cleaned` is true and
+// clean() drops it.
 void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, const std::string& directory,
                   const std::string& name, bool cleaned) {
   const auto& d = config.data.as<DataConfig>();
@@ -113,15 +113,15 @@ std::map<std::string, std::string> digests_of(const DataConfig& d, const std::st
       const std::string name = split + "." + language;
       digests[name] = sha256_of_file(path_in(directory, name));
     }
-  // A resumed run has its vocabulary from the checkpoint: nothing has read these files yet, and one of them may be a
-  // file of holes, which takes hours. read_file() refuses it by its size.
+  // A resumed run has its vocabulary from the checkpoint, so nothing has read these files yet. One of them may be a
+  // sparse file, whose digest would take hours; read_file() refuses it by its size.
   for (const std::string& name : {d.bpe_codes, d.source_dictionary, d.target_dictionary, d.sentencepiece_model})
     if (!name.empty()) digests[name] = sha256(read_file(path_in(directory, name)));
   return digests;
 }
 
-// Throws FileError unless the pair `name` exists. The message says where it was looked for, and has the command for
-// data sets that `foldgrad data fetch` can download.
+// Throws FileError unless the pair `name` exists. The message says where we looked for it and, if `foldgrad data fetch`
+// can download the data set, has the command.
 void require_data(const DataConfig& config, const std::string& directory, const std::string& name) {
   const std::string first = name + "." + config.source;
   const bool there = std::filesystem::is_directory(directory);
@@ -185,7 +185,7 @@ ExperimentData read_data(const ExperimentConfig& config, const std::string& dire
   if (!vocabulary) vocabulary = make_vocabulary(config, directory, train);
   ExperimentData data{std::move(*vocabulary), {std::move(train), {}}, {}, {}};
   data.valid.text = read_text(d, directory, d.valid);
-  data.digests = digests_of(d, directory);  // last: reading refuses sparse files, slow to digest
+  data.digests = digests_of(d, directory);  // last, since reading refuses sparse files, which take long to digest
   for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
   require_room(data.train.pairs, config, directory, d.train, /*cleaned=*/true);
   require_room(data.valid.pairs, config, directory, d.valid, /*cleaned=*/false);

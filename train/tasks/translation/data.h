@@ -1,4 +1,4 @@
-// The text of a configuration's [data], its vocabulary and its ids.
+// The text that [data] of a configuration names, its vocabulary and its ids.
 #pragma once
 #include <map>
 
@@ -22,15 +22,15 @@ struct ExperimentData {
 };
 
 // Reads the split that data.train, data.valid or data.test names, or another pair of files in the directory. The
-// embedded task has "train", "valid" and "test". Throws FileError.
+// built-in task has "train", "valid" and "test". Throws FileError.
 ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name);
 
 EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text);
 
-// Reads the data of training and validation. Dictionaries and SentencePiece's model are made from the training files,
-// unless the configuration names files or `vocabulary` is given, as for a resumed run. A shared embedding table has one
-// dictionary for both sides. Throws FileError, also for a sentence longer than train.max_tokens or model.max_positions,
-// and as DataConfig::validate() does.
+// Reads the data for training and validation. Makes dictionaries or a SentencePiece model from the training files,
+// unless the configuration names files or `vocabulary` is given, as for a resumed run. With a shared embedding table,
+// both sides have the same dictionary. Throws FileError, also if a sentence is longer than train.max_tokens or
+// model.max_positions, and ConfigError as DataConfig::validate() does.
 ExperimentData read_data(const ExperimentConfig& config, const std::string& directory,
                          std::optional<Vocabulary> vocabulary = {});
 

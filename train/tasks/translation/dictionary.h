@@ -1,6 +1,6 @@
-// The vocabulary of a model, in fairseq's format and with its ids: dict.txt has one "WORD COUNT" a line, and a word's
-// id is its line's number, from 0, plus 4, since 0 ... 3 are special. Words "madeupword0000 0", ... fill up to a
-// multiple of 8.
+// The vocabulary of a model, in fairseq's format and with fairseq's ids. Each line of dict.txt is "WORD COUNT". A
+// word's id is its line number, counted from 0, plus 4, since ids 0 ... 3 are special. Words "madeupword0000 0", ...
+// pad the size to a multiple of 8.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -24,13 +24,13 @@ class Dictionary {
   // Takes words in order, with count 0.
   static Dictionary of_words(const std::vector<std::string>& words);
 
-  std::string text() const;  // the content of dict.txt, filling words included
+  std::string text() const;  // the content of dict.txt, including the padding words
 
   std::int64_t size() const { return std::int64_t(words_.size()); }
   std::int64_t id(const std::string& word) const;  // kUnk if it is unknown
   const std::string& word(std::int64_t id) const;  // throws std::invalid_argument unless 0 <= id < size()
 
-  // Returns ids of words between white space, then kEos.
+  // Splits the line at white space and returns the ids of the words, then kEos.
   Ids encode(const std::string& line) const;
   // Returns the words up to the first kEos, joined by one space; leaves out kBos and kPad; kUnk becomes "<unk>".
   std::string decode(const Ids& ids) const;

@@ -22,7 +22,7 @@ constexpr const char* kStems[] = {"", "", "zwan", "drei", "vier", "fünf", "sech
 constexpr const char* kGermanMonths[] = {"Januar", "Februar", "März",      "April",   "Mai",      "Juni",
                                          "Juli",   "August",  "September", "Oktober", "November", "Dezember"};
 
-// The result ends with `one` for 1: "eins", "ein" before tausend, "eine" before Millionen.
+// The number 1 becomes `one`: "eins", "ein" before tausend, "eine" before Millionen.
 std::string below_hundred(std::int64_t n, const char* one) {
   if (n == 0) return "";
   if (n == 1) return one;
@@ -142,7 +142,7 @@ std::string english_date(Date date) {
 
 namespace {
 
-// Hashes by FNV-1a, 64 bits.
+// Returns the 64-bit FNV-1a hash.
 std::uint64_t hash(const std::string& text) {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
@@ -181,7 +181,7 @@ class Draws {
         const std::int64_t whole = number(6);
         std::string digits;
         for (std::int64_t more = between(0, 3); more > 0; --more) digits += char('0' + between(0, 9));
-        digits += char('0' + between(1, 9));  // without 0, which would give the same number twice
+        digits += char('0' + between(1, 9));  // not 0, so that each number has only one form
         return {german_decimal(whole, digits), english_decimal(whole, digits)};
       }
       case 2: {
@@ -226,10 +226,10 @@ ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed) {
 
 namespace {
 
-// Returns the parts into which words are cut. A word is cut from left to right, each time after the longest part that
-// fits. This cuts all number words correctly: the letters that follow tell "sechs" from "sech" and "sieben" from
-// "sieb", and "eins", "eine", "achte" and "erste" occur only at the end of a word. "ten" is both an English number and
-// a German ending.
+// Returns the parts into which words are cut. cut() goes through a word from left to right and cuts after the longest
+// part that fits. This cuts all number words correctly: the letters that follow tell "sechs" from "sech" and "sieben"
+// from "sieb", and "eins", "eine", "achte" and "erste" occur only at the end of a word. "ten" is both an English number
+// and a German ending.
 const std::set<std::string>& parts() {
   static const std::set<std::string> all = [] {
     std::set<std::string> some{"ein",       "eine",  "zig",    "ßig",   "und",   "hundert", "tausend", "Million",

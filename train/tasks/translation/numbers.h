@@ -1,4 +1,4 @@
-// The embedded task: translating German number words to English. The text is generated, so that a model can be trained
+// The built-in task: translating German number words to English. The text is generated, so that a model can be trained
 // and scored without any file. "am einundzwanzigsten Mai neunzehnhundertfünf" -> "on the twenty-first of May nineteen
 // oh five".
 //
@@ -13,7 +13,7 @@
 
 namespace foldgrad::numbers {
 
-// Return the words of a number, for sample(), which respects the ranges; outside of them the result is undefined.
+// Return the words of a number. Outside of the ranges below, which sample() respects, the result is undefined.
 //
 // Take n in [0, 999,999,999]: "einundzwanzig", "eintausendzweihundert", "eine Million zwei"; "twenty-one", "one
 // thousand and one".
@@ -22,7 +22,8 @@ std::string english_cardinal(std::int64_t n);
 // Take n in [1, 999,999], and return it without an article: "einundzwanzigste", "twenty-first".
 std::string german_ordinal(std::int64_t n);
 std::string english_ordinal(std::int64_t n);
-// Take whole in [0, 999,999,999], digits after the point: (3, "14") -> "drei Komma eins vier", "three point one four".
+// Take the whole part in [0, 999,999,999] and the digits after the point: (3, "14") -> "drei Komma eins vier", "three
+// point one four".
 std::string german_decimal(std::int64_t whole, const std::string& digits);
 std::string english_decimal(std::int64_t whole, const std::string& digits);
 // An existing day from 1800 to 2099: "am dritten Mai zweitausendzehn", "on the third of May twenty ten".
@@ -34,18 +35,18 @@ std::string english_date(Date date);
 
 enum class Split { train, valid, test };
 
-// Draws `pairs` different pairs, the same for the same arguments. A hash of its German side assigns each pair to one
-// split, whatever the seed: 5 % to valid, 5 % to test, the rest to train. Cardinals and ordinals below 100 are always
-// in train, so that each word is learned. Throws std::invalid_argument for less than 1 pair or more than 1,000,000.
+// Draws `pairs` different pairs, which depend only on the arguments. A hash of its German side assigns each pair to a
+// split, regardless of the seed: 5 % to valid, 5 % to test, the rest to train. Cardinals and ordinals below 100 are
+// always in train, so that every word can be learned. Throws std::invalid_argument unless `pairs` is in [1, 1,000,000].
 ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed = 1);
 // Default numbers of pairs for training, and for validation or test.
 constexpr std::int64_t kTrainPairs = 200000, kTestPairs = 1000;
 constexpr std::int64_t kMostPairs = 1'000'000;  // of a sample
 
 // Splits words into meaningful parts, with "@@" as in byte pair encoding: "ein@@ und@@ zwan@@ zig@@ ste", "twenty-@@
-// first"; remove_bpe joins them again. A model has to reorder and recombine these parts, but need not learn to spell,
-// and a sentence has 4 to 25 parts but 10 to 110 letters: minutes on a CPU are enough. Other text stays whole, and is
-// unknown to the dictionary.
+// first"; remove_bpe joins them again. A model has to reorder and recombine these parts, but need not learn to spell. A
+// sentence has 4 to 25 parts instead of 10 to 110 letters, so training takes only minutes on a CPU. Other words stay
+// whole, and are unknown to the dictionary.
 std::string cut(const std::string& text);
 // Returns all parts that cut() makes of German and English number words, for Dictionary::of_words.
 std::vector<std::string> vocabulary();

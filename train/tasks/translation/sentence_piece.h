@@ -1,4 +1,4 @@
-// SentencePiece (Kudo, Richardson 2018): splits words into pieces by a model learned from raw text. The library is
+// SentencePiece (Kudo, Richardson 2018) splits text into pieces, with a model learned from raw text. The library is
 // optional; without it (option FOLDGRAD_SENTENCEPIECE) the class throws a std::runtime_error that says so.
 #pragma once
 #include <cstdint>
@@ -14,21 +14,22 @@ bool sentence_piece_available();
 
 class SentencePiece {
  public:
-  // Reads a SentencePiece file *.model whose special ids are ours (kBos, kPad, kEos, kUnk). Throws FileError.
+  // Reads a SentencePiece file *.model. Throws FileError, also if its special ids are not ours (kBos, kPad, kEos,
+  // kUnk).
   static SentencePiece read(const std::string& path);
-  // Learns a model of `vocabulary` pieces, including the four special ones: the same one for the same lines. `unigram`
-  // is for sentences and normalizes white space; `bpe`, byte-pair encoding, keeps text as it is and also knows bytes
-  // that the lines do not contain. Throws std::invalid_argument with the library's reason, such as a vocabulary larger
-  // than the text supports.
+  // Learns a model of `vocabulary` pieces, including the four special ones. The same lines always give the same model.
+  // `unigram` is for sentences and normalizes white space; `bpe`, byte-pair encoding, keeps text unchanged and has a
+  // piece for every byte. Throws std::invalid_argument with the library's reason, for example that the vocabulary is
+  // larger than the text supports.
   enum class Kind { unigram, bpe };
   static SentencePiece train(const std::vector<std::string>& lines, std::int64_t vocabulary, Kind kind = Kind::unigram);
 
   std::string model() const;  // the content of *.model
   std::int64_t size() const;  // pieces
 
-  // Returns ids of the pieces, then kEos.
+  // Returns the ids of the pieces, then kEos.
   Ids encode(const std::string& line) const;
-  // Returns text up to the first kEos. Unknown pieces become " \u2047 ", as the library prints them.
+  // Returns the text up to the first kEos. Unknown pieces become " \u2047 ", as the library prints them.
   std::string decode(const Ids& ids) const;
 
  private:

@@ -34,7 +34,7 @@ class LineIterator final : public sentencepiece::SentenceIterator {
   std::size_t at_ = 0;
 };
 
-// Returns false if the library refuses. It reports most faults in its status and throws the others.
+// Returns false if the library refuses the model. It reports most errors in its status and throws the others.
 template <class Model>
 bool load(Model& model) try {
   return !model.bytes.empty() && model.processor.LoadFromSerializedProto(model.bytes).ok();
@@ -42,8 +42,8 @@ bool load(Model& model) try {
   return false;
 }
 
-// Removes the place in the library, "Internal: trainer_interface.cc(591) [(a) == (b)] ", and explains faults of a size
-// in our words.
+// Removes the location in the library, "Internal: trainer_interface.cc(591) [(a) == (b)] ", and explains a wrong
+// vocabulary size in our words.
 std::string reason(const std::string& text) {
   long size, limit;
   const char *high = std::strstr(text.c_str(), "Vocabulary size too high"),
@@ -58,8 +58,8 @@ std::string reason(const std::string& text) {
   return condition == text.npos ? "the library cannot learn from this text" : text.substr(condition + 2);
 }
 
-// Returns true if the library's rules, NFKC and its own ("nmt_nfkc"), leave only white space of a character. The
-// library ends the process for lines of only such characters.
+// Returns true if the library's rules, NFKC and its own ("nmt_nfkc"), turn a character into white space or nothing. The
+// library ends the process if all lines consist of such characters.
 bool vanishes(char32_t c) {
   return is_space(c) || c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200B && c <= 0x200F) || c == 0x2581 ||
          c == 0xFEFF || c == 0xFFFD;

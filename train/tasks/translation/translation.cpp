@@ -31,7 +31,7 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
                                         const DecodingOptions& options, std::int64_t max_tokens,
                                         Communicator* communicator) {
   std::vector<Hypothesis> best(sources.size());
-  std::vector<std::size_t> places;  // of the sources to translate
+  std::vector<std::size_t> places;  // indices of the sources to translate
   std::vector<Ids> translated;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (sources[i] == Ids{kEos}) continue;
@@ -39,9 +39,9 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
     translated.push_back(sources[i]);
   }
   if (places.empty()) return best;
-  // Batches are of pairs; with the sources as targets too, they are grouped by length.
+  // Batches takes pairs; the sources are their own targets, so that they are grouped by length.
   Batches batches({translated, translated}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
-  // For each sentence its number, its score, its number of ids, and the ids; f64 holds all of them exactly.
+  // Returns for each sentence its number, its score, the number of its ids, and the ids; f64 holds all of them exactly.
   const auto of_batch = [&](std::int64_t i) {
     const Batch batch = batches.at(i);
     const auto results = beam_search(model, batch.sentences.source, options);
@@ -130,7 +130,7 @@ class Translation final : public Task {
 
   Examples next() override { return examples_of(batches_.next()); }
   Batches& batches() override { return batches_; }
-  // Translates the validation text: BLEU decides.
+  // Translates the validation text and scores the translations.
   Validation validate(Communicator* communicator) override {
     const DecodingOptions decoding{.beam = config_.beam,
                                    .length_penalty = config_.length_penalty,
@@ -163,7 +163,7 @@ class Translation final : public Task {
 
 std::unique_ptr<Task> make_translation(ExperimentConfig config, const std::string& data_directory,
                                        const std::string& earlier, Device device) {
-  // A model keeps its vocabulary, even if its source files have changed.
+  // A model keeps its vocabulary, even if the training text has changed.
   ExperimentData data = earlier.empty() ? read_data(config, data_directory)
                                         : read_data(config, data_directory, Vocabulary::load(earlier + "/vocabulary"));
   auto& sizes = config.model.as<TransformerConfig>();

@@ -1,4 +1,4 @@
-// The task of translation: trains on pairs of sentences with the label-smoothed cross entropy. Scores translations;
+// The task of translation: trains on pairs of sentences with the label-smoothed cross entropy, and scores translations;
 // BLEU selects checkpoints.
 #pragma once
 #include "models/transformer/beam_search.h"
@@ -17,17 +17,17 @@ struct ValidationLoss {
   std::int64_t target_tokens = 0;
 };
 
-// Computes the loss over one epoch of `batches`. Here and below, several ranks take batches in turns.
+// Computes the loss over one epoch of `batches`. Here and below, several ranks divide the batches among themselves.
 ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator = nullptr);
 
-// Returns the best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos. A
-// source with only kEos is not translated: its hypothesis is empty and scores 0. In each batch, the number of sources
-// times the length of the longest source is at most max_tokens. If logits were not finite, the hypothesis is empty and
-// scores minus infinity. Throws std::invalid_argument as Batches and beam_search do.
+// Returns the best hypothesis for each source, without kEos, in the order of the sources. Sources end with kEos. A
+// source that is only kEos is not translated: its hypothesis is empty and has score 0. In each batch, the number of
+// sources times the length of the longest source is at most max_tokens. If logits are not finite, the hypothesis is
+// empty and has score minus infinity. Throws std::invalid_argument as Batches and beam_search do.
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
                                         const DecodingOptions& options, std::int64_t max_tokens = 4096,
                                         Communicator* communicator = nullptr);
-// Returns only the ids.
+// Returns only the ids of best_hypotheses().
 std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
                               const DecodingOptions& options, std::int64_t max_tokens = 4096,
                               Communicator* communicator = nullptr);
@@ -38,30 +38,31 @@ struct TranslationScores {
   ChrF chrf;
   double exact = 0;  // percent of lines
 
-  // Returns scores; BLEU decides. Leaves `samples` empty.
+  // Returns the scores; BLEU is the deciding one. Leaves `samples` empty.
   Validation validation() const;
 };
 
 TranslationScores score_translations(const ValidationLoss& loss, const Lines& hypotheses, const Lines& references);
 
-// Returns the examples of a batch, on the host.
+// Returns the examples of a batch, on the CPU.
 Examples examples_of(const Batch& batch);
 
 std::unique_ptr<Task> make_translation(ExperimentConfig config, const std::string& data_directory,
                                        const std::string& earlier, Device device);
 
-// The row of the task (families.h).
+// The task's functions (families.h).
 //
-// Files for `foldgrad run` have source and input, i64 or i32 [sentences, tokens], and optionally their masks, u8;
-// results are logits, and memory, the encoder's output. Examples are pairs of sentences; their length is that of the
-// longer one. Evaluation and training inputs throw FileError, which names the line, for a sentence longer than the
-// model's positions or than max_tokens.
+// An input file of `foldgrad run` has tensors `source` and `input`, i64 or i32 [sentences, tokens], and optionally
+// their masks, u8. The results are `logits` and `memory`, the encoder's output. Examples are pairs of sentences; the
+// length of a pair is that of the longer sentence. Evaluation and training inputs throw FileError, which names the
+// line, if a sentence is longer than model.max_positions or max_tokens.
 extern const TaskKind kTranslation;
 
-// Skips normalizers with statistics over the tokens of a sentence, which are not known token by token.
+// Checks that both models translate greedily to the same sentences. Skipped if a normalizer computes statistics over
+// the tokens of a sentence, since decoding sees only one token at a time.
 CheckResult check_translations(Transformer& model, Transformer& folded, const Sentences& sources);
 
-// Loads the vocabulary of a model's directory, whose sizes must be those of `config`. Throws CheckpointError.
+// Loads the vocabulary of a model's directory. Throws CheckpointError, also if its sizes are not those of `config`.
 Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config);
 
 }  // namespace foldgrad

@@ -21,19 +21,20 @@ class Translator {
   // Throws std::invalid_argument as InferenceTransformer does.
   Translator(Transformer& model, Vocabulary vocabulary, const TranslatorOptions& options);
 
-  // Returns the ids of a line; an "\r" at its end does not count. Throws FileError, with `place` as its path, for a
-  // line that is not UTF-8 or has too long a word (train/data/lines.h) or more tokens than the model or a batch takes.
+  // Returns the ids of a line, without an "\r" at its end. Throws FileError, with `place` as its path, if the line is
+  // not UTF-8, has too long a word (train/data/lines.h), or has more tokens than the model or a batch can take.
   Ids encode(std::string line, const std::string& place) const;
   // Returns the best translation of each source (best_hypotheses()).
   std::vector<Hypothesis> translate(const std::vector<Ids>& sources) const;
-  // Throws NonFiniteError, which names `place`, if logits were not finite, unless that is allowed.
+  // Returns the text of a translation. Throws NonFiniteError, which names `place`, if logits were not finite, unless
+  // that is allowed.
   std::string decode(const Hypothesis& best, const std::string& place) const;
 
  private:
   TranslatorOptions options_;
   Vocabulary vocabulary_;
   InferenceTransformer inference_;
-  std::int64_t most_;  // tokens of a line
+  std::int64_t most_;  // largest number of tokens in a line
 };
 
 }  // namespace foldgrad

@@ -4,7 +4,7 @@
 //   dict.source.txt, dict.target.txt  dictionaries in fairseq's format (words, bpe)
 //   codes                             merges in the format of subword-nmt (bpe)
 //   sentencepiece.model               one model for both sides (sentencepiece)
-// The embedded task needs only vocabulary.json.
+// The built-in task needs only vocabulary.json.
 #pragma once
 #include <memory>
 #include <optional>
@@ -28,14 +28,14 @@ class Vocabulary {
   // Creates `directory` and writes into it. Throws FileError.
   void save(const std::string& directory) const;
 
-  // Return ids and kEos; unknown words become kUnk. Throw std::invalid_argument for text that is not UTF-8. They cache
-  // words, so threads must not share an object. A source that is_blank(), or that the tokenizer drops, has only kEos:
-  // best_hypotheses() (train/tasks/translation/translation.h) leaves it untranslated.
+  // Return ids, then kEos; unknown words become kUnk. Throw std::invalid_argument for text that is not UTF-8. They
+  // cache words, so threads must not share an object. A source that is_blank(), or of which the tokenizer leaves
+  // nothing, becomes only kEos, which best_hypotheses() (train/tasks/translation/translation.h) does not translate.
   Ids encode_source(const std::string& line) const;
   Ids encode_target(const std::string& line) const;
-  // Returns readable text, pieces joined, up to the first kEos.
+  // Returns readable text up to the first kEos, with pieces joined to words.
   std::string decode_target(const Ids& ids) const;
-  // Returns the line in the form that is encoded: lower-cased or unchanged. References of scores need it too.
+  // Returns the line as it is encoded: lower-cased or unchanged. References for scores need the same form.
   std::string normalized(const std::string& line) const;
 
   std::int64_t source_size() const;
@@ -48,7 +48,7 @@ class Vocabulary {
 
   std::string kind_;
   bool lowercase_;
-  std::optional<Dictionary> source_, target_;  // all but sentencepiece
+  std::optional<Dictionary> source_, target_;  // for all kinds but sentencepiece
   std::unique_ptr<Bpe> bpe_;
   std::optional<SentencePiece> pieces_;
 };

@@ -32,7 +32,8 @@ class LeftOut {
   void foreign(const fs::path& path) { foreign_.add(path); }
   void nested(const fs::path& path) { nested_.add(path); }
 
-  // Returns "2 hidden files, such as .DS_Store", and the like; empty if there are none. Paths are relative to `part`.
+  // Returns a text such as "2 hidden (.DS_Store, ...)", or an empty string if no file was left out. Paths are relative
+  // to `part`.
   std::string text(const fs::path& part) const {
     std::vector<std::string> texts;
     for (const auto& [files, what] :
@@ -71,7 +72,7 @@ struct Listing {
   std::vector<std::string> paths = {};
   std::vector<std::int64_t> labels = {};
   std::vector<std::string> classes;
-  std::string digest = {};  // of all that a cache depends on
+  std::string digest = {};  // of everything that a cache depends on
   LeftOut left_out = {};
 };
 
@@ -81,7 +82,7 @@ bool is_picture(const fs::path& path) {
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
-// Returns the entries that do not begin with a dot, by name.
+// Returns the entries whose names do not begin with a dot, sorted by name.
 std::vector<fs::path> entries(const std::string& directory, LeftOut& left_out) {
   std::vector<fs::path> paths = paths_in(directory);
   std::erase_if(paths, [&](const fs::path& path) {
@@ -92,7 +93,7 @@ std::vector<fs::path> entries(const std::string& directory, LeftOut& left_out) {
   return paths;
 }
 
-// Appends the images of a directory, and to `source` the properties of them that a cache depends on.
+// Appends the images of a directory to `all`, and the properties of them that a cache depends on to `source`.
 template <class LabelOf>
 void list_images(const std::string& directory, const LabelOf& label_of, Listing& all, std::string& source) {
   const std::size_t before = all.paths.size();
@@ -146,7 +147,7 @@ Listing list_classes(const std::string& directory, const std::string& inner, std
   return all;
 }
 
-// Returns the labels that val_annotations.txt gives, by the images' names.
+// Returns the labels in val_annotations.txt, by the images' names.
 std::map<std::string, std::int64_t> annotated_labels(const std::string& path, const std::vector<std::string>& classes) {
   if (!file_exists(path))
     throw FileError(path, "does not exist; it has a line for each image of val: its name, a tab, and its class");
@@ -203,7 +204,7 @@ ImageSet decoded(const Listing& listing, std::int64_t size) {
   return set;
 }
 
-// Returns nothing unless the file is complete and was made from the same images.
+// Returns an empty set unless the file is complete and was made from the same images.
 ImageSet read_cache(const std::string& path, const Listing& listing, std::int64_t size) try {
   const SafetensorsFile file = read_safetensors(path);
   const ImageSet set{file.tensors.at("pixels"), file.tensors.at("labels"), listing.classes};

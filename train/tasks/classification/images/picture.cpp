@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// The weighted sum that gives one pixel of the result.
+// The weights of the sum that gives one pixel of the result.
 struct Weights {
   std::int64_t first;
   std::vector<double> of;  // of pixel `first` and those after it
@@ -68,7 +68,6 @@ Picture square(const Picture& picture, std::int64_t size) {
 }
 
 void check_size(const std::string& path, const char* format, std::int64_t width, std::int64_t height) {
-  // Neither is above 2^32.
   if (width < 1 || height < 1 || width > kMostPixels / height)
     throw FileError(path, fmt::format("{}: must have 1 to {} pixels, got {} x {}", format, kMostPixels, width, height));
 }

@@ -1,4 +1,4 @@
-// A picture of any size, and files with one picture.
+// Pictures of any size, read from image files.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ struct Picture {
   std::vector<std::uint8_t> pixels;  // [height, width, 3], channels last: red, green, blue
 };
 
-// The most pixels of a picture. Larger ones are refused before memory is allocated for them.
+// The largest number of pixels in a picture. Larger pictures are refused before memory is allocated for them.
 constexpr std::int64_t kMostPixels = std::int64_t(64) << 20;
 
 bool png_available();   // true if this build has libpng
@@ -23,26 +23,26 @@ bool jpeg_available();  // true if this build has libjpeg-turbo
 // (EXIF) is ignored. Throws FileError for other files, files that their library rejects (for example truncated ones),
 // JPEG in CMYK, and more than kMostPixels.
 Picture read_picture(const std::string& path);
-// Decodes the content of such a file; `path` is for messages.
+// Decodes the content of such a file; `path` is only for messages.
 Picture decode_picture(const std::string& path, std::string_view content);
 
 // Returns a PNG file. Throws std::runtime_error if the build lacks libpng.
 std::string encode_png(const Picture& picture);
 
-// Returns the largest centred square of a picture, scaled to size x size pixels: bilinear, and antialiased if it
-// shrinks, as Pillow's BILINEAR. For one row or column x_j, the square from b to b + s, and n result pixels:
+// Crops a picture to its largest centred square and scales that to size x size pixels: bilinear, and antialiased when
+// shrinking, like Pillow's BILINEAR. For a row or column of pixels x_j, of which the square covers b to b + s:
 //
 //   [PIC-1]  y_i = sum_j w_ij x_j / sum_j w_ij with w_ij = max(0, 1 - |j + 1/2 - b - (i + 1/2) r| / max(r, 1)) and
 //            r = s / size
 //
-// first for rows, then for columns, in f64, rounded to f32 in between and to the nearest byte at the end. Returns a
-// picture of size x size unchanged.
+// Rows are scaled first, then columns, in f64; the result is rounded to f32 in between and to the nearest byte at the
+// end. A picture of size x size is returned unchanged.
 Picture square(const Picture& picture, std::int64_t size);
 
-// Refuses a picture that is too large to decode; `format` is "PNG" or "JPEG". Throws FileError.
+// Throws FileError if a picture is empty or too large to decode. `format` is "PNG" or "JPEG".
 void check_size(const std::string& path, const char* format, std::int64_t width, std::int64_t height);
 
-// Decode for read_picture(). Throw FileError if the build lacks their library.
+// The decoders of read_picture(). They throw FileError if the build lacks libpng or libjpeg-turbo.
 Picture decode_png(const std::string& path, std::string_view content);
 Picture decode_jpeg(const std::string& path, std::string_view content);
 

@@ -28,7 +28,7 @@ Picture decode_png(const std::string& path, std::string_view content) {
   require(png_image_begin_read_from_memory(&png, content.data(), content.size()));
   check_size(path, "PNG", png.width, png.height);
   png.format = PNG_FORMAT_RGB;
-  png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // like 8 bits, unless the file says otherwise
+  png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // 16-bit values are sRGB, like 8-bit ones, unless the file says otherwise
   Picture picture{png.height, png.width, {}};
   picture.pixels.resize(PNG_IMAGE_SIZE(png));
   constexpr png_color kWhite{255, 255, 255};

@@ -23,7 +23,7 @@ void check(const ImageSet& images) {
                    "images: the label of image {} must be in [0, {}), got {}", i, classes.size(), images.label(i));
 }
 
-// Sums integers, for which neither rounding nor order matters.
+// Sums integers, so that neither rounding nor order matters.
 ImageStatistics image_statistics(const ImageSet& images) {
   std::array<std::uint64_t, kColours> sum{}, squares{};
   const std::int64_t bytes = images.pixels.size();

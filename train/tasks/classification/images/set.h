@@ -19,18 +19,19 @@ struct ImageSet {
   std::int64_t height() const { return pixels.shape()[1]; }
   std::int64_t width() const { return pixels.shape()[2]; }
   std::int64_t image_bytes() const { return height() * width() * kColours; }
-  // Returns bytes, row-major and channels-last: byte (y * width() + x) * 3 + c.
+  // Returns image i, row-major and channels-last: channel c of (y, x) is byte (y * width() + x) * 3 + c.
   const std::uint8_t* image(std::int64_t i) const { return pixels.data<std::uint8_t>() + i * image_bytes(); }
   std::int64_t label(std::int64_t i) const { return labels.data<std::int64_t>()[i]; }
 };
 
-// Throws std::invalid_argument for other shapes and dtypes, for no images, and for labels that are not a class.
+// Throws std::invalid_argument if a shape or dtype is wrong, if there are no images, or if a label is not a class.
 void check(const ImageSet& images);
 
 // A part of a data set: images for training, for the final score, and for choosing checkpoints. CIFAR has no `valid`.
 enum class ImagePart { train, test, valid };
 
-// Returns the statistics over all pixels. A channel with equal values has the deviation 0, so it cannot be normalized.
+// Returns the mean and deviation of each channel over all pixels. A constant channel has deviation 0, so it cannot be
+// normalized.
 ImageStatistics image_statistics(const ImageSet& images);
 
 }  // namespace foldgrad

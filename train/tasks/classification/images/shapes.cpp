@@ -14,12 +14,12 @@ namespace {
 
 // The difficulty of the task; docs/data.md lists the accuracies of several models.
 constexpr float kSmallest = 13, kLargest = 24;      // pixels, across
-constexpr float kContrast = 100;                    // of brightness: how much lighter a shape is
+constexpr float kContrast = 100;                    // the least difference in brightness
 constexpr float kThinStripe = 1, kThickStripe = 2;  // pixels
 constexpr float kTexture = 10, kNoise = 10;         // the largest change of a byte
 
 constexpr std::uint32_t kStream = 0x73686170;   // "shap"; the part is added
-constexpr std::uint64_t kBlocksOfImage = 1024;  // of random numbers; an image takes some 250
+constexpr std::uint64_t kBlocksOfImage = 1024;  // of random numbers; an image needs some 250
 
 // The random numbers of one image, in sequence.
 class Draws {
@@ -92,7 +92,7 @@ struct Pose {
   }
 };
 
-// Returns the share of a pixel inside an outline at `pixels` from its middle.
+// Returns the share of a pixel that is inside an outline, `pixels` being the distance of the pixel's centre from it.
 float coverage(float pixels) { return std::clamp(0.5f - pixels, 0.0f, 1.0f); }
 
 // Not std::hypot, which guards against overflow but is slow.
@@ -110,7 +110,7 @@ float triangle(float x, float y) {
   return std::max(y, 0.8660254f * std::abs(x) - 0.5f * y) - 0.5f;  // the sides' normals point to 90, -30, 210 degrees
 }
 float cross(float x, float y) { return std::min(box(x, y, 0.95f, 0.27f), box(x, y, 0.27f, 0.95f)); }
-// Takes the second largest distance to the lines of a pentagram: the star is within all five, or all but one.
+// Takes the second largest distance to the five lines of a pentagram: a point of the star is inside at least four.
 float star(float x, float y) {
   constexpr float kNormals[5][2] = {{0, 1},
                                     {0.9510565f, 0.3090170f},

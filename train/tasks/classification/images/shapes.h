@@ -1,4 +1,4 @@
-// The embedded task: which of ten shapes does the image show? The images are generated, so that a model can be trained
+// The built-in task: which of ten shapes does an image show? The images are generated, so that a model can be trained
 // and scored without any file.
 //
 // An image of 32 x 32 pixels shows one shape of 13 to 24 pixels at a random place and angle. The shape is lighter than
@@ -23,8 +23,8 @@ ImageSet sample(ImagePart part, std::int64_t count, std::uint64_t seed = 1);
 // Default numbers of images.
 constexpr std::int64_t kTrainImages = 50000, kTestImages = 10000;
 
-// Returns the distance of (x, y) from the outline of a shape with a circumscribed circle of radius 1: negative inside.
-// Beyond corners it is less than the distance, which sharpens them.
+// Returns the distance of (x, y) from the outline of a shape that fits into a circle of radius 1; negative inside.
+// Beyond a corner, the value is less than the true distance, which makes the corner sharp.
 float distance(std::int64_t shape, float x, float y);
 
 }  // namespace foldgrad::shapes
