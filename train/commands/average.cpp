@@ -1,4 +1,4 @@
-// foldgrad average: one model from several checkpoints.
+// foldgrad average: averages several checkpoints into one model.
 #include "train/checkpoints/average.h"
 
 #include "train/checkpoints/checkpoint.h"

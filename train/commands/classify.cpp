@@ -1,4 +1,4 @@
-// foldgrad classify: the most likely classes of images.
+// foldgrad classify: prints the most likely classes of images.
 #include <algorithm>
 #include <charconv>
 #include <functional>
@@ -44,7 +44,7 @@ struct GivenImage {
 };
 
 // Calls take() for each image of `argument`, in order: the picture of a PNG or JPEG file, all records of FILE.bin, or
-// one record, FILE.bin:RECORD. Pictures of another size are cut and scaled by square(). Throws FileError.
+// one record, FILE.bin:RECORD. Pictures of another size are cropped and scaled by square(). Throws FileError.
 void for_each_image(const std::string& argument, std::int64_t size, const std::vector<std::string>& classes,
                     const std::function<void(GivenImage)>& take) {
   const auto [path, only] = records_of(argument);

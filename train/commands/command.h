@@ -1,4 +1,4 @@
-// Options that several commands take; every file with a command includes this.
+// Options that several commands share. Every file with a command includes this header.
 #pragma once
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,13 +19,13 @@ struct FoldOptions;
 struct ModelData;
 enum class NonFinite;
 
-// Adds MODEL, which is required; `note` is added to its help.
+// Adds the required argument MODEL and appends `note` to its help.
 void add_model_option(CLI::App& command, std::string& model, const std::string& note = "");
 // Adds --json, which makes the program print the answer's JSON.
 void add_json_option(CLI::App& command, const std::string& help = "Print JSON");
-// Refuses everything but numbers in [least, most]. Unlike CLI::Range it also refuses NaN.
+// Returns a validator that accepts only numbers in [least, most]. Unlike CLI::Range, it rejects NaN.
 CLI::Validator number_in(double least, double most);
-// Adds a number in [least, most], whose default the help shows.
+// Adds an option that takes a number in [least, most]. The help shows its default.
 template <class Number>
 void add_number(CLI::App& command, const std::string& name, Number& value, std::type_identity_t<Number> least,
                 std::type_identity_t<Number> most, const std::string& help) {
@@ -35,7 +35,7 @@ void add_number(CLI::App& command, const std::string& name, Number& value, std::
   else
     option->check(CLI::Range(least, most));
 }
-// Adds --device, for require_device(), and --tf32.
+// Adds --tf32 and --device, whose value require_device() takes.
 void add_device_option(CLI::App& command, std::string& device);
 // Adds --dtype, one of `choices`.
 void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>& choices, const std::string& help);
@@ -47,23 +47,23 @@ void add_decoding_options(CLI::App& command, DecodingOptions& options);
 void add_max_tokens_option(CLI::App& command, std::int64_t& max_tokens);
 // Adds --untie, --keep-tied and --rescale-stream.
 void add_fold_options(CLI::App& command, FoldOptions& options);
-// Adds an option that takes one value each time it is given; the help calls it `value`.
+// Adds an option that can be repeated and takes one value each time. The help calls this value `value`.
 CLI::Option* add_repeated_option(CLI::App& command, const std::string& name, std::vector<std::string>& values,
                                  const std::string& value, const std::string& help);
 // Adds --set.
 void add_settings_option(CLI::App& command, std::vector<std::string>& settings);
-// Adds --data-dir, for data_directory().
+// Adds --data-dir, whose value data_directory() takes.
 void add_data_dir_option(CLI::App& command, std::string& directory);
-// Adds --source, --reference, --split (this one by default), --data-dir and --config.
+// Adds --source, --reference, --split (default: `split`), --data-dir and --config.
 void add_data_options(CLI::App& command, ModelData& data, const std::string& split);
 
-// Calls `action` with the processes that a launcher started together with this one, or null if there is only this one.
-// Gives each its own `device` (train/system/launcher.h). An error ends all of them.
-// `timeout`: seconds that they wait for each other to start.
+// Calls `action` with the processes that a launcher started together with this one, or with null if there is only this
+// one. Sets `device` to this process's own device (train/system/launcher.h). An error in one process ends all of them.
+// `timeout` is how many seconds they wait for each other to start.
 Answer launched(std::string& device, double timeout, const std::function<Answer(Processes*)>& action);
 
-// Completes `data` for the model at `path` and returns it. Sets the model's directory. Options that were not given come
-// from the model's run: the configuration and, for its splits, the data root.
+// Returns `data` with the paths of the model at `path`. Without --config the configuration is that of the model's run,
+// and so is the data root, unless --data-dir or --source was given.
 ModelData located(ModelData data, const std::string& path);
 
 }  // namespace foldgrad

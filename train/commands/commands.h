@@ -16,8 +16,8 @@ namespace foldgrad {
 
 struct BuildInfo;
 
-// The result of a command, which the program prints: as text, or as JSON where --json was given. A command that prints
-// as it goes leaves both empty.
+// The result of a command. The program prints it as text, or as JSON if --json was given. A command that prints while
+// it runs leaves both empty.
 struct Answer {
   std::string text = {};
   nlohmann::ordered_json json = {};
@@ -27,14 +27,15 @@ struct Answer {
 // A command whose options have been parsed.
 using Action = std::function<Answer()>;
 
-// Each adds its options to a command and returns the action that uses them. With an option --json, the answer has JSON.
+// Each function adds its options to a command and returns the action that uses them. If the command has --json, the
+// answer has JSON.
 Action add_average(CLI::App& command);
 Action add_classify(CLI::App& command);
 Action add_compare(CLI::App& command);
 Action add_config(CLI::App& command);
 Action add_data(CLI::App& command);
 Action add_demo(CLI::App& command, const BuildInfo& build);
-extern const char* const kDemoConfig;  // configs/numbers.toml, which the build puts into the program
+extern const char* const kDemoConfig;  // configs/numbers.toml, embedded by the build
 Action add_doctor(CLI::App& command, const BuildInfo& build);
 Action add_eval(CLI::App& command, const BuildInfo& build);
 Action add_export(CLI::App& command);
@@ -47,18 +48,18 @@ Action add_norms(CLI::App& command);
 Action add_recalibrate(CLI::App& command);
 Action add_report(CLI::App& command);
 Action add_run(CLI::App& command);
-// Takes the arguments of main for the run's command.txt.
+// Takes main()'s arguments, which the run records in command.txt.
 Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<std::string>& arguments);
 Action add_translate(CLI::App& command);
 Action add_verify(CLI::App& command);
 Action add_verify_traces(CLI::App& command);
 
-// Runs a command. An exception becomes "error: MESSAGE" on stderr and the exit code of its kind; commands need no
-// handlers of their own, since run_command_line() calls them through this.
+// Runs a command. Turns an exception into "error: MESSAGE" on stderr and the exit code of its type. Commands need no
+// handlers, since run_command_line() calls them through this function.
 int guarded(const std::function<int()>& command);
 
-// Returns a message about the first option or command that `program` did not understand, with the nearest one that
-// exists; if it understood all of them, the message of `error`.
+// Returns a message that names the first option or command that `program` did not recognize and suggests the nearest
+// one that exists. If it recognized all of them, returns the message of `error`.
 std::string usage_error(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace foldgrad

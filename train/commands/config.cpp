@@ -1,4 +1,4 @@
-// foldgrad config and foldgrad norms: all possible keys, and the values of a configuration.
+// foldgrad config and foldgrad norms: list all keys and normalizers, or check and print a configuration.
 #include "train/config/config.h"
 
 #include "models/normalizers/normalizer.h"

@@ -1,4 +1,4 @@
-// foldgrad data: text and images, on the disk, from the network, or generated.
+// foldgrad data: describes, checks, prepares, fetches and generates text and images.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -29,14 +29,14 @@ constexpr std::size_t kDigits = 64;                // of a SHA-256
 constexpr const char* kDigestFile = "SHA256SUMS";  // the format that sha256sum writes and checks
 
 struct DataOptions {
-  std::string source = "de", target = "en";  // extensions of files of parallel text
+  std::string source = "de", target = "en";  // extensions of parallel text files
   std::string directory, to, data_directory, name, digests, sha256;
   std::vector<std::string> renamed, only, files, urls;
   bool lowercase = false;
-  std::int64_t sentence_piece = 0;  // pieces of a model learned from train; 0: no model
+  std::int64_t sentence_piece = 0;  // number of pieces of a model learned from train; 0: no model
   std::int64_t train_images = shapes::kTrainImages, test_images = shapes::kTestImages;
   std::uint64_t seed = 1;
-  Answer (*run)(const DataOptions&) = nullptr;  // of the chosen command
+  Answer (*run)(const DataOptions&) = nullptr;  // the chosen subcommand
 };
 
 Answer images_info(const std::vector<std::pair<std::string, FolderCounts>>& parts) {
@@ -76,7 +76,7 @@ Answer run_info(const DataOptions& o) {
   return {text, all};
 }
 
-// Adds the files that a file of digests names but that are missing or differ, and its first invalid line.
+// Adds to `found` each file named in a file of digests that is missing or differs, and its first invalid line.
 void check_digests(const std::string& directory, const std::string& digests, std::vector<std::string>& found) {
   for (std::size_t number = 0, wrong = 0; const std::string& line : read_lines(digests)) {
     ++number;
@@ -96,8 +96,8 @@ void check_digests(const std::string& directory, const std::string& digests, std
   }
 }
 
-// Reports each pair that cannot be read, each file without its other side, and each that a file of digests names but
-// that is missing or differs.
+// Reports each pair that cannot be read, each file whose other side is missing, and each file named in a file of
+// digests that is missing or differs.
 Answer run_verify(const DataOptions& o) {
   std::vector<std::string> found;
   const std::vector<std::string> names = pair_names(o.directory, o.source, o.target);
@@ -117,8 +117,8 @@ Answer run_verify(const DataOptions& o) {
   return {fmt::format("{}: {} pairs of files are sound\n", o.directory, names.size())};
 }
 
-// Returns {name in `from`: name in `to`} of the pairs to write, in order. Throws FileError if one would overwrite
-// another, or one that is yet to be read.
+// Returns, for each pair to write, its name in `from` and its name in `to`. Throws FileError if a pair would overwrite
+// another, or one that has yet to be read.
 std::vector<std::pair<std::string, std::string>> new_names(const std::string& from, const std::string& to,
                                                            const std::map<std::string, std::string>& renamed,
                                                            const DataOptions& o) {
@@ -138,8 +138,8 @@ std::vector<std::pair<std::string, std::string>> new_names(const std::string& fr
   return all;
 }
 
-// Writes the pairs of `from`, with line ends "\n", and their digests to `to`. `renamed`: old names to new; val always
-// becomes valid. Throws FileError.
+// Writes the pairs of `from`, with "\n" as line endings, and their digests to `to`. `renamed` maps old names to new
+// ones; val always becomes valid. Throws FileError.
 Answer prepare(const std::string& from, const std::string& to, const std::map<std::string, std::string>& renamed,
                const DataOptions& o) {
   std::vector<std::string> names, train;

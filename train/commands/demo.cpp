@@ -1,4 +1,4 @@
-// foldgrad demo: the commands train, eval, fold, verify and report, one after the other, on a task that needs no files.
+// foldgrad demo: runs the commands train, eval, fold, verify and report in turn, on a task that needs no files.
 #include <utility>
 
 #include "engine/files/atomic_file.h"
@@ -22,7 +22,8 @@ struct DemoOptions {
   bool json = false;
 };
 
-// Returns configs/numbers.toml, changed by the options. Shortens normalizers' warm-ups, meant for 100,000 updates.
+// Returns configs/numbers.toml with the options applied. Shortens the normalizers' warm-ups, which are meant for
+// 100,000 updates.
 ExperimentConfig demo_config(const DemoOptions& o) {
   const std::int64_t warmup = o.steps / 10;
   Words settings{"norm.name=" + o.norm, fmt::format("train.steps={}", o.steps), fmt::format("train.warmup={}", warmup),

@@ -1,4 +1,4 @@
-// foldgrad eval: scores of a model on text with references, on text without, or on images.
+// foldgrad eval: scores a model on text with references, on text without references, or on images.
 #include "engine/cpu/threads.h"
 #include "engine/parallel/team.h"
 #include "train/checkpoints/model_directory.h"

@@ -1,4 +1,4 @@
-// foldgrad export: a model as files that other runtimes run.
+// foldgrad export: writes a model as files that other runtimes can run.
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
 #include "train/tasks/families.h"
@@ -6,7 +6,8 @@
 namespace foldgrad {
 namespace {
 
-// Refuses maps that are not finite although parameters and statistics are, as 1 / sqrt(run_var + eps) can be.
+// Throws NonFiniteError if a normalizer's map is not finite. 1 / sqrt(run_var + eps) can be infinite although all
+// parameters and statistics are finite.
 void require_finite_maps(const Model& model) {
   for (const Normalizer* norm : model.normalizers())
     if (const auto form = norm->inference())

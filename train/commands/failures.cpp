@@ -73,7 +73,8 @@ Answer launched(std::string& device, double timeout, const std::function<Answer(
   device = device_of(launch, device);
   if (launch.rank > 0) {
     begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
-    // Process 0 may have the same error: it prints it once for all and ends them. It can also log another's.
+    // Waits for process 0: if it has the same error, it prints that once and ends all processes. It may also log this
+    // one.
     before_error = [] {
       end_when_interrupted();
       std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -86,7 +87,7 @@ Answer launched(std::string& device, double timeout, const std::function<Answer(
     return answer.exit_code;
   });
   if (code != kExitOk && code != kExitInterrupted) {
-    end_when_interrupted();  // also when MPI ends this process
+    end_when_interrupted();  // MPI's signal must end this process, too
     processes->abort(code);
   }
   return launch.rank == 0 ? answer : Answer{.exit_code = code};
@@ -98,7 +99,7 @@ static const std::map<std::string, std::string> kMoved = {{"analyze", "analyze"}
 
 std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
   std::vector<std::string> options;
-  const CLI::App* command = &program;  // the last one that was understood
+  const CLI::App* command = &program;  // the last one that was recognized
   for (;;) {
     for (const CLI::Option* option : command->get_options())
       for (const std::string& name : option->get_lnames()) options.push_back("--" + name);

@@ -1,4 +1,4 @@
-// foldgrad generate: text from a language model, printed token by token.
+// foldgrad generate: generates text with a language model and prints it token by token.
 #include "engine/files/file.h"
 #include "models/gpt/sampling.h"
 #include "train/checks/finite.h"
@@ -21,7 +21,7 @@ struct GenerateOptions {
   NonFinite non_finite = NonFinite::refuse;
 };
 
-// Returns the lines of standard input in the form in which read_lines() returns the lines of a file.
+// Returns the lines of stdin as read_lines() returns those of a file.
 std::vector<std::string> lines_of_stdin() {
   std::vector<std::string> lines;
   for (std::string line; read_line_of_stdin(line); lines.push_back(line)) {
@@ -33,7 +33,7 @@ std::vector<std::string> lines_of_stdin() {
   return lines;
 }
 
-// Returns the prompt without the newline at the end of a file or of standard input; a newline if the prompt is empty.
+// Returns the prompt, without the newline at the end of a file or of stdin. If it is empty, returns a newline.
 std::string prompt_text(const GenerateOptions& o) {
   std::string text = o.prompt;
   if (!o.prompt_file.empty())
@@ -43,7 +43,7 @@ std::string prompt_text(const GenerateOptions& o) {
   return text.empty() ? "\n" : text;
 }
 
-// Prints one text as it grows. A character of several tokens waits for the last of them.
+// Prints one text as it grows. Waits for the last token of a character that consists of several.
 class Printer {
  public:
   explicit Printer(const TextVocabulary& vocabulary) : vocabulary_(vocabulary) {}

@@ -1,4 +1,4 @@
-// foldgrad graph: the recorded forward pass as a picture, before and after folding.
+// foldgrad graph: draws the recorded forward pass, before and after folding.
 #include <sys/mman.h>
 #include <unistd.h>
 

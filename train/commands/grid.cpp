@@ -1,4 +1,4 @@
-// foldgrad grid: runs that differ in chosen keys, and tables of them.
+// foldgrad grid: trains runs that differ in chosen keys, and makes tables of their results.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -36,8 +36,8 @@ class GridTraining {
       }
   }
 
-  // Trains the runs that have not ended, up to the first whose data or files cannot be used: the others would fail in
-  // the same way. Returns false if it was interrupted.
+  // Trains the runs that have not ended. Stops after the first run whose data or files cannot be used, since the others
+  // would fail in the same way. Returns false if it was interrupted.
   bool train_all() {
     make_directories(options_.out);
     note_interrupts();
@@ -75,8 +75,8 @@ class GridTraining {
     return words;
   }
 
-  // Returns the index of the n-th run to train. Each cell gets one run before any gets a second, so that an incomplete
-  // table has equally many of each.
+  // Returns the index of the n-th run to train. Each cell gets its first run before any cell gets its second, so that
+  // cells have similar numbers of runs in an incomplete table.
   std::size_t by_seed(std::size_t n) const {
     return n % grid_.cells.size() * grid_.seeds.size() + n / grid_.cells.size();
   }
@@ -118,7 +118,7 @@ class GridTraining {
   std::vector<GridRun> runs_;
   std::vector<std::vector<std::string>> commands_;  // of each run: foldgrad train ...
   bool any_failed_ = false, lacks_data_ = false;
-  std::mutex mutex_;  // of outcomes and tables
+  std::mutex mutex_;  // guards outcomes and tables
 };
 
 Answer run_grid(const GridOptions& o) {

@@ -1,4 +1,4 @@
-// foldgrad inspect: the contents of a model, a checkpoint, a run or a file of tensors.
+// foldgrad inspect: shows the contents of a model, a checkpoint, a run or a file of tensors.
 #include <filesystem>
 #include <set>
 
@@ -21,7 +21,7 @@ std::string text_of(const ordered_json& value) {
                            : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-// Counts a storage once, even if it has several names.
+// Counts the elements of tensors that share memory only once.
 ordered_json describe_file(const std::string& path) {
   const SafetensorsFile file = read_safetensors(path);
   ordered_json list = ordered_json::array();
@@ -49,8 +49,9 @@ ordered_json describe_normalizers(const Model& model) {
   return sites;
 }
 
-// Returns the layers in the order of the forward pass, recorded on the smallest inputs. FLOP are those of products with
-// weights, per row of the result: attention's own depend on the length. A parameter counts where it is first used.
+// Returns the layers in the order of the forward pass, recorded on the smallest inputs. FLOP are counted per row of the
+// result, and only for products with weights: attention's other products depend on the length. A parameter counts
+// where it is first used.
 ordered_json describe_layers(Model& model) {
   const Graph graph = graph_of(model);
   ordered_json layers = ordered_json::array();

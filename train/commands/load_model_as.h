@@ -1,4 +1,4 @@
-// Model directories whose model must be of one kind.
+// Loads models that must be of a given type.
 #pragma once
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 
 namespace foldgrad {
 
-// Loads as load_model() does. Throws CheckpointError also if the model is not an M; `kind` describes an M: "a language
-// model (gpt)".
+// Loads a model like load_model(). Also throws CheckpointError if the model is not an M. The message describes an M by
+// `kind`, for example "a language model (gpt)".
 template <class M>
 std::unique_ptr<M> load_model_as(const char* kind, const std::string& path, DType dtype, Device device,
                                  NonFinite non_finite) {

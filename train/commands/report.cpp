@@ -1,4 +1,4 @@
-// foldgrad report and foldgrad compare: the results of runs.
+// foldgrad report and foldgrad compare: present the results of runs.
 #include "train/reports/report.h"
 
 #include <cerrno>
@@ -18,7 +18,7 @@ struct ReportOptions {
   bool open = false;
 };
 
-// Only warns if it fails: the page has been written.
+// Only warns if this fails, since the page has been written.
 void open_page(const std::string& path) {
   const ChildResult opened = run_child({"xdg-open", path}, /*quiet=*/true);
   if (opened.error == ENOENT) {

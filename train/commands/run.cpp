@@ -1,4 +1,4 @@
-// foldgrad run: a forward pass on inputs from a file, with the results in a file.
+// foldgrad run: computes a forward pass from a file of inputs to a file of results.
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"

@@ -1,4 +1,4 @@
-// foldgrad train: the command line of training_run.h.
+// foldgrad train: the command line of train/runs/training_run.h.
 #include <filesystem>
 #include <utility>
 
@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Resolves values of --resume other than "latest": a run or one of its checkpoints. The value is optional, so that
-// --resume may also have taken the next word, CONFIG.
+// Resolves a value of --resume other than "latest": a run or one of its checkpoints. Since the value is optional,
+// --resume may have taken the next word, CONFIG, by mistake.
 void complete(TrainOptions& o) {
   std::error_code ignored;
   if (!o.resume.empty() && o.resume != "latest") {
@@ -33,7 +33,7 @@ void complete(TrainOptions& o) {
       };
       fs::path path = normal(o.resume);
       if (path.filename() == "checkpoints") path = normal(path / "..");
-      // Within the directory of checkpoints, a checkpoint's name is a single word.
+      // If this is the directory of checkpoints, a checkpoint's path is only its name.
       const bool checkpoint = path.parent_path().filename() == "checkpoints" ||
                               (checkpoint_files::step_of(path) >= 0 && !fs::exists(path / "config.toml", ignored));
       if (o.out.empty()) o.out = checkpoint ? normal(path / "../..") : path;

@@ -1,4 +1,4 @@
-// foldgrad translate: lines from stdin to stdout.
+// foldgrad translate: translates lines from stdin to stdout.
 #include <unistd.h>
 
 #include "train/commands/command.h"

@@ -17,7 +17,7 @@ struct VerifyTraces {
   DType dtype = DType::f64;
   std::optional<double> tolerance;
 
-  // Allows for 30 steps of rounding, in sums over a few tokens. In f32, decisions can differ only through rounding.
+  // Allows for the rounding of sums over a few tokens in 30 steps. In f32, only rounding can change a decision.
   double limit() const { return tolerance.value_or(dtype == DType::f64 ? 1e-12 : 1e-4); }
 };
 
