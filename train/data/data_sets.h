@@ -1,4 +1,4 @@
-// The place of data files, and the data sets of `foldgrad data fetch`.
+// Where data files are, and the data sets that `foldgrad data fetch` knows.
 #pragma once
 #include <map>
 #include <string>
@@ -15,22 +15,23 @@ struct Download {
 struct DataSet {
   std::string name, about;
   std::string directory;                            // below the data root
-  std::vector<Download> archives;                   // path: the file's name
-  std::map<std::string, std::string> renamed = {};  // for text: name of a pair in the archives -> name in the directory
-  // Only for images, which are read as published: SHA-256, by name, of the files that training reads. The archive has
-  // them in a folder that is also called `directory`.
+  std::vector<Download> archives;                   // `path` is only the file's name
+  std::map<std::string, std::string> renamed = {};  // for text: a pair's name in the archives -> in the directory
+  // Only for images, which are used as published: the SHA-256 of each file that training reads, by the file's name. In
+  // the archive, these files are in a folder that is also named `directory`.
   std::map<std::string, std::string> digests = {};
 };
 
 const std::vector<DataSet>& data_sets();
 
-// Returns `flag` (--data-dir); without it $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad, or ~/.cache/foldgrad.
+// Returns `flag` (--data-dir). If it is empty, returns $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad:
+// the first whose variable is set.
 std::string data_root(const std::string& flag);
-// Returns data.directory of a configuration, below data_root(flag).
+// Returns the path of a configuration's data.directory. A relative one is below data_root(flag).
 std::string data_directory(const std::string& directory, const std::string& flag);
 
-// Returns the end of a message about a missing data directory: where the program looks for it, and how to fetch one of
-// these sets.
+// Returns the end of a message about a missing data directory: where the program looks for it and, if it belongs to one
+// of these data sets, how to fetch it.
 std::string where_data_lies(const std::string& directory);
 
 }  // namespace foldgrad

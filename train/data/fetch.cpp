@@ -31,7 +31,8 @@ void rename_file(const std::string& from, const std::string& to) {
   if (error) throw FileError(to, "cannot be written", error.value());
 }
 
-// Returns "" if `part` is the complete file. Otherwise removes it, since it cannot be continued.
+// If `part` is the complete file, renames it and returns "". Otherwise removes it, since it cannot be resumed, and
+// returns the reason.
 std::string finish(const std::string& part, const Download& wanted) {
   if (const std::string got = sha256_of_file(part); got != wanted.sha256) {
     fs::remove(part);
@@ -60,7 +61,7 @@ std::string transfer(const std::string& url, const std::string& part) {
     if (line.starts_with("curl: (")) text = line;
   fs::remove(messages);
   if (curl.succeeded()) return "";
-  // No later call can resume such a part: HTTP's 416 says that the server has nothing beyond it.
+  // No later call can resume such a part: status 416 means that the server has nothing beyond it.
   constexpr int kCannotResume = 33;
   const bool refused = curl.status == kCannotResume || text.ends_with(" 416");
   if (refused || (fs::exists(part) && fs::file_size(part) == 0)) fs::remove(part);
@@ -68,8 +69,8 @@ std::string transfer(const std::string& url, const std::string& part) {
   return number == text.npos ? fmt::format("curl ended with {}", curl.status) : text.substr(number + 2);
 }
 
-// Returns "" on success. An earlier part may belong to another file, or the server may be unable to resume it. The part
-// is then removed, and the file fetched again from its beginning.
+// Returns "" on success, otherwise the reason. An earlier part may belong to another file, or the server may be unable
+// to resume it. Then the part is removed, and the file is fetched again from its beginning.
 std::string fetch(const std::string& url, const std::string& part, const Download& wanted) {
   const bool had_part = fs::exists(part);
   std::string failure = transfer(url, part);
@@ -80,7 +81,7 @@ std::string fetch(const std::string& url, const std::string& part, const Downloa
 // Creates `directory` and unpacks *.tar.gz into it.
 void unpack(const std::string& archive, const std::string& directory) {
   make_directories(directory);
-  // Absolute, since in "a:b/c.tar.gz" GNU tar would take "a" for the name of a host.
+  // The path is absolute, since GNU tar would take the "a" of "a:b/c.tar.gz" for the name of a host.
   const ChildResult tar = run_child({"tar", "-xzf", fs::absolute(archive), "-C", directory}, /*quiet=*/false);
   if (tar.error != 0) throw FileError(archive, "cannot be unpacked, since tar cannot be started", tar.error);
   if (!tar.succeeded()) throw FileError(archive, "cannot be unpacked by tar");
@@ -107,7 +108,7 @@ void download(const Download& wanted) {
   if (has_digest(wanted.path, wanted.sha256)) return;
   make_directories(fs::path(wanted.path).parent_path());
   const std::string part = wanted.path + ".part";
-  // The process may have been killed after the last byte; no server can resume from there.
+  // An earlier process may have been killed after it had received the last byte; no server can resume there.
   if (has_digest(part, wanted.sha256)) {
     finish(part, wanted);
     return;

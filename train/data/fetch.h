@@ -1,4 +1,5 @@
-// Files and archived data sets, fetched from the network or copied from elsewhere, complete or not at all.
+// Fetches files and archived data sets from the network or copies them from local files. A file appears complete or not
+// at all.
 #pragma once
 #include <functional>
 
@@ -6,26 +7,27 @@
 
 namespace foldgrad {
 
-// Fetches a file with the program curl, which appends to PATH.part; a later call resumes it. With the right digest it
-// becomes PATH. An existing file with that digest is kept. A server fails if it sends less than 1,000 bytes a second
-// for a minute or announces more than 10 GiB. Throws FileError, which names every URL with its failure, the digest and
-// the path, or says that there is no curl.
+// Fetches a file with the program curl, which appends to PATH.part; a later call resumes the download. If the digest is
+// right, PATH.part is renamed to PATH. An existing file with that digest is kept. A server counts as failed if it sends
+// less than 1,000 bytes per second for a minute or announces more than 10 GiB. Throws FileError, which names the path,
+// the digest and every URL with its failure, or says that curl is missing.
 void download(const Download& wanted);
 
-// Copies a file that the user has fetched in another way.
+// Copies a file that the user already has. Throws FileError, also if its digest is wrong.
 void take_file(const std::string& file, const Download& wanted);
 
-// Calls take(PATH) with the folder of a set's unpacked archives, which come from `files` or else from the network, into
-// ROOT/archives. PATH is below ROOT, so that its files can be renamed, and is removed afterwards. A failure leaves no
-// empty directory, which would look like the set. Throws FileError, also for a file that is not one of the archives,
-// and if the program tar is missing or refuses an archive.
+// Copies a set's archives from `files`, or fetches them, into ROOT/archives, unpacks them into a folder PATH, and calls
+// take(PATH). PATH is below ROOT, so that `take` can rename its files, and is removed afterwards. A failure leaves no
+// empty directory, since it would look like the data set. Throws FileError, also if one of `files` is not an archive of
+// the set, or if the program tar is missing or rejects an archive.
 void with_unpacked(const DataSet& set, const std::vector<std::string>& files, const std::string& root,
                    const std::function<void(const std::string&)>& take);
-// Fetches images unless they exist. Each file appears in ROOT complete, and only after all digests have matched.
+// Fetches a set's images unless ROOT has them already. Files appear in ROOT complete, and only after all digests have
+// matched.
 void fetch_images(const DataSet& set, const std::vector<std::string>& files, const std::string& root);
 
-// Returns true if ROOT has the set's images already. Throws FileError if another file has one of their names; such a
-// file is never overwritten.
+// Returns true if ROOT has the set's images already. Throws FileError if a file with one of their names has another
+// digest; such a file is never overwritten.
 bool has_images(const DataSet& set, const std::string& root);
 
 }  // namespace foldgrad

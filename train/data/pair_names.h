@@ -6,7 +6,7 @@
 
 namespace foldgrad {
 
-// Returns the names of the directory's files that end with `ending`, without the ending.
+// Returns NAME for each file "NAME.ending" in the directory.
 std::set<std::string> stems(const std::string& directory, const std::string& ending);
 // Returns the NAMEs of the pairs, sorted. Throws FileError if the directory does not exist or has no pairs.
 std::vector<std::string> pair_names(const std::string& directory, const std::string& source, const std::string& target);
