@@ -1,6 +1,6 @@
 // The directory of a run:
 //   RUN/config.toml   the effective configuration, itself valid input
-//   RUN/command.txt   a line per start: the command as a shell takes it
+//   RUN/command.txt   one line per start: the command, quoted for a shell
 //   RUN/env.json      everything else that the numbers depend on
 //   RUN/log.jsonl     events, train/runs/logger.h
 //   RUN/report.html   train/reports/report.h, written when training has ended
@@ -8,7 +8,7 @@
 //   RUN/exhibits.json other results of the last validation for the report, train/reports/report.h
 //   RUN/statistics/   begin.safetensors, end.safetensors, train/analyses/recording.h
 //   RUN/checkpoints/  train/checkpoints/checkpoint.h
-//   RUN/lock          the process that writes to it, see RunLock
+//   RUN/lock          names the process that writes to the run, see RunLock
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
@@ -33,16 +33,17 @@ class RunDirectory {
   std::string samples() const { return path_ + "/samples"; }
   std::string sample(std::int64_t step) const;
 
-  // Returns the content of env.json; an empty object if that is lost.
+  // Returns the content of env.json, or an empty object if the file is missing.
   nlohmann::json described() const;
-  // Returns the data root that env.json names if it still exists, otherwise an empty text.
+  // Returns the data root that env.json names if it still exists, otherwise an empty string.
   std::string data_root() const;
 
-  // Returns true if there is a run to continue: config.toml, which begin() writes last, or a checkpoint.
+  // Returns true if there is a run to continue, that is, if config.toml, which begin() writes last, or a checkpoint
+  // exists.
   bool has_run() const;
   void require_no_run() const;  // throws FileError
-  // Prepares the directory at each start: creates missing parts, removes unfinished files of a killed process, adds a
-  // line to command.txt, and replaces env.json and config.toml by those of this process. Throws FileError.
+  // Prepares the directory at each start: creates missing folders, removes unfinished files that a killed process left,
+  // adds a line to command.txt, and overwrites env.json and config.toml. Throws FileError.
   void begin(const std::string& config_text, const std::vector<std::string>& arguments,
              const nlohmann::ordered_json& environment) const;
 
@@ -50,14 +51,14 @@ class RunDirectory {
   std::string path_;
 };
 
-// Returns the command as a shell reads it.
+// Returns the command, quoted for a shell.
 std::string command_line(const std::vector<std::string>& arguments);
 
-// The lock of the one process that writes to a run.
+// A lock that lets only one process write to a run.
 class RunLock {
  public:
   // Creates the directory `run` if it does not exist. Throws FileError if another process holds the lock. The kernel
-  // releases it when the process ends, however it ends; the file RUN/lock, which names the process, stays.
+  // releases the lock when the process ends for any reason; the file RUN/lock, which names the process, stays.
   explicit RunLock(const std::string& run);
   ~RunLock();
   RunLock(const RunLock&) = delete;
@@ -67,7 +68,7 @@ class RunLock {
   int descriptor_ = -1;
 };
 
-// The build of the program.
+// How the program was built.
 struct BuildInfo {
   std::string version, commit, compiler, flags;
 };

@@ -148,7 +148,7 @@ void RunLogger::ended(std::int64_t step, const std::string& outcome) {
   log({{"event", "end"}, {"step", step}, {"outcome", outcome}});
 }
 
-// Keeps events that the disk refuses until it accepts them.
+// Logs an event. Keeps events that the disk refuses until it accepts them.
 void RunLogger::log(nlohmann::ordered_json event) {
   if (on_event_) on_event_(event);
   const bool refused_before = !unlogged_.empty();
@@ -167,7 +167,7 @@ void RunLogger::write_unlogged() {
 void RunLogger::retry() {
   try {
     write_unlogged();
-  } catch (const FileError&) {  // log() has warned of it
+  } catch (const FileError&) {  // log() has already warned
   }
 }
 

@@ -12,12 +12,12 @@
 
 namespace foldgrad {
 
-// The file log.jsonl: one JSON object per event and line, written when write() returns.
+// The file log.jsonl. Each event is a JSON object on its own line, and is in the file when write() returns.
 class EventLog {
  public:
-  // Appends after `resume_at`, the offset of a checkpoint, and creates the file if it does not exist. Later lines are
-  // cut off, since training will log them again. If the file is shorter, or has no end of line at that offset, it is
-  // cut after its last whole line. Throws FileError.
+  // Opens or creates the file and truncates it at `resume_at`, the offset that a checkpoint has saved: training will
+  // log the later lines again. If the file is shorter or no line ends there, truncates it after the last whole line
+  // before that offset. Throws FileError.
   EventLog(std::string path, std::uint64_t resume_at);
   ~EventLog();
   EventLog(const EventLog&) = delete;
@@ -26,9 +26,9 @@ class EventLog {
   // Returns the number of bytes before `resume_at` that were lost.
   std::uint64_t missing() const { return missing_; }
 
-  // Writes numbers with the fewest digits that read back as the same f64; numbers that are not finite become null.
-  // Bytes that are not UTF-8 become U+FFFD. Throws std::invalid_argument unless `event` is an object, and FileError;
-  // then the file ends with the last whole line, and the log can still be used.
+  // Appends an event. Numbers have the fewest digits that read back as the same f64; numbers that are not finite become
+  // null, and bytes that are not UTF-8 become U+FFFD. Throws std::invalid_argument unless `event` is an object. Throws
+  // FileError if writing fails; the file then ends after its last whole line, and the log can still be used.
   void write(const nlohmann::ordered_json& event);
   // Returns the offset after the last line, for checkpoints.
   std::uint64_t offset() const { return offset_; }
@@ -37,7 +37,7 @@ class EventLog {
 
  private:
   void cut(std::uint64_t offset);
-  std::uint64_t line_end(std::uint64_t offset) const;  // returns the last end of a line up to `offset`
+  std::uint64_t line_end(std::uint64_t offset) const;  // returns where the last whole line before `offset` ends
 
   std::string path_;
   int descriptor_ = -1;
@@ -46,15 +46,14 @@ class EventLog {
 
 class RunLogger {
  public:
-  // Continues the events after `offset` of the file. Gives each to `on_event` as well, unless that is null. Throws
-  // FileError.
+  // Continues the file after `offset`. Also passes each event to `on_event`, unless that is null. Throws FileError.
   RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps,
             std::function<void(const nlohmann::ordered_json&)> on_event);
 
-  // Logs the start. `notes`, by their names in the event, are printed too, unless they are empty.
+  // Logs the start of training. Adds each note that is not empty to the event, by its name, and prints it.
   void started(std::int64_t step, Task& task, const ExperimentConfig& config,
                const std::map<std::string, std::string>& notes);
-  // `diagnostics` are the model's.
+  // `diagnostics` is the result of Model::diagnostics().
   void trained(const TrainingReport& report, const std::string& unit_of_work,
                const std::map<std::string, double>& diagnostics);
   void validated(std::int64_t step, const Validation& validation, double seconds);
@@ -63,7 +62,7 @@ class RunLogger {
   void diverged(std::int64_t step, const std::string& message);
   void ended(std::int64_t step, const std::string& outcome);
 
-  // Writes the events that the disk has refused, if it accepts them now.
+  // Tries again to write the events that the disk has refused.
   void retry();
   ProgressLine& terminal() { return terminal_; }
   std::uint64_t offset() const { return log_.offset(); }  // as in EventLog

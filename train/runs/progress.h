@@ -1,4 +1,4 @@
-// The progress of training, on stderr: one line that is redrawn on a terminal, plain lines elsewhere.
+// Shows the progress of training on stderr: on a terminal one line that is redrawn, elsewhere plain lines.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,15 +8,15 @@
 
 namespace foldgrad {
 
-// Returns "[======>     ] 1200/2000  3.1 steps/s  4:20 left  loss 3.2100", of at most `width` columns.
+// Returns "[======>     ] 1200/2000  3.1 steps/s  4:20 left  loss 3.2100", cut to `width` columns.
 std::string progress_line(std::int64_t step, std::int64_t steps, double steps_per_second, const std::string& status,
                           std::size_t width);
 std::string duration_text(double seconds);  // "4:20", "1:04:20"
 
 class ProgressLine {
  public:
-  // `first` is the step at which this process begins. `on_terminal`: true if the line can be redrawn; by default if
-  // stderr is a terminal whose TERM is not "dumb".
+  // `first` is the step at which this process begins. `on_terminal` is true if the line can be redrawn; the default is
+  // true if stderr is a terminal whose TERM is not "dumb".
   ProgressLine(std::int64_t first, std::int64_t steps, std::optional<bool> on_terminal = std::nullopt);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
@@ -28,7 +28,7 @@ class ProgressLine {
   // Print a permanent line above the redrawn one. Warnings are yellow unless NO_COLOR is set.
   void print(const std::string& line);
   void warn(const std::string& line);
-  void erase();  // the drawn line, before others print
+  void erase();  // erases the drawn line, so that others can print
 
  private:
   std::int64_t first_, steps_;

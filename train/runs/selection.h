@@ -27,12 +27,12 @@ class Selection {
   Selection(const Task& task, std::int64_t patience, std::int64_t steps)
       : validates_on_test_(task.facts().validates_on_test), patience_(patience), steps_(steps) {}
 
-  // Returns true if the model of this validation, after `step` updates, is the best so far or, when validating on the
-  // test set, the last.
+  // Returns true if the model that was validated after `step` updates is the best so far. When validating on the test
+  // set, returns true only for the last model.
   bool take(std::int64_t step, const Validation& v) {
     ++without_better_;
     if (validates_on_test_ ? step != steps_ : !best_.worse_than(v.deciding, v.loss)) return false;
-    // JSON has no NaN. A model that has a score hardly ever has a NaN loss.
+    // JSON has no NaN or infinity, so a loss that is not finite is saved as the largest one.
     best_ = {step, v.deciding, std::isfinite(v.loss) ? v.loss : BestValidation().loss, v.text};
     without_better_ = 0;
     return true;
@@ -42,7 +42,8 @@ class Selection {
   std::int64_t without_better() const { return without_better_; }  // validations since the best
   bool out_of_patience() const { return patience_ > 0 && without_better_ >= patience_; }
 
-  // Call these before and after writing a checkpoint: the best one counts only once it has been saved.
+  // Call these before and after writing a checkpoint: a validation counts as the best only once its model has been
+  // saved.
   void forget_unsaved(std::int64_t step) {
     if (best_.step != step) best_ = saved_;
   }

@@ -37,14 +37,14 @@ std::optional<NewestCheckpoint> find_checkpoint(const TrainOptions& options, con
   return std::nullopt;
 }
 
-// Returns the data root: a resumed run's data root if it still exists, otherwise the default.
+// Returns the data root: --data-dir if it was given, else that of a resumed run if it still exists, else the default.
 std::string find_data_root(const TrainOptions& options, const RunDirectory& run) {
   if (options.data_directory.empty() && !options.resume.empty())
     if (const std::string root = run.data_root(); !root.empty()) return root;
   return fs::absolute(data_root(options.data_directory));
 }
 
-// Notes settings of normalizers that the model does not have.
+// Prints a note about each setting of a normalizer that the model does not have.
 void note_unused(const std::vector<std::string>& settings, const BlockConfig& blocks) {
   for (const std::string& setting : settings) {
     const std::size_t dot = setting.find('.'), end = setting.find('.', dot + 1);
@@ -84,7 +84,7 @@ void require_same_function(const Pretrained& from, const ExperimentConfig& confi
   });
 }
 
-// Returns false if classes differ in number or in name; missing names count as equal.
+// Returns true if both models have the same number of classes, with the same names. Missing names count as equal.
 bool have_same_classes(const Model& a, const Model& b) {
   const ordered_json one = model_json(a), other = model_json(b);
   const ordered_json names = value_of(one, "model", "class_names"), others = value_of(other, "model", "class_names");
@@ -166,7 +166,7 @@ std::string begin_from(const Pretrained& from, Model& model, const TrainConfig& 
 }
 
 std::unique_ptr<Task> begin_task(RunStart& start, Device device) {
-  static std::mutex one_at_a_time;  // for the ranks of this process: SentencePiece trains in one thread
+  static std::mutex one_at_a_time;  // so that the ranks of this process train SentencePiece one after another
   const std::lock_guard lock(one_at_a_time);
   const ExperimentConfig& config = start.config;
   std::optional<Pretrained> from;

@@ -22,7 +22,7 @@
 namespace foldgrad {
 namespace {
 
-// One process's part of a run; with several ranks, rank 0's part.
+// The part of a run that a single process or, with several ranks, rank 0 carries out.
 class TrainingRun {
  public:
   TrainingRun(const TrainOptions& options, const RunStart& start, std::unique_ptr<Task> task,
@@ -39,7 +39,7 @@ class TrainingRun {
     }
   }
 
-  // Writes to the run's directory, as train() does. The constructor finds errors before anything is written.
+  // Writes to the run's directory, as train() does. The constructor finds errors and writes nothing.
   void begin(const RunStart& start);
   TrainingEnd train();
 
@@ -61,7 +61,7 @@ class TrainingRun {
   Selection selection_;
   std::optional<RunLogger> logger_;
   std::int64_t first_ = 0;  // updates made by an earlier start
-  double seconds_ = 0;      // of updates, since then
+  double seconds_ = 0;      // spent on updates since then
   bool unsaved_ = false;    // the disk refused the last checkpoint
 };
 
@@ -91,8 +91,8 @@ TrainingEnd TrainingRun::finish(bool stopped) {
   give_order(communicator_, Order::end);
   if (communicator_ && options_.profile_communication)
     say("{}", traffic_text(*communicator_, seconds_, updates() - first_));
-  // The user may make room on the disk. A request to stop ends these attempts, unless training has already been stopped
-  // by one.
+  // The user may make room on the disk. A request to stop ends these attempts, unless an earlier one has already
+  // stopped training.
   for (int i = 0; i < 60 && unsaved_ && (stopped || !options_.stop()); ++i) {
     sleep(1);
     save();
@@ -141,7 +141,8 @@ void TrainingRun::begin(const RunStart& start) {
 }
 
 // Warns if training ends within the normalizer's warm-up. `last` is the last update: before training the requested one,
-// afterwards the one made. Normalizers count their earlier iterations, including those before train.from.
+// afterwards the one reached. Normalizers also count their earlier iterations, including those of the model of
+// train.from.
 void TrainingRun::warn_of_warmup(std::int64_t last) const {
   const NormWarmup warmup = norm_warmup(config_.blocks());
   if (warmup.iterations == 0) return;
@@ -155,8 +156,8 @@ void TrainingRun::warn_of_warmup(std::int64_t last) const {
       config_.blocks().normalizer, warmup.meanwhile, warmup.keys, passes);
 }
 
-// Checks that all is finite before a save. If a signal asked for the save, the next report still covers all updates
-// since the last.
+// Checks before a save that all numbers are finite. Reports only if `due`, not for a save that a signal asked for, so
+// that the next report covers all updates since the previous one.
 void TrainingRun::report(bool due) try {
   give_order(communicator_, due ? Order::report : Order::check);
   const TrainingReport r = due ? training_.trainer.report() : TrainingReport{.failures = training_.trainer.check()};
@@ -167,7 +168,7 @@ void TrainingRun::report(bool due) try {
   throw;
 }
 
-// Returns true if the present state is the best so far.
+// Validates. Returns true if the present model is the best so far.
 bool TrainingRun::validate() {
   const std::int64_t step = updates();
   const Clock::time_point begin = Clock::now();
@@ -183,8 +184,8 @@ bool TrainingRun::validate() {
   return selection_.take(step, v);
 }
 
-// Saves a checkpoint. If the disk refuses, only the checkpoint is lost, not the training. Throws Diverged for a
-// checkpoint that could not be loaded: a finite loss and gradient can leave non-finite weights or moments.
+// Saves a checkpoint. If the disk refuses it, training continues. Throws Diverged if the checkpoint could not be loaded
+// again: even if loss and gradients are finite, weights or moments may not be.
 void TrainingRun::save() try {
   const std::int64_t n = updates();
   logger_->retry();  // first, so that the log is complete up to the checkpoint's offset
@@ -237,7 +238,7 @@ TrainingEnd train_experiment(const TrainOptions& options) {
     return run.train();
   };
   if (start.config.train.shards <= 1) return train(std::move(start), nullptr);
-  // Each rank prepares the data before the ranks compare theirs: with too many ranks this takes minutes.
+  // Every rank prepares the data before require_common_start() counts examples; with too many ranks this takes minutes.
   constexpr std::int64_t kMany = 16;
   if (start.config.train.shards > kMany) require_examples(*begin_task(start, device), start.config.train.shards);
   return on_ranks(options, device, std::move(start), train);

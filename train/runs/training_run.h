@@ -1,4 +1,4 @@
-// An experiment from its configuration to checkpoints, a log, samples and scores: the work of `foldgrad train`.
+// Trains an experiment for `foldgrad train`: a configuration goes in; checkpoints, a log, samples and scores come out.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -13,21 +13,21 @@ namespace foldgrad {
 struct TrainOptions {
   std::string config;                  // TOML
   std::vector<std::string> settings;   // SECTION.KEY=VALUE
-  std::string data_directory;          // in front of data.directory; may be empty
+  std::string data_directory;          // the root of data.directory; may be empty
   std::string out;                     // the run's directory
   std::string resume;                  // "latest", the path of a checkpoint of this run, or empty for a new run
-  bool allow_config_change = false;    // of keys that change the trained numbers
+  bool allow_config_change = false;    // accept other values of keys that change the trained numbers
   std::string device = "cpu";          // for require_device()
   Processes* processes = nullptr;      // processes that train together; null if there is only one
   double timeout = 600;                // seconds that a rank waits for another
-  bool profile_communication = false;  // reports at the end how long ranks have waited for each other
+  bool profile_communication = false;  // report at the end how long ranks waited for each other
   BuildInfo build;
   std::vector<std::string> command;  // the program's command line
-  // Called on each rank: `began` before the first update, `stop` after each. If `stop` returns true on any rank,
-  // training saves and ends.
+  // Called on each rank: `began` before the first update, `stop` after each update. If `stop` returns true on any rank,
+  // training saves a checkpoint and ends.
   std::function<void()> began = [] {};
   std::function<bool()> stop = [] { return false; };
-  // Called on rank 0 with each event of log.jsonl (docs/training.md). What it throws ends the training.
+  // Called on rank 0 with each event of log.jsonl (docs/training.md). An exception that it throws ends training.
   std::function<void(const nlohmann::ordered_json&)> on_event = nullptr;
 };
 
@@ -36,8 +36,8 @@ struct TrainingEnd {
   std::string text;  // the deciding score and its checkpoint; empty without a validation
 };
 
-// Trains. It sets no handlers of signals. If the disk refuses, it warns and retries at the next report, and throws
-// FileError if the disk still refuses at the end.
+// Trains. Installs no signal handlers. If the disk refuses a checkpoint, warns and retries at the next report; throws
+// FileError if the disk still refuses it at the end.
 // Throws Diverged, CommunicationError, ConfigError, CheckpointError, FileError, DeviceError, and std::invalid_argument.
 TrainingEnd train_experiment(const TrainOptions& options);
 
