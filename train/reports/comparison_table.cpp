@@ -16,7 +16,7 @@ struct Column {
   int decimals;
 };
 
-// Scores with a customary name and number of decimals.
+// Scores that have a customary name and number of decimals.
 const std::vector<Column> kKnown{{"perplexity", "perplexity", 3},
                                  {"bits_per_character", "bits per character", 4},
                                  {"bleu", "BLEU", 2},
@@ -26,7 +26,8 @@ const std::vector<Column> kKnown{{"perplexity", "perplexity", 3},
                                  {"top1", "top-1 %", 2},
                                  {"top5", "top-5 %", 2}};
 
-// Returns every score of any run, in the order of the logs; the loss only if there is no perplexity.
+// Returns a column for every score of any run, in the order of the logs. The loss gets one only if there is no
+// perplexity.
 std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
   std::vector<Column> columns;
   for (const RunSummary& run : runs) {
@@ -42,7 +43,8 @@ std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
   return columns;
 }
 
-// Returns how the deciding score was computed: one line for all runs, or one for each that has it.
+// Returns the signatures of the deciding score, such as BLEU's settings: one line if all runs share a signature,
+// otherwise a line for each signature with the names of its runs.
 std::string signatures(const std::vector<RunSummary>& runs) {
   std::map<std::string, std::vector<std::string>> names;
   for (const RunSummary& run : runs)
@@ -94,7 +96,7 @@ std::string comparison_table(const std::vector<RunSummary>& runs) {
 
 std::string differences_table(const std::vector<RunLog>& runs) {
   std::vector<nlohmann::ordered_json> settings;
-  std::map<std::string, std::size_t> keys;  // with the number of runs that have each
+  std::map<std::string, std::size_t> keys;  // each with the number of runs that have it
   for (const RunLog& run : runs) {
     settings.push_back(settings_of(run.path));
     for (const auto& [key, value] : settings.back().items()) ++keys[key];
@@ -103,7 +105,7 @@ std::string differences_table(const std::vector<RunLog>& runs) {
   for (const RunLog& run : runs) rows[0].push_back(run.name);
   const auto family = [](const auto& of_run) { return of_run.value("model.family", ""); };
   const bool families = std::ranges::any_of(settings, [&](const auto& s) { return family(s) != family(settings[0]); });
-  std::vector<std::string> of_some;  // keys of one family say no more than the family
+  std::vector<std::string> of_some;  // keys that some runs lack, since their family has no such key
   for (const auto& [key, count] : keys) {
     if (families && count < runs.size()) {
       of_some.push_back(key);

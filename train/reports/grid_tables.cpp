@@ -60,7 +60,7 @@ std::vector<double> values_of(const BySeed& by_seed) {
   return values;
 }
 
-// Returns the events for curves: at most kMostEvents of training, evenly chosen.
+// Returns the events for curves: all validations, and at most kMostEvents training events, evenly spaced.
 ordered_json events_of(const RunLog& log) {
   constexpr std::size_t kMostEvents = 400;
   const std::size_t every = (log.of_kind("train").size() + kMostEvents - 1) / kMostEvents;

@@ -19,26 +19,27 @@ struct GridRun {
 struct GridResults {
   struct Cell {
     std::string name;
-    std::map<std::string, double> score, loss = {};  // best validations of the runs that finished, by "seed-1", ...
+    std::map<std::string, double> score, loss = {};  // best validations of the finished runs, by "seed-1", ...
     std::int64_t skips = 0;                          // in these runs
     std::vector<std::string> others = {};            // outcomes of the runs that did not finish
   };
-  std::string score = "score";  // the deciding score
+  std::string score = "score";  // name of the deciding score
   std::vector<Cell> cells;
-  std::optional<std::size_t> baseline = {};  // the cell with which others are compared
+  std::optional<std::size_t> baseline = {};  // the cell that the others are compared with
 };
 
 // Throws FileError if the log of a finished run cannot be read.
 GridResults grid_results(const Grid& grid, const std::vector<GridRun>& runs);
 
-// Return means with standard deviations over the runs of a cell. With a baseline also those of the differences from it,
-// seed by seed, with p of the paired t-test.
+// Return the scores and losses of each cell: their mean and standard deviation over the cell's runs or, as JSON, the
+// values. With a baseline, also return the mean and standard deviation of the differences from it, seed by seed, and p
+// of the paired t-test.
 std::string grid_markdown(const GridResults& results);
 nlohmann::ordered_json grid_json(const GridResults& results);
 // Returns a self-contained HTML file: the table, and the curves of all runs that have a log.
 std::string grid_html(const std::string& title, const GridResults& results, const std::vector<GridRun>& runs);
 
-// Returns the outcome in a run's log. Empty without a log, or if the run has not ended.
+// Returns the outcome that a run's log records, or an empty string if there is no log or the run has not ended.
 std::string outcome_of(const std::string& run);
 
 }  // namespace foldgrad

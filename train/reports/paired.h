@@ -1,5 +1,5 @@
-// The difference of two cells of a grid, seed by seed. Runs with the same seed share their data order and, if shapes
-// agree, their initial weights, so that differences vary less than the runs do.
+// The difference between two cells of a grid, seed by seed. Runs with the same seed share their data order and, if
+// shapes agree, their initial weights, so that the differences vary less than the scores.
 #pragma once
 #include <map>
 #include <string>
@@ -8,9 +8,9 @@
 namespace foldgrad {
 
 struct PairedDifference {
-  std::vector<double> values;  // of the seeds that both have
-  double mean, deviation;      // NaN without a seed; the deviation is also NaN with one
-  double p;                    // of Student's paired t-test, two-sided; NaN unless the values differ
+  std::vector<double> values;  // for the seeds that both have
+  double mean, deviation;      // NaN if there is no such seed; the deviation also if there is only one
+  double p;                    // of Student's paired two-sided t-test; NaN unless the values differ
 };
 
 // Returns a - b over the seeds that both have.

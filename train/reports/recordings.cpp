@@ -33,7 +33,7 @@ void require_model_of(const std::string& run, const std::vector<RecordedPhase>& 
                                             first.recording.normalizer, norm));
 }
 
-constexpr std::int64_t kWindow = 32;  // the default of foldgrad.analyze, too
+constexpr std::int64_t kWindow = 32;  // also the default of foldgrad.analyze
 
 std::int64_t window_of(const std::vector<RecordedPhase>& phases) {
   std::int64_t window = kWindow;

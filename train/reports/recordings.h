@@ -1,4 +1,4 @@
-// The recorded normalizers of a run with [record], and their summary for the report.
+// The recordings of a run's normalizers, made if its configuration has [record], and their summary for the report.
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,32 +15,33 @@ struct RecordedPhase {
   Recording recording;
 };
 
-// Reads all recordings of a run. Throws FileError unless they are of the run's model, with the same sites.
+// Reads all recordings of a run. Throws FileError unless all of them record the run's model, with the same sites.
 std::vector<RecordedPhase> recorded_phases(const std::string& run);
 
 using PnacCurve = std::pair<std::string, std::vector<double>>;
 using NoiseCurves = std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>>;
-// Returns PNAC of one site in one phase: "q begin", "G begin", which is empty if there is no G, and "noise begin".
-// `noise` caches the curves of noise for the next sites, by iterations and channels.
+// Returns the PNAC curves of one site in one phase: "q begin", "G begin" (empty if G was not recorded) and "noise
+// begin". `noise` caches the curves of noise for later calls, by number of iterations and channels.
 std::vector<PnacCurve> pnac_curves(const RecordedPhase& phase, std::size_t site, std::int64_t window,
                                    NoiseCurves& noise);
 
-// The most bytes of recorded values of a run in a report. With more, the report has two channels of each site.
+// The largest number of bytes of a run's recorded values for which a report has all channels. If there are more, it has
+// two channels of each site.
 constexpr std::int64_t kMostTraceBytes = std::int64_t(16) << 20;
 
 // Returns null if there are no recordings, otherwise
-//   normalizer  its name in the recordings
-//   window      iterations of each test: 32, or the length of the shorter phase; 0 if that is too short for a test
-//   phases      [{"name": "begin", "first": 1, "last": 182, "windows": 151, "updates": [1, ...]}], first and last being
-//               updates
+//   normalizer  the normalizer's name
+//   window      iterations in each test: 32, or the length of the shorter phase; 0 if that is too short for a test
+//   phases      [{"name": "begin", "first": 1, "last": 182, "windows": 151, "updates": [1, ...]}]; "first" and
+//               "last" are updates
 //   sites       [{"site", "channels", "pnac", "trace"}]
 //     pnac      {"q begin": 91.5, "G begin", "noise begin", ...}: means over the windows of a phase, in percent. "G" is
 //               absent if it was not recorded. The object is empty if `window` is 0
 //     trace     {"channels": [0, 1, ...], "q begin": "...", "G begin", "flag begin", ...}: recorded values of these
-//               channels, [iterations, channels] in base64, q and G as f32 and flags as bytes. All channels, or
-//               outstanding_channels() if all take more than kMostTraceBytes
-//   trace_window  of AM and GM
-// Throws FileError for files that are broken or of another model than the run's.
+//               channels, [iterations, channels] in base64, q and G as f32 and flags as bytes. These are all channels,
+//               or outstanding_channels() if all would take more than kMostTraceBytes
+//   trace_window  window of the arithmetic and geometric means (AM and GM)
+// Throws FileError if a file is damaged or records another model than the run's.
 nlohmann::ordered_json recordings_json(const std::string& run);
 
 }  // namespace foldgrad

@@ -16,7 +16,7 @@
 namespace foldgrad {
 
 // The page's template, made by cmake/write_report_template.cmake from the files in train/reports/page. It contains
-// {{title}}, twice, and {{data}}, the JSON of report.h, each at a place for HTML text.
+// {{title}} twice, as HTML text, and {{data}}, the JSON of report.h, in a script.
 extern const std::string_view kReportTemplate;
 
 namespace {
@@ -38,7 +38,7 @@ ordered_json files_of(const RunLog& run) {
   return files;
 }
 
-// Exhibits from a file; errors name the exhibit and its member.
+// Reads exhibits from a file. Errors name the exhibit and its member.
 class Exhibits {
  public:
   // Returns null if there is no file.
@@ -110,8 +110,8 @@ ordered_json groups_of(const ordered_json& runs) {
   return groups;
 }
 
-// Returns JSON for <script>, where a browser looks only for </script> and <!--, not for entities: no < may be left.
-// JSON has it only in strings, where \u003c means the same.
+// Returns JSON that is safe within <script>. There, a browser looks only for </script> and <!--, not for entities, so
+// no < may be left. JSON has < only in strings, where \u003c means the same.
 std::string for_script(const nlohmann::ordered_json& data) {
   std::string safe;
   for (const char c : data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))
@@ -150,7 +150,7 @@ ordered_json report_data(const std::vector<RunLog>& logs) {
     runs.push_back(std::move(run));
   }
   ordered_json all{{"runs", nullptr}, {"groups", groups_of(runs)}};
-  all["runs"] = std::move(runs);  // a list of members would copy them
+  all["runs"] = std::move(runs);  // an initializer list would copy them
   return all;
 }
 

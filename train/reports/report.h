@@ -1,41 +1,42 @@
-// The logs of one or several runs as a page and as a table. The page is in train/reports/page/: report.html, its style,
-// and the scripts that make tables and charts of report_data().
+// Presents the logs of one or several runs as a page and as tables. The page is in train/reports/page/: report.html,
+// its style, and the scripts that make tables and charts from report_data().
 #pragma once
 #include "train/reports/run_log.h"
 
 namespace foldgrad {
 
 // Returns the data of the page:
-//   runs    for each the members of summary_json(), and
-//             settings  text by key of its config.toml: {"train.lr": "0.0005", ...}; empty without a file
+//   runs    for each run the members of summary_json(), and
+//             settings  its config.toml as text: {"train.lr": "0.0005", ...}; empty if there is none
 //             events    as in log.jsonl
-//             files     [{title, text}]: those that exist of the last samples, config.toml, command.txt and env.json
-//             exhibits  as in exhibits.json, if it exists: a list of tables of counts, a row and a column for each
-//                       name, and of sheets of pictures
+//             files     [{title, text}]: the last samples, config.toml, command.txt and env.json, if they exist
+//             exhibits  the content of exhibits.json, if it exists: a list of tables of counts, with a row and a column
+//                       for each name, and of sheets of pictures
 //                         {"title", "note", "matrix": {"names": [...], "counts": [[...], ...]}}
 //                         {"title", "note", "pictures": [{"caption", "png", in base64}], "columns", may be absent}
-//             recordings  as of recordings_json(), if there are any
-//   groups  indices of runs that differ in train.seed and in no other setting: [[0, 1, 2]]
+//             recordings  recordings_json(), if there are any
+//   groups  lists of runs, by index, that differ only in train.seed: [[0, 1, 2]]
 nlohmann::ordered_json report_data(const std::vector<RunLog>& runs);
 
-// Returns a self-contained HTML file that needs no network. Without Chart.js in the build it has only tables.
+// Returns a self-contained HTML file that needs no network. If the build lacks Chart.js, the page has only tables.
 std::string report_html(const std::vector<RunLog>& runs);
 
-// Returns the page of other data in that form; runs need only be summaries with events. "grid" is optional, a table as
-// rows of text: a head, then a row for each cell. "cell" of a run is then the index of its cell.
+// Returns the page for `data`, which has the form of report_data(); a run needs only its summary and "events". An
+// optional member "grid" is a table as rows of text: a head, then a row for each cell. Each run then has "cell", the
+// index of its cell.
 std::string report_page(const std::string& title, const nlohmann::ordered_json& data);
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// Returns aligned columns: a line for each row, the first column to the left, the others to the right. All rows have
-// the same number of columns.
+// Returns a table as text, with a line for each row. The first column is aligned to the left, the others to the right.
+// All rows must have the same number of columns.
 std::string aligned(const Rows& rows);
 
-// Returns aligned columns: a line for each run.
+// Returns an aligned table with a line for each run.
 std::string comparison_table(const std::vector<RunSummary>& runs);
 
-// Returns aligned columns: a line for each setting that differs between runs, a column for each run, "-" if its
-// config.toml lacks the setting. Empty if all are equal.
+// Returns an aligned table with a line for each setting that differs between runs and a column for each run, "-" if its
+// config.toml lacks the setting. Returns an empty string if no setting differs.
 std::string differences_table(const std::vector<RunLog>& runs);
 
 }  // namespace foldgrad

@@ -56,7 +56,7 @@ constexpr Field kFields[] = {{"norm", "text", &ordered_json::is_string},
                              {"skips", "a number", &ordered_json::is_number},
                              {"iterations", "a number", &ordered_json::is_number}};
 
-// The checks of one line of a log. Throws FileError that names line and field.
+// Checks one line of a log. Throws FileError, which names the line and the field.
 class EventCheck {
  public:
   EventCheck(const std::string& path, const std::string& where) : path_(path), where_(where) {}
@@ -118,7 +118,7 @@ RunSummary::Best scores_of(const ordered_json& event, const std::string& decidin
   return scores;
 }
 
-// Returns true if a is better. A score that is not finite, null in the log, is worse than all others.
+// Returns true if a is better. A score that is not finite (null in the log) is worse than all others.
 bool better(const RunSummary::Best& a, const RunSummary::Best& b, const RunSummary& run) {
   const double sign = run.smaller_is_better ? -1 : 1, score = sign * a.at(run.score), other = sign * b.at(run.score);
   if (std::isnan(other) && !std::isnan(score)) return true;
@@ -246,7 +246,7 @@ std::string text_or_nothing(const std::string& path) try { return read_file(path
   return "";
 }
 
-// Does not use read_config(): runs of other versions, with other keys, must be readable too.
+// Does not use read_config(), since runs of other versions, with other keys, must be readable, too.
 nlohmann::ordered_json settings_of(const std::string& run) {
   const std::string path = RunDirectory(run).config();
   try {

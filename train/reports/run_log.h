@@ -14,44 +14,46 @@ struct RunLog {
   std::vector<const nlohmann::ordered_json*> of_kind(const std::string& event) const;
 };
 
-// Throws FileError if there is no log, and for a line that is not an event: it names the line, the field, the type that
-// it must have, and its value. Skips an incomplete last line, which is being written.
+// Throws FileError if there is no log or if a line is not an event; the message names the line, the field, its required
+// type and its value. Skips an incomplete last line, since it is still being written.
 RunLog read_run_log(const std::string& run);
-// Reads several, with names that distinguish them.
+// Reads several logs and gives them names that distinguish them.
 std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
-// Returns for each path its shortest suffix of whole parts that no other path has: for a/un, b/un and b/ln these are
-// "a/un", "b/un" and "ln". Throws std::invalid_argument for a repeated path.
+// Returns for each path its shortest suffix of whole components that no other path has: "a/un", "b/un" and "ln" for
+// a/un, b/un and b/ln. Throws std::invalid_argument if a path is repeated.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
-// Returns a field of an event; 0 if it is missing, or null because it was not finite.
+// Returns a number from an event, or 0 if it is missing or null, which stands for numbers that are not finite.
 double number(const nlohmann::ordered_json& event, const char* key);
-// Returns the field as an integer in [-2^53, 2^53].
+// Returns the number as an integer, clamped to [-2^53, 2^53].
 std::int64_t whole_number(const nlohmann::ordered_json& event, const char* key);
 
-// Returns the text of a file of a run; "" if it is missing, as in a run that was copied in part or is just beginning.
+// Returns the content of one of a run's files, or "" if it is missing, as in a run that was copied only in part or has
+// just begun.
 std::string text_or_nothing(const std::string& path);
 
-// Returns the settings of the run in this directory, text by key: {"train.lr": "0.0005", ...}. Empty without a
-// config.toml. Throws FileError if that is not TOML.
+// Returns the settings of the run in this directory, as text: {"train.lr": "0.0005", ...}. The object is empty if there
+// is no config.toml. Throws FileError if that is not TOML.
 nlohmann::ordered_json settings_of(const std::string& run);
 
 struct RunSummary {
   std::string name, norm;
   std::int64_t steps = 0, parameters = 0;  // steps made, not those requested
   std::string outcome;                     // "finished", "out of patience", "unfinished", "diverged"
-  std::string score = "bleu";              // the deciding score, which older logs do not name
+  std::string score = "bleu";              // name of the deciding score; older logs lack it
   bool smaller_is_better = false;          // of that score
   struct Best {
     std::int64_t step;
     std::vector<std::pair<std::string, double>> scores;  // by their names, in the order of the log
     std::string signature;                               // signature of the deciding score; may be empty
 
-    double at(const std::string& name) const;  // NaN without such a score
+    double at(const std::string& name) const;  // NaN if there is no such score
   };
-  // The validation with the best deciding score, then the smallest loss; but the last one if it used the test data.
+  // The validation with the best deciding score and, among equal scores, the smallest loss; the last validation if
+  // validations used the test data.
   std::optional<Best> best;
   bool validated_on_test = false;
-  // Training passes before the normalizer uses its averages, and passes made.
+  // The number of training passes before the normalizer uses its averages, and the number of passes made.
   std::int64_t norm_warmup = 0, norm_passes = 0;
   std::int64_t skips = 0;     // over all normalizers
   std::int64_t failures = 0;  // updates skipped or rolled back because they were not finite
