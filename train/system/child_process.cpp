@@ -20,8 +20,8 @@ namespace {
 
 struct Wanted {
   bool quiet, leads_group;
-  int death_signal;  // sent to it when this process dies
-  int errors = -1;   // its standard error, if that is not discarded
+  int death_signal;  // sent to the child when this process dies
+  int errors = -1;   // the descriptor that gets its stderr; -1 if there is none
 };
 
 struct Started {
@@ -29,8 +29,8 @@ struct Started {
   pid_t child;
 };
 
-// Becomes the program `words`; if that fails, writes the errno. Only async-signal-safe calls: another thread may have
-// held the lock of malloc() when this process was forked.
+// Replaces this process by the program `words`; if that fails, writes errno to `errors`. Makes only async-signal-safe
+// calls, since another thread may have held malloc()'s lock when this process was forked.
 [[noreturn]] void become(char* const* words, const Wanted& wanted, pid_t parent, int errors) {
   sigset_t none;
   sigemptyset(&none);
@@ -55,7 +55,7 @@ Started start(std::vector<std::string>& arguments, const Wanted& wanted) {
   words.push_back(nullptr);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {errno, 0};
-  // If SIGCHLD is ignored, as a parent may have left it, waiting for a child fails.
+  // A parent may have left SIGCHLD ignored; then waiting for a child would fail.
   signal(SIGCHLD, SIG_DFL);
   const pid_t parent = getpid(), child = fork();
   if (child == 0) become(words.data(), wanted, parent, ends[1]);
@@ -70,7 +70,7 @@ ChildResult result_of(int status) {
   return {0, WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0};
 }
 
-// The last error among lines that come in pieces.
+// Finds the last line "error: ..." in text that comes in pieces.
 class LastError {
  public:
   void add(std::string_view text) {

@@ -14,25 +14,26 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A value of --device: "auto", "cpu", "cuda", "cuda:N", or "emulated" and "emulated:N", CUDA kernels on the host.
+// A value of --device: "auto", "cpu", "cuda", "cuda:N", "emulated" or "emulated:N". The last two run CUDA kernels on
+// the host.
 struct DeviceName {
   std::string kind;  // "auto", "cpu", "cuda" or "emulated"
   int index = 0;
 };
-// Returns nothing for other texts.
+// Returns no value for any other text.
 std::optional<DeviceName> parse_device(const std::string& text);
 
-// The choice of "auto" if the driver shows `devices` GPUs: the first usable one. If none is usable, `trouble` has the
-// fault of the first GPU.
+// The GPU that "auto" chooses among `devices` GPUs: the first usable one. trouble(i) says why GPU i cannot be used, and
+// is empty if it can. If no GPU is usable, the result has the trouble of the first GPU.
 struct AutomaticDevice {
   std::optional<int> index;
   std::string trouble;
 };
 AutomaticDevice automatic_device(int devices, const std::function<std::string(int)>& trouble);
 
-// Chooses the device with a name that parse_device() accepts, for the rest of the program (use_cuda_device). "auto"
-// chooses a GPU, never the emulation. If all GPUs are unusable, it says why and chooses the CPU. Throws DeviceError for
-// another device that this program or machine lacks or cannot use.
+// Chooses the device with this name, which parse_device() must accept, for the rest of the program (use_cuda_device).
+// "auto" chooses a usable GPU, never the emulation; if there are only unusable GPUs, it warns and chooses the CPU.
+// Throws DeviceError if any other device is missing or unusable.
 Device require_device(const std::string& name);
 // Returns the name of the device chosen by require_device(): "cpu", "cuda", "cuda:1", "emulated".
 std::string name_of_chosen(Device device);

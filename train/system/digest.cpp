@@ -60,7 +60,7 @@ void require_digest(const std::string& path, const std::string& sha256) {
 }
 
 std::string base64(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // with OpenSSL's terminating zero
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // includes OpenSSL's terminating zero
   const auto* from = reinterpret_cast<const unsigned char*>(bytes.data());
   text.resize(std::size_t(EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), from, int(bytes.size()))));
   return text;

@@ -1,5 +1,6 @@
-// Bytes as text: SHA-256, as 64 hexadecimal digits, and base64 (RFC 4648). Checkpoints, downloads and certificates all
-// use SHA-256: unlike CRC-32 it can be compared with sha256sum and with the digests that data sets publish.
+// Bytes as text: SHA-256, as 64 hexadecimal digits, and base64 (RFC 4648). Checkpoints, downloads and certificates use
+// SHA-256 because, unlike CRC-32, it can be compared with the output of sha256sum and with published digests of data
+// sets.
 #pragma once
 #include <string>
 #include <string_view>

@@ -12,7 +12,7 @@ enum ExitCode : int {
   kExitDiverged = 5,    // a number is no longer finite: in training with train.on_nan = "abort", or in another command
   kExitDevice = 6,
   kExitInterrupted = 130,  // after saving
-  kExitBrokenPipe = 141,   // the reader of standard output has gone, as with `| head`; there is no message
+  kExitBrokenPipe = 141,   // the reader of stdout is gone, as with `| head`; no message is printed
 };
 
 }  // namespace foldgrad

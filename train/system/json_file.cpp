@@ -20,7 +20,7 @@ template <class Json>
 Json parse(std::string_view text, const std::string& path, const std::string& where) try {
   constexpr std::size_t kDeepest = 64;
   if (text.starts_with("\xef\xbb\xbf")) throw FileError(path, where + "must not begin with a byte order mark");
-  // The parser treats a zero byte as the end.
+  // The parser treats a zero byte as the end of the text.
   if (const std::size_t zero = text.find('\0'); zero != text.npos)
     throw FileError(path, fmt::format("{}is not JSON at byte {}", where, zero + 1));
   return parse_json<Json>(text, [&](std::size_t depth, auto, const std::string&) {
@@ -52,7 +52,7 @@ T member(const json& object, const std::string& key, const std::string& path) {
                                                                        : "an object",
                                       got));
   };
-  const auto found = object.find(key);  // end() also if it is not an object
+  const auto found = object.find(key);  // also end() if `object` is not an object
   if (found == object.end()) refuse("nothing");
   bool fits = false;
   if constexpr (kIsInteger)

@@ -1,4 +1,4 @@
-// JSON from files of any origin.
+// Reads JSON from files that may come from anywhere.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,19 +7,22 @@
 namespace foldgrad {
 
 // Reads a file. Throws FileError if it cannot be read or is not JSON, if a number is out of a double's range, if an
-// object has a key twice, or if it is nested more than 64 deep: copying and printing a value recurse to its depth.
+// object has a key twice, or if values are nested more than 64 levels deep, since copying and printing recurse to that
+// depth.
 nlohmann::json read_json(const std::string& path);
 
-// Parses text of this file in the same way, and keeps the order of keys. Messages begin with `where`: "line 3 ".
+// Parses text from this file in the same way, but keeps the order of keys. Messages begin with `where`, for example
+// with "line 3 ".
 nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& path,
                                           const std::string& where = "");
 
-// Returns a member of an object of this file, for T a std::int64_t, std::uint64_t, int, double, std::string or, for an
-// object, nlohmann::json. Throws FileError if it is missing or has another type; it names the member and both types.
+// Returns a member of an object from this file. T is std::int64_t, std::uint64_t, int, double, std::string or, for a
+// member that is an object, nlohmann::json. Throws FileError if the member is missing or has another type; the message
+// names the member, the required type and the value.
 template <class T>
 T member(const nlohmann::json& object, const std::string& key, const std::string& path);
 
-// Returns a value for messages: text, numbers and the like as JSON, shortened; "an object", "an array".
+// Describes a value in messages: "an object" or "an array", otherwise JSON, with long strings shortened.
 std::string shown(const nlohmann::json& value);
 
 }  // namespace foldgrad

@@ -24,8 +24,9 @@ namespace {
 struct Variables {
   const char *by, *marks, *rank, *count, *local_rank, *local_count;
 };
-// The launchers in the order of trial: srun also sets its variables for processes that mpirun starts below it.
 constexpr int kMostPort = 65535;
+// The launchers in the order in which we look for them. mpirun comes first, since srun also sets its variables for
+// processes that mpirun starts under it.
 constexpr Variables kLaunchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -35,7 +36,7 @@ constexpr Variables kLaunchers[] = {
     {"mpirun", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
 };
 
-// Ends this process if the others do not arrive: MPI waits for them without a time-out.
+// Ends this process if the others do not arrive in time, since MPI would wait for them forever.
 std::unique_ptr<Processes> join_by_mpi_within(double timeout, const Launch& launch) {
   std::mutex mutex;
   std::condition_variable_any wake;
@@ -59,7 +60,7 @@ Launch find_launch(const std::function<const char*(const char*)>& variable) {
       const char* text = variable(name);
       if (!text) return otherwise;
       int value = 0;
-      // SLURM_STEP_TASKS_PER_NODE may be "2(x3)": the first number counts.
+      // SLURM_STEP_TASKS_PER_NODE may be "2(x3)": the first number is used.
       const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
       FOLDGRAD_CHECK(error == std::errc() && value >= 0 && (*end == 0 || *end == '(' || *end == ','),
                      "${} must be a number, got \"{}\"", name, text);

@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// A process among several, as described by its launcher's environment variables.
+// This process's place among several, as its launcher's environment variables describe it.
 struct Launch {
   std::string by = "";  // "mpirun", "srun", "torchrun"; empty if there is only this process
   int rank = 0, count = 1;
@@ -17,23 +17,24 @@ struct Launch {
   int port = 0;
 };
 
-// Reads the variables of OpenMPI (OMPI_COMM_WORLD_SIZE), of others with PMI (PMI_SIZE), of srun (SLURM_STEP_NUM_TASKS)
-// and of torchrun (TORCHELASTIC_RUN_ID), which itself listens on MASTER_PORT, so that the processes use the next port.
-// `variable` returns an environment variable, or null. Throws std::invalid_argument for values that are not numbers,
-// and for impossible addresses and ports.
+// Reads the environment variables of Open MPI (OMPI_COMM_WORLD_SIZE), of other launchers with PMI (PMI_SIZE), of srun
+// (SLURM_STEP_NUM_TASKS) and of torchrun (TORCHELASTIC_RUN_ID). torchrun itself listens on MASTER_PORT, so the
+// processes use the next port. variable(NAME) returns an environment variable, or null if it is not set. Throws
+// std::invalid_argument for values that are not numbers, and for impossible addresses and ports.
 Launch find_launch(const std::function<const char*(const char*)>& variable);
-Launch find_launch();  // in this process's environment
+Launch find_launch();  // reads this process's environment
 // Returns "4 processes of mpirun, this is 2", or "one process".
 std::string describe(const Launch& launch);
 
-// Joins the processes that the launcher started together with this one. They must arrive within `timeout` seconds.
-// Returns null if there are no others. Gives each process its share of the machine's threads, unless the launcher has
-// bound it to some of them or the user has set their number. Throws CommunicationError if the library is missing (MPI
-// or, for torchrun, ZeroMQ) or processes do not arrive. Ends this process if MPI still waits for them.
+// Connects this process with the others that the launcher started. They must arrive within `timeout` seconds. Returns
+// null if there are no others. Sets the number of threads to this process's share of the machine's CPUs, unless the
+// launcher has bound it to some CPUs or the user has set the number. Throws CommunicationError if the library (MPI or,
+// for torchrun, ZeroMQ) is missing or a process does not arrive in time. MPI, however, waits without a limit; then this
+// process is ended instead.
 std::unique_ptr<Processes> join(const Launch& launch, double timeout);
 
-// Returns the device for this process if the user asked for `device`. With auto and cuda, the processes on a machine
-// take its GPUs in turn.
+// Returns the device for this process if the user asked for `device`. With "auto" and "cuda", the processes on a
+// machine take its GPUs in turn.
 std::string device_of(const Launch& launch, const std::string& device);
 
 std::string host_name();

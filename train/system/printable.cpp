@@ -39,7 +39,7 @@ Characters characters(std::string_view text, std::size_t most) {
   return all;
 }
 
-// Replaces everything between the first `begin` and the last `end` characters by `middle`.
+// Replaces everything between the first `begin` and the last `end` characters with `middle`.
 void cut_out(Characters& all, std::size_t begin, std::size_t end, const std::string& middle) {
   all.erase(all.begin() + std::ptrdiff_t(begin), all.end() - std::ptrdiff_t(end));
   all.insert(all.begin() + std::ptrdiff_t(begin), middle);

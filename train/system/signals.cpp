@@ -14,8 +14,8 @@ namespace foldgrad {
 namespace {
 
 constexpr int kInterrupts[] = {SIGINT, SIGTERM, SIGHUP};
-// The thread's own faults. SIGTTIN and SIGTTOU stop a background process that uses the terminal, and must reach the
-// thread that does; stopping writes no frame.
+// Signals for the thread's own faults, and SIGTTIN and SIGTTOU, which stop a background process that uses the terminal.
+// These two must reach the thread that uses it; stopping a thread writes no signal frame.
 constexpr int kNotBlocked[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGTTIN, SIGTTOU};
 
 std::atomic<bool> caught = false;

@@ -17,7 +17,7 @@ std::function<void(std::string_view)> message_sink;
 
 constexpr const char *kStdout = "stdout", *kNotWritten = "cannot be written";
 
-// Closes a copy: some file systems report failed writes only when the file is closed.
+// Closes a copy of the descriptor, since some file systems report failed writes only when a file is closed.
 bool closes(int descriptor) {
   const int copy = dup(descriptor);
   return copy < 0 || close(copy) == 0;

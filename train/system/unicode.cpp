@@ -100,7 +100,8 @@ bool is_space(char32_t c) {
 }
 
 bool is_blank(std::string_view text) {
-  // The controls and Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt): first and last of each range.
+  // The first and last code point of each range of controls and of Unicode's Default_Ignorable_Code_Point
+  // (DerivedCoreProperties.txt).
   constexpr char32_t kInvisible[][2] = {{0, 0x1F},          {0x7F, 0x9F},       {0xAD, 0xAD},      {0x34F, 0x34F},
                                         {0x61C, 0x61C},     {0x115F, 0x1160},   {0x17B4, 0x17B5},  {0x180B, 0x180F},
                                         {0x200B, 0x200F},   {0x202A, 0x202E},   {0x2060, 0x206F},  {0x3164, 0x3164},
