@@ -58,7 +58,7 @@ std::vector<const CLI::App*> commands_of(const CLI::App* command) {
   return command->get_subcommands([](const CLI::App*) { return true; });
 }
 
-// Returns the option that takes the word after `word`; null if there is none.
+// Returns the option whose value is the word after `word`, or null if there is none.
 const CLI::Option* taker(const CLI::App* command, const std::string& word) {
   if (!word.starts_with('-')) return nullptr;
   for (const CLI::Option* option : options_of(command))
@@ -66,7 +66,7 @@ const CLI::Option* taker(const CLI::App* command, const std::string& word) {
   return nullptr;
 }
 
-// Returns the words that may follow `command`: options if `word` begins like one, else its commands or its arguments.
+// Returns the words that may follow `command`: options if `word` begins like one, otherwise commands or arguments.
 Words following(const CLI::App* command, const std::string& word) {
   Words all;
   if (word.starts_with('-')) {
@@ -85,7 +85,7 @@ Words completions(const CLI::App& program, Words words) {
   if (!words.empty()) words.pop_back();
   if (!words.empty() && words[0] == "help") words.erase(words.begin());
   const CLI::App* command = &program;
-  const CLI::Option* open = nullptr;  // takes the next word
+  const CLI::Option* open = nullptr;  // the option that takes the next word
   for (const std::string& word : words) {
     if (std::exchange(open, taker(command, word))) {
       open = nullptr;  // this word is a value, even if it begins with a dash

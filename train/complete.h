@@ -1,4 +1,4 @@
-// Completion of the program's command lines, for the scripts of the shells (scripts/completion/).
+// Shell completion for the program's command lines. The scripts in scripts/completion/ call it.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ class App;
 
 namespace foldgrad {
 
-// Returns the completions of the last of `words`: commands, options, values of options, keys of configurations. `words`
-// is a command line without the program's name; the last word may be empty. Returns nothing where a file name belongs.
+// Returns the completions of the last word: commands, options, values of options or configuration keys. `words` is a
+// command line without the program's name; its last word may be empty. Returns nothing where a file name is expected.
 std::vector<std::string> completions(const CLI::App& program, std::vector<std::string> words);
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// The families of the library, a row each; configurations that name none are of the first.
+// The families of the library. A configuration that names no family belongs to the first.
 #include "models/cct/cct.h"
 #include "models/cct/family.h"
 #include "models/convnext/convnext.h"

@@ -7,7 +7,8 @@
 namespace foldgrad {
 namespace {
 
-// Returns text that man prints unchanged. `\&` keeps a line that begins with a dot from being a request.
+// Escapes text, so that man prints it unchanged. `\&` keeps man from reading a line that begins with a dot as a
+// request.
 std::string plain(const std::string& text) {
   std::string all;
   for (const char c : text) {

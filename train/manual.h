@@ -9,7 +9,7 @@ class App;
 
 namespace foldgrad {
 
-// Returns the page, for man, with the help of the program and of every command.
+// Returns the page in man's format, with the help of the program and of every command.
 std::string manual(const CLI::App& program, const std::string& version);
 
 }  // namespace foldgrad

@@ -44,7 +44,7 @@ void check_thread_variable() {
   }
 }
 
-// Returns the program with its command and sub-command, as far as they were understood: "foldgrad data fetch".
+// Returns the program's name and the commands that were recognized, such as "foldgrad data fetch".
 std::string understood(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return app.get_name() + (chosen.empty() ? "" : " " + understood(*chosen[0]));
@@ -103,7 +103,7 @@ bool wants_json(const CLI::App& app) {
          std::ranges::any_of(app.get_subcommands(), [](auto* c) { return wants_json(*c); });
 }
 
-// Replaces bytes that are not UTF-8 in JSON: answers contain names of files, which may have such bytes.
+// Prints an answer. Replaces bytes that are not UTF-8 in JSON, since names of files may have such bytes.
 int print(const Answer& answer, bool json) {
   using nlohmann::ordered_json;
   fmt::print("{}", json && !answer.json.is_null()
@@ -127,7 +127,7 @@ int run(int argc, char** argv, const BuildInfo& build, const std::vector<std::st
     CLI::App& command = *program.add_subcommand(c.name, c.help);
     command.callback([action = c.add(command), &answer] { answer = action(); });
   }
-  // For shells and for the installation: the words after `complete` are a command line being typed.
+  // Shells call `complete` with the words of a command line that is being typed; the installation calls `manual`.
   if (argc > 1 && argv[1] == std::string("complete")) {
     for (const std::string& word : completions(program, {argv + 2, argv + argc})) fmt::print("{}\n", word);
     return kExitOk;

@@ -7,8 +7,8 @@ namespace foldgrad {
 
 struct BuildInfo;
 
-// Runs the command line that main() was given. `self`: the words that start this program, for commands that start it
-// again; {"/usr/bin/python3", "-m", "foldgrad"}. Returns the exit code (train/system/exit_code.h).
+// Runs the command line that main() received and returns the exit code (train/system/exit_code.h). `self` is the
+// command that starts this program, such as {"/usr/bin/python3", "-m", "foldgrad"}, for commands that start it again.
 int run_command_line(int argc, char** argv, const BuildInfo& build, const std::vector<std::string>& self);
 
 }  // namespace foldgrad
