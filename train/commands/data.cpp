@@ -279,12 +279,13 @@ Action add_data(CLI::App& data) {
   fetch->add_option("--data-dir", o->data_directory,
                     "Data root; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
   add_repeated_option(*fetch, "--from-file", o->files, "FILE", "An archive that you already have");
-  add_repeated_option(*fetch, "--url", o->urls, "URL", "Any other file, with --sha256, or a mirror of it");
+  add_repeated_option(*fetch, "--url", o->urls, "URL",
+                      "URL of any other file, which needs --sha256; further URLs are mirrors of it");
   fetch->add_option("--sha256", o->sha256, "SHA-256 of that file");
   CLI::App* synth = data.add_subcommand("synth", "Draw images by rule, and write them in the layout of CIFAR-10");
   synth->callback([o] { o->run = run_synth; });
   synth->add_option("TASK", o->name, "What to draw: shapes")->required();
-  synth->add_option("OUT", o->to, "Directory to write to; files that are there already are not replaced")->required();
+  synth->add_option("OUT", o->to, "Directory to write to; existing files are not replaced")->required();
   const std::int64_t files = std::int64_t(cifar10_layout().train.size());
   add_number(*synth, "--count", o->train_images, files, shapes::kMostImages, "How many images to train on");
   add_number(*synth, "--test-count", o->test_images, 1, shapes::kMostImages, "How many images to test on");

@@ -28,7 +28,7 @@ Action add_export(CLI::App& command) {
   command
       .add_option("-o,--out,--output", o->out,
                   "Directory of encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx or model.onnx, of "
-                  "config.json, generation_config.json and the vocabulary, replaced if they are there")
+                  "config.json, generation_config.json and the vocabulary; existing files are replaced")
       ->required();
   command.footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
   return [o] {

@@ -54,11 +54,11 @@ Action add_fold(CLI::App& command) {
   command.alias("fuse");
   const auto o = std::make_shared<FoldCommand>();
   add_model_option(command, o->model);
-  command.add_option("-o,--out,--output", o->out, "Directory of the folded model, which must hold none yet")
+  command.add_option("-o,--out,--output", o->out, "Directory of the folded model, which must not hold a model yet")
       ->required();
   add_fold_options(command, o->options);
-  CLI::Option* source =
-      command.add_option("--source", o->data.source, "Text to compare on, its first 64 lines; default: random ids");
+  CLI::Option* source = command.add_option(
+      "--source", o->data.source, "Text whose first 64 lines both models are compared on; default: random ids");
   source->needs(command.add_option("--reference", o->data.reference, "Its translations")->needs(source));
   add_device_option(command, o->device);
   add_json_option(command, "Print the certificate");

@@ -100,10 +100,10 @@ Action add_generate(CLI::App& command) {
   command.add_option("--prompt-file", o->prompt_file, "File of the prompt, without the newline at its end")
       ->excludes(prompt);
   add_number(command, "--temperature", o->sampling.temperature, 0, 100,
-             "Divides the logits: below 1 the text is more likely, at 0 the most likely token is taken");
+             "Divides the logits: below 1, likely tokens become likelier; at 0, the most likely token is taken");
   add_number(command, "--top-k", o->sampling.top_k, 0, 100000000, "Draw from the K most likely tokens; 0: from all");
   add_number(command, "--top-p", o->sampling.top_p, 0, 1,
-             "Draw from the fewest most likely tokens whose probabilities come to P; 1: from all");
+             "Draw from the fewest of the most likely tokens whose probabilities add up to P; 1: from all");
   add_number(command, "--seed", o->seed, 0, 1000000000, "Seed of the draws: the same seed writes the same text");
   add_number(command, "--length", o->length, 1, 100000000, "Tokens to write");
   add_number(command, "--samples", o->samples, 1, 10000, "Texts to write at once; several are printed at the end");
@@ -111,7 +111,7 @@ Action add_generate(CLI::App& command) {
   add_device_option(command, o->device);
   add_non_finite_option(command, o->non_finite);
   command.footer(
-      "Of a text longer than the model's context, only the end is used.\n"
+      "If a text is longer than the model's context, only its end is used.\n"
       "Exit codes: 0, 2 usage, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
   return [o] { return generate_text(*o); };
 }

@@ -90,7 +90,7 @@ Answer run_graph(GraphCommand& o) {
 Action add_graph(CLI::App& command) {
   const auto o = std::make_shared<GraphCommand>();
   add_model_option(command, o->model);
-  command.add_option("--svg", o->svg, "Picture, made by graphviz; without this and --dot: MODEL.svg");
+  command.add_option("--svg", o->svg, "Picture, drawn by graphviz; default without --dot: MODEL.svg");
   command.add_option("--dot", o->dot, "Text for graphviz; - is standard output");
   add_fold_options(command, o->options);
   command.footer("Exit codes: 0, 2 usage, 3 files, or graphviz is missing, 4 the model cannot be loaded.");

@@ -104,14 +104,14 @@ void add_fold_options(CLI::App& command, FoldOptions& options) {
           "Keep it tied, and keep a gain per channel of the last normalizer")
       ->excludes(untie);
   command.add_flag("--rescale-stream", options.rescale_stream,
-                   "Post-norm: store the residual stream divided by the gains, so that nothing is left on it");
+                   "Post-norm: store the residual stream divided by the gains, so that no operation is left on it");
 }
 
 void add_data_options(CLI::App& command, ModelData& data, const std::string& split) {
   data.split = split;
   command.add_option(
       "--source", data.source,
-      "File of sentences, one per line, or of a language model of text; below --data-dir if that is given");
+      "File of sentences, one per line, or of text for a language model; below --data-dir if that is given");
   command.add_option("--reference", data.reference, "File of their translations");
   command
       .add_option("--split", data.split,

@@ -37,7 +37,7 @@ Answer recalibrate(const RecalibrateOptions& o) {
 
 Action add_recalibrate(CLI::App& command) {
   const auto o = std::make_shared<RecalibrateOptions>();
-  add_model_option(command, o->model, "; one that translates has a vocabulary");
+  add_model_option(command, o->model, "; a model that translates needs its vocabulary");
   command.add_option("-o,--out,--output", o->output, "Directory of the new model, to be created")->required();
   add_data_options(command, o->data, "train");
   add_number(command, "--batches", o->batches, 0, 1000000000, "Number of batches; 0: all of them, once");

@@ -43,14 +43,15 @@ Action add_run(CLI::App& command) {
   command
       .add_option(
           "--input", o->input,
-          "safetensors. Of a Transformer: source and input, i64 [sentences, tokens]; source_mask and input_mask, "
-          "u8, 1 for tokens and 0 for padding, default: where ids are not padding. Of a vision Transformer: "
-          "images [images, S, S, 3], u8, or f32 and normalized. Of a language model: ids, i64 [sequences, tokens]")
+          "safetensors file. For a Transformer: source and input, i64 [sentences, tokens]; source_mask and input_mask, "
+          "u8, 1 for tokens and 0 for padding, default: where ids are not padding. For a vision model: "
+          "images [images, S, S, 3], u8, or f32 and normalized. For a language model: ids, i64 [sequences, tokens]")
       ->required();
   command
-      .add_option("-o,--out,--output", o->output,
-                  "safetensors: logits [sentences, tokens, vocabulary] and memory, the encoder's output; or logits "
-                  "[images, classes], or [sequences, tokens, vocabulary]")
+      .add_option(
+          "-o,--out,--output", o->output,
+          "safetensors file: logits [sentences, tokens, vocabulary] and memory, the encoder's output; or logits "
+          "[images, classes], or [sequences, tokens, vocabulary]")
       ->required();
   add_dtype_option(command, o->dtype, {DType::f32, DType::f64, DType::bf16}, "Precision of the computation");
   add_device_option(command, o->device);

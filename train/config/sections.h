@@ -89,12 +89,13 @@ void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   newer_key(t.reset_iterations, "reset_iterations", "",
             "With train.from, normalizers count iterations from 0, so that their warm-up runs again");
   newer_key(t.rates, "rates", "",
-            "PATTERN=FACTOR: factors of the learning rate, by names of parameters; of several patterns that match, the "
-            "last counts");
+            "PATTERN=FACTOR: factors of the learning rate, by names of parameters; if several patterns match, the last "
+            "one counts");
   newer_key(t.freeze, "freeze", "", "Patterns of names of parameters that are not trained");
   newer_key(t.shards, "shards", "parts", "Parts of a batch, one for each rank, a power of two; 0: one for each process",
             within(0, 1024));
-  keys_in("norm", v, newer)(t.sync_norms, "sync", "", "With ranks, statistics per channel are of the whole batch");
+  keys_in("norm", v, newer)(t.sync_norms, "sync", "",
+                            "With several ranks, compute per-channel statistics over the whole batch");
 }
 
 struct ValidateConfig {

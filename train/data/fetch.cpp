@@ -172,7 +172,7 @@ bool has_images(const DataSet& set, const std::string& root) {
     const bool there = file_exists(path);
     all = all && there;
     if (there && sha256_of_file(path) != digest)
-      throw FileError(path, fmt::format("exists already and is not that of {}: remove it, or name another "
+      throw FileError(path, fmt::format("exists already but is not that of {}: remove it, or name another "
                                         "--data-dir",
                                         set.name));
   }

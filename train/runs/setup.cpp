@@ -163,7 +163,7 @@ Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its
   trainer.observe(&recorder);
   if (experiment.validate.patience > 0 && task->facts().validates_on_test)
     throw ConfigError(
-        fmt::format("validate.patience must be 0 where {} are validated on, since it would choose by them, "
+        fmt::format("validate.patience must be 0 when validating on {}, since it would choose by them, "
                     "got {}",
                     task->facts().test_data(), experiment.validate.patience));
 }

@@ -58,9 +58,9 @@ void note_unused(const std::vector<std::string>& settings, const BlockConfig& bl
 
 [[noreturn]] void refuse(const Pretrained& from, const char* file, const std::string& what) {
   const bool folded = file_exists(from.directory + "/certificate.json");
-  throw CheckpointError(
-      fmt::format("{}/{}: {}{}", from.directory, file, what,
-                  folded ? ". The model was folded: begin from the one before that, which has its normalizers" : ""));
+  throw CheckpointError(fmt::format(
+      "{}/{}: {}{}", from.directory, file, what,
+      folded ? ". The model was folded: begin from the model before folding, which has its normalizers" : ""));
 }
 
 // Returns the value of a key of config.json; null if it is missing.
@@ -162,7 +162,7 @@ std::string begin_from(const Pretrained& from, Model& model, const TrainConfig& 
                      fresh ? fmt::format("; new head: {}", fmt::join(head, ", ")) : ", head included",
                      state.empty()             ? ""
                      : config.reset_iterations ? "; iterations count from 0"
-                                               : "; iterations go on");
+                                               : "; iterations continue");
 }
 
 std::unique_ptr<Task> begin_task(RunStart& start, Device device) {

@@ -180,7 +180,7 @@ TEST_F(DataCommand, CountsOfDrawnImagesAreNamedByTheirOptions) {
 TEST_F(DataCommand, ImagesThatAreNotThePublishedOnesAreNotReplaced) {
   write("root/cifar-100-binary/train.bin", "mine");
   expect_error("data fetch cifar100 --data-dir @root", 3,
-               "@root/cifar-100-binary/train.bin: exists already and is not that of cifar100: remove it, or name "
+               "@root/cifar-100-binary/train.bin: exists already but is not that of cifar100: remove it, or name "
                "another --data-dir");
   expect_error("data fetch cifar10 --data-dir @root --from-file @root/cifar-100-binary/train.bin", 3,
                "@root/cifar-100-binary/train.bin: has SHA-256 " + sha256("mine") + ", which no archive of cifar10 has");

@@ -185,7 +185,7 @@ TEST_F(FetchImages, AnotherFileInTheirPlaceStays) {
   fetch_images(set_, {archive_}, root_);
   write_bytes(root_ + "/test.bin", "mine");
   EXPECT_EQ(error({archive_}),
-            root_ + "/test.bin: exists already and is not that of small: remove it, or name another --data-dir");
+            root_ + "/test.bin: exists already but is not that of small: remove it, or name another --data-dir");
   EXPECT_EQ(read_bytes(root_ + "/test.bin"), "mine");
 }
 

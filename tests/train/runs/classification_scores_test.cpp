@@ -36,7 +36,7 @@ TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
   EXPECT_TRUE(contains(comparison_table({summary}), " 6 (last) "));
   EXPECT_TRUE(contains(report_html({log}), "\"validated_on\":\"test\""));
   EXPECT_EQ(refusal("validate.patience=2"),
-            "validate.patience must be 0 where the test images are validated on, since it would choose by them, got 2");
+            "validate.patience must be 0 when validating on the test images, since it would choose by them, got 2");
 }
 
 // An epoch has four batches of 12. So two epochs are eight updates; the first epoch is the warm-up.

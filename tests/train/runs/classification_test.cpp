@@ -70,7 +70,7 @@ TEST_F(ClassificationRun, RefusesWhatCannotBe) {
             "or ~/.cache/foldgrad");
   EXPECT_EQ(
       refusal("data.augment=flop"),
-      "data.augment: augmentation: must be of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
+      "data.augment: augmentation: must be one of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
       "to 8 operations of magnitude 0 to 10), cutout8, got \"flop\"");
   EXPECT_TRUE(refusal("train.batch=49")
                   .ends_with(": train.batch = 49 must be at most the number of images to train on, which is 48 with "

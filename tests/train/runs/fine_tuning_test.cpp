@@ -231,7 +231,7 @@ TEST_F(FineTuning, TakesFoldedModelsOnlyWhereTheyFit) {
   EXPECT_EQ(
       refused(folded),
       "@folded/config.json: norm.name is \"none\", but \"un\" in this configuration; set it to \"none\", or "
-      "begin from another model. The model was folded: begin from the one before that, which has its normalizers");
+      "begin from another model. The model was folded: begin from the model before folding, which has its normalizers");
   EXPECT_EQ(train("tuned", folded + "norm.name=none"), 0);
 }
 

@@ -30,10 +30,10 @@ void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
   data(i.task, "task", "",
        "Images from CIFAR's files, from a folder, drawn shapes, or a folder in TinyImageNet's layout");
   data(i.directory, "directory", "",
-       "Directory of the files, below --data-dir or absolute; empty: as their archive names it");
+       "Directory of the files, below --data-dir or absolute; empty: the name in their archive");
   data(i.image_size, "image_size", "pixels", "Side that images are scaled to (folder, tinyimagenet)",
        within(1, kMostImageSide));
-  data(i.train_images, "train_images", "images", "Number of training images to use; 0: all, of shapes 50,000",
+  data(i.train_images, "train_images", "images", "Number of training images to use; 0: all (shapes: 50,000)",
        at_least(0));
   data(i.valid_images, "valid_images", "images",
        "Training images held out for validation (shapes: drawn in addition); 0: validate on the test images",
@@ -47,7 +47,8 @@ void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
   train(i.batch, "batch", "images", "Images of a batch", at_least(1));
   train(i.mixup, "mixup", "", "a of mixup's Beta(a, a); 0: no mixup", at_least(0));
   train(i.cutmix, "cutmix", "", "a of CutMix's Beta(a, a); 0: no CutMix", at_least(0));
-  train(i.mix_off_epoch, "mix_off_epoch", "epochs", "Number of first epochs with mixup or CutMix; 0: all", at_least(0));
+  train(i.mix_off_epoch, "mix_off_epoch", "epochs", "Number of epochs at the beginning with mixup or CutMix; 0: all",
+        at_least(0));
 }
 
 }  // namespace foldgrad

@@ -198,7 +198,7 @@ TEST(Augmentation, NamesOfConfigurations) {
         "randaugment2m", "randaugment0m5", "randaugment9m5", "randaugment2m11", "randaugment2m-1", "randaugment2m5x"})
     EXPECT_EQ(
         message<std::invalid_argument>([&] { augmentation({name}); }),
-        std::string("augmentation: must be of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
+        std::string("augmentation: must be one of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
                     "to 8 operations of magnitude 0 to 10), cutout8, got ") +
             '"' + name + '"');
   for (const auto& two : std::vector<std::vector<std::string>>{{"crop4", "crop2"},
@@ -206,7 +206,7 @@ TEST(Augmentation, NamesOfConfigurations) {
                                                                {"cutout8", "cutout8"},
                                                                {"randaugment2m9", "randaugment2m8"}})
     EXPECT_EQ(message<std::invalid_argument>([&] { augmentation(two); }),
-              "augmentation: there must be one of a kind, got another with \"" + two[1] + '"');
+              "augmentation: must have at most one name of each kind, got a second with \"" + two[1] + '"');
 }
 
 const SafetensorsFile& golden() {

@@ -22,8 +22,7 @@ Picture decode_jpeg(const std::string& path, std::string_view content) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(content.data());
   int width = 0, height = 0, subsampling = 0, colours = 0;
   require(tjDecompressHeader3(jpeg.get(), bytes, content.size(), &width, &height, &subsampling, &colours));
-  if (colours == TJCS_CMYK || colours == TJCS_YCCK)
-    throw FileError(path, "JPEG: must be of red, green and blue, or gray, got CMYK");
+  if (colours == TJCS_CMYK || colours == TJCS_YCCK) throw FileError(path, "JPEG: must be RGB or gray, got CMYK");
   check_size(path, "JPEG", width, height);
   Picture picture{height, width, std::vector<std::uint8_t>(std::size_t(width) * height * kColours)};
   require(tjDecompress2(jpeg.get(), bytes, content.size(), picture.pixels.data(), width, /*pitch=*/0, height, TJPF_RGB,
