@@ -1,5 +1,6 @@
-// Checks for errors of the caller. A message names the operation, the requirement with its numbers, and the value
-// found. Do not include this in .cu files: fmt 9 does not compile under every nvcc, and kernels get checked arguments.
+// Checks for caller errors. A message names the operation, the requirement with its numbers, and the value it got. Do
+// not include this in .cu files: fmt 9 does not compile under every nvcc, and kernels get arguments that are already
+// checked.
 #pragma once
 #include <fmt/core.h>
 

@@ -1,6 +1,6 @@
-// The two kinds of memory, and functions for the few things that the engine needs from the CUDA runtime. CMake chooses
-// the file that implements these functions: device_cudart.cu with nvcc, otherwise device_no_cudart.cpp. Without nvcc,
-// `cuda` is host memory on which kernels run under emulation/ (FOLDGRAD_CUDA=EMULATE), or it does not exist (OFF).
+// The two kinds of memory, and the few functions that the engine needs from the CUDA runtime. CMake chooses the file
+// that implements these functions: device_cudart.cu with nvcc, otherwise device_no_cudart.cpp. Without nvcc, `cuda` is
+// host memory, and emulation/ runs the kernels on the host (FOLDGRAD_CUDA=EMULATE), or there is no `cuda` (OFF).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,9 @@ enum class Device : std::uint8_t { cpu, cuda };
 
 constexpr const char* name(Device device) { return device == Device::cpu ? "cpu" : "cuda"; }
 
-// Returns true if tensors can be placed on `cuda` in this process: if there is a GPU with a driver, or the emulation.
+// Returns true if this process can place tensors on `cuda`: there is a GPU with a driver, or the build emulates one.
 bool cuda_available();
-// Returns true if kernels run on the host, one fiber per thread. This is for tests, never for speed.
+// Returns true if kernels are emulated on the host, with one fiber per CUDA thread. Emulation is slow: it is for tests.
 bool cuda_is_emulated();
 // Returns "NVIDIA H200, compute capability 9.0, 139.8 GiB", "emulated on the host", or why there is no device.
 std::string cuda_description();
@@ -26,13 +26,13 @@ std::int64_t host_waits();
 
 constexpr int kMostCudaDevices = 16;
 
-// Returns the number of GPUs that the driver shows, whether usable or not: 0 without a driver, 2 under emulation.
+// Returns the number of GPUs that the driver reports, usable or not: 0 without a driver, 2 under emulation.
 int cuda_devices();
-// Returns why the device `index` cannot be used and what to do about it; empty if it can be used.
+// Returns why device `index` cannot be used and what to do about it, or an empty string if it can be used.
 std::string cuda_trouble(int index);
 
 // Makes Device::cuda mean GPU `index`, on all threads; the default is 0. Each GPU has its own memory pool, stream and
-// library handles. Tensors do not move, and kernels on one GPU cannot read another's tensors, so choose before you
+// library handles. Tensors do not move, and kernels on one GPU cannot read another's tensors, so call this before you
 // create any. Throws std::invalid_argument if there is no such device.
 void use_cuda_device(int index);
 int cuda_device();

@@ -1,4 +1,4 @@
-// Calls templates for dtypes and devices known at run time, and has the checks that operations share.
+// Selects templates by a dtype and a device that are known at run time, and has the checks that operations share.
 #pragma once
 #include "engine/fast.h"
 #include "engine/tensor.h"
@@ -8,7 +8,7 @@ namespace foldgrad {
 template <class T>
 struct Type {};
 
-// Calls body(Type<T>{}) for the C++ type T of a floating dtype. `op` begins the error message.
+// Calls body(Type<T>{}), where T is the C++ type of a floating-point dtype. Error messages begin with `op`.
 //   dispatch_floating("relu", x.dtype(), [&]<class T>(Type<T>) { ... });
 template <class Body>
 decltype(auto) dispatch_floating(const char* op, DType dtype, const Body& body) {
@@ -49,7 +49,8 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
 #define FOLDGRAD_RUN(device, NAME, ...) NAME##_cpu(__VA_ARGS__)
 #endif
 
-// Throws std::invalid_argument unless an operand has the given shape, and the dtype and device of `like`:
+// Throws std::invalid_argument unless an operand has the given shape and dtype (by default that of `like`) and is on
+// the device of `like`:
 //   check_operand("layer_norm", "gamma", gamma, {C}, x, "x")
 // throws "layer_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu".
 void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape, DType dtype,
@@ -58,11 +59,12 @@ inline void check_operand(const char* op, const char* what, const Tensor& operan
                           const Tensor& like, const char* like_name) {
   check_operand(op, what, operand, shape, like.dtype(), like, like_name);
 }
-// Throws std::invalid_argument unless x is defined, has a floating dtype and at least `rank` axes.
+// Throws std::invalid_argument unless x is defined, has a floating-point dtype, and has at least `rank` axes.
 void check_floating(const char* op, const char* what, const Tensor& x, int rank = 0);
-// Checks a normalizer's operands: x as above, gamma and beta [C] of x's dtype and device. Returns C, x's last axis.
+// Checks a normalizer's operands: x as above, gamma and beta [C] on x's device with x's dtype. Returns C, the last size
+// of x.
 std::int64_t check_channels(const char* op, const Tensor& x, const Tensor& gamma, const Tensor& beta);
-// Returns `axis` counted from the front. Throws std::invalid_argument if the shape has no such axis.
+// Returns `axis` as an index from the front. Throws std::invalid_argument if the shape has no such axis.
 int check_axis(const char* op, int axis, const Shape& shape);
 
 // Returns "f32 [2, 3] on cpu", or "nothing" for an undefined tensor.

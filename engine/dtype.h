@@ -29,7 +29,7 @@ struct bf16 {
     return *this;
   }
   FOLDGRAD_HD bf16(float value) : bits(round(value)) {}
-  // Rounds to odd first, then to bf16. Rounding to float first would round twice.
+  // Rounds to odd first, then to bf16. Rounding to the nearest float first would round twice.
   FOLDGRAD_HD bf16(double value) : bits(round(to_odd(value))) {}
   FOLDGRAD_HD operator float() const {
     const std::uint32_t wide = std::uint32_t(bits) << 16;
@@ -39,11 +39,11 @@ struct bf16 {
   }
 
  private:
-  // Rounds to nearest, ties to even. Every NaN becomes 0x7fff, as in a GPU's conversion.
+  // Rounds to nearest, ties to even. Every NaN becomes 0x7fff, as in the GPU's conversion instruction.
   FOLDGRAD_HD static std::uint16_t round(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     std::uint16_t rounded;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));  // nvcc merges the conversions of two neighbours
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));  // nvcc merges two neighbouring conversions
     return rounded;
 #else
     // Recognizes NaN by its bits: GCC 12 turns `value == value` into a branch, and then cannot vectorise the loop.
@@ -87,7 +87,7 @@ inline constexpr DType dtype_of<std::int64_t> = DType::i64;
 template <>
 inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
 
-// Instantiates the kernel void FUNCTION(const PARAMS<T>&) for the floating types.
+// Instantiates the kernel void FUNCTION(const PARAMS<T>&) for the three floating-point types.
 #define FOLDGRAD_INSTANTIATE(FUNCTION, PARAMS)   \
   template void FUNCTION(const PARAMS<float>&);  \
   template void FUNCTION(const PARAMS<double>&); \

@@ -1,6 +1,6 @@
-// Fast CUDA kernels that replace plain ones. FOLDGRAD_RUN (dispatch.h) asks the fast kernel first and runs the plain
-// one if it returns false. Example: layer_norm_kernels.h says FOLDGRAD_FASTER(row_in_registers, LayerNormForward), and
-// a file in fast/ defines bool row_in_registers(const P&), which returns false for rows that are too long.
+// Fast CUDA kernels that replace plain ones. FOLDGRAD_RUN (dispatch.h) tries the fast kernel first and runs the plain
+// one if it returns false. Example: layer_norm_kernels.h declares FOLDGRAD_FASTER(row_in_registers, LayerNormForward),
+// and a file in fast/ defines bool row_in_registers(const P&), which returns false for rows that are too long.
 // FOLDGRAD_FAST=OFF builds without fast kernels. Kernels include this file: C++17, no libraries.
 #pragma once
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// A fast kernel with the number of its runs. All fast kernels form a linked list, for tests.
+// A fast kernel and the number of times it has run. All fast kernels form a linked list, for tests.
 class FastKernel {
  public:
   explicit FastKernel(const char* name_) : name(name_), next(first) { first = this; }
@@ -23,7 +23,7 @@ class FastKernel {
   FastKernel* const next;
 
   inline static FastKernel* first = nullptr;
-  inline static bool off = false;  // If true, only plain kernels run. Tests set it, while nothing else runs.
+  inline static bool off = false;  // If true, only plain kernels run. Set it only while no kernel runs.
 };
 
 template <class... P>
@@ -47,7 +47,7 @@ bool run_faster(const P&...) {
 #define FOLDGRAD_FASTER(KERNEL, PARAMS) static_assert(true)
 #endif
 
-// Instantiates a fast kernel, in its own file.
+// Instantiates a fast kernel. Use it in the file that defines the kernel.
 #define FOLDGRAD_INSTANTIATE_FASTER(KERNEL, PARAMS) \
   template bool KERNEL(const PARAMS<float>&);       \
   template bool KERNEL(const PARAMS<double>&);      \

@@ -4,11 +4,11 @@
 
 namespace foldgrad {
 
-// Backward always adds. The first contribution to a gradient is `set`, so that gradients need no filling with zeros.
+// Gradients accumulate. The first contribution is stored (`set`), so that no gradient needs to be zeroed first.
 enum class GradMode : std::uint8_t { set, add };
 
-// The destination of one operand's gradient. A kernel calls put() exactly once for every element. Null if the
-// operand needs no gradient; the kernel then skips it.
+// The destination of one operand's gradient. A kernel calls put() exactly once for every element. If the operand needs
+// no gradient, `data` is null, and the kernel skips it.
 template <class T>
 struct GradOut {
   T* data = nullptr;
@@ -20,7 +20,7 @@ struct GradOut {
   }
 };
 
-// The destination of sums over rows, such as gradients of biases. Its type is that of the sums.
+// The destination of sums over rows, such as gradients of biases. Its elements have the type of the sums.
 template <class T>
 using ParameterGradOut = GradOut<compute_t<T>>;
 

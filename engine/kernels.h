@@ -1,15 +1,15 @@
-// Common includes of kernel headers. Kernels include this file: C++17, no libraries.
+// Includes that kernel headers share. Kernels include this file: C++17, no libraries.
 #pragma once
 #include "engine/fast.h"
 #include "engine/grad_out.h"
 
 namespace foldgrad {
 
-// The number of a step of a row operation, for overloads of reduce() and finish() (engine/cpu/row_op.h).
+// Step k of a row operation, as a type: selects an overload of reduce() and finish() (engine/cpu/row_op.h).
 template <int k>
 struct Step {};
 
-// Call f(i) for each element i < f.n; defined in engine/cpu/elementwise.h and engine/cuda/elementwise.h.
+// Both compute each element i < f.n. They are defined in engine/cpu/elementwise.h and engine/cuda/elementwise.h.
 template <class F>
 void elementwise_cpu(const F& f);
 template <class F>
@@ -17,9 +17,11 @@ void elementwise_cuda(const F& f);
 
 }  // namespace foldgrad
 
-// Names the operands of a parameter struct; CUDA loops then load several neighbours at once (engine/cuda/operands.h):
+// Lists the operands of a parameter struct, so that CUDA loops can load several neighbours at once
+// (engine/cuda/operands.h):
 //   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gamma));
-// says that y[i] is written, x[i] is read, and gamma[c] is read once per column. CPU loops ignore it.
+// says that y[i] is written, x[i] is read, and gamma[c] is read once per column. CPU loops only check whether the
+// results overwrite an operand.
 #define FOLDGRAD_OPERANDS(...)              \
   template <class Visit>                    \
   FOLDGRAD_HD void operands(Visit& visit) { \

@@ -1,4 +1,4 @@
-// Tensors by name: parameters, states of normalizers and optimizers, contents of files, inputs of models.
+// Tensors by name: parameters, normalizer and optimizer state, file contents, model inputs.
 #pragma once
 #include <map>
 #include <string>
@@ -9,14 +9,14 @@ namespace foldgrad {
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-// Copies each tensor; no copy shares memory with its original.
+// Returns a copy of each tensor. No copy shares memory with its original.
 NamedTensors clone(const NamedTensors& tensors);
 // Moves tensors to `device`; those already there are not copied.
 NamedTensors to(const NamedTensors& tensors, Device device);
 
-// Throws std::invalid_argument, beginning with `who`, unless `from` has the names, shapes and dtypes of `own`.
+// Throws std::invalid_argument unless `from` has the names, shapes and dtypes of `own`. The message begins with `who`.
 void require_alike(const std::string& who, const NamedTensors& own, const NamedTensors& from);
-// Copies the values of `from`, on any device, into the tensors of `own`. Before that it throws as require_alike() does.
+// Calls require_alike(), then copies the values of `from`, on any device, into the tensors of `own`.
 void copy_into(const std::string& who, NamedTensors own, const NamedTensors& from);
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
-// One operation on the tape. An operation gives Tape::record() a struct whose members are the tensors and numbers that
-// its backward needs:
+// One operation on the tape. An operation passes Tape::record() a struct whose members are the tensors and numbers that
+// its backward pass needs:
 //
 //   struct ScaleNode {
 //     double s;
@@ -8,8 +8,8 @@
 //     void describe(Description& d) const {}    // engine/graph/description.h
 //   };
 //
-// All three functions are required. Folding and export treat an operation with an empty describe() as a function that
-// is not linear and has no ONNX nodes.
+// All three functions are required. Folding and export treat an operation with an empty describe() as nonlinear and
+// without ONNX nodes.
 #pragma once
 #include <string>
 #include <utility>
@@ -26,7 +26,7 @@ class Node {
   virtual const char* name() const = 0;
   // Adds to the gradient of every operand that wants one.
   virtual void backward(NodeGrads& grads) = 0;
-  // Fills in the properties that differ from the defaults. Functions stored in `description` live as long as the node.
+  // Sets the properties that differ from the defaults. Functions stored in it may be called while the node lives.
   virtual void describe(Description& description) const = 0;
 
   const std::vector<int>& inputs() const { return inputs_; }  // ids of the operands on the tape

@@ -1,4 +1,4 @@
-// The gradients that a node's backward reads and writes.
+// The gradients that a node's backward() reads and writes.
 //
 //   void backward(NodeGrads& grads) {   // of y = a b
 //     const MulBackward<T> p{.da = grads.out<T>(0), .db = grads.out<T>(1), .dy = grads.dy().data<T>(), ...};
@@ -18,12 +18,12 @@ class NodeGrads {
   // node has run. The kernel writes elements of type `dtype`: usually dy's, or sum_dtype(k) if it can write either.
   std::pair<Tensor, GradMode> place(int k, DType dtype) { return place(k, dtype, {}); }
 
-  // Returns the same place as a pointer for a kernel over T. Null if the gradient is not wanted. Sums over rows, such
-  // as the gradients of biases and gains, are written in compute_t<T>: the gradient of a bf16 copy of an f32 parameter
-  // (Tape::parameter) is f32, so such a sum is rounded at most once.
+  // Returns the same place as a pointer for a kernel with elements of type T, null if the gradient is not wanted. Sums
+  // over rows, such as the gradients of biases and gains, are written in compute_t<T>: the gradient of a bf16 copy of
+  // an f32 parameter (Tape::parameter) is f32, so such a sum is rounded at most once.
   //
-  // `spent` is a saved tensor of operand k's shape that no one else holds. The gradient may then overwrite it, so the
-  // kernel must have read spent[i] before it writes element i.
+  // `spent` is a saved tensor of operand k's shape. If nothing else refers to it, the gradient may overwrite it, so the
+  // kernel must read spent[i] before it writes element i.
   template <class T>
   GradOut<T> out(int k, const Tensor& spent = {}) {
     const auto [tensor, mode] = place(k, dtype_of<T>, spent);
@@ -32,8 +32,8 @@ class NodeGrads {
   // Returns the dtype in which operand k's gradient is kept: f32 if the operand is the bf16 copy of a parameter.
   DType sum_dtype(int k) const { return slot(k).grad_dtype(); }
 
-  // Makes dy itself operand k's gradient, in the operand's shape. No kernel runs, and one operand gets dy without a
-  // copy. Call it last, since later contributions may be added to dy's memory.
+  // Adds dy, reshaped to the operand's shape, to operand k's gradient. For one operand of the node, dy itself may
+  // become the gradient, without a copy. Call it last, since later contributions may be added in dy's memory.
   void pass_dy(int k);
 
  private:
@@ -46,8 +46,8 @@ class NodeGrads {
   const Node& node_;
   Tensor dy_;
   bool dy_taken_ = false;  // dy has become the gradient of an operand
-  // Contributions to be added after the node has run: to an operand that occurs twice, or in a dtype other than the
-  // gradient's.
+  // Contributions to be added after the node has run: those to an operand that occurs twice, or in a dtype other than
+  // the gradient's.
   std::vector<std::pair<int, Tensor>> temporary_;
 };
 

@@ -1,6 +1,6 @@
-// Philox4x32-10, the counter-based random numbers of Salmon, Moraes, Dror and Shaw: "Parallel Random Numbers: As Easy
-// as 1, 2, 3" (SC 2011). A number depends only on its key and its counter. So all devices, thread counts and orders of
-// computation give the same numbers, and backward recomputes a mask instead of storing it.
+// Philox4x32-10, the counter-based random number generator of Salmon, Moraes, Dror and Shaw: "Parallel Random Numbers:
+// As Easy as 1, 2, 3" (SC 2011). A number depends only on its key and its counter. So all devices, thread counts and
+// orders of computation give the same numbers, and a backward pass can recompute a mask instead of storing it.
 #pragma once
 #include <cstdint>
 
@@ -25,7 +25,7 @@ FOLDGRAD_HD inline PhiloxWords philox4x32_10(PhiloxWords counter, std::uint32_t 
   return counter;
 }
 
-// A sequence of random numbers. `seed` is the run's; `stream` says where in the model, `step` which training step.
+// A sequence of random numbers. `seed` identifies the run, `stream` a place in the model, `step` the training step.
 struct Random {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0, step = 0;
@@ -39,7 +39,7 @@ struct Random {
   FOLDGRAD_HD std::uint32_t bits(std::uint64_t element) const { return block(element / 4).word[element % 4]; }
   // Returns a number in [0, 2^16). A block has eight of them, so they cost half as much as bits().
   FOLDGRAD_HD std::uint32_t bits16(std::uint64_t element) const { return half(block(element / 8), int(element % 8)); }
-  // Selects the word by conditions: a GPU would put an array that is indexed at run time into memory.
+  // Selects the word by conditions, since a GPU would keep an array that is indexed at run time in memory.
   FOLDGRAD_HD static std::uint32_t half(const PhiloxWords& words, int k) {
     const std::uint32_t lower = k / 2 % 2 ? words.word[1] : words.word[0];
     const std::uint32_t upper = k / 2 % 2 ? words.word[3] : words.word[2];

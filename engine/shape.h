@@ -12,8 +12,8 @@ namespace foldgrad {
 class Shape {
  public:
   Shape() = default;
-  // Throws std::invalid_argument for a negative size, or if the sizes other than zero have a product above 2^63 - 1;
-  // so strides can be computed for every shape.
+  // Throws std::invalid_argument if a size is negative, or if the product of the nonzero sizes exceeds 2^63 - 1; so the
+  // strides of every shape can be computed.
   Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::vector<std::int64_t>(sizes)) {}
   explicit Shape(std::vector<std::int64_t> sizes);
 
@@ -25,10 +25,10 @@ class Shape {
   auto begin() const { return sizes_.begin(); }
   auto end() const { return sizes_.end(); }
 
-  // Return the shape with one axis resized or removed. Axes as in operator[].
+  // These return the shape with one axis resized or removed. The axis may be negative, as in operator[].
   Shape with(int axis, std::int64_t size) const;
   Shape without(int axis) const;
-  // Returns the product of the sizes after `axis`: the distance between neighbours along it.
+  // Returns the product of the sizes after `axis`: the distance between neighbouring elements along it.
   std::int64_t stride(int axis) const;
 
   std::string str() const;  // "[2, 3]"

@@ -5,8 +5,8 @@
 //   tape.backward(mean(y));       // adds to weight.grad and bias.grad
 //   tape.clear();                 // the tape is ready for the next step
 //
-// An operand is always recorded before its result, so the order of recording is already topological: backward runs
-// each node once, last to first, without sorting and without recursion.
+// An operand is always recorded before its result, so the recording is already in topological order: backward() runs
+// each node once, from last to first, without sorting or recursion.
 #pragma once
 #include <functional>
 #include <map>
@@ -34,8 +34,8 @@ struct Parameter {
   void zero_grad() { has_grad = false; }
 };
 
-// Computes target += source, or target = source. Both have the same shape and device. Source is rounded to target's
-// floating dtype, and so is the sum.
+// Computes target += source, or target = source. Both have the same shape and device. The source and the sum are
+// rounded to the target's floating-point dtype.
 void accumulate(const Tensor& target, const Tensor& source, GradMode mode = GradMode::add);
 
 // A value with its place on a tape. Copying it is cheap.
@@ -57,7 +57,7 @@ class Var {
   Tape* tape_ = nullptr;
   Tensor value_;
   int id_ = -1;
-  unsigned generation_ = 0;  // the tape's generation, which clear() raises, so that use of a stale Var is an error
+  unsigned generation_ = 0;  // the tape's generation; clear() increments it, so that using a stale Var is an error
 };
 
 class Tape {
@@ -72,13 +72,13 @@ class Tape {
   Var constant(Tensor value);           // gets no gradient
   Var variable(Tensor value);           // gets a gradient; read it with grad()
   Var parameter(Parameter& parameter);  // adds its gradient to parameter.grad; always returns the same Var
-  // Records an f32 parameter by `rounded`, its copy in bf16. The gradient is that of the f32 value: operations sum it
-  // in f32 where they can, and gradients in bf16 are added in f32. Throws std::invalid_argument if `rounded` is not
-  // bf16, or if its shape or device differs from the value's.
+  // Records `rounded`, the bf16 copy of an f32 parameter. The gradient is that of the f32 value: operations sum it in
+  // f32 where they can, and bf16 gradients are added in f32. Throws std::invalid_argument if `rounded` is not bf16, or
+  // if its shape or device differs from the value's.
   Var parameter(Parameter& parameter, Tensor rounded);
 
   // Records an operation with its result y. If no operand needs a gradient, y becomes a constant. Throws
-  // std::invalid_argument for operands of another tape or of an earlier recording.
+  // std::invalid_argument if an operand belongs to another tape or to an earlier recording.
   template <class Op>
   Var record(Tensor y, const std::vector<Var>& operands, Op op) {
     check_operands(op.name(), operands);
@@ -87,15 +87,16 @@ class Tape {
   }
 
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
-  // is 1. Each node is released with its saved tensors as soon as it is done, so a recording runs backward only once.
-  // If nothing else refers to dy, its memory may become a gradient; otherwise dy is copied. Throws
-  // std::invalid_argument for a second run, a y of another recording, or a dy that does not fit y.
+  // is 1. Each node is released with its saved tensors as soon as it has run, so backward() can run only once per
+  // recording. If nothing else refers to dy, its memory may become a gradient; otherwise dy is copied. Throws
+  // std::invalid_argument for a second run, for a y of another recording, or if dy and y differ in shape, dtype or
+  // device.
   void backward(const Var& y, Tensor dy = {});
 
   // Returns the gradient of a variable or parameter. Undefined until a backward pass has added to it.
   Tensor grad(const Var& variable) const;
 
-  // Forgets the recording and returns its memory to the cache. Its Vars can no longer be used.
+  // Discards the recording and returns its memory to the cache. Its Vars can no longer be used.
   void clear();
 
   // Names a layer in errors, memory tables and graphs. Dots join nested scopes: "encoder.layers.0".
@@ -110,8 +111,8 @@ class Tape {
     const ScopeAtHand at_hand_;  // makes this scope the thread's scope_at_hand (memory.h)
   };
 
-  // Calls `results` with every recorded operation and its result, which the tape itself does not keep. Calls
-  // `gradients` with the operation and its result's gradient.
+  // From now on, record() calls `results` with every operation and its result, which the tape itself does not keep, and
+  // backward() calls `gradients` with every operation and its result's gradient.
   using Observer = std::function<void(const Node&, const Tensor&)>;
   void observe(Observer results, Observer gradients = nullptr) {
     observe_result_ = std::move(results);
@@ -120,14 +121,14 @@ class Tape {
 
   // Returns the recorded operations. You may keep a Node, but its scope() lives only as long as the tape.
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
-  const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null for values of other kinds
+  const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null if it is not a parameter
   const Shape& shape_of(int id) const { return slots_[id].shape; }
   int values() const { return int(slots_.size()); }
 
  private:
   friend class NodeGrads;
-  // The properties of a recorded value that backward needs. Only Vars, and nodes that saved the value, keep the value
-  // itself.
+  // The properties of a recorded value that backward() needs. The value itself is kept only by its Vars and by nodes
+  // that saved it.
   struct Slot {
     Shape shape;
     DType dtype;
@@ -135,7 +136,7 @@ class Tape {
     bool wants_grad;
     bool produced;  // computed by a node; the gradient is released after the node's backward()
     Parameter* parameter = nullptr;
-    Tensor own_grad = {};  // of a value that is not a parameter
+    Tensor own_grad = {};  // the gradient of a value that is not a parameter
 
     Tensor& grad() { return parameter ? parameter->grad : own_grad; }
     bool has_grad() const { return parameter ? parameter->has_grad : own_grad.defined(); }
@@ -159,7 +160,7 @@ class Tape {
   std::vector<Slot> slots_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::map<std::pair<const Parameter*, DType>, int> parameters_;
-  std::unordered_set<std::string> scopes_;  // kept by clear(), so that training steps allocate none
+  std::unordered_set<std::string> scopes_;  // kept by clear(), so that later training steps allocate none
   const std::string* scope_ = &kNoScope;
   Observer observe_result_, observe_gradient_;
 };

@@ -19,11 +19,11 @@ class Tensor {
   static Tensor empty(Shape shape, DType dtype, Device device = Device::cpu);  // uninitialised
   static Tensor zeros(Shape shape, DType dtype, Device device = Device::cpu);
   static Tensor full(Shape shape, double value, DType dtype, Device device = Device::cpu);
-  // Takes the values in row-major order. Their number must be the number of elements of the shape.
+  // Takes the values in row-major order. Throws std::invalid_argument unless there are shape.elements() values.
   template <class T>
   static Tensor of(Shape shape, const std::vector<T>& values, Device device = Device::cpu);
-  // Returns a tensor over row-major memory of the host that foldgrad did not allocate, aligned or not. `owner` keeps
-  // the memory alive until the last such tensor is gone. No operation and no backward pass writes to it.
+  // Wraps row-major host memory that foldgrad did not allocate; it may be unaligned. `owner` keeps the memory alive
+  // until the last tensor that shares it is gone. No operation and no backward pass writes to it.
   static Tensor external(void* memory, Shape shape, DType dtype, std::shared_ptr<void> owner);
 
   bool defined() const { return defined_; }
@@ -33,7 +33,8 @@ class Tensor {
   std::int64_t size() const { return shape_.elements(); }
   std::size_t bytes() const { return defined_ ? std::size_t(size()) * size_of(dtype_) : 0; }
 
-  // Returns the first element's address on device(). Null without storage. Throws std::invalid_argument for another T.
+  // Returns the first element's address on device(), or null without storage. Throws std::invalid_argument if T is
+  // wrong.
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);
@@ -41,11 +42,11 @@ class Tensor {
   }
   void* raw() const { return storage_ ? static_cast<char*>(storage_.get()) + offset_ : nullptr; }
   bool shares_storage_with(const Tensor& other) const { return storage_ && storage_ == other.storage_; }
-  // Returns true if no other tensor shares the storage and the memory is foldgrad's own, so that it may be overwritten.
+  // Returns true if no other tensor shares the storage and foldgrad allocated it, so that it may be overwritten.
   bool owns_storage() const { return !external_ && storage_.use_count() == 1; }
   bool is_external() const { return external_; }
 
-  // Return views of the same storage. reshape() computes a size given as -1. slice() cuts along the leading axis.
+  // These return views of the same storage. reshape() infers a size given as -1. slice() cuts along the leading axis.
   Tensor reshape(std::vector<std::int64_t> sizes) const;
   Tensor reshape(const Shape& shape) const { return reshape(shape.sizes()); }
   Tensor reshape(std::initializer_list<std::int64_t> sizes) const { return reshape(std::vector<std::int64_t>(sizes)); }
@@ -56,13 +57,13 @@ class Tensor {
   // Converts on the host, element by element, and rounds once to nearest. The operation `cast` is faster. (i64 to bf16
   // goes through f64 and rounds twice beyond 2^53.)
   Tensor to(DType dtype) const;
-  // Copies the values of a tensor of the same shape and dtype, on any device.
+  // Copies the values of `source`, a tensor of the same shape and dtype on any device.
   void copy_from(const Tensor& source);
   void zero();
   // Returns the values on the host, in row-major order.
   template <class T>
   std::vector<T> values() const;
-  // Returns the value of a tensor with one element, as double.
+  // Returns the value of a one-element tensor as a double.
   double item() const;
 
  private:

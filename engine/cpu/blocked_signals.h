@@ -1,6 +1,6 @@
-// Signals and generated code. The code that oneDNN generates for products keeps its stack pointer in a buffer on the
-// heap (uxlfoundation/oneDNN 4845). A signal handler that runs meanwhile would write its frame there and destroy other
-// data.
+// Blocks signals while generated code runs. The code that oneDNN generates for matrix products points the stack pointer
+// into a buffer on the heap (uxlfoundation/oneDNN 4845). A signal handler that runs meanwhile would write its frame
+// there and overwrite other data.
 #pragma once
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 namespace foldgrad {
 
 // While an object lives, the calling thread and the threads that it starts block signals. Signals that arrive meanwhile
-// are delivered afterwards. Faults of the thread itself are not blocked.
+// are delivered afterwards. Signals for the thread's own faults, such as SIGSEGV, are not blocked.
 class BlockedSignals {
  public:
   BlockedSignals() {

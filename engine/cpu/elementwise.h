@@ -1,12 +1,12 @@
-// Element-wise operations, which a parameter struct F describes for both devices:
+// Element-wise operations. A parameter struct F describes one for both devices:
 //
 //   static constexpr const char* kName;  for messages: the operation and the pass
 //   std::int64_t n;                      the number of elements
 //   target()                             the destination of the results: a pointer or a GradOut
 //   Value value(i)                       the result of element i
 //
-// or, in place of the last two, operator()(i), which may write several tensors. Over a matrix F has `rows` and
-// `columns`, and value(i, c) or operator()(i, c) also gets the column. The operation's .cpp runs it with
+// Instead of the last two, F may have operator()(i), which may write several tensors. For a matrix F has `rows` and
+// `columns` instead of n, and value(i, c) or operator()(i, c) also gets the column. The operation's .cpp runs it with
 // FOLDGRAD_RUN(device, elementwise, f) or FOLDGRAD_RUN(device, matrix, f), and its .cu instantiates elementwise_cuda or
 // matrix_cuda (engine/cuda/elementwise.h). On the CPU large results of value() bypass the caches (write.h).
 // Random numbers and start() of F are described in run_element.h.
@@ -22,7 +22,7 @@
 
 namespace foldgrad {
 
-// Calls body(begin, end) for pieces of n elements, which begin at whole cache lines, on all threads.
+// Cuts n elements into pieces that begin at cache lines, and calls body(begin, end) for each piece, on all threads.
 template <class F>
 void parallel_blocks(std::int64_t n, const F& body) {
   constexpr std::int64_t kBlock = 4096;  // a multiple of every vector length and cache line
@@ -30,7 +30,7 @@ void parallel_blocks(std::int64_t n, const F& body) {
                   [&](std::int64_t begin, std::int64_t end) { body(begin * kBlock, std::min(n, end * kBlock)); });
 }
 
-// A visitor of operands (engine/cuda/operands.h) that finds out whether the results overwrite an operand.
+// An operand visitor (engine/cuda/operands.h) that checks whether the results overwrite an operand.
 struct FindOverwritten {
   const void* results;
   bool found = false;
@@ -52,9 +52,9 @@ const void* place_of(const GradOut<T>& target) {
   return target.data;
 }
 
-// Returns true if f's results, a tensor of `elements` elements, bypass the caches. Results that overwrite an operand
-// should not: the caches hold the operand's lines, and evicting them halves the speed (42 instead of 80 GB/s for 64 MiB
-// on 2 cores of a Sapphire Rapids Xeon).
+// Returns true if f's results, a tensor of `elements` elements, should bypass the caches. Results that overwrite an
+// operand should not: the operand's lines are in the caches, and evicting them halves the speed (42 instead of 80 GB/s
+// for 64 MiB on 2 cores of a Sapphire Rapids Xeon).
 template <class F>
 bool results_bypass_cache(const F& f, std::int64_t elements) {
   if (!bypasses_cache(f.target(), elements)) return false;
@@ -69,7 +69,8 @@ bool results_bypass_cache(const F& f, std::int64_t elements) {
 template <class F>
 void matrix_cuda(const F& f);
 
-// Calls body(i, end_i, bits_of) for parts of begin <= i < end. Generates no bits if F draws no random numbers.
+// Calls body(i, end_i, bits_of) for consecutive parts [i, end_i) of [begin, end). Generates no bits if F draws no
+// random numbers.
 template <class F, class Body>
 void with_bits_cpu(const F& f, std::int64_t begin, std::int64_t end, const Body& body) {
   if constexpr (IsRandom<F>::value) {
@@ -100,8 +101,8 @@ void elementwise_cpu(const F& f) {
   }
 }
 
-// Calls body(i, end_i, c) for the parts of rows in begin <= i < end of a matrix with `columns` columns, where c is the
-// column of i.
+// Splits the elements [begin, end) of a matrix at the ends of rows, and calls body(i, end_i, c) for each part; c is the
+// column of element i.
 template <class Body>
 void for_row_parts(std::int64_t begin, std::int64_t end, std::int64_t columns, const Body& body) {
   for (std::int64_t c = begin % columns; begin < end; c = 0) {
@@ -111,7 +112,7 @@ void for_row_parts(std::int64_t begin, std::int64_t end, std::int64_t columns, c
   }
 }
 
-// Returns a copy of F, started for elements i, i + 1, ... of row r.
+// Returns a copy of f after start_elements() for elements i, i + 1, ... of row r.
 template <class F>
 F started(F f, std::int64_t i, std::int64_t r) {
   start_elements(f, i, r);

@@ -7,7 +7,7 @@ namespace foldgrad::memory {
 // The host's part of system_allocate() and system_release().
 void* host_allocate(std::size_t bytes);
 void host_release(void* pointer) noexcept;
-// Copies as memcpy does, for large sizes on all threads and past the caches.
+// Copies like memcpy. Large copies use all threads and bypass the caches.
 void host_copy(void* target, const void* source, std::size_t bytes);
 
 }  // namespace foldgrad::memory

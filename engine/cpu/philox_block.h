@@ -1,4 +1,5 @@
-// Random::bits16 for many elements at once on the CPU: the same bits as engine/philox.h, several blocks in one vector.
+// Random::bits16 for many elements at once on the CPU. One vector computes several blocks; the bits are those of
+// engine/philox.h.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -15,7 +16,7 @@ constexpr int kPhiloxElements = 256;  // elements per call: 32 blocks
 
 namespace philox_block {
 
-// A word of the counter of one block per lane, in the lower half; whatever is in the upper half does no harm.
+// Each lane has a 32-bit word of one block's counter in its lower half. The upper half may hold anything.
 #if defined(__AVX512F__)
 constexpr int kLanes = 8;
 #elif defined(__AVX2__)
@@ -25,7 +26,7 @@ constexpr int kLanes = 2;
 #endif
 using Lanes = std::uint64_t __attribute__((vector_size(8 * kLanes)));
 
-// Multiplies the lower halves. The compiler does not find this instruction (vpmuludq) on its own.
+// Multiplies the lower halves. The compiler does not generate this instruction (vpmuludq) by itself.
 inline Lanes multiply(Lanes a, Lanes b) {
 #if defined(__AVX512F__)
   return Lanes(_mm512_maskz_mul_epu32(0xFF, __m512i(a), __m512i(b)));  // unmasked: false alarm, GCC bug 105593
@@ -40,13 +41,13 @@ inline Lanes multiply(Lanes a, Lanes b) {
 
 inline Lanes lanes(std::uint64_t value) { return Lanes{} + value; }
 
-// Moves block i of two vectors of words to places 2 i and 2 i + 1: half the blocks, starting at kFirst.
+// Puts a[kFirst + i] and b[kFirst + i] into lanes 2 i and 2 i + 1, for half of the lanes of a and b.
 template <int kFirst, int... i>
 Lanes interleave(Lanes a, Lanes b, std::integer_sequence<int, i...>) {
   return __builtin_shufflevector(a, b, (kFirst + i / 2 + i % 2 * kLanes)...);
 }
 
-// Vectors that generate() makes at once, kVectors * kLanes blocks: a single one would wait for its own products.
+// generate() computes kVectors * kLanes blocks at once: with a single vector, each product would wait for the last one.
 constexpr int kVectors = 4;
 constexpr auto kPlaces = std::make_integer_sequence<int, kLanes>();
 inline void generate(const Random& random, std::uint64_t first_block, std::uint16_t* out) {
@@ -75,7 +76,7 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
     key1 += 0xBB67AE85u;
   }
   for (int v = 0; v < kVectors; ++v) {
-    // In memory a block is its eight halves: two lanes, the lower quarters first (the machine is little-endian).
+    // In memory a block is eight halves of words: two lanes, the lowest half first (the machine is little-endian).
     const Lanes words01 = (c0[v] & 0xFFFFFFFFu) | (c1[v] << 32), words23 = (c2[v] & 0xFFFFFFFFu) | (c3[v] << 32);
     const Lanes halves[2] = {interleave<0>(words01, words23, kPlaces),
                              interleave<kLanes / 2>(words01, words23, kPlaces)};
@@ -86,13 +87,13 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
 }  // namespace philox_block
 
 // Sets out[i] = random.bits16(first + i) for i < kPhiloxElements; `first` must be a multiple of 8.
-// It is not inlined, since every loop that draws would be compiled with a copy of it.
+// It is not inlined, since every loop that draws random numbers would get a copy of it.
 [[gnu::noinline]] inline void philox_bits16(const Random& random, std::uint64_t first, std::uint32_t* out) {
   alignas(64) std::uint16_t halves[kPhiloxElements];
   constexpr int kBlocks = philox_block::kVectors * philox_block::kLanes;
   for (int b = 0; b < kPhiloxElements / 8; b += kBlocks)
     philox_block::generate(random, first / 8 + std::uint64_t(b), halves + 8 * b);
-    // Widened here: in a loop over 32-bit elements GCC 12 would generate at half the vector width.
+    // Widened here: if generate() wrote 32-bit elements, GCC 12 would use half the vector width.
 #pragma omp simd
   for (int i = 0; i < kPhiloxElements; ++i) out[i] = halves[i];
 }

@@ -1,10 +1,10 @@
-// Operations along the rows of a matrix [rows, columns], such as layer norm and softmax: a few sums over a row, one
-// after another, then a result for each of its elements. A parameter struct F describes one for both devices
-// (engine/cuda/row_op.h). Element i = r columns + c has column c:
+// Operations along the rows of a matrix [rows, columns], such as layer norm and softmax: they compute a few sums over a
+// row, one after another, then a result for each of its elements. A parameter struct F describes one for both devices
+// (engine/cuda/row_op.h). Element i = r columns + c is in row r and column c:
 //
 //   static constexpr const char* kName;   for messages: the operation and the pass
 //   using Value = ...;                    the type of sums: compute_t of the element type
-//   static constexpr int kSteps, kTerms;  the number of steps, and of sums that each step takes at once
+//   static constexpr int kSteps, kTerms;  the number of steps, and of sums that each step computes at once
 //   struct Row { ... };                   values of a row, such as its mean
 //   Row row(r)                            the values of row r before the first step
 //   void reduce(Step<k>, const Row&, i, c, Value (&sums)[kTerms])  adds the terms of an element to the sums of step k
@@ -15,9 +15,9 @@
 //
 // A backward pass that also sums over the rows has one step, kSums and total() as in column_sums.h, and
 //
-//   void add(const Row&, i, c, Value (&sums)[kSums])  adds an element's share of the sums of its column
+//   void add(const Row&, i, c, Value (&sums)[kSums])  adds an element's contribution to the sums of its column
 //
-// With a member kMaxStep = k, step k takes maxima instead of sums.
+// If F has a member kMaxStep = k, step k takes maxima instead of sums.
 #pragma once
 #include <limits>
 
@@ -27,8 +27,8 @@
 
 namespace foldgrad {
 
-// Run an operation. The operation's .cpp calls these with FOLDGRAD_RUN(device, row_op, f); its .cu instantiates the
-// CUDA versions.
+// These run an operation. Its .cpp calls them with FOLDGRAD_RUN(device, row_op, f); its .cu instantiates the CUDA
+// versions.
 template <class F>
 void row_op_cpu(const F& f);
 template <class F>
@@ -38,7 +38,7 @@ void row_op_with_column_sums_cpu(const F& f);
 template <class F>
 void row_op_with_column_sums_cuda(const F& f);
 
-// Takes step k over row r and calls also(row, i, c) for each of its elements.
+// Runs step k on row r and calls also(row, i, c) for each of its elements.
 template <int k, class F, class Also>
 void reduce_row_cpu(const F& f, typename F::Row& row, std::int64_t r, const Also& also) {
   using Value = typename F::Value;
@@ -68,7 +68,7 @@ void write_row_cpu(const F& f, const typename F::Row& row, std::int64_t r) {
             [&f, row, first](std::int64_t i) { return f.value(row, i, i - first); });
 }
 
-// Takes step k for rows [begin, end), then all later steps.
+// Runs step k on rows [begin, end), then all later steps.
 template <int k, class F>
 void reduce_rows_cpu(const F& f, typename F::Row* rows, std::int64_t begin, std::int64_t end) {
   if constexpr (k < F::kSteps) {
@@ -108,7 +108,8 @@ template <class F>
   write_row_cpu(f, row, r);
 }
 
-// Runs the operation and the sums over rows in one pass, so that values in both add() and reduce() are computed once.
+// Computes the operation and the sums over rows in one pass, so that values in both add() and reduce() are computed
+// once.
 template <class F>
 void row_op_with_column_sums_cpu(const F& f) {
   column_sums_cpu(f, [&f](std::int64_t r, typename F::Value* own) { run_row_with_column_sums(f, r, own); });

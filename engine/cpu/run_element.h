@@ -1,4 +1,4 @@
-// The optional members of parameter structs (elementwise.h, row_op.h), as the loops of both devices call them. Kernels
+// Calls the optional members of parameter structs (elementwise.h, row_op.h), for the loops of both devices. Kernels
 // include this file: C++17.
 #pragma once
 #include <type_traits>
@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// Stores a result in a tensor, or adds it to a gradient.
+// Stores a result in a tensor, or puts it into a gradient.
 template <class T>
 FOLDGRAD_HD void put_result(T* y, std::int64_t i, compute_t<T> value) {
   y[i] = T(value);
@@ -23,17 +23,19 @@ struct GivesValue : std::false_type {};
 template <class F>
 struct GivesValue<F, std::void_t<decltype(std::declval<const F&>().target())>> : std::true_type {};
 
-// A struct that draws random numbers has random(), which returns the sequence, and draws(), which returns false if it
-// needs none. Its value() and add() take one more argument, before the sums: the 16 bits of their element, or 0.
+// A struct that draws random numbers has random(), which returns the sequence, and draws(), which returns false if no
+// number is needed. value() and add() then take one more argument, the element's 16 random bits or 0; in add() it
+// precedes the sums.
 template <class F, class = void>
 struct IsRandom : std::false_type {};
 template <class F>
 struct IsRandom<F, std::void_t<decltype(std::declval<const F&>().random())>> : std::true_type {};
 
-// A struct may have start(i, r). Loops call it before consecutive elements of row r, beginning with i.
+// A struct may have start(i, r). Loops call it before they compute consecutive elements of row r, beginning with
+// element i.
 template <class F, class = void>
 struct HasStart : std::false_type {};
-// True for any member `start`. So a start() with other arguments is a compile-time error; otherwise it would silently
+// True for any member `start`, so that a start() with other arguments does not compile. Otherwise it would silently
 // never be called.
 template <class F>
 struct HasStart<F, std::void_t<decltype(&F::start)>> : std::true_type {};
@@ -76,7 +78,7 @@ bool wants_column_sums(const F& f) {
   return false;
 }
 
-// Stores the sums over rows of column c.
+// Stores the sums of column c over the rows.
 template <class F>
 FOLDGRAD_HD void put_column_sums(const F& f, std::int64_t c, const typename F::Value (&sums)[F::kSums]) {
   for (int k = 0; k < F::kSums; ++k)

@@ -1,28 +1,27 @@
-// The threads of the CPU: a loop whose pieces run on several of them.
+// The CPU thread pool: runs the pieces of a loop on several threads.
 //
 //   parallel(8, [&](std::int64_t piece) { sum_block(piece); });
 //
-// Each thread that calls parallel() owns a few helpers. Say there are two of them, so that three threads share the 8
-// pieces of the call above:
+// Each thread that calls parallel() owns a few helper threads. Say it has two, so that three threads share the 8 pieces
+// of the call above:
 //
-//   1. The caller deals out shares of consecutive pieces: 0 and 1 to itself, 2 to 4 and 5 to 7 to its helpers.
+//   1. The caller assigns shares of consecutive pieces: 0 and 1 to itself, 2 to 4 and 5 to 7 to its helpers.
 //      Consecutive pieces touch neighbouring memory, and in the next loop over the same tensor the same thread touches
 //      the same memory again, which its caches still hold.
-//   2. Each thread takes the pieces of its share from the front. When none is left there, it takes pieces from the back
+//   2. Each thread takes the pieces of its share from the front. When its share is empty, it takes pieces from the back
 //      of the others' shares.
-//   3. When the caller finds no more pieces, it waits for the helpers that are still running one. A helper that has
-//      begun none is not waited for: it may be asleep, or another program may have its processor.
-//   4. A helper without work watches for the next call for about 0.5 ms, and then sleeps until one comes.
+//   3. When the caller finds no more pieces, it waits for the helpers that are still running one. It does not wait for
+//      a helper that has begun none: that helper may be asleep, or another program may have its processor.
+//   4. A helper without work polls for the next call for about 0.5 ms, and then sleeps until one comes.
 //
-// A share is one word that holds the first and the end of its remaining pieces. A thread takes a piece by replacing the
-// word with a compare-and-swap, which fails if another thread was faster. Such a word may be from an earlier call: if a
-// helper reads {5, 8}, loses its processor for some calls, and swaps when the share is {5, 8} again, then it has taken
-// piece 5 of the newest call. That does no harm, because a helper looks up what to run only after it has taken a piece,
-// and a call does not end before all pieces that were taken are done.
+// A share is one word that holds the range {begin, end} of its remaining pieces. A thread takes a piece by replacing
+// the word with a compare-and-swap, which fails if another thread was faster. The word that it read may be from an
+// earlier call: if a helper reads {5, 8}, loses its processor for some calls, and swaps when the share is {5, 8} again,
+// then it has taken piece 5 of the newest call. This is harmless, because a helper looks up what to run only after it
+// has taken a piece, and a call does not end before all pieces that were taken are done.
 //
 // Results do not depend on the number of threads if the work of a piece depends only on its number, and the number of
-// pieces only on the shapes. Give a loop at least 8 pieces, or pieces of 50 us each: threads do not share a piece that
-// one of them has begun.
+// pieces only on the shapes. Give a loop at least 8 pieces, or pieces of 50 us each: a piece always runs on one thread.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +30,7 @@
 
 namespace foldgrad {
 
-// A reference to a callable object, which takes the number of a piece. It costs no memory, unlike std::function.
+// A reference to a callable object that takes the number of a piece. Unlike std::function, it allocates no memory.
 class Body {
  public:
   template <class F, class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<F>, Body>>>
@@ -45,31 +44,31 @@ class Body {
   void (*call_)(void*, std::int64_t);
 };
 
-// Returns how many threads this thread's next parallel() uses: the last number that it gave to set_threads(), otherwise
-// the first number in $OMP_NUM_THREADS, otherwise the number of processors that the process may use. 1 inside a piece.
+// Returns the number of threads that this thread's next parallel() uses: the last number that it passed to
+// set_threads(), otherwise the first number in $OMP_NUM_THREADS, otherwise the number of processors that the process
+// may use. Returns 1 inside a piece.
 int threads();
 // Sets the number for the calling thread. Throws std::invalid_argument unless n is at least 1.
 void set_threads(int n);
 
-// Calls body(piece) once for each piece from 0 to pieces - 1, on any thread and in any order, and returns when all have
-// ended. Within a piece, and if there is only one thread, it is a plain loop. If pieces throw, rethrows the exception
-// of
-// the first one, as a loop would; later pieces may or may not have run. Throws std::invalid_argument for 2^31 pieces or
-// more.
+// Calls body(piece) once for each piece from 0 to pieces - 1, on any thread and in any order, and returns when all
+// calls have ended. Inside a piece, and if there is only one thread, it is a plain loop. If pieces throw, rethrows the
+// exception of the first one, as a loop would; later pieces may or may not have run. Throws std::invalid_argument for
+// 2^31 pieces or more.
 //
-// When it returns, stores that bypass the caches (engine/cpu/write.h) are complete.
+// When it returns, all stores that bypass the caches (engine/cpu/write.h) are complete.
 //
-// Helpers block all signals, run on any processor of the process even if the caller is bound to one, and end with the
-// calling thread. After fork() the child starts its own. If the system refuses to start a helper, the other threads do
-// its work.
+// Helpers block all signals, may run on every processor of the process even if the caller is bound to one, and end with
+// the calling thread. After fork() the child starts its own. If the system refuses to start a helper, the other threads
+// do its work.
 void parallel(std::int64_t pieces, Body body);
 
 // Loops over fewer elements run as one piece: waking the helpers costs more than they save. Tuned on 2 cores of a
 // Zen 5.
 constexpr std::int64_t kParallelElements = 32768;
 
-// Cuts n items, of `elements` elements each, into pieces, and calls body(begin, end) for each piece. Fewer than
-// kParallelElements elements are one piece. Otherwise a piece has a 64th of the items, but at least 4,096 and at most
+// Cuts n items of `elements` elements each into pieces, and calls body(begin, end) for each piece. Fewer than
+// kParallelElements elements make one piece. Otherwise a piece has 1/64 of the items, but at least 4,096 and at most
 // 65,536 elements.
 template <class F>
 void parallel_ranges(std::int64_t n, std::int64_t elements, const F& body) {

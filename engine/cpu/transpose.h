@@ -1,4 +1,4 @@
-// Transposes squares of numbers that stay in vector registers. A square of 4 rows takes two steps:
+// Transposes square blocks of numbers in vector registers. A block of 4 rows takes two steps:
 //
 //   a b c d       a e c g       a e i m
 //   e f g h  ->   b f d h  ->   b f j n      kBit = 1, then kBit = 2
@@ -11,8 +11,8 @@
 
 namespace foldgrad {
 
-// Exchanges entries (row, column) and (column, row) of two rows that are kBit apart, for the columns with the bit kBit
-// in `upper` and without it in `lower`.
+// One step for two rows that are kBit apart: exchanges the entries of `upper` in the columns that have bit kBit set
+// with the entries of `lower` in the columns that do not.
 template <int kBit, class Row, int... l>
 [[gnu::always_inline]] inline void exchange_entries(Row& upper, Row& lower, std::integer_sequence<int, l...>) {
   constexpr int n = sizeof...(l);
@@ -21,7 +21,7 @@ template <int kBit, class Row, int... l>
   lower = __builtin_shufflevector(a, b, (l & kBit ? n + l : l + kBit)...);
 }
 
-// Does the step for kBit and all later steps.
+// Runs the step for kBit and all later steps.
 template <class V, int kBit = 1>
 [[gnu::always_inline]] inline void exchange_entries(Vector<V> (&rows)[kLanes<V>]) {
 #pragma GCC unroll 32
@@ -30,8 +30,8 @@ template <class V, int kBit = 1>
   if constexpr (2 * kBit < kLanes<V>) exchange_entries<V, 2 * kBit>(rows);
 }
 
-// Stores the transpose of a square times a factor: to[t * to_row + l] = factor * from[l * from_row + t]. Only the first
-// `lines` rows of `from` are read; the remaining rows count as zeros.
+// Stores the transpose of a square block, times a factor: to[t * to_row + l] = factor * from[l * from_row + t]. Reads
+// only the first `lines` rows of `from`; the remaining rows count as zeros.
 template <class V>
 [[gnu::always_inline]] inline void transpose_square(V* to, std::int64_t to_row, const V* from, std::int64_t from_row,
                                                     std::int64_t lines, V factor = 1) {

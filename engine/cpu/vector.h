@@ -1,6 +1,6 @@
-// Vectors of the width of engine/cpu/vector_width.h, for the few loops in which registers are laid out by hand. A
-// vector type has no function for a fused multiplication and addition: files that need it are compiled with
-// -ffp-contract=fast (cmake/FoldgradTargets.cmake).
+// Vectors of the width of engine/cpu/vector_width.h, for the few loops that assign registers by hand. There is no
+// function for a fused multiply-add of vector types, so files that need it are compiled with -ffp-contract=fast
+// (cmake/FoldgradTargets.cmake).
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace foldgrad {
 template <class V>
 constexpr int kLanes = kVectorBytes / int(sizeof(V));
 
-// Rounds n up to whole vectors.
+// Rounds n up to a whole number of vectors.
 template <class V>
 constexpr std::int64_t padded(std::int64_t n) {
   return (n + kLanes<V> - 1) / kLanes<V> * kLanes<V>;
@@ -26,7 +26,7 @@ struct VectorOf {
 template <class V>
 using Vector = typename VectorOf<V>::type;
 template <class V>
-using VectorOrder = decltype(Vector<V>{} < Vector<V>{});  // integers as wide as V's elements, for the indices of lanes
+using VectorOrder = decltype(Vector<V>{} < Vector<V>{});  // integers as wide as V, for lane indices
 
 template <class V>
 Vector<V> load(const V* p) {

@@ -1,8 +1,8 @@
 // exp, tanh, sigmoid, erf and two distribution functions for float. They have no branches and no calls, so that loops
-// over them vectorise, and both devices use the same formulas. Results are within 2.5 units in the last place of the
+// that use them vectorise. Both devices use the same formulas. Results are within 2.5 units in the last place of the
 // exact value (sigmoid: 3.5; erf: 4.5; the distribution functions: 2e-7 away) over the whole range, including subnormal
-// results. Infinities give the limits; NaN stays NaN. The overloads for double are the standard library's: gradients
-// are checked in double.
+// results. Infinities give the limits; NaN stays NaN. The overloads for double call the standard library, since
+// gradients are checked in double.
 //
 // The polynomials are minimax fits (Remez's algorithm in 40 digits, then rounded). Each comment gives the error.
 #pragma once
@@ -15,20 +15,19 @@
 namespace foldgrad {
 namespace vector_math {
 
-// x = n ln 2 + r with |r| <= ln(2) / 2. The lower bits of `bits` are those of n + offset, so a bias costs no extra
-// addition.
+// x = n ln 2 + r with |r| <= ln(2) / 2. The lower bits of `bits` are those of n + offset, so a bias is free.
 struct Reduced {
   std::uint32_t bits;
   float r;
 };
 
 FOLDGRAD_HD inline Reduced reduce(float x, float offset) {
-  const float shift = 12582912.0f + offset;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+  const float shift = 12582912.0f + offset;  // 1.5 * 2^23: adding it rounds to an integer, in the low bits
   const float shifted = std::fma(x, 1.44269504f, shift);
   std::uint32_t bits;
   std::memcpy(&bits, &shifted, sizeof bits);
   const float n = shifted - shift;
-  const float r = std::fma(n, -0.693147182f, x);  // ln 2 in two parts, whose sum has 48 bits
+  const float r = std::fma(n, -0.693147182f, x);  // ln 2 is split into two parts with 48 bits together
   return {bits, std::fma(n, 1.90465421e-9f, r)};
 }
 
@@ -69,7 +68,7 @@ FOLDGRAD_HD inline float polynomial(float s, float c0, float c1, float c2, float
   return std::fma(p, s, c0);
 }
 
-// These are written so that NaN passes.
+// Written so that a NaN x is returned unchanged.
 FOLDGRAD_HD inline float at_most(float x, float bound) { return bound < x ? bound : x; }
 FOLDGRAD_HD inline float at_least(float x, float bound) { return bound > x ? bound : x; }
 
@@ -78,12 +77,12 @@ FOLDGRAD_HD inline float at_least(float x, float bound) { return bound > x ? bou
 FOLDGRAD_HD inline float fast_exp(float x) {
   using namespace vector_math;
   const Reduced reduced = reduce(at_least(at_most(x, 89.0f), -104.0f), 2 * kBias);  // outside: infinity or 0
-  // 2^n in two factors, each of which a float holds; only the second product can round.
+  // 2^n is split into two factors that are floats; only the second product can round.
   const std::uint32_t half = reduced.bits >> 1;
   return exp_reduced(reduced.r, 1.0f) * biased_power(half) * biased_power(reduced.bits - half);
 }
 
-// Returns e^x for x <= 0 in fewer steps: 2^-64 e^r times 2^(n + 64), always a float. For softmax and the like.
+// Returns e^x for x <= 0 in fewer steps, for example for softmax: 2^-64 e^r times 2^(n + 64), which is always a float.
 FOLDGRAD_HD inline float fast_exp_nonpositive(float x) {
   using namespace vector_math;
   const Reduced reduced = reduce(x, kBias + 64);
@@ -107,7 +106,7 @@ FOLDGRAD_HD inline float fast_sigmoid(float x) {
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-// Computes x P(x^2) / Q(x^2), relative error 2^-25.5; all coefficients are positive, so no digits cancel.
+// Computes x P(x^2) / Q(x^2) with relative error 2^-25.5. All coefficients are positive, so no digits cancel.
 FOLDGRAD_HD inline float fast_erf(float x) {
   using namespace vector_math;
   const float a = at_most(std::fabs(x), 3.95f);  // erf(3.95) rounds to 1
@@ -119,7 +118,7 @@ FOLDGRAD_HD inline float fast_erf(float x) {
 }
 
 // Two functions that rise from 0 to 1 as 1/2 + x P(x^2) / Q(x^2). Their errors, 2^-26.7 and 2^-27.3, are absolute: for
-// x far below 0 few digits are right. This does not matter in gelu, which is x times the function.
+// x far below 0, few digits are correct. This does not matter in gelu, which is x times the function.
 
 // Returns the normal distribution function; at 5.6 it rounds to 1.
 FOLDGRAD_HD inline float fast_normal_cdf(float x) {

@@ -1,8 +1,8 @@
-// The loops that write results on the CPU. Results that are too large for the caches bypass them.
+// Loops that write results on the CPU. Results that are too large for the caches bypass them.
 //
-// A plain store first fetches the cache line that it is going to overwrite, and later evicts another. Non-temporal
-// stores do neither, which saves one third of the traffic of a copy. But then the next operation finds nothing in the
-// cache, so only large results use such stores. They are not ordered with other stores, so parallel() ends with
+// A plain store first fetches the cache line that it will overwrite, and later evicts another line. Non-temporal stores
+// do neither, which saves one third of the traffic of a copy. But then the next operation finds nothing in the cache,
+// so only large results use such stores. They are not ordered with other stores, so parallel() ends with
 // finish_writes().
 #pragma once
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace foldgrad {
 
-// Results of at least this size bypass the caches. Tuned on a Zen 5, with 32 MiB of cache for 8 cores: with plain
-// stores y = f(x) followed by z = f(y) is slower for tensors above 12 to 16 MiB, by a quarter at 64 MiB.
+// Results of at least this size bypass the caches. Tuned on a Zen 5 with 32 MiB of cache for 8 cores: y = f(x) followed
+// by z = f(y) is slower with plain stores for tensors above 12 to 16 MiB, by a quarter at 64 MiB.
 constexpr std::int64_t kBypassBytes = std::int64_t(16) << 20;
 
 template <class T>
@@ -42,7 +42,7 @@ inline void store_past_cache(void* to, const void* values) {
 #endif
 }
 
-// Makes this thread's earlier writes visible to other threads before its later writes.
+// Makes this thread's earlier writes visible to other threads before its later ones.
 inline void finish_writes() {
 #ifdef __SSE2__
   _mm_sfence();
