@@ -1,9 +1,9 @@
-// The back ends of gemm(), for the other files of this folder and their tests. C++17, since .cu files include it.
+// The back ends of gemm(), private to this folder and its tests. C++17, since .cu files include it.
 //
-// Each back end takes a checked and resolved product with m, n, k, batch > 0. It returns false for a case that it does
-// not cover, such as a bias, an element type, a layout, or sizes beyond its integers. Then C still holds the values
-// that beta needs, and the caller asks the next back end. CMake decides which back ends exist: FOLDGRAD_HAVE_ONEDNN,
-// FOLDGRAD_HAVE_CBLAS, FOLDGRAD_HAVE_CUBLAS.
+// Each back end takes a checked and resolved product with m, n, k, batch > 0. It returns false if it does not support
+// the bias, the element type, the layout, or sizes beyond the range of its integers. C is then unchanged, and the
+// caller tries the next back end. CMake decides which back ends exist: FOLDGRAD_HAVE_ONEDNN, FOLDGRAD_HAVE_CBLAS,
+// FOLDGRAD_HAVE_CUBLAS.
 #pragma once
 #include <array>
 #include <memory>
@@ -15,21 +15,21 @@ namespace foldgrad {
 struct GemmPointers {
   void* c;
   const void *a, *b, *bias = nullptr;
-  void* row_sums = nullptr;        // of op(A): only for cuBLASLt
+  void* row_sums = nullptr;        // of op(A); only with cuBLASLt
   const void* panels_b = nullptr;  // the result of onednn_panels()
 };
 
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
-// Returns op(B) of bf16 in the order that oneDNN's kernels read (panels.h), for all pieces of the product (pieces.h):
-// without it, oneDNN reorders B in every piece. Null if reordering does not pay, or if oneDNN has no kernel for that
-// order.
+// Returns op(B), bf16, in the order in which oneDNN's kernels read it (panels.h), for all pieces of the product
+// (pieces.h); otherwise oneDNN would reorder B for every piece. Returns null if reordering does not pay, or if oneDNN
+// has no kernel for that order.
 std::shared_ptr<void> onednn_panels(DType dtype, const Gemm& g, const GemmPointers& p);
 const char* onednn_name();  // "oneDNN 2.6.3"
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
-bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // multiplies f32 with our loops; takes a bias
+bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // f32 by our own loops, with or without a bias
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p);
 
-// Returns the same product with every row stride written out and the zero scale's operands dropped.
+// Returns the same product with all row strides filled in, and with k = 0 if alpha is 0.
 inline Gemm resolved(Gemm g) {
   if (g.row_stride_a == 0) g.row_stride_a = g.transpose_a ? g.m : g.k;
   if (g.row_stride_b == 0) g.row_stride_b = g.transpose_b ? g.k : g.n;
@@ -38,8 +38,7 @@ inline Gemm resolved(Gemm g) {
   return g;
 }
 
-// Returns a key of a resolved product, for caches of objects that a library prepares for it. These may also depend on
-// `more`.
+// Returns a cache key for objects that a library prepares for a resolved product. They may also depend on `more`.
 template <class... More>
 std::array<std::int64_t, 11 + sizeof...(More)> key_of(DType dtype, const Gemm& g, More... more) {
   return {std::int64_t(dtype) << 3 | g.transpose_a << 2 | g.transpose_b << 1 | g.f32_c,
@@ -68,15 +67,15 @@ struct GemmStrides {
         b_j(g.transpose_b ? g.row_stride_b : 1) {}
 };
 
-// Multiplies with plain loops if no other back end takes the product. T is float, double or bf16. C has type T, or
-// float with f32_c. Adds terms in the order of k, for any number of threads.
+// Multiplies with plain loops; the fallback if no other back end supports the product. T is float, double or bf16. C
+// has type T, or float with f32_c. Adds terms in the order of k, for any number of threads.
 template <class T, class C>
 void reference_gemm_cpu(const Gemm& g, C* c, const T* a, const T* b);
-// Multiplies with our own CUDA kernel, also under emulation.
+// Multiplies with our own CUDA kernel, which also runs under emulation.
 template <class T, class C>
 void tiled_gemm_cuda(const Gemm& g, C* c, const T* a, const T* b);
 
-// Stores the bias in every row of every matrix C: bias.cu.
+// Stores the bias in every row of every matrix C (bias.cu).
 template <class T>
 void store_bias_cuda(const Gemm& g, T* c, const T* bias);
 

@@ -2,12 +2,12 @@
 //
 //   C[i] = alpha op(A[i]) op(B[i]) + beta C[i] + bias,   i = 0 ... batch - 1
 //
-//   op(A): [m, k], op(B): [k, n], C: [m, n], all row-major; op transposes or not.
+//   op(A): [m, k], op(B): [k, n], C: [m, n], all row-major; op transposes or does nothing.
 //
-// cpu: oneDNN for bf16, CBLAS for f64; for f32 oneDNN, CBLAS or our own loops (gemm_fma.cpp), whichever is fastest in
-// docs/products.md. Without the libraries it is reference_gemm_cpu.
-// cuda: cuBLASLt. Without it, and under emulation, it is the kernel of tiled.cu. Every path multiplies bf16 exactly and
-// sums in f32.
+// On cpu, oneDNN computes bf16, CBLAS f64, and oneDNN, CBLAS or our own loops (gemm_fma.cpp) f32, whichever is fastest
+// in docs/products.md. Without these libraries, reference_gemm_cpu does.
+// On cuda, cuBLASLt computes them. Without it, and under emulation, the kernel of tiled.cu does. Every path multiplies
+// bf16 exactly and sums in f32.
 #pragma once
 #include <cstdint>
 
@@ -22,33 +22,33 @@ struct Gemm {
   // Elements between the starts of two stored rows; 0 means dense.
   std::int64_t row_stride_a = 0, row_stride_b = 0, row_stride_c = 0;
   std::int64_t batch = 1;
-  // Elements between two matrices of the batch. If it is 0 for a or b, all products of the batch use the same matrix.
+  // Elements between the starts of two matrices of the batch. If it is 0 for A or B, all products share that matrix.
   std::int64_t batch_stride_a = 0, batch_stride_b = 0, batch_stride_c = 0;
   double alpha = 1, beta = 0;  // an operand scaled by 0 is not read, so C may be uninitialised and A and B may hold NaN
   bool f32_c = false;          // for bf16 operands without a bias: C is f32, so that no sum is rounded to bf16
 };
 
-// Multiplies. c, a and b have the type dtype (f32, f64 or bf16) and are on `device`; but see f32_c. bias is null or [n]
-// of the same type. It is added to every row before the result is stored, is not scaled by alpha, and requires beta =
-// 0. C must not overlap an operand. Sizes of zero are fine: k = 0 gives beta C + bias. Equal calls give equal bits, for
-// any number of
-// threads. Throws std::invalid_argument for negative sizes or batch strides, row strides shorter than a row, matrices C
-// that overlap, a bias together with beta or f32_c, f32_c of another dtype than bf16, or another dtype;
-// std::runtime_error for cuda in a build without it. May be called by several threads at once.
+// Computes the products above. c, a and b are on `device` and have the type dtype (f32, f64 or bf16), except with
+// f32_c. bias is null or [n] of the same type. It is added to every row before the result is stored, is not scaled by
+// alpha, and requires beta = 0. C must not overlap an operand. Sizes may be zero: k = 0 gives beta C + bias. Equal
+// calls give equal bits, for any number of threads. Throws std::invalid_argument for negative sizes or batch strides,
+// row strides shorter than a row, matrices C that overlap, a bias together with beta or f32_c, f32_c of another dtype
+// than bf16, or another dtype; std::runtime_error for cuda in a build without it. May be called by several threads at
+// once.
 void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, const void* bias = nullptr);
 
-// Multiplies without a bias, and in the same pass sums the rows of op(A): sums_i = sum_p op(A)[i, p], m numbers of C's
-// type. This computes the gradients of a weight and of its bias together. Only cuBLASLt does both. Without it this does
-// nothing and returns false; the caller then takes two steps.
+// Multiplies without a bias and in the same pass sums each row of op(A): sums_i = sum_p op(A)[i, p], m numbers of C's
+// type. So it computes the gradients of a weight and of its bias together. Only cuBLASLt can do both; without it, this
+// does nothing and returns false, and the caller computes them separately.
 bool gemm_with_row_sums(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, void* sums);
 
-// Returns the name of the back end of most shapes, for benchmarks and reports: "oneDNN 2.6.3", "CBLAS", "reference",
-// "cuBLAS", "tiled", or "none" for cuda in a build without it.
+// Returns the name of the back end that computes most shapes, for benchmarks and reports: "oneDNN 2.6.3", "CBLAS",
+// "reference", "cuBLAS", "tiled", or "none" for cuda in a build without CUDA.
 const char* gemm_backend(Device device, DType dtype);
 
-// Lets all later products of f32 on a GPU, on any thread, round their operands to TensorFloat-32, which has 10 bits of
-// fraction instead of 23 and is several times as fast. Off by default. It affects cuBLAS and cuDNN; the CPU and the
-// emulation have no TensorFloat-32.
+// Allows all later f32 products on a GPU, on any thread, to round their operands to TensorFloat-32, which has 10
+// fraction bits instead of 23 and is several times as fast. Off by default. It affects cuBLAS and cuDNN; the CPU and
+// the emulation have no TensorFloat-32.
 void allow_tf32(bool allowed);
 bool tf32_allowed();
 

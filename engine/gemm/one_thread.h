@@ -5,7 +5,7 @@
 
 namespace foldgrad {
 
-// While an object exists, the libraries use one thread for calls of this thread.
+// While an object exists, the libraries use one thread for calls from this thread.
 class OneThread {
  public:
   OneThread() { omp_set_num_threads(1); }

@@ -1,5 +1,4 @@
-// The common part of the files that use oneDNN: its engine, and primitives, which are compiled for one shape and
-// so are kept.
+// oneDNN's engine, and a cache for its primitives, each of which oneDNN compiles for one shape.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,8 +13,8 @@
 
 namespace foldgrad {
 
-// Returns oneDNN's engine for the CPU. Every use of oneDNN must begin here, since this excludes instructions that
-// oneDNN must not use.
+// Returns oneDNN's engine for the CPU. Call it before any other use of oneDNN: it excludes instructions that oneDNN
+// must not use on this machine.
 dnnl::engine& onednn_engine();
 // Returns this thread's stream.
 inline dnnl::stream& onednn_stream() {
@@ -23,13 +22,13 @@ inline dnnl::stream& onednn_stream() {
   return stream;
 }
 
-// Returns false if oneDNN refuses a case, or has only its generic loops for it, which are slower than ours.
+// Returns false if oneDNN does not support a case, or has only generic loops for it, which are slower than ours.
 template <class Chosen>
 bool onednn_covers(const Chosen& chosen) {
   return chosen && std::string(chosen.impl_info_str()).rfind("ref", 0) != 0;
 }
 
-// A primitive with its arguments, whose addresses change from call to call.
+// A primitive and its arguments. The addresses of the arguments may change from call to call.
 struct OnednnPrimitive {
   dnnl::primitive primitive;  // empty if oneDNN does not cover the case
   std::unordered_map<int, dnnl::memory> arguments;
@@ -44,7 +43,7 @@ struct OnednnPrimitive {
     add(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
     scratch_bytes = chosen.scratchpad_desc().get_size();
   }
-  // Runs the primitive on these addresses. Skips null addresses, whose arguments were not added. oneDNN has no const
+  // Runs the primitive on these addresses. A null address is skipped: its argument was not added. oneDNN has no const
   // arguments, but it does not write to its inputs.
   void run(std::initializer_list<std::pair<int, const void*>> addresses) {
     const auto scratch = memory::allocate(Device::cpu, scratch_bytes);
@@ -56,13 +55,14 @@ struct OnednnPrimitive {
   }
 };
 
-// A map from keys to values. Make one per thread, so that no locks are needed.
+// A cache of objects by key. Each thread needs its own, since the cache has no lock.
 template <class Value, std::size_t n, std::size_t most>
 class OnednnCache {
  public:
   using Key = std::array<std::int64_t, n>;
 
-  // Returns the object that make() has made for the key. Forgets all objects before there are more than `most`.
+  // Returns the object for the key. If there is none yet, calls make(), and first drops all objects if there are
+  // `most`.
   template <class Make>
   Value& of(const Key& key, const Make& make) {
     if (const auto found = values_.find(key); found != values_.end()) return found->second;

@@ -1,4 +1,4 @@
-// The differences between oneDNN 2 and oneDNN 3. Other files use either through this one.
+// Hides the differences between oneDNN 2 and oneDNN 3.
 #pragma once
 #include <string_view>
 #include <tuple>
@@ -8,9 +8,9 @@
 
 namespace foldgrad {
 
-// Returns oneDNN's first implementation of an operation that does not have `avoided` in its name; empty if there is
-// none. `operation`: the description of the operation, the same arguments in both versions. `forward`: for backward
-// operations, the choice that was made for the forward one.
+// Returns oneDNN's first implementation of an operation whose name does not contain `avoided`; empty if there is none.
+// `operation` has the arguments that describe the operation, which are the same in both versions. `forward` is only for
+// backward operations: the implementation that was chosen for the forward one.
 template <class Primitive, class... Operation, class... Forward>
 typename Primitive::primitive_desc choose_implementation(const dnnl::primitive_attr& attributes,
                                                          std::string_view avoided,
@@ -30,7 +30,7 @@ typename Primitive::primitive_desc choose_implementation(const dnnl::primitive_a
   return chosen;
 }
 
-// Appends y = f(y) to the operations that follow a product.
+// Appends y = f(y) to the post-ops of a product.
 inline void append_eltwise(dnnl::post_ops& after, dnnl::algorithm f, float alpha, float beta) {
 #if DNNL_VERSION_MAJOR < 3
   after.append_eltwise(/*scale=*/1, f, alpha, beta);
@@ -39,8 +39,8 @@ inline void append_eltwise(dnnl::post_ops& after, dnnl::algorithm f, float alpha
 #endif
 }
 
-// Multiplies a product by alpha before all other operations that follow it. Where one of those adds something, oneDNN 3
-// then has only its generic loops.
+// Scales a product by alpha before all other post-ops. If one of those adds something, oneDNN 3 then has only its
+// generic loops.
 inline void scale_product(dnnl::primitive_attr& attributes, dnnl::post_ops& after, float alpha) {
 #if DNNL_VERSION_MAJOR < 3
   static_cast<void>(after);
@@ -51,13 +51,13 @@ inline void scale_product(dnnl::primitive_attr& attributes, dnnl::post_ops& afte
 #endif
 }
 
-// Returns a part of the names of the implementations that get this product, of bf16 or f32, wrong; "" if none does.
-//   2.x: with 63 terms left after blocks of 64, AMX uses tiles that it has not configured, which ends the process with
-//        SIGILL or gives wrong numbers (uxlfoundation/oneDNN#1661).
-//   3.x: unless the number of terms is a multiple of 32, AMX multiplies elements after a row of A by zeros, so that a
-//        NaN there spreads to other rows of C (#5717, up to 3.14). It also misreads rows with gaps (#3060, until 3.7.3)
-//        and batches (until 3.9.2). A matrix with one row or column and with gaps may be taken for its transpose, by
-//        all that is named brg (seen in 3.7.2).
+// Returns a part of the names of the implementations that compute this product of bf16 or f32 wrongly, or "".
+//   2.x: if 63 terms are left after blocks of 64, AMX code uses tiles that it has not configured, which ends the
+//        process with SIGILL or gives wrong numbers (uxlfoundation/oneDNN#1661).
+//   3.x: unless the number of terms is a multiple of 32, AMX code multiplies elements after a row of A by zeros, so
+//        that a NaN there spreads to other rows of C (#5717, up to 3.14). It also misreads rows with gaps (#3060, until
+//        3.7.3) and batches (until 3.9.2). All implementations named brg may take a matrix with gaps and one row or
+//        column for its transpose (seen in 3.7.2).
 inline std::string_view faulty_implementations(const Gemm& g) {
 #if DNNL_VERSION_MAJOR < 3
   return g.k % 64 == 63 ? "amx" : "";

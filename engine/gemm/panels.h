@@ -1,6 +1,6 @@
-// op(B) of bf16 in the order that oneDNN's kernels read: panels of 64 columns. Instructions multiply pairs of terms, so
-// a panel has for each two terms a row of 64 pairs. Missing columns, and terms up to a multiple of 32, are zeros.
-// oneDNN calls this order BA16a64b2a.
+// Packs op(B), bf16, in the order in which oneDNN's kernels read it: panels of 64 columns. Instructions multiply pairs
+// of terms, so a panel has a row of 64 pairs for every two terms. Missing columns are zeros, and so are missing terms
+// up to a multiple of 32. oneDNN calls this order BA16a64b2a.
 #pragma once
 #include <algorithm>
 
@@ -10,7 +10,7 @@
 
 namespace foldgrad {
 
-constexpr std::int64_t kPanel = 64, kPanelTerms = 32;  // columns; the terms of a panel are a multiple
+constexpr std::int64_t kPanel = 64, kPanelTerms = 32;  // columns of a panel; its terms are a multiple of kPanelTerms
 
 // Returns the number of elements of all panels.
 inline std::int64_t elements_of_panels(const Gemm& g) {
@@ -18,7 +18,7 @@ inline std::int64_t elements_of_panels(const Gemm& g) {
   return whole(g.n, kPanel) * whole(g.k, kPanelTerms);
 }
 
-// Stores terms of up to 64 columns, beginning at b, as rows of a panel; missing terms up to `padded` become zeros.
+// Stores terms of up to 64 columns, which begin at b, as rows of a panel; missing terms up to `padded` become zeros.
 inline void pack_panel(bf16* to, const bf16* b, const GemmStrides& at, std::int64_t columns, std::int64_t terms,
                        std::int64_t padded) {
   constexpr std::int64_t kSquare = kLanes<std::uint32_t>;  // of pairs

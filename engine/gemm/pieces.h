@@ -1,9 +1,9 @@
 // Cuts a product on the CPU into pieces for the threads. A piece is itself a product: some matrices of the batch, or
-// some rows and columns of C. A library computes it on one thread. Pieces follow from the shape only, so results do not
-// depend on the number of threads.
+// some rows and columns of C. A library computes it on one thread. The pieces depend only on the shape, so results do
+// not depend on the number of threads.
 //
 // A library packs B for every piece, which takes as long as multiplying a few rows by it. So pieces have many rows, and
-// in bf16 oneDNN gets B packed (onednn_panels()). Columns are cut only if there are few rows.
+// in bf16 oneDNN gets a B that is already packed (onednn_panels()). Columns are split only if there are few rows.
 #pragma once
 #include <algorithm>
 
@@ -23,7 +23,7 @@ inline Cut cut_of(DType dtype, const Gemm& g) {
   const auto most = std::int64_t(std::min(pieces, 64.0));
   if (most < 2) return {};
   if (g.batch >= 8) return {.matrices = std::min(g.batch, most)};
-  // Gradients of weights, A^T B, have few rows, whose elements have many terms.
+  // Weight gradients, A^T B, have few rows, but many terms per element.
   const std::int64_t height = !g.transpose_a ? 256 : bf16 ? 128 : 64;
   std::int64_t rows = std::clamp<std::int64_t>(g.m / height, 1, std::min<std::int64_t>(most, 16));
   if (rows == 1 && g.transpose_a && g.m >= 64) rows = 2;
@@ -33,7 +33,7 @@ inline Cut cut_of(DType dtype, const Gemm& g) {
 
 constexpr std::int64_t kRowUnit = 32;  // pieces begin at multiples of this number
 
-// Returns where part number `part` of `parts` begins. All parts but the last are whole units.
+// Returns where part number `part` begins if n items are split evenly into `parts` parts of whole units.
 inline std::int64_t begin_of_part(std::int64_t n, std::int64_t part, std::int64_t parts, std::int64_t unit) {
   const std::int64_t units = (n + unit - 1) / unit;
   return std::min(n, units * part / parts * unit);

@@ -1,5 +1,5 @@
-// A tile of C = A B that stays in registers while its terms are summed: 14 rows of 2 vectors with AVX-512, 6 of 2
-// elsewhere. Each number of A that is loaded is multiplied by 2 vectors, and each vector of B by 14 numbers.
+// A tile of C = A B that stays in registers while its terms are summed: 14 rows of 2 vectors with AVX-512, otherwise 6
+// rows of 2 vectors. Each number of A that is loaded is multiplied by 2 vectors, and each vector of B by 14 numbers.
 //
 // Include it only in files that are compiled with -ffp-contract=fast (NAME_fma.cpp). Elsewhere a multiplication and an
 // addition are two instructions, which halves the speed.
@@ -8,12 +8,12 @@
 
 namespace foldgrad {
 
-// A tile's sums take 28 of AVX-512's 32 registers, elsewhere 12 of 16. The others hold B and an element of A. Two units
-// with a latency of four cycles need at least 8 sums.
+// A tile's sums take 28 of AVX-512's 32 registers, otherwise 12 of 16. The others hold B and an element of A. Two FMA
+// units with a latency of four cycles need at least 8 sums to stay busy.
 constexpr int kTileRows = kVectorBytes == 64 ? 14 : 6;
 constexpr int kTileVectors = 2;
 
-// c = A B, or c += A B, of a tile. A(i, t) is at a[i * a_row + t * a_term].
+// The product of a tile: c = A B, or c += A B if `add`. A(i, t) is at a[i * a_row + t * a_term].
 template <class V>
 struct Tile {
   V* c;

@@ -1,4 +1,4 @@
-// Affine maps per channel. A normalizer is one at inference, and folding moves it through a recorded forward pass.
+// Affine maps per channel. A normalizer is such a map at inference; folding moves it through a recorded forward pass.
 #pragma once
 #include <algorithm>
 
@@ -11,7 +11,7 @@ struct AffineMap {
   std::vector<double> A, B;
   bool centered = false;
 
-  // Copies A and B [C] of any dtype from any device.
+  // Returns the map with A and B [C], which may have any dtype and be on any device.
   static AffineMap of(const Tensor& A, const Tensor& B) {
     const auto host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).values<double>(); };
     return {host(A), host(B)};
@@ -30,15 +30,15 @@ struct AffineMap {
   bool operator==(const AffineMap&) const = default;
 };
 
-// The place of a value's channels: index i of axis `axis` belongs to channel (i - offset) / repeat, or to no channel if
-// this is out of range.
+// Where the channels of a value are: index i of axis `axis` belongs to channel (i - offset) / repeat, or to no channel
+// if this is out of range.
 struct ChannelPlace {
   int axis = 0;
   std::int64_t offset = 0, repeat = 1;
   bool operator==(const ChannelPlace&) const = default;
 };
 
-// A map that is pending at a value: the graph must behave as if it were applied there.
+// A map that is pending at a value: the graph must compute the same as if the map were applied there.
 struct ChannelMap {
   ChannelPlace place;
   AffineMap map;

@@ -1,5 +1,5 @@
-// The properties of an operation that readers of a recording need: folding, export, drawing, analyses. An operation
-// states them in Node::describe(), in its own folder, so readers need no list of operations.
+// The properties of an operation that users of a recording need, such as folding, export, drawing and analyses. An
+// operation states them in Node::describe(), in its own folder, so users need no list of operations.
 #pragma once
 #include <functional>
 #include <stdexcept>
@@ -18,11 +18,11 @@ class OnnxOperands;
 
 struct Description {
   // Operand numbers; -1 if the operation has no such operand.
-  int weight = -1;                // [out, channels, ...], multiplies the last axis of operand 0
+  int weight = -1;                // [out, channels, ...], multiplied by the last axis of operand 0
   int bias = -1;                  // [out], added to that product or to operand 0 before any other step
   int table = -1;                 // [rows, C]; rows of the table times `scale` are the result
   int positions = -1;             // [T, C], added to operand 0
-  int recorded = -1;              // ONNX gets its recorded value; it must not depend on the inputs
+  int recorded = -1;              // exported to ONNX as recorded; must not depend on the inputs
   std::vector<int> streams = {};  // terms of a sum that may be a residual stream
 
   double scale = 1;
@@ -32,19 +32,19 @@ struct Description {
   bool sums_to_one = false;  // each row of the result, along the last axis, sums to one, whatever the operands
   bool training = false;     // used statistics of the batch
 
-  // The relation of the result's numbers to operand 0. same: they are its numbers, in the same order in memory.
-  // same_rows: each row along the last axis is one of its rows. computed: any other relation.
+  // How the result's numbers relate to operand 0. same: the same numbers, in the same order in memory. same_rows: each
+  // row along the last axis is a row of operand 0. computed: any other relation.
   enum class Numbers { computed, same_rows, same } numbers = Numbers::computed;
 
   // Moves `map`, which is pending at operand use.operand, to the result: finds map' with f(map(x)) = map'(f(x)).
-  // Returns an empty text, or the reason why there is no such map'. If an operation does not set this function, the
+  // Returns an empty string, or the reason why there is no such map'. If an operation does not set this function, the
   // reason is "NAME is not linear".
   std::function<std::string(const Graph& graph, const GraphUse& use, ChannelMap& map)> passes = {};
   // Adds the operation to an ONNX graph and returns its result's name. Throws std::invalid_argument if ONNX lacks the
   // operation. If an operation does not set this function, it always throws.
   std::function<std::string(OnnxGraph& g, const OnnxOperands& operands)> onnx = {};
 
-  // `passes` and `onnx` of the result refer to the node.
+  // Returns the node's description. Its `passes` and `onnx` refer to the node.
   static Description of(const Node& node) {
     Description d;
     d.passes = [&node](const Graph&, const GraphUse&, ChannelMap&) {

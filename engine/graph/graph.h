@@ -1,4 +1,4 @@
-// A recorded forward pass that outlives its tape. Folding proves its steps on it; `foldgrad graph` draws it.
+// A recorded forward pass that outlives its tape. Folding uses it to prove each step; `foldgrad graph` draws it.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,8 +17,8 @@ struct GraphValue {
 struct GraphNode {
   std::string kind;                                 // Node::name(), or kNormalizer
   std::string scope;                                // the layer's name: Tape::Scope
-  std::vector<int> operands;                        // values; a normalizer has x first and its parameters last
-  int result;                                       // a value
+  std::vector<int> operands;                        // ids of values; a normalizer has x first and its parameters last
+  int result;                                       // id of a value
   Description description;                          // for a normalizer only `training` is set
   std::shared_ptr<const Node> operation = nullptr;  // owns what `description` refers to; null for a normalizer
   std::string parts = {};  // for a normalizer: its operations, such as "channel_norm scale_by add"
@@ -47,9 +47,9 @@ struct Graph {
   std::string describe(const GraphUse& use) const;            // "encoder.layers.0.ffn: relu"
 };
 
-// Returns the whole recording. All consecutive operations of a scope in `sites` become one node, a normalizer; if the
-// scope appears again later, it becomes a second node. A parameter that was cast or reshaped counts as the parameter
-// itself. Parameters that share storage count as one, the first.
+// Returns the whole recording. Consecutive operations of a scope in `sites` become one node, a normalizer; if the scope
+// appears again later, it becomes a second node. A parameter that was cast or reshaped counts as the parameter itself.
+// Parameters that share storage count as the first of them.
 Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vector<std::string>& sites = {});
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
-// Nodes of an ONNX graph (https://onnx.ai), operator set 17. Operations export themselves with it. A value is known by
-// its name and has the shape of the recorded value, except that a run determines the size of the first axis.
+// Builds an ONNX graph (https://onnx.ai), operator set 17; operations export themselves with it. A value is identified
+// by its name. It has the shape of the recorded value, except that the size of the first axis is set at run time.
 #pragma once
 #include <string>
 #include <utility>
@@ -17,7 +17,7 @@ class OnnxGraph {
 
   virtual ~OnnxGraph() = default;
 
-  // Sets the prefix of later nodes' names and results, PLACE/OPERATOR; repeated names get numbers.
+  // Sets the prefix for the names of later nodes and their results, PLACE/OPERATOR; repeated names get numbers.
   void at(const std::string& place) { place_ = place; }
   // Adds a node and returns the name of its only result.
   virtual std::string node(const std::string& op, const std::vector<std::string>& inputs,
@@ -26,10 +26,10 @@ class OnnxGraph {
   // Reshapes x to [rest, others...]; the first axis takes all remaining elements.
   std::string reshape(const std::string& x, Sizes others);
 
-  // Adds a weight, f32 or i64, that must not change until the graph is written. A known name keeps its first weight.
-  // Throws std::invalid_argument if the weights no longer fit into a protobuf file.
+  // Adds a weight, f32 or i64, that must not change until the graph is written. If the name exists, keeps its first
+  // weight. Throws std::invalid_argument if the weights no longer fit into a protobuf file.
   virtual std::string initializer(const std::string& name, const Tensor& value) = 0;
-  // Add a constant.
+  // These add a constant.
   std::string number(double value);           // f32 []
   std::string integer(std::int64_t value);    // i64 []
   std::string integers(const Sizes& values);  // i64 [size]
@@ -38,7 +38,7 @@ class OnnxGraph {
   std::string place_;
 };
 
-// The operands of a recorded operation as values of the graph.
+// The operands of a recorded operation, as values of the ONNX graph.
 class OnnxOperands {
  public:
   virtual ~OnnxOperands() = default;
@@ -48,21 +48,21 @@ class OnnxOperands {
   virtual const Shape& result() const = 0;      // as recorded
   // Returns the weight of operand k, `value` [out, in], transposed to [in, out].
   virtual std::string matrix(int k, const Tensor& value) const = 0;
-  // Returns the recorded integers `value` of operand k as a constant, repeated for every index of the first axis.
+  // Returns operand k's recorded integers `value` as a constant, repeated for every index of the first axis.
   virtual std::string constant(int k, const Tensor& value) const = 0;
 
   // Returns the recorded `value` of operand k = Description::recorded as a weight.
   virtual std::string recorded(int k, const Tensor& value) const = 0;
 
   // For operations on rows of sequences. `length` is the length of all sequences, or -1 if they differ.
-  // Returns the position of each row, i64: [POS-2], or for rotary its place from 0.
+  // Returns the position of each row, i64: [POS-2], or for rotary its index in the sequence.
   virtual std::string positions() const = 0;
   // Splits rows of `heads` x `width` columns into [batch, heads, length, width], and merges them again.
   virtual std::string split_heads(const std::string& rows, std::int64_t length, std::int64_t heads,
                                   std::int64_t width) const = 0;
   virtual std::string merge_heads(const std::string& y) const = 0;
-  // What attention reads instead of the recorded keys and values: k and v in the layout of split_heads(), and a bias to
-  // add to the scores; an empty text means that there is none.
+  // The keys and values that attention reads instead of the recorded ones: k and v in the layout of split_heads(), and
+  // a bias to add to the scores, "" if there is none.
   struct Keys {
     std::string k, v, bias = "";
   };
