@@ -9,7 +9,8 @@
 namespace foldgrad {
 
 // A new file next to `path`. commit() syncs it and renames it to `path`; until then an existing file stays unchanged.
-// Without commit() the new file is removed. A symbolic link at `path` is replaced, not followed. Throws FileError.
+// Without commit(), the destructor removes the new file. A symbolic link at `path` is replaced, not followed. Throws
+// FileError.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -24,10 +25,10 @@ class AtomicFile {
  private:
   std::string path_, temporary_;
   int descriptor_ = -1;
-  bool exists_ = false;  // true if temporary_ is on the disk
+  bool exists_ = false;  // true while temporary_ exists
 };
 
-// Syncs a directory to the disk, so that names added, renamed or removed in it are permanent. Throws FileError.
+// Syncs a directory to the disk, so that files created, renamed or removed in it stay so. Throws FileError.
 void sync_directory(const std::string& path);
 
 void write_file_atomically(const std::string& path, std::string_view content);

@@ -9,11 +9,11 @@
 
 namespace foldgrad {
 
-// A file that cannot be read or written, or whose content violates its format: "PATH: the fault".
+// Thrown if a file cannot be read or written, or if its content violates its format: "PATH: the fault".
 class FileError : public std::runtime_error {
  public:
   FileError(const std::string& path, const std::string& what);
-  // `error` is an errno whose text ends the message: "PATH: cannot be opened: No such file or directory".
+  // `error` is an errno; its text is appended to the message: "PATH: cannot be opened: No such file or directory".
   FileError(const std::string& path, const std::string& what, int error);
 
   const std::string& path() const { return path_; }
@@ -33,7 +33,7 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
-  std::uint64_t size() const { return size_; }  // when it was opened
+  std::uint64_t size() const { return size_; }  // when the file was opened
   void read(std::uint64_t offset, void* target, std::size_t bytes) const;
 
  private:
@@ -45,10 +45,11 @@ class InputFile {
 // Returns the whole content. Throws FileError.
 std::string read_file(const std::string& path);
 
-// Returns true if this name exists, even as a broken link. Returns false if the system does not say.
+// Returns true if the path exists, even as a broken symbolic link. Returns false if the system cannot tell.
 bool file_exists(const std::string& path);
 
-// Returns the paths in a directory, sorted. Throws FileError if it cannot be read, unless it is `optional` and missing.
+// Returns the sorted paths of a directory's entries. Throws FileError if it cannot be read, unless it is `optional` and
+// there is no such directory.
 std::vector<std::filesystem::path> paths_in(const std::string& directory, bool optional = false);
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// Parses JSON from untrusted files. The time grows with n log n, for any text.
+// Parses JSON from untrusted files. Takes O(n log n) time for any text.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -10,19 +10,20 @@ namespace foldgrad {
 
 struct JsonError {
   enum Kind { syntax, too_large_number, duplicate_key } kind;
-  std::size_t byte;   // of a syntax error, counted from 1
+  std::size_t byte;   // position of a syntax error, counted from 1
   std::string key;    // the duplicate key
-  std::size_t depth;  // the number of objects and arrays around it
+  std::size_t depth;  // the number of enclosing objects and arrays
 };
 
-// The parser calls this before it keeps a key or a value, with the number of objects and arrays around it, its kind,
-// and the text of a key ("" for a value). May throw.
+// The parser calls this before it stores a key or a value, with the number of enclosing objects and arrays, the kind of
+// event, and the text of the key ("" for a value). May throw.
 using JsonWatch = std::function<void(std::size_t depth, nlohmann::json::parse_event_t event, const std::string& key)>;
 
-// Parses one JSON value; Json is nlohmann::json or nlohmann::ordered_json. Throws JsonError; `watch` may throw others.
+// Parses one JSON value; Json is nlohmann::json or nlohmann::ordered_json. Throws JsonError, and whatever `watch`
+// throws.
 //
-// We do not use the library's parser with a callback: it searches an object again after each member that is an object,
-// and an ordered object after every member. A header of 100,000 tensors took minutes.
+// We do not use the library's parser with a callback, because it searches an object again after each member that is an
+// object, and an ordered object after every member. A header with 100,000 tensors took minutes.
 template <class Json>
 Json parse_json(std::string_view text, const JsonWatch& watch);
 

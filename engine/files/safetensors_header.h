@@ -1,4 +1,4 @@
-// The header of a safetensors file. Internal to its reader and writer.
+// The header of a safetensors file. Private to the reader and the writer.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@
 namespace foldgrad::safetensors {
 
 constexpr std::uint64_t kLengthBytes = 8;
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the format's own library
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the safetensors library
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr std::string_view kAliasPrefix = "alias.";
 
@@ -26,13 +26,14 @@ struct Header {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses a header. Checks each entry, but not whether entries overlap or leave gaps. `path` is for FileError.
+// Parses a header. Checks each entry, but not whether entries overlap or leave gaps. Throws FileError, which names
+// `path`.
 Header parse_header(const std::string& path, const std::string& text);
 
 const char* format_name(DType dtype);  // "F32"
-// Throws std::invalid_argument if `text` is not UTF-8. `what` names it in the message.
+// Throws std::invalid_argument if `text` is not UTF-8. The message calls it `what`.
 void require_utf8(const std::string& text, const char* what);
-// Returns `text` as a JSON string for messages; a long one is cut.
+// Returns `text` as a JSON string for messages, truncated if it is long.
 std::string quote(const std::string& text);
 
 }  // namespace foldgrad::safetensors

@@ -32,9 +32,8 @@ struct Gemm {
 // f32_c. bias is null or [n] of the same type. It is added to every row before the result is stored, is not scaled by
 // alpha, and requires beta = 0. C must not overlap an operand. Sizes may be zero: k = 0 gives beta C + bias. Equal
 // calls give equal bits, for any number of threads. Throws std::invalid_argument for negative sizes or batch strides,
-// row strides shorter than a row, matrices C that overlap, a bias together with beta or f32_c, f32_c of another dtype
-// than bf16, or another dtype; std::runtime_error for cuda in a build without it. May be called by several threads at
-// once.
+// row strides shorter than a row, matrices C that overlap, a bias together with beta or f32_c, f32_c with a dtype other
+// than bf16, or any other dtype. Throws std::runtime_error for cuda in a build without it. Thread-safe.
 void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, const void* bias = nullptr);
 
 // Multiplies without a bias and in the same pass sums each row of op(A): sums_i = sum_p op(A)[i, p], m numbers of C's

@@ -1,8 +1,9 @@
 // Communication between the ranks of a data-parallel computation. All ranks call the same operations in the same order.
 //
 // A rank is a thread of a Team (engine/parallel/team.h), in one process or in several. Code that may also run without
-// ranks takes a pointer, null in that case. Sums are added as a binary tree over the ranks, ((0 + 1) + (2 + 3)) + ...,
-// so their bits depend on the number of ranks, but not on where these run or on a library.
+// ranks takes a pointer to a communicator, which is null in that case. Sums are added in a binary tree over the ranks,
+// ((0 + 1) + (2 + 3)) + ..., so their bits depend on the number of ranks, but not on where the ranks run or on a
+// library.
 //
 //   [PAR-1]  Sums of n elements on S ranks are formed by recursive halving and doubling (Thakur, Rabenseifner, Gropp:
 //            "Optimization of Collective Communication Operations in MPICH", 2005): a rank sends 2 n (S - 1) / S
@@ -24,7 +25,8 @@ namespace foldgrad {
 
 class DeviceLink;
 
-// Another rank has failed or does not answer. The message names the operation, the training step and the ranks.
+// Thrown if another rank has failed or does not answer. The message names the operation, the training step and the
+// ranks.
 class CommunicationError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -33,7 +35,7 @@ class Communicator {
  public:
   static constexpr std::size_t kSmallSum = 16384;
 
-  // size: a power of two.
+  // `size` must be a power of two.
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
@@ -44,18 +46,18 @@ class Communicator {
 
   // All operations throw CommunicationError.
   //
-  // Replaces the values by their sums over the ranks. Each rank has the same number of values.
+  // Replaces each value by its sum over the ranks. Each rank has the same number of values.
   template <class T>  // float or double
   void all_reduce_sum(std::span<T> values) {
     sum(Device::cpu, values);
   }
-  // Does the same for a tensor, f32 or f64, on any device. Linked GPUs (device_link.h) exchange data directly, other
+  // Does the same for an f32 or f64 tensor on any device. Linked GPUs (device_link.h) exchange data directly, other
   // GPUs through host memory; the bits are the same.
   void all_reduce_sum(const Tensor& tensor);
-  // Returns the values of all ranks in the order of the ranks. Each rank has the same number of values.
+  // Returns the values of all ranks, in rank order. Each rank has the same number of values.
   template <class T>
   std::vector<T> all_gather(std::span<const T> own);
-  // Does the same for ranks with different numbers of values.
+  // Does the same if the ranks have different numbers of values.
   template <class T>
   std::vector<std::vector<T>> all_gather_each(std::span<const T> own);
   // Replaces the values by those of rank 0.
@@ -64,14 +66,15 @@ class Communicator {
     broadcast_bytes(Device::cpu, std::as_writable_bytes(values));
   }
   void broadcast(const Tensor& tensor);  // of any dtype, on any device
-  // Returns the text of the first rank whose text is not empty, or "".
+  // Returns the first text, in rank order, that is not empty, or "".
   std::string first_text(const std::string& own);
   bool any(bool flag);  // returns true if it is true on any rank
   void barrier() { (void)any(false); }
 
-  // Returns a second communicator for another thread of each rank. It must not outlive this one. All ranks call this.
+  // Returns another communicator, for another thread of each rank. It must not outlive this one. All ranks must call
+  // this.
   virtual std::unique_ptr<Communicator> another() = 0;
-  // Stops waiting: operations that wait now or later throw CommunicationError. Any thread may call this.
+  // Makes operations that wait, now or later, throw CommunicationError. Any thread may call this.
   virtual void interrupt() = 0;
 
   // Sets the training step, for messages.
@@ -84,19 +87,20 @@ class Communicator {
     double seconds = 0;
   };
   const Traffic& traffic() const { return traffic_; }
-  // Adds the traffic of another communicator of this rank. `seconds` is the time that this rank has waited for it.
+  // Moves the traffic of `from`, another communicator of this rank, into this one's. `seconds` is the time that this
+  // rank has waited for it; it replaces the seconds of `from`.
   void take_traffic(Communicator& from, double seconds);
 
  protected:
   // Sends `out` to rank `partner` and receives `in` from it, while the partner does the opposite.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
-  // Returns the link for tensors on GPUs. Null if they are exchanged through host memory. All ranks have the same
-  // answer.
+  // Returns the link for tensors on GPUs, or null if they are exchanged through host memory. The answer is the same on
+  // all ranks.
   virtual DeviceLink* device_link() const = 0;
   const char* operation() const { return operation_; }
 
  private:
-  // These take spans in the memory of `device`.
+  // The spans that these take are in the memory of `device`.
   void swap(Device device, int partner, std::span<const std::byte> out, std::span<std::byte> in);
   void broadcast_bytes(Device device, std::span<std::byte> bytes);
   template <class T>
@@ -114,8 +118,9 @@ class Communicator {
   Traffic traffic_;
 };
 
-// Throws std::invalid_argument unless all ranks have the same texts; each has a name such as "commit". This detects
-// ranks that would compute something different. The message has the name and the first line that differs.
+// Throws std::invalid_argument unless all ranks have the same texts; each text has a name, such as "commit". This
+// detects ranks that would compute something different. The message has the text's name and the first line that
+// differs.
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 void require_alike(Communicator& communicator, const NamedTexts& texts);
 

@@ -1,5 +1,5 @@
-// A link between the GPUs of all ranks: tensors travel over it without passing through host memory. A communicator has
-// a link only if each rank is a process with its own GPU; all ranks find this out together before they begin.
+// A link between the GPUs of all ranks, which transfers tensors without passing through host memory. A communicator has
+// a link only if each rank is a process with its own GPU; the ranks find this out together before they begin.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -16,10 +16,10 @@ class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
 
-  // A unique number of the rank's GPU.
+  // Identifies the rank's GPU uniquely.
   using Uuid = std::array<std::byte, 16>;
   virtual Uuid uuid() const = 0;
-  // Returns, on one rank, the id that all ranks pass to join().
+  // Returns the id that all ranks pass to join(). Called on one rank.
   virtual std::string make_id() = 0;
   virtual void join(const std::string& id, int rank, int ranks) = 0;
 
@@ -32,14 +32,14 @@ class DeviceLink {
 // Returns a link that has not joined yet. Throws std::runtime_error with the reason if this rank cannot open one.
 using OpenDeviceLink = std::function<std::unique_ptr<DeviceLink>()>;
 
-// Joins all ranks; each must be its own process and call this. If one rank fails, all ranks return null and put the
-// reason into `trouble`. `open` is empty on ranks that compute on the CPU. Caution: a library that waits in join() for
-// a rank that failed there may wait forever.
+// Links the GPUs of all ranks; each rank must be its own process and call this. If one rank fails, all ranks return
+// null and put the reason into `trouble`. `open` is empty on ranks that compute on the CPU. Caution: if a rank fails in
+// join(), the library may wait for it forever on the others.
 std::unique_ptr<DeviceLink> link_devices(Communicator& communicator, const OpenDeviceLink& open, std::string& trouble);
 
 // Opens NCCL on the GPU in use, through the library next to the program (engine/parallel/nccl).
 std::unique_ptr<DeviceLink> open_nccl();
-// Returns why NCCL cannot be used. Empty if it can be used.
+// Returns why NCCL cannot be used, or an empty string if it can be used.
 std::string nccl_trouble();
 
 }  // namespace foldgrad

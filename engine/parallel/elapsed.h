@@ -1,4 +1,4 @@
-// Elapsed time.
+// Measures elapsed time.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -7,8 +7,8 @@ namespace foldgrad {
 
 using Clock = std::chrono::steady_clock;
 
-// Returns the seconds since `begin`. Returns 0 if the clock went back, as it can when a machine sleeps or is moved, so
-// that sums and speeds are never negative.
+// Returns the seconds since `begin`, or 0 if the clock went backwards, which can happen when a machine sleeps or is
+// migrated. So sums and speeds are never negative.
 inline double seconds_since(Clock::time_point begin) {
   return std::max(0.0, std::chrono::duration<double>(Clock::now() - begin).count());
 }

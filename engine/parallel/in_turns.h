@@ -1,4 +1,4 @@
-// Shares out independent work among ranks, such as the batches of a validation.
+// Distributes independent work among the ranks, such as the batches of a validation.
 #pragma once
 #include <functional>
 
@@ -6,8 +6,9 @@
 
 namespace foldgrad {
 
-// Calls `work` for the pieces [0, count), piece i only on rank i mod R. Every rank returns all results in the order of
-// the pieces, so the bits are those of one process. Without a communicator this process does all pieces.
+// Calls work(i) for the pieces i in [0, count), each only on rank i mod R of the R ranks. Every rank returns all
+// results in the order of the pieces, so they have the same bits as on one process. Without a communicator, this
+// process computes all pieces.
 template <class T>
 std::vector<std::vector<T>> in_turns(Communicator* communicator, std::int64_t count,
                                      const std::function<std::vector<T>(std::int64_t)>& work) {

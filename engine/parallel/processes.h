@@ -1,4 +1,4 @@
-// The processes of one training, as the launcher started them. An implementation exchanges messages between two of
+// The processes of one training run, as a launcher started them. An implementation exchanges messages between two of
 // them.
 #pragma once
 #include <chrono>
@@ -14,42 +14,42 @@ namespace foldgrad {
 
 class Processes {
  public:
-  virtual ~Processes() = default;  // collective: every process must reach its end
+  virtual ~Processes() = default;  // collective: every process must call it
 
   virtual int rank() const = 0;
   virtual int count() const = 0;
 
-  // Sends `out` to a process and receives `in` from it. Tags tell apart messages between the same two processes. Calls
-  // `waiting` repeatedly until then; it may throw. Any thread may call this.
+  // Sends `out` to a process and receives `in` from it. Tags distinguish messages between the same two processes. While
+  // it waits, it calls `waiting` repeatedly, which may throw. Any thread may call this.
   virtual void exchange(int process, int tag_out, std::span<const std::byte> out, int tag_in, std::span<std::byte> in,
                         const std::function<void()>& waiting) = 0;
-  // Returns the processes that have not called this function within the given time.
+  // Returns the processes that do not call this function within the given time.
   virtual std::vector<int> missing(double seconds) = 0;
-  // Ends all processes, this one with the given exit code.
+  // Ends all processes. This one ends with the given exit code.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
 
-// Waits a little before an implementation looks for a message again. The first 100 waits only yield. Later waits sleep,
-// so that ranks that compute get the cores.
+// Waits a little before an implementation polls for a message again. The first 100 waits only yield. Later ones sleep,
+// to leave the cores to ranks that compute.
 inline void wait_a_moment(int looks) {
   if (looks < 100) return std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::microseconds(looks < 10000 ? 20 : 200));
 }
 
-// The meeting point of processes that MPI did not start.
+// Where processes that MPI did not start meet.
 struct Meeting {
   int rank = 0, count = 1;
   std::string host = "127.0.0.1";  // of process 0
-  int port = 0;                    // on which process 0 waits for the others
+  int port = 0;                    // the port on which process 0 waits for the others
   double timeout = 600;            // seconds
 };
 
-// Join the other processes, by MPI or by ZeroMQ, through the libraries next to the program (engine/parallel/mpi and
-// zmq). Call once, before you start threads. Throw CommunicationError if the library is missing or fails, or if the
-// processes do not arrive within the time-out.
+// These join the other processes by MPI or by ZeroMQ, through the libraries next to the program (engine/parallel/mpi
+// and zmq). Call one of them once, before you start threads. They throw CommunicationError if the library is missing or
+// fails, or if the processes do not arrive within the timeout.
 std::unique_ptr<Processes> join_by_mpi();
 std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting);
-// Return why MPI or ZeroMQ cannot be used. Empty if it can be used.
+// These return why MPI or ZeroMQ cannot be used, or an empty string if it can be used.
 std::string mpi_trouble();
 std::string zmq_trouble();
 

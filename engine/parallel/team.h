@@ -1,4 +1,5 @@
-// Ranks as threads. Ranks of one process exchange messages in memory, ranks of different processes through Processes.
+// Runs ranks as threads. Ranks of one process exchange messages in memory, ranks of different processes through
+// Processes.
 //
 //   Team team({.ranks = 4});
 //   team.run([&](Communicator& c) { ...; c.all_reduce_sum(gradients); ... });
@@ -12,16 +13,16 @@
 namespace foldgrad {
 
 struct TeamOptions {
-  int ranks = 1;                   // in all processes: a power of two, and a multiple of the number of processes
+  int ranks = 1;                   // of all processes: a power of two, and a multiple of the number of processes
   Processes* processes = nullptr;  // must outlive the team; null if there is only this process
-  double timeout = 600;            // seconds that a rank waits for another
+  double timeout = 600;            // seconds that a rank waits for another one
   int threads = 1;                 // shared by the ranks of this process; each has at least one
-  OpenDeviceLink open_link = {};   // links this process's GPU to those of other processes; empty on the CPU
+  OpenDeviceLink open_link = {};   // links this process's GPU to those of the other processes; empty on the CPU
 };
 
 class Team {
  public:
-  // Throws std::invalid_argument if the number of ranks breaks the rules above.
+  // Throws std::invalid_argument if the number of ranks violates the rules above.
   explicit Team(const TeamOptions& options);
 
   int first() const { return first_; }  // the first rank of this process
@@ -29,11 +30,11 @@ class Team {
 
   // Calls `body` with the communicator of each rank of this process. The first rank runs on the calling thread, each
   // other one on a new thread. If one rank throws, the other ranks throw CommunicationError as soon as they wait for
-  // it. Once all have ended, the first exception is thrown again here. May be called once.
+  // it. Once all have ended, run() rethrows the first exception. May be called only once.
   void run(const std::function<void(Communicator&)>& body);
 
-  // While `body` runs, returns why tensors go through host memory. Empty if the GPUs are linked. All ranks get the same
-  // answer.
+  // While `body` runs, returns why tensors go through host memory, or an empty string if the GPUs are linked. The
+  // answer is the same on all ranks.
   const std::string& link_trouble() const { return link_trouble_; }
 
  private:
