@@ -1,8 +1,8 @@
-// Copies from global to shared memory that run while the thread computes; needs compute capability 8.0. For .cu files.
+// Copies from global to shared memory that run while the thread computes. Needs compute capability 8.0. For .cu files.
 //
 // A thread issues copies, commits them as a group, and waits for groups, the oldest first. After the wait the thread
-// sees its copies; other threads of the block see them after a barrier. Until then, do not touch the destination and do
-// not change the source.
+// sees its own copies; other threads of the block see them after a barrier. Until then, do not access the destination
+// and do not change the source.
 #pragma once
 #include "engine/cuda/launch.h"
 
@@ -10,7 +10,7 @@ namespace foldgrad {
 
 #ifdef __CUDACC__
 
-// Copies 16 bytes, or writes zeros if `inside` is false; `from` is then not read. Both addresses are multiples of 16.
+// Copies 16 bytes. If `inside` is false, does not read `from` and writes zeros. Both addresses must be multiples of 16.
 __device__ __forceinline__ void async_copy16(void* shared, const void* from, bool inside) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(shared))),
                "l"(__cvta_generic_to_global(from)), "r"(inside ? 16 : 0)

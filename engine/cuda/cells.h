@@ -1,6 +1,6 @@
 // Element-wise kernels over [batch, rows, columns] that address memory themselves and so need all three indices. For
-// other kernels matrix_cuda (elementwise.h) is faster. The grid has the same three axes, so that no element needs a
-// division, which in 64 bits takes a hundred instructions. For .cu files.
+// other kernels matrix_cuda (elementwise.h) is faster. The grid has the same three axes, so that no thread has to
+// divide an index; a 64-bit division takes a hundred instructions. For .cu files.
 #pragma once
 #include "engine/cuda/pack.h"
 
@@ -14,7 +14,8 @@ struct Cells {
   std::int64_t batch, rows, columns;
 };
 
-// Loops stay rolled: most run once, and to unroll one the compiler would divide to get the number of rounds.
+// The loops are not unrolled: most of them run once, and an unrolled loop would begin with a division, for the number
+// of iterations.
 template <int N, class F>
 __global__ void __launch_bounds__(kCellThreads, 4) cells_kernel(Cells<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
@@ -28,8 +29,8 @@ __global__ void __launch_bounds__(kCellThreads, 4) cells_kernel(Cells<F> p) {
   }
 }
 
-// Calls f(s, r, c) for every pack of N columns that starts at column c; `columns` is a multiple of N. Neighbouring
-// threads take neighbouring packs.
+// Calls f(s, r, c) for every pack of N columns, which begins at column c; `columns` must be a multiple of N.
+// Neighbouring threads take neighbouring packs.
 template <int N = 1, class F>
 void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const F& f) {
   if (batch == 0 || rows == 0 || columns == 0) return;
@@ -43,8 +44,8 @@ void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::in
   launch(name, cells_kernel<N, F>, grid, Cells<F>{f, batch, rows, columns});
 }
 
-// Calls f = F<T, N>{p} in the same way. Uses packs of 16 bytes if all these addresses and each row allow it, otherwise
-// N = 1.
+// Calls f = F<T, N>{p} in the same way. Uses packs of 16 bytes if rows and all addresses `at` are aligned for them,
+// otherwise N = 1.
 template <template <class, int> class F, template <class> class P, class T, class... Pointers>
 void cells_in_packs_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const P<T>& p,
                          const Pointers*... at) {

@@ -1,6 +1,6 @@
 // The CUDA loops for sums over rows, for the same parameter structs as engine/cpu/column_sums.h. The grid splits the
-// rows into parts, so that few columns still occupy the whole GPU; a second kernel adds the sums of the parts in order.
-// So every run on every GPU gives the same bits. For .cu files.
+// rows into parts, so that even a few columns occupy the whole GPU. A second kernel adds the sums of the parts in
+// order, so every run on every GPU gives the same bits. For .cu files.
 #pragma once
 #include "engine/cuda/elementwise.h"
 #include "engine/cuda/reduce.h"
@@ -9,7 +9,7 @@
 namespace foldgrad {
 
 constexpr std::int64_t kMostRowParts = 128;  // not tuned
-constexpr int kFinishGroups = 8;             // threads per column that add partial sums
+constexpr int kFinishGroups = 8;             // threads that add the partial sums of a column
 
 template <class F>
 struct ColumnSumParts {
@@ -18,8 +18,8 @@ struct ColumnSumParts {
   std::int64_t parts;
 };
 
-// Adds the sums own[N][K] of a block's threads, each for its N columns, in shared memory. Neighbouring threads store to
-// neighbouring addresses, and neighbouring columns are in different banks.
+// Adds up the sums of a block's threads in shared memory. Each thread has K sums for each of its N columns, own[N][K].
+// Neighbouring threads store to neighbouring addresses, and neighbouring columns are in different banks.
 template <int N, int K, class Value>
 class SumsOfThreads {
   static constexpr int kPitch = kMatrixThreads + kBanks<Value> / N;
@@ -38,7 +38,7 @@ class SumsOfThreads {
     }
     __syncthreads();
   }
-  // Returns sum k of column `column` of the strip; adds the rows of threads in order.
+  // Returns sum k of column `column` of the strip. Adds the sums of the rows of threads in order.
   __device__ Value total(int k, int column) const {
     const int first = (k * N + column % N) * kPitch + column / N;
     Value sum = 0;
@@ -50,7 +50,7 @@ class SumsOfThreads {
   SharedArray<Value> shared_;
 };
 
-// Adds the sums of a block's rows of threads, and writes them as part blockIdx.y.
+// Adds up the sums of a block's threads, and writes the totals as part blockIdx.y.
 template <int N, class F>
 __device__ void write_part(const ColumnSumParts<F>& p, const typename F::Value (&own)[N][F::kSums]) {
   const SumsOfThreads<N, F::kSums, typename F::Value> sums(own);
@@ -63,7 +63,8 @@ __device__ void write_part(const ColumnSumParts<F>& p, const typename F::Value (
   }
 }
 
-// Uses one block per strip of columns and part of the rows. With kElements it also runs f(i, c) for every element.
+// Uses one block for each strip of columns and each part of the rows. With kElements it also runs f(i, c) for every
+// element.
 template <int N, bool kElements, class F>
 __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(ColumnSumParts<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(Col
   write_part<N>(p, own);
 }
 
-// Adds the parts: a block of [kFinishGroups, 32] threads per 32 columns.
+// Adds the parts. Uses one block of [kFinishGroups, 32] threads for 32 columns.
 template <class F>
 __global__ void finish_column_sums_kernel(ColumnSumParts<F> p) {
   using Value = typename F::Value;
@@ -109,7 +110,7 @@ __global__ void finish_column_sums_kernel(ColumnSumParts<F> p) {
   put_column_sums(p.f, c, sums);
 }
 
-// Adds the partial sums of `parts` parts of the rows; launch_parts(p) computes them.
+// Calls launch_parts(p), which computes the partial sums of `parts` parts of the rows, and adds these.
 template <class F, class LaunchParts>
 void sums_of_parts(const char* name, const F& f, std::int64_t parts, const LaunchParts& launch_parts) {
   using Value = typename F::Value;
@@ -134,8 +135,8 @@ void launch_column_sums(const char* name, const F& f, void (*parts_kernel)(Colum
 }
 
 // Computes the sums in packs of 16 bytes of the element type. f must name its operands (operands.h). Its add() is
-// called with row 0 and columns 0 ... N - 1 of a pack. With kElements, the same pass also runs f(i, c) for every
-// element.
+// called with row 0 and columns 0 ... N - 1, whatever the pack. With kElements, the same pass also runs f(i, c) for
+// every element.
 template <bool kElements, class F>
 void run_column_sums(const F& f) {
   constexpr int N = kPackOf<F>;
@@ -149,7 +150,7 @@ void column_sums_cuda(const F& f) {
 }
 
 // Computes elements and sums in one pass, which loads their common operands once. Computes only the sums if the
-// elements are not wanted. If no sum is wanted, the sums are computed in vain; this never happens in training.
+// elements are not wanted. If only the elements are wanted, the sums are computed too; this does not occur in training.
 template <class F>
 void elements_and_column_sums_cuda(const F& f) {
   if (f.target())

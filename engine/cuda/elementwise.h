@@ -1,4 +1,4 @@
-// The CUDA loops for element-wise kernels (engine/cpu/elementwise.h). For .cu files.
+// The CUDA loops for element-wise operations (engine/cpu/elementwise.h). For .cu files.
 #pragma once
 #include "engine/cuda/operands.h"
 
@@ -11,9 +11,9 @@ inline Grid elementwise_grid(std::int64_t threads) {
   return {std::min(blocks_for(threads, kElementwiseThreads), kElementwiseBlocks), dim3(kElementwiseThreads)};
 }
 
-// Runs f(i) for i < f.n, one element at a time: for small inputs and for structs that address memory themselves
-// (cells.h). Grid-stride, so any grid covers all n. Unrolling is off: to unroll, the compiler would compute the number
-// of rounds by a division, and there is usually only one round.
+// Runs f(i) for i < f.n, one element at a time, for structs that address memory themselves. The loop is a grid-stride
+// loop, so any grid covers all n elements. It is not unrolled: an unrolled loop would begin with a division, for the
+// number of iterations, and there is usually only one.
 template <class F>
 __global__ void elementwise_kernel(F f) {
   const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) elementwise_packs_kernel(
   for (std::int64_t i = packs * N + first; i < f.n; i += stride) run_pack<1>(f, i);
 }
 
-// Runs f. If f names its operands (operands.h), uses packs of 16 bytes of the element type.
+// Runs f for all elements. If f names its operands (operands.h), uses packs of 16 bytes of the element type.
 template <class F>
 void elementwise_cuda(const F& f) {
   if constexpr (HasOperands<F>::value) {
@@ -59,13 +59,13 @@ void elementwise_cuda(const F& f) {
   }
 }
 
-// For a matrix [rows, columns], a thread keeps its columns and walks down the rows. So no element costs a division, and
-// gains and biases are loaded once.
+// For a matrix [rows, columns], a thread keeps its columns and walks down the rows. So no element needs a division, and
+// each thread loads gains and biases only once.
 
 constexpr int kMatrixThreads = 256;         // not tuned
 constexpr std::int64_t kRowsPerThread = 4;  // if the matrix has enough rows; not tuned
 
-// The shape of a block of kMatrixThreads threads: `across` threads per row, N columns for each thread.
+// The shape of a block of kMatrixThreads threads: `across` threads in a row, each with N columns.
 struct MatrixThreads {
   std::int64_t across;
   std::int64_t strips;  // blocks that cover a row

@@ -1,11 +1,10 @@
-// Launches kernels; all kernels are launched here. Without nvcc they run on the host, with one fiber per thread
-// (emulation/).
+// Launches all kernels. Without nvcc they run on the host, with one fiber per thread (emulation/).
 //
-// The emulation enforces these rules for kernels: one parameter struct by value; shared memory only from
-// dynamic_shared<T>(); no return before a barrier that other threads of the block still reach.
+// Rules for kernels, which the emulation enforces: a kernel takes one parameter struct by value, gets shared memory
+// only from dynamic_shared<T>(), and no thread returns before a barrier that other threads of its block still reach.
 //
-// If a kernel fails while it runs, the next wait for the device throws, without the kernel's name. With
-// FOLDGRAD_CUDA_BLOCKING=1 in the environment every launch waits for its kernel and names it.
+// If a kernel fails while it runs, the next wait for the device throws an error without the kernel's name. With
+// FOLDGRAD_CUDA_BLOCKING=1 in the environment every launch waits for its kernel, and the error names it.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -18,8 +17,8 @@
 #endif
 
 // Loops over a thread's arrays must be unrolled, or the arrays would be in memory instead of registers. Only nvcc knows
-// the pragma. Where the indices need not be constants, unrolling by 2 or 4 saves registers and still overlaps the loads
-// of several rounds.
+// the pragma. If the indices need not be constants, unrolling by 2 or 4 saves registers and still overlaps the loads of
+// several iterations.
 #ifdef __CUDACC__
 #define FOLDGRAD_UNROLL _Pragma("unroll")
 #define FOLDGRAD_UNROLL_BY_2 _Pragma("unroll 2")
@@ -74,7 +73,7 @@ struct Grid {
 
 constexpr std::int64_t kMostBlocks = 65535;  // in y and in z
 
-// Throws std::runtime_error if there are more blocks than a GPU takes: 2^31 - 1 in x, kMostBlocks in y and in z.
+// Throws std::runtime_error if there are more blocks than a GPU supports: 2^31 - 1 in x, kMostBlocks in y and in z.
 dim3 checked_blocks(const char* name, const Blocks& blocks);
 
 #ifdef __CUDACC__
@@ -85,7 +84,7 @@ void launch_kernel(const char* name, const void* kernel, const Grid& grid, void*
 // Launches a kernel. `name` is for error messages: the operation and the kernel.
 template <class Params>
 void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Params& params) {
-  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // nothing to do without elements
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // there are no elements
 #ifdef __CUDACC__
   launch_kernel(name, reinterpret_cast<const void*>(kernel), grid, const_cast<Params*>(&params));
 #else

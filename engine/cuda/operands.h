@@ -1,5 +1,5 @@
-// Lets kernels that are written for one element load packs of N neighbours (pack.h). A parameter struct names its
-// operands:
+// Lets kernels that are written for a single element load packs of N neighbouring elements (pack.h). A parameter struct
+// names its operands:
 //
 //   template <class Visit>
 //   FOLDGRAD_HD void operands(Visit& visit) {
@@ -10,11 +10,11 @@
 //     visit.row(mu);        // read, one per row
 //   }
 //
-// Example: y[i] = gamma[c] x[i] in f32 has N = 4. A thread loads x[8 ... 11] and gamma[8 ... 11] into registers, points
-// x, y and gamma in its copy of the struct to these registers, runs the struct for elements 0 ... 3 of row 0, and
-// stores y[8 ... 11]. So no load waits for a store that might change its source. Operands that are null are neither
-// loaded nor stored. start() gets the real numbers of the pack's first element and row (engine/cpu/run_element.h). For
-// .cu files.
+// Example: for y[i] = gamma[c] x[i] in f32, N is 4. A thread loads x[8 ... 11] and gamma[8 ... 11] into registers,
+// points x, y and gamma in its copy of the struct to these registers, runs the struct for elements 0 ... 3 of row 0,
+// and stores y[8 ... 11]. So no load waits for a store that might change its source. Null operands are neither loaded
+// nor stored. start() gets the actual indices of the pack's first element and row (engine/cpu/run_element.h). For .cu
+// files.
 #pragma once
 #include "engine/cpu/run_element.h"
 #include "engine/cuda/pack.h"
@@ -22,7 +22,7 @@
 
 namespace foldgrad {
 
-constexpr int kOperands = 9;  // at most
+constexpr int kOperands = 9;  // the most that a struct may name
 
 template <int N>
 struct OperandPacks {
@@ -41,7 +41,7 @@ struct OperandPacks {
   }
 };
 
-// The base class of the visitors below; it skips every operand. `index` counts the operands in the order in which the
+// The base class of the visitors below. It skips every operand. `index` counts the operands in the order in which the
 // struct names them.
 template <int N>
 struct OperandVisitor {
@@ -70,7 +70,8 @@ struct OperandVisitor {
   }
 };
 
-// Loads columns c ... c + N - 1. After the first row these are in the caches and not counted as traffic.
+// Loads columns c ... c + N - 1. After the first row they are in the caches, so the emulation does not count them as
+// traffic.
 template <int N>
 struct FetchColumns : OperandVisitor<N> {
   std::int64_t c;
@@ -91,7 +92,7 @@ struct FetchColumns : OperandVisitor<N> {
   }
 };
 
-// Loads elements i ... i + N - 1, in row r; with kResults also the gradients that results are added to.
+// Loads elements i ... i + N - 1 of row r, with kResults also the gradients to which results are added.
 template <int N, bool kResults = true>
 struct FetchElements : OperandVisitor<N> {
   std::int64_t i, r;
@@ -121,7 +122,7 @@ struct FetchElements : OperandVisitor<N> {
   }
 };
 
-// Points the operands to the elements that FetchElements has loaded.
+// Redirects the operands to the elements that FetchElements has loaded.
 template <int N>
 struct ShowElements : OperandVisitor<N> {
   template <class U>
@@ -164,7 +165,7 @@ __device__ __forceinline__ F visited(F f, Visitor visitor) {
   return f;
 }
 
-// Checks that packs of N may begin at element 0 of all operands.
+// Checks that element 0 of every operand is aligned for packs of N.
 template <int N>
 struct AlignedOperands {
   bool aligned = true;
@@ -200,13 +201,13 @@ bool aligned_operands(F f) {
   f.operands(visit);
   return takes_packs(visit.aligned);
 }
-// Returns true if, in addition, packs of N cover each row of the matrix exactly.
+// Also checks that packs of N cover each row of the matrix exactly.
 template <int N, class F>
 bool in_packs(const F& f) {
   return f.columns % N == 0 && aligned_operands<N>(f);
 }
 
-// The pack size of a struct whose first template argument is its element type.
+// The pack size for a struct whose first template argument is its element type.
 template <class F>
 constexpr int kPackOf = 0;
 template <template <class, class...> class F, class T, class... Others>
@@ -218,12 +219,12 @@ template <class F>
 struct HasOperands<F, std::void_t<decltype(std::declval<F&>().operands(std::declval<AlignedOperands<1>&>()))>>
     : std::true_type {};
 
-// The random bits of the elements of a pack that begins with element i. A block of Philox gives eight halves of words,
-// 16 bits each, and a pack never crosses a block.
+// The random bits for a pack that begins with element i. A Philox block gives eight half-words of 16 bits, and a pack
+// never crosses a block.
 template <class F>
 struct PackBits {
   PhiloxWords words = {};
-  int first = 0;  // the half for element 0 of the pack
+  int first = 0;  // the half-word for element 0 of the pack
 
   __device__ PackBits(const F& f, std::int64_t i) {
     if constexpr (IsRandom<F>::value) {

@@ -1,11 +1,12 @@
 // A pack is a few neighbouring elements that a thread loads or stores with one access of up to 16 bytes. Memory-bound
 // kernels need many bytes in flight, and one wide access keeps more in flight than several narrow ones. For .cu files.
 //
-// A pack must begin at a multiple of its size. If rows or operands do not begin there, kernels use packs of one
-// element. The order of lanes is the same, so accesses still cover whole sectors of memory, but with more instructions.
+// A pack must begin at a multiple of its size. If rows or operands are not aligned like that, kernels use packs of one
+// element. Lanes then still access consecutive elements, so accesses cover whole sectors of memory, but take more
+// instructions.
 //
-// All lanes of a warp make the same accesses; a lane with nothing to load or store passes wanted = false. The emulation
-// then can check alignment and count sectors (emulation/global_memory.h).
+// All lanes of a warp make the same accesses; a lane with nothing to load or store passes wanted = false. So the
+// emulation can check alignment and count sectors (emulation/global_memory.h).
 #pragma once
 #include "engine/cuda/launch.h"
 #include "engine/fast.h"
@@ -16,7 +17,7 @@
 
 namespace foldgrad {
 
-// kPackSize is the number of elements in a pack. takes_packs() returns true if packs fit and fast kernels are on.
+// kPackSize is the number of elements in a pack. takes_packs() returns true if packs fit and fast kernels are enabled.
 #ifdef FOLDGRAD_FAST
 inline FastKernel fast_packs("cuda: packs");
 template <class T>
@@ -37,7 +38,7 @@ template <class... Pointers>
 FOLDGRAD_HD bool begin_at_multiples(std::size_t bytes, const Pointers*... at) {
   return ((reinterpret_cast<std::uintptr_t>(at) % bytes == 0) && ...);
 }
-// Returns true if packs of `bytes` may begin at all of these addresses (or null) and fast kernels are on.
+// Returns true if all of these addresses are null or aligned for packs of `bytes` bytes, and fast kernels are enabled.
 template <class... Pointers>
 bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
   return takes_packs(begin_at_multiples(bytes, at...));
@@ -53,7 +54,7 @@ using PackWord = std::conditional_t<
         bytes == 8, uint2,
         std::conditional_t<bytes == 4, unsigned, std::conditional_t<bytes == 2, unsigned short, unsigned char>>>>;
 
-// Loads data that no one writes while the kernel runs; returns zeros if not wanted.
+// Loads data that nothing writes while the kernel runs. Returns zeros if not wanted.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = true) {
   using Word = PackWord<int(N * sizeof(T))>;
@@ -63,7 +64,7 @@ __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = tru
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
-// Loads data that is in the caches, so that the emulation does not count it as traffic.
+// Loads data that is in the caches. The emulation does not count it as traffic.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_cached_pack(const T* from, bool wanted = true) {
   return load_pack<N>(from, wanted);
@@ -78,7 +79,7 @@ __device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted =
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
-// Stores with __stwb, which is one instruction. nvcc may split a plain assignment into four stores.
+// Stores with __stwb, which is a single instruction. nvcc may split a plain assignment into four stores.
 template <class T, int N>
 __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true) {
   using Word = PackWord<int(N * sizeof(T))>;
@@ -123,7 +124,7 @@ __device__ __forceinline__ Pack<T, N> rounded(const compute_t<T> (&values)[N]) {
   return pack;
 }
 
-// Like put_result (engine/cpu/run_element.h), for a pack that begins with element i.
+// Like put_result (engine/cpu/run_element.h), but for a pack that begins with element i.
 template <class T, int N>
 __device__ __forceinline__ void put_pack(T* y, std::int64_t i, const compute_t<T> (&values)[N], bool wanted = true) {
   store_pack(y + i, rounded<T>(values), wanted);

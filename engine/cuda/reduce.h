@@ -1,11 +1,11 @@
-// Reductions inside a warp and inside a block, in a fixed order: every run gives the same bits. For .cu files.
+// Reductions within a warp and within a block. Their order is fixed, so every run gives the same bits. For .cu files.
 #pragma once
 #include "engine/cuda/launch.h"
 
 namespace foldgrad {
 
 constexpr int kWarp = 32;
-// The number of T that shared memory reads or writes at once, each in its own bank.
+// The number of values of type T that shared memory can read or write at once, each in its own bank.
 template <class T>
 constexpr int kBanks = int(128 / sizeof(T));
 
@@ -18,11 +18,11 @@ struct Sum {
 struct Max {
   template <class T>
   __device__ T operator()(T a, T b) const {
-    return a > b || a != a ? a : b;  // a NaN becomes the maximum, so that it is noticed
+    return a > b || a != a ? a : b;  // a NaN counts as the maximum, so that it does not get lost
   }
 };
 
-// Returns the value of lane (own lane XOR distance). A struct may define its own overload, which reductions find.
+// Returns the value of lane (own lane XOR distance). A struct may have its own overload, which the reductions then use.
 template <class T>
 __device__ T shuffle_xor(T v, int distance) {
   return __shfl_xor_sync(0xffffffffu, v, distance);
@@ -33,8 +33,8 @@ __device__ T warp_reduce(T v, Combine combine) {
   return v;
 }
 
-// Reduces over the block and returns the result to every thread. All threads call it; the block consists of whole
-// warps. `scratch` is shared memory for one T per warp. combine(identity, x) must be x.
+// Reduces over the block and returns the result to every thread. All threads must call it, and the block must consist
+// of whole warps. `scratch` is shared memory for one T per warp. combine(identity, x) must be x.
 template <class T, class Combine>
 __device__ T block_reduce(T v, T* scratch, T identity, Combine combine) {
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, lane = thread % kWarp, warp = thread / kWarp,
@@ -52,7 +52,7 @@ __device__ T block_sum(T v, T* scratch) {
 
 constexpr int kRowThreads = 256;  // not tuned
 
-// Returns a grid with one block per row and shared memory for block_reduce on Values.
+// Returns a grid with one block per row and the shared memory that block_reduce needs for Value.
 template <class Value>
 Grid one_block_per_row(std::int64_t rows) {
   return {rows, dim3(kRowThreads), kRowThreads / kWarp * sizeof(Value)};

@@ -1,5 +1,5 @@
-// The CUDA loops for operations along the rows of a matrix. The parameter structs are those of engine/cpu/row_op.h,
-// which explains them. For .cu files.
+// The CUDA loops for operations along the rows of a matrix. engine/cpu/row_op.h describes their parameter structs. For
+// .cu files.
 #pragma once
 #include <cmath>
 
@@ -15,12 +15,12 @@ FOLDGRAD_HD constexpr typename F::Value row_identity() {
   return kTakesMaxima<k, F> ? typename F::Value(-HUGE_VAL) : typename F::Value(0);
 }
 
-// Runs steps k, k + 1, ... of F over row r, which one block reduces.
+// Runs steps k, k + 1, ... of F on row r, with one block.
 template <int k, class F>
 __device__ void reduce_row(const F& f, typename F::Row& row, std::int64_t r) {
   using Value = typename F::Value;
   if constexpr (k < F::kSteps) {
-    Value* scratch = dynamic_shared<Value>();  // one per warp
+    Value* scratch = dynamic_shared<Value>();  // one value per warp
     Value sums[F::kTerms];
     for (Value& sum : sums) sum = row_identity<k, F>();
     for (std::int64_t c = threadIdx.x; c < f.columns; c += blockDim.x)
@@ -31,7 +31,7 @@ __device__ void reduce_row(const F& f, typename F::Row& row, std::int64_t r) {
   }
 }
 
-// Uses one block per row of any length.
+// Uses one block per row; a row may have any length.
 template <class F>
 __global__ void row_kernel(F f) {
   const std::int64_t r = blockIdx.x;
@@ -48,7 +48,7 @@ void row_op_cuda(const F& f) {
   launch(F::kName, row_kernel<F>, one_block_per_row<typename F::Value>(f.rows), f);
 }
 
-// Presents only the column sums of F, for engine/cuda/column_sums.h.
+// Wraps F so that engine/cuda/column_sums.h computes only its column sums.
 template <class F>
 struct ColumnSumsOf {
   static constexpr const char* kName = F::kName;

@@ -1,20 +1,20 @@
-// Operations along rows (engine/cuda/row_op.h) that keep a row in the registers of a warp or a block: every number is
+// Operations along rows (engine/cuda/row_op.h) that keep a row in the registers of a warp or a block. Every number is
 // loaded once, in packs of 16 bytes, and all steps work on registers. For .cu files.
 #pragma once
 #include "engine/cuda/row_op.h"
 
 namespace foldgrad {
 
-constexpr int kWarpsPerBlock = 4;  // threads of a block in which each warp has its own row; not tuned
-// Threads of a block that has one row; not tuned. With more threads, each thread would have fewer registers.
+constexpr int kWarpsPerBlock = 4;  // warps of a block in which each warp has its own row; not tuned
+// Threads of a block that shares one row; not tuned. With more threads, each would have fewer registers.
 constexpr int kMiddleRowThreads = 512;
 template <class T>
 constexpr int kLongRowThreads = sizeof(T) == 8 ? 512 : 1024;
-// The most numbers of a row per thread: two such rows still need fewer than 128 registers.
+// The most numbers of a row that a thread keeps. Two operands of that size still need fewer than 128 registers.
 template <class T>
 constexpr int kMostRowNumbers = sizeof(T) == 8 ? 16 : 32;
 
-constexpr int kRowSumWarps = 8;                 // per block of row_sums_kernel; not tuned
+constexpr int kRowSumWarps = 8;                 // warps per block of row_sums_kernel; not tuned
 constexpr std::int64_t kMostRowSumParts = 256;  // blocks of row_sums_kernel; not tuned
 
 template <class T>
@@ -24,8 +24,8 @@ T element_type(const GradOut<T>&);
 template <class F>
 using ElementOf = decltype(element_type(std::declval<const F&>().target()));
 
-// A thread's share of a row that kThreads threads keep: K packs of N elements. Pack k of thread t begins at column (k
-// kThreads + t) N.
+// A thread's share of a row that kThreads threads keep together: K packs of N elements. Pack k of thread t begins at
+// column (k kThreads + t) N.
 template <int kThreads_, int N_, int K_>
 struct RowShare {
   static constexpr int kThreads = kThreads_, N = N_, K = K_;
@@ -43,7 +43,8 @@ struct RowShare {
   __device__ bool inside(int k) const { return column(k) < columns; }
   __device__ std::int64_t first(int k) const { return row * columns + column(k); }
 
-  // Reduces over the row and returns the result to all its threads. A block needs one_block_per_row's shared memory.
+  // Reduces over the row and returns the result to all its threads. If a block has the row, it needs shared memory for
+  // one Value per warp.
   template <class Value, class Combine>
   __device__ __forceinline__ Value reduce(Value own, Value identity, Combine combine) const {
     if constexpr (kThreads == kWarp)
@@ -59,7 +60,7 @@ Grid row_grid(std::int64_t rows) {
   return {rows, dim3(Share::kThreads), Share::kThreads / kWarp * sizeof(Value)};
 }
 
-// A share of one row of F's operands, in registers.
+// A thread's share of one row of F's operands, in registers.
 template <class F, class Share>
 struct RowRegisters {
   static constexpr int N = Share::N;
@@ -70,14 +71,14 @@ struct RowRegisters {
     for (int k = 0; k < Share::K; ++k)
       visited(f, FetchElements<N, /*kResults=*/false>{{packs[k]}, share.first(k), share.row, share.inside(k)});
   }
-  // Returns F with its operands redirected to pack k: elements and columns 0 ... N - 1.
+  // Returns f with its operands redirected to pack k, whose elements and columns are 0 ... N - 1.
   __device__ __forceinline__ F shown(const F& f, const Share& share, int k) {
     const F columns = visited(f, FetchColumns<N>{{packs[k]}, share.column(k), share.inside(k)});
     return visited(columns, ShowElements<N>{{packs[k]}});
   }
 };
 
-// Runs steps k, k + 1, ... of F. Calls also(shown, j, e) for element e of each pack j.
+// Runs steps k, k + 1, ... of F. In each step, calls also(shown, j, e) for every element e of every pack j.
 template <int k, class F, class Share, class Also>
 __device__ __forceinline__ void reduce_share(const F& f, const Share& share, RowRegisters<F, Share>& registers,
                                              typename F::Row& row, const Also& also) {
@@ -121,7 +122,7 @@ __device__ __forceinline__ void write_share(const F& f, const Share& share, RowR
 template <class F, class Share>
 __global__ void __launch_bounds__(Share::kBlockThreads, 1) row_in_registers_kernel(F f) {
   const Share share(f.columns);
-  if (share.row >= f.rows) return;  // then the whole warp returns, and kernels of one warp per row have no barriers
+  if (share.row >= f.rows) return;  // the whole warp returns; with one warp per row there are no barriers
   RowRegisters<F, Share> registers;
   registers.load(f, share);
   typename F::Row row = f.row(share.row);
@@ -129,7 +130,8 @@ __global__ void __launch_bounds__(Share::kBlockThreads, 1) row_in_registers_kern
   write_share(f, share, registers, row);
 }
 
-// The layout of a warp's sums for a row in shared memory. Neither its threads nor neighbouring columns share a bank.
+// The layout of a warp's column sums in shared memory. Threads of the warp access different banks, and so do
+// neighbouring columns.
 template <class Share, class Value>
 struct RowOfSums {
   static constexpr int kPitch = kWarp + kBanks<Value> / Share::N;
@@ -141,8 +143,8 @@ struct RowOfSums {
   }
 };
 
-// Computes rows and partial sums over them. A warp goes from row to row. While a row is in registers for dx, the warp
-// adds it to its own sums of columns, so each row is loaded only once. Shared memory: a RowOfSums per warp.
+// Computes rows and partial sums over them. Each warp walks over rows. While a row is in registers for dx, the warp
+// adds it to its own column sums, so each row is loaded only once. Shared memory: a RowOfSums per warp.
 template <class F, class Share>
 __global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) row_sums_kernel(ColumnSumParts<ColumnSumsOf<F>> p) {
   using Value = typename F::Value;
@@ -181,7 +183,7 @@ struct ShareType {
   using type = Share;
 };
 
-// Returns false if the row is too long for every share, or if packs do not begin at multiples of 16 bytes.
+// Like row_op_cuda. Returns false if the row is too long for every share, or if packs would not be aligned to 16 bytes.
 template <class F>
 bool row_in_registers(const F& f) {
   using T = ElementOf<F>;
@@ -200,8 +202,8 @@ bool row_in_registers(const F& f) {
   return false;
 }
 
-// Takes up to 1,024 columns, or 512 of f64, in one kernel. For the sums over rows, each thread also keeps one partial
-// sum of every kind for each of its columns.
+// Computes results and sums over rows in one kernel, for up to 1,024 columns, or 512 of f64. Each thread also keeps
+// kSums partial sums for each of its columns.
 template <class F>
 bool row_and_sums_in_registers(const F& f) {
   using T = ElementOf<F>;
@@ -223,7 +225,7 @@ bool row_and_sums_in_registers(const F& f) {
   return false;
 }
 
-// Like row_op_with_column_sums_cuda; returns false if the row does not fit.
+// Like row_op_with_column_sums_cuda, but returns false if the row does not fit.
 template <class F>
 bool row_with_column_sums_in_registers(const F& f) {
   const bool sums = wants_column_sums(f);

@@ -1,4 +1,4 @@
-// The stream and the errors of the CUDA runtime. For files compiled with CUDA.
+// The CUDA stream that we use, and checks of CUDA runtime errors. For files compiled with CUDA.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -6,10 +6,11 @@
 
 namespace foldgrad {
 
-// Throws std::runtime_error unless the call succeeded. Clears the error, which the next call would otherwise report.
+// Throws std::runtime_error unless the call succeeded. Also clears the error, which the next call would otherwise
+// report.
 void check_cuda(cudaError_t error, const char* call);
 
-// Returns the stream of all our kernels and copies on cuda_device(), and makes this device current on this thread.
+// Returns the stream for all our kernels and copies on cuda_device(), and makes this device current on this thread.
 cudaStream_t cuda_stream();
 
 namespace memory {

@@ -1,5 +1,5 @@
-// Makes our device current for calls of the CUDA runtime, which go to the host thread's current device; other libraries
-// may have changed it.
+// Makes our device current for calls of the CUDA runtime. They apply to the host thread's current device, which other
+// libraries may have changed.
 #pragma once
 #include <array>
 #include <mutex>
@@ -8,15 +8,15 @@
 
 namespace foldgrad {
 
-// Read and set this thread's current device. The CUDA runtime or the emulation implements them.
+// These read and set this thread's current device. The CUDA runtime or the emulation implements them.
 int current_cuda_device();
 void set_current_cuda_device(int index);
-void restore_cuda_device(int index) noexcept;  // if it fails, the next call that needs the device reports why
+void restore_cuda_device(int index) noexcept;  // if this fails, the next call that needs the device reports why
 
-// Call this before the host waits for the device; host_waits() returns the count.
+// Call this before the host waits for the device. host_waits() returns the count.
 void count_host_wait();
 
-// Makes cuda_device() current for a scope, then restores the previous device.
+// Makes cuda_device() current while the object lives, then restores the previous device.
 class CudaDeviceGuard {
  public:
   CudaDeviceGuard() : before_(current_cuda_device()), changes_(before_ != cuda_device()) {

@@ -1,4 +1,4 @@
-// The GPUs that the emulation pretends to have. Tests change them.
+// The GPUs that the emulation pretends to have. Tests can change them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace foldgrad::emulation {
 
-// By default two working devices with as much memory as the host.
+// By default, two working devices, each with as much memory as the host.
 struct Devices {
   CudaMachine machine = {.devices = 2};
-  std::size_t bytes_each = SIZE_MAX;  // memory per device; requests beyond it are refused
+  std::size_t bytes_each = SIZE_MAX;  // memory per device; allocations beyond it fail
 };
 
 // Call from one thread, while no tensor is on a device.

@@ -1,8 +1,9 @@
-// A ring of host memory for copies to the device. We write to one part while the device still copies from other parts.
+// A ring buffer in host memory for copies to the device. We write to one part while the device still copies from other
+// parts.
 //
 // A copy to the device may be queued behind kernels if its source does not change until the device has read it. So we
-// copy the values into a part of the ring that is free, and queue a copy from there. If the ring is full, we wait for
-// the oldest copy.
+// copy the values into a free part of the ring, and queue a copy from there. If the ring is full, we wait for the
+// oldest copy.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,11 +11,11 @@
 
 namespace foldgrad {
 
-// Marks in the device's queue.
+// Marks in the device's queue, such as CUDA events.
 class Marks {
  public:
   virtual ~Marks() = default;
-  virtual std::uint64_t set() = 0;  // returns a mark that is passed once everything queued so far is done
+  virtual std::uint64_t set() = 0;  // returns a mark, which is passed once everything queued so far is done
   virtual bool passed(std::uint64_t mark) = 0;
   virtual void wait(std::uint64_t mark) = 0;
   virtual void forget(std::uint64_t mark) = 0;  // releases a mark that is no longer needed
@@ -25,10 +26,10 @@ class StagingRing {
   // `marks` must outlive the ring.
   StagingRing(std::size_t bytes, Marks& marks) : size_(bytes), marks_(marks) {}
 
-  // Returns the offset of `bytes` free bytes; `bytes` is at least 1 and at most the ring's size. Waits if copies still
-  // read them.
+  // Returns the offset of `bytes` free bytes; `bytes` must be at least 1 and at most the ring's size. Waits while
+  // copies still read these bytes.
   std::size_t reserve(std::size_t bytes);
-  // Tells the ring that the copy from the last reserve() is queued.
+  // Tells the ring that the copy from the result of the last reserve() is queued.
   void queued();
 
  private:
@@ -39,7 +40,7 @@ class StagingRing {
 
   const std::size_t size_;
   Marks& marks_;
-  std::deque<Part> parts_;           // that may still be in use, the oldest first
+  std::deque<Part> parts_;           // parts that may still be in use, the oldest first
   std::size_t begin_ = 0, end_ = 0;  // the last reserve()
 };
 

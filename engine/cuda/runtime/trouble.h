@@ -1,4 +1,4 @@
-// Explains why CUDA cannot be used on a machine and what to do. C++17, since .cu files include it.
+// Explains why CUDA cannot be used on a machine, and what to do about it. C++17, since .cu files include it.
 #pragma once
 #include <string>
 
@@ -7,14 +7,14 @@ namespace foldgrad {
 // The CUDA runtime's report about the machine and one of its devices.
 struct CudaMachine {
   enum class Trouble { none, no_driver, driver_too_old, no_device, no_kernel_image, other } trouble = Trouble::none;
-  int driver = 0, toolkit = 0;  // versions as CUDA writes them, 13010 for 13.1; 0 if missing or unknown
+  int driver = 0, toolkit = 0;  // versions in CUDA's notation, 13010 for 13.1; 0 if missing or unknown
   int devices = 0;
   std::string name = {}, capability = {};  // "NVIDIA H200", "9.0"
   std::string built_for = {};              // capabilities that this program has kernels for: "8.0, 9.0"
   std::string message = {};                // the runtime's, for `other`
 };
 
-// Returns an explanation why device `index` cannot be used. Empty if it can be used.
+// Returns an explanation of why device `index` cannot be used, or an empty string if it can be used.
 std::string explain(const CudaMachine& machine, int index);
 
 }  // namespace foldgrad
