@@ -10,8 +10,8 @@
 //   6  Folding     UN disappears into the linear layers after it
 //   7  Training    two spirals, told apart by the trained model and by the folded one
 //
-// Tags such as [UN-16] are explained in docs/equations.md; the engine has the same tag at the line that computes the
-// same. docs/engine.md is the course for this file. tests/book/ compares each operation with the engine's.
+// Tags such as [UN-16] are explained in docs/equations.md; in the engine, the line that computes the same has the same
+// tag. docs/engine.md is the course for this file. tests/book/ compares each operation with the engine's.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -26,7 +26,7 @@
 namespace tiny {
 
 // ---- 1 Tensor ----------------------------------------------------------------------------------------------------
-// A matrix. A batch is [rows, channels], one example a row; a vector is [1, channels].
+// A matrix. A batch is [rows, channels], one example per row; a vector is [1, channels].
 struct Tensor {
   Tensor(int rows = 0, int columns = 0, double v = 0) : rows(rows), columns(columns), values(rows * columns, v) {}
 
@@ -64,7 +64,7 @@ class Tape {
  public:
   void record(std::function<void()> backward) { backwards_.push_back(std::move(backward)); }
 
-  // Adds dL/dv to the gradient of every v that took part in the loss, a single number.
+  // Adds dL/dv to the gradient of every v on which the loss, a single number, depends.
   void backward(const Var& loss) {
     check_shape("the loss", loss->value, 1, 1);
     loss->grad[0] = 1;
@@ -77,7 +77,7 @@ class Tape {
 };
 
 // ---- 3 Operations ------------------------------------------------------------------------------------------------
-// A name that begins with d is a derivative of the loss: dy is dL/dy. r is the index of a row, c of a channel.
+// A name that begins with d is a derivative of the loss: dy is dL/dy. r is the index of a row, c that of a channel.
 
 // Returns y = x W^T + b [rows, out] for x [rows, in], W [out, in] and b [1, out].
 Var linear(Tape& tape, const Var& x, const Var& W, const Var& b) {
@@ -128,8 +128,8 @@ Var relu(Tape& tape, const Var& x) {
   return y;
 }
 
-// Normalizes each row: shifts and scales it to mean 0 and variance 1, then each channel by gamma and beta. It uses the
-// statistics of the present row, in training and afterwards, so it can never be folded away.
+// Shifts and scales each row to mean 0 and variance 1, then scales and shifts each channel by gamma and beta. It uses
+// the statistics of the current row, even at inference, so it can never be folded away.
 Var layer_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, double eps = 1e-5) {
   const int rows = x->value.rows, C = x->value.columns;
   check_shape("layer_norm: gamma", gamma->value, 1, C);
@@ -196,8 +196,8 @@ Var cross_entropy(Tape& tape, const Var& logits, const std::vector<int>& targets
 
 // ---- 4 UN --------------------------------------------------------------------------------------------------------
 // Unified Normalization divides each channel by the root of its mean square over the batch, as batch normalization
-// does, but smooths that statistic over the last M iterations, forwards and backwards. At inference a running average
-// takes its place: y = A x + B with constants A and B, which is what makes folding possible.
+// does, but smooths that statistic over the last M iterations, in both passes. At inference a running average takes its
+// place: y = A x + B with constants A and B, which is what makes folding possible.
 // Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers" (2022), Algorithm 2.
 
 using Window = std::vector<double>;  // one channel's values from the last M iterations
@@ -220,10 +220,10 @@ double variance_of_roots(const Window& w) {
   return squares / double(w.size() - 1);
 }
 
-// One layer's options and memory. Copies share gamma and beta, and nothing else.
+// One layer's options and memory. Copies share only gamma and beta.
 struct UnifiedNorm {
   int C, M = 4;            // channels; iterations in a window
-  int warmup = 100;        // the first iteration with averages
+  int warmup = 100;        // the first iteration that uses averages
   double alpha = 0.9;      // weight of the old value in running averages
   double eps = 1e-5;       // added to a variance before its root is taken
   bool filtration = true;  // skip outliers
@@ -240,10 +240,10 @@ Window column(const Tensor& t, int c) {
   return w;
 }
 
-// Returns true for an outlier. AM - GM, the gap between the means of a channel's window with q in it, is 0 if all
+// Returns true if q has an outlier. AM - GM, the gap between the means of a channel's window with q in it, is 0 if all
 // entries are equal and large if one stands out. The threshold is M times the variance of the roots in all channels'
-// windows before q. One channel above it makes the whole layer skip. Example: M = 4, all windows {1, 1, 1, 1}, one q =
-// 16: AM 4.75, GM 2, gap 2.75, threshold 0.
+// windows without q. If one channel exceeds it, the whole layer skips. Example: M = 4, all windows {1, 1, 1, 1}, one q
+// = 16: AM 4.75, GM 2, gap 2.75, threshold 0.
 bool is_outlier(const UnifiedNorm& un, const std::vector<double>& q, int slot) {
   const double threshold = un.M * variance_of_roots(un.win_sq.values);
   for (int c = 0; c < un.C; ++c) {
@@ -254,7 +254,7 @@ bool is_outlier(const UnifiedNorm& un, const std::vector<double>& q, int slot) {
   return false;
 }
 
-// Runs one training iteration on x [rows, C]. Forward and backward pass write to `un`, which must outlive the tape.
+// Runs one training iteration on x [rows, C]. Both passes write to `un`, which must outlive the tape.
 Var unified_norm(Tape& tape, const Var& x, UnifiedNorm& un) {
   const int rows = x->value.rows, C = un.C, t = ++un.iters, slot = t % un.M;
   check_shape("unified_norm: x", x->value, rows, C);
@@ -263,7 +263,7 @@ Var unified_norm(Tape& tape, const Var& x, UnifiedNorm& un) {
     for (int c = 0; c < C; ++c) q[c] += x->value(r, c) * x->value(r, c);
   for (double& v : q) v /= rows;  // [CN-1]
 
-  const bool active = t >= un.warmup && t > un.M && un.M > 1;  // warmed up; full without q; M = 1 averages nothing
+  const bool active = t >= un.warmup && t > un.M && un.M > 1;  // warmed up, with M > 1 earlier values
   const bool skip = active && un.filtration && is_outlier(un, q, slot);
   const bool smooth = active && !skip;  // if false, this step uses only this batch, and its gradient is exact
   un.skips += skip;
@@ -330,7 +330,7 @@ struct Layer {
 
   Layer(Norm norm, int in, int out, Random& random)
       : norm(norm), un{in}, W(variable(Tensor(out, in))), b(variable(Tensor(1, out))) {
-    const double bound = std::sqrt(6.0 / (in + out));  // Glorot, Bengio 2010: layers keep the size of values
+    const double bound = std::sqrt(6.0 / (in + out));  // Glorot, Bengio 2010: values keep their scale
     for (double& w : W->value.values) w = uniform(random, -bound, bound);
   }
   Var operator()(Tape& tape, const Var& x, bool training) { return linear(tape, normalized(tape, x, training), W, b); }
@@ -343,7 +343,7 @@ struct Layer {
   }
 };
 
-// Two blocks x + W2 relu(W1 norm(x)), like the second half of a Transformer's layer, and a last normalizer before the
+// Two blocks x + W2 relu(W1 norm(x)), like the second half of a Transformer's layer, and a final normalizer before the
 // classifier. Copies share parameters, but each has its own windows and averages.
 struct Model {
   Layer embed;
@@ -385,7 +385,7 @@ void fold(const AffineMap& map, Tensor& W, Tensor& b) {
   }
 }
 
-// Returns a model without the normalizers that are affine maps. Does not change `trained`.
+// Returns a copy of `trained` without the normalizers that are affine maps. Does not change `trained`.
 Model folded(const Model& trained) {
   Model model = trained;
   for (Layer* l : model.layers()) {
@@ -404,7 +404,7 @@ struct Points {
   std::vector<int> spiral;  // 0 or 1
 };
 
-// Returns points on two spirals. The second is the first turned by half a circle; both have a little noise.
+// Returns points on two spirals. The second is the first, rotated by half a turn; both have a little noise.
 Points spirals(int rows, Random& random) {
   const double pi = 3.14159265358979;
   Points points{Tensor(rows, 2), {}};

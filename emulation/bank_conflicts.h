@@ -1,5 +1,6 @@
-// Counts bank conflicts of shared memory on the host. Consecutive 4-byte words are in consecutive banks, of which there
-// are 32. If lanes of a warp read different words of one bank, a GPU needs one pass for each of these words.
+// Counts bank conflicts in shared memory under emulation. There are 32 banks, and consecutive 4-byte words are in
+// consecutive banks. If lanes of a warp access different words of one bank, a GPU needs one pass for each of these
+// words.
 #pragma once
 #include <string>
 #include <type_traits>
@@ -8,21 +9,22 @@
 
 namespace foldgrad::emulation {
 
-// Finds the worst access through SharedArray while the object lives.
+// Finds the access through SharedArray with the worst conflict while the object lives.
 class WorstBankConflict : Watch {
  public:
   WorstBankConflict();
-  // Returns the passes that the worst access needs: the largest number of words of one bank that the lanes read
-  // together; 0 without any access. A GPU reads 8-byte numbers for half a warp at a time.
+  // Returns the number of passes that the worst access needs, which is the largest number of words of one bank that
+  // lanes access together, or 0 if there was no access. A GPU serves half a warp at a time if the numbers have 8 bytes.
   int ways() const;
   // Returns "KERNEL at FILE:LINE".
   const std::string& where() const;
 };
 
-// Notes an access by the running thread. At one place in the source, the lanes' n-th accesses belong together.
+// Records an access by the running thread. At a given place in the source, the n-th accesses of all lanes belong
+// together.
 void shared_access(const CallSite& site, const void* at, std::size_t bytes);
 
-// An index with its place in the source.
+// An index together with its place in the source.
 struct SharedIndex {
   std::int64_t i;
   CallSite site;
@@ -30,7 +32,7 @@ struct SharedIndex {
   SharedIndex(Integer i_, const CallSite& place = call_site("shared memory")) : i(std::int64_t(i_)), site(place) {}
 };
 
-// A pointer into shared memory; its accesses are counted.
+// A pointer into shared memory that records each access.
 template <class T>
 class SharedArray {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "wider accesses are split among parts of a warp");

@@ -1,12 +1,14 @@
 // Runs CUDA kernels on the host, without a GPU: one fiber per CUDA thread, suspended at barriers and shuffles.
 //
-// One warp runs until all its threads wait or have returned, then the next; blocks run one after another. Tests choose
-// the order of threads, warps and blocks: if a kernel's result depends on it, the kernel lacks a barrier. The emulation
-// is stricter than a GPU, because kernels should be readable: every thread of a block must reach the same
-// __syncthreads(), every lane of a mask the same shuffle. A violation throws std::runtime_error with kernel, block,
-// thread and source line. For ThreadSanitizer each CUDA thread is a thread, so a missing barrier is a data race.
+// A warp runs until all its threads wait or have returned, then the next warp runs; blocks run one after another. Tests
+// choose the order of threads, warps and blocks: if a kernel's result depends on it, the kernel lacks a barrier. The
+// emulation is stricter than a GPU, because kernels should be readable: every thread of a block must reach the same
+// __syncthreads(), and every lane of a mask the same shuffle. A violation throws std::runtime_error with the kernel,
+// block, thread and source line. ThreadSanitizer sees each CUDA thread as a thread, so a missing barrier is a data
+// race.
 //
-// Not detected: races between blocks, memory order, time, and a GPU's own arithmetic (fast math, contraction).
+// Races between blocks and errors of memory order are not detected. A GPU's timing and its arithmetic (fast math,
+// contraction) are not reproduced.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +32,7 @@ namespace foldgrad::emulation {
 // The order of blocks, of warps in a block, and of threads in a warp. `shuffled` is a fixed permutation per seed.
 enum class Order { ascending, descending, shuffled };
 
-// Sets the order of launches while the object lives.
+// Sets the order for launches while the object lives.
 class OrderScope {
  public:
   explicit OrderScope(Order order, unsigned seed = 1);
@@ -43,15 +45,15 @@ class OrderScope {
   unsigned seed_before_;
 };
 
-// Totals since the start of the process. A switch gives the processor to a fiber; threads that never wait share one
-// switch. Bank conflicts are the passes over shared memory that ldmatrix needs in addition to one per matrix. Products
-// are those of tensor cores: one per warp and mma.
+// Totals since the start of the process. A switch passes control to a fiber; threads that never wait share one switch.
+// Bank conflicts are the passes over shared memory that ldmatrix needs beyond one per matrix. Products are those of
+// tensor cores, one per warp and mma.
 struct Counts {
   std::int64_t launches = 0, switches = 0, bank_conflicts = 0, products = 0;
 };
 Counts counts();
 
-// A switch that is on while the object lives. Only one object may live at a time.
+// Sets a flag while the object lives. Only one such object per flag may live at a time.
 class Watch {
  public:
   Watch(const Watch&) = delete;
@@ -85,7 +87,8 @@ struct Position {
 };
 inline Position position;
 
-// Returns memory aligned to 16 bytes. Each block finds it filled with 0xff, which makes every float a NaN.
+// Returns the block's shared memory, aligned to 16 bytes. Each block finds it filled with 0xff, which makes every float
+// a NaN.
 inline void* dynamic_shared() { return position.shared; }
 
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(const void*),
@@ -93,8 +96,8 @@ void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void
 
 // Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. Call it from
 // one host thread at a time, not from a kernel. Throws std::runtime_error for the violations above, for writes past the
-// shared memory (AddressSanitizer reports them in place), and beyond a GPU's limits: 1024 threads per block (64 in z),
-// 99 KiB of shared memory. Also throws the exceptions of kernels.
+// end of shared memory (AddressSanitizer reports these where they happen), and beyond a GPU's limits: 1024 threads per
+// block (64 in z), 99 KiB of shared memory. Rethrows exceptions that a kernel throws.
 template <class Kernel>
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& kernel) {
   run(
@@ -106,7 +109,7 @@ struct CallSite {
   const char* file;
   int line;
 };
-// As the default of a function's last argument, returns the place of the call.
+// Returns the place of the call if it is the default value of a function's last parameter.
 constexpr CallSite call_site(const char* function, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return {function, file, line};
 }
@@ -117,29 +120,29 @@ int lane_id();
 void barrier(const CallSite& site);
 // Waits for the lanes of `mask`. Afterwards all of them see each other's writes.
 void sync_warp(const CallSite& site, unsigned mask);
-// Waits for the lanes of `mask`, then returns the `value` of lane `source`, which must be in `mask`.
+// Waits for the lanes of `mask`, then returns `value` of lane `source`, which must be in `mask`.
 std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source);
 // Waits for the lanes of `mask`, then returns the mask of the lanes whose predicate is true.
 unsigned ballot(const CallSite& site, unsigned mask, bool predicate);
-// Emulates instructions of a whole warp: waits for all 32 lanes, then calls together() once with the pointer of each
-// lane, in the order of the lanes. Does not order memory.
+// Emulates an instruction of a whole warp: waits for all 32 lanes, then calls together() once with the `brought` of
+// every lane, in lane order. Does not order memory.
 void collective(const CallSite& site, void* brought, void (*together)(void* const* brought));
 
-// Emulates cp.async.cg.shared.global of 16 bytes, or of zeros unless `inside`. Fills the destination with NaN until the
-// copy happens: at once, or in the wait that covers it. The schedule chooses which (copies_at_once()). Throws if an
-// address is not a multiple of 16 bytes, or if the destination is not in shared memory. The read of the source counts
-// as an access to global memory (global_memory.h), so all lanes of a warp must make the same copies.
+// Emulates cp.async.cg.shared.global for 16 bytes, or for zeros if `inside` is false. Fills the destination with NaN
+// until the copy happens, either at once or in the wait that covers it; copies_at_once() chooses. Throws if an address
+// is not a multiple of 16, or if the destination is not in shared memory. Reading the source counts as an access to
+// global memory (global_memory.h), so all lanes of a warp must make the same copies.
 void async_copy(const CallSite& site, void* shared, const void* global, bool inside);
-// Emulates cp.async.commit_group: makes the copies since the last commit a group.
+// Emulates cp.async.commit_group: makes a group of the copies since the last commit.
 void async_commit(const CallSite& site);
-// Emulates cp.async.wait_group: carries out all groups of this thread except the last `pending`.
+// Emulates cp.async.wait_group: completes all groups of this thread except the last `pending`.
 void async_wait(const CallSite& site, int pending);
 
-// Emulates mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32, with fragments as in the PTX ISA. Sums are exact and
-// then rounded once; a GPU's order of summation and rounding are unknown.
+// Emulates mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32, with fragments as in the PTX ISA. Computes each sum in
+// double and rounds it to float once; how a GPU orders and rounds sums is unknown.
 void mma(const CallSite& site, float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]);
-// Emulates ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16. Each lane reads its own row, so that sanitizers see it.
-// Throws if a row does not begin at a multiple of 16 bytes or is not in shared memory.
+// Emulates ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16. Each lane reads its own row, so that sanitizers see the
+// access. Throws if a row's address is not a multiple of 16 or not in shared memory.
 void ldmatrix(const CallSite& site, std::uint32_t (&r)[4], const void* row, bool transposed);
 
 template <class T>

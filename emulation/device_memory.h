@@ -1,4 +1,4 @@
-// Memory of the emulated device. The host must not touch it, as it cannot touch a GPU's.
+// Memory of the emulated device. The host must not access it, just as it cannot access a GPU's memory.
 //
 // With FOLDGRAD_GUARD_DEVICE_MEMORY=1 in the environment, all device memory is in one range of addresses that is
 // accessible only while a kernel or a copy runs. Any other access ends the process with a message and a stack trace.
@@ -10,11 +10,11 @@ namespace foldgrad::emulation {
 
 bool guards_device_memory();
 
-// Returns null if there is no memory left. Call both only if memory is guarded.
+// Returns null if there is no memory left. Call these two only if guards_device_memory().
 void* allocate_device_memory(std::size_t bytes);
 void release_device_memory(void* pointer) noexcept;
 
-// Makes device memory accessible while the object lives. May be nested.
+// Makes device memory accessible while the object lives. Objects may be nested.
 class DeviceAccess {
  public:
   DeviceAccess();

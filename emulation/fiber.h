@@ -1,4 +1,4 @@
-// A function on its own stack that can be suspended and resumed. Linux with glibc.
+// A function on its own stack that can be suspended and resumed. Needs Linux with glibc.
 #pragma once
 #include <setjmp.h>
 #include <ucontext.h>
@@ -7,20 +7,21 @@
 
 namespace foldgrad::emulation {
 
-// A fiber. It lives as long as the process: its stack is never freed.
+// A fiber. Its stack is never freed, so fibers should live as long as the process.
 class Fiber {
  public:
-  // Makes the stack, once. entry() must never return. Throws std::runtime_error if there is no memory.
+  // Allocates the stack, the first time. entry() must never return. Throws std::runtime_error if there is no memory
+  // left.
   void prepare(void (*entry)());
   // Runs entry(), from its start or from where it was suspended, until it calls suspend(). Call from the host's stack.
   void resume();
-  // Returns from entry() to resume(). Do not call it while an exception is handled: the runtime's state is per host
-  // thread.
+  // Switches from entry() back to resume(). Do not call it while an exception is being handled: the C++ runtime keeps
+  // that state per host thread.
   void suspend();
 
-  // Tells ThreadSanitizer that everything this fiber did before release(point) happens before everything that others do
-  // after acquire(point). To ThreadSanitizer fibers are threads, and a switch between them orders nothing. Call from
-  // the host's stack.
+  // Tell ThreadSanitizer that everything this fiber did before release(point) happens before everything that others do
+  // after acquire(point). ThreadSanitizer sees fibers as threads, and a switch between them orders nothing. Call these
+  // from the host's stack.
   void release(void* point);
   void acquire(void* point);
 

@@ -12,7 +12,7 @@ namespace foldgrad::emulation {
 
 constexpr int kWarpSize = 32;
 constexpr int kMaxThreads = 1024;
-// The shared memory that every GPU since compute capability 8.0 gives to a block on request; `launch` requests it.
+// The most shared memory that every GPU since compute capability 8.0 gives to a block that opts in, as `launch` does.
 constexpr std::size_t kMaxShared = 99 * 1024;
 
 inline const char* kernel_name = nullptr;
@@ -20,56 +20,56 @@ inline Counts totals;
 
 enum class State : std::uint8_t { fresh, ready, at_barrier, at_exchange, returned };
 
-// Values of `source` for calls without a source lane: a ballot, and __syncwarp(), which only orders memory. CUDA
-// promises an order only for __syncwarp(), so shuffles and ballots order nothing here either; ThreadSanitizer sees
-// that.
+// Values of `source` for calls without a source lane: ballots, and __syncwarp(), which only orders memory. CUDA
+// guarantees memory order only for __syncwarp(), so shuffles and ballots order nothing here either, and ThreadSanitizer
+// reports code that relies on it.
 constexpr int kBallot = kWarpSize, kSyncwarp = kWarpSize + 1;
 
 struct Lane {
   dim3 index;
   State state;
-  Fiber* fiber;   // set once the lane has begun
-  CallSite site;  // the call in which it waits; the next members are the call's arguments
+  Fiber* fiber;   // set when the lane begins
+  CallSite site;  // the call in which it waits; its arguments follow
   unsigned mask;  // unused at a barrier
   int source;
   std::uint64_t offered, received;
   void (*together)(void* const*);  // computes a collective from one pointer per lane
 };
 
-// Resumes the groups of a warp's lanes that are complete. Returns false if no lane waits for others of its warp. Throws
-// if lanes wait for others that can no longer come.
+// Completes every exchange at which all lanes of its mask have arrived, so that they can run again. Returns false if no
+// lane of the warp waits in an exchange. Throws if lanes wait for others that can no longer arrive.
 bool complete_exchanges(Lane* warp, int size);
 
 // Opens the barrier at which all threads wait. Returns false if all have returned.
 bool open_barrier(Lane* lanes, int count);
 
-// Returns the running thread and notes the call that it is in. Throws outside of a kernel.
+// Returns the running thread's lane and records the call that it makes. Throws if no kernel is running.
 Lane& calling_lane(const CallSite& site, unsigned mask);
 
 // Returns the running thread's index in its block.
 int thread_number();
 
-// Returns the offset in shared memory of an instruction's data. Throws unless the data are completely in shared memory
+// Returns the offset of an instruction's data in shared memory. Throws unless the data are entirely in shared memory
 // and aligned to their size.
 std::size_t shared_offset(const CallSite& site, const void* data, std::size_t bytes);
 
-// Returns true if an asynchronous copy should happen as soon as it is legal. With ascending threads that is always so;
-// with descending threads copies happen as late as possible; with shuffled threads this is random.
+// Returns true if an asynchronous copy should happen as early as possible. Always true with ascending threads, always
+// false with descending ones (copies then happen as late as possible), random with shuffled ones.
 bool copies_at_once();
 // The scheduler calls this at the beginning of a block of `count` threads.
 void forget_copies(int count);
 // The scheduler calls this at the end of a block. Throws if a thread has returned without waiting for its copies.
 void check_copies(const Lane* lanes, int count);
 
-// The scheduler calls these at the beginning and the end of a block, for the counts of global_memory.h.
+// The scheduler calls these at the beginning and at the end of a block, for the counts of global_memory.h.
 void forget_accesses(int count);
 void count_accesses(const Lane* lanes, int threads);
 // The same for the counts of bank_conflicts.h.
 void forget_shared_accesses(int count);
 void count_shared_accesses(int threads);
 
-// Tells ThreadSanitizer that everything before, also on the host, happens before everything after: at the beginning and
-// the end of a block, and at its barriers.
+// Tells ThreadSanitizer that everything before this call, also on the host, happens before everything after it. Called
+// at the beginning and at the end of a block, and at its barriers.
 void synchronize_block(Lane* lanes, int count);
 
 std::string describe(const dim3& d);

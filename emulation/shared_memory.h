@@ -15,7 +15,7 @@ class SharedMemory {
   }
 
   unsigned char* data() { return block_.get(); }
-  // Fills it with a pattern that is NaN in every float, so that no block can use values of an earlier one.
+  // Fills it with a pattern that makes every float a NaN, so that a block cannot use values of an earlier block.
   void fill() { std::memset(data(), kFill, bytes_); }
   // Throws, with the running block's name, if a thread has written past the end.
   void check_guard() const {
@@ -28,7 +28,7 @@ class SharedMemory {
 
  private:
   // Big enough that one extra 4-byte write by each thread of the largest block still hits the guard. AddressSanitizer
-  // has its own guard; for it the block is on the heap with its exact size.
+  // guards the end of the heap block itself, so the block then has no extra bytes.
   static constexpr std::size_t kGuardBytes = kAddressSanitizer ? 0 : 4096;
   static constexpr int kFill = 0xff;
 

@@ -1,4 +1,4 @@
-// Rung 4: cp.async loads the next tiles, 16 bytes at a time and not through registers, while threads compute.
+// Rung 4: cp.async loads the next tiles, 16 bytes at a time and without registers, while the threads compute.
 #include "book/ladder/copies.h"
 #include "book/ladder/register_tile.h"
 
@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kThreads, 2) async_kernel(Product<float> g) {
   int now = 0, next = kStages - 1;
   for (std::int64_t p = 0; p < g.k; p += kDepth) {
     async_wait<kStages - 2>();
-    __syncthreads();  // these tiles are complete, and no thread reads those of the step before
+    __syncthreads();  // these tiles are complete, and no thread still reads those of the previous step
     Stage::begin_copies(stages + next * Stage::kSize, g, first_i, first_j, p + (kStages - 1) * kDepth);
     mine.add_products(shared_array<float>(), now * Stage::kSize);
     now = (now + 1) % kStages, next = (next + 1) % kStages;

@@ -1,4 +1,4 @@
-// Copies of tiles that run during the computation, for rungs 4 and 5. For .cu files.
+// Copies tiles during the computation, for rungs 4 and 5. For .cu files.
 #pragma once
 #include "book/ladder/ladder.h"
 #include "engine/cuda/async_copy.h"
@@ -8,12 +8,12 @@ namespace foldgrad::ladder {
 // One step's tiles in shared memory: [kTile, kDepth] of A, then [kDepth, kTile] of B, with kGap elements between rows.
 template <class T, int kTile, int kDepth, int kGap>
 struct Tiles {
-  static constexpr int kRowA = kDepth + kGap, kRowB = kTile + kGap;  // elements from one row to the next
+  static constexpr int kRowA = kDepth + kGap, kRowB = kTile + kGap;  // elements between the starts of two rows
   static constexpr int kB = kTile * kRowA, kSize = kB + kDepth * kRowB;
-  static constexpr int kChunk = 16 / int(sizeof(T));  // elements that a thread copies at once
+  static constexpr int kChunk = 16 / int(sizeof(T));  // elements per copy
 
-  // Begins to copy the tiles from row first_i of A, column first_j of B and first_p along k, as one group of copies;
-  // elements outside become zeros. After the end of k the group is empty.
+  // Begins to copy the tiles that start at row first_i of A, column first_j of B and index first_p along k, as one
+  // group of copies. Elements outside A and B become zeros. If first_p is past the end of k, the group is empty.
   __device__ static void begin_copies(T* tiles, const Product<T>& g, std::int64_t first_i, std::int64_t first_j,
                                       std::int64_t first_p) {
     FOLDGRAD_UNROLL

@@ -1,6 +1,6 @@
-// A ladder of kernels for one product, C = A B with A [m, k], B [k, n] and C [m, n], all row-major and dense, like the
-// default of gemm() (engine/gemm/gemm.h). Each kernel adds one idea to the one before; docs/gemm_ladder.md shows what
-// that saves. For readers and for tests: nothing trains with these kernels.
+// A ladder of five kernels for the same product, C = A B with A [m, k], B [k, n] and C [m, n], all row-major and dense,
+// like the default of gemm() (engine/gemm/gemm.h). Each kernel adds one idea to the one before it; docs/gemm_ladder.md
+// shows what that saves. They are for readers and tests; nothing trains with them.
 #pragma once
 #include <cstdint>
 
@@ -15,14 +15,14 @@ struct Product {
   std::int64_t m, n, k;
 };
 
-// All kernels sum in float. The first four sum in the order of k, so they give the same bits. Sizes may be zero; all
-// throw std::invalid_argument for negative ones. async_cuda also throws unless k and n are multiples of 4 and A and B
-// begin at multiples of 16 bytes, so that it can copy rows 16 bytes at a time; mma_cuda needs multiples of 8.
+// All kernels sum in float. The first four sum in the order of k, so they give the same bits. Sizes may be zero;
+// negative ones throw std::invalid_argument. async_cuda copies rows 16 bytes at a time, so it also throws unless k and
+// n are multiples of 4 and A and B are aligned to 16 bytes; mma_cuda needs multiples of 8.
 void naive_cuda(const Product<float>& g);      // 1: one thread per element of C
 void tiled_cuda(const Product<float>& g);      // 2: tiles of A and B in shared memory
 void registers_cuda(const Product<float>& g);  // 3: 8 x 8 elements of C in each thread's registers
-void async_cuda(const Product<float>& g);      // 4: loads the next tiles during the computation
-void mma_cuda(const Product<bf16>& g);         // 5: products by tensor cores
+void async_cuda(const Product<float>& g);      // 4: the next tiles are loaded during the computation
+void mma_cuda(const Product<bf16>& g);         // 5: products on tensor cores
 
 // Throws as above; `chunk` is the number of elements per copy.
 template <class T>

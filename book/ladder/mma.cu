@@ -1,5 +1,5 @@
-// Rung 5: tensor cores multiply bf16, 16 x 16 by 16 x 8 numbers at a time. Copies are as on rung 4, but with one more
-// stage in flight, since the computation takes less time.
+// Rung 5: tensor cores multiply bf16, 16 x 16 by 16 x 8 numbers at a time. Tiles are copied as on rung 4, but with one
+// more stage in flight, since the computation takes less time.
 #include "book/ladder/copies.h"
 #include "engine/cuda/pack.h"
 #include "engine/cuda/tensor_core.h"
@@ -7,12 +7,13 @@
 namespace foldgrad::ladder {
 namespace {
 
-// Each of 2 x 4 warps has 64 x 32 of the block's kTile x kTile elements of C: 4 x 4 fragments of 16 x 8. A gap of 16
-// bytes puts the 8 rows that ldmatrix reads at once into different banks.
+// Each of 2 x 4 warps computes 64 x 32 of the block's kTile x kTile elements of C: 4 x 4 fragments of 16 x 8. A gap of
+// 16 bytes puts the 8 rows that ldmatrix reads at once into different banks.
 constexpr int kTile = 128, kDepth = 32, kThreads = 256, kStages = 3, kFragments = 4;
 using Stage = Tiles<bf16, kTile, kDepth, 8>;
 
-// Adds products. a, b: the row whose address this lane passes to ldmatrix, in the warp's part of A and of B.
+// Adds the products of one step. a and b point to the rows of the warp's parts of A and B that this lane passes to
+// ldmatrix.
 __device__ void add_products(FragmentC (&sums)[kFragments][kFragments], const bf16* a, const bf16* b) {
   FOLDGRAD_UNROLL
   for (int p = 0; p < kDepth; p += 16) {

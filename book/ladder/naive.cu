@@ -1,11 +1,11 @@
-// Rung 1: one thread per element of C; it walks along a row of A and down a column of B.
+// Rung 1: one thread per element of C, which walks along a row of A and down a column of B.
 #include "book/ladder/ladder.h"
 #include "engine/cuda/pack.h"
 
 namespace foldgrad::ladder {
 namespace {
 
-constexpr int kRows = 8, kColumns = 32;  // of C, per block; a warp has 32 neighbours of a row
+constexpr int kRows = 8, kColumns = 32;  // of C, per block; a warp computes 32 neighbours in a row
 
 __global__ void naive_kernel(Product<float> g) {
   const std::int64_t i = std::int64_t(blockIdx.x) * kRows + threadIdx.y;

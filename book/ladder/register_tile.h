@@ -6,9 +6,9 @@
 
 namespace foldgrad::ladder {
 
-// A block computes kTile x kTile elements of C in steps of kDepth along k, from tiles [kTile, kDepth] of A and then
-// [kDepth, kTile] of B. It has 16 x 16 threads. A thread's elements are 16 rows and 16 columns apart, so that
-// neighbouring threads read neighbours.
+// A block computes kTile x kTile elements of C in steps of kDepth along k, from a tile [kTile, kDepth] of A, followed
+// by a tile [kDepth, kTile] of B. It has 16 x 16 threads. A thread's elements are 16 rows and 16 columns apart, so that
+// neighbouring threads read neighbouring elements.
 constexpr int kTile = 128, kDepth = 16, kSide = 16, kThreads = kSide * kSide, kPerThread = kTile / kSide;
 constexpr int kTileB = kTile * kDepth, kTiles = 2 * kTileB;  // where the tile of B begins, and where it ends
 
@@ -33,7 +33,7 @@ struct RegisterTile {
       }
     }
   }
-  // Stores the sums in C; the block begins at element [first_i, first_j].
+  // Stores the sums in C. The block's part of C begins at element [first_i, first_j].
   __device__ void store(const Product<float>& g, std::int64_t first_i, std::int64_t first_j) const {
     FOLDGRAD_UNROLL
     for (int u = 0; u < kPerThread; ++u) {

@@ -1,4 +1,4 @@
-// Rung 2: computes a block of C from tiles of A and B in shared memory; 32 rows or columns share each number there.
+// Rung 2: a block computes a tile of C from tiles of A and B in shared memory, where 32 threads use each number.
 #include "book/ladder/ladder.h"
 #include "engine/cuda/pack.h"
 
@@ -20,7 +20,7 @@ __global__ void tiled_kernel(Product<float> g) {
     __syncthreads();  // the tiles are complete
     FOLDGRAD_UNROLL
     for (int p = 0; p < kTile; ++p) sum += tiles[y * kTile + p] * tiles[kTileB + p * kTile + x];
-    __syncthreads();  // no thread needs them any more
+    __syncthreads();  // no thread still reads them
   }
   store_pack(g.c + i * g.n + j, Pack<float, 1>{{sum}}, i < g.m && j < g.n);
 }
