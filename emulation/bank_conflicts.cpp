@@ -31,7 +31,7 @@ struct Together {
   std::vector<std::pair<int, std::size_t>> words;  // by lane
 };
 
-// Returns each lane's n-th access at a place, by place and n.
+// Groups the accesses of a warp: for each place and n, the n-th access of every lane at that place.
 std::map<std::pair<Place, int>, Together> accesses_of_warp(const std::vector<SharedAccess>* warp, int size) {
   std::map<std::pair<Place, int>, Together> all;
   for (int lane = 0; lane < size; ++lane) {
@@ -51,7 +51,7 @@ std::map<std::pair<Place, int>, Together> accesses_of_warp(const std::vector<Sha
 // Returns the largest number of different words in one bank.
 int ways_of(const Together& access) {
   const int lanes_at_once = int(kWarpSize * kWordBytes / access.bytes);
-  std::set<std::size_t> banks[kWarpSize][kBanks];  // words, by group of lanes that access memory at once
+  std::set<std::size_t> banks[kWarpSize][kBanks];  // words in each bank, by group of lanes that access memory together
   int most = 0;
   for (const auto& [lane, word] : access.words) {
     std::set<std::size_t>& bank = banks[lane / lanes_at_once][word % kBanks];

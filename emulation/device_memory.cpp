@@ -73,7 +73,7 @@ class Arena {
   char* begin_;
   std::size_t used_ = 0;
   int accesses_ = 0;
-  std::map<char*, std::size_t> sizes_;              // of blocks in use
+  std::map<char*, std::size_t> sizes_;              // sizes of the blocks in use
   std::map<std::size_t, std::vector<char*>> free_;  // by size
 };
 
@@ -92,7 +92,7 @@ void on_fault(int signal, siginfo_t* info, void*) {
       backtrace_symbols_fd(calls, backtrace(calls, 32), STDERR_FILENO);
     }
   }
-  sigaction(signal, &before, nullptr);  // the instruction runs again, and now ends the process
+  sigaction(signal, &before, nullptr);  // the instruction runs again and now ends the process
 }
 
 // Returns the arena. It is never destroyed: tensors may be released after any static object.

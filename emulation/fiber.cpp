@@ -1,4 +1,4 @@
-#undef _FORTIFY_SOURCE  // its longjmp aborts if the target is on another stack
+#undef _FORTIFY_SOURCE  // because the fortified longjmp aborts if its target is on another stack
 
 #include "emulation/fiber.h"
 
@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kGuardPage = 4096;
 constexpr std::size_t kStackBytes = (kAddressSanitizer || kThreadSanitizer ? 256 : 64) * 1024;
-// ThreadSanitizer understands swapcontext, which makes two system calls; _setjmp and _longjmp switch 25 times faster.
+// ThreadSanitizer needs swapcontext, which makes two system calls. _setjmp and _longjmp switch 25 times as fast.
 constexpr bool kSwapContext = kThreadSanitizer;
-// AddressSanitizer replaces _longjmp by a function that clears its shadow of the stack. The C library's own does not.
+// AddressSanitizer replaces _longjmp with a version that clears the stack's shadow memory. The C library's does not.
 const auto jump_to =
     kAddressSanitizer
         ? reinterpret_cast<void (*)(jmp_buf, int)>(dlsym(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), "_longjmp"))
@@ -83,7 +83,7 @@ FOLDGRAD_UNSEEN void Fiber::suspend() {
 #if FOLDGRAD_HAS_TSAN
 namespace {
 FOLDGRAD_UNSEEN void report_as(void* fiber, void (*report)(void*), void* point) {
-  if (!fiber) return;  // the host creates it later, after everything that the host has done so far
+  if (!fiber) return;  // not created yet, so it will run after everything that the host has done so far
   void* host = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync);
   report(point);

@@ -13,7 +13,7 @@ constexpr std::uintptr_t kSectorBytes = 32;
 
 struct Access {
   CallSite site;
-  std::uintptr_t begin, end;  // equal if the lane sits this access out
+  std::uintptr_t begin, end;  // equal if the lane does not take part
 };
 
 bool counting = false;

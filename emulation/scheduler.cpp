@@ -1,4 +1,5 @@
-// Chooses the thread that runs next. One host thread does everything here: fibers take turns and never run at once.
+// Chooses the thread that runs next. All code here runs on one host thread: fibers take turns and never run at the same
+// time.
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -13,7 +14,7 @@
 namespace foldgrad::emulation {
 namespace {
 
-struct Unwound {};  // thrown through the kernel in waiting threads after another thread has failed
+struct Unwound {};  // thrown in waiting threads, through the kernel, after another thread has failed
 
 bool recording = false;
 std::vector<Launch> recorded;
@@ -24,7 +25,7 @@ Lane* current = nullptr;
 void (*thread_body)(const void*) = nullptr;
 const void* thread_context = nullptr;
 
-// Under ThreadSanitizer fiber i is lane i: if lanes shared a stack, it would report races.
+// Under ThreadSanitizer fiber i is lane i, since it would report races if lanes shared a stack.
 Fiber fibers[kMaxThreads];
 Fiber* idle[kMaxThreads];
 int idle_count = 0, made = 0;
@@ -69,7 +70,7 @@ FOLDGRAD_UNSEEN void run_thread() {
   current->state = State::returned;
 }
 
-// Gives a returned thread's fiber to the next thread. So a warp without barriers needs one switch instead of 32.
+// Reuses a returned thread's fiber for the next thread. So a warp without barriers needs one switch instead of 32.
 FOLDGRAD_UNSEEN bool hand_over() {
   if (kThreadSanitizer || unwinding || failed || turns.next == turns.count) return false;
   Lane* next = turns.lanes[turns.next];
@@ -215,7 +216,7 @@ const std::vector<Launch>& RecordLaunches::all() const { return recorded; }
 
 FOLDGRAD_UNSEEN bool copies_at_once() {
   if (order != Order::shuffled) return order == Order::ascending;
-  coin = coin * 1664525u + 1013904223u;  // Numerical Recipes; its upper bits are the random ones
+  coin = coin * 1664525u + 1013904223u;  // from Numerical Recipes; only the upper bits are random
   return coin >> 31;
 }
 

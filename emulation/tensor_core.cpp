@@ -57,7 +57,7 @@ FOLDGRAD_UNSEEN void count_conflicts(const Row* const* rows) {
   totals.bank_conflicts += most - 1;
 }
 
-// Distributes the registers: a lane's register m is from matrix m. Lane 8 m + i has passed row i of matrix m.
+// Fills the registers: register m of every lane gets elements of matrix m. Lane 8 m + i has passed row i of matrix m.
 FOLDGRAD_UNSEEN void distribute(void* const* brought) {
   const Row* const* lane = reinterpret_cast<const Row* const*>(brought);
   for (int m = 0; m < 4; ++m) {

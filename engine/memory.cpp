@@ -12,7 +12,7 @@
 namespace foldgrad::memory {
 namespace {
 
-// Rounds up to a size class: 256 bytes, then four classes per power of two; so at most a quarter of a block is unused.
+// Rounds up to a size class: 256 bytes, then four per power of two. So at most a fifth of a larger block is unused.
 std::size_t size_class(std::size_t bytes) {
   constexpr std::size_t kSmallest = 256;
   if (bytes <= kSmallest) return kSmallest;
@@ -20,7 +20,7 @@ std::size_t size_class(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Returns a line for each scope that uses some of this memory, the largest first.
+// Returns a line for each scope that uses memory, the largest first.
 std::string table_of_holders(const std::map<std::string, std::size_t>& held, std::size_t current) {
   constexpr std::size_t kMost = 12;
   std::vector<std::pair<std::size_t, std::string>> all;
@@ -37,7 +37,7 @@ std::string table_of_holders(const std::map<std::string, std::size_t>& held, std
   return all.empty() ? "" : text;
 }
 
-// The blocks of the host or of one GPU.
+// The memory blocks of the host or of one GPU.
 class Pool {
  public:
   explicit Pool(Device device = Device::cuda) : device_(device) {}
@@ -98,8 +98,8 @@ class Pool {
     std::size_t all = 0;  // free blocks and blocks in use
   };
 
-  // Returns `size`, or a larger class that has a free block. Without this, batches with different numbers of rows would
-  // fill the cache with activations of every size.
+  // Returns `size`, or a larger size class that has a free block. Otherwise batches with different numbers of rows
+  // would fill the cache with activations of every size.
   std::size_t class_with_a_free_block(std::size_t size) const {
     constexpr std::size_t kLarge = std::size_t(64) << 10;
     if (size < kLarge) return size;
@@ -135,12 +135,12 @@ class Pool {
   const Device device_;
   std::mutex mutex_;
   std::map<std::size_t, Blocks> blocks_;
-  std::map<std::string, std::size_t> held_;  // bytes in use by scope of tapes, on a GPU
+  std::map<std::string, std::size_t> held_;  // bytes in use by tape scope, on a GPU
   Statistics statistics_;
 };
 
-// Returns the pool of the host or of the GPU in use. Pools are never destroyed: a tensor with static lifetime may be
-// released after a static pool.
+// Returns the pool of the host or of the GPU in use. Pools are never destroyed, since a tensor with static lifetime may
+// outlive a static pool.
 Pool& pool(Device device) {
   static Pool& host = *new Pool(Device::cpu);
   static auto& gpus = *new std::array<Pool, kMostCudaDevices>;

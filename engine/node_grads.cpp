@@ -23,7 +23,7 @@ std::pair<Tensor, GradMode> NodeGrads::place(int k, DType dtype, const Tensor& s
   if (spent.owns_storage() && !operand.parameter && !operand.has_grad())
     return {operand.own_grad = spent, GradMode::set};
   const std::span inputs(node_.inputs());
-  const bool repeats = contains(inputs.first(std::size_t(k)), inputs[k]);  // an operand before k is the same value
+  const bool repeats = contains(inputs.first(std::size_t(k)), inputs[k]);  // an earlier operand is the same value
   if (dtype == operand.grad_dtype() && !repeats) return Tape::place_of(operand);
   temporary_.emplace_back(inputs[k], Tensor::empty(operand.shape, dtype, operand.device));
   return {temporary_.back().second, GradMode::set};
@@ -33,7 +33,7 @@ void NodeGrads::pass_dy(int k) {
   Tape::Slot& operand = slot(k);
   if (!operand.wants_grad) return;
   const Tensor shaped = dy_.reshape(operand.shape);
-  // Contributions are added in place, so dy's memory may become one operand's gradient, and only if it is not external.
+  // Contributions are added in place, so dy's memory may become only one operand's gradient, and only if not external.
   if (operand.grad().shares_storage_with(dy_)) operand.grad() = operand.grad().clone();
   const bool first = !operand.has_grad();
   tape_.contribute(node_.inputs()[k], first && (dy_taken_ || dy_.is_external()) ? shaped.clone() : shaped);

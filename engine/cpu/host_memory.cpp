@@ -1,4 +1,4 @@
-// Pages for tensors on the host, for every build, and copies between them.
+// Allocates and copies host memory, in every build.
 #include "engine/cpu/host_memory.h"
 
 #include <sys/mman.h>
@@ -12,8 +12,8 @@
 
 namespace foldgrad::memory {
 namespace {
-// Blocks of at least this size use huge pages: with pages of 4 KiB, a pass over 16 MiB spends a third of its time in
-// page faults and TLB misses.
+// Blocks of at least this size use huge pages: with 4 KiB pages, a pass over 16 MiB spends a third of its time on page
+// faults and TLB misses.
 constexpr std::size_t kHugePage = std::size_t(2) << 20;
 constexpr std::size_t kAlignment = 64;  // one cache line, one AVX-512 register
 }  // namespace
@@ -23,7 +23,7 @@ void* host_allocate(std::size_t bytes) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* pointer = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (!pointer) throw OutOfMemory("the host", bytes);
-  if (alignment == kHugePage) madvise(pointer, rounded, MADV_HUGEPAGE);  // advice: without it, only slower
+  if (alignment == kHugePage) madvise(pointer, rounded, MADV_HUGEPAGE);  // only advice: it may fail
   return pointer;
 }
 

@@ -12,7 +12,7 @@ namespace foldgrad {
 #ifdef FOLDGRAD_CPU_LEVEL
 const char* cpu_level() { return FOLDGRAD_CPU_LEVEL; }
 
-// Only C: the linker may take functions of C++ templates from files that are compiled for the level.
+// Uses only C. For functions of C++ templates, the linker may choose a copy from a file that is compiled for the level.
 void require_cpu_support() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports(FOLDGRAD_CPU_LEVEL)) return;
@@ -34,8 +34,8 @@ std::string cpu_model() {
 }
 
 int processor_quota(const std::string& root) {
-  double time = 0, period = 0;            // microseconds: processor time in each period
-  std::ifstream both(root + "/cpu.max");  // version 2 of control groups; the first word is "max" without a quota
+  double time = 0, period = 0;            // microseconds of processor time per period
+  std::ifstream both(root + "/cpu.max");  // control groups, version 2; "max" if there is no quota
   if (!(both >> time >> period)) {
     std::ifstream of_time(root + "/cpu/cpu.cfs_quota_us"), of_period(root + "/cpu/cpu.cfs_period_us");  // version 1
     if (!(of_time >> time && of_period >> period)) return INT_MAX;

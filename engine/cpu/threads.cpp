@@ -24,9 +24,9 @@
 namespace foldgrad {
 namespace {
 
-// The number of looks of a thread before it sleeps. The caller looks for 0.1 to 0.2 ms on x86; then a helper that has
-// lost its processor gets the caller's. Helpers look longer, since until one has woken, only the caller computes: with
-// 2000 looks, beam search on one sentence takes a tenth longer, because of the gaps between its loops.
+// How often a thread polls before it sleeps. The caller polls for 0.1 to 0.2 ms on x86; after that, a helper that has
+// lost its processor can run on the caller's. Helpers poll longer, since only the caller computes until they have woken
+// up: with 2000 polls, beam search on one sentence takes a tenth longer, because of the gaps between its loops.
 constexpr int kLooks = 2000, kLooksOfHelper = 8000;
 constexpr std::size_t kCacheLine = 64;
 
@@ -38,18 +38,18 @@ void relax() {
 #endif
 }
 
-// The processors that this process may use, as it was started: a thread may be bound to one of them later.
+// The processors that this process could use when it started. Later, a thread may be bound to one of them.
 struct Processors {
 #ifdef __linux__
   cpu_set_t mask;
   int count;
 
   Processors() {
-    const bool known = sched_getaffinity(getpid(), sizeof mask, &mask) == 0;  // it fails with more than 1024 processors
+    const bool known = sched_getaffinity(getpid(), sizeof mask, &mask) == 0;  // fails above 1024 processors
     count = known ? CPU_COUNT(&mask) : 0;
-    // $OMP_PROC_BIND makes libgomp, which oneDNN brings, bind the first thread to one processor before main().
+    // With $OMP_PROC_BIND, libgomp, which oneDNN needs, binds the first thread to one processor before main().
     if (std::getenv("OMP_PROC_BIND") && count == 1) {
-      std::memset(&mask, 0xff, sizeof mask);  // the system removes forbidden processors
+      std::memset(&mask, 0xff, sizeof mask);  // the system removes processors that are not allowed
       count = std::max(1, int(std::thread::hardware_concurrency()));
     }
   }
@@ -70,7 +70,7 @@ const Processors& processors() {
 
 int processor_count() {
   const int all = processors().count > 0 ? processors().count : std::max(1, int(std::thread::hardware_concurrency()));
-  static const int quota = processor_quota();  // more threads would use it up and then all wait for the next period
+  static const int quota = processor_quota();  // more threads would exhaust it and then all wait
   return std::min(all, quota);
 }
 
@@ -124,10 +124,10 @@ class Pool {
   void help(int self);
   void work(int self);
   void run_piece(std::int64_t piece);
-  // Returns when the value is another one than `old`. Sleeps after `looks`.
+  // Returns when the value is no longer `old`. Sleeps after polling `looks` times.
   void await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old, int looks) const;
 
-  std::vector<Share> shares_;  // the caller's is the first
+  std::vector<Share> shares_;  // the first one is the caller's
   std::vector<std::thread> helpers_;
   const bool spins_;
   std::atomic<bool> stopped_ = false;
@@ -146,10 +146,10 @@ thread_local bool in_piece = false;
 Pool::Pool(int threads) : shares_(std::size_t(threads)), spins_(threads <= processor_count()) { start_helpers(); }
 
 void Pool::start_helpers() {
-  const BlockedSignals blocked;  // which a thread inherits
+  const BlockedSignals blocked;  // new threads inherit this
   try {
     for (int self = 1; self < threads(); ++self) helpers_.emplace_back([this, self] { help(self); });
-  } catch (const std::system_error&) {  // the other threads take the shares of the missing helpers
+  } catch (const std::system_error&) {  // the other threads do the work of the missing helpers
   }
 }
 
@@ -186,7 +186,7 @@ void Pool::work(int self) {
   for (int i = 1; i < threads(); ++i)
     for (; (piece = shares_[std::size_t((self + i) % threads())].take_last()) >= 0; ++done) run_piece(piece);
   finish_writes();
-  // Until here the call cannot end. Afterwards, the next one may have begun.
+  // Up to here, the call cannot have ended. After this line, the next call may have begun.
   if (done > 0 && pending_.fetch_sub(done) == done) pending_.notify_one();
 }
 
@@ -218,10 +218,10 @@ void Pool::run(std::int64_t pieces, const Body& body) {
   std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-std::atomic<int> forks = 0;  // of this process and its ancestors
+std::atomic<int> forks = 0;  // forks by this process and its ancestors
 
-// Returns the calling thread's pool. The threads of a pool that was made before a fork are not in this process; its
-// memory is given up.
+// Returns the calling thread's pool. If its pool was made before a fork, the pool's threads do not exist in this
+// process, so its memory is leaked.
 Pool& pool_of_this_thread() {
   static const int watched = pthread_atfork(nullptr, nullptr, [] { ++forks; });
   static_cast<void>(watched);

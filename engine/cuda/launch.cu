@@ -47,7 +47,7 @@ void allow_shared_bytes(const char* name, const void* kernel, std::size_t bytes)
 
 }  // namespace
 
-// Checks the result of the launch itself: cudaGetLastError may return another library's error.
+// Checks the status that the launch returns, since cudaGetLastError may return another library's error.
 void launch_kernel(const char* name, const void* kernel, const Grid& grid, void* params) {
   const CudaDeviceGuard guard;
   allow_shared_bytes(name, kernel, grid.shared_bytes);
@@ -58,7 +58,7 @@ void launch_kernel(const char* name, const void* kernel, const Grid& grid, void*
   config.stream = cuda_stream();
   void* arguments[] = {params};
   if (const cudaError_t error = cudaLaunchKernelExC(&config, kernel, arguments); error != cudaSuccess) {
-    cudaGetLastError();  // clears the error, which we report here; another library should not find it
+    cudaGetLastError();  // clears the error: we report it here, and other libraries should not see it
     throw std::runtime_error(std::string(name) + ": launch of " + describe(grid.blocks) + " blocks of " +
                              std::to_string(grid.threads.x * grid.threads.y * grid.threads.z) + " threads with " +
                              std::to_string(grid.shared_bytes) +

@@ -14,7 +14,7 @@ namespace foldgrad {
 
 void sync_directory(const std::string& path) {
   const int directory = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // File systems that cannot sync a directory answer EINVAL.
+  // File systems that cannot sync a directory return EINVAL.
   const bool synced = directory >= 0 && (fsync(directory) == 0 || errno == EINVAL);
   const int error = errno;
   if (directory >= 0) close(directory);
@@ -26,7 +26,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   // Renaming over a device or a pipe would destroy it.
   if (stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) throw FileError(path_, "is not a regular file");
   static std::atomic<unsigned> count = 0;
-  do {  // a killed process with the same number may have left a file of this name
+  do {  // a killed process with the same id may have left a file with this name
     temporary_ = fmt::format("{}.{}-{}.part", path_, getpid(), count++);
     descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);

@@ -26,7 +26,7 @@ InputFile::InputFile(std::string path)
   struct stat status;
   const bool known = fstat(descriptor_, &status) == 0;
   const int error = errno;
-  // Refuses files of the kernel, such as /proc/version: they have content but no size.
+  // Refuses files such as /proc/version, which have content but a size of 0.
   char first;
   if (known && S_ISREG(status.st_mode) && (status.st_size > 0 || pread(descriptor_, &first, 1, 0) == 0)) {
     size_ = std::uint64_t(status.st_size);
@@ -53,7 +53,7 @@ void InputFile::read(std::uint64_t offset, void* target, std::size_t bytes) cons
 }
 
 std::string read_file(const std::string& path) {
-  // 256 MiB: more than any file that we read whole, and less than a sparse file or a wrong path may claim.
+  // 256 MiB is larger than any file that we read as a whole, but limits the memory that a sparse or a wrong file takes.
   constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;
   const InputFile file(path);
   if (file.size() > kMostBytes)

@@ -20,7 +20,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool number_unsigned(typename Json::number_unsigned_t v) override { return value(v); }
   bool number_float(typename Json::number_float_t v, const std::string&) override { return value(v); }
   bool string(std::string& v) override { return value(std::move(v)); }
-  bool binary(typename Json::binary_t&) override { return false; }  // JSON text has none
+  bool binary(typename Json::binary_t&) override { return false; }  // JSON text has no binary values
   bool start_object(std::size_t) override { return start(Event::object_start, Json::object()); }
   bool start_array(std::size_t) override { return start(Event::array_start, Json::array()); }
   bool end_object() override { return end(); }
@@ -43,7 +43,7 @@ class Builder final : public nlohmann::json_sax<Json> {
 
   struct Open {
     Json* value;
-    std::set<std::string> keys{};  // filled only for an ordered object with more than a few keys
+    std::set<std::string> keys{};  // used only for an ordered object with more than a few keys
   };
 
   bool value(Json v) {
@@ -61,7 +61,8 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // Returns where the value is stored. The address stays valid while the value is open: only the innermost one grows.
+  // Stores a value and returns its address. The address stays valid while the value is open, since only the innermost
+  // open value grows.
   Json* put(Json v) {
     if (open_.empty()) return &(root_ = std::move(v));
     Json& parent = *open_.back().value;
@@ -87,7 +88,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   const std::string none_;
   Json root_;
   std::vector<Open> open_;
-  std::string key_;  // of the member whose value comes next
+  std::string key_;  // key of the member whose value comes next
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ class Reader {
   [[noreturn]] void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
     throw FileError(path_, fmt::format(format, std::forward<Arguments>(arguments)...));
   }
-  // An entry's key, and the name of one of its values. It is quoted only if a message needs it.
+  // An entry's key and the name of one of its values. The key is quoted only if a message needs it.
   struct Place {
     const std::string& key;
     const char* value = "";
@@ -58,10 +58,11 @@ class Reader {
 
   const std::string& path_;
   std::string top_, field_;   // the latest keys of the first and the second level
-  std::size_t elements_ = 0;  // in the latest array
+  std::size_t elements_ = 0;  // number of elements in the latest array
 };
 
-// Checks each key and value before the parser keeps it: a hostile header could nest as deep as it is long.
+// Checks each key and value before the parser stores it, since a malicious header could be nested as deep as it is
+// long.
 void Reader::watch(std::size_t depth, Json::parse_event_t event, const std::string& key) {
   using Event = Json::parse_event_t;
   if (event == Event::key) {
@@ -101,7 +102,7 @@ Entry Reader::entry(const std::string& name, const Json& fields) const {
                                   offsets = integers({name, ": data_offsets"}, fields["data_offsets"]);
   if (offsets.size() != 2) fail("{}: data_offsets must have two entries, got {}", subject_of(name), offsets.size());
 
-  // Leaves out sizes of zero: the product of the others must fit, so that strides can be computed.
+  // Leaves out sizes of zero: the product of the others must not overflow, so that strides can be computed.
   std::int64_t bytes = std::int64_t(size_of(known->dtype));
   bool empty = false, counted = true;
   for (const std::int64_t size : sizes)
@@ -122,7 +123,7 @@ Header Reader::read(const std::string& text) {
   const auto found = [&](std::size_t at) {
     return at < text.size() ? fmt::format("0x{:02x}", std::uint8_t(text[at])) : "its end";
   };
-  // Checks the first byte here: the parser would skip a byte order mark and white space, and stop at a zero byte.
+  // Checks this here, since the parser would skip a byte order mark and white space, and stop at a zero byte.
   if (!text.starts_with('{')) fail("byte {}: the header must begin with {{, got {}", kLengthBytes, found(0));
   if (const std::size_t zero = text.find('\0'); zero != text.npos)
     fail("byte {}: the header must not have zero bytes", kLengthBytes + zero);

@@ -15,7 +15,7 @@ using namespace safetensors;
 
 static_assert(std::endian::native == std::endian::little, "values are copied between file and memory unchanged");
 
-// Returns the format of another kind of file that begins with these bytes; empty if none is recognized.
+// Returns a description of another file format that begins with these bytes, or an empty string if none is recognized.
 std::string other_format(std::string_view first) {
   if (first.starts_with("PK\x03\x04"))
     return "a zip archive, such as a .pt of PyTorch, which examples/fairseq_import.py can convert";
@@ -50,7 +50,7 @@ std::string read_header_text(const InputFile& file) {
                                            most, length));
 }
 
-// Throws FileError unless the entries, sorted by offset, cover the data once.
+// Throws FileError unless the entries, sorted by offset, cover the data exactly once.
 void check_layout(const InputFile& file, const Header& header, std::uint64_t data_bytes) {
   std::vector<const std::pair<const std::string, Entry>*> order;
   for (const auto& entry : header.entries) order.push_back(&entry);

@@ -16,7 +16,7 @@ using namespace safetensors;
 using Metadata = std::map<std::string, std::string>;
 
 struct Plan {
-  std::vector<const NamedTensors::value_type*> order;  // tensors in the order of writing
+  std::vector<const NamedTensors::value_type*> order;  // tensors in the order in which they are written
   Metadata metadata;
 };
 
@@ -41,7 +41,7 @@ Plan make_plan(const NamedTensors& tensors, const Metadata& metadata) {
     else
       plan.metadata[std::string(kAliasPrefix) + name] = other->second;
   }
-  // Tensors come from the map sorted by name, and the sort is stable.
+  // The map is sorted by name, and the sort is stable, so tensors with the same element size stay sorted by name.
   std::stable_sort(plan.order.begin(), plan.order.end(), [](const auto* a, const auto* b) {
     return size_of(a->second.dtype()) > size_of(b->second.dtype());
   });

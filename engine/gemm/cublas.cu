@@ -1,7 +1,7 @@
-// Matrix products on the GPU by cuBLASLt, for f32, f64 and bf16.
+// Matrix products of f32, f64 and bf16 on the GPU, with cuBLASLt.
 //
-// The library is asked once for each shape which of its algorithms to take, and the answer is kept, so that equal calls
-// give equal bits. None of these adds partial sums in bf16 or with atomics.
+// We ask the library for an algorithm once per shape and keep the answer, so that equal calls give equal bits. We
+// exclude algorithms that add partial sums in bf16 or with atomics.
 #include <cublasLt.h>
 
 #include <map>
@@ -18,14 +18,14 @@ namespace foldgrad {
 namespace {
 
 constexpr std::size_t kWorkspace = std::size_t(32) << 20;  // NVIDIA's recommendation for Hopper
-constexpr std::size_t kMostPlans = 16384;                  // some 1 KiB each; at this number all are forgotten
+constexpr std::size_t kMostPlans = 16384;                  // about 1 KiB each; at this number all are dropped
 
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw std::runtime_error(std::string("gemm: ") + call + " failed: " + cublasLtGetStatusString(status));
 }
 
-// A description of the library's, which its destroy function frees.
+// Owns an object of the library, which `destroy` frees.
 template <class T, cublasStatus_t (*destroy)(T)>
 struct Destroy {
   using pointer = T;
@@ -66,7 +66,7 @@ std::uint32_t alignment(const void* at) {
   return bytes;
 }
 
-// Describes a stored matrix [rows, columns], row-major, which the column-major library sees as its transpose.
+// Describes a stored row-major matrix [rows, columns]. The library is column-major, so it sees the transpose.
 Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns, std::int64_t row_stride, const Gemm& g,
               std::int64_t batch_stride) {
   cublasLtMatrixLayout_t made;
@@ -78,8 +78,8 @@ Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns, std::i
   return l;
 }
 
-// Returns true where the library (13.1, on an H100) may add a bias, or C times beta, to a product that it has rounded
-// to bf16 before: if stored rows are not whole packs of 16 bytes.
+// Returns true if the library may add a bias, or beta C, to a product that it has already rounded to bf16. It does so
+// (13.1, on an H100) if stored rows are not whole packs of 16 bytes.
 bool rounds_twice(DType dtype, const Gemm& g, const GemmPointers& p) {
   const auto whole_packs = [](const void* at, std::int64_t row, std::int64_t row_stride, std::int64_t batch_stride) {
     return alignment(at) >= 16 && row % 8 == 0 && row_stride % 8 == 0 && batch_stride % 8 == 0;
@@ -90,7 +90,7 @@ bool rounds_twice(DType dtype, const Gemm& g, const GemmPointers& p) {
            whole_packs(p.c, g.n, g.row_stride_c, g.batch_stride_c));
 }
 
-// A way to compute a product. In the library's order the operands change places: C^T = op(B)^T op(A)^T.
+// How the library computes a product. Since it is column-major, the operands change places: C^T = op(B)^T op(A)^T.
 struct Plan {
   Description description;
   Layout a, b, c;
@@ -103,9 +103,9 @@ cublasLtEpilogue_t epilogue_of(const GemmPointers& p) {
   return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// Returns the bias that the epilogue adds, or the sums that it writes, of the type of C.
+// Returns the bias that the epilogue adds, or the sums that it writes; both have C's type.
 const void* vector_of(const GemmPointers& p) { return p.row_sums ? p.row_sums : p.bias; }
-// Sets its address, which may differ from call to call.
+// Sets the address of that vector, which may differ from call to call.
 void set_vector(Plan& plan, const GemmPointers& p) {
   if (const void* vector = vector_of(p)) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
 }
@@ -148,7 +148,7 @@ Plan make_plan(cublasLtHandle_t handle, DType dtype, const Gemm& g, const GemmPo
   return plan;
 }
 
-// The library on one device, with all plans made for it.
+// The library on one device, with all plans that were made for it.
 struct Library {
   using Key = std::array<std::int64_t, 16>;
 
@@ -171,17 +171,17 @@ struct Library {
 
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   if (g.batch > INT32_MAX || rounds_twice(dtype, g, p)) return false;
-  // The library is told how the matrices are aligned, but not this vector, which it may load 16 bytes at a time.
+  // We can tell the library how the matrices are aligned, but not this vector, which it may load 16 bytes at a time.
   if (alignment(vector_of(p)) < 16) return false;
   const float alpha_f32 = float(g.alpha), beta_f32 = float(g.beta);
   const bool f64 = dtype == DType::f64;
   const void* alpha = f64 ? static_cast<const void*>(&g.alpha) : &alpha_f32;
   const void* beta = f64 ? static_cast<const void*>(&g.beta) : &beta_f32;
 
-  static std::mutex mutex;  // of the plans and of the workspace
+  static std::mutex mutex;  // guards the plans and the workspace
   const std::lock_guard lock(mutex);
   const CudaDeviceGuard guard;
-  static PerDevice<Library*> libraries;  // until the process ends, when the driver may have gone before
+  static PerDevice<Library*> libraries;  // never destroyed: the driver may shut down first
   Library& library = *libraries.here([] { return new Library; });
   Plan& plan = library.plan(dtype, g, p);
   if (!plan.covered) return false;

@@ -13,7 +13,7 @@ namespace {
 
 std::atomic<bool> allows_tf32{false};
 
-// ThreadSanitizer does not see the insides of oneDNN and OpenBLAS: there only our loops run.
+// ThreadSanitizer cannot see inside oneDNN and OpenBLAS, so with it only our own loops run.
 #ifdef __SANITIZE_THREAD__
 constexpr bool kLibraries = false;
 #else
@@ -36,7 +36,7 @@ void check(DType dtype, const Gemm& g, const void* bias) {
   FOLDGRAD_CHECK(g.batch_stride_a >= 0 && g.batch_stride_b >= 0 && g.batch_stride_c >= 0,
                  "gemm: batch strides must not be negative, got {} for A, {} for B, {} for C", g.batch_stride_a,
                  g.batch_stride_b, g.batch_stride_c);
-  // Matrices one after the other, or side by side within common rows, as the heads of attention are.
+  // The matrices may follow each other, or be side by side in the same rows, as attention heads are.
   const bool apart = g.batch_stride_c >= (g.m - 1) * g.row_stride_c + g.n;
   const bool side_by_side = g.batch_stride_c >= g.n && (g.batch - 1) * g.batch_stride_c + g.n <= g.row_stride_c;
   FOLDGRAD_CHECK(g.batch <= 1 || g.m == 0 || g.n == 0 || apart || side_by_side,
@@ -47,7 +47,7 @@ void check(DType dtype, const Gemm& g, const void* bias) {
                  name(dtype), bias ? " with a bias" : "");
 }
 
-// Merges a batch of consecutive inputs with one weight into one tall product, which every library does faster.
+// Merges a batch of consecutive inputs that share a weight into one tall product. Every library computes that faster.
 Gemm merged(Gemm g) {
   const bool tall = !g.transpose_a && g.batch_stride_b == 0 && g.batch_stride_a == g.m * g.row_stride_a &&
                     g.batch_stride_c == g.m * g.row_stride_c;
@@ -64,7 +64,7 @@ void store_bias_cpu(const Gemm& g, T* c, const T* bias) {
       for (std::int64_t j = 0; j < g.n; ++j) c[s * g.batch_stride_c + i * g.row_stride_c + j] = bias[j];
 }
 
-// Stores the bias in C, for a product that is added to it. That loses nothing, since the bias is of C's type.
+// Stores the bias in C, so that the product is added to it. This loses no precision, since the bias has C's type.
 void begin_with_bias([[maybe_unused]] Device device, DType dtype, Gemm& g, GemmPointers& p) {
   if (!p.bias) return;
   dispatch_floating("gemm", dtype, [&]<class T>(Type<T>) {
@@ -85,8 +85,8 @@ void with_type(DType dtype, const Gemm& g, const GemmPointers& p, F f) {
   });
 }
 
-// Returns true if our own loops are at least as fast as oneDNN, as they are for large products on Intel's processors
-// with AVX-512: the rule takes 3 to 6 % off the time of a step's products, except of CCT-4 (docs/products.md).
+// Returns true if our own loops are at least as fast as oneDNN. They are for large products on Intel processors with
+// AVX-512: there they save 3 to 6 % of the time of a step's products, except in CCT-4 (docs/products.md).
 bool own_loops_pay([[maybe_unused]] DType dtype, [[maybe_unused]] const Gemm& g) {
 #ifdef __AVX512F__
   static const bool measured = __builtin_cpu_is("intel");
@@ -100,14 +100,14 @@ bool own_loops_pay([[maybe_unused]] DType dtype, [[maybe_unused]] const Gemm& g)
 void multiply_piece(DType dtype, Gemm g, GemmPointers p) {
   [[maybe_unused]] const bool libraries = kLibraries && g.k > 0;
 #ifdef FOLDGRAD_HAVE_CBLAS
-  // With AVX2, OpenBLAS is faster at gradients of weights: 76 to 81 instead of 70 to 77 % of the peak for those of
-  // ViT-S/4, 68 instead of 45 % for 512 x 512 on a Zen 3 (docs/products.md).
+  // With AVX2, OpenBLAS computes weight gradients faster: at 76 to 81 instead of 70 to 77 % of the peak for ViT-S/4,
+  // and at 68 instead of 45 % for 512 x 512, on a Zen 3 (docs/products.md).
   const bool gradient = dtype == DType::f32 && g.transpose_a && std::min(g.m, g.n) >= 256;
   if (libraries && kVectorBytes == 32 && gradient && cblas_gemm_cpu(dtype, g, p)) return;
 #endif
 #ifdef FOLDGRAD_HAVE_ONEDNN
-  // oneDNN would scale its bias, too; adding the bias as a post-op (binary_add) is wrong if there are gaps between
-  // matrices C.
+  // oneDNN would scale its bias, too. It could add the bias in a post-op (binary_add), but gives wrong results then if
+  // there are gaps between matrices C.
   if (g.alpha != 1) begin_with_bias(Device::cpu, dtype, g, p);
   if (libraries && onednn_gemm_cpu(dtype, g, p)) return;
 #endif
@@ -131,7 +131,7 @@ void gemm_cpu(DType dtype, const Gemm& g, GemmPointers p) {
 void gemm_cuda(DType dtype, Gemm g, GemmPointers p) {
 #ifdef FOLDGRAD_HAVE_CUBLAS
   if (g.k > 0 && cublas_gemm_cuda(dtype, g, p)) return;
-  if (g.k > 0 && p.bias) {  // which it does not add to every type
+  if (g.k > 0 && p.bias) {  // cuBLASLt cannot add a bias to every type
     begin_with_bias(Device::cuda, dtype, g, p);
     if (cublas_gemm_cuda(dtype, g, p)) return;
   }

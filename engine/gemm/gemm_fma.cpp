@@ -1,14 +1,14 @@
-// Multiplies f32 by our own loops. docs/cpu_ladder.md derives them step by step.
+// Multiplies f32 with our own loops. docs/cpu_ladder.md derives them step by step.
 //
 //   1. A tile of C stays in registers while its terms are summed (engine/gemm/tile.h).
-//   2. 512 terms are a block. For each block, B is packed into panels as wide as a tile: for each term its 32 columns,
-//      term after term. So a tile reads consecutive memory instead of 512 rows on different pages. A transposed A is
-//      packed in the same way, into panels of 14 rows. Otherwise A is read in place, since its rows are consecutive.
-//   3. A piece of C is up to 140 rows by 256 columns. Tiles follow each other along its columns: the 14 rows of A stay
-//      in the first cache, the columns of B, 512 KiB, in the second one. Threads share the pieces.
+//   2. A block is 512 terms. For each block, B is packed into panels as wide as a tile: the 32 columns of one term,
+//      then those of the next. So a tile reads consecutive memory instead of 512 rows on different pages. A transposed A
+//      is packed in the same way, into panels of 14 rows. Otherwise A is read in place, since its rows are consecutive.
+//   3. A piece of C is up to 140 rows by 256 columns. Its tiles are computed row by row, so that the 14 rows of A stay
+//      in the L1 cache, and the columns of B, 512 KiB, in the L2 cache. Threads share the pieces.
 //
-// An element of C is the sum of its blocks, added in order. In a block each term is added in order by one fused
-// multiplication and addition. So its bits depend neither on the number of threads and pieces nor on the vector width.
+// An element of C is the sum of its blocks, added in order. In a block the terms are added in order, each by one fused
+// multiply-add. So the bits of an element depend neither on the number of threads and pieces nor on the vector width.
 //
 // The suffix _fma means -ffp-contract=fast (engine/cpu/vector.h).
 #include <algorithm>
@@ -26,13 +26,13 @@ namespace {
 struct Range {
   std::int64_t begin, end;
   std::int64_t size() const { return end - begin; }
-  // Returns part `number` when this is shared out evenly.
+  // Returns part `number` of `parts` almost equal parts.
   Range part(std::int64_t number, std::int64_t parts) const {
     return {begin + size() * number / parts, begin + size() * (number + 1) / parts};
   }
 };
 
-// Returns how many parts of at most `most` make n.
+// Returns the number of parts of at most `most` items that n items need.
 std::int64_t parts_of(std::int64_t n, std::int64_t most) { return (n + most - 1) / most; }
 
 constexpr std::int64_t kBlock = 512;  // terms
@@ -62,7 +62,8 @@ void pack(float* to, const Lines& from, std::int64_t terms) {
     for (int l = 0; l < kWidth; ++l) to[t * kWidth + l] = l < count ? factor * x[l * line + t * term] : 0.0f;
 }
 
-// The product of one matrix of the batch. It packs some panels at a time, of B and of a transposed A, for one block.
+// Computes the product for one matrix of the batch. At any time, some panels of B and of a transposed A are packed, for
+// one block.
 class Product {
  public:
   Product(const Gemm& g, const GemmPointers& p, std::int64_t number)
@@ -96,20 +97,20 @@ class Product {
  private:
   static constexpr int kColumns = kTileVectors * kLanes<float>;
   static constexpr std::int64_t kPanelA = kTileRows * kBlock + kLanes<float>, kPanelB = kColumns * kBlock;
-  static constexpr std::int64_t kPacked = 1024;  // rows and columns: of a block they fill 2 MiB each
+  static constexpr std::int64_t kPacked = 1024;  // packed rows and columns; for one block they take 2 MiB each
   static constexpr std::size_t kHugePage = std::size_t(2) << 20;
 
   bool packs_a() const { return g_.transpose_a; }
   float* packed_a(std::int64_t panel) const { return packed_a_ + (panel - panels_a_.begin) * kPanelA; }
   float* packed_b(std::int64_t panel) const { return packed_b_ + (panel - panels_b_.begin) * kPanelB; }
 
-  // A piece packs panels of A and of B, so that a thread usually multiplies the rows of A that it has packed itself.
+  // Each piece packs panels of A and of B, so that a thread usually multiplies the rows of A that it packed itself.
   void pack_panels(bool with_b) const {
     const Range some_a = packs_a() ? panels_a_ : Range{}, some_b = with_b ? panels_b_ : Range{};
     const std::int64_t pieces = parts_of(std::max(some_a.size(), some_b.size()), /*panels, of each*/ 2);
     parallel(pieces, [&](std::int64_t piece) {
       const Range a = some_a.part(piece, pieces), b = some_b.part(piece, pieces);
-      // Packs a few terms of all panels at a time, so that each row is read consecutively.
+      // Packs a few terms of all panels at a time, so that each row is read in order.
       constexpr std::int64_t kTerms = 16;
       for (std::int64_t t = terms_.begin; t < terms_.end; t += kTerms) {
         const std::int64_t terms = std::min(kTerms, terms_.end - t), done = t - terms_.begin;
@@ -128,7 +129,7 @@ class Product {
   }
 
   void multiply_panels() const {
-    // At least 64 pieces, of 8 panels of B and at most 10 of A.
+    // There are at least 64 pieces, each of 8 panels of B and at most 10 panels of A.
     const std::int64_t across = parts_of(panels_b_.size(), 8);
     const std::int64_t down =
         std::min(panels_a_.size(), std::max(parts_of(64, across), parts_of(panels_a_.size(), 10)));
@@ -162,8 +163,7 @@ class Product {
     columns == kColumns ? multiply_tile(tile, rows, kTileVectors) : multiply_beside(tile, rows, columns);
   }
 
-  // Multiplies a tile at the right edge, whose columns do not fill its vectors, in a buffer, and copies the columns to
-  // C.
+  // Multiplies a tile at the right edge of C, whose columns do not fill its vectors, by way of a buffer.
   static void multiply_beside(Tile<float> tile, std::int64_t rows, std::int64_t columns) {
     float wide[kTileRows * kColumns] = {};
     float* const c = std::exchange(tile.c, wide);
@@ -177,7 +177,7 @@ class Product {
   const GemmStrides at_;
   const float *a_, *b_, *bias_;
   float* c_;
-  Range panels_a_{}, panels_b_{}, terms_{};  // the packed panels of rows and of columns, and their block of terms
+  Range panels_a_{}, panels_b_{}, terms_{};  // the packed panels of A and of B, and their terms
   float *packed_a_ = nullptr, *packed_b_ = nullptr;
 };
 

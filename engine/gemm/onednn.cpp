@@ -15,8 +15,8 @@
 namespace foldgrad {
 namespace {
 
-// Returns true on virtual machines that announce AMX but hide the palettes that it needs (CPUID leaf 0x1d): oneDNN
-// 2.6 then generates tile instructions that die with SIGILL, unless it is limited to AVX-512.
+// Returns true on virtual machines that announce AMX but hide the palettes that it needs (CPUID leaf 0x1d). oneDNN 2.6
+// then generates tile instructions that raise SIGILL, unless it is limited to AVX-512.
 bool amx_is_broken() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
@@ -24,8 +24,8 @@ bool amx_is_broken() {
   return announced && !(__get_cpuid_count(0x1d, 0, &a, &b, &c, &d) && a > 0);
 }
 
-// Describes [rows, columns] of each matrix of the batch. Without a batch there is no such axis, since oneDNN has more
-// kernels for plain matrices; with stride 0 its size is 1, which means broadcasting.
+// Describes [rows, columns] of each matrix of the batch. Without a batch there is no batch axis, since oneDNN has more
+// kernels for plain matrices. With batch stride 0 the axis has size 1, which means broadcasting.
 dnnl::memory::desc matrices(DType dtype, const Gemm& g, std::int64_t rows, std::int64_t columns,
                             std::int64_t batch_stride, std::int64_t row_stride, std::int64_t column_stride) {
   const auto type = dtype == DType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
@@ -54,7 +54,7 @@ OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias, bool wi
     const auto chosen = with_bias ? choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(a, b, bias, c))
                                   : choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(a, b, c));
     if (onednn_covers(chosen)) product.set<dnnl::matmul>(chosen);
-  } catch (const dnnl::error&) {  // no matmul to oneDNN, such as a whole batch of one matrix times one matrix
+  } catch (const dnnl::error&) {  // oneDNN has no such matmul, as with batch strides 0 for A and B
   }
   product.add(DNNL_ARG_DST, c);
   product.add(DNNL_ARG_SRC, a);
@@ -66,24 +66,24 @@ OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias, bool wi
 // Returns this thread's primitive for the product.
 OnednnPrimitive& product_of(DType dtype, const Gemm& g, bool with_bias, bool with_panels) {
   thread_local OnednnCache<OnednnPrimitive, 15, 1024> products;
-  // alpha and beta are compiled into a primitive too.
+  // alpha and beta are compiled into the primitive, too.
   const auto key = key_of(dtype, g, std::bit_cast<std::int64_t>(g.alpha), std::bit_cast<std::int64_t>(g.beta),
                           with_bias, with_panels);
   return products.of(key, [&] { return make_product(dtype, g, with_bias, with_panels); });
 }
 
-// Computes A^T B of a single f32 pair, as the gradients of weights are: oneDNN's BLAS call packs a transposed A faster
-// than its matmul does, which leaves a tenth of the time.
+// Computes A^T B of f32 without a batch, as in weight gradients. oneDNN's BLAS call packs a transposed A faster than
+// its matmul does, which saves a tenth of the time.
 bool transposed_sgemm(DType dtype, const Gemm& g, const GemmPointers& p) {
   if (dtype != DType::f32 || !g.transpose_a || g.batch != 1 || p.bias) return false;
-  onednn_engine();  // limits the instruction set where needed
+  onednn_engine();  // limits the instruction set if necessary
   const auto* a = static_cast<const float*>(p.a);
   const auto* b = static_cast<const float*>(p.b);
   return dnnl_sgemm('T', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, float(g.alpha), a, g.row_stride_a, b, g.row_stride_b,
                     float(g.beta), static_cast<float*>(p.c), g.row_stride_c) == dnnl_success;
 }
 
-// Stores to[c, r] = from[r, c]. Rows of `from` are `from_row` elements apart, those of `to` are dense.
+// Stores to[c, r] = from[r, c]. Rows of `from` are `from_row` elements apart; `to` is dense.
 void transpose(const bf16* from, std::int64_t rows, std::int64_t columns, std::int64_t from_row, bf16* to) {
   using Bits = std::uint16_t;
   constexpr int kSquare = kLanes<Bits>;
@@ -101,7 +101,7 @@ void transpose(const bf16* from, std::int64_t rows, std::int64_t columns, std::i
     }
 }
 
-// Returns the same product of a dense copy of op(A).
+// Returns the same product, but with a dense copy of op(A).
 Gemm of_transposed_copy(Gemm g) {
   g.transpose_a = false;
   g.row_stride_a = g.k;
@@ -109,8 +109,8 @@ Gemm of_transposed_copy(Gemm g) {
   return g;
 }
 
-// Computes A^T B of bf16 with a copy of A^T, for a part of its rows: they are columns of a wider A, for which oneDNN
-// has no AMX.
+// Computes some rows of A^T B, bf16, with a copy of A^T. These rows are columns of a wider A, for which oneDNN does not
+// use AMX.
 bool multiply_transposed_copy(const Gemm& g, const GemmPointers& p) {
   const std::int64_t matrices = g.batch_stride_a == 0 ? 1 : g.batch;
   const auto copy = memory::allocate(Device::cpu, std::size_t(matrices * g.m * g.k) * sizeof(bf16));
@@ -152,8 +152,8 @@ bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
 
 std::shared_ptr<void> onednn_panels(DType dtype, const Gemm& g, const GemmPointers& p) {
   const Cut cut = cut_of(dtype, g);
-  // With two pieces, one for each of two threads, panels save nothing. Of more than 4 MiB, they are read from memory
-  // again for each piece, while oneDNN uses a part of B for all rows at once.
+  // With two pieces, one for each of two threads, panels save nothing. Panels of more than 4 MiB would be read from
+  // memory again for each piece, while oneDNN uses a part of B for all rows at once.
   const std::size_t bytes = std::size_t(elements_of_panels(g)) * sizeof(bf16);
   const bool pays = dtype == DType::bf16 && cut.rows > 2 && bytes <= std::size_t(4) << 20;
   if (!pays || g.batch > 1 || g.n < kPanel || g.k == 0 || (p.bias && g.alpha != 1)) return nullptr;

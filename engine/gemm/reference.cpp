@@ -6,7 +6,7 @@
 namespace foldgrad {
 namespace {
 
-// Columns whose sums are kept at once: with unit stride in B the loop over them is vectorised. Not tuned.
+// Number of columns that are summed at once. With unit stride in B, the loop over them is vectorised. Not tuned.
 constexpr int kColumns = 64;
 
 // Computes row i of C, kColumns columns beginning at `first`; all pointers are those of one matrix of the batch.

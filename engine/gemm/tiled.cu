@@ -1,5 +1,4 @@
-// Our own matrix product for CUDA: the last fallback, and the one for the emulation. Not tuned, since cuBLAS replaces
-// it.
+// Our own matrix product for CUDA: the last fallback, and the only one under emulation. It is not tuned.
 #include <algorithm>
 
 #include "engine/cuda/launch.h"
@@ -8,10 +7,10 @@
 namespace foldgrad {
 namespace {
 
-// A block computes a kTile x kTile part of C, a thread a kPerThread x kPerThread part of that. Per step the block
-// shares kDepth columns of op(A) and kDepth rows of op(B): each value is then read from global memory once per block.
+// A block computes kTile x kTile elements of C, and each thread kPerThread x kPerThread of them. In each step the
+// threads share kDepth columns of op(A) and kDepth rows of op(B), so a block reads each value from global memory once.
 constexpr int kTile = 32, kDepth = 16, kPerThread = 4, kSide = kTile / kPerThread, kThreads = kSide * kSide;
-constexpr int kPitch = kTile + 1;  // one more, so that storing columns does not hit one bank of shared memory
+constexpr int kPitch = kTile + 1;  // one more, so that the elements of a column are in different banks
 
 template <class T, class C>
 struct Tiled {
@@ -33,7 +32,7 @@ __device__ void load_tile(compute_t<T>* tile, const T* source, std::int64_t firs
   }
 }
 
-// Adds to sum[u][v] the product's element for row u kSide + ty and column v kSide + tx of the tile.
+// Adds to sum[u][v] the terms of the element in row u kSide + ty and column v kSide + tx of the tile.
 template <class Sum>
 __device__ void multiply_tiles(Sum (&sum)[kPerThread][kPerThread], const Sum* tile_a, const Sum* tile_b) {
   const int tx = threadIdx.x % kSide, ty = threadIdx.x / kSide;
@@ -53,7 +52,7 @@ __device__ void store(const Tiled<T, C>& t, std::int64_t s, std::int64_t i, std:
   c = C(value);
 }
 
-// Takes tiles of C, row by row, by blockIdx.x, and matrices of the batch by blockIdx.y.
+// blockIdx.x numbers the tiles of C, row by row, and blockIdx.y the matrices of the batch.
 template <class T, class C>
 __global__ void tiled_kernel(Tiled<T, C> t) {
   using Sum = compute_t<T>;

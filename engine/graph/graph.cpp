@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-// Adds `node` to a normalizer: new operands from outside, and `node`'s result as the normalizer's.
+// Adds `node` to a normalizer: appends its operands from outside, and makes its result the normalizer's result.
 void absorb(GraphNode& normalizer, const GraphNode& node, std::set<int>& inner) {
   for (int operand : node.operands)
     if (!inner.count(operand) && !contains(normalizer.operands, operand)) normalizer.operands.push_back(operand);
@@ -34,7 +34,7 @@ std::vector<GraphValue> values_of(const Tape& tape) {
 Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vector<std::string>& sites) {
   Graph graph;
   graph.values = values_of(tape);
-  std::set<int> inner;  // values that the current normalizer computes
+  std::set<int> inner;  // results of nodes in the current normalizer
   for (const auto& recorded : tape.nodes()) {
     const GraphNode node{recorded->name(),   recorded->scope(),          recorded->inputs(),
                          recorded->output(), Description::of(*recorded), recorded};
@@ -53,7 +53,7 @@ Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vec
     }
     absorb(graph.nodes.back(), node, inner);
   }
-  // Puts x first: a result of another node or, failing that, a value that is not a parameter.
+  // Puts x first: the result of another node or, if there is none, a value that is not a parameter.
   std::set<int> computed;
   for (GraphNode& node : graph.nodes) {
     const auto rank = [&](int v) { return computed.count(v) ? 0 : graph.values[v].parameter.empty() ? 1 : 2; };

@@ -38,7 +38,7 @@ void Communicator::swap(Device device, int partner, std::span<const std::byte> o
   if (device == Device::cpu) {
     exchange(partner, out, in);
   } else {
-    exchange(partner, {}, {});  // fails within the time-out if the partner does not come
+    exchange(partner, {}, {});  // times out if the partner does not come
     device_link()->exchange(partner, out, in);
   }
   traffic_.seconds += seconds_since(begin);
@@ -57,8 +57,8 @@ void Communicator::sum_small(Device device, std::span<T> values) {
   }
 }
 
-// Sums over the same tree, but each rank sums only one slice. On the way up it keeps one half of its range and gives
-// the other half away; on the way down the ranges grow again.
+// Sums over the same tree, but each rank sums only one slice. On the way up, each rank keeps one half of its range and
+// gives the other half away; on the way down, the ranges grow again.
 template <class T>
 void Communicator::sum_by_halves(Device device, std::span<T> values) {
   struct Halves {
@@ -96,7 +96,8 @@ void Communicator::all_reduce_sum(const Tensor& tensor) {
   if (near.device() != tensor.device()) there.copy_from(near);
 }
 
-// Fills `all`, `each` bytes per rank; this rank's part is there already. The ranks of a subtree are neighbours.
+// Fills `all`, which has `each` bytes per rank and already contains this rank's part. The ranks of a subtree are
+// consecutive.
 void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   operation_ = "all_gather";
   for (int d = 1; d < size_; d *= 2) {
@@ -106,7 +107,7 @@ void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   }
 }
 
-// Copies the bytes from subtree to subtree, the largest first: at distance d from rank 2 d i to rank 2 d i + d.
+// Copies the bytes from subtree to subtree, the largest first: at distance d, rank 2 d i sends to rank 2 d i + d.
 void Communicator::broadcast_bytes(Device device, std::span<std::byte> bytes) {
   operation_ = "broadcast";
   for (int d = size_ / 2; d >= 1; d /= 2) {

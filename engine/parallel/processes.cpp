@@ -10,7 +10,7 @@
 namespace foldgrad {
 namespace {
 
-// Only these libraries link MPI or ZeroMQ, so the program starts without either.
+// Only these libraries are linked with MPI or ZeroMQ, so the program starts without either.
 auto find_mpi() { return find_in_module<Processes*()>("foldgrad_mpi.so", "foldgrad_join_mpi"); }
 auto find_zmq() { return find_in_module<Processes*(const Meeting&)>("foldgrad_zmq.so", "foldgrad_join_zmq"); }
 

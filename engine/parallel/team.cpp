@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kAnswerSeconds = 5;
 
-// A message between two ranks of this process. Its memory stays the sender's until the receiver has copied it.
+// A message between two ranks of this process. It refers to the sender's memory until the receiver has copied it.
 struct Message {
   const std::byte* data = nullptr;
   bool there = false, being_read = false;
@@ -37,7 +37,7 @@ struct TeamState {
   std::condition_variable changed{};
   std::map<int, Message> messages{};  // by tag
   std::vector<int> waits{};           // for each local rank, the number of its threads that wait for another rank
-  std::vector<int> channels{};        // for each local rank, its last channel
+  std::vector<int> channels{};        // for each local rank, the channel that it assigned last
   std::exception_ptr failure{};       // the first
   std::unique_ptr<DeviceLink> link{};
 
@@ -52,7 +52,7 @@ struct TeamState {
 
 class TeamMember final : public Communicator {
  public:
-  // `channel` tells messages of this communicator from those of the rank's other communicators.
+  // `channel` distinguishes the messages of this communicator from those of the rank's other communicators.
   TeamMember(TeamState& team, int rank, int channel)
       : Communicator(rank, team.options.ranks), team_(team), channel_(channel) {}
 
@@ -84,7 +84,7 @@ class TeamMember final : public Communicator {
       const auto ended = [&] { return done() || team_.failure != nullptr || interrupted_; };
       const bool in_time = team_.changed.wait_until(lock, until, ended);
       if (done()) return;
-      // Withdraws the message: its memory is this rank's.
+      // Withdraws the message, since it refers to this rank's memory.
       team_.changed.wait(lock, [&] { return !mine.being_read; });
       mine.there = false;
       lock.unlock();
@@ -119,7 +119,7 @@ class TeamMember final : public Communicator {
     return team_.failure || interrupted_;
   }
 
-  // Throws: another rank has failed, this communicator was interrupted, or the time is up.
+  // Throws CommunicationError: another rank has failed, this communicator was interrupted, or the time is up.
   [[noreturn]] void give_up(int partner, bool ended) {
     if (ended)
       throw CommunicationError(
@@ -175,7 +175,7 @@ void Team::run(const std::function<void(Communicator&)>& body) {
   std::vector<std::thread> others;
   try {
     for (int i = 1; i < local_; ++i) others.emplace_back(work, i);
-  } catch (const std::system_error&) {  // the system has no more threads; the threads that have begun must end
+  } catch (const std::system_error&) {  // the system refuses more threads; those that have started must end
     team.fail(std::current_exception());
   }
   work(0);

@@ -1,4 +1,4 @@
-// Devices in builds with nvcc. The program also starts without a driver; then only the host exists.
+// Devices in builds with nvcc. The program also starts without a driver, but then it can only use the host.
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -32,7 +32,7 @@ CudaMachine::Trouble kind_of(cudaError_t error, const CudaMachine& m) {
   return no_image ? Trouble::no_kernel_image : Trouble::other;
 }
 
-// Returns the architectures that this file, like all kernels, is compiled for: 800,900 becomes "8.0, 9.0".
+// Returns the architectures for which this file and all kernels are compiled: 800,900 becomes "8.0, 9.0".
 std::string built_for() {
   std::string all;
   for (const int architecture : {__CUDA_ARCH_LIST__})
@@ -41,7 +41,7 @@ std::string built_for() {
   return all;
 }
 
-// Represents all kernels: if the GPU has no image of this one, it has none of any.
+// Stands for all kernels: if this one has no image for the GPU, no kernel has.
 __global__ void probe_kernel() {}
 
 CudaMachine examine(int index) {
@@ -76,7 +76,7 @@ int cuda_devices() {
   return count;
 }
 
-// Examines each device once: that creates a context, which takes a second.
+// Examines each device only once, since this creates a context, which takes a second.
 std::string cuda_trouble(int index) {
   if (index >= kMostCudaDevices) return "devices are numbered up to " + std::to_string(kMostCudaDevices - 1);
   static std::once_flag looked[kMostCudaDevices];
@@ -107,8 +107,8 @@ std::string cuda_description() {
   return text;
 }
 
-// Returns our own stream: the default one would wait for the streams of other libraries. Makes its device current on
-// this thread and leaves it so, since the caller launches next.
+// Returns our own stream, since the default stream would wait for those of other libraries. The device stays current on
+// this thread, since the caller is about to use the stream.
 cudaStream_t cuda_stream() {
   static PerDevice<cudaStream_t> streams;
   if (current_cuda_device() != cuda_device()) set_current_cuda_device(cuda_device());
@@ -129,8 +129,8 @@ void cuda_synchronize() {
 
 namespace memory {
 
-// Takes blocks from the runtime's pool, which cuts them from larger ones. The first training steps ask for thousands,
-// and each cudaMalloc would take as long as many kernels.
+// Takes blocks from the runtime's pool, which cuts them from larger blocks. The first training steps request thousands
+// of blocks, and each cudaMalloc would take as long as many kernels.
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cpu) return host_allocate(bytes);
   if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
@@ -138,7 +138,7 @@ void* system_allocate(Device device, std::size_t bytes) {
   void* pointer = nullptr;
   const cudaError_t error = cudaMallocAsync(&pointer, bytes, cuda_stream());
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // clears the error: the cache may free memory and try again
+    cudaGetLastError();  // clears the error: the allocator may empty its cache and try again
     throw OutOfMemory("the GPU", bytes);
   }
   check_cuda(error, "cudaMallocAsync");

@@ -1,4 +1,4 @@
-// Devices in builds without nvcc: the host, and several pretended GPUs whose memory is host memory, for the emulation.
+// Devices in builds without nvcc: the host and, under emulation, several simulated GPUs whose memory is host memory.
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
@@ -79,7 +79,7 @@ std::string cuda_trouble(int) {
   return "this program was built without CUDA; build it where there are nvcc and a GPU, or with -DFOLDGRAD_CUDA=ON";
 }
 
-// Never called: there is no device.
+// These are never called: there is no device.
 namespace emulation {
 namespace {
 void* allocate(std::size_t) { return nullptr; }

@@ -11,7 +11,7 @@
 namespace foldgrad::memory {
 namespace {
 
-// Far more than a batch's ids or images. Larger copies go piece by piece; not tuned.
+// Far more than the ids or images of a batch. Larger copies are made piece by piece. Not tuned.
 constexpr std::size_t kRingBytes = std::size_t(64) << 20, kPieceBytes = std::size_t(8) << 20;
 
 class Events final : public Marks {

@@ -1,4 +1,4 @@
-// Processes by MPI, built as a separate library (engine/parallel/processes.h).
+// Implements Processes with MPI, as a separate library (engine/parallel/processes.h).
 #include <mpi.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace foldgrad {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kMost = std::size_t(1) << 30;  // bytes per message; MPI counts them by an int
+constexpr std::size_t kMost = std::size_t(1) << 30;  // bytes per message; MPI counts them in an int
 
 void check(int status, const char* call) {
   if (status == MPI_SUCCESS) return;
@@ -26,7 +26,7 @@ void check(int status, const char* call) {
   throw std::runtime_error(std::string("parallel: ") + call + ": " + text);
 }
 
-// Makes one call of MPI at a time; every MPI supports that.
+// Makes one MPI call at a time, which every MPI supports.
 class MpiProcesses final : public Processes {
  public:
   MpiProcesses() {
@@ -39,7 +39,7 @@ class MpiProcesses final : public Processes {
     MPI_Comm_size(MPI_COMM_WORLD, &count_);
   }
   ~MpiProcesses() override {
-    // While an exception ends this process, the other processes never reach MPI_Finalize, so it would wait forever.
+    // If an exception ends this process, others may never reach MPI_Finalize, and it would wait forever.
     if (std::uncaught_exceptions() == 0) MPI_Finalize();
   }
 
@@ -114,7 +114,7 @@ class MpiProcesses final : public Processes {
 
   std::mutex mutex_;
   int rank_ = 0, count_ = 1;
-  MPI_Comm presence_ = MPI_COMM_NULL;  // for missing(): its messages must not mix with others
+  MPI_Comm presence_ = MPI_COMM_NULL;  // for missing(), whose messages must not mix with others
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A link by NCCL, built as a separate library (engine/parallel/device_link.h).
+// Implements DeviceLink with NCCL, as a separate library (engine/parallel/device_link.h).
 #include <nccl.h>
 
 #include <cstring>
@@ -15,7 +15,7 @@ class NcclLink final : public DeviceLink {
  public:
   NcclLink(const Uuid& uuid, cudaStream_t stream) : uuid_(uuid), stream_(stream) {}
   ~NcclLink() override {
-    // While an exception ends this process, the other ranks never reach ncclCommDestroy, so it would wait forever.
+    // If an exception ends this process, other ranks may never reach ncclCommDestroy, and it would wait forever.
     if (comm_) std::uncaught_exceptions() == 0 && !failed_ ? ncclCommDestroy(comm_) : ncclCommAbort(comm_);
   }
 
@@ -40,7 +40,7 @@ class NcclLink final : public DeviceLink {
     check(ncclGroupStart(), "ncclGroupStart");
     if (!out.empty()) sent = ncclSend(out.data(), out.size(), ncclInt8, partner, comm_, stream_);
     if (!in.empty()) received = ncclRecv(in.data(), in.size(), ncclInt8, partner, comm_, stream_);
-    const ncclResult_t ended = ncclGroupEnd();  // always, or the next group would belong to this one
+    const ncclResult_t ended = ncclGroupEnd();  // even after an error, or the next group would join this one
     check(sent, "ncclSend");
     check(received, "ncclRecv");
     check(ended, "ncclGroupEnd");

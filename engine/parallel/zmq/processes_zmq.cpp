@@ -1,5 +1,6 @@
-// Processes that know only the address of the first one, as torchrun gives it. Built as a separate library
-// (engine/parallel/processes.h). Each has an inbox, a port of its machine, to which all others send by ZeroMQ.
+// Implements Processes with ZeroMQ, as a separate library (engine/parallel/processes.h). At first each process knows
+// only the address of process 0, for example from torchrun. Each has an inbox, a port on its machine, to which the
+// others send.
 #include <netdb.h>
 #include <zmq.h>
 
@@ -23,8 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kPresence = -1;   // the tag of missing()'s messages, which must not mix with others
-constexpr int kLinger = 10000;  // milliseconds to wait at the end for messages to leave
-constexpr int kUnlimited = 0;   // messages in a queue
+constexpr int kLinger = 10000;  // milliseconds to wait at the end until messages are sent
+constexpr int kUnlimited = 0;   // messages in a queue: no limit
 constexpr const char* kGreeting = "foldgrad";
 
 void check(bool good, const std::string& call) {
@@ -45,7 +46,7 @@ class Message {
   const void* data() const { return zmq_msg_data(const_cast<zmq_msg_t*>(&message_)); }
   std::string text() const { return {static_cast<const char*>(data()), size()}; }
   bool has_more() const { return zmq_msg_more(&message_) != 0; }
-  // Returns "" if the sender does not speak today's ZeroMQ.
+  // Returns "" if the sender's ZeroMQ protocol is too old.
   std::string sender_address() const {
     const char* address = zmq_msg_gets(const_cast<zmq_msg_t*>(&message_), "Peer-Address");
     return address ? address : "";
@@ -103,7 +104,7 @@ class ZmqProcesses final : public Processes {
  private:
   struct Header {
     int from, tag;
-    std::uint64_t training;  // a random number from process 0: messages with another one are strangers'
+    std::uint64_t training;  // a random number from process 0; messages with another one are not ours
     auto operator<=>(const Header&) const = default;
   };
 
@@ -122,7 +123,7 @@ class ZmqProcesses final : public Processes {
     return std::strrchr(endpoint, ':') + 1;
   }
 
-  // Receives a message within the time left; returns false if none came. Drops messages without `wanted` parts.
+  // Receives a message of `wanted` parts; drops others. Returns false if none has come in time.
   bool receive(void* socket, Clock::time_point until, std::vector<Message>& parts, std::size_t wanted) {
     while (Clock::now() < until) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -142,7 +143,8 @@ class ZmqProcesses final : public Processes {
     return false;
   }
 
-  // Returns the rank of a process that has come, and the address of its inbox; -1 for anything else.
+  // Returns the rank of the process that sent a message, and sets the address of its inbox. Returns -1 if the message
+  // is not from one of our processes.
   int caller_rank(const Message& said, const Meeting& meeting, std::string& inbox) const {
     std::string greeting, address = said.sender_address();
     int rank = 0, count = 0, port = 0;
@@ -151,15 +153,15 @@ class ZmqProcesses final : public Processes {
     if (count != count_ || rank < 1 || rank >= count_)
       throw std::runtime_error("parallel: process " + std::to_string(rank) + " of " + std::to_string(count) + " on " +
                                address + " came to process 0, which has $WORLD_SIZE = " + std::to_string(count_));
-    if (address.starts_with("127.")) address = meeting.host;  // this machine, by the name that others use
+    if (address.starts_with("127.")) address = meeting.host;  // this machine, under the name that others use
     inbox = "tcp://" + address + ":" + std::to_string(port);
     return rank;
   }
 
-  // Receives every other process's rank and inbox port, and sends all inboxes' addresses to each.
+  // Receives every other process's rank and inbox port, and sends each of them the addresses of all inboxes.
   std::vector<std::string> meet_others(const Meeting& meeting) {
     const Clock::time_point until = Clock::now() + std::chrono::milliseconds(std::int64_t(1000 * meeting.timeout));
-    require_known(meeting.host);  // the others are told that this is the address of process 0
+    require_known(meeting.host);  // we tell the others that this is the address of process 0
     training_ = (std::uint64_t(std::random_device()()) << 32) | std::random_device()();
     void* door = socket(ZMQ_ROUTER);
     const std::string here = "tcp://*:" + std::to_string(meeting.port);
@@ -228,7 +230,7 @@ class ZmqProcesses final : public Processes {
     zmq_close(door);
     return inboxes;
   }
-  // Throws if the name is not a machine's: ZeroMQ would look it up again and again.
+  // Throws if the name cannot be resolved, since ZeroMQ would retry forever.
   static void require_known(const std::string& host) {
     addrinfo* found = nullptr;
     if (const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &found); error != 0)
@@ -243,7 +245,7 @@ class ZmqProcesses final : public Processes {
               zmq_send(outboxes_[std::size_t(process)], bytes.data(), bytes.size(), 0) >= 0,
           "zmq_send");
   }
-  // Empties the inbox. Returns true if a message with this process and tag has come.
+  // Empties the inbox. If a message with this tag has come from this process, copies it to `bytes` and returns true.
   bool take(int process, int tag, std::span<std::byte> bytes) {
     const std::lock_guard lock(mutex_);
     for (Message part; part.receive(inbox_, ZMQ_DONTWAIT);) {
@@ -266,7 +268,7 @@ class ZmqProcesses final : public Processes {
   void *const context_, *const inbox_;
   std::uint64_t training_ = 0;
   std::vector<void*> outboxes_;  // by process
-  std::mutex mutex_;             // a socket is for one thread at a time
+  std::mutex mutex_;             // only one thread at a time may use a socket
   std::map<Header, std::deque<Message>> there_;
 };
 
