@@ -49,8 +49,7 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
 #define FOLDGRAD_RUN(device, NAME, ...) NAME##_cpu(__VA_ARGS__)
 #endif
 
-// Throws std::invalid_argument unless an operand has the given shape and dtype (by default that of `like`) and is on
-// the device of `like`:
+// Throws std::invalid_argument unless the operand has this shape, this dtype (default: like's) and like's device:
 //   check_operand("layer_norm", "gamma", gamma, {C}, x, "x")
 // throws "layer_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu".
 void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape, DType dtype,
@@ -61,8 +60,7 @@ inline void check_operand(const char* op, const char* what, const Tensor& operan
 }
 // Throws std::invalid_argument unless x is defined, has a floating-point dtype, and has at least `rank` axes.
 void check_floating(const char* op, const char* what, const Tensor& x, int rank = 0);
-// Checks a normalizer's operands: x as above, gamma and beta [C] on x's device with x's dtype. Returns C, the last size
-// of x.
+// Checks a normalizer's operands: x as above, gamma and beta [C] of x's dtype and device. Returns C, x's last size.
 std::int64_t check_channels(const char* op, const Tensor& x, const Tensor& gamma, const Tensor& beta);
 // Returns `axis` as an index from the front. Throws std::invalid_argument if the shape has no such axis.
 int check_axis(const char* op, int axis, const Shape& shape);

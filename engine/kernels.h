@@ -17,11 +17,9 @@ void elementwise_cuda(const F& f);
 
 }  // namespace foldgrad
 
-// Lists the operands of a parameter struct, so that CUDA loops can load several neighbours at once
-// (engine/cuda/operands.h):
+// Lists a parameter struct's operands, so that CUDA loops load several neighbours at once (engine/cuda/operands.h):
 //   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gamma));
-// says that y[i] is written, x[i] is read, and gamma[c] is read once per column. CPU loops only check whether the
-// results overwrite an operand.
+// says that y[i] is written, x[i] is read, gamma[c] is read once per column. CPU loops only check if y overwrites x.
 #define FOLDGRAD_OPERANDS(...)              \
   template <class Visit>                    \
   FOLDGRAD_HD void operands(Visit& visit) { \

@@ -89,8 +89,7 @@ class Tape {
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
   // is 1. Each node is released with its saved tensors as soon as it has run, so backward() can run only once per
   // recording. If nothing else refers to dy, its memory may become a gradient; otherwise dy is copied. Throws
-  // std::invalid_argument for a second run, for a y of another recording, or if dy and y differ in shape, dtype or
-  // device.
+  // std::invalid_argument for a second run, for a y of another recording, or for a dy that does not match y.
   void backward(const Var& y, Tensor dy = {});
 
   // Returns the gradient of a variable or parameter. Undefined until a backward pass has added to it.
@@ -111,8 +110,8 @@ class Tape {
     const ScopeAtHand at_hand_;  // makes this scope the thread's scope_at_hand (memory.h)
   };
 
-  // From now on, record() calls `results` with every operation and its result, which the tape itself does not keep, and
-  // backward() calls `gradients` with every operation and its result's gradient.
+  // From now on, record() calls `results` with every recorded operation and its result, which the tape does not keep,
+  // and backward() calls `gradients` with every operation and its result's gradient.
   using Observer = std::function<void(const Node&, const Tensor&)>;
   void observe(Observer results, Observer gradients = nullptr) {
     observe_result_ = std::move(results);

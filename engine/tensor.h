@@ -33,8 +33,7 @@ class Tensor {
   std::int64_t size() const { return shape_.elements(); }
   std::size_t bytes() const { return defined_ ? std::size_t(size()) * size_of(dtype_) : 0; }
 
-  // Returns the first element's address on device(), or null without storage. Throws std::invalid_argument if T is
-  // wrong.
+  // Returns element 0's address on device(), or null without storage. Throws std::invalid_argument if T is wrong.
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);

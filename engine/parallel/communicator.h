@@ -71,8 +71,7 @@ class Communicator {
   bool any(bool flag);  // returns true if it is true on any rank
   void barrier() { (void)any(false); }
 
-  // Returns another communicator, for another thread of each rank. It must not outlive this one. All ranks must call
-  // this.
+  // Returns a communicator for another thread of each rank. It must not outlive this one. All ranks must call this.
   virtual std::unique_ptr<Communicator> another() = 0;
   // Makes operations that wait, now or later, throw CommunicationError. Any thread may call this.
   virtual void interrupt() = 0;
@@ -94,8 +93,7 @@ class Communicator {
  protected:
   // Sends `out` to rank `partner` and receives `in` from it, while the partner does the opposite.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
-  // Returns the link for tensors on GPUs, or null if they are exchanged through host memory. The answer is the same on
-  // all ranks.
+  // Returns the link for tensors on GPUs, or null if they go through host memory. All ranks return the same.
   virtual DeviceLink* device_link() const = 0;
   const char* operation() const { return operation_; }
 
@@ -118,9 +116,8 @@ class Communicator {
   Traffic traffic_;
 };
 
-// Throws std::invalid_argument unless all ranks have the same texts; each text has a name, such as "commit". This
-// detects ranks that would compute something different. The message has the text's name and the first line that
-// differs.
+// Throws std::invalid_argument unless all ranks have the same texts, each with a name such as "commit". This detects
+// ranks that would compute something different. The message has the text's name and the first line that differs.
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 void require_alike(Communicator& communicator, const NamedTexts& texts);
 
