@@ -27,8 +27,8 @@ class SharedMemory {
   }
 
  private:
-  // Big enough that one extra 4-byte write by each thread of the largest block still hits the guard. AddressSanitizer
-  // guards the end of the heap block itself, so the block then has no extra bytes.
+  // Big enough that one extra 4-byte write by each thread of the largest block still hits the guard. With
+  // AddressSanitizer there are no extra bytes: it guards the end of the heap block itself.
   static constexpr std::size_t kGuardBytes = kAddressSanitizer ? 0 : 4096;
   static constexpr int kFill = 0xff;
 

@@ -1,9 +1,8 @@
 // A pack is a few neighbouring elements that a thread loads or stores with one access of up to 16 bytes. Memory-bound
 // kernels need many bytes in flight, and one wide access keeps more in flight than several narrow ones. For .cu files.
 //
-// A pack must begin at a multiple of its size. If rows or operands are not aligned like that, kernels use packs of one
-// element. Lanes then still access consecutive elements, so accesses cover whole sectors of memory, but take more
-// instructions.
+// A pack must begin at a multiple of its size. If rows or operands are not aligned, kernels use packs of one element.
+// Lanes then still access consecutive elements, so accesses cover whole sectors of memory, but take more instructions.
 //
 // All lanes of a warp make the same accesses; a lane with nothing to load or store passes wanted = false. So the
 // emulation can check alignment and count sectors (emulation/global_memory.h).

@@ -30,7 +30,7 @@ struct Description {
   bool pads = false;         // pads operand 0 with zeros
   bool activates = false;    // ends in a nonlinear function
   bool sums_to_one = false;  // each row of the result, along the last axis, sums to one, whatever the operands
-  bool training = false;     // used statistics of the batch
+  bool training = false;     // used batch statistics
 
   // How the result's numbers relate to operand 0. same: the same numbers, in the same order in memory. same_rows: each
   // row along the last axis is a row of operand 0. computed: any other relation.

@@ -19,7 +19,7 @@ class DeviceLink {
   // Identifies the rank's GPU uniquely.
   using Uuid = std::array<std::byte, 16>;
   virtual Uuid uuid() const = 0;
-  // Returns the id that all ranks pass to join(). Called on one rank.
+  // Returns the id that all ranks pass to join(). Only one rank calls this.
   virtual std::string make_id() = 0;
   virtual void join(const std::string& id, int rank, int ranks) = 0;
 

@@ -36,7 +36,7 @@ inline void wait_a_moment(int looks) {
   std::this_thread::sleep_for(std::chrono::microseconds(looks < 10000 ? 20 : 200));
 }
 
-// Where processes that MPI did not start meet.
+// The place where processes that MPI did not start meet.
 struct Meeting {
   int rank = 0, count = 1;
   std::string host = "127.0.0.1";  // of process 0

@@ -10,7 +10,7 @@ constexpr int kWarpsPerBlock = 4;  // warps of a block in which each warp has it
 constexpr int kMiddleRowThreads = 512;
 template <class T>
 constexpr int kLongRowThreads = sizeof(T) == 8 ? 512 : 1024;
-// The most numbers of a row that a thread keeps. Two operands of that size still need fewer than 128 registers.
+// The most numbers of a row that a thread keeps. With two such rows, x and dy, it still needs fewer than 128 registers.
 template <class T>
 constexpr int kMostRowNumbers = sizeof(T) == 8 ? 16 : 32;
 
@@ -143,8 +143,8 @@ struct RowOfSums {
   }
 };
 
-// Computes rows and partial sums over them. Each warp walks over rows. While a row is in registers for dx, the warp
-// adds it to its own column sums, so each row is loaded only once. Shared memory: a RowOfSums per warp.
+// Computes rows and partial sums over them. Each warp processes one row after another. While a row is in registers for
+// dx, the warp adds it to its own column sums, so each row is loaded only once. Shared memory: a RowOfSums per warp.
 template <class F, class Share>
 __global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) row_sums_kernel(ColumnSumParts<ColumnSumsOf<F>> p) {
   using Value = typename F::Value;
@@ -183,7 +183,8 @@ struct ShareType {
   using type = Share;
 };
 
-// Like row_op_cuda. Returns false if the row is too long for every share, or if packs would not be aligned to 16 bytes.
+// Like row_op_cuda, but returns false if a row is too long for every share, or if rows and operands are not aligned for
+// packs.
 template <class F>
 bool row_in_registers(const F& f) {
   using T = ElementOf<F>;

@@ -15,7 +15,7 @@ namespace foldgrad {
 class Marks {
  public:
   virtual ~Marks() = default;
-  virtual std::uint64_t set() = 0;  // returns a mark, which is passed once everything queued so far is done
+  virtual std::uint64_t set() = 0;  // returns a mark that is passed once everything queued so far has run
   virtual bool passed(std::uint64_t mark) = 0;
   virtual void wait(std::uint64_t mark) = 0;
   virtual void forget(std::uint64_t mark) = 0;  // releases a mark that is no longer needed
@@ -29,7 +29,7 @@ class StagingRing {
   // Returns the offset of `bytes` free bytes; `bytes` must be at least 1 and at most the ring's size. Waits while
   // copies still read these bytes.
   std::size_t reserve(std::size_t bytes);
-  // Tells the ring that the copy from the result of the last reserve() is queued.
+  // Tells the ring that the copy from the last reserve() is queued.
   void queued();
 
  private:
@@ -41,7 +41,7 @@ class StagingRing {
   const std::size_t size_;
   Marks& marks_;
   std::deque<Part> parts_;           // parts that may still be in use, the oldest first
-  std::size_t begin_ = 0, end_ = 0;  // the last reserve()
+  std::size_t begin_ = 0, end_ = 0;  // the range of the last reserve()
 };
 
 }  // namespace foldgrad
