@@ -109,7 +109,7 @@ struct CallSite {
   const char* file;
   int line;
 };
-// Returns the place of the call if it is the default value of a function's last parameter.
+// If this is the default value of a function's last parameter, returns the place where that function is called.
 constexpr CallSite call_site(const char* function, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return {function, file, line};
 }

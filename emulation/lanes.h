@@ -64,7 +64,7 @@ void check_copies(const Lane* lanes, int count);
 // The scheduler calls these at the beginning and at the end of a block, for the counts of global_memory.h.
 void forget_accesses(int count);
 void count_accesses(const Lane* lanes, int threads);
-// The same for the counts of bank_conflicts.h.
+// These do the same for the counts of bank_conflicts.h.
 void forget_shared_accesses(int count);
 void count_shared_accesses(int threads);
 

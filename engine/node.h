@@ -26,7 +26,7 @@ class Node {
   virtual const char* name() const = 0;
   // Adds to the gradient of every operand that wants one.
   virtual void backward(NodeGrads& grads) = 0;
-  // Sets the properties that differ from the defaults. Functions stored in it may be called while the node lives.
+  // Sets the properties that differ from the defaults. Stored functions may be called while the node lives.
   virtual void describe(Description& description) const = 0;
 
   const std::vector<int>& inputs() const { return inputs_; }  // ids of the operands on the tape

@@ -29,7 +29,7 @@ using Lanes = std::uint64_t __attribute__((vector_size(8 * kLanes)));
 // Multiplies the lower halves. The compiler does not generate this instruction (vpmuludq) by itself.
 inline Lanes multiply(Lanes a, Lanes b) {
 #if defined(__AVX512F__)
-  return Lanes(_mm512_maskz_mul_epu32(0xFF, __m512i(a), __m512i(b)));  // unmasked: false alarm, GCC bug 105593
+  return Lanes(_mm512_maskz_mul_epu32(0xFF, __m512i(a), __m512i(b)));  // unmasked, GCC warns: bug 105593
 #elif defined(__AVX2__)
   return Lanes(_mm256_mul_epu32(__m256i(a), __m256i(b)));
 #elif defined(__SSE2__)
