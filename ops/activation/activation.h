@@ -1,13 +1,13 @@
-// Activations, element by element.
+// Element-wise activations.
 //
 //   [ACT-7]  dx = dy y'
 //   [ACT-8]  bias_activation: y_rc = activation(x_rc + b_c), dx = dy y', db_c = sum_r dx_rc
 //   [ACT-9]  bias_activation_dropout: y_rc = keep_rc activation(x_rc + b_c) / (1 - q)
 //            dx_rc = keep_rc dy_rc / (1 - q) activation'(x_rc + b_c), db_c = sum_r dx_rc
 //
-//   activation_math.h has each activation's y and y'; keep and q are as in ops/dropout/dropout.h.
-//   x, y: any shape; with a bias [..., C] seen as [R, C], b: [C]. Saved: y if y' follows from it, otherwise x and b;
-//   with dropout x and b, and backward recomputes the mask.
+//   activation_math.h defines y and y' of each activation; keep and q are as in ops/dropout/dropout.h.
+//   x, y: any shape; with a bias [..., C] seen as [R, C], b: [C]. Saved: y if y' is a function of y, otherwise x and b.
+//   With dropout, x and b are saved, and backward recomputes the mask.
 #pragma once
 #include "engine/philox.h"
 #include "engine/tape.h"
@@ -23,10 +23,10 @@ Var activate(const Var& x, Activation activation);
 FOLDGRAD_ACTIVATIONS(FOLDGRAD_FUNCTION)
 #undef FOLDGRAD_FUNCTION
 
-// Does one pass over memory instead of two. Throws std::invalid_argument unless bias is [C], of x's dtype and device.
+// Makes one pass over memory instead of two. Throws std::invalid_argument unless bias is [C], of x's dtype and device.
 Var bias_activation(const Var& x, const Var& bias, Activation activation);
-// Also applies dropout, with the same bits as two operations; with p = 0 it is bias_activation. Throws
-// std::invalid_argument also unless 0 <= p < 1.
+// Also applies dropout. The result is bit-identical to bias_activation() followed by dropout(). Also throws
+// std::invalid_argument unless 0 <= p < 1.
 Var bias_activation_dropout(const Var& x, const Var& bias, Activation activation, double p, const Random& random);
 
 }  // namespace foldgrad

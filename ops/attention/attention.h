@@ -1,6 +1,6 @@
 // Scaled dot-product attention with several heads, in one operation that never stores a Tq x Tk matrix.
 //
-//   for every segment s and head h, with i over its queries, j over its keys, all sums over the j that i sees:
+//   for every segment s and head h; i is a query, j a key, and sums over j include only the keys that i sees:
 //   [ATT-1]  s_ij  = scale q_i . k_j + bias_((s mod G) h i j)     without a bias operand the bias is 0
 //   [ATT-2]  L_i   = log sum_j exp(s_ij)          p_ij  = exp(s_ij - L_i)
 //   [ATT-3]  y_i   = sum_j z_ij p_ij v_j
@@ -13,13 +13,13 @@
 //
 //   Segment s has Tq queries and Tk keys, its rows in the two batches (ops/segments/segments.h). Query i sees every key
 //   or, if causal, those with j <= i + (Tk - Tq); so the last query sees every key. A query that sees no key gets y_i =
-//   0 and a zero gradient. z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones. Dropout reads the 16 bits
-//   of an element of the sequence `random`, as in ops/dropout/dropout.h; without dropout z = 1. Let r be the row of the
-//   segment's first query in the whole batch:
+//   0 and a zero gradient. z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones. For each probability,
+//   dropout reads the 16 bits of one element of the sequence `random`, as in ops/dropout/dropout.h; without dropout z =
+//   1. If the segment's first query is row r of the whole batch,
 //   [ATT-8]  the element is  2^24 r H + (h Tq + i) Tk + j
 //
-//   q, y: [Nq, H D], k, v: [Nk, H D], the rows of all segments; head h in columns h D ... h D + D - 1.
-//   bias: [G, H, T, T], for segments of T rows each; their number is a multiple of G.
+//   q, y: [Nq, H D], k, v: [Nk, H D], the rows of all segments. Head h has the columns h D ... h D + D - 1.
+//   bias: [G, H, T, T], for segments of T rows each; the number of segments is a multiple of G.
 //   Saved: q, k, v, bias, y, L [H, Nq].
 //   Derivation: docs/derivations/attention.md. In PyTorch: torch.nn.functional.scaled_dot_product_attention.
 //   Source: Vaswani et al., "Attention Is All You Need" (2017); tiles: Dao et al., "FlashAttention" (2022).
@@ -45,10 +45,11 @@ struct AttentionOptions {
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options, const Segments& queries,
               const Segments& keys);
 
-// Self-attention over one projection qkv [N, 3 H D] with columns q, then k, then v, without splitting or copying it.
+// Computes self-attention over a joint projection qkv [N, 3 H D] with the columns q, then k, then v. It is neither
+// split nor copied.
 Var attention_packed(const Var& qkv, const AttentionOptions& options, const Segments& rows);
-// The same with a bias of the scores. Throws std::invalid_argument unless it has the shape above, for heads and rows,
-// with equal segments, and causal is off. Fast kernels do not serve it.
+// Also adds a bias to the scores. Throws std::invalid_argument unless the bias has the shape above, all segments have
+// the same length, and causal is off. The fast kernels do not support a bias.
 Var attention_packed(const Var& qkv, const Var& bias, const AttentionOptions& options, const Segments& rows);
 
 }  // namespace foldgrad

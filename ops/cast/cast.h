@@ -11,7 +11,8 @@
 
 namespace foldgrad {
 
-// Converts between f32, f64 and bf16; returns x if it has this dtype. Throws std::invalid_argument for other types.
+// Converts between f32, f64 and bf16; returns x itself if it already has this dtype. Throws std::invalid_argument for
+// other types.
 Var cast(const Var& x, DType dtype);
 
 }  // namespace foldgrad

@@ -25,13 +25,13 @@
 // After a skip the windows record the old run_var and psi_ema instead of q_t and G_t. By default the whole layer skips
 // if the test fires for one channel; the threshold uses the windows of all channels (see Granularity). The threshold is
 // the variance over all channels, so it depends on how much their levels differ. If the levels are equal, M <= 4 and
-// the noise is 5 %, UN skips every iteration for ever and averages nothing (docs/normalizers.md). The threshold uses
-// the window before q_t, because with only one window the test never fires:
+// the noise is 5 %, UN skips every iteration forever and never averages (docs/normalizers.md). The threshold uses the
+// window before q_t, because with only one window the test never fires:
 //   [UN-18]  AM(A) - GM(A) <= M V(sqrt(A))
 // Until iteration `warmup`, while the window is not full (t <= M), and if M = 1, var_hat = q_t and psi = G_t; then dx
 // is the exact gradient. Later psi is an estimate by design. dgamma and dbeta are always exact. Several forward passes
-// of one state may precede their backward passes: each backward pass uses its own forward pass's decisions and writes
-// the same slot of the window. Exponential averages advance in the order of the backward passes.
+// of one state may precede their backward passes: each backward pass uses the decisions of its own forward pass and
+// writes the window slot of that iteration. Exponential averages advance in the order of the backward passes.
 //
 // The relatives differ from UN as follows:
 //
@@ -47,8 +47,8 @@
 //
 // Held channels: a channel is held if it has no position in S (for a variance: fewer than two) or, with
 // hold_non_finite, if its statistic is not finite. Its running estimates then normalize it, and it writes no state.
-// (Its window entry keeps the old value, 0 in the first M iterations.) With finite_state, state only takes finite
-// values.
+// (Its window entry keeps the old value, 0 in the first M iterations.) With finite_state, only finite values are stored
+// as state.
 //
 // Released forms compute as the authors' code does:
 //   un_released    psi_ema is used during warm-up, too; all channels share one pooled threshold; r multiplies h; G
@@ -80,8 +80,8 @@ struct AffineMap;  // engine/graph/channel_map.h
 struct ChannelNormState {
   Tensor run_mean, run_var, psi_ema;  // [C]; initially 0, 1, 0
   Tensor win_sq, win_g;               // [M_f, C], [M_b, C]; initially 0
-  Tensor iters;                       // i64 []: training forwards so far
-  Tensor skips;                       // i64 []: training forwards in which at least one channel was skipped or held
+  Tensor iters;                       // i64 []: training forward passes so far
+  Tensor skips;                       // i64 []: training forward passes with at least one skipped or held channel
   Tensor skips_in_a_row;              // i64 [C]: consecutive skips up to now, with hold_on_skip
 
   // Returns the initial state; dtype f32, or f64 for f64 activations.

@@ -1,5 +1,5 @@
 // Statistics per channel: sums over the rows of a matrix, one per column. channel_norm, power_norm, rbn_penalty and
-// watch_channels begin with them.
+// watch_channels start from them.
 //
 // x, dy: [..., C] with C >= 1, seen as rows of C channels. Results are f64, on x's device, and not recorded.
 #pragma once
@@ -10,22 +10,22 @@
 
 namespace foldgrad {
 
-// Moments over n rows. With a mean: mean x, and the mean of (x - mean)^2. Without: 0, and the mean of x^2.
+// Moments over n rows: the mean of x and the mean of (x - mean)^2 or, without a mean, 0 and the mean of x^2.
 struct ChannelMoments {
   Tensor mean, square;     // [C]
   std::int64_t count = 0;  // n; if it is 0, the moments are NaN, except a mean that is 0 by definition
 };
 
-// A forward pass of an operation with running statistics, over x [..., C].
+// The settings of one forward pass, over x [..., C], of an operation with running statistics.
 struct ChannelPass {
   bool training = false;                     // if false, running estimates are constants and nothing is written
   std::optional<std::int64_t> counted = {};  // n, the leading positions that enter the statistics; default: all
-  // Training: statistics are over the positions of all ranks, forward and backward. All ranks' states stay equal, and
-  // their gradients of parameters add up to the true ones. Must outlive the recording. Null: x has all positions.
+  // In training, both passes compute statistics over the positions of all ranks. The ranks' states stay equal, and
+  // their parameter gradients add up to the true gradients. Must outlive the recording. Null if x has all positions.
   Communicator* communicator = nullptr;
 };
 
-// Returns the moments of x; with a communicator, of the rows of all ranks.
+// Returns the moments of x; with a communicator, over the rows of all ranks.
 ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* communicator = nullptr);
 
 // Returns N for x seen as [N, C].
@@ -43,7 +43,7 @@ struct ChannelGradientSums {
   Tensor dy, dy_x;  // [C]: sum dy and sum dy (x - mean)
 };
 
-// Returns these sums. dy has x's shape and dtype; mean is [C], f64 for f64 and otherwise f32.
+// Computes these sums. dy has x's shape and dtype; mean is [C], f64 for f64 and otherwise f32.
 ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean,
                                           Communicator* communicator = nullptr);
 

@@ -13,7 +13,8 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless there is an operand and all have the same dtype, device, and sizes of other axes.
+// Throws std::invalid_argument unless there is at least one operand and all operands have the same dtype, device, and
+// sizes of the other axes.
 Var concat(const std::vector<Var>& xs, int axis);
 
 // Throws std::invalid_argument unless 0 <= begin <= end <= the size of the axis.

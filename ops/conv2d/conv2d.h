@@ -1,5 +1,5 @@
-// Convolution of images whose channels come last, with bias and activation; and the patches that are the tokens of a
-// vision Transformer.
+// Convolution of images in channels-last layout, with bias and activation, and the patch embedding of vision
+// Transformers.
 //
 //   [CONV-1]  u_(b, l, k) = x_(b, s i + v - p, s j + w - p, c), zero outside of the image    (unfold)
 //             l = i Wo + j, k = (c Kh + v) Kw + w, Ho = floor((H + 2p - Kh) / s) + 1, Wo likewise
@@ -16,17 +16,17 @@
 //   [CONV-6]  dweight_(o, c, v, w) = sum_(b, i, j) dz_(b, i, j, o) x_(b, s i + v - p, s j + w - p, c)
 //   [CONV-7]  dbias_o = sum_(b, i, j) dz_(b, i, j, o)
 //
-//   With G groups the channels of x and of y are cut into G equal parts, and part g of y is a convolution of part g of
-//   x: in [CONV-4] to [CONV-6] the channels of x that meet o are g C / G + c, with g = floor(o G / O) and c < C / G.
-//   G = C = O is a depthwise convolution.
+//   With G groups, the channels of x and of y are divided into G equal parts, and part g of y is a convolution of part
+//   g of x. In [CONV-4] to [CONV-6], output channel o then uses the input channels g C / G + c, with g = floor(o G / O)
+//   and c < C / G. G = C = O is a depthwise convolution.
 //
 //   x: [B, H, W, C]; weight: [O, C / G, Kh, Kw], as in PyTorch's files; bias: [O]; s: stride; p: padding. A convolution
-//   may also pad the end of both axes by e more, Ho = floor((H + 2p + e - Kh) / s) + 1: TensorFlow's SAME padding has
-//   e = 1 if it cannot divide its padding by two. It saves x, weight, and y, or z without the bias if activation' needs
-//   it (activation.h).
-//   oneDNN computes convolutions of f32 and bf16 on the CPU, cuDNN those that it covers on CUDA; all others are
-//   unfold's rows and gemm(), or loops if depthwise. On the CPU our loops compute dweight of every depthwise
-//   convolution: with kernels of 7 x 7 oneDNN 2.6 takes 7 to 20 times as long (docs/log.md). Derivation:
+//   may also pad the end of both axes by e more, so that Ho = floor((H + 2p + e - Kh) / s) + 1: TensorFlow's SAME
+//   padding has e = 1 if its total padding is odd. Saved: x, weight and y; if activation' needs z, then z without the
+//   bias instead of y (activation.h).
+//   On the CPU, oneDNN computes f32 and bf16 convolutions; on CUDA, cuDNN computes those that it covers. All others use
+//   unfold and gemm(), or plain loops if depthwise. On the CPU our loops compute dweight of every depthwise
+//   convolution, because oneDNN 2.6 takes 7 to 20 times as long for 7 x 7 kernels (docs/log.md). Derivation:
 //   docs/derivations/conv2d.md. In PyTorch: torch.nn.functional.unfold (transposed); torch.nn.functional.conv2d,
 //   channels_last, and an activation.
 #pragma once
@@ -44,7 +44,7 @@ struct Conv2dChannelsLastOptions {
   std::int64_t stride = 1, padding = 0;
   std::optional<Activation> activation = {};
   std::int64_t groups = 1;
-  std::int64_t extra_padding = 0;  // e: more rows below and more columns to the right
+  std::int64_t extra_padding = 0;  // e: more rows of padding below and columns to the right
 };
 
 // All throw std::invalid_argument unless the operands have these shapes and x's dtype and device, stride is positive,
@@ -53,8 +53,8 @@ struct Conv2dChannelsLastOptions {
 // Returns [B, Ho Wo, C Kh Kw].
 Var unfold(const Var& x, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options = {});
 
-// Returns [B, H W / P^2, O] for square patches that do not overlap: the stride is P for weight [O, C, P, P], and P
-// divides H and W.
+// Returns [B, H W / P^2, O] for square patches that do not overlap: weight is [O, C, P, P], the stride is P, and P must
+// divide H and W.
 Var patch_embedding(const Var& x, const Var& weight, const Var& bias);
 
 // Return [B, Ho, Wo, O].

@@ -18,7 +18,7 @@
 //
 //   logits z: [..., V] seen as [N, V]; targets t, u: i64 [...]; lambda: f32 [...], a constant; loss: scalar, f64 for
 //   f64 logits, otherwise f32. If all targets are ignored, the loss and the gradients are 0. The sum over n has a fixed
-//   order. The only other tensor with V columns is the gradient; it reuses the memory of the logits if no one else
+//   order. The only other tensor with V columns is the gradient; it reuses the memory of the logits if nothing else
 //   needs them. Saved: logits, targets, lambda, m [N], S [N], weight.
 //   Derivation: docs/derivations/cross_entropy.md.
 #pragma once

@@ -1,4 +1,4 @@
-// Divides the rows of a matrix by numbers: linear attention by the sums of its weights.
+// Divides each row of a matrix by a number. Linear attention divides its rows by the sums of their weights.
 //
 //   [DIV-1]  y_rc = n_rc / (d_r + eps)
 //
@@ -13,7 +13,7 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless d has n's axes but for the last one, n's dtype and device, and eps >= 0.
+// Throws std::invalid_argument unless d has all axes of n except the last, and n's dtype and device, and eps >= 0.
 Var divide_rows(const Var& n, const Var& d, double eps);
 
 }  // namespace foldgrad

@@ -5,12 +5,12 @@
 //   [DO-2]  y_i    = keep_i x_i / (1 - q)
 //   [DO-3]  dx_i   = keep_i dy_i / (1 - q)
 //
-//   bias_dropout_residual does one pass over memory instead of three:
+//   bias_dropout_residual makes one pass over memory instead of three:
 //   [DO-4]  y_rc   = residual_rc + keep_rc (x_rc + b_c) / (1 - q)
 //   [DO-5]  dx_rc  = keep_rc dy_rc / (1 - q)            db_c = sum_r dx_rc            dresidual = dy
 //
-//   Stochastic depth (Huang et al., ECCV 2016), or drop path, drops the whole branch for some samples n, each of
-//   `path.rows` rows:
+//   Stochastic depth (Huang et al., ECCV 2016), or drop path, drops the whole branch for randomly chosen samples n. A
+//   sample consists of `path.rows` rows:
 //   [DO-6]  m_n    = [bits_n >= 2^16 q] / (1 - q), with bits and q of `path` as in DO-1; for the rows r of sample n,
 //           keep_rc / (1 - q) in DO-4 and DO-5 is multiplied by m_n
 //
@@ -27,9 +27,9 @@ Var dropout(const Var& x, double p, const Random& random);
 
 struct DropPath {
   double p = 0;
-  Random random = {};      // a different stream than the dropout's
+  Random random = {};      // must be a different stream from dropout's
   std::int64_t rows = 1;   // consecutive rows in each sample
-  std::int64_t first = 0;  // the number of x's first sample in the sequence
+  std::int64_t first = 0;  // index of x's first sample in the sequence `random`
 };
 
 // Throws std::invalid_argument unless 0 <= p < 1, bias is [C], residual has x's shape, both have x's dtype and device,

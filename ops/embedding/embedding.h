@@ -5,7 +5,8 @@
 //   backward:
 //   [EMB-2]  dx_v = scale sum of dy_m over the m with ids_m = v, in the order of m; zero for v = padding_id
 //
-//   x: [N, ...]; ids: i64 of any shape, with M elements; y: [shape of ids, ...]. gather: scale 1, no padding.
+//   x: [N, ...]; ids: i64 of any shape, with M elements; y: [shape of ids, ...]. gather is embedding with scale 1 and
+//   without padding.
 //   Saved: ids (docs/derivations/embedding.md). In PyTorch: torch.nn.functional.embedding.
 #pragma once
 #include "engine/tape.h"

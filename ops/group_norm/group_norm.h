@@ -1,5 +1,5 @@
-// Group normalisation (Wu, He: "Group Normalization", 2018), of the rows of a sample together or of each row
-// separately. Instance normalisation (Ulyanov et al., 2016) has one channel per group.
+// Group normalisation (Wu, He: "Group Normalization", 2018), over all rows of a sample or over each row separately.
+// Instance normalisation (Ulyanov et al., 2016) has one channel per group.
 //
 //   x is seen as [N, C]; sample s has n_s of the rows; channel c belongs to group c / (C/G). The m_s = n_s C/G elements
 //   of a sample and group (its channels in all rows of the sample) are normalized together:

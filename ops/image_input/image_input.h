@@ -1,9 +1,9 @@
-// Images of bytes as the input of a model.
+// Converts images of bytes to the input of a model.
 //
 //   [IMG-1]  y_bhgc = (x_bhgc / 255 - mean_c) / std_c
 //
-//   x: u8 [B, H, W, 3]; y: x's shape. Bytes have no gradient. The operations have the order of torchvision's ToTensor
-//   and Normalize, so f32 gives the same bits.
+//   x: u8 [B, H, W, 3]; y: x's shape. Bytes have no gradient. The arithmetic has the same order as in torchvision's
+//   ToTensor and Normalize, so f32 results are bit-identical.
 #pragma once
 #include <array>
 
@@ -11,7 +11,7 @@
 
 namespace foldgrad {
 
-// Mean and standard deviation of red, green and blue over the training images, as shares of 255.
+// Mean and standard deviation of red, green and blue over the training images, as fractions of 255.
 struct ImageStatistics {
   std::array<double, 3> mean = {0, 0, 0}, std = {1, 1, 1};
   bool operator==(const ImageStatistics&) const = default;

@@ -5,8 +5,8 @@
 //   backward:
 //   [MM-2]  d op(a) = dc op(b)^T      [MM-3]  d op(b) = op(a)^T dc
 //
-//   op(a): [..., m, k], op(b): [..., k, n], c: [..., m, n], with equal leading axes. Or b is one matrix for all of a:
-//   then the leading axes of a count as rows, and a must not be transposed. Saved: a, b.
+//   op(a): [..., m, k], op(b): [..., k, n], c: [..., m, n], with equal leading axes. Or b is one matrix that multiplies
+//   all of a; then the leading axes of a count as rows, and a must not be transposed. Saved: a, b.
 //   Derivation: docs/derivations/linear.md. In PyTorch: torch.matmul, which also broadcasts.
 #pragma once
 #include "engine/tape.h"

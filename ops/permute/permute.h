@@ -11,8 +11,8 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless `axes` lists every axis of x once. Axes that stay neighbours count as one axis; x
-// may have at most 6 of these.
+// Throws std::invalid_argument unless `axes` lists every axis of x once. Axes that stay adjacent are merged into one;
+// at most 6 axes may remain.
 Var permute(const Var& x, const std::vector<int>& axes);
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// Adds positions of tokens to their embeddings.
+// Adds position embeddings to the embeddings of tokens.
 //
 //   [POS-1]  table_(p, i) = sin(p f_i),  table_(p, h + i) = cos(p f_i),  i = 0 ... h - 1,  h = floor(C / 2),
 //            f_i = exp(-i ln(10000) / (h - 1));  an odd C leaves the last column zero, and row 1 is zero
@@ -10,14 +10,15 @@
 //   [POS-5]  dtable_tc = sum_b dy_btc for t < T, zero for later rows
 //
 //   x, y: sinusoidal [N, C], learned [B, T, C]. Saved: nothing.
-//   Source: Vaswani et al., 2017, as fairseq's SinusoidalPositionalEmbedding with padding index 1: sines first, then
-//   cosines, while the paper alternates them.
+//   Source: Vaswani et al., 2017, in the form of fairseq's SinusoidalPositionalEmbedding with padding index 1: all
+//   sines, then all cosines. The paper alternates them.
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
-// Computes [POS-1], once per model. Throws std::invalid_argument for negative sizes or a dtype that is not floating.
+// Computes [POS-1]. Call it once per model. Throws std::invalid_argument for negative sizes or a dtype that is not
+// floating.
 Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, Device device = Device::cpu);
 
 // The table is a constant. places: i64 [N], on the CPU, from Segments::places().

@@ -1,8 +1,8 @@
 // PowerNorm as its authors' code computes it (Shen et al., "PowerNorm: Rethinking Batch Normalization in Transformers",
-// 2020). Without group_rms, the scaling by groups that comes before, it is PN*.
+// 2020). Without group_rms, which scales groups of channels beforehand, it is PN*.
 //
-// x is seen as [P, C], P positions of C channels. S is the first n positions, those in the statistics. All formulas are
-// per channel. Training iteration t, with h = gamma dy and q = (1/n) sum_S x_i^2:
+// x is seen as [P, C], P positions of C channels. S is the first n positions, which enter the statistics. All formulas
+// are per channel. Training iteration t, with h = gamma dy and q = (1/n) sum_S x_i^2:
 //
 //   forward
 //   [PN-1]  y_i = gamma z_i + beta,   z_i = x_i / sqrt((t <= warmup ? q : phi) + eps)
@@ -13,8 +13,8 @@
 //   inference: z_i = x_i / sqrt(phi + eps)
 //
 // dx is an estimate at every step; on a constant stream (1 - alpha) nu_ema tends to mean(h z) / mean(z^2). dgamma and
-// dbeta are exact. Only q leaves padding out. If n = 0, phi replaces q, and only the counters are written. The UN
-// paper's form of PN* is in ops/channel_norm/channel_norm.h.
+// dbeta are exact. Only q excludes padding. If n = 0, phi replaces q, and only the counters are written. The UN paper's
+// form of PN* is in ops/channel_norm/channel_norm.h.
 //
 // Saved: x, gamma; per channel 1 / sqrt(...) for z and for q, and (1/P) sum x_i^2. All state is on x's device.
 //
@@ -35,12 +35,12 @@ struct PowerNormOptions {
 // The state of one layer. Copies share the buffers.
 struct PowerNormState {
   Tensor phi, nu_ema;  // [C]; initially 1, 0
-  Tensor iters;        // i64 []: training forwards so far
-  Tensor skips;        // i64 []: training forwards with n = 0
+  Tensor iters;        // i64 []: training forward passes so far
+  Tensor skips;        // i64 []: training forward passes with n = 0
 
   // Returns the initial state; dtype f32, or f64 for f64 activations.
   static PowerNormState create(std::int64_t channels, DType dtype, Device device = Device::cpu);
-  NamedTensors named() const;  // by the names above
+  NamedTensors named() const;  // returns the tensors by their names above
 };
 
 // Normalizes x. FORWARD AND BACKWARD WRITE `state` when training: forward writes phi and the counters, backward writes
@@ -51,7 +51,7 @@ struct PowerNormState {
 Var power_norm(const Var& x, const Var& gamma, const Var& beta, const PowerNormState& state,
                const PowerNormOptions& options, const ChannelPass& pass);
 
-// Uses reshape and rms_norm, whose gradient is exact. Throws std::invalid_argument unless `groups` divides C.
+// Calls reshape() and rms_norm(), so its gradient is exact. Throws std::invalid_argument unless `groups` divides C.
 Var group_rms(const Var& x, std::int64_t groups, double eps = 1e-5);
 
 // Returns the affine map at inference.  [CN-4]

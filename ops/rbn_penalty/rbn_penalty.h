@@ -1,13 +1,13 @@
-// Regularized batch normalization adds this term to the loss of a layer: the distance between the statistics of the
-// batch and the running ones, which are constants.
+// The term that regularized batch normalization adds to the loss for each layer: the distance between the statistics of
+// the batch and the running statistics, which count as constants.
 //
 //   [RBN-2]  L = lm sum_c (m_c - run_mean_c)^2 + lv sum_c |v_c - run_var_c|
 //   [RBN-3]  dx_i = dL (2 lm (m - run_mean) + 2 lv sign(v - run_var) (x_i - m)) / n
 //
 //   x: [..., C]; L: []; m, v: mean and biased variance over the n rows. Call it after channel_norm has added the same x
-//   to the running estimates. Saved: x, m, v, and the present running estimates. Published weights for IWSLT14: lm =
-//   0.1 and lv = 0.01 if layers normalize their input, 60 and 0 if they normalize their sum. Source: "Understanding the
-//   Failure of Batch Normalization for Transformers in NLP" (2022).
+//   to the running estimates. Saved: x, m, v, and a copy of the running estimates. Published weights for IWSLT14: lm =
+//   0.1 and lv = 0.01 for pre-norm models, lm = 60 and lv = 0 for post-norm. Source: "Understanding the Failure of
+//   Batch Normalization for Transformers in NLP" (2022).
 #pragma once
 #include "ops/channel_norm/channel_norm.h"
 

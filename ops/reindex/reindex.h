@@ -1,4 +1,4 @@
-// Permutes the rows of each block of a matrix: the tokens of each image, by windows or by neighbours.
+// Permutes the rows of each block of a matrix, for example the tokens of each image, to group them by windows.
 //
 //   [REINDEX-1]  y_(b N + n) = x_(b N + order_n)     order is a permutation of 0 ... N - 1
 //

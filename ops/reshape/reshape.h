@@ -1,4 +1,4 @@
-// Gives the same values another shape.
+// Returns the same elements in another shape.
 //
 //   [RES-1]  y = x's elements in the same order    dx = dy in x's shape
 //
@@ -8,7 +8,8 @@
 
 namespace foldgrad {
 
-// One size may be -1: it is computed. Throws std::invalid_argument unless the sizes give x's number of elements.
+// One size may be -1; it is computed from the others. Throws std::invalid_argument unless the shape has as many
+// elements as x.
 Var reshape(const Var& x, const std::vector<std::int64_t>& sizes);
 
 }  // namespace foldgrad

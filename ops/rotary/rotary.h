@@ -1,6 +1,6 @@
-// Rotary positions (Su et al., "RoFormer", 2021): turns each pair of neighbouring columns of a head by an angle that
-// grows with the row's place. Scores of attention between turned queries and keys then depend on places only by their
-// difference.
+// Rotary positions (Su et al., "RoFormer", 2021): rotates each pair of adjacent columns of a head by an angle
+// proportional to the row's position. Attention scores between rotated queries and keys then depend only on the
+// difference of their positions.
 //
 //   [ROT-1]  angle_(p, i) = p theta^(-2 i / D),  i = 0 ... D / 2 - 1
 //   [ROT-2]  y_(r, 2 i)     = cos(a) x_(r, 2 i) - sin(a) x_(r, 2 i + 1),
@@ -10,9 +10,10 @@
 //   [ROT-3]  dx_(r, 2 i)     =  cos(a) dy_(r, 2 i) + sin(a) dy_(r, 2 i + 1),
 //            dx_(r, 2 i + 1) = -sin(a) dy_(r, 2 i) + cos(a) dy_(r, 2 i + 1)
 //
-//   x, y: [N, H D]; the first `columns` columns are turned, all others copied: in a projection to q, k and v two
-//   thirds. Saved: the places and the table. Derivation: docs/derivations/rotary.md. Pairs as in LLaMA's released code
-//   (facebookresearch/llama, model.py, apply_rotary_emb); Hugging Face's Transformers pairs column i with i + D / 2.
+//   x, y: [N, H D]; the first `columns` columns are rotated, all others copied; in a joint projection to q, k and v,
+//   two thirds are rotated. Saved: the places and the table. Derivation: docs/derivations/rotary.md. Columns are paired
+//   as in LLaMA's released code (facebookresearch/llama, model.py, apply_rotary_emb); Hugging Face's Transformers pairs
+//   column i with i + D / 2.
 #pragma once
 #include "engine/tape.h"
 
@@ -20,10 +21,10 @@ namespace foldgrad {
 
 // Cosines and sines of the angles [ROT-1], on one device. Copies share memory.
 struct RotaryTable {
-  Tensor cosines, sines;  // [places, D / 2], f64 for operands of f64, otherwise f32
+  Tensor cosines, sines;  // [places, D / 2], f64 for f64 operands, otherwise f32
 
-  // Makes the table for `places` places and heads of `width` = D columns, for operands of `dtype`. Throws
-  // std::invalid_argument for an odd width or one below 2, and for a theta that is not a number above 0.
+  // Computes the table for `places` places and heads of `width` = D columns, for operands of `dtype`. Throws
+  // std::invalid_argument for an odd width or one below 2, and unless theta is a positive number.
   RotaryTable(std::int64_t places, std::int64_t width, double theta, DType dtype, Device device = Device::cpu);
 };
 

@@ -8,7 +8,7 @@
 namespace foldgrad {
 
 // Segment s has length(s) rows, which begin at row offset(s). Example: with lengths {2, 1} rows 0 and 1 are segment 0,
-// row 2 is segment 1. Make one for each batch. Copies share memory.
+// row 2 is segment 1. Make one object per batch. Copies share memory.
 class Segments {
  public:
   Segments() : Segments(std::vector<std::int64_t>()) {}
@@ -16,15 +16,15 @@ class Segments {
   explicit Segments(const std::vector<std::int64_t>& lengths);
   // Returns `count` segments of `length` rows.
   static Segments equal(std::int64_t count, std::int64_t length);
-  // Returns these segments with their position in the batch, of which each rank has a part, in the order of the ranks.
-  // If `communicator` is null, they are the whole batch.
+  // Returns these segments with their position in the whole batch, which consists of the parts of all ranks in rank
+  // order. If `communicator` is null, these segments are the whole batch.
   Segments among(Communicator* communicator) const;
 
   std::int64_t count() const { return host_offsets_.size() - 1; }
   std::int64_t rows() const { return offset(count()); }
   std::int64_t longest() const { return longest_; }                                           // the largest length
   std::int64_t equal_length() const { return rows() == count() * longest_ ? longest_ : -1; }  // -1 if lengths differ
-  // Return the number of rows and of segments of the batch before these.
+  // Return the number of rows and of segments that precede these in the batch.
   std::int64_t first_row() const { return first_row_; }
   std::int64_t first_segment() const { return first_segment_; }
   // s is in [0, count()); offset() also takes count().
@@ -32,7 +32,7 @@ class Segments {
   std::int64_t length(std::int64_t s) const { return offset(s + 1) - offset(s); }
   Tensor lengths() const;  // i64 [count], on the CPU
 
-  // A table for kernels on device(): i64 [count + 1].
+  // offsets() is a table for kernels on device(): i64 [count + 1].
   Device device() const { return offsets_.device(); }
   const Tensor& offsets() const { return offsets_; }
   Segments to(Device device) const;

@@ -1,11 +1,11 @@
-// Sums in a fixed order, for two kinds of gradients: of a scalar, from one term per row or column, and of a vector that
-// was added to every row of a matrix.
+// Sums in a fixed order, for two kinds of gradients: that of a scalar, from one term per row or column, and that of a
+// vector that was added to every row of a matrix.
 #pragma once
 #include "engine/kernels.h"
 
 namespace foldgrad {
 
-// Sums a matrix of one row (engine/cpu/row_op.h).
+// The sum of a matrix that has one row (engine/cpu/row_op.h).
 template <class T>
 struct Total {
   static constexpr const char* kName = "total";
