@@ -1,10 +1,10 @@
-// One struct per activation, and the list of all activations; other code reads this list.
+// One struct per activation, and the list of all activations.
 //
 //   value(x)       y
 //   derivative(s)  y', from s = y if kFromOutput, otherwise from s = x
 //   onnx(g, x)     y as nodes of an OnnxGraph (engine/graph/onnx_graph.h)
 //
-// Hendrycks, Gimpel: "Gaussian Error Linear Units", 2016, has [ACT-4] (there SiLU), [ACT-5] and [ACT-6].
+// Hendrycks, Gimpel: "Gaussian Error Linear Units", 2016, defines [ACT-4] (there called SiLU), [ACT-5] and [ACT-6].
 #pragma once
 #include <string>
 
@@ -184,7 +184,7 @@ struct Exp {  // [ACT-12]
 
 }  // namespace activation_math
 
-// All activations by name. Functions, configurations, export and tests use this list.
+// All activations by name. The functions, configurations, export and tests use this list.
 // clang-format off
 #define FOLDGRAD_ACTIVATIONS(row) \
   row(relu, Relu)                 \

@@ -1,4 +1,4 @@
-// Activations on tensors, without a recording, for operations that contain one.
+// Activations of tensors that are not recorded, for operations that include an activation.
 #pragma once
 #include "engine/dispatch.h"
 #include "engine/grad_out.h"
@@ -7,15 +7,15 @@
 namespace foldgrad {
 
 // Computes y = activation(x + bias), or activation(x) if bias is undefined. `op` begins error messages. On the CPU y
-// may be x; on CUDA that throws std::invalid_argument: kernels load x as read-only data (engine/cuda/pack.h).
+// may be x; on CUDA that throws std::invalid_argument because kernels load x as read-only data (engine/cuda/pack.h).
 void activation_forward(const char* op, Activation activation, const Tensor& y, const Tensor& x, const Tensor& bias);
 
-// Operands of a backward pass. With a bias, tensors are seen as rows of the bias's channels.
+// Operands of a backward pass. With a bias [C], tensors are seen as rows of C channels.
 template <class T>
 struct ActivationGradients {
   GradOut<T> dx;
   ParameterGradOut<T> dbias = {};
-  const Tensor &dy, &saved, &bias;  // saved: y, or x (from_output()); bias: defined if there is one and saved is x
+  const Tensor &dy, &saved, &bias;  // saved: y if from_output(), else x; bias is defined if present and saved is x
 };
 template <class T>
 void activation_backward(Activation activation, bool has_bias, const ActivationGradients<T>& gradients);

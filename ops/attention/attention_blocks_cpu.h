@@ -11,29 +11,30 @@
 
 namespace foldgrad::attention_cpu_blocks {
 
-// The most positions of a block. For 32 to 128 positions blocks of 64 are fastest (a Zen 5, 48 KiB and 1 MiB of cache
-// per core); 80 avoids a second block for 64 patches and a class token.
+// The maximum number of positions in a block. For 32 to 128 positions, blocks of 64 are fastest (on a Zen 5 with 48 KiB
+// and 1 MiB of cache per core); 80 avoids a second block for 64 patches and a class token.
 constexpr std::int64_t kBlock = 80;
 
-// Returns the work of one of n equal parts, as a number of elements for parallel_ranges(): two products take as long as
-// a pass over one element.
+// Returns the work of one of n equal parts, as a number of elements for parallel_ranges(). Two multiplications take as
+// long as one element of an element-wise loop.
 inline std::int64_t elements_of_work(const AttentionShape& s, std::int64_t n) {
   return s.products / 2 / std::max<std::int64_t>(n, 1);
 }
 
-// A block of the queries of one head, from query `first`.
+// A block of the queries of one head, starting at query `first`.
 struct QueryBlock {
   std::int64_t head, first;
 };
 
-// Returns the positions per block, in whole vectors, when a head's queries or keys are divided evenly.
+// Returns the number of positions per block, rounded up to whole vectors, when a head's queries or keys are divided
+// evenly.
 template <class V>
 std::int64_t block_of(std::int64_t positions) {
   const std::int64_t some = std::max<std::int64_t>(positions, 1), blocks = (some + kBlock - 1) / kBlock;
   return padded<V>((some + blocks - 1) / blocks);
 }
 
-// One thread's memory; each part of it is aligned to a vector.
+// One thread's scratch memory, which it takes in parts; each part is aligned to a vector.
 template <class V>
 class Arena {
  public:
@@ -54,8 +55,8 @@ struct Matrix {
   std::int64_t row;  // elements from one row to the next
 };
 
-// Returns n rows of a head that consist of whole vectors of V. If x has another type or width, copies the rows to
-// `room` and pads each with zeros.
+// Returns n rows of a head, each in whole vectors of V. If x has another type, or its width is not a whole number of
+// vectors, copies the rows to `room` and pads each with zeros.
 template <class T, class V = compute_t<T>>
 Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::int64_t width, V* room) {
   if constexpr (std::is_same_v<T, V>)
@@ -70,15 +71,15 @@ Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::in
   return {room, room_row};
 }
 
-// Transposes n rows to [width, n], with zeros up to whole vectors.
+// Transposes n rows to [width, n], padded with zeros to whole vectors.
 template <class V>
 Matrix<const V> transposed(Matrix<const V> rows, std::int64_t n, std::int64_t width, V* room) {
   small_transpose(room, rows.data, rows.row, n, width);
   return {room, padded<V>(n)};
 }
 
-// For keys j0 ... j0 + n - 1, up to whole vectors, finds the first query that sees each. So one comparison handles the
-// causal mask, and lanes that only fill up a vector.
+// Finds the first query that sees each of the keys j0 ... j0 + n - 1. No query sees the lanes that pad the last vector,
+// so one comparison handles both the causal mask and the padding.
 template <class V>
 void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0, std::int64_t n) {
   constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
@@ -87,7 +88,8 @@ void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0
   }
 }
 
-// Adds the bias of a query and n keys to its q . k, whose unit is that of a score divided by `scale`.
+// Adds the bias of one query and n keys to their q . k. These are multiplied by `scale` later, so the bias is divided
+// by it.
 template <class T, class V = compute_t<T>>
 void add_bias(V* scores, const T* bias, std::int64_t n, double scale) {
   const V factor = V(1 / scale);
@@ -95,9 +97,9 @@ void add_bias(V* scores, const T* bias, std::int64_t n, double scale) {
   for (std::int64_t j = 0; j < n; ++j) scores[j] += factor * V(bias[j]);
 }
 
-// Fetches a row into the cache ahead of its use, to be written if `kWrite`. A head of one block is computed so fast
-// that waiting for its rows would matter, so we fetch them while we compute the head before.
-// Always inlined: GCC 12 thinks that a function that only prefetches has no effect, and drops calls to it.
+// Prefetches a row into the cache, for writing if `kWrite`. A head of one block is computed so fast that waiting for
+// its rows would matter, so we prefetch them while we compute the previous head.
+// Always inlined, because GCC 12 assumes that a function that only prefetches has no effect and drops calls to it.
 template <bool kWrite = false, class T>
 [[gnu::always_inline]] inline void fetch_row(const T* x, std::int64_t row, std::int64_t r, std::int64_t rows,
                                              std::int64_t width) {
@@ -106,12 +108,12 @@ template <bool kWrite = false, class T>
   for (std::int64_t c = 0; c < width; c += kCacheLine) __builtin_prefetch(x + r * row + c, kWrite);
 }
 inline bool is_one_block(const AttentionHead& at) { return at.queries <= kBlock && at.keys <= kBlock; }
-// Returns the head to compute after this one; the last head has itself.
+// Returns the head to compute after this one; for the last head, itself.
 inline AttentionHead next_head(const AttentionShape& s, const AttentionHead& at) {
   return {s, std::min(at.number + 1, s.segments * s.heads - 1)};
 }
 
-// Computes z [ATT-3] row by row.
+// The factors z [ATT-3] of a row at a time.
 template <class V>
 class KeepFactors {
  public:

@@ -1,6 +1,6 @@
 // Products of small matrices on one thread, for blocks of attention that stay in the cache; they are too small for a
-// library's packing and threads to pay. Rows of B and C are read and written as whole vectors, elements of A one by
-// one. So A may be transposed (a_row = 1, a_term = length of its rows).
+// library's packing and threads to pay off. Rows of B and C are read and written as whole vectors, but elements of A
+// one by one, so A may be transposed (a_row = 1, a_term = length of its rows).
 #pragma once
 #include "engine/cpu/vector.h"
 
@@ -31,8 +31,8 @@ struct SmallGemm {
 template <class V>  // float or double
 void small_gemm(const SmallGemm<V>& g);
 
-// to = from^T. from: [rows, columns], whole vectors in every row. to: [columns, rows], with padded(columns) rows; every
-// row has zeros up to padded(rows).
+// Computes to = from^T. from: [rows, columns], with whole vectors in every row. to: [columns, rows], in memory for
+// padded(columns) rows; every row is padded with zeros to padded(rows).
 template <class V>
 void small_transpose(V* to, const V* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns);
 

@@ -54,7 +54,7 @@ struct AttentionShape {
   }
 };
 
-// One head of one segment. Kernels are short of registers, so numbers have 32 bits if possible, and offsets are
+// One head of one segment. Kernels are short of registers, so integers have 32 bits where possible, and offsets are
 // computed on demand.
 struct AttentionHead {
   const AttentionShape& s;
@@ -90,7 +90,7 @@ struct AttentionHead {
     const int n = i + 1 + keys - queries;
     return !causal || n > keys ? keys : n < 0 ? 0 : n;
   }
-  // Computes the random element of query 0 and key 0; for kernels without registers to keep `element`.
+  // Computes the random element of query 0 and key 0, for kernels that lack the registers to keep `element`.
   FOLDGRAD_HD std::uint64_t first_element() const {
     return (std::uint64_t(q_begin * s.heads) << 24) + std::uint64_t(std::int64_t(head) * queries * keys);  // [ATT-8]
   }
@@ -109,7 +109,7 @@ struct AttentionForward {
 
 template <class T>
 struct AttentionBackward {
-  GradOut<T> dq, dk, dv;  // strides as q, k, v
+  GradOut<T> dq, dk, dv;  // with the strides of q, k, v
   compute_t<T>* delta;    // [H, Nq], scratch memory for [ATT-5]
   compute_t<T>* ds;       // [segments, H, T, T], for [ATT-9]; null if not wanted
   const T *dy, *y;        // [Nq, H D]

@@ -1,5 +1,5 @@
-// The two products in all attention kernels, for blocks of 256 threads. The threads' registers hold a tile of 32 x 32
-// scores and up to 32 x 128 sums. For .cu files.
+// The two matrix products of the attention kernels, for blocks of 256 threads. The threads' registers hold a tile of 32
+// x 32 scores and up to 32 x 128 sums. For .cu files.
 //
 // Thread (x, y), with x and y in 0 ... 15, owns rows y and y + 16. It owns columns x and x + 16 of the scores, and
 // columns x, x + 16, ..., x + 112 of the sums. So half a warp, 16 threads, shares a row.
@@ -45,7 +45,8 @@ __device__ void load_tile(V* tile, const Rows<T>& rows, int first) {
   }
 }
 
-// scores = A B^T: entry (a, b) is the product of row a of A with row b of B. `room` holds two tiles.
+// Computes scores = A B^T: entry (a, b) is the dot product of row a of A and row b of B. `room` is scratch space for
+// two tiles.
 template <class T, class V>
 __device__ void row_products(Scores<V>& scores, const Rows<T>& a, const Rows<T>& b, V* room) {
   V *tile_a = room, *tile_b = room + kTileElements;
@@ -71,7 +72,7 @@ __device__ void row_products(Scores<V>& scores, const Rows<T>& a, const Rows<T>&
   }
 }
 
-// sums += W B: W [32, 32] in shared memory, B [b.n, width]. `tile_b` holds one tile.
+// Adds W B to `sums`. W [32, 32] is in shared memory, B is [b.n, width]. `tile_b` is scratch space for one tile of B.
 template <class T, class V>
 __device__ void add_weighted_rows(Sums<V>& sums, const V* weights, const Rows<T>& b, V* tile_b) {
   FOLDGRAD_UNROLL
@@ -119,7 +120,7 @@ __device__ void for_sums(const Sums<V>& sums, int rows, int width, const Put& pu
   }
 }
 
-// Combines v over the 16 threads of a row, in a fixed order; each of them gets the result.
+// Combines v over the 16 threads of a row, in a fixed order; all 16 get the result.
 template <class V, class Combine>
 __device__ V row_reduce(V v, Combine combine) {
   for (int distance = kSide / 2; distance > 0; distance /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, distance));

@@ -14,7 +14,7 @@ class CachePlaces {
  public:
   void add(std::int64_t block, std::int64_t row) { places_.push_back(block << 32 | row); }
   void end_query() { begins_.push_back(std::int64_t(places_.size())); }
-  // Copies the rows to the device; do not add any later. Throws std::invalid_argument the second time.
+  // Copies the rows to the device; do not add rows afterwards. Throws std::invalid_argument if called again.
   void upload(Device device);
 
  private:
@@ -24,9 +24,9 @@ class CachePlaces {
   Tensor uploaded_places_, uploaded_begins_;
 };
 
-// Returns y [queries, H D]. q: [queries, .]; its first H D columns are the queries. blocks: the cache, [rows, .] each,
-// of equal width; the last 2 H D columns are keys, then values. So q and the blocks can both be rows of a joint
-// projection to queries, keys and values.
+// Returns y [queries, H D]. q: [queries, .]; its first H D columns are the queries. blocks: the cache, each [rows, .]
+// with the same number of columns, of which the last 2 H D are the keys, then the values. So q and the blocks can both
+// be rows of a joint projection to queries, keys and values.
 // Throws std::invalid_argument unless q and the blocks have room for `heads` heads of `width` columns, the blocks have
 // q's dtype and device, and `places` is uploaded there with the queries of q. Does not check that the rows exist.
 Tensor cached_attention(const Tensor& q, const std::vector<Tensor>& blocks, const CachePlaces& places, int heads,

@@ -1,12 +1,12 @@
-// The statistics of channel_norm's backward pass: turns sums over the rows into psi. Uses the iteration and the
-// decisions of the matching forward pass. Kernels include this file.
+// The statistics of channel_norm's backward pass: turns sums over the rows into psi. It uses the iteration number and
+// the decisions of the matching forward pass. Kernels include this file.
 #pragma once
 #include "engine/grad_out.h"
 #include "ops/channel_norm/channel_norm_forward.h"
 
 namespace foldgrad {
 
-// Per channel: dx = dy_factor dy - [i in S] (offset + x_factor (x - mean)).
+// The coefficients of each channel in dx = dy_factor dy - [i in S] (offset + x_factor (x - mean)).
 template <class S>
 struct ChannelCoefficients {
   S *dy_factor, *offset, *x_factor;  // [C]
@@ -35,7 +35,7 @@ struct ChannelBackward {
     const double sum_dy_z = r * rstd * sum_dy_x[c];
     if (dgamma) dgamma.put(c, S(share * sum_dy_z));  // [CN-3]
     if (dbeta) dbeta.put(c, S(share * sum_dy[c]));   // [CN-3]
-    // The released form divides by all rows, padding included.
+    // The released form divides by the number of all rows, including padding.
     const double count = double(options.form == ChannelForm::paper && training ? context.counted : rows);
     const double psi = training ? update_psi(c, gamma_c * sum_dy_z / count) : 0;
     const double psi_mu = through_mean(c) ? gamma_c * sum_dy[c] / count : 0;  // [BN-2]

@@ -151,7 +151,7 @@ struct ChannelForward {
     if (has_mean() && !options.clamped_variance) value = var_hat * (n / (n - 1));  // [BN-1]
     if (options.forward == ForwardAverage::exponential) value = q;                 // var_hat already is this average
     const double variance = channel_norm_math::ema(alpha, run_var, value);         // [CN-6]
-    if (options.finite_state && !channel_norm_math::finite(double(S(variance)))) return;  // run_mean stays, too
+    if (options.finite_state && !channel_norm_math::finite(double(S(variance)))) return;  // run_mean is kept, too
     state.run_var[c] = S(variance);
     if (has_mean()) state.run_mean[c] = S(channel_norm_math::ema(alpha, run_mean, batch_mean[c]));
   }

@@ -84,7 +84,8 @@ FOLDGRAD_HD double variance_of_roots(const Window<S>& window, int ddof) {
   }
   return squares / double(window.length - ddof);
 }
-// The released code has no lower bound; log(0) is then -infinity, and the mean 0.
+// Returns the lower bound of entries in the geometric mean. The released code has none: log(0) is then -infinity and
+// the mean 0.
 FOLDGRAD_HD inline double least_entry(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : 1e-38;
 }

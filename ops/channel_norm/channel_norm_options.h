@@ -1,4 +1,4 @@
-// The choices that define a member of channel_norm's family. Kernels include this file: C++17, no libraries.
+// The choices that define a member of channel_norm's family. Kernels include this file (C++17, no libraries).
 #pragma once
 #include <cstdint>
 
@@ -9,18 +9,18 @@ enum class ForwardAverage : std::uint8_t { none, arithmetic, geometric, exponent
 enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arithmetic_exponential };
 
 // `paper`: gradients are exact until averages begin; gradient statistics are means over the positions in S. `released`:
-// as the UN authors' code computes; see channel_norm.h.
+// computes what the UN authors' code computes; see channel_norm.h.
 enum class ChannelForm : std::uint8_t { paper, released };
 
 // Which windows decide whether a batch is an outlier, and which channels then skip the iteration.
 enum class Granularity : std::uint8_t {
   channel,    // each channel decides for itself
   layer_any,  // any channel decides for all
-  layer_sum,  // sums over the channels decide for all; after a lasting change it may skip for ever
+  layer_sum,  // sums over the channels decide for all; after a lasting change it may skip forever
   pooled      // any channel decides for all, with one threshold from the entries of all channels, as in the released
-              // code; if the channels have equal levels, it may skip for ever
+              // code; if the channels have equal levels, it may skip forever
 };
-// The update of psi_ema after a skip. ema: average with G; literal: replace by G; freeze: keep.
+// The update of psi_ema after a skip. ema: average it with G; literal: replace it by G; freeze: keep it.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
 enum class Rescale : std::uint8_t { none, backward, both };  // the passes in which the released form multiplies by r
 
@@ -46,7 +46,7 @@ struct ChannelNormOptions {
   PsiAfterSkip psi_after_skip = PsiAfterSkip::ema;
 
   Rescale rescale = Rescale::none;
-  bool clamped_variance = false;  // sqrt(max(v, eps)) for sqrt(v + eps), and no n/(n-1) in the running variance
+  bool clamped_variance = false;  // sqrt(max(v, eps)) replaces sqrt(v + eps); no n/(n-1) in the running variance
 
   // Return the members of the family, as published.
   static ChannelNormOptions bn();

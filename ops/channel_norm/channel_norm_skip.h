@@ -68,7 +68,8 @@ FOLDGRAD_HD inline double pooled_threshold(const ChannelNormOptions& o, const Sk
   return double(o.window_forward) * (variance < 0 ? 0 : variance);  // rounding can make it negative
 }
 
-// Returns true for an outlier. `terms` are of one channel or of all channels; their windows have `entries` entries.
+// Returns true for an outlier. `terms` are those of one channel or the sums over all channels; all windows together
+// have `entries` entries.
 template <class S>
 FOLDGRAD_HD bool fires(const ChannelNormOptions& o, const SkipTerms& terms, double entries) {
   const double tol = tolerance<S>(o);

@@ -1,5 +1,5 @@
-// Records one training pass through a normalizer, per channel, for analyses (train/analyses/channel_values.h). Tensors
-// stay on x's device.
+// A record of one training pass through a normalizer, per channel, for analyses (train/analyses/channel_values.h).
+// Tensors stay on x's device.
 #pragma once
 #include "ops/channel_norm/channel_norm_options.h"
 #include "ops/channel_sums/channel_sums.h"

@@ -41,7 +41,7 @@ struct UnfoldBackward {
   Conv2dSizes s;
 };
 
-// y of a depthwise convolution, or dx from dy. `from` is the image of the other side.
+// Computes y of a depthwise convolution from x, or dx from dy. `from` is x or dy.
 template <class T>
 struct Depthwise {
   static constexpr const char* kName = "depthwise convolution";
@@ -77,7 +77,7 @@ struct DepthwiseWeightParts {
   Conv2dSizes s;
   std::int64_t parts;
 
-  // Returns the first place of a part; places of all images are numbered one after the other.
+  // Returns the first place of a part; the places of all images are numbered consecutively.
   FOLDGRAD_HD std::int64_t begin(std::int64_t part) const { return s.batch * s.places() * part / parts; }
 };
 
@@ -85,7 +85,7 @@ struct DepthwiseWeightParts {
 template <class T>
 struct DepthwiseWeight {
   static constexpr const char* kName = "depthwise convolution, gradient of the weight";
-  compute_t<T>* exact;  // [channels, kernel_height, kernel_width]; null: `rounded` gets the sums
+  compute_t<T>* exact;  // [channels, kernel_height, kernel_width]; if null, `rounded` gets the sums
   T* rounded;
   const compute_t<T>* sums;
   std::int64_t channels, kernel, parts;

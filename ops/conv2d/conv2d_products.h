@@ -1,4 +1,4 @@
-// The three products of a convolution with channels last. Each computes all of x, weight or y from the other two.
+// The three products of a channels-last convolution: y from x and weight, dx from weight and dy, dweight from x and dy.
 #pragma once
 #include "engine/device.h"
 #include "engine/dtype.h"

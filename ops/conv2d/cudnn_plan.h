@@ -28,7 +28,8 @@ class CudnnPlan {
  public:
   // Chooses the engine that cuDNN's heuristics rank highest among those that give the same bits on every run and round
   // operands and sums only to their own types; with `tf32`, f32 may be multiplied as TensorFloat-32. There may be none:
-  // see covered(). p: of f32 or bf16, without f32_dweight; device: from cudnn_device(). Throws std::runtime_error.
+  // see covered(). p must be f32 or bf16, without f32_dweight; device is from cudnn_device(). Throws std::runtime_error
+  // if cuDNN fails.
   CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, cudnnBackendDescriptor_t device);
 
   bool covered() const { return plan_ != nullptr; }
@@ -39,7 +40,7 @@ class CudnnPlan {
   void run(cudnnHandle_t handle, const Conv2dBuffers& at, void* workspace) const;
 
  private:
-  CudnnDescriptors descriptors_;  // of the plan, and of engines that were refused
+  CudnnDescriptors descriptors_;  // of the plan, and of rejected engines
   cudnnBackendDescriptor_t plan_ = nullptr;
   std::vector<cudnnBackendNumericalNote_t> notes_;
 };

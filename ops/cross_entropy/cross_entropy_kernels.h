@@ -102,7 +102,7 @@ struct CrossEntropyForward {
   }
 };
 
-// Sums the losses of all rows, which are a matrix of one row here.
+// The sum of the losses of all rows, which are seen as one row of a matrix.
 template <class T>
 struct CrossEntropyTotal {
   static constexpr const char* kName = "cross_entropy sum over rows";

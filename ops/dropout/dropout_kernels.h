@@ -9,7 +9,7 @@ namespace foldgrad {
 template <class V>
 struct Mask {
   Random random;
-  std::uint32_t threshold;  // an element is dropped if its 16 bits are below; 0: every element is kept
+  std::uint32_t threshold;  // an element is dropped if its 16 bits are below this; if 0, all are kept
   V scale;
 
   // Rounds p to threshold / 2^16, the nearest multiple of 2^-16 below 1.
@@ -18,8 +18,8 @@ struct Mask {
     return {random, threshold, V(65536 / double(65536 - threshold))};
   }
 
-  // Multiplies by 0 instead of choosing 0: GCC would load under a mask, for which a Zen 5 prefetches nothing. A dropped
-  // infinity becomes NaN, as in PyTorch.
+  // Multiplies by 0 instead of selecting 0, because GCC would then use masked loads, which a Zen 5 does not prefetch. A
+  // dropped infinity becomes NaN, as in PyTorch.
   FOLDGRAD_HD V apply(V value, std::uint32_t bits) const {
     return value * (bits >= threshold ? scale : V(0));  // [DO-1, DO-2, DO-3]
   }
@@ -60,7 +60,7 @@ struct SampleFactors {
   }
 };
 
-// Both passes: y from x, or dx from dy.
+// Serves both passes: computes y from x, or dx from dy.
 template <class T>
 struct Dropout {
   static constexpr const char* kName = "dropout";

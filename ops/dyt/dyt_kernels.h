@@ -1,6 +1,7 @@
-// Element-wise kernels of a function F (engine/cpu/elementwise.h); gradients are sums over rows
+// Element-wise kernels of a function F (engine/cpu/elementwise.h); parameter gradients are sums over rows
 // (engine/cpu/column_sums.h). Kernels read the scalars themselves, so that the host never waits for them. They read
-// them before the loop: in the loop the compiler must assume that a store changes them, and would not vectorise.
+// them before the loop: inside the loop, the compiler would have to assume that a store changes them, and could not
+// vectorize.
 #pragma once
 #include "engine/cpu/vector_math.h"
 #include "engine/kernels.h"

@@ -3,7 +3,8 @@
 //
 //   y = f(x W^T + b)          or, with add > 0,          y = add y + x W^T + b
 //
-// oneDNN computes it for f32 and bf16. For f64, or without oneDNN, it is gemm() and a pass over the result.
+// oneDNN computes it for f32 and bf16. For f64, or without oneDNN, gemm() computes it, followed by a pass over the
+// result.
 #pragma once
 #include <compare>
 #include <functional>
@@ -25,7 +26,8 @@ struct PackedLinearOptions {
 // One layer. x: [rows, k], y: [rows, n], both dense and not overlapping. Several threads may call it at once.
 using PackedLinear = std::function<void(std::int64_t rows, const void* x, void* y)>;
 
-// Copies weight, [n, k], and bias, [n] or undefined; both on the CPU, of any floating dtype.
+// Makes a layer from a copy of weight, [n, k], and of bias, [n] or undefined; both are on the CPU, of any floating
+// dtype.
 PackedLinear packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
 
 // Makes a layer that oneDNN computes. Returns null if oneDNN does not support it.

@@ -6,7 +6,7 @@ namespace foldgrad {
 constexpr int kPermuteOuterAxes = 4;
 
 // Computes y [outer axes, rows, columns] from x. A kernel handles two axes as a matrix and loops over the outer axes,
-// if any. If columns are neighbours in x (column_x = 1), it copies rows; if rows are (row_x = 1), it transposes.
+// if any. If columns are adjacent in x (column_x = 1), it copies rows; if rows are adjacent (row_x = 1), it transposes.
 template <class T>
 struct Permute {
   GradOut<T> y;

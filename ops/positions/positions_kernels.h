@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-constexpr int kPaddingPosition = 1;  // the last one before a sentence's first
+constexpr int kPaddingPosition = 1;  // the position before a sentence's first one
 
 template <class T>
 struct PositionsForward {

@@ -1,4 +1,4 @@
-// The steps of power_norm per channel (engine/cpu/elementwise.h). For the elements it runs ChannelApply and
+// The per-channel steps of power_norm (engine/cpu/elementwise.h). For the elements, power_norm runs ChannelApply and
 // ChannelGradient of ops/channel_norm/channel_norm_kernels.h.
 #pragma once
 #include <cmath>
@@ -54,7 +54,7 @@ struct PowerNormBackwardStep {
   bool training;
   double alpha;
   std::int64_t rows, n;               // n is the number of columns here
-  double share;                       // of dgamma and dbeta: 1 / ranks if ranks share the sums
+  double share;                       // factor of dgamma and dbeta: 1 / ranks if ranks share the sums
   std::int64_t counted;               // rows in the statistics; 0 if not training
   const double *sum_dy, *sum_dy_x;    // [columns], ChannelGradientSums
   const double* square;               // [columns], over all rows; null if not training
@@ -62,7 +62,7 @@ struct PowerNormBackwardStep {
   const S *rstd, *rstd_q;             // [columns]
   S* nu_ema;                          // [columns]
   ParameterGradOut<T> dgamma, dbeta;  // [columns]
-  ChannelCoefficients<S> dx;          // without its offset
+  ChannelCoefficients<S> dx;          // its offset is not set
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double rstd_z = rstd[c], gamma_c = gamma[c], nu = nu_ema[c], sum_dy_z = rstd_z * sum_dy_x[c];

@@ -1,5 +1,5 @@
-// The penalty is the sum over one row (engine/cpu/row_op.h). Its gradient takes two steps: factors per channel, then
-// the matrix (engine/cpu/elementwise.h).
+// The penalty is the sum over a matrix of one row (engine/cpu/row_op.h). Its gradient takes two steps: first the
+// factors per channel, then the elements (engine/cpu/elementwise.h).
 #pragma once
 #include <cmath>
 

@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Forward and backward are the same, with another order.
+// Forward and backward are the same kernel, with inverse orders.
 template <class T>
 struct Reindex {
   GradOut<T> y;  // [blocks, rows, columns], as x
@@ -11,7 +11,7 @@ struct Reindex {
   const std::int64_t* order;  // [rows]
   std::int64_t blocks, rows, columns;
 
-  // Returns the first element of the row of x that row r of block b of y gets.
+  // Returns the row of x that becomes row r of block b of y.
   FOLDGRAD_HD const T* from(std::int64_t b, std::int64_t r) const { return x + (b * rows + order[r]) * columns; }
 };
 

@@ -5,14 +5,14 @@
 
 namespace foldgrad {
 
-// Forward and backward are the same, with another sign.
+// Forward and backward are the same kernel, with opposite signs.
 template <class T>
 struct Rotary {
   GradOut<T> y;  // [rows, heads, pairs, 2], as x
   const T* x;
   const std::int64_t* places;                       // [rows]
   const compute_t<T>*cosines, *sines;               // [length, pairs]
-  std::int64_t rows, heads, turned, pairs, length;  // heads from number `turned` on are copied
+  std::int64_t rows, heads, turned, pairs, length;  // heads `turned` and above are copied
   compute_t<T> sign;                                // of the angle
 
   FOLDGRAD_HD void turn(std::int64_t r, std::int64_t h, std::int64_t i) const {

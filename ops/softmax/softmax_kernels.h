@@ -25,8 +25,8 @@ struct SoftmaxForward {
     const Value value = x[i];
     max[0] = value > max[0] ? value : max[0];
   }
-  // Uses 0 as the maximum of a row of only -infinity, so that no difference is NaN. Uses HUGE_VAL because device code
-  // may not call functions of numeric_limits.
+  // Uses 0 as the maximum of a row that is -infinity everywhere, so that no difference is NaN. Uses HUGE_VAL because
+  // device code may not call functions of numeric_limits.
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&max)[1]) const {
     row.max = max[0] == Value(-HUGE_VAL) ? Value(0) : max[0];  // [SM-1]
   }
@@ -36,7 +36,7 @@ struct SoftmaxForward {
   FOLDGRAD_HD void reduce(Step<1>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
     sums[0] += exponential(row, i);
   }
-  // Scales a row of only -infinity, whose sum is 0, by 0; NaN stays NaN.
+  // Scales a row that is -infinity everywhere, and so has sum 0, by 0. NaN stays NaN.
   FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[1]) const {
     row.scale = sums[0] == Value(0) ? Value(0) : Value(1) / sums[0];
   }

@@ -3,7 +3,8 @@
 
 namespace foldgrad {
 
-// Forward pass of both. Without w all weights are 1. The sum is multiplied by `factor`, which is 1 with weights.
+// The forward pass of weighted_pool and mean_pool. Without w, all weights are 1. The sum is multiplied by `factor`,
+// which is 1 if there are weights.
 template <class T>
 struct WeightedPoolForward {
   using Value = compute_t<T>;
@@ -21,11 +22,11 @@ struct WeightedPoolBackward {
   using Value = compute_t<T>;
 
   GradOut<T> dx, dw;    // [batch, steps, columns], [batch, steps]
-  const T *dy, *x, *w;  // [batch, columns], [batch, steps, columns], [batch, steps]; for a mean x and w are null
+  const T *dy, *x, *w;  // [batch, columns], [batch, steps, columns], [batch, steps]; x and w are null for a mean
   Value factor;
   std::int64_t batch, steps, columns;
 
-  // Return gradients of one element; `row` is an index into [batch * steps].
+  // Return one element of dx, and its channel's share of dw; `row` is an index into [batch * steps].
   FOLDGRAD_HD Value dx_of(std::int64_t row, T dy_bc) const {
     return (w ? Value(w[row]) : factor) * Value(dy_bc);  // [WP-2] [RED-4]
   }

@@ -1,9 +1,9 @@
 // Building blocks of attention with tensor cores: tiles in shared memory, and products in which each warp owns 16 rows.
 // For .cu files.
 //
-// A warp keeps its results in registers as 16 x 8 fragments (engine/cuda/tensor_core.h). A lane has a fragment's rows
-// lane / 4 (a = 0 below) and lane / 4 + 8 (a = 1), and its columns lane % 4 * 2 (c = 0) and the next (c = 1). The four
-// lanes of a row are a quad.
+// A warp keeps its results in registers as 16 x 8 fragments (engine/cuda/tensor_core.h). A lane holds the elements of a
+// fragment in rows lane / 4 (a = 0 below) and lane / 4 + 8 (a = 1), in columns lane % 4 * 2 (c = 0) and lane % 4 * 2 +
+// 1 (c = 1). The four lanes of a row are a quad.
 #pragma once
 #include <type_traits>
 
@@ -15,7 +15,8 @@
 
 namespace foldgrad {
 
-// Products take bf16 and sum in float. Unlike the plain kernels, these round p and ds to bf16 before products.
+// Products multiply bf16 and sum in float. Unlike the plain kernels, these kernels round p and ds to bf16 before the
+// products.
 void attention_mma_cuda(const AttentionForward<bf16>& p);
 void attention_mma_cuda(const AttentionBackward<bf16>& p);
 
@@ -63,7 +64,7 @@ struct Tile {
   bf16* data;
 
   __device__ bf16* chunk(int row, int c) const { return data + row * kWidth + (c ^ row / kRowsOfBanks % kPlaces) * 8; }
-  // Begins to copy `count` rows; the rest up to `rows` become zeros.
+  // Begins to copy `count` rows; the remaining rows up to `rows` become zeros.
   __device__ void load(const bf16* from, std::int64_t stride, int count, int rows) const {
     FOLDGRAD_UNROLL_BY_2
     for (int e = int(threadIdx.x); e < rows * kChunks; e += int(blockDim.x)) {
@@ -75,16 +76,16 @@ struct Tile {
   __device__ void load(const bf16* from, std::int64_t stride, int count) const {
     load(from, stride, count, whole_fragments(count));
   }
-  // Returns the address that this lane passes to ldmatrix for 16 rows from `row` and two chunks from `c`: an A or,
-  // transposed, a pair of B.
+  // Returns the address that this lane passes to ldmatrix for the 16 rows at `row` and the two chunks at `c`: a
+  // fragment A or, transposed, two fragments B.
   __device__ const bf16* rows_first(int row, int c) const { return chunk(row + lane() % 16, c + lane() / 16); }
-  // The same for a pair of B whose columns are the rows here or, transposed, for an A.
+  // The same for two fragments B whose columns are rows of this tile or, transposed, for a fragment A.
   __device__ const bf16* columns_first(int row, int c) const {
     return chunk(row + lane() / 16 * 8 + lane() % 8, c + lane() / 8 % 2);
   }
 };
 
-// Rows of a head in global memory, `stride` elements apart; `count` exist.
+// The `count` rows of a head in global memory, `stride` elements apart.
 struct Rows {
   const bf16* data;
   std::int64_t stride;
@@ -109,7 +110,8 @@ struct Stages {
   }
 };
 
-// products = A B^T: 16 rows of a from `row`, times the first `columns` rows of b; the other products are zero.
+// Computes products = A B^T. A is the 16 rows of a that begin at `row`; B is the first `columns` rows of b. The other
+// products become zero.
 template <int kWidth, int kFragments>
 __device__ void multiply_rows(FragmentC (&products)[kFragments], const Tile<kWidth>& a, int row, const Tile<kWidth>& b,
                               int columns) {
@@ -131,7 +133,7 @@ __device__ void multiply_rows(FragmentC (&products)[kFragments], const Tile<kWid
   }
 }
 
-// sums += A B: A [16, 16]; B is 16 rows of b from `row`, chunks from `c`.
+// Adds A B to `sums`. A is [16, 16]; B is the 16 rows of b that begin at `row`, in the chunks that begin at `c`.
 template <int kFragments, int kWidth>
 __device__ void add_product(FragmentC (&sums)[kFragments], const FragmentA& a, const Tile<kWidth>& b, int row, int c) {
   FOLDGRAD_UNROLL
@@ -143,7 +145,7 @@ __device__ void add_product(FragmentC (&sums)[kFragments], const FragmentA& a, c
   }
 }
 
-// sums += W B: W [16, 8 kFragments], rounded to bf16, B the first `rows` rows of b.
+// Adds W B to `sums`. W [16, 8 kFragments] is rounded to bf16; B is the first `rows` rows of b.
 template <int kWidth, int kFragments>
 __device__ void add_weighted_rows(FragmentC (&sums)[kWidth / 8], const FragmentC (&weights)[kFragments],
                                   const Tile<kWidth>& b, int rows) {
@@ -167,7 +169,7 @@ struct RowBits {
 
 __device__ inline std::uint32_t first_bits(int n) { return n <= 0 ? 0 : n >= 32 ? 0xffffffffu : (1u << n) - 1; }
 
-// Finds which of the 64 keys from j0 this lane's two rows see, among the 16 queries from i0.
+// Finds which of the 64 keys that begin at j0 are seen by this lane's two rows, among the 16 queries that begin at i0.
 __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, int i0, int j0) {
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) {
@@ -177,8 +179,8 @@ __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, in
   }
 }
 
-// Sets bit k if element + k is kept, for 8 kBlocks elements. A block of random numbers has 8 elements, so an `element`
-// inside a block needs one more block.
+// Returns bits: bit k is set if element + k is kept, for 8 kBlocks elements. A block of random numbers has 8 elements;
+// if `element` is not the first of its block, one more block is needed.
 template <int kBlocks>
 __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t element) {
   const int skipped = int(element % 8), blocks = skipped ? kBlocks + 1 : kBlocks;
@@ -193,7 +195,7 @@ __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t elemen
   return std::uint32_t(bits >> skipped);
 }
 
-// Finds which of the same keys the two rows keep. Each lane computes half a row for its warp.
+// Finds which of the same keys dropout keeps in the two rows. Each lane computes half a row for its warp.
 __device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, const AttentionHead& at, int i0, int j0) {
   const std::uint64_t element = at.random_element(i0 + lane() / 2) + std::uint64_t(j0 + lane() % 2 * 32);
   const std::uint32_t mine = s.drop_below == 0 ? 0xffffffffu : keep_bits<4>(s, element);
@@ -204,7 +206,7 @@ __device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, co
   }
 }
 
-// Stores two neighbouring numbers in shared memory by one access.
+// Stores two adjacent numbers in shared memory with one access.
 __device__ __forceinline__ void store_pair(bf16* to, float lower, float upper) {
 #ifdef __CUDACC__
   *reinterpret_cast<std::uint32_t*>(to) = pack_bf16(lower, upper);
@@ -224,9 +226,9 @@ __device__ __forceinline__ void exchange(float& first, float& second, int distan
     second = got;
 }
 
-// Calls put(row, column, values, wanted) for 8 neighbours at a time, to store 16 bytes; `wanted` is true in the first
-// `rows` rows. At first each lane of a quad has two numbers of each of four fragments; after exchange() it has all
-// eight of one fragment.
+// Calls put(row, column, values, wanted) for 8 adjacent columns at a time, so that it can store 16 bytes; `wanted` is
+// true in the first `rows` rows. At first each lane of a quad has two numbers of each of four fragments; after the
+// exchanges it has all eight of one fragment.
 template <int kFragments, class Put>
 __device__ void for_packs(const FragmentC (&sums)[kFragments], int rows, const Put& put) {
   FOLDGRAD_UNROLL
@@ -262,7 +264,7 @@ void with_width(std::int64_t width, const F& f) {
 // Returns the number of tile pairs that are in shared memory at once: computed on or being loaded.
 inline int stages_for(std::int64_t tiles, int most) { return int(tiles < most ? tiles : most); }
 
-// Kernels whose blocks own queries of one head, 16 per warp, and walk through tiles of its keys. Not tuned.
+// Constants of kernels whose blocks own queries of one head, 16 per warp, and loop over tiles of its keys. Not tuned.
 constexpr int kQueryWarps = 4;  // at most
 constexpr int kKeys = 64;       // per tile
 constexpr int kKeyStages = 2;

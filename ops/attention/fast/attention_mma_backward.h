@@ -9,11 +9,11 @@ void attention_mma_backward_q(const AttentionBackward<bf16>& p);
 
 namespace attention_mma {
 
-// Queries whose delta a warp computes at once; each lane has a pack of 8 columns.
+// The number of queries whose delta a warp computes at once; each lane has a pack of 8 columns.
 template <int kWidth>
 constexpr int kDeltas = kWarp * 8 / kWidth;
 
-// Writes delta of kDeltas neighbouring queries at first, first + stride, ... below `end`. Runs in one warp.
+// Writes delta of the kDeltas consecutive queries at each of first, first + stride, ..., up to `end`. Runs in one warp.
 template <int kWidth>
 __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHead& at, int first, int end,
                              int stride) {
@@ -31,9 +31,9 @@ __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHe
   }
 }
 
-// The data of a query that all its scores share.
+// The data that all scores of a query share.
 struct Row {
-  float L, delta;  // L as an exponent of 2
+  float L, delta;  // L is scaled to an exponent of 2
 };
 // Returns the data of query i; past the last query, data that make every p 0.
 __device__ inline Row row_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i) {
@@ -51,7 +51,7 @@ __device__ inline Entry entry(const AttentionShape& s, const Row& row, float q_d
   return {kept ? probability : 0.0f, seen ? attention_math::ds(probability, z_dy_dot_v, row.delta) : 0.0f};
 }
 
-// Puts the gradient of up to 16 rows; their first element is element `first` of the operand.
+// Puts `factor` times the sums into the gradient of up to 16 rows, which begin at element `first` of the operand.
 template <int kFragments>
 __device__ void put_rows(const GradOut<bf16>& out, const FragmentC (&sums)[kFragments], std::int64_t first,
                          std::int64_t stride, int rows, float factor) {
