@@ -60,7 +60,7 @@ struct ActivationNode {
 
   const char* name() const { return has_bias ? "bias_activation" : foldgrad::name(activation); }
 
-  // Differentiates bias_activation [ACT-8]: dx and db [ACT-8]; without a bias dx [ACT-7].
+  // Differentiates bias_activation [ACT-8]: computes dx and db [ACT-8] or, without a bias, dx [ACT-7].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), saved.dtype(), [&]<class T>(Type<T>) {
       activation_backward<T>(activation, has_bias,
@@ -88,7 +88,7 @@ struct BiasActivationDropoutNode {
 
   const char* name() const { return "bias_activation_dropout"; }
 
-  // Differentiates bias_activation_dropout [ACT-9]: dx and db [ACT-9].
+  // Differentiates bias_activation_dropout [ACT-9]: computes dx and db [ACT-9].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       with_activation(activation, [&](auto f) {

@@ -15,7 +15,7 @@ struct AffineNode {
 
   const char* name() const { return "affine"; }
 
-  // Differentiates affine [AFF-1]: dx, dgamma and dbeta [AFF-2].
+  // Differentiates affine [AFF-1]: computes dx, dgamma and dbeta [AFF-2].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       const AffineBackward<T> p{.dx = grads.out<T>(0),
@@ -37,7 +37,7 @@ struct ScaleByNode {
 
   const char* name() const { return "scale_by"; }
 
-  // Differentiates scale_by [AFF-3]: dx and deta [AFF-4].
+  // Differentiates scale_by [AFF-3]: computes dx and deta [AFF-4].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;

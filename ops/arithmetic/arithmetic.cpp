@@ -24,7 +24,7 @@ void scale_dy(NodeGrads& grads, int operand, double s) {
 
 struct AddNode {
   const char* name() const { return "add"; }
-  // Differentiates add [AR-1]: da and db [AR-1].
+  // Differentiates add [AR-1]: computes da and db [AR-1].
   void backward(NodeGrads& grads) {
     grads.pass_dy(0);  // [AR-1]
     grads.pass_dy(1);
@@ -37,7 +37,7 @@ struct AddNode {
 
 struct SubNode {
   const char* name() const { return "sub"; }
-  // Differentiates sub [AR-2]: da and db [AR-2].
+  // Differentiates sub [AR-2]: computes da and db [AR-2].
   void backward(NodeGrads& grads) {
     scale_dy(grads, 1, -1);  // [AR-2]
     grads.pass_dy(0);
@@ -51,7 +51,7 @@ struct MulNode {
   Tensor a, b;
 
   const char* name() const { return "mul"; }
-  // Differentiates mul [AR-3]: da and db [AR-3].
+  // Differentiates mul [AR-3]: computes da and db [AR-3].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), a.dtype(), [&]<class T>(Type<T>) {
       const MulBackward<T> p{.da = grads.out<T>(0),
@@ -77,7 +77,7 @@ struct ScaleNode {
   double s;
 
   const char* name() const { return "scale"; }
-  // Differentiates scale [AR-4]: da [AR-4].
+  // Differentiates scale [AR-4]: computes da [AR-4].
   void backward(NodeGrads& grads) { scale_dy(grads, 0, s); }
   void describe(Description& d) const {
     d.passes = [this](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
@@ -90,7 +90,7 @@ struct ScaleNode {
 
 struct AddBiasNode {
   const char* name() const { return "add_bias"; }
-  // Differentiates add_bias [AR-5]: dx and db [AR-5].
+  // Differentiates add_bias [AR-5]: computes dx and db [AR-5].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     if (grads.wanted(1))

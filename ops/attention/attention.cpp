@@ -46,7 +46,8 @@ struct AttentionNode {
 
   const char* name() const { return op; }
 
-  // Differentiates attention [ATT-1, ATT-2, ATT-3]: dv [ATT-4], ds [ATT-5], dq and dk [ATT-6], dbias [ATT-9].
+  // Differentiates attention [ATT-1, ATT-2, ATT-3]: computes dv [ATT-4], ds [ATT-5], dq and dk [ATT-6] and dbias
+  // [ATT-9].
   void backward(NodeGrads& grads) {
     dispatch_floating(op, y.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
@@ -216,7 +217,7 @@ Var attention_packed(const Var& qkv, const Var& biasv, const AttentionOptions& o
   Operands in = packed_operands(qkv.value(), rows);
   in.bias = biasv.value();
   const Shape& b = in.bias.shape();
-  const bool none = rows.count() == 0 && b.rank() == 4;  // no segments: any length
+  const bool none = rows.count() == 0 && b.rank() == 4;  // without segments, any length fits
   const std::int64_t T = none ? b[2] : rows.equal_length(), G = b.rank() == 4 ? b[0] : 0;
   FOLDGRAD_CHECK(T >= 0, "{}: with a bias all segments must have the same length, without padding", kPacked);
   FOLDGRAD_CHECK(!options.causal, "{}: with a bias causal must be off", kPacked);

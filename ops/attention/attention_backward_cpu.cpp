@@ -37,7 +37,8 @@ class HeadBackward {
   HeadBackward(const AttentionBackward<T>& p, std::int64_t head, const BackwardRoom<V>& room)
       : p_(p), s_(p.shape), at_(s_, head), row_(padded<V>(s_.width)), room_(room), keep_(s_) {}
 
-  // Loops over keys, and inside over queries: sums dk and dv of a block in the cache, and dq in memory for one head.
+  // Loops over blocks of keys and, inside, over blocks of queries. Sums dk and dv of a block in the cache, but dq of
+  // the whole head in memory.
   void run() {
     sum_delta();
     const std::int64_t block = block_of<V>(at_.keys);

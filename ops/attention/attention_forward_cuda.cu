@@ -17,7 +17,8 @@ struct Running {
   Sums<V> y;
 };
 
-// Turns scores of a row's next keys into probabilities relative to the largest score so far; writes z times these.
+// Turns the scores of a row's next keys into probabilities relative to the largest score so far, and writes z times
+// these to `weights`.
 template <class T, class V>
 __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& at, std::int64_t i, std::int64_t j0,
                             int a, V (&scores)[kPerThread], Running<V>& running, V* weights) {
@@ -59,7 +60,7 @@ __global__ void forward_kernel(AttentionForward<T> p) {
   const AttentionShape& s = p.shape;
   const AttentionHead at(s, blockIdx.x);
   const std::int64_t i0 = std::int64_t(blockIdx.y) * kTile;
-  if (i0 >= at.queries) return;  // all threads: the segment has fewer tiles
+  if (i0 >= at.queries) return;  // all threads return: the segment has fewer tiles
   const int width = int(s.width), queries = in_tile(at.queries, i0);
   const Rows<T> q{p.q + at.q() + i0 * s.q_row, s.q_row, queries, width};
 

@@ -1,4 +1,4 @@
-// The suffix _fma means -ffp-contract=fast (engine/cpu/vector.h).
+// The suffix _fma means that this file is compiled with -ffp-contract=fast (engine/cpu/vector.h).
 #include <algorithm>
 
 #include "engine/cpu/transpose.h"

@@ -1,5 +1,5 @@
-// Attention to a cache on the CPU, one query at a time. The suffix _fma means -ffp-contract=fast; nearly all work here
-// is sums of products.
+// Attention to a cache on the CPU, one query at a time. The suffix _fma means that this file is compiled with
+// -ffp-contract=fast: nearly all of its work is sums of products.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kKeys = 4;  // taken together, so that their sums do not wait for each other
+constexpr std::int64_t kKeys = 4;  // keys taken together, so that their sums do not wait for each other
 
 // One thread's scratch memory.
 template <class T>
@@ -42,7 +42,7 @@ template <class V>
       sums[j] = 0;
       for (int l = 0; l < L; ++l) sums[j] += x[j][l];
     }
-  } else {  // adds pairs of vectors, so that half of a sum's lanes belong to each; then adds pairs of these sums
+  } else {  // adds pairs of vectors, so that each owns half of a sum's lanes; then adds pairs of these sums
     VectorOrder<V> even, odd, low, high, turned;
     for (int l = 0; l < L; ++l) {
       even[l] = l % 2 * L + l / 2 * 2;
@@ -61,8 +61,8 @@ template <class V>
   }
 }
 
-// Writes weights: query . key of keys first ... first + 3, for every head. Heads are `width` columns; their weights
-// begin `weight_head` elements one after another.
+// Writes query . key to `weights`, for kKeys keys and every head. A head has `width` columns; its weights begin
+// `weight_head` elements after those of the previous head.
 template <class T, class V>
 void score(const V* query, const Keys<T>& keys, V* weights, std::int64_t weight_head, std::int64_t heads,
            std::int64_t width) {
@@ -81,8 +81,7 @@ void score(const V* query, const Keys<T>& keys, V* weights, std::int64_t weight_
   }
 }
 
-// Adds weight times value of keys first ... first + 3 to the sums, for every head. A value is `offset` elements after
-// its key.
+// Adds weight times value to the sums, for kKeys keys and every head. A value is `offset` elements after its key.
 template <class T, class V>
 void add_values(const V* weights, const Keys<T>& keys, std::int64_t offset, V* sums, std::int64_t weight_head,
                 std::int64_t heads, std::int64_t width) {
@@ -101,7 +100,7 @@ void add_values(const V* weights, const Keys<T>& keys, std::int64_t offset, V* s
   }
 }
 
-// Replaces n scores by their softmax, in whole vectors; the array has room for these.
+// Replaces n scores by their softmax. Computes in whole vectors, for which the array has room.
 template <class V>
 void probabilities(V* weights, std::int64_t n, V scale) {
   const std::int64_t whole = padded<V>(n);
@@ -116,7 +115,7 @@ void probabilities(V* weights, std::int64_t n, V scale) {
   for (std::int64_t j = 0; j < whole; ++j) weights[j] *= factor;
 }
 
-// Computes query r.
+// Computes y of query r.
 template <class T>
 void attend(const CachedAttention<T>& p, std::int64_t r, Room<T>& room) {
   using V = compute_t<T>;

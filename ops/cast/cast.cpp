@@ -8,7 +8,7 @@ namespace {
 
 struct CastNode {
   const char* name() const { return "cast"; }
-  // Differentiates cast [CAST-1]: dx [CAST-2].
+  // Differentiates cast [CAST-1]: computes dx [CAST-2].
   void backward(NodeGrads& grads) {
     const auto [dx, mode] = grads.place(0, grads.sum_dtype(0));
     accumulate(dx, grads.dy(), mode);  // [CAST-2]

@@ -14,7 +14,7 @@ struct CenterNormNode {
 
   const char* name() const { return "center_norm"; }
 
-  // Differentiates center_norm [CEN-1, CEN-2]: dx [CEN-3], dgamma and dbeta [CEN-4].
+  // Differentiates center_norm [CEN-1, CEN-2]: computes dx [CEN-3], dgamma and dbeta [CEN-4].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;

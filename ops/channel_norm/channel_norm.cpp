@@ -55,8 +55,8 @@ struct ChannelNormNode {
   const char* name() const { return "channel_norm"; }
   void describe(Description& d) const { d.training = training; }
 
-  // Differentiates channel_norm [UN-16, UN-1]: dgamma, dbeta and G [CN-3], psi [UN-17], dx [CN-2]; with a mean, dx
-  // [BN-2]; with a clamped variance, psi [RBN-1].
+  // Differentiates channel_norm [UN-16, UN-1]: computes dgamma, dbeta and G [CN-3], psi [UN-17] and dx [CN-2]. With a
+  // mean, dx is [BN-2]; with a clamped variance, psi is [RBN-1].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     const ChannelGradientSums sums = channel_gradient_sums(dy, x, context.mean, communicator);

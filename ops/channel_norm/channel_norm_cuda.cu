@@ -16,7 +16,7 @@ __device__ SkipTerms shuffle_xor(const SkipTerms& terms, int distance) {
 namespace {
 
 using channel_norm_math::SkipTerms;
-constexpr int kChannelNormThreads = 512;  // so that few threads have two channels' logarithms; not tuned
+constexpr int kChannelNormThreads = 512;  // so that few threads compute the logarithms of two channels; not tuned
 
 struct BothTerms {
   __device__ SkipTerms operator()(SkipTerms a, const SkipTerms& b) const {

@@ -8,7 +8,7 @@ namespace {
 
 Tensor doubles(Shape shape, const Tensor& x) { return Tensor::empty(std::move(shape), DType::f64, x.device()); }
 
-// Merges the moments of all ranks, in the order of the ranks, by the formula of Chan, Golub and LeVeque.
+// Merges the moments of all ranks, in rank order, by the formula of Chan, Golub and LeVeque.
 void merge(ChannelMoments& moments, Communicator& communicator) {
   const std::size_t C = std::size_t(moments.mean.size()), each = 2 * C + 1;
   std::vector<double> own = moments.mean.values<double>();

@@ -6,7 +6,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kRowBlocks = 1024;  // the most along the rows; blocks loop over the rest; not tuned
+constexpr std::int64_t kRowBlocks = 1024;  // maximum along the rows; blocks loop over the rest; not tuned
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
               "few enough for sums in the element's arithmetic");
 
@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) block_sums_kernel(P p) {
   }
 }
 
-// Adds the shares of the blocks of rows: a block of [kFinishGroups, 32] threads per 32 columns. This reads little, and
-// its time is the latency of loads that wait for each other; so several threads share a column.
+// Adds the shares of all blocks of rows, with a block of [kFinishGroups, 32] threads per 32 columns. This reads so
+// little that its time is the latency of loads that wait for each other, so several threads share a column.
 template <class P>
 __global__ void totals_kernel(P p) {
   const SharedArray<double> groups = shared_array<double>();  // [kFinishGroups, 32]

@@ -16,13 +16,13 @@ std::int64_t rows_before(const Shape& shape, int axis) {
 }
 std::int64_t row_size(const Shape& shape, int axis) { return shape[axis] * shape.stride(axis); }
 
-// Columns of a tensor from column `first`; the tensor is seen as rows around an axis.
+// The columns of a tensor that begin at column `first`; the tensor is seen as rows around an axis.
 struct Columns {
   const Tensor& tensor;
   std::int64_t first;
 };
 
-// Copies this number of columns of every row.
+// Copies `columns` columns of every row.
 void copy_columns(const Columns& to, GradMode mode, const Columns& from, int axis, std::int64_t columns) {
   dispatch_floating("concat", from.tensor.dtype(), [&]<class T>(Type<T>) {
     const Permute<T> p{.y = {to.tensor.data<T>() + to.first, mode},
@@ -42,7 +42,7 @@ struct ConcatNode {
 
   const char* name() const { return "concat"; }
 
-  // Differentiates concat [CAT-1]: dx of each operand [CAT-2].
+  // Differentiates concat [CAT-1]: computes dx of each operand [CAT-2].
   void backward(NodeGrads& grads) {
     std::int64_t begin = 0;
     for (std::size_t k = 0; k < row_sizes.size(); begin += row_sizes[k++]) {
@@ -71,7 +71,7 @@ struct SliceNode {
 
   const char* name() const { return "slice"; }
 
-  // Differentiates slice [CUT-1]: dx [CUT-2].
+  // Differentiates slice [CUT-1]: computes dx [CUT-2].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     auto [dx, mode] = grads.place(0, dy.dtype());

@@ -60,7 +60,7 @@ struct UnfoldNode {
 
   const char* name() const { return "unfold"; }
 
-  // Differentiates unfold [CONV-1]: dx [CONV-3].
+  // Differentiates unfold [CONV-1]: computes dx [CONV-3].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), grads.dy().dtype(), [&]<class T>(Type<T>) {
       const UnfoldBackward<T> p{.dx = grads.out<T>(0), .du = grads.dy().data<T>(), .s = s};
@@ -76,7 +76,7 @@ struct UnfoldNode {
       map.place = {2, map.place.offset * patch, map.place.repeat * patch};
       return "";
     };
-    // A convolution of each channel, whose output channel k has a 1 at value k of the patch.
+    // Exports a convolution of each channel whose output channel k has the weight 1 at value k of the patch.
     d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
       const std::int64_t K = s.kernel_height * s.kernel_width;
       const Tensor ones = Tensor::zeros({s.values(), 1, s.kernel_height, s.kernel_width}, DType::f32);
@@ -100,11 +100,11 @@ struct Conv2dChannelsLastNode {
   bool has_bias;
   std::int64_t groups;
   Tensor x, weight;
-  Tensor saved, bias;  // for the activation: y; or z without the bias, and the bias
+  Tensor saved, bias;  // for the activation's derivative: y, or z without the bias and the bias
 
   const char* name() const { return kName; }
 
-  // Differentiates conv2d_channels_last [CONV-4]: dx [CONV-5], dweight [CONV-6], dbias [CONV-7].
+  // Differentiates conv2d_channels_last [CONV-4]: computes dx [CONV-5], dweight [CONV-6] and dbias [CONV-7].
   void backward(NodeGrads& grads) {
     const Tensor dz = through_activation(grads);
     if (grads.wanted(0)) product(Conv2dPass::dx, grads.place(0, dz.dtype()), dz);
@@ -129,7 +129,8 @@ struct Conv2dChannelsLastNode {
   }
 
  private:
-  // Returns dz: dy without an activation, undefined if neither dx nor dweight needs it. Puts dbias in the same pass.
+  // Returns dz, or dy if there is no activation. dz is undefined if neither dx nor dweight needs it. Puts dbias in the
+  // same pass.
   Tensor through_activation(NodeGrads& grads) const {
     const Tensor& dy = grads.dy();
     const bool products = grads.wanted(0) || grads.wanted(1);
@@ -149,7 +150,8 @@ struct Conv2dChannelsLastNode {
     return activation ? dz : dy;
   }
 
-  // Computes a gradient by a product. Libraries only set it; adding it to an earlier gradient takes a second step.
+  // Computes a gradient by a product. The product can only overwrite; adding to an earlier gradient takes a second
+  // step.
   void product(Conv2dPass pass, const std::pair<Tensor, GradMode>& place, const Tensor& dz) const {
     const auto& [grad, mode] = place;
     const Tensor to = mode == GradMode::set ? grad : Tensor::empty(grad.shape(), grad.dtype(), grad.device());
@@ -178,7 +180,7 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
   conv2d_product(
       x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0], .groups = o.groups},
       {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
-  // Writes y over z if possible; on CUDA it is not, since kernels load z by instructions for read-only data.
+  // Overwrites z with y if possible. On CUDA it is not, since kernels load z with instructions for read-only data.
   const bool over_z = !activates || (!keeps_z && x.device() == Device::cpu);
   const Tensor y = over_z ? z : Tensor::empty(z.shape(), z.dtype(), z.device());
   if (activates) activation_forward(kName, *o.activation, y, z, bias ? *bias : Tensor());

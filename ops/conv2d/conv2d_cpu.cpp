@@ -6,8 +6,8 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // channels whose sums stay in registers
 
-// The part of an axis that place i (or j) sees: kernel offsets [begin, end) are inside the image, the first at index
-// `first`.
+// The part of an axis that place i (or j) sees. Kernel offset v is at index first + v of the image; the offsets [begin,
+// end) are inside it.
 struct Window {
   std::int64_t first, begin, end;
 
@@ -17,7 +17,7 @@ struct Window {
         end(std::clamp(image - first, begin, kernel)) {}
 };
 
-// Writes a row of u: the values of one place. Neighbours in x are a kernel apart in u.
+// Writes a row of u: the values of one place. Adjacent channels of x are one kernel apart in u.
 template <class T>
 void unfold_place(const UnfoldForward<T>& p, std::int64_t row) {
   const Conv2dSizes& s = p.s;

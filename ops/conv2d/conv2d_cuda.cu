@@ -21,7 +21,7 @@ struct UnfoldElement {
   }
 };
 
-// Computes one element of dx from all places that see it; so no two threads write the same.
+// Computes one element of dx from all places that see it, so no two threads write the same element.
 template <class T>
 struct FoldElement {
   static constexpr const char* kName = "unfold backward";

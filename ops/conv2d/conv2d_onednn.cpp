@@ -1,5 +1,5 @@
 // Convolutions in f32 and bf16 by oneDNN's primitives. Images stay in place; weights are reordered into the primitive's
-// layout, and their gradient back. Threads share the images of a batch.
+// layout, and their gradient is reordered back. The images of a batch are divided among the threads.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ struct Descriptions {
     x = {{s.batch, s.channels, s.height, s.width}, type, Format::nhwc};
     y = {{s.batch, p.out, s.out_height, s.out_width}, type, Format::nhwc};
     bias = {{p.out}, type, Format::x};
-    // f32: sums over the whole batch must not be rounded before they are complete.
+    // dweight is f32: sums over the whole batch must not be rounded before they are complete.
     any_weight = {kernels, p.pass == Conv2dPass::dweight ? DataType::f32 : type, Format::any};
     weight = {kernels, p.f32_dweight ? DataType::f32 : type, p.groups > 1 ? Format::goihw : Format::oihw};
     strides = {s.stride, s.stride};
@@ -149,7 +149,7 @@ Convolution& convolution_of(const Conv2dProduct& p, bool bias) {
   return convolutions.of(key_of(p, bias), [&] { return make_convolution(p, bias); });
 }
 
-// Computes a product on this thread; oneDNN covers it.
+// Computes a product that oneDNN covers, on this thread.
 void run_convolution(const Conv2dProduct& p, const Conv2dBuffers& at) {
   Convolution& c = convolution_of(p, at.bias);
   const OneThread here;
@@ -167,13 +167,13 @@ void run_convolution(const Conv2dProduct& p, const Conv2dBuffers& at) {
   }
 }
 
-// Some images of a product.
+// A product over some images of the batch.
 struct SomeImages {
   Conv2dProduct product;
   Conv2dBuffers at;
 };
 
-// Returns how many images a piece has: at least 8, as the weights are packed for each piece, and 50 us of work.
+// Returns the number of images per part: at least 8, since the weights are packed for each part, and 50 us of work.
 std::int64_t images_of_part(const Conv2dProduct& p) {
   const double of_one = 2.0 * double(p.s.places()) * double(p.weights());
   const double enough = (p.dtype == DType::bf16 ? 5e7 : 1e7) / of_one;

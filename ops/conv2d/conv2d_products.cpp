@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// Computes a depthwise convolution by loops: products of matrices would have one column each.
+// Computes a depthwise convolution with loops, because each matrix product would have only one column.
 void depthwise_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at) {
   const Conv2dSizes& s = p.s;
   dispatch_floating("conv2d_channels_last", p.dtype, [&]<class T>(Type<T>) {
@@ -44,8 +44,8 @@ void depthwise_product(Device device, const Conv2dProduct& p, const Conv2dBuffer
   });
 }
 
-// Multiplies the matrices of each group: its columns of u [rows, values] and of y, and its rows of the weight. Not one
-// gemm() with a batch, since each group has its own part of the bias.
+// Multiplies the matrices of each group: its columns of u [rows, values] and of y, and its rows of the weight. We do
+// not use one batched gemm(), since each group has its own part of the bias.
 void multiply_groups(Device device, const Conv2dProduct& p, const Conv2dBuffers& at, const Tensor& u) {
   const std::int64_t rows = u.shape()[0], width = u.shape()[1], values = width / p.groups, out = p.out / p.groups;
   for (std::int64_t group = 0; group < p.groups; ++group) {

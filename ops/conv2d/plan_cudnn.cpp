@@ -14,7 +14,7 @@ using AttributeType = cudnnBackendAttributeType_t;
 using Sizes = std::array<std::int64_t, 4>;
 using Pair = std::array<std::int64_t, 2>;
 
-enum class Id : std::int64_t { x = 1, weight, y, bias, product };  // of a graph's tensors
+enum class Id : std::int64_t { x = 1, weight, y, bias, product };  // the ids of a graph's tensors
 
 void set(Descriptor d, Attribute name, AttributeType type, const void* values, std::int64_t count) {
   check_cudnn(cudnnBackendSetAttribute(d, name, type, count, values), "cudnnBackendSetAttribute");
@@ -27,7 +27,7 @@ template <class T, std::size_t N>
 void set(Descriptor d, Attribute name, AttributeType type, const std::array<T, N>& values) {
   set(d, name, type, values.data(), N);
 }
-// Gets all values, at most the size of `values`.
+// Gets all values, but at most values.size().
 template <class T>
 void get(Descriptor d, Attribute name, AttributeType type, std::vector<T>& values) {
   std::int64_t count = 0;
@@ -96,11 +96,11 @@ class ConvolutionGraph {
     return finished(d);
   }
 
-  // Describes the product that computes one of x, weight and y from the other two.
+  // Describes the product, which computes y, dx or dweight from the other two tensors.
   Descriptor product(Descriptor y) {
     const Conv2dSizes& s = p_.s;
     const Sizes image{s.batch, s.channels, s.height, s.width};
-    // With fewer channels than x the weight has groups.
+    // If the weight has fewer channels than x, there are groups.
     const Sizes weight{p_.out, s.channels / p_.groups, s.kernel_height, s.kernel_width};
     const Descriptor x = tensor(Id::x, type_, image, channels_last(image));
     const Descriptor w =
@@ -144,7 +144,7 @@ class ConvolutionGraph {
   const cudnnDataType_t type_;
 };
 
-// Returns the engines with their settings, as the heuristics rank them.
+// Returns the engines and their settings in the order in which the heuristics rank them.
 std::vector<Descriptor> proposals(CudnnDescriptors& to, Descriptor graph, cudnnBackendHeurMode_t mode,
                                   Descriptor device) {
   constexpr std::size_t kMost = 64;
@@ -185,7 +185,7 @@ Descriptor CudnnDescriptors::make(cudnnBackendDescriptorType_t type) {
 }
 
 CudnnPlan::CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, Descriptor device) {
-  CudnnDescriptors for_search;  // more than 1 MiB, not kept: a plan copies its input
+  CudnnDescriptors for_search;  // more than 1 MiB; not kept, since a plan copies its input
   const Descriptor graph = ConvolutionGraph(for_search, p).of(adds_bias);
   const auto allowed = [tensor_cores = p.dtype == DType::bf16 || tf32](cudnnBackendNumericalNote_t note) {
     return note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP || (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && tensor_cores);

@@ -29,7 +29,7 @@ struct CrossEntropyNode {
 
   const char* name() const { return "cross_entropy"; }
 
-  // Differentiates cross_entropy [CE-1, CE-2, CE-3]: dz [CE-4], with two targets [CE-6].
+  // Differentiates cross_entropy [CE-1, CE-2, CE-3]: computes dz [CE-4]; with two targets, q is [CE-6].
   void backward(NodeGrads& grads) {
     FOLDGRAD_CHECK(!targets.lambda.defined() || !grads.wanted(3),
                    "cross_entropy: lambda must be a constant, got one that wants a gradient");
@@ -84,7 +84,7 @@ void check_second(const Tensor& logits, const Targets& targets, std::int64_t ign
   }
 }
 
-// Computes and records the loss. The operands are checked already.
+// Computes and records the loss. The operands have been checked.
 Var loss_of(const Var& logitsv, const Targets& targets, const std::vector<Var>& operands,
             const CrossEntropyOptions& options) {
   const Tensor& logits = logitsv.value();

@@ -15,7 +15,7 @@ struct DivideRowsNode {
 
   const char* name() const { return "divide_rows"; }
 
-  // Differentiates divide_rows [DIV-1]: dn [DIV-2], dd [DIV-3].
+  // Differentiates divide_rows [DIV-1]: computes dn [DIV-2] and dd [DIV-3].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), y.dtype(), [&]<class T>(Type<T>) {
       const DivideRowsBackward<T> p{.dn = grads.out<T>(0),

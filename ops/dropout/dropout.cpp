@@ -19,7 +19,7 @@ struct DropoutNode {
 
   const char* name() const { return "dropout"; }
 
-  // Differentiates dropout [DO-2]: dx [DO-3].
+  // Differentiates dropout [DO-2]: computes dx [DO-3].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
@@ -50,7 +50,7 @@ struct BiasDropoutResidualNode {
 
   const char* name() const { return "bias_dropout_residual"; }
 
-  // Differentiates bias_dropout_residual [DO-4]: dx, db and dresidual [DO-5].
+  // Differentiates bias_dropout_residual [DO-4]: computes dx, db and dresidual [DO-5].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     if (grads.wanted(0) || grads.wanted(1))

@@ -25,8 +25,8 @@ struct DytNode {
 
   const char* name() const { return shift.defined() ? "derf" : "dyt"; }
 
-  // Differentiates dyt [DYT-1] and derf [DERF-1]: dx [DYT-2], dgamma and dbeta [DYT-3], da [DYT-4], ds of derf
-  // [DERF-2].
+  // Differentiates dyt [DYT-1] and derf [DERF-1]: computes dx [DYT-2], dgamma and dbeta [DYT-3], da [DYT-4] and ds of
+  // derf [DERF-2].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;

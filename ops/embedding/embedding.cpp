@@ -11,13 +11,13 @@ namespace {
 struct EmbeddingNode {
   const char* op;
   Tensor ids;
-  std::int64_t rows, columns;  // the table's
+  std::int64_t rows, columns;  // of the table
   double scale;
   std::int64_t padding_id;
 
   const char* name() const { return op; }
 
-  // Differentiates embedding and gather [EMB-1]: dx [EMB-2].
+  // Differentiates embedding and gather [EMB-1]: computes dx [EMB-2].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     dispatch_floating(op, dy.dtype(), [&]<class T>(Type<T>) {

@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(kEmbeddingThreads) gather_kernel(EmbeddingForw
   }
 }
 
-// Adds the rows of dy at n positions in order, kAtOnce at a time. The last round is filled up with zeros, which change
-// no bit of a sum that began with 0.
+// Adds the rows of dy at n positions in order, kAtOnce at a time. The last round is padded with zeros, which change no
+// bit of a sum that began with 0.
 template <class T, int N>
 __device__ void add_rows_at(const int* positions, int n, const EmbeddingBackward<T>& p, std::int64_t first_column,
                             compute_t<T> (&sums)[kRowPacks][N]) {
@@ -57,7 +57,8 @@ __device__ void add_rows_at(const int* positions, int n, const EmbeddingBackward
   }
 }
 
-// Writes, for each id of a tile, which of the block's rows it is, or -1; and for each group of 32 whether it has any.
+// Writes to row_of, for each id of a tile, its row within the block, or -1 if the block does not have it; and to `any`,
+// for each group of 32 ids, whether the block has one of them.
 template <class T>
 __device__ void note_rows(const EmbeddingBackward<T>& p, std::int64_t first, int* row_of, int* any) {
   FOLDGRAD_UNROLL
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(kTableRows* kWarp) backward_kernel(EmbeddingBa
   compute_t<T> sums[kRowPacks][N] = {};
   int listed = 0;
   for (std::int64_t first = 0; first < p.positions; first += kIdTile) {
-    __syncthreads();  // threads may still read the tile before
+    __syncthreads();  // threads may still read the previous tile
     note_rows(p, first, row_of, any);
     __syncthreads();
     for (unsigned groups = __ballot_sync(0xffffffffu, any[lane]); groups != 0; groups &= groups - 1) {

@@ -27,7 +27,7 @@ struct FlipNode {
 
   const char* name() const { return "flip"; }
 
-  // Differentiates flip [FLIP-1]: dx [FLIP-2].
+  // Differentiates flip [FLIP-1]: computes dx [FLIP-2].
   void backward(NodeGrads& grads) {
     const auto [dx, mode] = grads.place(0, grads.dy().dtype());
     run(dx, mode, grads.dy(), axis);

@@ -61,7 +61,7 @@ struct GateNode {
 
   const char* name() const { return "gate"; }
 
-  // Differentiates gate [GATE-1]: dx [GATE-2], dw [GATE-3].
+  // Differentiates gate [GATE-1]: computes dx [GATE-2] and dw [GATE-3].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       const GateBackward<T> p{.dx = grads.out<T>(0),

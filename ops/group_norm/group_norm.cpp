@@ -29,7 +29,7 @@ struct GroupNormNode {
 
   const char* name() const { return "group_norm"; }
 
-  // Differentiates group_norm [GN-1, GN-2, GN-3]: dx [GN-4], dgamma and dbeta [GN-5].
+  // Differentiates group_norm [GN-1, GN-2, GN-3]: computes dx [GN-4], dgamma and dbeta [GN-5].
   void backward(NodeGrads& grads) {
     const bool on_cpu = x.device() == Device::cpu;
     const GroupNormShape shape = shape_of(x, samples, mu.shape()[1]);

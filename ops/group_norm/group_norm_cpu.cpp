@@ -28,7 +28,7 @@ void over_groups(Value* values, std::int64_t columns, std::int64_t groups, const
   }
 }
 
-// Sums over rows first, per channel, along memory; then over the channels of each group.
+// Sums over the rows first, per channel, in the order of memory; then over the channels of each group.
 template <class T>
 void forward_sample(const GroupNormForward<T>& p, std::int64_t s) {
   using Value = compute_t<T>;

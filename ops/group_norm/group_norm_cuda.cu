@@ -13,8 +13,9 @@ struct Block {
   std::int64_t s = blockIdx.x / unsigned(p.groups), g = blockIdx.x % unsigned(p.groups);  // groups <= blocks: 32 bits
   std::int64_t channels = p.columns / p.groups, width = channels / N;
 
-  // Calls body(i, c) for each of this thread's packs: element i, channel c. A thread has pack threadIdx.x and every
-  // blockDim.x-th after it. It steps through rows: dividing each number by the width would cost more than the work.
+  // Calls body(i, c) for each of this thread's packs, which begin at element i and channel c. A thread has pack
+  // threadIdx.x and every blockDim.x-th pack after it. It steps from row to row, because dividing each index by the
+  // width would cost more than the work itself.
   template <class Body>
   __device__ void packs(const Body& body) const {
     if (width == 0) return;
@@ -100,7 +101,7 @@ __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   });
 }
 
-// Uses one block per strip of columns and part of the rows. A thread keeps its columns, all in one group.
+// Uses one block per strip of columns and part of the rows. A thread keeps its columns, which are all in one group.
 template <class T, int N>
 __global__ void __launch_bounds__(kMatrixThreads) sums_kernel(ColumnSumParts<GroupNormBackward<T>> p) {
   using Value = compute_t<T>;

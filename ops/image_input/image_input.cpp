@@ -15,7 +15,7 @@ void image_input_cpu(const ImageInput<T>& p) {
 
 namespace {
 
-// Never on the tape: u8 tensors need no gradient.
+// This node is never on the tape, since u8 tensors need no gradient.
 struct ImageInputNode {
   const char* name() const { return "image_input"; }
   void backward(NodeGrads&) {}

@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-// One element at a time, so that neighbouring threads access neighbouring packs.
+// Computes one element at a time, so that neighbouring threads access neighbouring packs.
 template <class T>
 struct Channels {
   static constexpr const char* kName = "image_input";
@@ -15,7 +15,7 @@ struct Channels {
   __device__ void start(std::int64_t i, std::int64_t) { first = int(i % 3); }
   __device__ void operator()(std::int64_t k) const {
     const int c = (first + int(k)) % 3;
-    // Chooses by comparisons: indexing would move both arrays out of registers.
+    // Chooses by comparisons, because indexing would move both arrays out of registers.
     const auto of = [c](const compute_t<T>(&values)[3]) { return c == 0 ? values[0] : c == 1 ? values[1] : values[2]; };
     p.y[k] = p.normalized(p.x[k], of(p.mean), of(p.std));
   }

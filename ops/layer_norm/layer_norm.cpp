@@ -8,11 +8,11 @@ namespace foldgrad {
 namespace {
 
 struct LayerNormNode {
-  Tensor x, gamma, mu, rstd;  // backward recomputes xhat: one multiplication each, instead of saving R C values
+  Tensor x, gamma, mu, rstd;  // backward recomputes xhat by one multiplication each instead of saving R C values
 
   const char* name() const { return "layer_norm"; }
 
-  // Differentiates layer_norm [LN-1, LN-2, LN-3]: dx [LN-4], dgamma and dbeta [LN-5].
+  // Differentiates layer_norm [LN-1, LN-2, LN-3]: computes dx [LN-4], dgamma and dbeta [LN-5].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;

@@ -18,7 +18,7 @@ struct LinearNode {
 
   const char* name() const { return "linear"; }
 
-  // Differentiates linear [LIN-1]: dx [LIN-2], dW [LIN-3], db [LIN-4].
+  // Differentiates linear [LIN-1]: computes dx [LIN-2], dW [LIN-3] and db [LIN-4].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     const Device device = dy.device();

@@ -22,7 +22,8 @@ Memory::desc dense(std::int64_t rows, std::int64_t columns, DType dtype) {
   return {{rows, columns}, type_of(dtype), {columns, 1}};
 }
 
-// The activations that oneDNN computes while a product is in registers. For other activations a layer is plain.
+// The activations that oneDNN computes while a product is in registers. A layer with any other activation is a plain
+// one.
 struct PostOp {
   Activation activation;
   dnnl::algorithm algorithm;
@@ -92,7 +93,7 @@ OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::de
       });
 }
 
-// Some or all columns of a layer. Their packed weights begin `begin` bytes after the beginning of the layer's.
+// Some or all columns of a layer. Their packed weights begin `begin` bytes after those of the layer.
 struct Columns {
   Sizes sizes;
   std::int64_t first;
@@ -116,7 +117,8 @@ struct Columns {
   }
 };
 
-// A layer. Threads share the rows of a product, or the columns if there are few rows, as in writing one sentence.
+// A layer. The rows of a product are divided among the threads, or the columns if there are few rows, as in decoding
+// one sentence.
 class OnednnPackedLinear {
  public:
   OnednnPackedLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options)
@@ -134,8 +136,9 @@ class OnednnPackedLinear {
                             bytes);
       bytes += columns_.back().order.get_size();
     }
-    // Parts use the layer's packed weights, which in large layers are in huge pages. That needs an order that packs
-    // blocks of columns one after another, as all of oneDNN's do so far. Otherwise, columns are not cut.
+    // The parts use the layer's packed weights, which are in huge pages if the layer is large. This requires a layout
+    // that packs blocks of columns one after another, as all layouts of oneDNN do so far. With any other layout, we do
+    // not divide the columns.
     const auto again = memory::allocate(Device::cpu, bytes);
     for (const Columns& part : columns_) part.pack(w, static_cast<char*>(again.get()));
     if (bytes != whole_.order.get_size() || std::memcmp(again.get(), packed, bytes) != 0) columns_.clear();
@@ -147,14 +150,14 @@ class OnednnPackedLinear {
   }
 
  private:
-  static constexpr std::int64_t kFewRows = 128;      // with fewer, parts of the columns: each reads its own weights
-  static constexpr std::int64_t kRows = 32;          // at least, of a part
-  static constexpr std::int64_t kWeights = 1 << 17;  // at least, of a part of the columns
-  static constexpr std::int64_t kParts = 4;          // at most, of the columns: a call of oneDNN takes some us
+  static constexpr std::int64_t kFewRows = 128;      // with fewer, each thread takes columns and reads their weights
+  static constexpr std::int64_t kRows = 32;          // minimum of a part
+  static constexpr std::int64_t kWeights = 1 << 17;  // minimum of a part of the columns
+  static constexpr std::int64_t kParts = 4;          // maximum for the columns: a call of oneDNN takes some us
 
   const PackedLinearOptions& options() const { return whole_.sizes.options; }
 
-  // y: [rows, n of these columns], dense.
+  // y: [rows, number of these columns], dense.
   void multiply(const Columns& columns, std::int64_t rows, const void* x, void* y) const {
     const OneThread here;
     const float* bias = bias_.defined() ? bias_.data<float>() + columns.first : nullptr;

@@ -45,7 +45,7 @@ struct MatmulNode {
 
   const char* name() const { return "matmul"; }
 
-  // Differentiates matmul [MM-1]: da [MM-2], db [MM-3]. The gradient of a transposed operand is transposed.
+  // Differentiates matmul [MM-1]: computes da [MM-2] and db [MM-3]. The gradient of a transposed operand is transposed.
   void backward(NodeGrads& grads) {
     const Tensor& dc = grads.dy();
     const auto [da, mode_a] = grads.place(0, dc.dtype());

@@ -17,7 +17,7 @@ struct MaxPool2dNode {
 
   const char* name() const { return "max_pool2d"; }
 
-  // Differentiates max_pool2d [POOL-1]: dx [POOL-2].
+  // Differentiates max_pool2d [POOL-1]: computes dx [POOL-2].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), grads.dy().dtype(), [&]<class T>(Type<T>) {
       const MaxPool2dBackward<T> p{

@@ -18,7 +18,7 @@ struct Cell {
 };
 
 // Calls f(cell, first, width) for channels [first, first + width) of all height x width cells of every image. `width`
-// is a constant if possible, so that loops are whole vectors. No cell costs a division. `work` is the number of
+// is a constant if possible, so that loops consist of whole vectors. No cell needs a division. `work` is the number of
 // elements that a cell reads per channel.
 template <class Rows, class Columns, class F>
 void for_chunks(const MaxPool2dSizes& s, int height, int width, int work, const Rows& rows_of,
@@ -70,7 +70,7 @@ void gather(const MaxPool2dBackward<T>& p, const Cell& at, std::int64_t first, W
   using Value = compute_t<T>;
   const MaxPool2dSizes& s = p.s;
   Value sums[kChunk];
-  std::fill_n(sums, std::int64_t(width), Value(0));  // GCC would zero the whole array by a slow string instruction
+  std::fill_n(sums, std::int64_t(width), Value(0));  // GCC would zero the whole array with a slow string instruction
   for (int i = at.rows.begin; i < at.rows.end; ++i)
     for (int j = at.columns.begin; j < at.columns.end; ++j) {
       const int v = at.i + s.padding - i * s.stride, w = at.j + s.padding - j * s.stride;

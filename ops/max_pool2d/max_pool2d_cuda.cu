@@ -36,7 +36,8 @@ struct PoolPack {
   }
 };
 
-// Computes channels c ... c + N - 1 of pixel r of dx_b from all places that see it; so no two threads write the same.
+// Computes channels c ... c + N - 1 of pixel r of dx_b from all places that see it, so no two threads write the same
+// element.
 template <class T, int N>
 struct GatherPack {
   MaxPool2dBackward<T> p;

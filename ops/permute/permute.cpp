@@ -18,8 +18,8 @@ struct Axis {
   std::int64_t size, x, y;
 };
 
-// Returns the axes of y, outermost first, except axes of size 1. Axes that are neighbours in both x and y become one
-// axis.
+// Returns the axes of y, outermost first, except axes of size 1. Axes that are adjacent in both x and y are merged into
+// one.
 std::vector<Axis> merged_axes(const Shape& x, const std::vector<int>& axes) {
   std::vector<Axis> merged;
   std::int64_t y_stride = x.elements();
@@ -77,7 +77,7 @@ struct PermuteNode {
 
   const char* name() const { return "permute"; }
 
-  // Differentiates permute [PER-1]: dx [PER-2].
+  // Differentiates permute [PER-1]: computes dx [PER-2].
   void backward(NodeGrads& grads) {
     std::vector<int> inverse(axes.size());
     for (std::size_t k = 0; k < axes.size(); ++k) inverse[axes[k]] = int(k);

@@ -7,7 +7,7 @@ namespace foldgrad {
 namespace {
 
 constexpr std::int64_t kTile = 64;       // the fastest of 16, 32 and 64 for [8192, 512] f32 on 2 cores of a Zen 5
-constexpr std::int64_t kPart = 1 << 14;  // elements per part, so that a few long rows have work for every thread
+constexpr std::int64_t kPart = 1 << 14;  // elements per part, so that a few long rows give work to every thread
 
 template <class T>
 void copy_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::int64_t height, std::int64_t width) {
@@ -19,8 +19,8 @@ void copy_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::int64_
   }
 }
 
-// Transposes through the first-level cache: reads along x's neighbours, writes along y's. Whole tiles pass constants
-// for height and width, so that the compiler unrolls.
+// Transposes a tile in the first-level cache, so that x is read and y written in the order of memory. For whole tiles,
+// height and width are constants, so that the compiler unrolls the loops.
 template <class T>
 inline __attribute__((always_inline)) void transpose_tile(const GradOut<T>& y, std::int64_t row_y, const T* x,
                                                           std::int64_t column_x, std::int64_t height,

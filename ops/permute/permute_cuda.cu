@@ -4,7 +4,8 @@
 namespace foldgrad {
 namespace {
 
-// Copies N columns from column c of row r of matrix m. m fits 32 bits: run() takes at most a grid's number of blocks.
+// Copies N columns of row r of matrix m, beginning with column c. m fits into 32 bits because run() checks that a grid
+// can have a block per matrix.
 template <class T, int N>
 struct CopyRows {
   Permute<T> p;
@@ -29,8 +30,8 @@ constexpr int kTile = N == 1 ? 32 : 8 * N;
 template <class T, int N>
 constexpr int kPitch = kTile<N> + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
 
-// Uses one block per tile. All numbers that are divided fit 32 bits, since the number of blocks does. Neighbouring
-// threads access neighbouring packs in x and in y; in between, the tile is in shared memory.
+// Uses one block per tile. All divisions are in 32 bits, which suffice because the number of blocks fits into 32 bits.
+// Neighbouring threads access neighbouring packs in x and in y; in between, the tile is in shared memory.
 template <class T, int N>
 __global__ void __launch_bounds__(kPermuteThreads) transpose_kernel(Permute<T> p) {
   constexpr int kSide = kTile<N>, kRows = kPermuteThreads / (kSide / N);
@@ -56,8 +57,9 @@ __global__ void __launch_bounds__(kPermuteThreads) transpose_kernel(Permute<T> p
   }
 }
 
-// Returns true if packs fit: neighbours in x and in y are whole packs, and so are rows. Then the other strides are,
-// too: x and y are dense, so y's are multiples of `columns`, and x's of `columns` or, if it is transposed, of `rows`.
+// Returns true if packs fit: contiguous elements of x and of y are whole packs, and so are the strides of rows. Then
+// the other strides are, too: x and y are dense, so the strides of y are multiples of `columns`, and those of x are
+// multiples of `columns` or, if it is transposed, of `rows`.
 template <class T>
 bool suits_packs(const Permute<T>& p) {
   constexpr std::int64_t N = kPackSize<T>;

@@ -32,7 +32,7 @@ struct SinusoidalPositionsNode {
 
   const char* name() const { return "sinusoidal_positions"; }
 
-  // Differentiates sinusoidal_positions [POS-3]: dx [POS-3].
+  // Differentiates sinusoidal_positions [POS-3]: computes dx [POS-3].
   void backward(NodeGrads& grads) { grads.pass_dy(0); }
   void describe(Description& d) const {
     d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
@@ -44,7 +44,7 @@ struct SinusoidalPositionsNode {
 struct LearnedPositionsNode {
   const char* name() const { return "learned_positions"; }
 
-  // Differentiates learned_positions [POS-4]: dx [POS-4], dtable [POS-5].
+  // Differentiates learned_positions [POS-4]: computes dx [POS-4] and dtable [POS-5].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     const std::int64_t batch = dy.shape()[0], length = dy.shape()[1], columns = dy.shape()[2];
@@ -67,7 +67,7 @@ struct LearnedPositionsNode {
   }
 };
 
-// Checks the table, which needs `needed` rows.
+// Checks the table, which must have at least `needed` rows.
 void check_table(const char* op, const Tensor& table, const Tensor& x, std::int64_t needed) {
   check_floating(op, "table", table, 1);
   check_operand(op, "table", table, {table.shape()[0], x.shape()[-1]}, x, "x");

@@ -24,7 +24,7 @@ struct PowerNormNode {
   bool training() const { return square.defined(); }
   void describe(Description& d) const { d.training = training(); }
 
-  // Differentiates power_norm [PN-1]: dx, dgamma and dbeta [PN-3].
+  // Differentiates power_norm [PN-1]: computes dx, dgamma and dbeta [PN-3].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) { run<T>(grads); });
   }

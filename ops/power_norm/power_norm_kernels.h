@@ -62,7 +62,7 @@ struct PowerNormBackwardStep {
   const S *rstd, *rstd_q;             // [columns]
   S* nu_ema;                          // [columns]
   ParameterGradOut<T> dgamma, dbeta;  // [columns]
-  ChannelCoefficients<S> dx;          // its offset is not set
+  ChannelCoefficients<S> dx;          // this step does not write its offset
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double rstd_z = rstd[c], gamma_c = gamma[c], nu = nu_ema[c], sum_dy_z = rstd_z * sum_dy_x[c];

@@ -31,7 +31,7 @@ struct RbnPenaltyNode {
             .y = y};
   }
 
-  // Differentiates rbn_penalty [RBN-2]: dx [RBN-3].
+  // Differentiates rbn_penalty [RBN-2]: computes dx [RBN-3].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using S = compute_t<T>;

@@ -27,7 +27,7 @@ struct SumNode {
 
   const char* name() const { return op; }
 
-  // Differentiates sum [RED-1] and mean [RED-2]: dx of a sum [RED-1] and of a mean [RED-2].
+  // Differentiates sum [RED-1] and mean [RED-2]: computes dx of a sum [RED-1] or of a mean [RED-2].
   void backward(NodeGrads& grads) {
     dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
       using Value = compute_t<T>;

@@ -41,7 +41,7 @@ struct ReindexNode {
 
   const char* name() const { return "reindex"; }
 
-  // Differentiates reindex [REINDEX-1]: dx [REINDEX-2].
+  // Differentiates reindex [REINDEX-1]: computes dx [REINDEX-2].
   void backward(NodeGrads& grads) {
     const auto [dx, mode] = grads.place(0, grads.dy().dtype());
     run(dx, mode, grads.dy(), order.inverse);  // [REINDEX-2]

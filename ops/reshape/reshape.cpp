@@ -8,7 +8,7 @@ namespace {
 
 struct ReshapeNode {
   const char* name() const { return "reshape"; }
-  // Differentiates reshape [RES-1]: dx [RES-1].
+  // Differentiates reshape [RES-1]: computes dx [RES-1].
   void backward(NodeGrads& grads) { grads.pass_dy(0); }  // [RES-1]
   void describe(Description& d) const {
     d.numbers = Description::Numbers::same;

@@ -8,12 +8,13 @@ namespace foldgrad {
 namespace {
 
 struct RmsNormNode {
-  Tensor x, gamma, rrms, weight;  // backward recomputes xhat: one multiplication each, instead of saving R C values
+  Tensor x, gamma, rrms, weight;  // backward recomputes xhat by one multiplication each instead of saving R C values
   std::int64_t k;
 
   const char* name() const { return "rms_norm"; }
 
-  // Differentiates rms_norm [RMS-1, RMS-2]: dx [RMS-3], dgamma [RMS-4]; with eps outside, w in dx [RMS-6].
+  // Differentiates rms_norm [RMS-1, RMS-2]: computes dx [RMS-3] and dgamma [RMS-4]; with eps outside, w in dx is
+  // [RMS-6].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       const auto run = [&](auto partial) {

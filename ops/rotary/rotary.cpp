@@ -45,7 +45,7 @@ struct RotaryNode {
     });
   }
 
-  // Differentiates rotary [ROT-2]: dx [ROT-3].
+  // Differentiates rotary [ROT-2]: computes dx [ROT-3].
   void backward(NodeGrads& grads) {
     const auto [dx, mode] = grads.place(0, grads.dy().dtype());
     run(dx, mode, grads.dy(), -1);  // [ROT-3]

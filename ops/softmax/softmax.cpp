@@ -14,7 +14,7 @@ struct SoftmaxNode {
 
   const char* name() const { return "softmax"; }
 
-  // Differentiates softmax [SM-2]: dx [SM-3].
+  // Differentiates softmax [SM-2]: computes dx [SM-3].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), y.dtype(), [&]<class T>(Type<T>) {
       const std::int64_t C = y.shape()[-1];

@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kBlock = 64;  // the maximum of a block decides, without branches, if its elements matter
+constexpr std::int64_t kBlock = 64;  // a block's maximum, found without branches, tells if its elements matter
 
 template <class T>
 T largest(const T* x, std::int64_t n) {
@@ -30,7 +30,7 @@ double log_sum_exp(const T* x, std::int64_t n, T top) {
   return double(top) + std::log(double(sum));  // [TOP-2]
 }
 
-// Returns a lower bound for the k largest entries: k blocks have a maximum that reaches it.
+// Returns a lower bound for the k largest entries: at least k blocks have a maximum that reaches it.
 template <class T>
 T bound_of(std::vector<T> tops, std::int64_t k) {
   const bool nan = std::ranges::any_of(tops, [](T top) { return std::isnan(top); });
@@ -68,7 +68,7 @@ void top_k_of_row(const TopKParams<T>& p, std::int64_t r) {
 
 template <class T>
 void top_k_cpu(const TopKParams<T>& p) {
-  for_rows_cpu(p.rows, 2 * p.columns, [&p](std::int64_t r) { top_k_of_row(p, r); });  // which passes twice over it
+  for_rows_cpu(p.rows, 2 * p.columns, [&p](std::int64_t r) { top_k_of_row(p, r); });  // each row is read twice
 }
 
 template void top_k_cpu(const TopKParams<float>&);

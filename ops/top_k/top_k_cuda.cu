@@ -35,7 +35,7 @@ __global__ void top_k_kernel(TopKParams<T> p) {
       const bool open = e.value == e.value && (i == 0 || last.before(e));
       if (open && e.before(best)) best = e;
     }
-    last = block_reduce(best, scratch, nothing, First{});  // [TOP-1]; without an entry left, later rounds find none
+    last = block_reduce(best, scratch, nothing, First{});  // [TOP-1]; if no entry is left, later rounds find none
     if (i == 0) top = last.value;
     if (threadIdx.x == 0) {
       p.values[r * p.k + i] = last.value;

@@ -12,7 +12,7 @@ struct WeightStandardizeNode {
 
   const char* name() const { return "weight_standardize"; }
 
-  // Differentiates weight_standardize [WS-1, WS-2, WS-3]: dW [WS-4], dg [WS-5].
+  // Differentiates weight_standardize [WS-1, WS-2, WS-3]: computes dW [WS-4] and dg [WS-5].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), W.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;

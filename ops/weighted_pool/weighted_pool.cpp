@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns true if every row of these weights sums to 1 by construction: it is a softmax's.
+// Returns true if every row of these weights sums to 1 by construction, because it is the result of a softmax.
 bool sums_to_one(const Graph& graph, int weights) {
   const std::int64_t steps = graph.values[weights].shape[-1];
   int p = graph.producer(weights);
@@ -24,7 +24,8 @@ struct PoolNode {
 
   const char* name() const { return w.defined() ? "weighted_pool" : "mean_pool"; }
 
-  // Differentiates weighted_pool [WP-1] and mean_pool [RED-3]: dx [WP-2], dw [WP-3], dx of mean_pool [RED-4].
+  // Differentiates weighted_pool [WP-1] and mean_pool [RED-3]: computes dx [WP-2], dw [WP-3] and dx of mean_pool
+  // [RED-4].
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {

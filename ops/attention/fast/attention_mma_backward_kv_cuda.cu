@@ -8,7 +8,7 @@ using namespace attention_mma;
 
 constexpr int kNever = 1 << 30;  // after all queries
 
-// kShort: one block has all keys of a head, and so computes dq, too.
+// kShort: one block has all keys of a head and can therefore compute dq, too.
 template <int kWidth, bool kShort>
 struct Sizes {
   static constexpr int kMaxWarps = kShort ? 8 : 4;                 // not tuned
@@ -28,7 +28,7 @@ __device__ inline int first_query(const AttentionHead& at, int j) {
   return at.causal ? j - (at.keys - at.queries) : 0;
 }
 
-// A lane's data on query `lane` of 32, which the other lanes read. Bit k of `kept` is key k of 16.
+// A lane's data of query number `lane` of 32, which the other lanes read. Bit k of `kept` is key k of 16.
 struct Query {
   std::uint32_t kept;
   Row row;
@@ -45,8 +45,8 @@ __device__ inline Query ask(const Query& mine, int lane) {
           {__shfl_sync(0xffffffffu, mine.row.L, lane), __shfl_sync(0xffffffffu, mine.row.delta, lane)}};
 }
 
-// Turns q . k and dy . v into z p and ds, in place. Rows are keys; their first queries are given. Columns are queries
-// i0 ...
+// Turns q . k and dy . v into z p and ds, in place. Rows are keys; `first` is the first query that sees each. Columns
+// are queries, beginning with i0.
 template <int kFragments>
 __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, int j0,
                             const int (&first)[2], FragmentC (&q_dot_k)[kFragments],
@@ -84,7 +84,7 @@ __device__ void store_ds(const Tile<kQueries>& tile, int row, const FragmentC (&
   }
 }
 
-// Puts dq of a tile of queries from ds of all keys, 16 queries and 32 columns at a time.
+// Computes dq of a tile of queries from ds of all keys, 16 queries and 32 columns at a time, and puts it.
 template <int kWidth, int kQueries>
 __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, const Tile<kQueries>& ds,
                        const Tile<kWidth>& k) {
@@ -103,7 +103,7 @@ __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at
   }
 }
 
-// Uses one block per head and 16 keys for each of its warps; the warps walk through the queries together.
+// A block handles one head and 16 keys per warp; its warps loop over the queries together.
 template <int kWidth, bool kShort>
 __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
     backward_kv_kernel(AttentionBackward<bf16> p) {
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   const int blocks = kShort ? 1 : blocks_of(s.longest_keys, rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int j0 = int(blockIdx.x) % blocks * rows;
-  if (!kShort && j0 >= at.keys) return;  // all threads: the segment has fewer blocks
+  if (!kShort && j0 >= at.keys) return;  // all threads return: the segment has fewer blocks
   const Tile<kWidth> k{dynamic_shared<bf16>()}, v{k.data + rows * kWidth};
   const Tile<kQueries> ds_tile{v.data + rows * kWidth};
   const Stages<kWidth, kQueries, S::kStages> stages{ds_tile.data + (kShort ? rows * kQueries : 0)};
@@ -123,13 +123,13 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   const int first_seen = !kShort && s.causal ? j0 - (at.keys - at.queries) : 0;
   const int first_tile = first_seen > 0 ? first_seen / kQueries : 0;
 
-  // Reads rows after the last key as zeros: 0 times a value that is not finite would be NaN in dq.
+  // Loads rows after the last key as zeros, because 0 times a value that is not finite would make dq NaN.
   k.load(p.k + at.k() + j0 * s.k_row, s.k_row, least(at.keys - j0, rows), rows);
   v.load(p.v + at.k() + j0 * s.k_row, s.k_row, least(at.keys - j0, rows), rows);
   stages.load(first_tile, q, dy);
   if (kShort) write_deltas<kWidth>(p, at, warp() * kDeltas<kWidth>, at.queries, warps() * kDeltas<kWidth>);
   const int first[2] = {first_query(at, j0 + row + row_of(0)), first_query(at, j0 + row + row_of(1))};
-  const int left = least(at.keys - j0 - row, kWarpRows);  // after the loop it would spill a register
+  const int left = least(at.keys - j0 - row, kWarpRows);  // computing it after the loop would spill a register
   Gradients<kWidth> sums = {};
   for (int t = first_tile; t * kQueries < at.queries; ++t) {
     const int i0 = t * kQueries, columns = least(at.queries - i0, kQueries);
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   if (p.dv) put_rows(p.dv, sums.dv, at_row, s.k_row, left, float(s.keep_factor));
 }
 
-// Computes dk and dv; with kShort also dq, and one block must then fit all queries and keys of a head.
+// Computes dk and dv; with kShort also dq, which requires that all queries and keys of a head fit into one block.
 template <bool kShort>
 void backward_kv(const AttentionBackward<bf16>& p) {
   const AttentionShape& s = p.shape;
@@ -173,8 +173,8 @@ void backward_kv(const AttentionBackward<bf16>& p) {
 
 }  // namespace
 
-// Uses no atomic additions, so every run gives the same bits. If a block fits all queries and keys of a head, one
-// kernel computes everything; otherwise one works by queries and one by keys, and each computes all scores.
+// Uses no atomic additions, so every run gives the same bits. If all queries and keys of a head fit into one block, one
+// kernel computes everything; otherwise one kernel works by queries and one by keys, and each computes all scores.
 void attention_mma_cuda(const AttentionBackward<bf16>& p) {
   constexpr int kShortest = Sizes<128, true>::kMaxWarps * kWarpRows;
   if (p.shape.longest_queries <= kShortest && p.shape.longest_keys <= kShortest) return backward_kv<true>(p);

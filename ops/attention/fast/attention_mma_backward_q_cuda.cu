@@ -8,7 +8,7 @@ using namespace attention_mma;
 
 constexpr int kFragments = kKeys / 8;
 
-// Turns q . k and dy . v of row a into ds, in the place of dy . v.
+// Turns q . k and dy . v of row a into ds, which replaces dy . v.
 __device__ void take_scores(const FragmentC (&q_dot_k)[kFragments], FragmentC (&dy_dot_v)[kFragments], int a,
                             const AttentionShape& s, const Row& row, const RowBits& seen, const RowBits& kept) {
   FOLDGRAD_UNROLL
@@ -21,7 +21,7 @@ __device__ void take_scores(const FragmentC (&q_dot_k)[kFragments], FragmentC (&
   }
 }
 
-// Adds a tile of keys from j0 to dq of the 16 queries from i0, which are the rows of q and dy from `row`.
+// Adds the tile of keys that begins at j0 to dq of 16 queries, which begin at i0 in the head and at `row` in q and dy.
 template <int kWidth>
 __device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, int j0,
                           const Tile<kWidth>& q, const Tile<kWidth>& dy, int row, const Tile<kWidth>& k,
@@ -40,7 +40,7 @@ __device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead&
   add_weighted_rows(dq, dy_dot_v, k, columns);  // [ATT-6]
 }
 
-// Uses one block per head and 16 queries for each of its warps; the warps walk through the keys together.
+// A block handles one head and 16 queries per warp; its warps loop over the keys together.
 template <int kWidth>
 __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(AttentionBackward<bf16> p) {
   const AttentionShape& s = p.shape;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(Attentio
   const int blocks = blocks_of(s.longest_queries, block_rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int i0 = int(blockIdx.x) % blocks * block_rows;
-  if (i0 >= at.queries) return;  // all threads: the segment has fewer blocks
+  if (i0 >= at.queries) return;  // all threads return: the segment has fewer blocks
   const int keys = p.dq ? at.visible(least(i0 + block_rows, at.queries) - 1) : 0;
   const Tile<kWidth> q{dynamic_shared<bf16>()}, dy{q.data + block_rows * kWidth};
   const Stages<kWidth, kKeys, kKeyStages> stages{dy.data + block_rows * kWidth};

@@ -53,7 +53,7 @@ __device__ void take_scores(FragmentC (&scores)[kFragments], int a, float scale,
   }
 }
 
-// Adds a tile of keys from j0 to the 16 queries from i0, which are the rows of q from `row`.
+// Adds the tile of keys that begins at j0 to the sums of 16 queries, which begin at i0 in the head and at `row` in q.
 template <int kWidth>
 __device__ void take_keys(const AttentionForward<bf16>& p, const AttentionHead& at, int i0, int j0,
                           const Tile<kWidth>& q, int row, const Tile<kWidth>& k, const Tile<kWidth>& v,
@@ -92,7 +92,7 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
   for_packs(running.y, least(at.queries - i0, kWarpRows), store);
 }
 
-// Uses one block per head and 16 queries for each of its warps; the warps walk through the keys together.
+// A block handles one head and 16 queries per warp; its warps loop over the keys together.
 template <int kWidth>
 __global__ void __launch_bounds__(kQueryWarps* kWarp) forward_kernel(AttentionForward<bf16> p) {
   const AttentionShape& s = p.shape;
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kQueryWarps* kWarp) forward_kernel(AttentionFo
   const int blocks = blocks_of(s.longest_queries, rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int i0 = int(blockIdx.x) % blocks * rows;
-  if (i0 >= at.queries) return;  // all threads: the segment has fewer blocks
+  if (i0 >= at.queries) return;  // all threads return: the segment has fewer blocks
   const int keys = at.visible(least(i0 + rows, at.queries) - 1);
   const Tile<kWidth> q{dynamic_shared<bf16>()};
   const Stages<kWidth, kKeys, kKeyStages> stages{q.data + rows * kWidth};

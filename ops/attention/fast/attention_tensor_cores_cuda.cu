@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-// The kernels count positions and blocks by int.
+// The kernels count positions and blocks as int.
 constexpr std::int64_t kMaxPositions = 1 << 30, kMaxHeads = 1 << 30, kMaxBlocks = 0x7fffffff;
 
 bool suits(const AttentionShape& s) {

@@ -1,4 +1,4 @@
-// Keeps rows of logits in registers, so that they are read once. Gain: not measured.
+// Keeps rows of logits in registers, so that they are read only once. Gain: not measured.
 #include "engine/cuda/fast/row_op.h"
 #include "ops/cross_entropy/cross_entropy_kernels.h"
 
