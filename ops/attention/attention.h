@@ -32,7 +32,7 @@ namespace foldgrad {
 
 struct AttentionOptions {
   int heads = 1;
-  double scale = 0;  // 0: 1 / sqrt(D)
+  double scale = 0;  // 0 means 1 / sqrt(D)
   bool causal = false;
   double dropout = 0;  // probability, in [0, 1)
   Random random = {};

@@ -34,7 +34,7 @@ std::int64_t block_of(std::int64_t positions) {
   return padded<V>((some + blocks - 1) / blocks);
 }
 
-// One thread's scratch memory, which it takes in parts; each part is aligned to a vector.
+// One thread's scratch memory, handed out in parts; each part is aligned to a vector.
 template <class V>
 class Arena {
  public:
@@ -108,12 +108,12 @@ template <bool kWrite = false, class T>
   for (std::int64_t c = 0; c < width; c += kCacheLine) __builtin_prefetch(x + r * row + c, kWrite);
 }
 inline bool is_one_block(const AttentionHead& at) { return at.queries <= kBlock && at.keys <= kBlock; }
-// Returns the head to compute after this one; for the last head, itself.
+// Returns the head to compute after this one, or this one if it is the last.
 inline AttentionHead next_head(const AttentionShape& s, const AttentionHead& at) {
   return {s, std::min(at.number + 1, s.segments * s.heads - 1)};
 }
 
-// The factors z [ATT-3] of a row at a time.
+// The factors z [ATT-3], computed row by row.
 template <class V>
 class KeepFactors {
  public:

@@ -126,7 +126,7 @@ std::vector<QueryBlock> query_blocks(const AttentionShape& s) {
 
 }  // namespace
 
-// Blocks of queries are independent, so neither the number of threads nor their order changes a bit.
+// Blocks of queries are independent, so neither the number of threads nor their order changes any bit of y.
 template <class T>
 void attention_cpu(const AttentionForward<T>& p) {
   using V = compute_t<T>;

@@ -44,7 +44,7 @@ struct AttentionShape {
   std::int64_t bias_groups;                    // G; 1 without a bias
   double scale;
   bool causal;
-  std::uint32_t drop_below;  // probabilities whose 16 bits are below it are dropped; 0 without dropout
+  std::uint32_t drop_below;  // a probability is dropped if its 16 bits are below this; 0 without dropout
   double keep_factor;        // multiplies the kept probabilities
   Random random;
 

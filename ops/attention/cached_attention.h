@@ -24,11 +24,12 @@ class CachePlaces {
   Tensor uploaded_places_, uploaded_begins_;
 };
 
-// Returns y [queries, H D]. q: [queries, .]; its first H D columns are the queries. blocks: the cache, each [rows, .]
-// with the same number of columns, of which the last 2 H D are the keys, then the values. So q and the blocks can both
-// be rows of a joint projection to queries, keys and values.
+// Returns y [queries, H D]. q: [queries, .]; its first H D columns are the queries. blocks: the cache, each [rows, .],
+// all with the same number of columns; the last 2 H D columns are the keys, then the values. So q and the blocks can
+// both be rows of a joint projection to queries, keys and values.
 // Throws std::invalid_argument unless q and the blocks have room for `heads` heads of `width` columns, the blocks have
-// q's dtype and device, and `places` is uploaded there with the queries of q. Does not check that the rows exist.
+// q's dtype and device, and `places` has been uploaded to this device and has as many queries as q. Does not check that
+// the rows exist.
 Tensor cached_attention(const Tensor& q, const std::vector<Tensor>& blocks, const CachePlaces& places, int heads,
                         std::int64_t width);
 

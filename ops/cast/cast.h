@@ -1,4 +1,4 @@
-// Converts to another floating type.
+// Converts to another floating-point type.
 //
 //   [CAST-1]  y_i = x_i, rounded once to the nearest value of y's type; every NaN in bf16 is 0x7fff
 //

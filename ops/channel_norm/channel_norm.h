@@ -50,12 +50,12 @@
 // (Its window entry keeps the old value, 0 in the first M iterations.) With finite_state, only finite values are stored
 // as state.
 //
-// Released forms compute as the authors' code does:
-//   un_released    psi_ema is used during warm-up, too; all channels share one pooled threshold; r multiplies h; G
-//                  divides by the number of all positions, and padding rows are corrected as well; if M = 1, r = 1 and
-//                  win_g records psi_ema, as after a skip
+// Released forms compute what the authors' code computes:
+//   un_released    psi_ema is used during warm-up, too; all channels share one pooled threshold; r multiplies h; G is a
+//                  mean over all positions, and padding rows are corrected as well; if M = 1, r = 1 and win_g records
+//                  psi_ema, as after a skip
 //   mabn_released  windows use arithmetic means, forward and backward; r multiplies gamma, forward and backward. The
-//                  authors' code has no padding; here q, G and the correction leave padding out
+//                  authors' code has no padding; here q, G and the correction exclude padding
 //   [MABN-1]       r = clamp(sqrt(var_hat + eps) / sqrt(run_var + eps), 1/5, 5), a constant; 1 up to
 //                  iteration max(1000, warmup)
 //   The released PowerNorm is a different method: ops/power_norm/power_norm.h.
@@ -95,7 +95,7 @@ struct ChannelNormState {
 // written, and gradients are exact.
 //
 // x: [..., C]; gamma, beta: [C].
-// If `record` is given, a training pass and its backward pass write their results there; no other bit changes.
+// If `record` is given, a training pass and its backward pass write their results to it. This changes no other bit.
 // Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of range.
 Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const ChannelNormState& state,
                  const ChannelNormOptions& options, const ChannelPass& pass,

@@ -49,7 +49,7 @@ struct ChannelBackward {
     return training && options.statistic == ChannelStatistic::variance && !context.flag(c, Context::kHeld);
   }
 
-  // Updates psi_ema and the window with this pass' gradient statistic G = mean(h z), and returns psi.
+  // Updates psi_ema and the window with this pass's gradient statistic G = mean(h z), and returns psi.
   FOLDGRAD_HD double update_psi(std::int64_t c, double G) const {
     const double psi_ema = state.psi_ema ? double(state.psi_ema[c]) : 0;
     if (context.flag(c, Context::kConstant)) return 0;

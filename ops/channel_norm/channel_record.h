@@ -14,7 +14,7 @@ struct ChannelRecord {
   Tensor rstd, flags;          // [C], from channel_norm's ChannelContext
   Tensor x_factor;             // [C], psi rstd^2
   Tensor iteration;            // f64 []
-  ChannelMoments gradient;     // of dy over the same positions; mean squares in the paper's form
+  ChannelMoments gradient;     // of dy over the same positions; only with form `paper` and statistic `mean_square`
   ChannelNormOptions options;  // channel_norm's
 };
 

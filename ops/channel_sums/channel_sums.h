@@ -32,7 +32,7 @@ ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* co
 inline std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() / x.shape()[-1] : 0; }
 
 // Returns the number of leading rows of x that enter statistics: `counted`, or all rows. Throws std::invalid_argument,
-// beginning with `op`, if x has fewer rows, or if a communicator is given and not all rows enter.
+// with a message that begins with `op`, if x has fewer rows, or if a communicator is given and not all rows enter.
 std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted,
                           Communicator* communicator = nullptr);
 // Returns the first n rows of x, [n, C], in its storage.

@@ -1,6 +1,7 @@
-// Sums over the rows of a matrix, by column. Each block of 64 rows is summed first: chunks of 16 rows in the element's
-// arithmetic, the chunks in f64. Then the blocks are added in f64. Blocks do not depend on the number of rows, so rows
-// of zeros at the end change no bit. FOLDGRAD_RUN(device, channel_sums, p) does this for a struct with these members:
+// Sums over the rows of a matrix, by column. Each block of 64 rows is summed first: each chunk of 16 rows in the
+// element's arithmetic, then the chunks in f64. Then the blocks are added in f64. Blocks do not depend on the number of
+// rows, so rows of zeros at the end change no bit. FOLDGRAD_RUN(device, channel_sums, p) does this for a struct with
+// these members:
 //
 //   using Value;  static constexpr int kSums;
 //   std::int64_t rows, columns;

@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// Return R, and n inner, of a shape that is seen as [R, n, inner] around an axis.
+// Return R and n * inner of a shape that is seen as [R, n, inner] around an axis.
 std::int64_t rows_before(const Shape& shape, int axis) {
   std::int64_t rows = 1;
   for (int a = 0; a < axis; ++a) rows *= shape[a];

@@ -84,7 +84,7 @@ struct GroupNormBackward {
   const Value *mu, *rstd;
   const std::int64_t* sample_of_row;  // [rows], only on CUDA; null if each row is a sample
   GroupNormShape shape;
-  std::int64_t rows, columns;  // of the column sums; on the CPU `rows` is the number of samples, taken one at a time
+  std::int64_t rows, columns;  // of the column sums; on the CPU each row is a whole sample
 
   FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
 };

@@ -151,9 +151,9 @@ class OnednnPackedLinear {
 
  private:
   static constexpr std::int64_t kFewRows = 128;      // with fewer, each thread takes columns and reads their weights
-  static constexpr std::int64_t kRows = 32;          // minimum of a part
-  static constexpr std::int64_t kWeights = 1 << 17;  // minimum of a part of the columns
-  static constexpr std::int64_t kParts = 4;          // maximum for the columns: a call of oneDNN takes some us
+  static constexpr std::int64_t kRows = 32;          // minimum per part
+  static constexpr std::int64_t kWeights = 1 << 17;  // minimum per part of the columns
+  static constexpr std::int64_t kParts = 4;          // maximum for the columns: a call of oneDNN takes a few us
 
   const PackedLinearOptions& options() const { return whole_.sizes.options; }
 

@@ -4,8 +4,8 @@
 
 namespace foldgrad {
 
-// Returns all parts as one tensor; a copy unless there is only one. Throws std::invalid_argument unless they differ
-// only in the length of the leading axis.
+// Returns all parts as one tensor, which is a copy unless there is only one part. Throws std::invalid_argument unless
+// they differ only in the length of the leading axis.
 Tensor stacked(const std::vector<Tensor>& parts);
 
 // Cuts the leading axis into consecutive parts of these lengths.

@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Positions within an image are int: on a GPU a 64-bit division takes a hundred instructions.
+// Positions within an image are int, because a 64-bit division takes a hundred instructions on a GPU.
 struct MaxPool2dSizes {
   struct Range {
     int begin, end;  // empty if begin >= end
@@ -23,7 +23,7 @@ struct MaxPool2dSizes {
   }
 };
 
-// Returns true if the later `value` replaces `max`: it is larger, or the first NaN.
+// Returns true if the later `value` replaces `max`, because it is larger or the first NaN.
 template <class Value>
 FOLDGRAD_HD bool exceeds(Value value, Value max) {
   return !(value <= max) && max == max;  // [POOL-1]

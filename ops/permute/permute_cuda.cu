@@ -57,9 +57,9 @@ __global__ void __launch_bounds__(kPermuteThreads) transpose_kernel(Permute<T> p
   }
 }
 
-// Returns true if packs fit: contiguous elements of x and of y are whole packs, and so are the strides of rows. Then
-// the other strides are, too: x and y are dense, so the strides of y are multiples of `columns`, and those of x are
-// multiples of `columns` or, if it is transposed, of `rows`.
+// Returns true if packs fit: runs of contiguous elements in x and in y are whole packs, and so are the strides between
+// rows. Then the other strides are, too: x and y are dense, so the strides of y are multiples of `columns`, and those
+// of x are multiples of `columns` or, if it is transposed, of `rows`.
 template <class T>
 bool suits_packs(const Permute<T>& p) {
   constexpr std::int64_t N = kPackSize<T>;

@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kBlock = 64;  // a block's maximum, found without branches, tells if its elements matter
+constexpr std::int64_t kBlock = 64;  // a block's maximum, found without branches, shows if its elements matter
 
 template <class T>
 T largest(const T* x, std::int64_t n) {

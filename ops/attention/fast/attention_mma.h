@@ -59,7 +59,7 @@ __device__ float quad_reduce(float v, Combine combine) {
 template <int kWidth>
 struct Tile {
   static constexpr int kChunks = kWidth / 8;
-  static constexpr int kRowsOfBanks = kChunks < 8 ? 8 / kChunks : 1;  // rows that fill all banks
+  static constexpr int kRowsOfBanks = kChunks < 8 ? 8 / kChunks : 1;  // number of rows that fill all banks
   static constexpr int kPlaces = kChunks < 8 ? kChunks : 8;
   bf16* data;
 
@@ -179,8 +179,8 @@ __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, in
   }
 }
 
-// Returns bits: bit k is set if element + k is kept, for 8 kBlocks elements. A block of random numbers has 8 elements;
-// if `element` is not the first of its block, one more block is needed.
+// Returns 8 kBlocks bits; bit k is set if element + k is kept. A block of random numbers has 8 elements; if `element`
+// is not the first of its block, one more block is needed.
 template <int kBlocks>
 __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t element) {
   const int skipped = int(element % 8), blocks = skipped ? kBlocks + 1 : kBlocks;
