@@ -1,4 +1,4 @@
-// Element-wise kernels of activations F (engine/cpu/elementwise.h). The gradients of biases are sums over rows
+// Element-wise kernels of an activation F (engine/cpu/elementwise.h). Gradients of biases are sums over rows
 // (engine/cpu/column_sums.h).
 #pragma once
 #include "engine/kernels.h"

@@ -37,9 +37,9 @@ constexpr int kMaxHeadWidth = 128;
 struct AttentionShape {
   std::int64_t segments, heads, width;         // width: columns of one head, D
   const std::int64_t *q_offsets, *k_offsets;   // [segments + 1]: the first query and the first key of each segment
-  std::int64_t rows;                           // queries of all segments, Nq
+  std::int64_t rows;                           // number of queries of all segments, Nq
   std::int64_t longest_queries, longest_keys;  // the most in one segment
-  std::int64_t products;                       // multiplications for all q . k, hidden ones included
+  std::int64_t products;                       // number of multiplications for all q . k, including hidden ones
   std::int64_t q_row, k_row;                   // elements from one row to the next, in q and in k and v
   std::int64_t bias_groups;                    // G; 1 without a bias
   double scale;

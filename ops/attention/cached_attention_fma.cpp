@@ -81,7 +81,7 @@ void score(const V* query, const Keys<T>& keys, V* weights, std::int64_t weight_
   }
 }
 
-// Adds weight times value to the sums, for kKeys keys and every head. A value is `offset` elements after its key.
+// Adds weight times value to the sums, for up to kKeys keys and every head. A value is `offset` elements after its key.
 template <class T, class V>
 void add_values(const V* weights, const Keys<T>& keys, std::int64_t offset, V* sums, std::int64_t weight_head,
                 std::int64_t heads, std::int64_t width) {

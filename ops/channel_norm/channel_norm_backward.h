@@ -1,5 +1,5 @@
-// The statistics of channel_norm's backward pass: turns sums over the rows into psi. It uses the iteration number and
-// the decisions of the matching forward pass. Kernels include this file.
+// The per-channel part of channel_norm's backward pass: it turns sums over the rows into psi, with the iteration number
+// and the decisions of the matching forward pass. Kernels include this file.
 #pragma once
 #include "engine/grad_out.h"
 #include "ops/channel_norm/channel_norm_forward.h"

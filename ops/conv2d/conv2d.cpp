@@ -100,7 +100,7 @@ struct Conv2dChannelsLastNode {
   bool has_bias;
   std::int64_t groups;
   Tensor x, weight;
-  Tensor saved, bias;  // for the activation's derivative: y, or z without the bias and the bias
+  Tensor saved, bias;  // for the activation's derivative: y; or z before the bias is added, and the bias
 
   const char* name() const { return kName; }
 
@@ -180,7 +180,7 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
   conv2d_product(
       x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0], .groups = o.groups},
       {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
-  // Overwrites z with y if possible. On CUDA it is not, since kernels load z with instructions for read-only data.
+  // Overwrites z with y if possible. It is not possible on CUDA, since kernels load z with read-only instructions.
   const bool over_z = !activates || (!keeps_z && x.device() == Device::cpu);
   const Tensor y = over_z ? z : Tensor::empty(z.shape(), z.dtype(), z.device());
   if (activates) activation_forward(kName, *o.activation, y, z, bias ? *bias : Tensor());

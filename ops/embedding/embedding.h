@@ -1,4 +1,4 @@
-// Picks rows of a table by ids.
+// Selects rows of a table by id.
 //
 //   [EMB-1]  y_m = scale x_(ids_m)
 //

@@ -21,8 +21,8 @@ namespace foldgrad {
 // If `samples` is given, all rows of a sample are normalized together, as in torch.nn.functional.group_norm (where
 // channels are axis 1). One group is then the layer normalisation of convolutional networks. If `samples` is null, each
 // row is a sample; one group is then layer_norm.
-// Throws std::invalid_argument unless groups divides C, gamma and beta are [C] of x's dtype and device, `samples` have
-// x's rows and device, and eps is positive.
+// Throws std::invalid_argument unless groups divides C, gamma and beta are [C] of x's dtype and device, `samples` has
+// as many rows as x and is on its device, and eps is positive.
 Var group_norm(const Var& x, const Var& gamma, const Var& beta, std::int64_t groups, const Segments* samples = nullptr,
                double eps = 1e-5);
 

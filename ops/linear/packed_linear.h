@@ -16,7 +16,7 @@
 namespace foldgrad {
 
 struct PackedLinearOptions {
-  DType in, out;                              // in: of x and the packed weights; out: of y; equal, or bf16 and f32
+  DType in, out;                              // of x and the packed weights, and of y; they are equal, or bf16 and f32
   std::optional<Activation> activation = {};  // f; not together with add
   double add = 0;
 

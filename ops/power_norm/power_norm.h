@@ -2,7 +2,7 @@
 // 2020). Without group_rms, which scales groups of channels beforehand, it is PN*.
 //
 // x is seen as [P, C], P positions of C channels. S is the first n positions, which enter the statistics. All formulas
-// are per channel. Training iteration t, with h = gamma dy and q = (1/n) sum_S x_i^2:
+// are per channel. In training iteration t, with h = gamma dy and q = (1/n) sum_S x_i^2:
 //
 //   forward
 //   [PN-1]  y_i = gamma z_i + beta,   z_i = x_i / sqrt((t <= warmup ? q : phi) + eps)

@@ -6,7 +6,7 @@ namespace foldgrad {
 // Forward and backward are the same kernel, with inverse orders.
 template <class T>
 struct Reindex {
-  GradOut<T> y;  // [blocks, rows, columns], as x
+  GradOut<T> y;  // [blocks, rows, columns], like x
   const T* x;
   const std::int64_t* order;  // [rows]
   std::int64_t blocks, rows, columns;

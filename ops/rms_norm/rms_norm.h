@@ -24,7 +24,7 @@ struct RmsNormOptions {
   std::int64_t channels = 0;  // k; 0 for all
 };
 
-// Throws std::invalid_argument unless gamma is [C], of x's dtype and device, eps is positive and k at most C.
+// Throws std::invalid_argument unless gamma is [C], of x's dtype and device, eps is positive, and k is at most C.
 Var rms_norm(const Var& x, const Var& gamma, const RmsNormOptions& options);
 Var rms_norm(const Var& x, const Var& gamma, double eps = 1e-6);
 

@@ -8,7 +8,7 @@ namespace foldgrad {
 // Forward and backward are the same kernel, with opposite signs.
 template <class T>
 struct Rotary {
-  GradOut<T> y;  // [rows, heads, pairs, 2], as x
+  GradOut<T> y;  // [rows, heads, pairs, 2], like x
   const T* x;
   const std::int64_t* places;                       // [rows]
   const compute_t<T>*cosines, *sines;               // [length, pairs]

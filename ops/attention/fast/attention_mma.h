@@ -25,7 +25,7 @@ void attention_mma_cuda(const AttentionBackward<bf16>& p);
 namespace foldgrad::attention_mma {
 
 constexpr int kWarpRows = 16;
-constexpr float kLog2e = 1.44269504f;  // we use powers of 2: the GPU has an instruction for them
+constexpr float kLog2e = 1.44269504f;  // we use powers of 2, because the GPU has an instruction for them
 
 __device__ inline int lane() { return int(threadIdx.x) % kWarp; }
 __device__ inline int warp() { return int(threadIdx.x) / kWarp; }

@@ -13,7 +13,8 @@ namespace attention_mma {
 template <int kWidth>
 constexpr int kDeltas = kWarp * 8 / kWidth;
 
-// Writes delta of the kDeltas consecutive queries at each of first, first + stride, ..., up to `end`. Runs in one warp.
+// Writes delta for groups of kDeltas consecutive queries, which begin at first, first + stride, ..., up to query `end`.
+// Runs in one warp.
 template <int kWidth>
 __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHead& at, int first, int end,
                              int stride) {
