@@ -1,9 +1,9 @@
-"""Makes docs/backward.md: every backward pass on one page. An operation's node says above backward() what it does:
+"""Generates docs/backward.md: every backward pass on one page. An operation's node says above backward() what it does:
 
     // Differentiates layer_norm [LN-1, LN-2, LN-3]: computes dx [LN-4], dgamma and dbeta [LN-5].
 
 The formulas of these tags come from the comments of the operation's folder, the places that evaluate the gradients from
-its lines of code. `scripts/house --write` writes the page, and the test `equations` compares it.
+its lines of code. `scripts/house --write` writes the page, and the test `equations` checks that it is current.
 """
 import re
 from collections import namedtuple
@@ -15,13 +15,13 @@ GROUP = rf"\[{TAG}(?:, ?{TAG})*\]"
 PAGE = "docs/backward.md"
 HEAD = """# Every backward pass on one page
 
-A row per operation that has a gradient. dv means dL/dv for the loss L; dy is the gradient of the result. The header of
-the operation's folder explains letters and shapes; derivations are in [docs/derivations/](derivations/layer_norm.md),
-sources of the tags in [equations.md](equations.md). The last column names the functions that evaluate the gradients;
-fast kernels in `fast/` compute the same.
+Each row is an operation with a gradient. dv means dL/dv for the loss L; dy is the gradient of the result. The header in
+the operation's folder defines the symbols and shapes; [docs/derivations/](derivations/layer_norm.md) derives the
+gradients, and [equations.md](equations.md) has the sources of the tags. The last column names the functions that
+evaluate the gradients; fast kernels in `fast/` compute the same.
 
-`scripts/house --write` makes this page from the comments of nodes and headers. The test `equations` fails if it is not
-current, or if a node with a backward pass does not say what it differentiates.
+`scripts/house --write` generates this page from the comments of nodes and headers. The test `equations` fails if the
+page is not current, or if a node with a backward pass does not say what it differentiates.
 
 | operation | forward | gradients | evaluated by |
 |---|---|---|---|
@@ -29,7 +29,7 @@ current, or if a node with a backward pass does not say what it differentiates.
 ACTIVATIONS = """
 ## Activations
 
-Each is a struct of [activation_math.h](../ops/activation/activation_math.h), and dx = dy y' [ACT-7].
+Each is a struct of [activation_math.h](../ops/activation/activation_math.h), with dx = dy y' [ACT-7].
 
 | activation | value and slope | evaluated by |
 |---|---|---|
