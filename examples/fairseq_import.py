@@ -4,7 +4,7 @@
     examples/fairseq_import.py checkpoint_best.pt DIRECTORY [--source-dictionary dict.de.txt --target-dictionary
                                dict.en.txt [--bpe-codes code]]
 
-Names of weights are the same in both; old checkpoints with `in_proj_weight` work too. Features that foldgrad's
+Weights have the same names in both; old checkpoints with `in_proj_weight` work too. Features that foldgrad's
 Transformer lacks (learned positions, a normalizer of the embeddings, ...) are an error, and so are tensors with unknown
 names. Dictionaries are needed to translate; without them `foldgrad run` takes ids.
 """
@@ -21,7 +21,7 @@ from pytorch_model import Transformer
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh",
                "tanh": "tanh", "swish": "silu"}
-# Options with which the model computes something different from foldgrad's.
+# With these options the model would compute something different from foldgrad's.
 MUST_BE_OFF = ("encoder_learned_pos", "decoder_learned_pos", "no_scale_embedding", "layernorm_embedding",
                "no_token_positional_embeddings", "cross_self_attention", "no_cross_attention", "adaptive_input",
                "tie_adaptive_weights", "adaptive_softmax_cutoff", "encoder_layerdrop", "decoder_layerdrop")
@@ -41,7 +41,7 @@ def read(path, trust):
 
 
 def rename_old(weights):
-    """Renames old weights: in_proj_weight [3 C, C] is q_proj, k_proj and v_proj, embed_out the output projection."""
+    """Renames old weights: in_proj_weight [3 C, C] to q_proj, k_proj and v_proj, embed_out to the output projection."""
     if "decoder.embed_out" in weights:
         weights["decoder.output_projection.weight"] = weights.pop("decoder.embed_out")
     for name in [name for name in weights if ".in_proj_" in name]:
@@ -78,13 +78,13 @@ def config_of(options, weights):
 
 
 def names_of(config):
-    """Returns the names of model.safetensors; a shared table has the name of its first place."""
+    """Returns the names of model.safetensors; a shared table has the name of its first use."""
     with torch.device("meta"):
         return {name for name, _ in Transformer(config).named_parameters()}
 
 
 def weights_for(config, weights):
-    """Returns only the weights, with shared tables once."""
+    """Returns the weights without other tensors, with shared tables once."""
     wanted = names_of(config)
     beside = re.compile(r".*(\.version|\.embed_positions\..*)$")
     shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"} - wanted

@@ -3,10 +3,10 @@
 
     examples/gpt2_import.py GPT2 DIRECTORY
 
-GPT2 is a folder with config.json and model.safetensors, as written by save_pretrained() and on the hub. Both use
-nanoGPT's names of weights, but Transformers stores the matrices of a layer transposed. Features that foldgrad's model
-lacks are an error. The tokenizer is dropped: foldgrad has no byte-level BPE. `foldgrad run` takes ids and gives logits,
-`fold`, `verify` and `export` need no text; `generate` and `eval` say that the vocabulary is missing.
+GPT2 is a folder with config.json and model.safetensors, as on the hub or written by save_pretrained(). Both libraries
+use nanoGPT's names of weights, but Transformers stores the matrices of a layer transposed. Features that foldgrad's
+model lacks are an error. The tokenizer is dropped: foldgrad has no byte-level BPE. `foldgrad run` takes ids and returns
+logits; `fold`, `verify` and `export` need no text; `generate` and `eval` report that the vocabulary is missing.
 """
 import argparse
 import json

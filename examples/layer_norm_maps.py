@@ -3,9 +3,9 @@
 
     examples/layer_norm_maps.py RUN TEXT > maps.svg
 
-RUN is a language model of characters with layer normalization (docs/language.md), TEXT a file whose last tokens it reads.
-A picture for each of three sites, the first, the middle and the last: x in, (x - mean) / sqrt(variance + eps) out. A
-layer norm is linear within a token, so that each token is a line; all tokens together may look like an S.
+RUN is a character-level language model with layer normalization (docs/language.md), TEXT a file whose last tokens it
+reads. Three plots, for the first, the middle and the last site, show (x - mean) / sqrt(variance + eps) against x. A
+layer norm is linear within a token, so each token is a line; all tokens together may look like an S.
 """
 import json
 import os
@@ -28,7 +28,7 @@ def ids_of(directory, text, context):
 
 
 def pairs(model, sites, ids):
-    """Returns (input, output before gain and bias) of each site, flat."""
+    """Returns (input, output before gain and bias) of each site, flattened."""
     found = {}
     norms = dict(model.named_modules())
     for site in sites:

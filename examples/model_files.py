@@ -17,7 +17,7 @@ def fail(message):
 
 
 def load_metadata(path):
-    """Returns texts by name."""
+    """Returns the metadata, strings by name."""
     try:
         with safe_open(path, "pt") as file:
             return file.metadata() or {}
@@ -37,12 +37,12 @@ def load_tensors(path):
 
 
 def save_tensors(path, tensors, metadata={}):
-    """Writes tensors by name. metadata: text to text."""
+    """Writes tensors by name. metadata: strings by name."""
     save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, path, {"format": "pt"} | metadata)
 
 
 def load_pickled(path, trust):
-    """Returns the content of a file of torch.save. Without `trust` it must be only tensors and plain data, no code."""
+    """Returns the content of a file of torch.save. Without `trust` it must be only tensors and plain data, not code."""
     try:
         return torch.load(path, map_location="cpu", weights_only=not trust)
     except (OSError, RuntimeError, EOFError) as e:
@@ -53,7 +53,7 @@ def load_pickled(path, trust):
 
 
 def make_new_directory(path):
-    """Makes a directory, which must not exist yet."""
+    """Creates a directory, which must not exist yet."""
     try:
         os.makedirs(path)
     except OSError as e:
@@ -61,14 +61,14 @@ def make_new_directory(path):
 
 
 def save_model(directory, family, config, weights):
-    """Writes a directory whose config.json has `config`, and is written last: with it, the directory is a model."""
+    """Writes a model directory. config.json with `config` is written last: only then is the directory a model."""
     save_tensors(os.path.join(directory, "model.safetensors"), weights)
     with open(os.path.join(directory, "config.json"), "w") as file:
         json.dump({"format": f"foldgrad {family}", "format_version": 1, **config}, file, indent=2)
 
 
 def model_directory(path):
-    """Returns `path`, or for a run its best checkpoint, or else its latest."""
+    """Returns `path`, or for a run its best or else its latest checkpoint."""
     if os.path.exists(os.path.join(path, "config.json")):
         return path
     for pointer in ("BEST", "LATEST"):
@@ -100,8 +100,8 @@ def load_values(directory, model):
 
 
 def run_program(description, load_model, results):
-    """Runs a program of three arguments. load_model(path, dtype) returns the model, results(model, tensors of the
-    input) those of the output."""
+    """Runs a program with three arguments. load_model(path, dtype) returns the model, and results(model, input tensors)
+    returns the output tensors."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("input")
@@ -117,7 +117,7 @@ def run_program(description, load_model, results):
 
 
 def sinusoids(rows, width):
-    """Returns [POS-1] of ops/positions/positions.h: sines, then cosines; row 1 is padding's, and zero."""
+    """Returns [POS-1] of ops/positions/positions.h: sines, then cosines; row 1, for padding, is zero."""
     half = width // 2
     frequencies = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10000) / (half - 1)))
     angles = torch.arange(rows, dtype=torch.float64)[:, None] * frequencies[None]

@@ -1,4 +1,4 @@
-"""The normalizers of foldgrad at inference, for the models examples/pytorch_*.py: docs/normalizers.md has the formulas.
+"""The normalizers of foldgrad at inference, for examples/pytorch_*.py; docs/normalizers.md has the formulas.
 
 Parameters and buffers have the names of model.safetensors and norm_state.safetensors. To train UN in PyTorch see
 docs/pytorch.md.
@@ -8,7 +8,7 @@ from torch import nn
 
 
 class Affine(nn.Module):
-    """y = weight x + bias; of `scale` the bias is 0."""
+    """y = weight x + bias; for `scale` the bias is 0."""
 
     def __init__(self, width, bias=True):
         super().__init__()
@@ -148,14 +148,14 @@ def residual_sum(x, norm, branch, pre_norm, residual=nn.Identity()):
 
 
 def make_residual(config, sublayer):
-    """Makes the map of x before the sum of a sublayer such as "blocks.0.attn": a normalizer in some folded models."""
+    """Makes the map of x before the sum of a sublayer such as "blocks.0.attn". Some folded models normalize here."""
     site = f"{sublayer}.residual"
     return make_norm(config, site) if site in config["norm"].get("at", {}) else nn.Identity()
 
 
 def make_norm(config, site, channels=None):
-    """Makes the normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says; of `channels`
-    channels, or of the model's width."""
+    """Makes the normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says, with `channels`
+    channels or the model's width."""
     model, norm = config["model"], config["norm"]
     width, at = channels or model["width"], norm.get("at", {})
     if site in at:  # with the defaults of its options

@@ -41,7 +41,7 @@ class Tokenizer(nn.Module):
         """Returns tokens [B, tokens, width] of images [B, 3, S, S]."""
         for layer in self.conv_layers:
             x = layer["0"](x)
-            if "norm" in layer:  # which sees pixels as tokens
+            if "norm" in layer:  # a normalizer takes pixels as tokens
                 x = layer["norm"](x.flatten(2).transpose(1, 2)).transpose(1, 2).unflatten(2, x.shape[2:])
             x = layer["pool"](layer["act"](x))
         return x.flatten(2).transpose(1, 2)

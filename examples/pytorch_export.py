@@ -3,7 +3,7 @@
 
     examples/pytorch_export.py DIRECTORY [--norm un]
 
-makes a small model with random weights and a vocabulary of words; call `export` with your own.
+makes a small model with random weights and a vocabulary of words; call `export` with your own model.
 """
 import argparse
 import json
@@ -17,7 +17,7 @@ from pytorch_model import Transformer
 
 
 def export(model, config, directory, source_words=None, target_words=None):
-    """Writes `model`, with names of pytorch_model.Transformer. Words are those of ids 4, 5, ...: 0 to 3 are special."""
+    """Writes `model`, named as in pytorch_model.Transformer. Words have ids 4, 5, ...; 0 to 3 are special."""
     os.makedirs(directory)
     parameters = {name: p for name, p in model.named_parameters()}  # shared ones once, under their first name
     save_tensors(os.path.join(directory, "norm_state.safetensors"), norm_state(model, config))
@@ -27,7 +27,7 @@ def export(model, config, directory, source_words=None, target_words=None):
 
 
 def norm_state(model, config):
-    """Returns un's state: inference needs only run_var, the rest is as at the beginning of training."""
+    """Returns un's state: inference needs only run_var, the rest has its initial values."""
     state = {}
     window = config["norm"].get("options", {}).get("window", 4)
     for site, norm in model.named_modules():
@@ -42,7 +42,7 @@ def norm_state(model, config):
 
 
 def write_vocabulary(directory, source_words, target_words):
-    """Writes fairseq's dictionaries, "WORD COUNT" a line; the reader fills them up to a multiple of 8."""
+    """Writes fairseq's dictionaries, one "WORD COUNT" per line; the reader pads them to a multiple of 8."""
     os.makedirs(directory)
     for name, words in (("source", source_words), ("target", target_words)):
         with open(os.path.join(directory, f"dict.{name}.txt"), "w", encoding="utf-8") as file:

@@ -16,12 +16,12 @@ from pytorch_model import ACTIVATIONS
 
 
 def linear(m, inputs, outputs, reads_norm):
-    """Makes a linear layer. Without `bias`, folding gives one to those that read a normalizer's result."""
+    """Makes a linear layer. If the model has no biases, folding adds one where a layer reads a normalizer."""
     return nn.Linear(inputs, outputs, m.get("bias", True) or reads_norm and m.get("input_bias", False))
 
 
 def turned(x, theta):
-    """Turns each pair of neighbouring columns of x [B, heads, T, D], as complex numbers, by its place's angle."""
+    """Rotates each pair of neighbouring columns of x [B, heads, T, D], as complex numbers, by its position's angle."""
     length, width = x.shape[-2:]
     frequencies = theta ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
     angles = torch.outer(torch.arange(length, dtype=torch.float64), frequencies).to(x.dtype)

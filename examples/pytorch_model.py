@@ -27,7 +27,7 @@ class Attention(nn.Module):
         self.v_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, x, keys, sees):
-        """Attends from x [B, T, C] to keys [B, S, C]. sees: bool, to be spread over [B, heads, T, S]."""
+        """Attends from x [B, T, C] to keys [B, S, C]. sees: bool, broadcast to [B, heads, T, S]."""
         split = lambda y: y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         q, k, v = split(self.q_proj(x)), split(self.k_proj(keys)), split(self.v_proj(keys))
         scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
@@ -68,7 +68,7 @@ class Stack(nn.Module):
         self.layer_norm = make_norm(config, f"{name}.layer_norm") if m["pre_norm"] else nn.Identity()
 
     def embed(self, ids, mask, positions):
-        """Gives the first token of a sentence position 2, and padding the position of the token before it."""
+        """Embeds ids. A sentence's first token has position 2, padding that of the token before it."""
         x = self.embed_tokens(ids) * self.embed_tokens.weight.shape[1] ** 0.5
         places = torch.where(mask, mask.long().cumsum(1) + 1, 1)
         return x + positions[places]
@@ -115,7 +115,7 @@ def load_model(path, dtype=torch.float32):
     directory = model_directory(path)
     model = Transformer(load_config(directory)).to(dtype)
     tensors = load_values(directory, model)
-    if model.config.get("fixnorm"):  # rows of the tables count divided by their lengths
+    if model.config.get("fixnorm"):  # the model uses the tables' rows divided by their lengths
         for name in tensors:
             if name.endswith(("embed_tokens.weight", "output_projection.weight")):
                 tensors[name] = nn.functional.normalize(tensors[name].to(dtype), dim=1, eps=1e-12)

@@ -18,12 +18,12 @@ from pytorch_vit import normalized
 
 
 def gained(x, m):
-    """Returns the activation; its factor gives a normal variable of variance 1 a variance of 1."""
+    """Returns the activation, scaled so that a normal variable of variance 1 keeps its variance."""
     return ACTIVATIONS[m["activation"]](x) * 1.7015043497085571
 
 
 class Conv(nn.Conv2d):
-    """A convolution with standardized weights, and the normalizer behind it."""
+    """A convolution with standardized weights, and the normalizer after it."""
 
     def __init__(self, config, name, channels, out, kernel=1, stride=1, groups=1):
         m = config["model"]

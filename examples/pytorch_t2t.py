@@ -58,7 +58,7 @@ class TokenTransformer(TokenModule):
 
     def attend(self, x):
         q, k, v = self.attn["qkv"](x).chunk(3, -1)
-        p = torch.softmax(q @ k.transpose(1, 2) * x.shape[-1] ** -0.5, -1)  # by the width of the input
+        p = torch.softmax(q @ k.transpose(1, 2) * x.shape[-1] ** -0.5, -1)  # scaled by the width of the input
         return v + self.attn["proj"](p @ v)
 
 

@@ -86,7 +86,7 @@ class PatchEmbed(nn.Module):
 
 
 def normalized(images, m, dtype):
-    """Returns bytes in the form of the model's input; floating-point pixels are already normalized."""
+    """Normalizes bytes for the model; floating-point pixels are already normalized."""
     if images.dtype != torch.uint8:
         return images.to(dtype)
     mean = torch.tensor(m.get("image_mean", [0] * 3), dtype=dtype)

@@ -5,14 +5,14 @@ directory of foldgrad.
     examples/vision_import.py WEIGHTS DIRECTORY [--heads 6] [--activation gelu] [--eps 1e-6] [--image-size 224]
                               [--mean 0.491 0.482 0.447 --std 0.247 0.243 0.262] [--classes names.txt]
 
-WEIGHTS is a state_dict: a .safetensors file, or one that torch.save has written, also below the key "state_dict" or
-"model". Of timm the models are VisionTransformer with square patches and a class token, or with the mean of tokens
-before or after its last normalizer; SwinTransformer, also by its authors' names; ConvNeXt; and tf_efficientnet_lite0.
+WEIGHTS is a state_dict: a .safetensors file, or a file of torch.save, which may hold it below the key "state_dict" or
+"model". The models of timm are VisionTransformer with square patches and a class token, or with the mean of tokens
+before or after its last normalizer; SwinTransformer, also with its authors' names; ConvNeXt; and tf_efficientnet_lite0.
 efficientnet_lite0 has the same names, but pads differently: its logits would be wrong. Features that foldgrad's model
 lacks (distillation, register tokens, LayerScale of a VisionTransformer, ...) are an error, and so are weights with
-unknown names. Shapes give the sizes, but not eps of the normalization, nor mean and deviation of the images. Only
-VisionTransformer and Compact-Transformers need --heads, and only these two say the size of the images. --classes is a
-file with the name of a class on each line.
+unknown names. Sizes follow from shapes, but eps of the normalization and mean and deviation of the images do not. Only
+VisionTransformer and Compact-Transformers need --heads, and only their weights determine the size of the images.
+--classes is a file with the name of a class on each line.
 """
 import argparse
 import os
@@ -65,7 +65,7 @@ def cct_of(weights):
     convs = layers_of(weights, "tokenizer.conv_layers.")
     last = weights[f"tokenizer.conv_layers.{convs - 1}.0.weight"]
     kernel, cls = last.shape[-1], "classifier.class_emb" in weights
-    # Each convolution with its maximum halves the side of an image, and with kernels of 7 quarters it.
+    # Each convolution with its pooling halves the side of an image; with kernels of 7 it quarters the side.
     side = root(weights["classifier.positional_emb"].shape[1] - cls, "positions of tokens")
     return {"stem": "cct", "convs": convs, "kernel": kernel, "image_size": side * (4 if kernel == 7 else 2) ** convs,
             "classes": len(weights["classifier.fc.weight"]), "width": len(last),
@@ -140,10 +140,10 @@ def lite_name(name):
     stage, block, layer, part = int(found[1]), int(found[2]), found[3], found[4]
     depths = (1, 2, 2, 3, 3, 4, 1)
     if stage >= len(depths) or block >= depths[stage]:
-        return name  # of a larger EfficientNet-Lite
+        return name  # a weight of a larger EfficientNet-Lite
     layers = {"conv_pw": "expand_conv", "bn1": "bn0", "conv_dw": "depthwise_conv", "bn2": "bn1",
               "conv_pwl": "project_conv", "bn3": "bn2"}
-    if stage == 0:  # which does not widen
+    if stage == 0:  # stage 0 does not widen
         layers = {"conv_dw": "depthwise_conv", "conv_pw": "project_conv"}
     return f"blocks.{sum(depths[:stage]) + block}.{layers.get(layer, layer)}{part}"
 
@@ -155,11 +155,11 @@ def swin_name(name):
 
 
 def renamed(weights):
-    """Returns the weights by foldgrad's names and with its shapes, where these differ."""
+    """Returns the weights with foldgrad's names and shapes."""
     if f"layers.0.blocks.0.{TABLE}" in weights:  # Swin
         by_timm = "head.fc.weight" in weights
         return {swin_name(name) if by_timm else name: tensor for name, tensor in weights.items()
-                if not name.endswith(("relative_position_index", "attn_mask"))}  # which are constant
+                if not name.endswith(("relative_position_index", "attn_mask"))}  # they are constant
     if "stem.0.weight" in weights:  # ConvNeXt, whose linear layers may be convolutions of one pixel
         return {re.sub(r"\.gamma$", ".gamma.weight", name): tensor.flatten(1) if ".mlp." in name and tensor.ndim > 1
                 else tensor for name, tensor in weights.items()}

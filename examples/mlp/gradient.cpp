@@ -1,4 +1,4 @@
-// The smallest use: y = sum of relu(x W^T), and what its gradient with respect to W is.
+// A minimal program: y = sum of relu(x W^T), and its gradient with respect to W.
 #include <cstdio>
 
 #include "ops/activation/activation.h"
