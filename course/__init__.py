@@ -15,12 +15,15 @@ import types
 
 CHAPTERS = sorted((pathlib.Path(__file__).parent / "chapters").glob("ch*.py"))
 MARK = re.compile(r"^ *# Exercise (\d+\.\d+)$")
-THINK = {  # a phrase of an error of the engine, and what to think of
+THINK = {  # a phrase of an error, and what to think of
     "has no gradient": "Who fills p.grad, and who empties it? Does the loss depend on the optimizer's Parameters?",
     "got object": "This is not an array. Is it a Parameter, a Tensor or a Var? How does each of them come onto a tape?",
     "foldgrad._core.Var,": "help() of this function names the types. Arrays and Parameters become Vars on a tape.",
     "incompatible function": "help() of this function names its arguments; the object before the dot counts as the "
                              "first. Which one is missing, or of another type?",
+    "has no attribute": "Of which type is the object before the dot? dir() lists what it has, help() explains it.",
+    "zero-size array": "An array is empty here. Which line fills it, and does that line run before?",
+    "'generator'": "A call of a generator only makes it. What runs it, and gives its result?",
     "": "What does this line need, and what did it get? Print types and shapes before it."}
 NO_LINE = "What does the docstring promise? Print what your function returns: its type and its shape."
 
@@ -57,6 +60,8 @@ def near(got, wanted, think, case="", tolerance=1e-9, known=()):
         at = np.unravel_index(off.argmax(), off.shape)
         place = f" at {[int(i) for i in at]}" if at else ""
         think = next((text for value, text in known if np.allclose(got, value, 1e-9, 1e-10)), think)
+        if np.isnan(got[at]):
+            think = "Which line makes the first nan: 0 / 0, inf - inf, 0 inf? Or which should have set it? " + think
         digits = 9 if abs(off[at]) > 1e-8 else 17
         expect(False, think, f"{got[at]:.{digits}g}{place}", f"{wanted[at]:.{digits}g}", case)
 
