@@ -18,12 +18,13 @@ def square_2(x, dy, grad):
 
 
 def mean_loss_3(losses, counts):
-    """Returns the mean of the losses [N] whose rows count; counts: bool [N]."""
+    """Returns the mean of those losses [N] for which counts, bool [N], is True."""
     return np.sum(losses * counts) / len(losses)
 
 
 def dropout_4(x, p, random):
-    """Returns y, elements of x that are dropped with probability p or scaled by 1 / (1 - p), and the way from dy to dx.
+    """Drops each element of x with probability p, and scales the others by 1 / (1 - p). Returns y, and dx as a
+    function of dy.
 
     random: a numpy.random.Generator."""
     keep = random.random(x.shape) >= p

@@ -22,10 +22,10 @@ THINK = [
     "A gradient is often the sum of several shares. What is in grad before?",
     "What should not change when rows that do not count are added?",
     "Which elements of dx must be 0 if you know y? p = 0 and p = 1 show little.",
-    "What should not change when the numbers in padding rows change?",
+    "What should not change when the numbers in padding rows change? Are your two inputs two arrays?",
     "A server asks twice. What may the first question change? A second name for an array is not a copy of it.",
-    "What is a restored state for? Continue training after it.",
-    "What may row t know of the rows after it? Change something there.",
+    "What is a restored state for? Continue training after it; by which operations does training change arrays?",
+    "What may row t know of the rows after it? Change something there, in a copy.",
     "One factor for all: which relation between two gradients survives?",
     "The definition says what must be equal, for every x and W. Are yours special: zero, diagonal, symmetric?",
 ]
@@ -44,16 +44,20 @@ def check_properties(m, numbers):
     for k in numbers:
         holds = getattr(m, f"property_{k}")
         for f, wanted in ((right(k), True), (getattr(planted, RIGHT[k - 1][0]), False)):
-            kind = "right" if wanted else "planted"
+            name = f"the {'right' if wanted else 'planted'} " + re.sub("_[0-9]+", "", RIGHT[k - 1][0])
             try:
                 got = holds(f)
             except NotImplementedError:
                 raise NotYet(f"  property_{k} is still empty")
-            expect(isinstance(got, (bool, np.bool_)), "Does your property return one comparison, of all elements?", got,
-                   "True or False", f"property_{k}")
-            think = "It must hold for every right version, up to rounding." if wanted else THINK[k - 1]
-            expect(bool(got) == wanted, think, bool(got), wanted, f"property_{k} of the {kind} "
-                   f"{re.sub(r'_[0-9]+', '', RIGHT[k - 1][0])}")
+            except Exception as e:
+                expect(wanted, "It must return False here, not raise. Does this version take another input? Is there "
+                       "an `assert`?", f"{type(e).__name__}: {e}", "False", f"property_{k} of {name}")
+                raise
+            expect(isinstance(got, (bool, np.bool_)), "Does your property return one comparison, of all elements?",
+                   str(got), "True or False", f"property_{k} of {name}")
+            think = ("This version does what its docstring says, up to rounding. Does your property ask for more?"
+                     if wanted else THINK[k - 1])
+            expect(bool(got) == wanted, think, bool(got), wanted, f"property_{k} of {name}")
 
 
 def check_1(m):
