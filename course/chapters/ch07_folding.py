@@ -4,13 +4,13 @@ import numpy as np
 
 # Exercise 7.1
 def fold_after(A, B, W, b):
-    """Returns W' and b' with W' x + b' = W (A x + B) + b: the linear layer reads the normalizer. W is [out, in]."""
+    """Returns W' and b' with W' x + b' = W (A x + B) + b: W, [out, in], reads the normalizer; A, B: [in]."""
     return W * A, b + W @ B
 
 
 # Exercise 7.2
 def fold_before(W, b, A, B):
-    """Returns W' and b' with W' x + b' = A (W x + b) + B: the normalizer reads the linear layer."""
+    """Returns W' and b' with W' x + b' = A (W x + b) + B: the normalizer reads W, [out, in]; A, B: [out]."""
     return A[:, None] * W, A * b + B
 
 
@@ -18,7 +18,7 @@ def fold_before(W, b, A, B):
 def fold_model(model):
     """Folds a foldgrad.Model with a tied table untied. Returns the Folded, and how far its logits are from the model's.
 
-    That is the largest difference over the largest logit of the model, for random_inputs().
+    That is the largest absolute difference over the largest absolute logit of the model, for its random_inputs().
     """
     folded, inputs = model.fold(tied="untie"), model.random_inputs()
     want = model.run(inputs)["logits"].numpy()

@@ -33,6 +33,15 @@ def small_gpt():
     return trained("un", "norm.un.warmup = 4")[0].model()
 
 
+def expect_folded(folded):
+    """Raises NotYet unless `folded` is a Folded without normalizers."""
+    expect(hasattr(folded, "certificate"), "Return what fold() gives: an object with a certificate.",
+           type(folded).__name__, "a Folded")
+    left = [n.site for n in folded.model.normalizers if n.name != "none"]
+    expect(not left, "The output projection is also the embedding table. Which argument of fold() gives it its own?",
+           f"left: {', '.join(left)}", "no normalizer left")
+
+
 draw = np.random.default_rng(7).normal
 x, A, B, W, b = draw(size=3), draw(size=3), draw(size=3), draw(size=(4, 3)), draw(size=4)
 
@@ -53,8 +62,7 @@ def check_2(m):
 def check_3(m):
     model = small_gpt()
     folded, difference = several(m.fold_model(model), "folded, difference")
-    expect(hasattr(folded, "certificate"), "model.fold() returns an object with a certificate.", type(folded).__name__,
-           "a Folded")
+    expect_folded(folded)
     inputs = model.random_inputs()
     want, has = (one.run(inputs)["logits"].numpy() for one in (model, folded.model))
     wanted = np.abs(want - has).max() / np.abs(want).max()
@@ -73,7 +81,9 @@ def check_4(m):
              "a weight. What would it read if the normalizer were gone?"),
             ([("linear", "table")], {"table": 2}, [("linear", "table")], "The table is also the embedding. What "
              "happens to the embedding when its columns are multiplied by A?"),
-            ([("tanh", None), ("linear", "w"), ("linear", "table")], {"w": 1, "table": 3},
-             [("tanh", None), ("linear", "table")], "Name each reader that forbids it, and no other.")):
+            ([("rms_norm", "gain"), ("linear", "w"), ("linear", "table")], {"gain": 1, "w": 1, "table": 3},
+             [("rms_norm", "gain"), ("linear", "table")], "Name each reader that forbids it, and no other.")):
         got = m.refusals(readers, uses)
+        expect(isinstance(got, list) and all(pair in readers for pair in got), "Return some of the readers, as they "
+               "are: a list of pairs.", str(got), wanted, f"readers {readers}, uses {uses}")
         expect(got == wanted, think, got, wanted, f"readers {readers}, uses {uses}")
