@@ -61,7 +61,7 @@ def near(got, wanted, think, case="", tolerance=1e-9, known=()):
         place = f" at {[int(i) for i in at]}" if at else ""
         think = next((text for value, text in known if np.allclose(got, value, 1e-9, 1e-10)), think)
         if np.isnan(got[at]):
-            think = "Which line makes the first nan: 0 / 0, inf - inf, 0 inf? Or which should have set it? " + think
+            think = "Which line makes the first nan, by 0 / 0, inf - inf or 0 inf? " + think
         digits = 9 if abs(off[at]) > 1e-8 else 17
         expect(False, think, f"{got[at]:.{digits}g}{place}", f"{wanted[at]:.{digits}g}", case)
 

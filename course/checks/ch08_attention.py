@@ -7,17 +7,23 @@ draw = np.random.default_rng(8).normal
 q, k, v = draw(size=(5, 4)), draw(size=(5, 4)), draw(size=(5, 4))
 
 
-def check_1(m):
+def of_engine(*arrays):
     import foldgrad as fg
+    tape = fg.Tape(False)
+    return fg.ops.attention(*(tape.constant(t) for t in arrays), heads=1, causal=True).value.numpy()
+
+
+def check_1(m):
     got = m.attention(q.copy(), k.copy(), v.copy())
     near(got[0], v[0], "Token 0 sees only itself. With which weight, and how many weights has your row 0?", "row 0")
     ones = m.attention(q, k, np.ones_like(v))
     near(ones, np.ones_like(v), "The weights of a row must have the sum 1. In which order do you mask and normalize?",
          "v = 1")
-    tape = fg.Tape(False)
-    wanted = fg.ops.attention(*(tape.constant(t) for t in (q, k, v)), heads=1, causal=True).value.numpy()
-    near(got, wanted, "The weights have the right sum. By which number, which grows with C, are the products q . k "
-         "divided?", "held to the engine's attention")
+    near(got, of_engine(q, k, v), "The weights have the right sum. By which number, which grows with C, are the "
+         "products q . k divided?", "held to the engine's attention",
+         known=((of_engine(k, q, v), "Whose question does row t ask, and who offers a key?"),))
+    near(m.attention(1000 * q, k, v), of_engine(1000 * q, k, v), "What is exp(1000)? What may you subtract from all "
+         "scores of a row without changing its weights?", "q is 1000 times as large")
 
 
 def check_2(m):
@@ -44,9 +50,11 @@ def check_3(m):
     expect(isinstance(m.loss(fg.Tape(), p, ids), fg.Var), "The loss must stay on the tape.", "no Var", "a Var")
     expect(m.loss(fg.Tape(), p, ids).shape == (), "One number: the mean over all rows.", "an array", "one number")
     same = fg.Tape(False)
-    copying = fg.ops.cross_entropy(ours.logits(same, p, ids), same.constant(ids)).value.item()
+    copying = [fg.ops.cross_entropy(ours.logits(same, p, row), same.constant(row)).value.item()
+               for row in (ids, ids[:-1])]
     near(value(m.loss, ids), value(ours.loss, ids), "Which tokens go in, and which come out? Is it a mean?",
-         "eight tokens", 1e-5, ((copying, "Row t of the logits is about the next token. Which target has row 0?"),))
+         "eight tokens", 1e-5, [(value, "Row t of the logits is about the next token. Which target has row 0?")
+                                for value in copying])
     text = np.tile([0, 1, 2, 3], 3)[:9]
     p = m.parameters(4, 8)
     optimizer = fg.AdamW(list(p.values()))
@@ -73,8 +81,14 @@ def check_4(m):
 
     near(share(1.0, 4), np.exp(of), "With temperature 1 and all tokens allowed, each comes by its probability. Does "
          "yours choose by u, and in the order of tokens?", "temperature 1, top_k 4", 2e-3)
+    near([m.choose(of.copy(), 1.0, 4, u) for u in (0.05, 0.3, 0.6, 0.9)], [0, 1, 2, 3], "Each piece of the line has "
+         "the right length. In which order are they?", "temperature 1, top_k 4, u 0.05, 0.3, 0.6, 0.9")
     near(share(1.0, 2), [0, 4 / 7, 0, 3 / 7], "How many tokens may come, and do their probabilities have the sum 1?",
          "temperature 1, top_k 2", 2e-3)
+    near(m.choose(of.copy(), 1.0, 2, 0.0), 1, "A token of probability 0 never comes. Does its cumulative probability "
+         "exceed u?", "temperature 1, top_k 2, u 0")
     cold = np.exp(of / 0.5)
     near(share(0.5, 4), cold / cold.sum(), "A low temperature makes the most probable token still more probable. Where "
          "does it enter?", "temperature 0.5, top_k 4", 2e-3)
+    near(share(1e-4, 4), [0, 1, 0, 0], "What is exp(-9000)? What may you add to all logits without changing the "
+         "probabilities?", "temperature 0.0001, top_k 4", 2e-3)
