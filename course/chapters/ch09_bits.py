@@ -16,7 +16,9 @@ def sum_of_parts(arrivals):
 
 # Exercise 9.2
 def compensated_sum(values):
-    """Returns the sum of many np.float32 as np.float32, with an error of a few last bits. Keeps two np.float32."""
+    """Returns the sum of np.float32 values, an iterator, as np.float32, with an error of a few last bits.
+
+    It keeps two np.float32 and goes through the values once."""
     total = lost = np.float32(0)
     for value in values:
         value = value - lost

@@ -29,24 +29,25 @@ def check_2(m):
     for name, values in (("100,000 times 0.1", [f32(0.1)] * 100000),
                          ("1, then 10,000 times 1e-8", [f32(1)] + [f32(1e-8)] * 10000)):
         got, wanted = m.compensated_sum(iter(values)), math.fsum(map(float, values))
-        expect(isinstance(got, np.float32), "All arithmetic is in np.float32.", type(got).__name__, "np.float32", name)
+        expect(isinstance(got, np.float32), "Did you add all values, in f32?", type(got).__name__, "np.float32", name)
         off, plain = (abs(float(sum) - wanted) / wanted * 2 ** 23 for sum in (got, functools.reduce(add, values)))
-        think = "Which part of a value did not fit into the total? (new - total) is the part that did."
+        think = "(new - total) is the part of a value that arrived. Where does the rest go, and with which sign?"
         if off > 1.5 * plain:
-            think = "The error is larger than without compensation. What is the sign of the lost part?"
+            think = "The error is larger than without compensation. What is lost, of which value, and with which sign?"
         expect(off < 4, think, f"{got}, {off:.0f} last bits off", f32(wanted), name)
 
 
 def check_3(m):
     import foldgrad as fg
     bits = np.array([0x3F800000, 0x3F807FFF, 0x3F808000, 0x3F808001, 0x3F818000, 0xBF80FFFF, 0x7F7FFFFF, 0x00000001,
-                     0x7F800000, 0x7F800001], np.uint32)
+                     0x7F800000, 0x7F800001, 0xFFC00001], np.uint32)
     cases = ("1", "below a tie", "a tie above an even number", "above a tie", "a tie above an odd number", "negative",
-             "the largest number", "the smallest", "infinity", "NaN")
+             "the largest number", "the smallest", "infinity", "NaN", "negative NaN")
     tie = "Both neighbours are as far. Which of them has a last bit of 0?"
     think = {1: "Only the nearest of both neighbours will do, so this one rounds down.", 2: tie, 4: tie,
              3: "The lower half of the bits says how far the next number is. Did they all just go?",
-             9: "What becomes of a NaN whose set bits are all in the lower half?"}
+             9: "What becomes of a NaN whose set bits are all in the lower half? The docstring gives bits, no number.",
+             10: "The docstring names one NaN for all. Which sign has it?"}
     for k, value in enumerate(bits.view(np.float32)):
         given = np.array([value], f32)
         got, wanted = m.to_bf16(given.copy()), fg.Tensor(given).to("bf16").to("f32").numpy()
@@ -74,7 +75,7 @@ def check_4(m):
                "saved dict hold?", f"other bits in {p.name}", f"{p.name} as it was saved")
     for name, value in state.items():
         expect(np.array_equal(again.norm.state[name].numpy(), value), "Which part of the training remembers earlier "
-               "batches?", f"other bits in {name} of the normalizer", f"{name} as it was saved")
+               "batches? Is it a copy?", f"other bits in {name} of the normalizer", f"{name} as it was saved")
     for name, value in again.optimizer.state().items():
         expect(np.array_equal(value.numpy(), moments[name]), "Which part of the training remembers earlier gradients?",
                f"other bits in {name} of the optimizer", f"{name} as it was saved")
