@@ -1,16 +1,11 @@
 """Runs a kernel written as a generator the way a GPU does: blocks of threads, shared memory, barriers.
 
-    def kernel(t, x, y):                     # one thread; t.block, t.thread, t.threads, t.shared
-        t.shared[t.thread] = x[t.block, t.thread]
-        yield                                # a barrier, as __syncthreads()
-        y[t.block, t.thread] = t.shared[0]
-
-    stats = launch(kernel, 4, 32, x, y)      # blocks, threads; arrays are global memory
-
-Between two barriers threads run in a random order. launch() raises Fault where a GPU would compute garbage in silence:
-an index out of bounds, a word that one thread writes and another uses between the same two barriers, shared memory that
-nothing has written, a barrier that some threads of a block do not reach. It has no warp instructions, caches or time.
+chapters/ch10_kernel.md has an example. Between two barriers threads run in a random order. launch() raises Fault where
+a GPU would compute garbage in silence: an index out of bounds, a word that one thread writes and another uses between
+the same two barriers, a word that one block writes and a later one uses, shared memory that nothing has written, a
+barrier that some threads of a block do not reach. It has no warp instructions, caches or time.
 """
+import inspect
 import random
 from types import SimpleNamespace
 
@@ -31,11 +26,14 @@ class _Memory:
         self.used = {}      # between two barriers: element -> [its threads, whether one wrote]
         self.accesses = {}  # between two barriers: (warp, n) -> the segments of the n-th access of its threads
         self.count = {}     # of a thread: its accesses since the last barrier
+        self.block = {}     # element -> the block that wrote it
 
     def place(self, index, writes):
         index = tuple(map(int, index if isinstance(index, tuple) else (index,)))
         thread = self.run.thread
-        if len(index) != len(self.shape) or not all(0 <= i < n for i, n in zip(index, self.shape)):
+        if len(index) != len(self.shape):
+            raise Fault(f"thread {thread}: {self.name}{list(index)} needs {len(self.shape)} indices")
+        if not all(0 <= i < n for i, n in zip(index, self.shape)):
             raise Fault(f"thread {thread}: {self.name}{list(index)} is out of bounds, its shape is {self.shape}")
         used = self.used.setdefault(index, [set(), False])
         used[0].add(thread)
@@ -43,6 +41,9 @@ class _Memory:
         if used[1] and len(used[0]) > 1:
             raise Fault(f"threads {sorted(used[0])} all use {self.name}{list(index)} between the same two "
                         "barriers, and one writes it")
+        writer = self.block.setdefault(index, self.run.block) if writes else self.block.get(index, self.run.block)
+        if writer != self.run.block:
+            raise Fault(f"blocks {writer} and {self.run.block} both use {self.name}{list(index)}, and one writes it")
         n = self.count[thread] = self.count.get(thread, -1) + 1
         flat = int(np.ravel_multi_index(index, self.shape))
         self.accesses.setdefault((thread // WARP, n), set()).add(flat // SEGMENT)
@@ -72,12 +73,13 @@ def _line(thread):
 
 def launch(kernel, blocks, threads, *arrays, seed=1):
     """Runs the kernel for each thread of each block. Returns {"transactions": n, "barriers": n}, of global memory."""
-    run, shuffle = SimpleNamespace(thread=0), random.Random(seed)
-    memory = [_Memory(f"argument {k}", array, run) for k, array in enumerate(arrays)]
+    run, shuffle = SimpleNamespace(thread=0, block=0), random.Random(seed)
+    _, *given = inspect.signature(kernel).bind(None, *arrays).arguments.items()
+    memory = [_Memory(f"argument {name}", array, run) for name, array in given]
     stats = {"transactions": 0, "barriers": 0}
-    for block in range(blocks):
+    for run.block in range(blocks):
         shared = _Memory("shared", np.full(threads, np.nan), run)
-        waiting = {i: kernel(SimpleNamespace(block=block, thread=i, threads=threads, shared=shared), *memory)
+        waiting = {i: kernel(SimpleNamespace(block=run.block, thread=i, threads=threads, shared=shared), *memory)
                    for i in range(threads)}
         while waiting:
             order, reached, fault = list(waiting), {}, None

@@ -4,7 +4,10 @@ import numpy as np
 from foldgrad.course import NotYet, expect, near
 from foldgrad.course.emulator import Fault, launch
 
-THINK = {"out of bounds": "C need not be a multiple of the number of threads.",
+THINK = {"indices": "A thread handles one element at a time. Of which row, and of which column?",
+         "out of bounds": "Which index leaves the shape? C need not be a multiple of the number of threads, and not "
+                          "every thread has a word to add.",
+         "blocks": "Blocks know nothing of each other. Which rows are those of this block?",
          "all use": "A barrier is missing between a write and the use of another thread, or some threads pass it by. "
                     "Which one? A second call of block_sum counts, too.",
          "nothing has written": "Which thread should have written that word, and was a barrier in between?",
@@ -71,6 +74,7 @@ def check_3(m):
         v = tape.variable(x)
         tape.backward(fg.ops.rms_norm(v, tape.constant(np.ones(C))), h)
         wanted = v.grad.numpy()
+        expect(not np.isnan(dx).all(), "dx begins as nan. Which line sets its elements?", "nan", "numbers", case)
         think = "Which sum of the row does [RMS-3] need, and with which sign and factor does it enter?"
         along = np.sum(dx * x, 1) / np.sqrt(C)
         if np.abs(along).max() > 1e-3:
