@@ -11,7 +11,7 @@ class Mine:
 
     # Exercise 11.1
     def __init__(self, site):
-        """site: .channels, .dtype, and parameter(name, value) makes a Parameter of equal values for the channels."""
+        """site has channels, dtype ("f32" or "f64"), and parameter(name, value): a Parameter, that value per channel."""
         self.gain, self.bias = site.parameter("weight", 1), site.parameter("bias", 0)
         self.parameters = [self.gain, self.bias]
         self.run_sq = fg.Tensor(np.ones(site.channels, np.float64 if site.dtype == "f64" else np.float32))

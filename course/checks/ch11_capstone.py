@@ -28,7 +28,12 @@ def check_1(m):
                "When may the state move?", f"another {name}", f"{name} as before", "after inference")
     A, B = n.affine() or (None, None)
     expect(A is not None, "What does the normalizer do to a channel at inference? Say it as affine().", None, "A and B")
-    near(y, A * x + B, "The fold replaces forward() by A x + B. Do both use the same numbers?", "y at inference")
+    near(y, A * x + B, "The fold replaces forward() by A x + B. Do both use the same constants only?", "y at inference")
+    copy = fg.Normalizer(m.Mine.name, 6, dtype="f64")
+    copy.restore(n.snapshot())
+    near(copy(x).numpy(), y, "A checkpoint stores self.parameters, and the Tensors that __init__ put into self.state. "
+         "What else does forward() read?", "y after a restart from a checkpoint")
+    fg.Normalizer(m.Mine.name, 6)(np.ones((2, 3, 6), np.float32), training=True)  # x of another dtype and rank
     _, pullback = n.vjp(x)
     _, of = pullback(draw(size=(32, 6)))
     for p in n.parameters:
@@ -36,8 +41,9 @@ def check_1(m):
                "Parameter come onto x.tape?", f"no gradient of {p.name}", "a gradient of each parameter")
     for _ in range(100):
         y = n(10 * draw(size=(32, 6)) * spread, training=True)
-    expect(0.5 < size(y) / small < 2, "What should a normalizer do when its inputs grow?", f"{size(y) / small:.3g} "
-           "times as large", "about the same size", "100 batches that are 10 times as large")
+    expect(0.5 < size(y) / small < 2, "What should a normalizer do when its inputs grow? By which power of them does "
+           "yours divide?", f"{size(y) / small:.3g} times as large",
+           "about the same size", "100 batches that are 10 times as large")
 
 
 class Refused:
@@ -59,8 +65,9 @@ def check_2(m):
     try:
         m.deliver(Refused(), pathlib.Path("nowhere"))
         expect(False, "Who reads the outcomes of verify()?", "no error", "ValueError", "a model that fails a check")
-    except ValueError:
-        pass
+    except (ValueError, AssertionError) as e:
+        expect(isinstance(e, ValueError) and "folded = unfolded" in str(e), "Which error does the docstring promise, "
+               "and which text?", repr(e), "ValueError with the check", "folded = unfolded FAILED")
     run, folder = trained(m.Mine.name)
     folded = m.deliver(run, folder)
     expect_folded(folded)
