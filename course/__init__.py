@@ -1,7 +1,5 @@
 """The course: ten chapters and a capstone, each a text to read and functions to fill in, and a check for each function.
 
-    python -m foldgrad.course start DIR
-
 chapters/NAME.py has the solutions. A student's file is the same without the bodies of the exercises.
 """
 import ast

@@ -16,9 +16,7 @@ def sum_of_parts(arrivals):
 
 # Exercise 9.2
 def compensated_sum(values):
-    """Returns the sum of np.float32 values, an iterator, as np.float32, with an error of a few last bits.
-
-    It keeps two np.float32 and goes through the values once."""
+    """Returns the sum of an iterator of np.float32 as np.float32, up to a few last bits. Keeps two np.float32."""
     total = lost = np.float32(0)
     for value in values:
         value = value - lost
