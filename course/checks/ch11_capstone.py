@@ -28,7 +28,7 @@ def check_1(m):
                "When may the state move?", f"another {name}", f"{name} as before", "after inference")
     A, B = n.affine() or (None, None)
     expect(A is not None, "What does the normalizer do to a channel at inference? Say it as affine().", None, "A and B")
-    near(y, A * x + B, "The fold replaces forward() by A x + B. Do both use the same constants only?", "y at inference")
+    near(y, A * x + B, "The fold replaces forward() by A x + B. Do both use the same constants?", "y at inference")
     copy = fg.Normalizer(m.Mine.name, 6, dtype="f64")
     copy.restore(n.snapshot())
     near(copy(x).numpy(), y, "A checkpoint stores self.parameters, and the Tensors that __init__ put into self.state. "
@@ -42,8 +42,10 @@ def check_1(m):
     for _ in range(100):
         y = n(10 * draw(size=(32, 6)) * spread, training=True)
     expect(0.5 < size(y) / small < 2, "What should a normalizer do when its inputs grow? By which power of them does "
-           "yours divide?", f"{size(y) / small:.3g} times as large",
-           "about the same size", "100 batches that are 10 times as large")
+           "yours divide?", f"{size(y) / small:.3g} times as large", "about the same size", "inputs 10 times as large")
+    y = n(10 * x)
+    expect(0.5 < size(y) / small < 2, "Do the constants of affine() follow the batches of the training?",
+           f"{size(y) / small:.3g} times as large", "about the same size", "inference after inputs 10 times as large")
 
 
 class Refused:

@@ -239,6 +239,8 @@ MISTAKES = {
               "same constants"),
              ("x.tape.parameter(self.bias)", "x.tape.constant(self.bias.value)", "A constant"),
              ("            run_sq *= 0.9\n            run_sq += 0.1 * np", "            _ = np", "grow"),
+             ("            run_sq *= 0.9\n            run_sq += 0.1 * np", "            run_sq = np",
+              "follow the batches"),
              ('        self.state = {"run_sq": self.run_sq}\n', "", "checkpoint"),
              ('{"run_sq": self.run_sq}', '{"run_sq": self.run_sq.numpy()}', "checkpoint"),
              ('np.float64 if site.dtype == "f64" else np.float32', "np.float64", "must be f32"),
