@@ -42,7 +42,7 @@ def check_1(m):
     for _ in range(100):
         y = n(10 * draw(size=(32, 6)) * spread, training=True)
     expect(0.5 < size(y) / small < 2, "What should a normalizer do when its inputs grow? By which power of them does "
-           "yours divide?", f"{size(y) / small:.3g} times as large", "about the same size", "inputs 10 times as large")
+           "yours divide, and how soon?", f"{size(y) / small:.3g} times as large", "the same size", "inputs times 10")
     y = n(10 * x)
     expect(0.5 < size(y) / small < 2, "Do the constants of affine() follow the batches of the training?",
            f"{size(y) / small:.3g} times as large", "about the same size", "inference after inputs 10 times as large")
