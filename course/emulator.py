@@ -32,7 +32,7 @@ class _Memory:
         index = tuple(map(int, index if isinstance(index, tuple) else (index,)))
         thread = self.run.thread
         if len(index) != len(self.shape):
-            raise Fault(f"thread {thread}: {self.name}{list(index)} needs {len(self.shape)} indices")
+            raise Fault(f"thread {thread}: {self.name}{list(index)} is not an element, its shape is {self.shape}")
         if not all(0 <= i < n for i, n in zip(index, self.shape)):
             raise Fault(f"thread {thread}: {self.name}{list(index)} is out of bounds, its shape is {self.shape}")
         used = self.used.setdefault(index, [set(), False])

@@ -51,8 +51,8 @@ def check_3(m):
     copying = [fg.ops.cross_entropy(ours.logits(same, p, row), same.constant(row)).value.item()
                for row in (ids, ids[:-1])]
     near(value(m.loss, ids), value(ours.loss, ids), "Which tokens go in, and which come out? Is it a mean?",
-         "eight tokens", 1e-5, [(value, "Row t of the logits is about the next token. Which target has row 0?")
-                                for value in copying])
+         "eight tokens", 1e-5, [(loss, "Row t of the logits is about the next token. Which target has row 0?")
+                                for loss in copying])
     text = np.tile([0, 1, 2, 3], 3)[:9]
     p = m.parameters(4, 8)
     optimizer = fg.AdamW(list(p.values()))

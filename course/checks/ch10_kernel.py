@@ -4,7 +4,7 @@ import numpy as np
 from foldgrad.course import NotYet, expect, near
 from foldgrad.course.emulator import Fault, launch
 
-THINK = {"indices": "A thread handles one element at a time. Of which row, and of which column?",
+THINK = {"not an element": "A thread handles one element at a time. Of which row, and of which column?",
          "out of bounds": "Which index leaves the shape? C need not be a multiple of the number of threads, and not "
                           "every thread has a word to add.",
          "blocks": "Blocks know nothing of each other. Which rows are those of this block?",
