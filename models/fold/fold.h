@@ -17,6 +17,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/named_tensors.h"
+#include "models/options/names.h"
 
 namespace foldgrad {
 
@@ -39,6 +40,7 @@ struct FoldOptions {
   // is stored divided by A [FOLD-5], which requires that no A is 0.
   bool rescale_stream = false;
 };
+constexpr auto names_of(FoldOptions::Tied) { return std::array{"refuse", "untie", "keep"}; }
 
 struct KeptEdge {
   std::string edge, reason;  // "encoder.layer_norm -> decoder.layers.0.encoder_attn: linear"
@@ -53,6 +55,7 @@ struct SiteReport {
   std::vector<std::string> into = {};  // the weights, tables and sites that it was folded into
   std::vector<KeptEdge> kept = {};
 };
+constexpr auto names_of(SiteReport::Outcome) { return std::array{"folded", "partly", "kept"}; }
 
 struct FoldedGraph {
   NamedTensors parameters;                     // f64; includes the unused parameters of folded normalizers

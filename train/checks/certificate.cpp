@@ -14,10 +14,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kOutcomes[] = {"folded", "partly", "kept"};  // in the order of SiteReport::Outcome
-constexpr const char* kTied[] = {"refuse", "untie", "keep"};       // in the order of FoldOptions::Tied
-static_assert(int(SiteReport::Outcome::partly) == 1 && int(FoldOptions::Tied::untie) == 1);
-
 ordered_json json_of(const Difference& d) { return {{"absolute", d.absolute}, {"relative", d.relative}}; }
 
 std::string normalizer_at(const Model& model, const std::string& site) {
@@ -29,7 +25,7 @@ std::string normalizer_at(const Model& model, const std::string& site) {
 ordered_json json_of(const SiteReport& report, const Model& original, const Model& folded) {
   ordered_json site{{"site", report.site},
                     {"normalizer", normalizer_at(original, report.site)},
-                    {"outcome", kOutcomes[int(report.outcome)]},
+                    {"outcome", name(report.outcome)},
                     {"left", normalizer_at(folded, report.site)},
                     {"into", report.into},
                     {"kept", ordered_json::array()}};
@@ -53,7 +49,7 @@ FoldDifferences finite_differences(Model& original, const FoldedModel& folded, c
 
 ordered_json certificate(Model& original, const FoldedModel& folded, const FoldOptions& options, const Probe& probe) {
   ordered_json all{{"format", "foldgrad certificate"}, {"format_version", 1}};
-  all["options"] = {{"tied", kTied[int(options.tied)]}, {"rescale_stream", options.rescale_stream}};
+  all["options"] = {{"tied", name(options.tied)}, {"rescale_stream", options.rescale_stream}};
   all["inputs"] = {{"description", probe.description}, {"sha256", probe.digest}};
   const std::unique_ptr<Model> exact = original.copy(DType::f64, original.device());
   const FoldDifferences f64 = finite_differences(*exact, fold(*exact, options), probe, DType::f64),

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/fold/model.h"
+#include "models/options/names.h"
 
 namespace foldgrad {
 
@@ -26,6 +27,7 @@ struct CheckResult {
   Outcome outcome;
   std::string measured;  // "relative difference 3.1e-15, at most 1e-11"
 };
+constexpr auto names_of(CheckResult::Outcome) { return std::array{"passed", "FAILED", "skipped"}; }
 
 inline CheckResult check_that(std::string name, bool holds, std::string measured) {
   return {std::move(name), holds ? CheckResult::Outcome::passed : CheckResult::Outcome::failed, std::move(measured)};

@@ -14,11 +14,6 @@ struct VerifyCommand {
   FoldOptions options;
 };
 
-const char* name_of(CheckResult::Outcome outcome) {
-  using enum CheckResult::Outcome;
-  return outcome == passed ? "passed" : outcome == failed ? "FAILED" : "skipped";
-}
-
 Answer run_verify(const VerifyCommand& o) {
   // Non-finite numbers are allowed here because the first check looks for them.
   const auto model = load_model(o.model, DType::f32, require_device(o.device), NonFinite::allow);
@@ -26,8 +21,8 @@ Answer run_verify(const VerifyCommand& o) {
   const auto fold_it = [&o](Model& m) { return fold(m, o.options); };
   for (const CheckResult& r :
        check_model(*model, fold_it, random_probe(*model, o.seed), family_of(*model).task->checks)) {
-    answer.text += fmt::format("{:<8} {}: {}\n", name_of(r.outcome), r.name, r.measured);
-    answer.json.push_back({{"check", r.name}, {"outcome", name_of(r.outcome)}, {"measured", r.measured}});
+    answer.text += fmt::format("{:<8} {}: {}\n", name(r.outcome), r.name, r.measured);
+    answer.json.push_back({{"check", r.name}, {"outcome", name(r.outcome)}, {"measured", r.measured}});
     if (r.outcome == CheckResult::Outcome::failed) answer.exit_code = kExitCheckFailed;
   }
   return answer;
