@@ -1,5 +1,6 @@
 #include "python/binding/arrays.h"
 
+#include <fmt/ranges.h>
 #include <nanobind/ndarray.h>
 
 namespace foldgrad::python {
@@ -142,6 +143,13 @@ DType dtype_named(const std::string& name) {
   for (const DType known : kDTypes)
     if (name == foldgrad::name(known)) return known;
   throw nb::value_error(fmt::format("dtype must be f32, f64, bf16, i32, i64 or u8, got \"{}\"", name).c_str());
+}
+
+Activation activation_named(const std::string& name) {
+  for (const Activation known : kActivations)
+    if (name == foldgrad::name(known)) return known;
+  throw nb::value_error(
+      fmt::format("activation must be one of {}, got \"{}\"", fmt::join(kActivationNames, ", "), name).c_str());
 }
 
 Device device_named(const std::string& name) {

@@ -78,8 +78,7 @@ NB_MODULE(_core, m) {
   python::add_tensors(m);
   python::add_tape(m);
   nanobind::module_ ops = m.def_submodule("ops", "Every operation of docs/ops.md.");
-  python::add_elementwise_ops(ops);
-  python::add_layer_ops(ops);
+  python::add_ops(ops);
   python::add_functions(m);
   python::add_optimizers(m);
   python::add_normalizers(m);
