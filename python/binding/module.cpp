@@ -14,7 +14,6 @@
 #include "train/config/config.h"
 #include "train/loop/trainer.h"
 #include "train/runs/directory.h"
-#include "train/system/device.h"
 
 namespace foldgrad::python {
 
@@ -26,44 +25,28 @@ const char* doc(const char* name) {
 
 // Exceptions with the engine's texts.
 void add_errors(nb::module_& m) {
-  static nb::object file_error, missing_file, config_error, checkpoint_error, non_finite, diverged;
-  const auto make = [&](const char* name, PyObject* base, const char* text) {
-    nb::object type =
-        nb::steal(PyErr_NewExceptionWithDoc(("foldgrad._core." + std::string(name)).c_str(), text, base, nullptr));
-    m.attr(name) = type;
-    return type;
-  };
-  file_error = make("FileError", PyExc_OSError, "A file that cannot be read or written, or is not what it should be.");
+  static const nb::object file_error = nb::exception<FileError>(m, "FileError", PyExc_OSError);
+  file_error.doc() = "A file that cannot be read or written, or is not what it should be.";
   const nb::tuple both = nb::make_tuple(file_error, nb::handle(PyExc_FileNotFoundError));
-  missing_file = make("MissingFile", both.ptr(), "A file that does not exist.");
-  config_error = make("ConfigError", PyExc_ValueError, "A configuration that cannot be used.");
-  checkpoint_error = make("CheckpointError", PyExc_ValueError, "A model or checkpoint that cannot be used.");
-  non_finite = make("NonFiniteError", PyExc_ArithmeticError, "A number that is not finite.");
-  diverged = make("Diverged", PyExc_ArithmeticError, "A training that cannot continue.");
+  static const nb::object missing_file = nb::steal(
+      PyErr_NewExceptionWithDoc("foldgrad._core.MissingFile", "A file that does not exist.", both.ptr(), nullptr));
+  m.attr("MissingFile") = missing_file;
+  nb::exception<ConfigError>(m, "ConfigError", PyExc_ValueError).doc() = "A configuration that cannot be used.";
+  nb::exception<CheckpointError>(m, "CheckpointError", PyExc_ValueError).doc() =
+      "A model or checkpoint that cannot be used.";
+  nb::exception<NonFiniteError>(m, "NonFiniteError", PyExc_ArithmeticError).doc() = "A number that is not finite.";
+  nb::exception<Diverged>(m, "Diverged", PyExc_ArithmeticError).doc() = "A training that cannot continue.";
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
-    } catch (const Diverged& e) {
-      PyErr_SetString(diverged.ptr(), e.what());
-    } catch (const NonFiniteError& e) {
-      PyErr_SetString(non_finite.ptr(), e.what());
-    } catch (const ConfigError& e) {
-      PyErr_SetString(config_error.ptr(), e.what());
-    } catch (const CheckpointError& e) {
-      PyErr_SetString(checkpoint_error.ptr(), e.what());
     } catch (const FileError& e) {
-      if (e.error() == 0) {
-        PyErr_SetString(file_error.ptr(), e.what());
-      } else {
-        const nb::object& error = e.error() == ENOENT ? missing_file : file_error;
-        PyErr_SetObject(error.ptr(), nb::make_tuple(e.error(), e.what(), e.path()).ptr());
-      }
+      if (e.error() == 0) throw;  // FileError with the text alone
+      const nb::object& error = e.error() == ENOENT ? missing_file : file_error;
+      PyErr_SetObject(error.ptr(), nb::make_tuple(e.error(), e.what(), e.path()).ptr());
     } catch (const OutOfMemory& e) {
       PyErr_SetString(PyExc_MemoryError, e.what());
     } catch (const std::bad_cast&) {
       PyErr_SetString(PyExc_TypeError, "an argument, or a part of it, has the wrong type");
-    } catch (const DeviceError& e) {
-      PyErr_SetString(PyExc_RuntimeError, e.what());
     }
   });
 }
