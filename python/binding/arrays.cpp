@@ -40,13 +40,12 @@ Tensor of_numpy(nb::object array, bool copy) {
   if (PyObject_GetBuffer(exporter.ptr(), &buffer, PyBUF_STRIDES) != 0) throw nb::python_error();
   const std::unique_ptr<Py_buffer, decltype(&PyBuffer_Release)> released(&buffer, &PyBuffer_Release);
   if (!PyBuffer_IsContiguous(&buffer, 'C')) {
-    if (!copy)
-      throw nb::value_error("an array with these strides cannot be shared; pass numpy.ascontiguousarray(x), or copy");
+    FOLDGRAD_CHECK(copy, "an array with these strides cannot be shared; pass numpy.ascontiguousarray(x), or copy");
     return of_numpy(array.attr("copy")("C"), /*copy=*/false);
   }
   const bool share = !copy || buffer.readonly;
   const Shape shape(std::vector<std::int64_t>(buffer.shape, buffer.shape + buffer.ndim));
-  const Tensor shared = Tensor::external(buffer.buf, shape, dtype, std::make_shared<KeptObject>(std::move(array)));
+  const Tensor shared = Tensor::external(buffer.buf, shape, dtype, kept(std::move(array)));
   return share ? shared : copied(shared);
 }
 
@@ -67,24 +66,19 @@ DType dtype_of_dlpack(const nb::dlpack::dtype& d) {
 }
 
 Tensor of_dlpack(nb::handle object, bool copy) {
-  if (nb::hasattr(object, "requires_grad") && nb::cast<bool>(object.attr("requires_grad")))
-    throw nb::value_error("a tensor that requires a gradient would lose it; use x.detach(), or foldgrad.torch");
+  FOLDGRAD_CHECK(!nb::hasattr(object, "requires_grad") || !nb::cast<bool>(object.attr("requires_grad")),
+                 "a tensor that requires a gradient would lose it; use x.detach(), or foldgrad.torch");
   nb::ndarray<nb::ro> array;
   if (!nb::try_cast(object, array)) throw nb::type_error("an object with __dlpack__ gave no array");
-  if (array.device_type() != nb::device::cpu::value)
-    throw nb::value_error("the tensor must be in the host's memory; use x.cpu(), and then .to(\"cuda\")");
-  std::vector<std::int64_t> sizes;
-  std::int64_t dense = 1;
-  bool contiguous = true;
-  for (std::size_t i = array.ndim(); i-- > 0; dense *= std::int64_t(array.shape(i))) {
-    sizes.insert(sizes.begin(), std::int64_t(array.shape(i)));
-    contiguous &= array.shape(i) == 1 || array.stride(i) == dense;
-  }
-  if (!contiguous) throw nb::value_error("a tensor with these strides cannot be taken; use x.contiguous()");
+  FOLDGRAD_CHECK(array.device_type() == nb::device::cpu::value,
+                 "the tensor must be in the host's memory; use x.cpu(), and then .to(\"cuda\")");
+  const Shape shape(std::vector<std::int64_t>(array.shape_ptr(), array.shape_ptr() + array.ndim()));
+  for (std::size_t i = 0; i < array.ndim(); ++i)
+    FOLDGRAD_CHECK(shape[int(i)] == 1 || array.stride(i) == shape.stride(int(i)),
+                   "a tensor with these strides cannot be taken; use x.contiguous()");
   const DType dtype = dtype_of_dlpack(array.dtype());
   void* const memory = const_cast<void*>(array.data());
-  const Tensor shared =
-      Tensor::external(memory, Shape(sizes), dtype, std::make_shared<Kept<nb::ndarray<nb::ro>>>(std::move(array)));
+  const Tensor shared = Tensor::external(memory, shape, dtype, kept(std::move(array)));
   return copy ? copied(shared) : shared;
 }
 
@@ -114,13 +108,13 @@ Tensor to_tensor(nb::handle array, bool copy) {
   return of_numpy(nb::module_::import_("numpy").attr("asarray")(array), copy);
 }
 
-NamedTensors to_tensors(const nb::dict& arrays) {
+NamedTensors to_tensors(const Dict& arrays) {
   NamedTensors tensors;
   for (const auto& [name, array] : arrays) tensors[nb::cast<std::string>(name)] = to_tensor(array);
   return tensors;
 }
 
-nb::object to_numpy(const Tensor& tensor) {
+Any to_numpy(const Tensor& tensor) {
   if (tensor.device() != Device::cpu) throw nb::value_error("a tensor on cuda has no array; use .to(\"cpu\").numpy()");
   nb::dlpack::dtype type = dlpack_type(tensor.dtype());
   if (tensor.dtype() == DType::bf16) type.code = std::uint8_t(nb::dlpack::dtype_code::UInt);  // its bits
@@ -142,19 +136,19 @@ nb::object to_dlpack(const Tensor& tensor) {
 DType dtype_named(const std::string& name) {
   for (const DType known : kDTypes)
     if (name == foldgrad::name(known)) return known;
-  throw nb::value_error(fmt::format("dtype must be f32, f64, bf16, i32, i64 or u8, got \"{}\"", name).c_str());
+  throw std::invalid_argument(fmt::format("dtype must be f32, f64, bf16, i32, i64 or u8, got \"{}\"", name));
 }
 
 Activation activation_named(const std::string& name) {
   for (const Activation known : kActivations)
     if (name == foldgrad::name(known)) return known;
-  throw nb::value_error(
-      fmt::format("activation must be one of {}, got \"{}\"", fmt::join(kActivationNames, ", "), name).c_str());
+  throw std::invalid_argument(
+      fmt::format("activation must be one of {}, got \"{}\"", fmt::join(kActivationNames, ", "), name));
 }
 
 Device device_named(const std::string& name) {
   if (name == "cpu") return Device::cpu;
-  if (name != "cuda") throw nb::value_error(fmt::format("device must be cpu or cuda, got \"{}\"", name).c_str());
+  FOLDGRAD_CHECK(name == "cuda", "device must be cpu or cuda, got \"{}\"", name);
   if (!cuda_available()) throw std::runtime_error("cuda: " + cuda_description());
   return Device::cuda;
 }

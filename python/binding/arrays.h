@@ -8,10 +8,10 @@ namespace foldgrad::python {
 // Read-only arrays share their memory; so do all others if `copy` is false. Throws nb::type_error for element types
 // other than ours, nb::value_error for masked arrays and for what cannot be shared.
 Tensor to_tensor(nb::handle array, bool copy = true);
-NamedTensors to_tensors(const nb::dict& arrays);
+NamedTensors to_tensors(const Dict& arrays);
 
 // Returns a NumPy array over the tensor's memory, which is written through it unless the tensor is external.
-nb::object to_numpy(const Tensor& tensor);
+Any to_numpy(const Tensor& tensor);
 // Returns an object with __dlpack__ over the tensor's memory.
 nb::object to_dlpack(const Tensor& tensor);
 

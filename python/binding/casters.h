@@ -8,7 +8,7 @@
 
 namespace foldgrad::python {
 
-// Throw nb::value_error with all names for another name.
+// Throw std::invalid_argument with all names for another name.
 DType dtype_named(const std::string& name);
 Device device_named(const std::string& name);
 Activation activation_named(const std::string& name);

@@ -17,7 +17,7 @@ nb::object read_only(const Tensor& t) {
 }
 
 struct FunctionNode {
-  std::shared_ptr<KeptObject> function, saved;
+  std::shared_ptr<nb::object> function, saved;
   std::string called;
   std::size_t operands;
 
@@ -27,12 +27,10 @@ struct FunctionNode {
     std::vector<Tensor> gradients;
     {
       const nb::gil_scoped_acquire held;
-      const nb::object given = function->get().attr("backward")(saved->get(), read_only(grads.dy()));
+      const nb::object given = function->attr("backward")(*saved, read_only(grads.dy()));
       const nb::object all = operands == 1 && !nb::isinstance<nb::tuple>(given) ? nb::make_tuple(given) : given;
-      if (nb::len(all) != operands)
-        throw nb::value_error(fmt::format("{}: backward must return {} gradients, one for each operand, got {}", called,
-                                          operands, nb::len(all))
-                                  .c_str());
+      FOLDGRAD_CHECK(nb::len(all) == operands, "{}: backward must return {} gradients, one for each operand, got {}",
+                     called, operands, nb::len(all));
       for (std::size_t k = 0; k < operands; ++k) gradients.push_back(all[k].is_none() ? Tensor() : to_tensor(all[k]));
     }
     for (int k = 0; k < int(operands); ++k) {
@@ -63,8 +61,7 @@ TapeVar call(nb::handle self, const nb::args& operands) {
   if (!nb::isinstance<nb::tuple>(result) || nb::len(result) != 2)
     throw nb::type_error((called + ": forward must return a pair: y, and what backward needs").c_str());
   const Tensor y = to_tensor(result[0]);
-  FunctionNode node{std::make_shared<KeptObject>(nb::borrow(self)), std::make_shared<KeptObject>(nb::object(result[1])),
-                    called, vars.size()};
+  FunctionNode node{kept(nb::borrow(self)), kept(nb::object(result[1])), called, vars.size()};
   return record(first, [&] { return first.var.tape().record(y, vars, std::move(node)); });
 }
 

@@ -1,6 +1,10 @@
+#include <nanobind/stl/pair.h>
+
 #include "models/gpt/decoder.h"
 #include "models/gpt/gpt.h"
+#include "models/gpt/sampling.h"
 #include "models/images/model.h"
+#include "models/transformer/beam_search.h"
 #include "models/transformer/transformer.h"
 #include "python/binding/arrays.h"
 #include "python/binding/models.h"
@@ -21,10 +25,8 @@ M& model_as(SharedModel& m, const char* call, const char* does) {
 }
 
 Picture picture_of(nb::handle image) {
-  if (nb::isinstance<nb::str>(image) || nb::hasattr(image, "__fspath__")) {
-    const auto path = nb::cast<std::string>(nb::str(nb::module_::import_("os").attr("fspath")(image)));
-    return native([&] { return read_picture(path); });
-  }
+  Path path;
+  if (nb::try_cast(image, path)) return native([&] { return read_picture(path.string()); });
   const Tensor pixels = to_tensor(image);
   const Shape& shape = pixels.shape();
   FOLDGRAD_CHECK(pixels.dtype() == DType::u8 && shape.rank() == 3 && shape[2] == kImageChannels && pixels.size() > 0,
@@ -32,8 +34,6 @@ Picture picture_of(nb::handle image) {
                  name(pixels.dtype()), shape);
   return {shape[0], shape[1], pixels.values<std::uint8_t>()};
 }
-
-}  // namespace
 
 std::vector<std::string> translate(SharedModel& m, const std::vector<std::string>& lines, std::int64_t beam,
                                    double length_penalty, std::int64_t max_tokens) {
@@ -66,24 +66,35 @@ std::string generate(SharedModel& m, const std::string& prompt, std::int64_t tok
   });
 }
 
-nb::list classify(SharedModel& m, nb::handle images, std::size_t count) {
+std::vector<LikelyClasses> classify(SharedModel& m, nb::handle images, std::size_t count) {
   auto& model = model_as<ImageModel>(m, "classify", "classifies images");
   const std::int64_t size = model.config().image_size;
-  std::vector<Tensor> squares;
-  for (const nb::handle image : images) {
-    const Picture picture = picture_of(image);
-    squares.push_back(
-        Tensor::of({1, size, size, kImageChannels}, native([&] { return square(picture, size).pixels; })));
-  }
-  nb::list all;
-  for (const Tensor& one : squares) {
-    const std::vector<LikelyClasses> found =
-        native(m.mutex, [&] { return foldgrad::classify(model, one, count, NonFinite::refuse); });
-    nb::list classes;
-    for (const auto& [name, probability] : found[0]) classes.append(nb::make_tuple(name, probability));
-    all.append(classes);
-  }
+  std::vector<LikelyClasses> all;
+  for (const nb::handle image : images)
+    native(m.mutex, [&, picture = picture_of(image)] {
+      const Tensor pixels = Tensor::of({1, size, size, kImageChannels}, square(picture, size).pixels);
+      all.push_back(foldgrad::classify(model, pixels, count, NonFinite::refuse)[0]);
+    });
   return all;
+}
+
+}  // namespace
+
+void add_tasks(ModelClass& model) {
+  model
+      .def("translate", translate, "lines"_a, nb::kw_only(), "beam"_a = DecodingOptions().beam,
+           "length_penalty"_a = DecodingOptions().length_penalty, "max_tokens"_a = 4096,
+           "Translates lines as `foldgrad translate` does. Throws ValueError for a model that does not translate, "
+           "FileError with the line's number for one that is not UTF-8 or too long.")
+      .def(
+          "generate", generate, "prompt"_a, "tokens"_a, nb::kw_only(), "temperature"_a = SamplingOptions().temperature,
+          "top_k"_a = SamplingOptions().top_k, "top_p"_a = SamplingOptions().top_p, "seed"_a = SamplingOptions().seed,
+          "Returns the prompt and what the model writes after it, as `foldgrad generate` does. Throws ValueError for a "
+          "model that does not write, and for a character that it does not know.")
+      .def("classify", classify, "images"_a, "count"_a = 5,
+           "Returns the `count` likeliest classes of each image with their probabilities. An image is a path of a PNG "
+           "or JPEG file, or an array u8 [height, width, 3]; the largest centred square of it is scaled to the model's "
+           "size. Throws ValueError for a model of another family.");
 }
 
 }  // namespace foldgrad::python

@@ -23,21 +23,14 @@ struct SharedFolded {
 };
 
 std::shared_ptr<SharedModel> load(const Path& path, DType dtype, Device device) {
-  return native([&] {
-    const std::string directory = find_model_directory(path.string());
-    return std::make_shared<SharedModel>(load_model(directory, dtype, device), directory);
-  });
+  const std::string directory = find_model_directory(path.string());
+  return std::make_shared<SharedModel>(load_model(directory, dtype, device), directory);
 }
 
 FoldOptions fold_options(const std::string& tied, bool rescale_stream) {
-  FoldOptions options{.rescale_stream = rescale_stream};
-  if (tied == "untie")
-    options.tied = FoldOptions::Tied::untie;
-  else if (tied == "keep")
-    options.tied = FoldOptions::Tied::keep;
-  else if (tied != "refuse")
-    throw nb::value_error(fmt::format("tied must be refuse, untie or keep, got \"{}\"", tied).c_str());
-  return options;
+  for (const auto known : values_of(FoldOptions::Tied()))
+    if (tied == name(known)) return {known, rescale_stream};
+  throw std::invalid_argument(fmt::format("tied must be refuse, untie or keep, got \"{}\"", tied));
 }
 
 std::shared_ptr<SharedFolded> fold_model(SharedModel& m, const std::string& tied, bool rescale_stream) {
@@ -53,7 +46,7 @@ std::shared_ptr<SharedFolded> fold_model(SharedModel& m, const std::string& tied
 bool is_target(const std::string& name) { return name.starts_with("target"); }
 
 // Returns the inputs, whose names must be those of the model's.
-NamedTensors inputs_of(SharedModel& m, const nb::dict& given) {
+NamedTensors inputs_of(SharedModel& m, const Dict& given) {
   NamedTensors inputs = to_tensors(given), known = m.model->smallest_inputs();
   std::string names;
   for (const auto& [name, t] : known)
@@ -65,16 +58,16 @@ NamedTensors inputs_of(SharedModel& m, const nb::dict& given) {
   return inputs;
 }
 
-NamedTensors run(SharedModel& m, const nb::dict& given) {
+NamedTensors run(SharedModel& m, const Dict& given) {
   return native(m.mutex, [&, inputs = inputs_of(m, given)] {
     Tape tape(/*recording=*/false);
     return NamedTensors{{"logits", m.model->forward(inputs, {.tape = tape, .dtype = m.model->dtype()}).value()}};
   });
 }
 
-nb::dict layer_outputs(SharedModel& m, const nb::dict& given) {
+nb::typed<nb::dict, nb::str, Tensor> layer_outputs(SharedModel& m, const Dict& given) {
   const NamedTensors inputs = inputs_of(m, given);
-  nb::dict all;
+  nb::typed<nb::dict, nb::str, Tensor> all;
   for (const auto& [layer, values] :
        native(m.mutex, [&] { return foldgrad::layer_outputs(*m.model, inputs, m.model->dtype()); }))
     all[layer.c_str()] = nb::cast(values);
@@ -83,14 +76,12 @@ nb::dict layer_outputs(SharedModel& m, const nb::dict& given) {
 
 // Returns the examples that the run with this model validates on.
 ExampleSet examples(SharedModel& m, const std::string& run, const std::string& data_directory) {
-  return native([&] {
-    const RunDirectory directory(run);
-    return examples_of(*m.model, {.split = "valid",
-                                  .data_directory = data_directory.empty() ? directory.data_root() : data_directory,
-                                  .config = directory.config(),
-                                  .model = run,
-                                  .directory = m.directory});
-  });
+  const RunDirectory directory(run);
+  return examples_of(*m.model, {.split = "valid",
+                                .data_directory = data_directory.empty() ? directory.data_root() : data_directory,
+                                .config = directory.config(),
+                                .model = run,
+                                .directory = m.directory});
 }
 
 std::vector<std::map<std::string, std::string>> verify(SharedModel& m, const std::string& tied, bool rescale_stream,
@@ -102,12 +93,8 @@ std::vector<std::map<std::string, std::string>> verify(SharedModel& m, const std
         family_of(*m.model).task->checks);
   });
   std::vector<std::map<std::string, std::string>> all;
-  for (const CheckResult& result : results) {
-    const char* const outcome = result.outcome == CheckResult::Outcome::passed   ? "passed"
-                                : result.outcome == CheckResult::Outcome::failed ? "FAILED"
-                                                                                 : "skipped";
-    all.push_back({{"check", result.name}, {"outcome", outcome}, {"measured", result.measured}});
-  }
+  for (const CheckResult& result : results)
+    all.push_back({{"check", result.name}, {"outcome", name(result.outcome)}, {"measured", result.measured}});
   return all;
 }
 
@@ -136,24 +123,21 @@ void add_examples(nb::module_& m) {
           [](const ExampleSet& s, const std::vector<std::int64_t>& numbers) {
             for (const std::int64_t i : numbers)
               FOLDGRAD_CHECK(i >= 0 && i < s.size, "examples must have numbers in [0, {}), got {}", s.size, i);
-            return native([&] { return s.inputs(numbers); });
+            return s.inputs(numbers);
           },
-          "numbers"_a, nb::sig("def inputs(self, numbers: typing.Sequence[int]) -> dict[str, Tensor]"),
-          "Returns the model's inputs for these examples.")
+          "numbers"_a, Native(), "Returns the model's inputs for these examples.")
       .def(
           "digest",
           [](const ExampleSet& s, const std::vector<std::int64_t>& numbers) {
-            return native([&] { return s.digest ? s.digest(numbers) : make_probe(s.inputs(numbers), "").digest; });
+            return s.digest ? s.digest(numbers) : make_probe(s.inputs(numbers), "").digest;
           },
-          "numbers"_a, "Returns the SHA-256 of these examples.")
+          "numbers"_a, Native(), "Returns the SHA-256 of these examples.")
       .def(
           "lengths", [](const ExampleSet& s, const std::string& layer) { return s.lengths ? s.lengths(layer) : ""; },
           "layer"_a,
           "Returns the name of the input that is the number of rows of each example in a layer; \"\" if all are "
           "equal.");
 }
-
-using ModelClass = nb::class_<SharedModel>;
 
 void add_parts(ModelClass& model) {
   model.def_prop_ro("family", [](const SharedModel& s) { return s.model->family(); })
@@ -167,16 +151,11 @@ void add_parts(ModelClass& model) {
             return shapes;
           },
           "The names of the inputs, with dtype and shape of the smallest ones.")
-      .def_prop_ro("parameters",
-                   [](const SharedModel& s) {
-                     std::vector<std::shared_ptr<Parameter>> all;
-                     for (Parameter* p : s.model->parameters()) all.emplace_back(s.model, p);
-                     return all;
-                   })
+      .def_prop_ro("parameters", [](const SharedModel& s) { return shared(s.model->parameters(), s.model); })
       .def_prop_ro("normalizers", [](const SharedModel& s) {
         std::vector<std::shared_ptr<SharedNormalizer>> all;
         for (Normalizer* norm : s.model->normalizers())
-          all.push_back(std::make_shared<SharedNormalizer>(norm, s.model));
+          all.push_back(std::make_shared<SharedNormalizer>(std::shared_ptr<Normalizer>(s.model, norm)));
         return all;
       });
 }
@@ -184,16 +163,15 @@ void add_parts(ModelClass& model) {
 void add_methods(ModelClass& model) {
   model
       .def(
-          "run", run, "inputs"_a, nb::sig("def run(self, inputs: dict[str, typing.Any]) -> dict[str, Tensor]"),
+          "run", run, "inputs"_a,
           "Returns \"logits\" [rows, classes] at inference, for a batch: an input with NAME_lengths [examples] has the "
           "rows of all examples, one after another.")
       .def(
           "random_inputs", [](const SharedModel& s, std::uint64_t seed) { return s.model->random_inputs(seed); },
           "seed"_a = 1, "Returns random inputs, with \"target\". Equal seeds give equal inputs.")
       .def("layer_outputs", layer_outputs, "inputs"_a,
-           nb::sig("def layer_outputs(self, inputs: dict[str, typing.Any]) -> dict[str, Tensor]"),
            "Returns the outputs of normalizers, and of attention and feed-forward blocks before the residual sum.")
-      .def("examples", examples, "run"_a, "data_directory"_a = "",
+      .def("examples", examples, "run"_a, "data_directory"_a = "", Native(),
            "Returns the examples that a run of this model validates on.")
       .def("fold", fold_model, "tied"_a = "refuse", "rescale_stream"_a = false,
            "Merges normalizers into linear layers where possible. `tied`: refuse, untie or keep, for weights that "
@@ -211,24 +189,6 @@ void add_methods(ModelClass& model) {
       .def("graph", graph, "Returns the recorded forward pass as text for graphviz.");
 }
 
-void add_tasks(ModelClass& model) {
-  model
-      .def("translate", translate, "lines"_a, nb::kw_only(), "beam"_a = DecodingOptions().beam,
-           "length_penalty"_a = DecodingOptions().length_penalty, "max_tokens"_a = 4096,
-           "Translates lines as `foldgrad translate` does. Throws ValueError for a model that does not translate, "
-           "FileError with the line's number for one that is not UTF-8 or too long.")
-      .def(
-          "generate", generate, "prompt"_a, "tokens"_a, nb::kw_only(), "temperature"_a = SamplingOptions().temperature,
-          "top_k"_a = SamplingOptions().top_k, "top_p"_a = SamplingOptions().top_p, "seed"_a = SamplingOptions().seed,
-          "Returns the prompt and what the model writes after it, as `foldgrad generate` does. Throws ValueError for a "
-          "model that does not write, and for a character that it does not know.")
-      .def("classify", classify, "images"_a, "count"_a = 5,
-           nb::sig("def classify(self, images: object, count: int = 5) -> list[list[tuple[str, float]]]"),
-           "Returns the `count` likeliest classes of each image with their probabilities. An image is a path of a PNG "
-           "or JPEG file, or an array u8 [height, width, 3]; the largest centred square of it is scaled to the model's "
-           "size. Throws ValueError for a model of another family.");
-}
-
 }  // namespace
 
 void add_models(nb::module_& m) {
@@ -242,10 +202,9 @@ void add_models(nb::module_& m) {
       .def_ro("reports", &SharedFolded::reports, "A summary as text: folds and refusals of each site, differences.")
       .def_prop_ro(
           "certificate", [](const SharedFolded& f) { return parsed(f.certificate); },
-          nb::sig("def certificate(self) -> dict[str, typing.Any]"),
           "What was folded at each site, and the difference to the trained model (docs/folding.md).")
       .def("save", save_folded, "directory"_a, "Writes a model directory with certificate.json.");
-  m.def("load", load, "path"_a, "dtype"_a = DType::f32, "device"_a = Device::cpu,
+  m.def("load", load, "path"_a, "dtype"_a = DType::f32, "device"_a = Device::cpu, Native(),
         "Loads a model directory, or the best checkpoint of a run. Throws CheckpointError with the file and what is "
         "wrong.");
 }

@@ -22,60 +22,50 @@ namespace foldgrad::python {
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using Path = std::filesystem::path;  // text, or an os.PathLike
+using Path = nb::typed<std::filesystem::path, nb::str>;  // text, or an os.PathLike
+using Any = nb::typed<nb::object, nb::any>;
+using Dict = nb::typed<nb::dict, nb::str, nb::any>;
+using Dicts = nb::typed<nb::list, Dict>;
 
-// Calls f without the GIL, so that other threads of Python run, and with signals blocked: Ctrl-C arrives afterwards.
+// While it lives, other threads of Python run, and signals are blocked: Ctrl-C arrives afterwards.
+struct WithoutPython {
+  nb::gil_scoped_release released;
+  BlockedSignals blocked;
+};
+// For functions that use nothing of Python. Arguments and results are converted outside of it.
+using Native = nb::call_guard<WithoutPython>;
+
+// Calls f without the GIL.
 template <class F>
 auto native(const F& f) {
-  const nb::gil_scoped_release released;
-  const BlockedSignals blocked;
+  const WithoutPython released;
   return f();
 }
 
 // Also locks the object that f works on; waits for it without the GIL. A callback may call in again from its thread.
 template <class F>
 auto native(std::recursive_mutex& mutex, const F& f) {
-  const nb::gil_scoped_release released;
-  const BlockedSignals blocked;
+  const WithoutPython released;
   const std::lock_guard lock(mutex);
   return f();
 }
 
-// Locks for a holder of the GIL, which it releases while it waits.
-inline std::unique_lock<std::recursive_mutex> locked(std::recursive_mutex& mutex) {
-  const nb::gil_scoped_release released;
-  return std::unique_lock(mutex);
-}
-
-// Something of Python that the engine keeps and may release in any thread.
+// Returns something of Python that the engine keeps and may release in any thread. Only holders of the GIL use it.
 template <class T>
-class Kept {
- public:
-  explicit Kept(T value) : value_(std::make_unique<T>(std::move(value))) {}
-  ~Kept() {
-    if (!nb::is_alive()) {  // the interpreter has ended
-      static_cast<void>(value_.release());
-      return;
-    }
-    const nb::gil_scoped_acquire held;
-    value_.reset();
-  }
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
-
-  const T& get() const { return *value_; }  // for holders of the GIL
-
- private:
-  std::unique_ptr<T> value_;
-};
-using KeptObject = Kept<nb::object>;
+std::shared_ptr<T> kept(T value) {
+  return {new T(std::move(value)), [](T* released) {
+            if (!nb::is_alive()) return;  // the interpreter has ended
+            const nb::gil_scoped_acquire held;
+            delete released;
+          }};
+}
 
 // Returns a dict of its keyword arguments.
 template <class... Items>
 nb::dict dict_of(Items&&... items) {
   return nb::cast<nb::dict>(nb::handle(reinterpret_cast<PyObject*>(&PyDict_Type))(std::forward<Items>(items)...));
 }
-inline nb::object parsed(const std::string& json) { return nb::module_::import_("json").attr("loads")(json); }
+inline Dict parsed(const std::string& json) { return nb::cast<Dict>(nb::module_::import_("json").attr("loads")(json)); }
 
 // Returns the docstring of a function, class or file from the headers' comments (docstrings.py).
 const char* doc(const char* name);

@@ -1,5 +1,7 @@
 #include "python/binding/normalizers.h"
 
+#include <nanobind/stl/pair.h>
+
 #include "models/normalizers/kinds.h"
 #include "python/binding/arrays.h"
 
@@ -10,11 +12,8 @@ namespace {
 std::map<std::string, std::string> texts_of(const nb::kwargs& options) {
   std::map<std::string, std::string> texts;
   for (const auto& [name, value] : options) {
-    std::string& text = texts[nb::cast<std::string>(name)];
-    if (nb::isinstance<nb::bool_>(value))
-      text = nb::cast<bool>(value) ? "1" : "0";
-    else
-      text = nb::cast<std::string>(nb::str(value));
+    const nb::object number = nb::isinstance<nb::bool_>(value) ? nb::object(nb::int_(value)) : nb::borrow(value);
+    texts[nb::cast<std::string>(name)] = nb::cast<std::string>(nb::str(number));
   }
   return texts;
 }
@@ -41,8 +40,10 @@ Tensor compute(SharedNormalizer& n, nb::handle array, bool training) {
   });
 }
 
+using Pullback = nb::typed<nb::callable, std::pair<Tensor, NamedTensors>(nb::object)>;
+
 // Returns y of a training pass, and a function that returns dx and the parameters' gradients for dy.
-nb::tuple vjp(const std::shared_ptr<SharedNormalizer>& n, nb::handle array) {
+std::pair<Tensor, Pullback> vjp(const std::shared_ptr<SharedNormalizer>& n, nb::handle array) {
   const auto tape = std::make_shared<SharedTape>(true);
   const Tensor given = to_tensor(array);
   const auto [x, y] = native(n->mutex, [&] {
@@ -59,21 +60,21 @@ nb::tuple vjp(const std::shared_ptr<SharedNormalizer>& n, nb::handle array) {
         if (p->has_grad) of_parameters[p->name] = p->grad.clone();
       return tape->get().grad(x);
     });
-    return nb::make_tuple(dx, of_parameters);
+    return std::pair(dx, of_parameters);
   };
-  return nb::make_tuple(y.value(), nb::cpp_function(pullback, "dy"_a));
+  return {y.value(), nb::cast<Pullback>(nb::cpp_function(pullback, "dy"_a))};
 }
 
-nb::object affine_map(SharedNormalizer& n) {
+std::optional<std::pair<Any, Any>> affine_map(SharedNormalizer& n) {
   const auto form = native(n.mutex, [&] { return n.norm->inference(); });
-  if (!form || !form->offline() || form->map.centered) return nb::none();
+  if (!form || !form->offline() || form->map.centered) return std::nullopt;
   const auto array = [](const std::vector<double>& v) { return to_numpy(Tensor::of({std::int64_t(v.size())}, v)); };
-  return nb::make_tuple(array(form->map.A), array(form->map.B));
+  return std::pair(array(form->map.A), array(form->map.B));
 }
 
-nb::dict diagnostics(SharedNormalizer& n) {
+Dict diagnostics(SharedNormalizer& n) {
   const NormDiagnostics d = native(n.mutex, [&] { return n.norm->diagnostics(); });
-  nb::dict all = dict_of("iterations"_a = d.iterations, "skips"_a = d.skips);
+  Dict all = dict_of("iterations"_a = d.iterations, "skips"_a = d.skips);
   if (d.least_variance) all["least_variance"] = *d.least_variance;
   if (d.greatest_variance) all["greatest_variance"] = *d.greatest_variance;
   if (d.clamped) all["clamped"] = *d.clamped;
@@ -83,14 +84,14 @@ nb::dict diagnostics(SharedNormalizer& n) {
   return all;
 }
 
-nb::list infos() {
-  nb::list all;
+Dicts infos() {
+  Dicts all;
   for (const NormalizerInfo& info : foldgrad::normalizers()) {
     nb::dict options;
     for (const NormalizerOption& option : info.options)
       options[option.name.c_str()] = nb::make_tuple(option.default_value, option.values(), option.help);
-    all.append(dict_of("name"_a = info.name, "inference"_a = names_of(info.inference)[std::size_t(info.inference)],
-                       "summary"_a = info.summary, "options"_a = options));
+    all.append(dict_of("name"_a = info.name, "inference"_a = name(info.inference), "summary"_a = info.summary,
+                       "options"_a = options));
   }
   return all;
 }
@@ -110,16 +111,10 @@ void add_normalizers(nb::module_& m) {
       .def("apply", apply, "x"_a, "training"_a,
            "Records y on x's tape. In training, forward writes the state, and some backward passes do, too.")
       .def("vjp", vjp, "x"_a,
-           nb::sig("def vjp(self, x: object) -> tuple[Tensor, "
-                   "typing.Callable[[object], tuple[Tensor, dict[str, Tensor]]]]"),
            "Makes a training pass. Returns y and a function that takes dy and returns dx and the gradients of the "
            "parameters by name; call it once.")
       .def_prop_ro("parameters",
-                   [](const std::shared_ptr<SharedNormalizer>& n) {
-                     SharedParameters all;
-                     for (Parameter* p : n->norm->parameters()) all.emplace_back(n, p);
-                     return all;
-                   })
+                   [](const std::shared_ptr<SharedNormalizer>& n) { return shared(n->norm->parameters(), n); })
       .def_prop_ro(
           "state", [](const SharedNormalizer& n) { return n.norm->state(); },
           "The live buffers: the next step uses values that you write into their .numpy().")
@@ -131,16 +126,15 @@ void add_normalizers(nb::module_& m) {
           "Returns a copy of the state.")
       .def(
           "restore",
-          [](SharedNormalizer& n, const nb::dict& snapshot) {
+          [](SharedNormalizer& n, const Dict& snapshot) {
             const NamedTensors given = to_tensors(snapshot);
             native(n.mutex, [&] { n.norm->restore(given); });
           },
           "snapshot"_a, "Throws ValueError unless the tensors are like those of the state.")
-      .def("affine", affine_map, nb::sig("def affine(self) -> tuple[typing.Any, typing.Any] | None"),
+      .def("affine", affine_map,
            "Returns A and B, f64 [channels], of y = A x + B at inference; None if the normalizer is not such a map.")
-      .def("diagnostics", diagnostics, nb::sig("def diagnostics(self) -> dict[str, object]"),
-           "Returns iterations, skips, and what else the normalizer reports.");
-  m.def("normalizers", infos, nb::sig("def normalizers() -> list[dict[str, typing.Any]]"),
+      .def("diagnostics", diagnostics, "Returns iterations, skips, and what else the normalizer reports.");
+  m.def("normalizers", infos,
         "Returns the normalizers: name, form at inference, summary, and options with default, values and meaning.");
 }
 

@@ -3,7 +3,7 @@
 
 #include "models/normalizers/kinds.h"
 #include "python/binding/arrays.h"
-#include "python/binding/normalizers.h"
+#include "python/binding/tape.h"
 
 namespace foldgrad::python {
 namespace {
@@ -33,17 +33,16 @@ class NormalizerOfPython final : public Normalizer {
   NormalizerOfPython(const NormalizerSite& site, nb::object object)
       : Normalizer(site), parameters_(nb::cast<SharedParameters>(object.attr("parameters"))) {
     if (nb::hasattr(object, "state")) state_ = to_tensors(nb::cast<nb::dict>(object.attr("state")));
-    has_map_ = nb::hasattr(object, "affine");
-    object_ = std::make_shared<KeptObject>(std::move(object));
+    object_ = kept(std::move(object));
   }
 
   std::vector<Parameter*> parameters() override { return pointers(parameters_); }
   NamedTensors state() const override { return state_; }
 
   std::optional<InferenceForm> inference() const override {
-    if (!has_map_) return std::nullopt;
     const nb::gil_scoped_acquire held;
-    const nb::tuple map = nb::cast<nb::tuple>(object_->get().attr("affine")());
+    if (!nb::hasattr(*object_, "affine")) return std::nullopt;
+    const nb::tuple map = nb::cast<nb::tuple>(object_->attr("affine")());
     if (nb::len(map) != 2) throw nb::type_error("affine() of a normalizer must return A and B");
     return InferenceForm{.map = AffineMap::of(to_tensor(map[0]), to_tensor(map[1]))};
   }
@@ -56,7 +55,7 @@ class NormalizerOfPython final : public Normalizer {
       SharedTape& tape;
       ~End() { tape.tape = nullptr; }
     } end{*tape};
-    const nb::object y = object_->get().attr("forward")(TapeVar{tape, x}, context.training);
+    const nb::object y = object_->attr("forward")(TapeVar{tape, x}, context.training);
     TapeVar result;
     if (!nb::try_cast(y, result)) throw nb::type_error("forward() of a normalizer must return a Var");
     return result.var;
@@ -64,8 +63,7 @@ class NormalizerOfPython final : public Normalizer {
 
   SharedParameters parameters_;
   NamedTensors state_;
-  bool has_map_ = false;
-  std::shared_ptr<KeptObject> object_;
+  std::shared_ptr<nb::object> object_;
 };
 
 std::unique_ptr<Normalizer> make_of_python(const NormalizerSite& site) {

@@ -230,10 +230,8 @@ void add_ops(nb::module_& m) {
   add_norms(m);
   m.def(
       "sinusoidal_table",
-      [](std::int64_t rows, std::int64_t columns, DType dtype) {
-        return native([&] { return sinusoidal_table(rows, columns, dtype); });
-      },
-      "rows"_a, "columns"_a, "dtype"_a = DType::f32, doc("sinusoidal_table"));
+      [](std::int64_t rows, std::int64_t columns, DType dtype) { return sinusoidal_table(rows, columns, dtype); },
+      "rows"_a, "columns"_a, "dtype"_a = DType::f32, Native(), doc("sinusoidal_table"));
   m.def(
       "sinusoidal_positions",
       [](const TapeVar& x, nb::handle table, const Lengths& lengths) {

@@ -1,3 +1,4 @@
+#include "ops/arithmetic/arithmetic.h"
 #include "python/binding/arrays.h"
 #include "python/binding/tape.h"
 #include "train/loop/optimizer/gradient_clipping.h"
@@ -16,8 +17,10 @@ struct SharedOptimizer {
       : kept(std::move(parameters)), optimizer(rule, groups) {}
 };
 
+using Groups = nb::typed<nb::sequence, nb::any>;
+
 // `groups`: Parameters, or dicts with parameters, weight_decay and rate.
-std::shared_ptr<SharedOptimizer> make(const Optimizer::Rule& rule, const nb::sequence& groups, double weight_decay) {
+std::shared_ptr<SharedOptimizer> make(const Optimizer::Rule& rule, const Groups& groups, double weight_decay) {
   SharedParameters kept;
   std::vector<ParameterGroup> all;
   std::vector<Parameter*> single;
@@ -42,7 +45,7 @@ std::shared_ptr<SharedOptimizer> make(const Optimizer::Rule& rule, const nb::seq
       } else if (name == "rate") {
         added.rate = nb::cast<double>(value);
       } else {
-        throw nb::value_error(fmt::format("a group has parameters, weight_decay and rate, got \"{}\"", name).c_str());
+        throw std::invalid_argument(fmt::format("a group has parameters, weight_decay and rate, got \"{}\"", name));
       }
     }
   }
@@ -50,24 +53,25 @@ std::shared_ptr<SharedOptimizer> make(const Optimizer::Rule& rule, const nb::seq
   return std::make_shared<SharedOptimizer>(rule, std::move(kept), all);
 }
 
-template <class T>
-void multiply(const Tensor& gradient, double factor) {
-  for (std::int64_t i = 0; i < gradient.size(); ++i) gradient.data<T>()[i] *= T(factor);
+template <class Rule>
+void def_adam(nb::module_& m, const char* name, const char* text) {
+  m.def(
+      name,
+      [](const Groups& groups, double beta1, double beta2, double eps, double weight_decay) {
+        return make(Rule{beta1, beta2, eps}, groups, weight_decay);
+      },
+      "groups"_a, nb::kw_only(), "beta1"_a = Rule().beta1, "beta2"_a = Rule().beta2, "eps"_a = Rule().eps,
+      "weight_decay"_a = 0.0, text);
 }
 
 // Scales the gradients themselves, as PyTorch does.
 double clip(const SharedParameters& parameters, double max_norm) {
-  return native([&] {
-    const GradientClip clip = clip_by_norm(pointers(parameters), max_norm);
-    const double norm = clip.norm.item(), factor = clip.factor.item();
-    if (factor == 1) return norm;
-    for (const auto& p : parameters) {
-      const Tensor host = p->grad.to(Device::cpu);
-      host.dtype() == DType::f64 ? multiply<double>(host, factor) : multiply<float>(host, factor);
-      if (p->grad.device() != Device::cpu) p->grad.copy_from(host);
-    }
-    return norm;
-  });
+  const GradientClip clip = clip_by_norm(pointers(parameters), max_norm);
+  const double factor = clip.factor.item();
+  Tape tape(/*recording=*/false);
+  if (factor != 1)
+    for (const auto& p : parameters) p->grad.copy_from(scale(tape.constant(p->grad), factor).value());
+  return clip.norm.item();
 }
 
 }  // namespace
@@ -88,36 +92,24 @@ void add_optimizers(nb::module_& m) {
           "Returns a copy of step and moments, for load_state().")
       .def(
           "load_state",
-          [](SharedOptimizer& o, const nb::dict& state) {
+          [](SharedOptimizer& o, const Dict& state) {
             const NamedTensors given = to_tensors(state);
             native(o.mutex, [&] { o.optimizer.load_state(given); });
           },
           "state"_a,
           "Throws ValueError, before anything has changed, if a tensor is missing, unknown or does not fit.");
-  m.def(
-      "Adam",
-      [](const nb::sequence& groups, double beta1, double beta2, double eps, double weight_decay) {
-        return make(Adam{beta1, beta2, eps}, groups, weight_decay);
-      },
-      "groups"_a, nb::kw_only(), "beta1"_a = Adam().beta1, "beta2"_a = Adam().beta2, "eps"_a = Adam().eps,
-      "weight_decay"_a = 0.0,
-      "Returns fairseq's Adam of Parameters or of groups: dicts with parameters, weight_decay "
-      "and rate, the factor of the learning rate.");
-  m.def(
-      "AdamW",
-      [](const nb::sequence& groups, double beta1, double beta2, double eps, double weight_decay) {
-        return make(AdamW{beta1, beta2, eps}, groups, weight_decay);
-      },
-      "groups"_a, nb::kw_only(), "beta1"_a = AdamW().beta1, "beta2"_a = AdamW().beta2, "eps"_a = AdamW().eps,
-      "weight_decay"_a = 0.0, "Returns PyTorch's AdamW; arguments as in Adam().");
+  def_adam<Adam>(m, "Adam",
+                 "Returns fairseq's Adam of Parameters or of groups: dicts with parameters, weight_decay "
+                 "and rate, the factor of the learning rate.");
+  def_adam<AdamW>(m, "AdamW", "Returns PyTorch's AdamW; arguments as in Adam().");
   m.def(
       "SGD",
-      [](const nb::sequence& groups, double momentum, bool nesterov, double weight_decay) {
+      [](const Groups& groups, double momentum, bool nesterov, double weight_decay) {
         return make(Sgd{momentum, nesterov}, groups, weight_decay);
       },
       "groups"_a, nb::kw_only(), "momentum"_a = 0.0, "nesterov"_a = false, "weight_decay"_a = 0.0,
       "Returns PyTorch's SGD without dampening; arguments as in Adam().");
-  m.def("clip_by_norm", clip, "parameters"_a, "max_norm"_a,
+  m.def("clip_by_norm", clip, "parameters"_a, "max_norm"_a, Native(),
         "Multiplies the gradients by min(1, max_norm / (norm + 1e-6)) and returns their norm before.");
 }
 

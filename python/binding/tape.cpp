@@ -2,8 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <functional>
-
 #include "models/blocks/random_fill.h"
 #include "models/normalizers/normalizer.h"
 #include "models/normalizers/parameter_as.h"
@@ -14,7 +12,8 @@
 namespace foldgrad::python {
 namespace {
 
-TapeVar on_tape(SharedTape& t, const std::function<Var(Tape&)>& add) {
+template <class F>
+TapeVar on_tape(SharedTape& t, const F& add) {
   Var v = native(t.mutex, [&] { return add(t.get()); });
   return {t.shared_from_this(), std::move(v)};
 }
@@ -46,22 +45,25 @@ std::optional<Tensor> grad(SharedTape& t, const TapeVar& v) {
   return gradient.defined() ? std::optional(gradient) : std::nullopt;
 }
 
-nb::list nodes(SharedTape& t) {
-  nb::list all;
-  const auto lock = locked(t.mutex);
-  for (const auto& node : t.get().nodes())
-    all.append(dict_of("name"_a = node->name(), "scope"_a = node->scope(), "inputs"_a = node->inputs(),
-                       "output"_a = node->output(), "shape"_a = t.get().shape_of(node->output())));
-  return all;
+Dicts nodes(SharedTape& t) {
+  return native(t.mutex, [&] {
+    const nb::gil_scoped_acquire held;
+    Dicts all;
+    for (const auto& node : t.get().nodes())
+      all.append(dict_of("name"_a = node->name(), "scope"_a = node->scope(), "inputs"_a = node->inputs(),
+                         "output"_a = node->output(), "shape"_a = t.get().shape_of(node->output())));
+    return all;
+  });
 }
 
 std::string text_of(SharedTape& t) {
-  std::string text = "Tape\n";
-  const auto lock = locked(t.mutex);
-  for (const auto& node : t.get().nodes())
-    text += fmt::format("  {:>4} = {}({})  {}{}{}\n", node->output(), node->name(), fmt::join(node->inputs(), ", "),
-                        t.get().shape_of(node->output()), node->scope().empty() ? "" : "  ", node->scope());
-  return text;
+  return native(t.mutex, [&] {
+    std::string text = "Tape\n";
+    for (const auto& node : t.get().nodes())
+      text += fmt::format("  {:>4} = {}({})  {}{}{}\n", node->output(), node->name(), fmt::join(node->inputs(), ", "),
+                          t.get().shape_of(node->output()), node->scope().empty() ? "" : "  ", node->scope());
+    return text;
+  });
 }
 
 // A scope that begins with `with`.
@@ -79,7 +81,8 @@ double number_of(nb::handle b) {
 }
 
 // Return the sum, difference or product with a Var of the same shape or with a number.
-TapeVar sum(const TapeVar& a, nb::handle b, double sign) {
+template <int sign>
+TapeVar sum(const TapeVar& a, nb::handle b) {
   TapeVar other;
   if (nb::try_cast(b, other))
     return record(a, [&] { return sign > 0 ? add(a.var, other.var) : sub(a.var, other.var); });
@@ -123,8 +126,7 @@ void add_parameter(nb::module_& m) {
       .def_prop_ro(
           "grad", [](const Parameter& p) { return p.has_grad ? std::optional(p.grad) : std::nullopt; },
           "The gradient; None before the first backward pass and after zero_grad().")
-      .def(
-          "zero_grad", [](Parameter& p) { p.zero_grad(); }, "Drops the gradient.")
+      .def("zero_grad", &Parameter::zero_grad, "Drops the gradient.")
       .def("__repr__", [](const Parameter& p) {
         return fmt::format("Parameter({} {} {})", p.name, name(p.value.dtype()), p.value.shape());
       });
@@ -143,12 +145,9 @@ void add_var(nb::module_& m) {
           "grad", [](const TapeVar& v) { return grad(*v.tape, v); },
           "The gradient of a variable or parameter; None until a backward pass has added to it.")
       .def_ro("tape", &TapeVar::tape)
-      .def(
-          "__add__", [](const TapeVar& a, nb::handle b) { return sum(a, b, 1); }, nb::is_operator())
-      .def(
-          "__radd__", [](const TapeVar& a, nb::handle b) { return sum(a, b, 1); }, nb::is_operator())
-      .def(
-          "__sub__", [](const TapeVar& a, nb::handle b) { return sum(a, b, -1); }, nb::is_operator())
+      .def("__add__", sum<1>, nb::is_operator())
+      .def("__radd__", sum<1>, nb::is_operator())
+      .def("__sub__", sum<-1>, nb::is_operator())
       .def("__mul__", product, nb::is_operator())
       .def("__rmul__", product, nb::is_operator())
       .def("__neg__", [](const TapeVar& a) { return record(a, [&] { return scale(a.var, -1); }); })
@@ -191,7 +190,7 @@ void add_tape(nb::module_& m) {
             return OpenScope{t.shared_from_this(), name};
           },
           "name"_a, "Names a layer in errors and graphs: `with tape.scope(\"encoder\"): ...`. Dots join nested scopes.")
-      .def("nodes", nodes, nb::sig("def nodes(self) -> list[dict[str, object]]"),
+      .def("nodes", nodes,
            "Returns the recorded operations: name, scope, ids of the operands, id and shape of the result.")
       .def_prop_ro("recording", [](const SharedTape& t) { return t.get().recording(); })
       .def("__repr__", text_of);

@@ -14,10 +14,17 @@ inline std::vector<Parameter*> pointers(const SharedParameters& parameters) {
   return all;
 }
 
+// Returns parameters that keep their owner.
+inline SharedParameters shared(const std::vector<Parameter*>& parameters, const std::shared_ptr<void>& owner) {
+  SharedParameters all;
+  for (Parameter* p : parameters) all.emplace_back(owner, p);
+  return all;
+}
+
 // A tape with its lock. `tape` is null once the forward pass that owned it has returned.
 struct SharedTape : std::enable_shared_from_this<SharedTape> {
-  explicit SharedTape(bool recording) : own(std::make_unique<Tape>(recording)), tape(own.get()) {}
-  explicit SharedTape(Tape& of_a_forward_pass) : tape(&of_a_forward_pass) {}
+  explicit SharedTape(bool recording) : tape(std::make_shared<Tape>(recording)) {}
+  explicit SharedTape(Tape& of_a_forward_pass) : tape(std::shared_ptr<void>(), &of_a_forward_pass) {}
 
   Tape& get() const {
     FOLDGRAD_CHECK(tape, "tape: the forward pass of this value has ended");
@@ -25,8 +32,7 @@ struct SharedTape : std::enable_shared_from_this<SharedTape> {
   }
 
   std::vector<std::shared_ptr<void>> kept = {};  // parameters and normalizers of the present recording
-  std::unique_ptr<Tape> own;
-  Tape* tape;
+  std::shared_ptr<Tape> tape;
   std::recursive_mutex mutex;
 };
 

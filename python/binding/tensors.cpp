@@ -6,12 +6,7 @@ namespace foldgrad::python {
 namespace {
 
 Tensor converted(const Tensor& tensor, const std::string& to) {
-  if (to == "cpu" || to == "cuda") {
-    const Device device = device_named(to);
-    return native([&] { return tensor.to(device); });
-  }
-  const DType dtype = dtype_named(to);
-  return native([&] { return tensor.to(dtype); });
+  return to == "cpu" || to == "cuda" ? tensor.to(device_named(to)) : tensor.to(dtype_named(to));
 }
 
 nb::object as_array(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
@@ -35,13 +30,12 @@ void add_tensors(nb::module_& m) {
       .def_prop_ro("shape", &Tensor::shape, "The sizes of the axes.")
       .def_prop_ro("dtype", &Tensor::dtype, "\"f32\", \"f64\", \"bf16\", \"i32\", \"i64\" or \"u8\".")
       .def_prop_ro("device", &Tensor::device, "\"cpu\" or \"cuda\".")
-      .def("numpy", to_numpy, nb::sig("def numpy(self) -> typing.Any"),
+      .def("numpy", to_numpy,
            "Returns a NumPy array over the tensor's memory. Writing to it changes the tensor, unless that shares the "
            "memory of another array.")
-      .def(
-          "item", [](const Tensor& t) { return native([&] { return t.item(); }); },
-          "Returns the value of a tensor with one element. Throws ValueError for any other tensor.")
-      .def("to", converted, "to"_a, "Returns the tensor in another dtype or on another device.")
+      .def("item", &Tensor::item, Native(),
+           "Returns the value of a tensor with one element. Throws ValueError for any other tensor.")
+      .def("to", converted, "to"_a, Native(), "Returns the tensor in another dtype or on another device.")
       .def("__array__", as_array, "dtype"_a = nb::none(), "copy"_a = nb::none())
       .def("__dlpack__",
            [](const Tensor& t, const nb::kwargs& wanted) { return to_dlpack(t).attr("__dlpack__")(**wanted); })

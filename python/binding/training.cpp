@@ -1,3 +1,5 @@
+#include <nanobind/stl/pair.h>
+
 #include "engine/files/atomic_file.h"
 #include "engine/files/file.h"
 #include "python/binding/native.h"
@@ -21,23 +23,23 @@ bool interrupted(const sigset_t& before) {
   return raised;
 }
 
+using OnEvent = nb::typed<nb::callable, nb::object(Dict)>;
+
 // Trains. Returns the exit code of `foldgrad train` and its text.
-nb::tuple run_training(TrainOptions options, const nb::object& on_event) {
-  const KeptObject callback(on_event);
+std::pair<int, std::string> run_training(TrainOptions options, const OnEvent& on_event) {
   std::optional<nb::python_error> raised;
   options.on_event = [&](const nlohmann::ordered_json& event) {
     if (raised) return;
     const nb::gil_scoped_acquire held;
     try {
-      callback.get()(parsed(event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+      on_event(parsed(event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
     } catch (nb::python_error& e) {
       raised.emplace(std::move(e));
     }
   };
-  const nb::gil_scoped_release released;
-  const BlockedSignals blocked;
+  const WithoutPython released;
   options.stop = [&] {
-    if (!raised && interrupted(blocked.before())) {
+    if (!raised && interrupted(released.blocked.before())) {
       const nb::gil_scoped_acquire held;
       raised.emplace();
     }
@@ -47,27 +49,27 @@ nb::tuple run_training(TrainOptions options, const nb::object& on_event) {
   const nb::gil_scoped_acquire held;
   // After Ctrl-C the caller raises KeyboardInterrupt itself, with the step from which training can continue.
   if (raised && !(end.exit_code == kExitInterrupted && raised->matches(PyExc_KeyboardInterrupt))) throw *raised;
-  return nb::make_tuple(end.exit_code, end.text);
+  return {end.exit_code, end.text};
 }
 
 void add_runs(nb::module_& m) {
   m.def(
       "write_report",
       [](const std::string& run, const std::string& path) {
-        native([&] { write_file_atomically(path, report_html({read_run_log(run)})); });
+        write_file_atomically(path, report_html({read_run_log(run)}));
       },
-      "run"_a, "path"_a, "Writes the page of a run.");
+      "run"_a, "path"_a, Native(), "Writes the page of a run.");
   m.def(
       "recorded_sites",
       [](const std::string& run) {
-        const std::vector<RecordedPhase> phases = native([&] { return recorded_phases(run); });
+        const std::vector<RecordedPhase> phases = recorded_phases(run);
         if (phases.empty())
           throw FileError(run, "has no recordings: it must have been trained with record.from, such as [100, -200]");
         std::vector<std::string> sites;
         for (const SiteRecording& s : phases[0].recording.sites) sites.push_back(s.site);
         return sites;
       },
-      "run"_a,
+      "run"_a, Native(),
       "Returns the sites of a run's recordings in the order of the forward pass. Throws FileError without a recording, "
       "and unless all are of the run's model.");
 }
@@ -80,7 +82,7 @@ void add_training(nb::module_& m, const BuildInfo& build) {
       "run_training",
       [build](const std::string& config, const std::string& out, const std::vector<std::string>& settings,
               const std::string& data_directory, const std::string& resume, const std::string& device,
-              const std::vector<std::string>& command, const nb::object& on_event) {
+              const std::vector<std::string>& command, const OnEvent& on_event) {
         return run_training({.config = config,
                              .settings = settings,
                              .data_directory = data_directory,
@@ -92,11 +94,7 @@ void add_training(nb::module_& m, const BuildInfo& build) {
                             on_event);
       },
       nb::kw_only(), "config"_a, "out"_a, "settings"_a, "data_directory"_a, "resume"_a, "device"_a, "command"_a,
-      "on_event"_a,
-      nb::sig("def run_training(*, config: str, out: str, settings: typing.Sequence[str], "
-              "data_directory: str, resume: str, device: str, command: typing.Sequence[str], "
-              "on_event: typing.Callable[[dict[str, typing.Any]], object]) -> tuple[int, str]"),
-      "What train() calls.");
+      "on_event"_a, "What train() calls.");
   m.def(
       "run_command_line",
       [build](const std::vector<std::string>& arguments, const std::vector<std::string>& self) {
@@ -113,10 +111,10 @@ void add_training(nb::module_& m, const BuildInfo& build) {
       "send_messages_to",
       [](const nb::object& logger) {
         if (logger.is_none()) return set_message_sink(nullptr);
-        set_message_sink([kept = std::make_shared<KeptObject>(logger)](std::string_view text) {
+        set_message_sink([kept = kept(logger)](std::string_view text) {
           const nb::gil_scoped_acquire held;
           try {
-            kept->get()(nb::str(text.data(), text.size()));
+            (*kept)(nb::str(text.data(), text.size()));
           } catch (nb::python_error& e) {
             e.discard_as_unraisable("foldgrad");
           }

@@ -19,7 +19,8 @@ STUB = Path(SOURCES, "python/foldgrad/_core")
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-q", "-D", "-r", "-m", "foldgrad._core", "-O", folder],
+        subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-q", "-D", "-r", "-m", "foldgrad._core", "-O", folder,
+                        "-p", os.path.join(SOURCES, "python/binding/stub_patterns.txt")],
                        check=True, env=dict(os.environ, PYTHONPATH=os.environ["FOLDGRAD_PACKAGE"]))
         made = Path(folder, "_core")
         if os.environ.get("FOLDGRAD_WRITE_STUB"):
