@@ -17,8 +17,8 @@ def run_command(print_results: typing.Callable[[], None]) -> int:
     try:
         print_results()
     except (OSError, ValueError) as error:
-        named = isinstance(error, OSError) and error.filename and error.strerror
-        print(f"error: {error.filename}: {error.strerror}" if named else f"error: {error}", file=sys.stderr)
+        named = error if isinstance(error, OSError) and error.filename and error.strerror else None
+        print(f"error: {named.filename}: {named.strerror}" if named else f"error: {error}", file=sys.stderr)
         return 1
     return 0
 

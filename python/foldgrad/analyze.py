@@ -124,7 +124,7 @@ def outliers(normalizer: _core.Normalizer, q: Array) -> float:
             before = un.diagnostics()["skips"]
         un(np.sqrt(row)[None], training=True)
         window[t % size] = row
-    return 100 * (un.diagnostics()["skips"] - before) / (len(q) - size)
+    return float(100 * (un.diagnostics()["skips"] - before) / (len(q) - size))
 
 
 def skips(run: Run) -> tuple[list[str], dict[str, list[float]]]:
@@ -218,14 +218,15 @@ def cka(a: Run, b: Run, examples: int = 2560, batch: int = 256, data_dir: str = 
 def _curves(curves: Curves) -> tuple[list[str], list[list[typing.Any]]]:
     """Returns the head and the rows of a table of means over the iterations."""
     names = list(dict.fromkeys(name for of in curves.values() for name in of))
-    mean = lambda v: v[~np.isnan(v)].mean() if v is not None and not np.isnan(v).all() else np.nan
+    def mean(v: Array | None) -> float:
+        return float(v[~np.isnan(v)].mean()) if v is not None and not np.isnan(v).all() else np.nan
     return ["site", *names], [[site, *(mean(of.get(name)) for name in names)] for site, of in curves.items()]
 
 
 def _tables(options: argparse.Namespace) -> typing.Iterator[Table]:
     runs = [Run(path) for path in options.runs]
     if options.analysis == "cka":
-        a, b, values = cka(*runs, options.examples, options.batch, options.data_dir)
+        a, b, values = cka(runs[0], runs[1], options.examples, options.batch, options.data_dir)
         rows = []
         for layer, row in zip(a, values):
             most = int(np.nan_to_num(row, nan=-np.inf).argmax())
@@ -244,7 +245,8 @@ def _tables(options: argparse.Namespace) -> typing.Iterator[Table]:
 
 
 def _aligned(title: str, head: list[str], rows: list[list[typing.Any]]) -> str:
-    text = lambda v: "-" if v != v else f"{v:#.4g}" if isinstance(v, float) else str(v)
+    def text(v: object) -> str:
+        return "-" if v != v else f"{v:#.4g}" if isinstance(v, float) else str(v)
     cells = [head, *([text(v) for v in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells)]
     lines = ("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells)
