@@ -73,29 +73,18 @@ struct OpenScope {
   std::unique_ptr<Tape::Scope> scope = nullptr;
 };
 
-// Throws if b is not a number; Python then says that the operator does not take it.
-double number_of(nb::handle b) {
-  double number;
-  if (!nb::try_cast(b, number)) throw nb::next_overload();
-  return number;
+template <Var (*op)(const Var&, const Var&)>
+TapeVar of_two(const TapeVar& a, const TapeVar& b) {
+  return record(a, [&] { return op(a.var, b.var); });
 }
 
-// Return the sum, difference or product with a Var of the same shape or with a number.
-template <int sign>
-TapeVar sum(const TapeVar& a, nb::handle b) {
-  TapeVar other;
-  if (nb::try_cast(b, other))
-    return record(a, [&] { return sign > 0 ? add(a.var, other.var) : sub(a.var, other.var); });
-  const double number = sign * number_of(b);
+TapeVar plus(const TapeVar& a, double number) {
   return record(a, [&] {
     return add(a.var, a.var.tape().constant(Tensor::full(a.var.shape(), number, a.var.dtype(), a.var.device())));
   });
 }
 
-TapeVar product(const TapeVar& a, nb::handle b) {
-  TapeVar other;
-  if (nb::try_cast(b, other)) return record(a, [&] { return mul(a.var, other.var); });
-  const double number = number_of(b);
+TapeVar times(const TapeVar& a, double number) {
   return record(a, [&] { return scale(a.var, number); });
 }
 
@@ -145,12 +134,16 @@ void add_var(nb::module_& m) {
           "grad", [](const TapeVar& v) { return grad(*v.tape, v); },
           "The gradient of a variable or parameter; None until a backward pass has added to it.")
       .def_ro("tape", &TapeVar::tape)
-      .def("__add__", sum<1>, nb::is_operator())
-      .def("__radd__", sum<1>, nb::is_operator())
-      .def("__sub__", sum<-1>, nb::is_operator())
-      .def("__mul__", product, nb::is_operator())
-      .def("__rmul__", product, nb::is_operator())
-      .def("__neg__", [](const TapeVar& a) { return record(a, [&] { return scale(a.var, -1); }); })
+      .def("__add__", of_two<add>, nb::is_operator())
+      .def("__add__", plus, nb::is_operator())
+      .def("__radd__", plus, nb::is_operator())
+      .def("__sub__", of_two<sub>, nb::is_operator())
+      .def(
+          "__sub__", [](const TapeVar& a, double number) { return plus(a, -number); }, nb::is_operator())
+      .def("__mul__", of_two<mul>, nb::is_operator())
+      .def("__mul__", times, nb::is_operator())
+      .def("__rmul__", times, nb::is_operator())
+      .def("__neg__", [](const TapeVar& a) { return times(a, -1); })
       .def(
           "__matmul__",
           [](const TapeVar& a, const TapeVar& b) { return record(a, [&] { return matmul(a.var, b.var); }); },
