@@ -83,21 +83,21 @@ bool transposed_sgemm(DType dtype, const Gemm& g, const GemmPointers& p) {
                     float(g.beta), static_cast<float*>(p.c), g.row_stride_c) == dnnl_success;
 }
 
-// Stores to[c, r] = from[r, c]. Rows of `from` are `from_row` elements apart; `to` is dense.
+// Stores to[c, r] = from[r, c]. Rows of `from` are `from_row` elements apart; `to` is dense. The last square of a row
+// or column overlaps the one before it, unless the matrix is smaller than a square.
 void transpose(const bf16* from, std::int64_t rows, std::int64_t columns, std::int64_t from_row, bf16* to) {
   using Bits = std::uint16_t;
-  constexpr int kSquare = kLanes<Bits>;
-  for (std::int64_t c = 0; c < columns; c += kSquare)
-    for (std::int64_t r = 0; r < rows; r += kSquare) {
-      const bf16* square = from + r * from_row + c;
-      if (r + kSquare <= rows && c + kSquare <= columns) {
-        transpose_square(reinterpret_cast<Bits*>(to + c * rows + r), rows, reinterpret_cast<const Bits*>(square),
-                         from_row, kSquare);
-        continue;
-      }
-      for (std::int64_t i = 0; i < kSquare && c + i < columns; ++i)
-        for (std::int64_t j = 0; j < kSquare && r + j < rows; ++j)
-          to[(c + i) * rows + r + j] = square[j * from_row + i];
+  constexpr std::int64_t kSquare = kLanes<Bits>;
+  if (rows < kSquare || columns < kSquare) {
+    for (std::int64_t c = 0; c < columns; ++c)
+      for (std::int64_t r = 0; r < rows; ++r) to[c * rows + r] = from[r * from_row + c];
+    return;
+  }
+  for (std::int64_t next_c = 0; next_c < columns; next_c += kSquare)
+    for (std::int64_t next_r = 0; next_r < rows; next_r += kSquare) {
+      const std::int64_t c = std::min(next_c, columns - kSquare), r = std::min(next_r, rows - kSquare);
+      transpose_square(reinterpret_cast<Bits*>(to + c * rows + r), rows,
+                       reinterpret_cast<const Bits*>(from + r * from_row + c), from_row, kSquare);
     }
 }
 
