@@ -1,8 +1,10 @@
 // exp, tanh, sigmoid, erf and two distribution functions for float. They have no branches and no calls, so that loops
 // that use them vectorise. Both devices use the same formulas. Results are within 2.5 units in the last place of the
-// exact value (sigmoid: 3.5; erf: 4.5; the distribution functions: 2e-7 away) over the whole range, including subnormal
-// results. Infinities give the limits; NaN stays NaN. The overloads for double call the standard library, since
-// gradients are checked in double.
+// exact value (sigmoid: 3.5; erf: 4.5; the distribution functions: 2e-7 away) over the whole range. Infinities give the
+// limits; NaN stays NaN. The overloads for double call the standard library, since gradients are checked in double.
+//
+// exp and sigmoid return 0 for results below e^-87.33, where floats become subnormal: an instruction that reads or
+// makes a subnormal number takes some 100 cycles, and attention would make many of them for scores that a mask hides.
 //
 // The polynomials are minimax fits (Remez's algorithm in 40 digits, then rounded). Each comment gives the error.
 #pragma once
@@ -41,17 +43,18 @@ FOLDGRAD_HD inline float exp_tail(float r) {
 }
 FOLDGRAD_HD inline float expm1_reduced(float r) { return std::fma(r * r, exp_tail(r), r); }
 
-// Returns unit * e^r for a reduced r and a power of two `unit`; the relative error is 2^-23.3.
-FOLDGRAD_HD inline float exp_reduced(float r, float unit) {
-  float q = 8.29020981e-3f * unit;
-  q = std::fma(q, r, 4.18984965e-2f * unit);
-  q = std::fma(q, r, 1.66676417e-1f * unit);
-  q = std::fma(q, r, 4.99991447e-1f * unit);
-  q = std::fma(q, r, 9.99999702e-1f * unit);
-  return std::fma(q, r, unit);
+// Returns e^r for a reduced r; the relative error is 2^-23.3.
+FOLDGRAD_HD inline float exp_reduced(float r) {
+  float q = 8.29020981e-3f;
+  q = std::fma(q, r, 4.18984965e-2f);
+  q = std::fma(q, r, 1.66676417e-1f);
+  q = std::fma(q, r, 4.99991447e-1f);
+  q = std::fma(q, r, 9.99999702e-1f);
+  return std::fma(q, r, 1.0f);
 }
 
 constexpr float kBias = 127.0f;
+constexpr float kLeastExponent = -87.33f;  // e^x is subnormal below -87.3366
 // Returns 2^(e - 127) for 0 < e < 255; reads only the lower 9 bits of e.
 FOLDGRAD_HD inline float biased_power(std::uint32_t e) {
   const std::uint32_t bits = e << 23;
@@ -76,18 +79,18 @@ FOLDGRAD_HD inline float at_least(float x, float bound) { return bound > x ? bou
 
 FOLDGRAD_HD inline float fast_exp(float x) {
   using namespace vector_math;
-  const Reduced reduced = reduce(at_least(at_most(x, 89.0f), -104.0f), 2 * kBias);  // outside: infinity or 0
-  // 2^n is split into two factors that are floats; only the second product can round.
-  const std::uint32_t half = reduced.bits >> 1;
-  return exp_reduced(reduced.r, 1.0f) * biased_power(half) * biased_power(reduced.bits - half);
+  const Reduced reduced = reduce(at_least(at_most(x, 89.0f), kLeastExponent), 2 * kBias);  // at 89: infinity
+  const std::uint32_t half = reduced.bits >> 1;  // 2^128 is not a float, so 2^n is split into two factors
+  const float value = exp_reduced(reduced.r) * biased_power(half) * biased_power(reduced.bits - half);
+  return x < kLeastExponent ? 0.0f : value;
 }
 
-// Returns e^x for x <= 0 in fewer steps, for example for softmax: 2^-64 e^r times 2^(n + 64), which is always a float.
+// Returns e^x for x <= 0 in fewer steps, for example for softmax.
 FOLDGRAD_HD inline float fast_exp_nonpositive(float x) {
   using namespace vector_math;
-  const Reduced reduced = reduce(x, kBias + 64);
-  const float value = exp_reduced(reduced.r, 5.42101086e-20f) * biased_power(reduced.bits);
-  return x < -104.0f ? 0.0f : value;  // if n does not fit, `value` is undefined
+  const Reduced reduced = reduce(at_least(x, kLeastExponent), kBias);
+  const float value = exp_reduced(reduced.r) * biased_power(reduced.bits);
+  return x < kLeastExponent ? 0.0f : value;
 }
 
 // Computes (e^2a - 1) / (e^2a + 1), with e^2a - 1 = 2^n (e^r - 1) + (2^n - 1), which keeps the digits of a small a.
