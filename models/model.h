@@ -15,7 +15,7 @@ struct FoldedGraph;
 // i64 [examples]: then it has that many rows for each example, one example after another. For instance, source [3] with
 // source_lengths {2, 1} holds two sentences.
 std::int64_t examples_in(const NamedTensors& batch);
-// Returns examples `first` to `last` - 1. Throws std::invalid_argument if a length is negative.
+// Returns examples `first` to `last` - 1. Throws std::invalid_argument if an entry of a `_lengths` tensor is negative.
 NamedTensors part_of(const NamedTensors& batch, std::int64_t first, std::int64_t last);
 
 class Model {

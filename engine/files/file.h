@@ -1,4 +1,4 @@
-// Reads files as a whole or in part. Errors name the file and the system's reason.
+// Reads whole files or parts of them. Error messages give the file and the operating system's error.
 #pragma once
 #include <cstddef>
 #include <cstdint>

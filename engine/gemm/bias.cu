@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-// Columns j ... j + N - 1 of row i of matrix s.
+// Writes the bias to columns j to j + N - 1 of row i of matrix s.
 template <int N, class T>
 struct StoreBias {
   T* c;           // [batch, m, n] with strides

@@ -25,7 +25,7 @@ void check(cublasStatus_t status, const char* call) {
   throw std::runtime_error(std::string("gemm: ") + call + " failed: " + cublasLtGetStatusString(status));
 }
 
-// Owns an object of the library, which `destroy` frees.
+// Deleter that frees a cuBLAS object with `destroy`.
 template <class T, cublasStatus_t (*destroy)(T)>
 struct Destroy {
   using pointer = T;

@@ -1,9 +1,10 @@
-// Multiplies f32 with our own loops. docs/cpu_ladder.md derives them step by step.
+// Multiplies f32 matrices with our own loops. docs/cpu_ladder.md derives them step by step.
 //
 //   1. A tile of C stays in registers while its terms are summed (engine/gemm/tile.h).
-//   2. A block is 512 terms. For each block, B is packed into panels as wide as a tile: the 32 columns of one term,
-//      then those of the next. So a tile reads consecutive memory instead of 512 rows on different pages. A transposed
-//      A is packed alike, into panels of 14 rows. Otherwise A is read in place, since its rows are consecutive.
+//   2. A block is 512 terms of the inner dimension. For each block, B is packed into panels as wide as a tile: the 32
+//      columns of one term, then those of the next. So a tile reads consecutive memory instead of 512 rows on different
+//      pages. A transposed A is packed in the same way, into panels of 14 rows. Otherwise A is read in place, since its
+//      rows are contiguous.
 //   3. A piece of C is up to 140 rows by 256 columns. Its tiles are computed row by row, so that the 14 rows of A stay
 //      in the L1 cache, and the columns of B, 512 KiB, in the L2 cache. Threads share the pieces.
 //

@@ -28,7 +28,7 @@ class OnnxFile final : public OnnxGraph {
 
   // Adds an input. Inputs and outputs are f32 or i64.
   std::string input(const std::string& name, DType dtype, const NamedSizes& sizes);
-  // Makes `value`, the result of a node, an output called `name`.
+  // Declares `value`, a node's result, as the graph output `name`.
   void output(const std::string& value, const std::string& name, DType dtype, const NamedSizes& sizes);
 
   // Adds a metadata entry, which onnxruntime returns in custom_metadata_map.

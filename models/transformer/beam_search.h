@@ -1,12 +1,12 @@
 // Beam search by the rules of fairseq's sequence_generator.py (1.0.0a0). A beam of 1 is greedy decoding.
 //
-//   [BEAM-1]  At each step, the 2 beam continuations of a sentence's hypotheses with the greatest sum of
-//             log-probabilities are candidates.
+//   [BEAM-1]  At each step, the candidates are the 2 * beam continuations of a sentence's hypotheses with the highest
+//             sums of log-probabilities.
 //   [BEAM-2]  A candidate that ends is a result if it ranks among the first `beam`; otherwise it is dropped. The first
 //             `beam` that do not end continue. A sentence is done when it has `beam` results.
 //   [BEAM-3]  score = sum of log-probabilities / (tokens, the end included)^length_penalty
-//   [BEAM-4]  After `limit` tokens only the end may follow: limit = floor(a tokens of the source + b), at most
-//             max_positions - 1. Padding never follows; the end follows only after min_length tokens.
+//   [BEAM-4]  After `limit` tokens only the end token may follow: limit = floor(a * number of source tokens + b), at
+//             most max_positions - 1. Padding is never generated; the end token only after min_length tokens.
 //
 //   One difference: fairseq counts a batch's padding in the limit. Here it does not count, so a translation does not
 //   depend on the other sentences of the batch. Equal sums are ordered by hypothesis, then by id.

@@ -1,4 +1,5 @@
-// The configuration of a Transformer for experiments and files (models/blocks/keys.h).
+// The configuration keys of a Transformer, for [model] in an experiment's TOML file and for config.json
+// (models/blocks/keys.h).
 #pragma once
 #include <fmt/format.h>
 

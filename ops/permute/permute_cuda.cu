@@ -26,7 +26,7 @@ constexpr int kPermuteThreads = 256;  // not tuned
 // The side of a tile in elements: 32, or 8 packs.
 template <int N>
 constexpr int kTile = N == 1 ? 32 : 8 * N;
-// A tile's row is one word of 4 bytes longer than kTile, so that a column's elements are in different banks.
+// The row pitch of a tile is kTile plus one 4-byte word, so that the elements of a column are in different banks.
 template <class T, int N>
 constexpr int kPitch = kTile<N> + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
 

@@ -57,7 +57,7 @@ struct PowerNormBackwardStep {
   double share;                       // factor of dgamma and dbeta: 1 / ranks if ranks share the sums
   std::int64_t counted;               // rows in the statistics; 0 if not training
   const double *sum_dy, *sum_dy_x;    // [columns], ChannelGradientSums
-  const double* square;               // [columns], over all rows; null if not training
+  const double* square;               // [columns], mean square over all rows; null if not training
   const T* gamma;                     // [columns]
   const S *rstd, *rstd_q;             // [columns]
   S* nu_ema;                          // [columns]

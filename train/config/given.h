@@ -31,7 +31,7 @@ toml::table parse_toml(const std::string& text, const std::string& name);
 
 // Returns every value in a table and its subtables, each with the keys that lead to it, joined by dots.
 std::vector<std::pair<std::string, const toml::node*>> values_below(const toml::table& table);
-// Returns a value as --set takes it and reports show it.
+// Returns a value in the notation of --set and of reports.
 std::string text_of(const toml::node& value);
 
 class GivenKeys {

@@ -105,7 +105,7 @@ std::string other_family_of(const std::string& key, const std::string& family) {
   return "";
 }
 
-// Removes version 0.3's keys for padding from `given`. Refuses values other than today's only behaviour.
+// Removes version 0.3's padding keys from `given`. Throws if a value asks for a behaviour that no longer exists.
 void take_former_keys(Keys& given) {
   for (const auto& [key, only] : {std::pair("norm.mask", "true"), {"norm.un.mask", "valid"}})
     if (const auto found = given.extract(key); found && option_text(key, found.mapped()) != only)

@@ -179,8 +179,8 @@ __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, in
   }
 }
 
-// Returns 8 kBlocks bits; bit k is set if element + k is kept. A block of random numbers has 8 elements; if `element`
-// is not the first of its block, one more block is needed.
+// Returns 8 * kBlocks bits; bit k is set if element `element` + k is kept. A block of random numbers covers 8 elements.
+// If `element` is not the first of its block, we generate one more block.
 template <int kBlocks>
 __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t element) {
   const int skipped = int(element % 8), blocks = skipped ? kBlocks + 1 : kBlocks;

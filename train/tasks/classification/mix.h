@@ -15,7 +15,8 @@
 namespace foldgrad {
 
 struct MixOptions {
-  double mixup = 0, cutmix = 0;  // a of Beta(a, a); 0 turns a method off. If both are on, each step draws one.
+  // alpha of Beta(alpha, alpha); 0 turns the method off. If both are on, each step picks one at random.
+  double mixup = 0, cutmix = 0;
 };
 
 // The mix of one step's images.

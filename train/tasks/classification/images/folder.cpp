@@ -93,7 +93,7 @@ std::vector<fs::path> entries(const std::string& directory, LeftOut& left_out) {
   return paths;
 }
 
-// Appends the images of a directory to `all`, and the properties of them that a cache depends on to `source`.
+// Appends the images of a directory to `all`. Appends to `source` the image properties that a cache depends on.
 template <class LabelOf>
 void list_images(const std::string& directory, const LabelOf& label_of, Listing& all, std::string& source) {
   const std::size_t before = all.paths.size();
