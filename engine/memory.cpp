@@ -27,7 +27,7 @@ std::string table_of_holders(const std::map<std::string, std::size_t>& held, std
   for (const auto& [scope, bytes] : held)
     if (bytes > 0) all.emplace_back(bytes, scope.empty() ? "outside of layers: parameters, optimizer, inputs" : scope);
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string text = fmt::format("; {:.1f} MiB of it are held by", double(current) / (1 << 20));
+  std::string text = fmt::format("; {:.1f} MiB of it is held by", double(current) / (1 << 20));
   std::size_t rest = current;
   for (std::size_t i = 0; i < std::min(kMost, all.size()); ++i) {
     text += fmt::format("\n  {:>9.1f} MiB  {}", double(all[i].first) / (1 << 20), all[i].second);

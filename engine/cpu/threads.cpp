@@ -244,7 +244,7 @@ int threads() {
 }
 
 void set_threads(int n) {
-  FOLDGRAD_CHECK(n >= 1, "threads: their number must be at least 1, got {}", n);
+  FOLDGRAD_CHECK(n >= 1, "threads: the number of threads must be at least 1, got {}", n);
   chosen_threads = n;
 }
 

@@ -14,7 +14,9 @@ void visit_keys(KeysOf<CctConfig> auto& m, const auto& v) {
   needed(m.convs, "convs", "", "Convolutions between an image and its tokens", within(1, 6));
   needed(m.kernel, "kernel", "pixels", "Side of a convolution's kernel: 3, 5 or 7", within(3, 7));
   visit_image_size_keys(m, v);
-  needed(m.block, "block", "Pre-norm, or as published: the second normalizer of a layer is on the stream",
+  needed(m.block, "block",
+         "Order of normalizers: pre (pre-norm), or cct (as published: a layer's second normalizer normalizes the "
+         "residual stream itself)",
          CctConfig::kBlocks);
   v(m.qkv_bias, from_data("qkv_bias"));
   needed(m.activation, "activation", "Activation of feed-forward blocks", m.activation_names());

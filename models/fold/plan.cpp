@@ -107,7 +107,8 @@ void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
 void Walk::reach_normalizer(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   const auto found = state_.sites.find(node.scope);
-  if (found == state_.sites.end() || use.operand != 0) return refuse(use, "it is not a site that folding knows");
+  if (found == state_.sites.end() || use.operand != 0)
+    return refuse(use, "it is not a normalizer site that folding supports");
   const FoldSite& next = found->second;
   const std::string unknown = unknown_recording(state_, use.node);
   if (!unknown.empty()) return refuse(use, unknown);

@@ -17,17 +17,17 @@ void visit_keys(KeysOf<NfNetConfig> auto& m, const auto& v) {
   needed(m.group_size, "group_size", "channels",
          "Channels of a group of a block's convolutions; must divide half the channels of each stage", size);
   needed(m.stem_stride, "stem_stride", "", "Stride of the first convolution", within(1, 2));
-  needed(m.padding, "padding", "Zeros around maps: as published, or as in the port to PyTorch", m.kPaddings);
-  needed(
-      m.standardization, "standardization",
-      "Standardize the weights of convolutions: with the biased variance, as published, with the unbiased one of the "
-      "port, or not",
-      m.kStandardizations);
-  needed(m.activation, "activation", "Activation: as published, or as in the port", m.kActivations);
-  needed(
-      m.gate_activation, "gate_activation",
-      "Activation in squeeze-and-excitation: relu, as published, or model.activation with its factor, as in the port",
-      m.kGateActivations);
+  needed(m.padding, "padding", "Zero padding of feature maps: same (as published) or port (as in the port to PyTorch)",
+         m.kPaddings);
+  needed(m.standardization, "standardization",
+         "Standardization of convolution weights: with the biased variance (as published), with the unbiased variance "
+         "(as in the port), or none",
+         m.kStandardizations);
+  needed(m.activation, "activation", "Activation: gelu_tanh (as published) or gelu (as in the port)", m.kActivations);
+  needed(m.gate_activation, "gate_activation",
+         "Activation in squeeze-and-excitation: relu without a factor (as published), or model.activation with its "
+         "factor (as in the port to PyTorch)",
+         m.kGateActivations);
   visit_data_size_keys(m, v);
   model(m.dropout, "dropout", "", "Dropout of the classifier's input", kFraction);
   model(m.drop_path, "drop_path", "",

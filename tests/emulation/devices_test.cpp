@@ -107,7 +107,7 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
       "the NVIDIA driver is too old: it supports CUDA up to 12.4, and this program was built with 13.1; install a "
       "newer driver, or build with a toolkit that it supports");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_device}),
-            "the NVIDIA driver shows no GPU to this process; look at nvidia-smi and at CUDA_VISIBLE_DEVICES");
+            "the NVIDIA driver makes no GPU visible to this process; check nvidia-smi and CUDA_VISIBLE_DEVICES");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_kernel_image,
                         .devices = 1,
                         .name = "H100",
@@ -159,7 +159,7 @@ TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
   }
   tape.backward(y);
   const std::string table =
-      "; 6.5 MiB of it are held by\n        3.0 MiB  encoder.layers.0.self_attn\n        2.0 MiB  "
+      "; 6.5 MiB of it is held by\n        3.0 MiB  encoder.layers.0.self_attn\n        2.0 MiB  "
       "encoder.layers.0.ffn\n        1.0 MiB  outside of layers: parameters, optimizer, inputs\n        0.5 MiB  "
       "decoder";
   EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 4 * kMiB); }),

@@ -77,7 +77,8 @@ Recording read_recording(const std::string& path) {
   for (std::string site; sites >> site;) recording.sites.push_back(take_site(file, path, site, rows));
   if (recording.sites.empty()) throw FileError(path, "a recording must have at least one site, got none");
   if (!file.tensors.empty())
-    throw FileError(path, fmt::format("has a tensor {} whose site it does not name", file.tensors.begin()->first));
+    throw FileError(
+        path, fmt::format("has a tensor {} of a site that its metadata does not list", file.tensors.begin()->first));
   return recording;
 }
 

@@ -138,7 +138,8 @@ Answer run_grid(const GridOptions& o) {
 Action add_grid(CLI::App& command, const std::vector<std::string>& self) {
   const auto options = std::make_shared<GridOptions>();
   options->self = self;
-  command.add_option("GRID", options->grid, "Keys and their values, TOML (docs/analyses.md)")->required();
+  command.add_option("GRID", options->grid, "TOML file that lists the values to try for each key (docs/analyses.md)")
+      ->required();
   command.add_option("--out", options->out, "Directory of the runs; existing ones are continued")->required();
   command.add_option("--jobs", options->jobs, "Runs at a time, which share the processors (default: 1)")
       ->check(CLI::Range(1, 1024));

@@ -89,8 +89,8 @@ void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   newer_key(t.reset_iterations, "reset_iterations", "",
             "With train.from, normalizers count iterations from 0, so that their warm-up runs again");
   newer_key(t.rates, "rates", "",
-            "PATTERN=FACTOR: factors of the learning rate, by names of parameters; if several patterns match, the last "
-            "one counts");
+            "PATTERN=FACTOR: multiplies the learning rate of the parameters whose names match; if several patterns "
+            "match, the last one applies");
   newer_key(t.freeze, "freeze", "", "Patterns of names of parameters that are not trained");
   newer_key(t.shards, "shards", "parts", "Parts of a batch, one for each rank, a power of two; 0: one for each process",
             within(0, 1024));

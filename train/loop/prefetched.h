@@ -69,7 +69,7 @@ class Prefetched : public BatchSequence {
 
   void seek(DataCursor cursor) override {
     FOLDGRAD_CHECK(cursor.epoch >= 0 && cursor.batch >= 0 && cursor.batch < source_.per_epoch,
-                   "{}: a cursor must be of epoch 0 or later and of a batch in [0, {}), got epoch {}, batch {}",
+                   "{}: the cursor's epoch must be at least 0 and its batch in [0, {}), got epoch {}, batch {}",
                    source_.name, source_.per_epoch, cursor.epoch, cursor.batch);
     ahead_ = {};
     move_to(cursor);

@@ -22,7 +22,7 @@ std::string explain(const CudaMachine& m, int index) {
           "newer driver, or build with a toolkit that it supports",
           version(m.driver), version(m.toolkit));
     case no_device:
-      return "the NVIDIA driver shows no GPU to this process; look at nvidia-smi and at CUDA_VISIBLE_DEVICES";
+      return "the NVIDIA driver makes no GPU visible to this process; check nvidia-smi and CUDA_VISIBLE_DEVICES";
     case other:
       return m.message;
     case none:

@@ -242,7 +242,8 @@ TEST_F(Threads, OneThreadIsAPlainLoop) {
 }
 
 TEST_F(Threads, RefusedNumbers) {
-  EXPECT_EQ(message<std::invalid_argument>([] { set_threads(0); }), "threads: their number must be at least 1, got 0");
+  EXPECT_EQ(message<std::invalid_argument>([] { set_threads(0); }),
+            "threads: the number of threads must be at least 1, got 0");
   EXPECT_EQ(message<std::invalid_argument>([] { parallel(std::int64_t(1) << 31, [](std::int64_t) {}); }),
             "parallel: a loop must have fewer than 2^31 pieces, got 2147483648");
 }

@@ -160,7 +160,7 @@ TEST(CctSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](CctConfig& c) { c.normalizer = "deepnorm"; }),
             "cct: normalizer must be one for pre-norm, got deepnorm, which scales the sum of post-norm");
   EXPECT_EQ(error([](CctConfig& c) { c.pre_norm = false; }),
-            "cct: pre_norm must be on: block says where the normalizers are");
+            "cct: pre_norm must be on, since the key model.block places the normalizers");
   EXPECT_EQ(error([](CctConfig& c) { c.initialization = "timm"; }),
             "cct: initialization must be one of cct, pytorch, tfixup, got \"timm\"");
   EXPECT_EQ(error([](CctConfig& c) { c.image_size = 0; }), "cct: image_size must be at least 1, got 0");

@@ -53,7 +53,7 @@ TEST_P(PrefetchedTest, AfterSeekTheBatchesOfThatPlaceFollow) {
 
 TEST_P(PrefetchedTest, CursorsOutsideAreRefused) {
   const auto error_of = [&](DataCursor cursor) { return message<std::invalid_argument>([&] { toys_.seek(cursor); }); };
-  const std::string rule = "toys: a cursor must be of epoch 0 or later and of a batch in [0, 3), got ";
+  const std::string rule = "toys: the cursor's epoch must be at least 0 and its batch in [0, 3), got ";
   EXPECT_EQ(error_of({0, 3}), rule + "epoch 0, batch 3");
   EXPECT_EQ(error_of({1, -1}), rule + "epoch 1, batch -1");
   EXPECT_EQ(error_of({-1, 0}), rule + "epoch -1, batch 0");

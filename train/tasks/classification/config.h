@@ -31,7 +31,7 @@ void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
        "Images from CIFAR's files, from a folder, drawn shapes, or a folder in TinyImageNet's layout");
   data(i.directory, "directory", "",
        "Directory of the files, below --data-dir or absolute; empty: the name in their archive");
-  data(i.image_size, "image_size", "pixels", "Side that images are scaled to (folder, tinyimagenet)",
+  data(i.image_size, "image_size", "pixels", "Side length to which images are scaled (folder, tinyimagenet)",
        within(1, kMostImageSide));
   data(i.train_images, "train_images", "images", "Number of training images to use; 0: all (shapes: 50,000)",
        at_least(0));

@@ -78,7 +78,8 @@ Dictionary Dictionary::sorted(const std::map<std::string, std::int64_t>& counts)
 Dictionary Dictionary::of_words(const std::vector<std::string>& words) {
   Dictionary dictionary;
   for (const std::string& word : words)
-    FOLDGRAD_CHECK(dictionary.add(word, 0), "dictionary: each word must come once, got {} again", in_quotes(word));
+    FOLDGRAD_CHECK(dictionary.add(word, 0), "dictionary: each word must occur only once, got {} twice",
+                   in_quotes(word));
   dictionary.fill_up();
   return dictionary;
 }

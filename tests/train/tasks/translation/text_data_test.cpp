@@ -105,7 +105,7 @@ TEST_F(DictionaryFiles, ErrorsNameFileAndLine) {
   EXPECT_EQ(message<std::invalid_argument>([&] { dictionary.word(8); }), "dictionary: ids must be in [0, 8), got 8");
   const std::vector<std::string> twice{"a", "a"};
   EXPECT_EQ(message<std::invalid_argument>([&] { Dictionary::of_words(twice); }),
-            "dictionary: each word must come once, got \"a\" again");
+            "dictionary: each word must occur only once, got \"a\" twice");
 }
 
 TEST_F(ParallelTextFiles, ReadsBothSides) {
