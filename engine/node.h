@@ -30,8 +30,8 @@ class Node {
   virtual void describe(Description& description) const = 0;
 
   const std::vector<int>& inputs() const { return inputs_; }  // ids of the operands on the tape
-  int output() const { return output_; }                      // id of the result
-  const std::string& scope() const { return *scope_; }        // the layer that recorded it: "encoder.layers.0.ffn"
+  int output() const { return output_; }                      // id of the result on the tape
+  const std::string& scope() const { return *scope_; }        // the recording layer's name: "encoder.layers.0.ffn"
 
  private:
   friend class Tape;

@@ -29,7 +29,7 @@ FOLDGRAD_HD inline PhiloxWords philox4x32_10(PhiloxWords counter, std::uint32_t 
 struct Random {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0, step = 0;
-  std::uint64_t first_block = 0;  // the blocks before it belong to earlier parts of the batch
+  std::uint64_t first_block = 0;  // the first block to use; the blocks before it belong to earlier parts of the batch
   // Returns elements 4 * number ... 4 * number + 3 of the sequence.
   FOLDGRAD_HD PhiloxWords block(std::uint64_t number) const {
     const std::uint64_t block = first_block + number;

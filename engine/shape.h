@@ -31,7 +31,7 @@ class Shape {
   // Returns the product of the sizes after `axis`: the distance between neighbouring elements along it.
   std::int64_t stride(int axis) const;
 
-  std::string str() const;  // "[2, 3]"
+  std::string str() const;  // returns, for example, "[2, 3]"
   friend bool operator==(const Shape& a, const Shape& b) { return a.sizes_ == b.sizes_; }
 
  private:

@@ -120,7 +120,7 @@ class Tape {
 
   // Returns the recorded operations. You may keep a Node, but its scope() lives only as long as the tape.
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
-  const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null if it is not a parameter
+  const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null if there is none
   const Shape& shape_of(int id) const { return slots_[id].shape; }
   int values() const { return int(slots_.size()); }
 
@@ -133,7 +133,7 @@ class Tape {
     DType dtype;
     Device device;
     bool wants_grad;
-    bool produced;  // computed by a node; the gradient is released after the node's backward()
+    bool produced;  // true if a node computed the value; the gradient is released after the node's backward()
     Parameter* parameter = nullptr;
     Tensor own_grad = {};  // the gradient of a value that is not a parameter
 
@@ -154,7 +154,7 @@ class Tape {
   static std::pair<Tensor, GradMode> place_of(Slot& slot);
 
   bool recording_;
-  bool consumed_ = false;  // backward has run
+  bool consumed_ = false;  // true if backward() has run
   unsigned generation_ = 0;
   std::vector<Slot> slots_;
   std::vector<std::shared_ptr<Node>> nodes_;

@@ -12,11 +12,11 @@ namespace foldgrad {
 
 class Tensor {
  public:
-  Tensor() = default;  // undefined: no storage, not even of size zero
+  Tensor() = default;  // creates an undefined tensor, which has no storage
 
   // Each factory throws std::runtime_error if the device has no memory left, and std::invalid_argument if the tensor
   // would take 2^63 bytes or more.
-  static Tensor empty(Shape shape, DType dtype, Device device = Device::cpu);  // uninitialised
+  static Tensor empty(Shape shape, DType dtype, Device device = Device::cpu);  // the elements are uninitialised
   static Tensor zeros(Shape shape, DType dtype, Device device = Device::cpu);
   static Tensor full(Shape shape, double value, DType dtype, Device device = Device::cpu);
   // Takes the values in row-major order. Throws std::invalid_argument unless there are shape.elements() values.
@@ -70,7 +70,7 @@ class Tensor {
   void check_dtype(DType asked) const;
 
   std::shared_ptr<void> storage_;
-  std::size_t offset_ = 0;  // bytes
+  std::size_t offset_ = 0;  // offset into the storage, in bytes
   Shape shape_;
   DType dtype_ = DType::f32;
   Device device_ = Device::cpu;

@@ -12,7 +12,7 @@
 
 namespace foldgrad {
 
-constexpr int kPhiloxElements = 256;  // elements per call: 32 blocks
+constexpr int kPhiloxElements = 256;  // elements that one call generates: 32 blocks
 
 namespace philox_block {
 

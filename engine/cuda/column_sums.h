@@ -9,7 +9,7 @@
 namespace foldgrad {
 
 constexpr std::int64_t kMostRowParts = 128;  // not tuned
-constexpr int kFinishGroups = 8;             // threads that add the partial sums of a column
+constexpr int kFinishGroups = 8;             // number of threads that add up the partial sums of a column
 
 template <class F>
 struct ColumnSumParts {

@@ -63,12 +63,12 @@ void elementwise_cuda(const F& f) {
 // each thread loads gains and biases only once.
 
 constexpr int kMatrixThreads = 256;         // not tuned
-constexpr std::int64_t kRowsPerThread = 4;  // if the matrix has enough rows; not tuned
+constexpr std::int64_t kRowsPerThread = 4;  // rows that a thread processes if the matrix has enough rows; not tuned
 
 // The shape of a block of kMatrixThreads threads: `across` threads in a row, each with N columns.
 struct MatrixThreads {
   std::int64_t across;
-  std::int64_t strips;  // blocks that cover a row
+  std::int64_t strips;  // number of blocks that cover a row
 
   MatrixThreads(std::int64_t columns, int N) : across(1) {
     const std::int64_t packs = blocks_for(columns, N);

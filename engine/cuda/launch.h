@@ -68,10 +68,10 @@ struct Blocks {
 struct Grid {
   Blocks blocks;
   dim3 threads;
-  std::size_t shared_bytes = 0;  // at most 99 KiB
+  std::size_t shared_bytes = 0;  // dynamic shared memory of a block, at most 99 KiB
 };
 
-constexpr std::int64_t kMostBlocks = 65535;  // in y and in z
+constexpr std::int64_t kMostBlocks = 65535;  // the limit for the y and z dimensions of a grid
 
 // Throws std::runtime_error if there are more blocks than a GPU supports: 2^31 - 1 in x, kMostBlocks in y and in z.
 dim3 checked_blocks(const char* name, const Blocks& blocks);

@@ -22,7 +22,7 @@
 
 namespace foldgrad {
 
-constexpr int kOperands = 9;  // the most that a struct may name
+constexpr int kOperands = 9;  // the largest number of operands that a struct may name
 
 template <int N>
 struct OperandPacks {
@@ -224,7 +224,7 @@ struct HasOperands<F, std::void_t<decltype(std::declval<F&>().operands(std::decl
 template <class F>
 struct PackBits {
   PhiloxWords words = {};
-  int first = 0;  // the half-word for element 0 of the pack
+  int first = 0;  // index of the half-word that holds element 0 of the pack
 
   __device__ PackBits(const F& f, std::int64_t i) {
     if constexpr (IsRandom<F>::value) {

@@ -17,7 +17,7 @@ class FileError : public std::runtime_error {
   FileError(const std::string& path, const std::string& what, int error);
 
   const std::string& path() const { return path_; }
-  int error() const { return error_; }  // ENOSPC, EIO, ...; 0 if the fault is in the content
+  int error() const { return error_; }  // an errno such as ENOSPC or EIO; 0 if the content of the file is wrong
 
  private:
   std::string path_;
@@ -33,7 +33,7 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
-  std::uint64_t size() const { return size_; }  // when the file was opened
+  std::uint64_t size() const { return size_; }  // the size at the time when the file was opened
   void read(std::uint64_t offset, void* target, std::size_t bytes) const;
 
  private:

@@ -13,7 +13,7 @@
 namespace foldgrad {
 
 struct SafetensorsFile {
-  NamedTensors tensors;  // on the host
+  NamedTensors tensors;  // all tensors are on the host
   std::map<std::string, std::string> metadata;
 };
 

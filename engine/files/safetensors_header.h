@@ -18,7 +18,7 @@ constexpr std::string_view kAliasPrefix = "alias.";
 struct Entry {
   DType dtype;
   Shape shape;
-  std::uint64_t begin, end;  // end - begin agrees with shape and dtype
+  std::uint64_t begin, end;  // byte range of the data; end - begin agrees with shape and dtype
 };
 
 struct Header {
@@ -30,7 +30,7 @@ struct Header {
 // `path`.
 Header parse_header(const std::string& path, const std::string& text);
 
-const char* format_name(DType dtype);  // "F32"
+const char* format_name(DType dtype);  // returns, for example, "F32"
 // Throws std::invalid_argument if `text` is not UTF-8. The message calls it `what`.
 void require_utf8(const std::string& text, const char* what);
 // Returns `text` as a JSON string for messages, truncated if it is long.

@@ -18,7 +18,7 @@ inline std::string varint(std::uint64_t value) {
 
 template <class Number>
 std::string bytes_of(Number value) {
-  static_assert(std::endian::native == std::endian::little);  // as in the files
+  static_assert(std::endian::native == std::endian::little);  // because the files are little-endian
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 

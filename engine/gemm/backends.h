@@ -15,8 +15,8 @@ namespace foldgrad {
 struct GemmPointers {
   void* c;
   const void *a, *b, *bias = nullptr;
-  void* row_sums = nullptr;        // of op(A); only with cuBLASLt
-  const void* panels_b = nullptr;  // the result of onednn_panels()
+  void* row_sums = nullptr;        // if not null, receives the row sums of op(A); only cuBLASLt supports this
+  const void* panels_b = nullptr;  // op(B) as returned by onednn_panels(); may be null
 };
 
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
@@ -24,9 +24,9 @@ bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
 // (pieces.h); otherwise oneDNN would reorder B for every piece. Returns null if reordering does not pay, or if oneDNN
 // has no kernel for that order.
 std::shared_ptr<void> onednn_panels(DType dtype, const Gemm& g, const GemmPointers& p);
-const char* onednn_name();  // "oneDNN 2.6.3"
+const char* onednn_name();  // returns, for example, "oneDNN 2.6.3"
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
-bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // f32 by our own loops, with or without a bias
+bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // our own f32 loops, with or without a bias
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p);
 
 // Returns the same product with all row strides filled in, and with k = 0 if alpha is 0.

@@ -73,7 +73,7 @@ class OnednnCache {
  private:
   struct Hash {
     std::size_t operator()(const Key& key) const {
-      std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words
+      std::uint64_t hash = 0xcbf29ce484222325;  // the FNV-1a hash, computed word by word
       for (std::int64_t word : key) hash = (hash ^ std::uint64_t(word)) * 0x100000001b3;
       return hash ^ hash >> 32;
     }

@@ -18,7 +18,7 @@ typename Primitive::primitive_desc choose_implementation(const dnnl::primitive_a
                                                          const Forward&... forward) {
   using Chosen = typename Primitive::primitive_desc;
 #if DNNL_VERSION_MAJOR < 3
-  const auto description = std::make_from_tuple<typename Primitive::desc>(operation);  // read again by next_impl()
+  const auto description = std::make_from_tuple<typename Primitive::desc>(operation);  // next_impl() reads it again
   Chosen chosen(description, attributes, onednn_engine(), forward..., /*allow_empty=*/true);
 #else
   auto chosen = std::apply(

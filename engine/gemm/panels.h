@@ -10,7 +10,7 @@
 
 namespace foldgrad {
 
-constexpr std::int64_t kPanel = 64, kPanelTerms = 32;  // columns of a panel; its terms are a multiple of kPanelTerms
+constexpr std::int64_t kPanel = 64, kPanelTerms = 32;  // columns of a panel, and the unit to which its terms are padded
 
 // Returns the number of elements of all panels.
 inline std::int64_t elements_of_panels(const Gemm& g) {
@@ -21,7 +21,7 @@ inline std::int64_t elements_of_panels(const Gemm& g) {
 // Stores terms of up to 64 columns, which begin at b, as rows of a panel; missing terms up to `padded` become zeros.
 inline void pack_panel(bf16* to, const bf16* b, const GemmStrides& at, std::int64_t columns, std::int64_t terms,
                        std::int64_t padded) {
-  constexpr std::int64_t kSquare = kLanes<std::uint32_t>;  // of pairs
+  constexpr std::int64_t kSquare = kLanes<std::uint32_t>;  // number of pairs per side of a square
   std::int64_t t = 0;
   if (at.b_j == 1 && columns >= kPanel)
     for (; t + 2 <= terms; t += 2) {

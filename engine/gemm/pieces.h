@@ -13,7 +13,7 @@
 namespace foldgrad {
 
 struct Cut {
-  std::int64_t matrices = 1, rows = 1, columns = 1;  // numbers of parts
+  std::int64_t matrices = 1, rows = 1, columns = 1;  // numbers of parts along each dimension
 };
 
 // Returns how to cut a resolved product. A piece takes at least 50 us on one core (a Sapphire Rapids Xeon).
@@ -31,7 +31,7 @@ inline Cut cut_of(DType dtype, const Gemm& g) {
   return {g.batch, rows, columns};
 }
 
-constexpr std::int64_t kRowUnit = 32;  // pieces begin at multiples of this number
+constexpr std::int64_t kRowUnit = 32;  // each piece begins at a row that is a multiple of this number
 
 // Returns where part number `part` begins if n items are split evenly into `parts` parts of whole units.
 inline std::int64_t begin_of_part(std::int64_t n, std::int64_t part, std::int64_t parts, std::int64_t unit) {

@@ -18,7 +18,7 @@ template <class V>
 struct Tile {
   V* c;
   const V *a, *b;
-  std::int64_t c_row, a_row, a_term, b_row;  // elements from one row or term to the next
+  std::int64_t c_row, a_row, a_term, b_row;  // strides: distance in elements from one row or term to the next
   std::int64_t terms;
   bool add;
 };
@@ -31,7 +31,7 @@ void multiply_whole_tile(const Tile<V>& tile) {
   const std::int64_t c_row = tile.c_row, a_row = tile.a_row, a_term = tile.a_term, b_row = tile.b_row;
   const std::int64_t terms = tile.terms;
   const bool add = tile.add;
-  constexpr int kGroup = 3;  // rows per pointer: an x86 address can add 0, 1 or 2 row strides
+  constexpr int kGroup = 3;  // rows that share a pointer: an x86 address can add 0, 1 or 2 row strides
   const V* a[(kRows + kGroup - 1) / kGroup];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; i += kGroup) a[i / kGroup] = tile.a + i * a_row;

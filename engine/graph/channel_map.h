@@ -21,10 +21,10 @@ struct AffineMap {
   }
 
   std::int64_t channels() const { return std::int64_t(A.size()); }
-  bool adds() const {  // true if some B is not 0
+  bool adds() const {  // true if some entry of B is not 0
     return std::any_of(B.begin(), B.end(), [](double b) { return b != 0; });
   }
-  bool scales() const {  // true if some A is not 1, or the map centres
+  bool scales() const {  // true if some entry of A is not 1, or if the map centres
     return centered || std::any_of(A.begin(), A.end(), [](double a) { return a != 1; });
   }
   bool operator==(const AffineMap&) const = default;

@@ -18,19 +18,19 @@ class OnnxOperands;
 
 struct Description {
   // Operand numbers; -1 if the operation has no such operand.
-  int weight = -1;                // [out, channels, ...], multiplied by the last axis of operand 0
-  int bias = -1;                  // [out], added to that product or to operand 0 before any other step
-  int table = -1;                 // [rows, C]; rows of the table times `scale` are the result
-  int positions = -1;             // [T, C], added to operand 0
-  int recorded = -1;              // exported to ONNX as recorded; must not depend on the inputs
-  std::vector<int> streams = {};  // terms of a sum that may be a residual stream
+  int weight = -1;                // shape [out, channels, ...]; multiplies the last axis of operand 0
+  int bias = -1;                  // shape [out]; added to that product or to operand 0 before any other step
+  int table = -1;                 // shape [rows, C]; the result consists of rows of the table, multiplied by `scale`
+  int positions = -1;             // shape [T, C]; added to operand 0
+  int recorded = -1;              // ONNX export writes its recorded value, which must not depend on the inputs
+  std::vector<int> streams = {};  // operands of a sum that may be a residual stream
 
   double scale = 1;
   double dropout = 0;        // probability that an element is dropped
-  bool pads = false;         // pads operand 0 with zeros
-  bool activates = false;    // ends in a nonlinear function
-  bool sums_to_one = false;  // each row of the result, along the last axis, sums to one, whatever the operands
-  bool training = false;     // used batch statistics
+  bool pads = false;         // the operation pads operand 0 with zeros
+  bool activates = false;    // the operation ends with a nonlinear function
+  bool sums_to_one = false;  // each row of the result, along the last axis, sums to one for all operands
+  bool training = false;     // the operation used batch statistics
 
   // How the result's numbers relate to operand 0. same: the same numbers, in the same order in memory. same_rows: each
   // row along the last axis is a row of operand 0. computed: any other relation.

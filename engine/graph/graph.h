@@ -18,7 +18,7 @@ struct GraphNode {
   std::string kind;                                 // Node::name(), or kNormalizer
   std::string scope;                                // the layer's name: Tape::Scope
   std::vector<int> operands;                        // ids of values; a normalizer has x first and its parameters last
-  int result;                                       // id of a value
+  int result;                                       // id of the result
   Description description;                          // for a normalizer only `training` is set
   std::shared_ptr<const Node> operation = nullptr;  // owns what `description` refers to; null for a normalizer
   std::string parts = {};  // for a normalizer: its operations, such as "channel_norm scale_by add"
@@ -33,18 +33,18 @@ struct GraphUse {
 };
 
 struct Graph {
-  std::vector<GraphNode> nodes;  // in order: operands come before their uses
+  std::vector<GraphNode> nodes;  // in topological order: operands come before their uses
   std::vector<GraphValue> values;
-  std::vector<int> results;  // values that the forward pass returned
+  std::vector<int> results;  // the values that the forward pass returned
 
   std::vector<GraphUse> uses(int value) const;
   std::vector<GraphUse> uses_of(const std::string& parameter) const;
-  int producer(int value) const;  // the node that computes it; -1 for parameters and constants
+  int producer(int value) const;  // returns the node that computes the value; -1 for parameters and constants
   bool returned(int value) const;
   const Shape& shape(const GraphUse& use) const { return values[nodes[use.node].operands[use.operand]].shape; }
   const Shape& result_shape(int node) const { return values[nodes[node].result].shape; }
-  const std::string& parameter(int node, int operand) const;  // its name; empty if the value is not a parameter
-  std::string describe(const GraphUse& use) const;            // "encoder.layers.0.ffn: relu"
+  const std::string& parameter(int node, int operand) const;  // returns its name; empty if it is not a parameter
+  std::string describe(const GraphUse& use) const;            // returns, for example, "encoder.layers.0.ffn: relu"
 };
 
 // Returns the whole recording. Consecutive operations of a scope in `sites` become one node, a normalizer; if the scope

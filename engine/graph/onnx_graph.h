@@ -30,9 +30,9 @@ class OnnxGraph {
   // weight. Throws std::invalid_argument if the weights no longer fit into a protobuf file.
   virtual std::string initializer(const std::string& name, const Tensor& value) = 0;
   // These add a constant.
-  std::string number(double value);           // f32 []
-  std::string integer(std::int64_t value);    // i64 []
-  std::string integers(const Sizes& values);  // i64 [size]
+  std::string number(double value);           // an f32 scalar
+  std::string integer(std::int64_t value);    // an i64 scalar
+  std::string integers(const Sizes& values);  // an i64 vector
 
  protected:
   std::string place_;
@@ -44,8 +44,8 @@ class OnnxOperands {
   virtual ~OnnxOperands() = default;
 
   virtual std::string operator[](int k) const = 0;
-  virtual const Shape& shape(int k) const = 0;  // as recorded
-  virtual const Shape& result() const = 0;      // as recorded
+  virtual const Shape& shape(int k) const = 0;  // shape of operand k in the recorded pass
+  virtual const Shape& result() const = 0;      // shape of the result in the recorded pass
   // Returns the weight of operand k, `value` [out, in], transposed to [in, out].
   virtual std::string matrix(int k, const Tensor& value) const = 0;
   // Returns operand k's recorded integers `value` as a constant, repeated for every index of the first axis.

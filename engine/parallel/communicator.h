@@ -47,7 +47,7 @@ class Communicator {
   // All operations throw CommunicationError.
   //
   // Replaces each value by its sum over the ranks. Each rank has the same number of values.
-  template <class T>  // float or double
+  template <class T>  // T is float or double
   void all_reduce_sum(std::span<T> values) {
     sum(Device::cpu, values);
   }
@@ -65,7 +65,7 @@ class Communicator {
   void broadcast(std::span<T> values) {
     broadcast_bytes(Device::cpu, std::as_writable_bytes(values));
   }
-  void broadcast(const Tensor& tensor);  // of any dtype, on any device
+  void broadcast(const Tensor& tensor);  // accepts any dtype and any device
   // Returns the first text, in rank order, that is not empty, or "".
   std::string first_text(const std::string& own);
   bool any(bool flag);  // returns true if it is true on any rank

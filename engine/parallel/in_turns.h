@@ -14,7 +14,7 @@ std::vector<std::vector<T>> in_turns(Communicator* communicator, std::int64_t co
                                      const std::function<std::vector<T>(std::int64_t)>& work) {
   const std::int64_t ranks = communicator ? communicator->size() : 1, first = communicator ? communicator->rank() : 0;
   std::vector<std::vector<T>> results(static_cast<std::size_t>(count));
-  std::vector<T> own;  // this rank's results, concatenated
+  std::vector<T> own;  // the concatenated results of this rank
   std::vector<std::size_t> lengths;
   for (std::int64_t i = first; i < count; i += ranks) {
     std::vector<T>& result = results[std::size_t(i)] = work(i);

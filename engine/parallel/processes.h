@@ -14,7 +14,7 @@ namespace foldgrad {
 
 class Processes {
  public:
-  virtual ~Processes() = default;  // collective: every process must call it
+  virtual ~Processes() = default;  // collective: all processes must destroy their objects
 
   virtual int rank() const = 0;
   virtual int count() const = 0;
@@ -39,9 +39,9 @@ inline void wait_a_moment(int looks) {
 // The place where processes that MPI did not start meet.
 struct Meeting {
   int rank = 0, count = 1;
-  std::string host = "127.0.0.1";  // of process 0
+  std::string host = "127.0.0.1";  // the machine that runs process 0
   int port = 0;                    // the port on which process 0 waits for the others
-  double timeout = 600;            // seconds
+  double timeout = 600;            // seconds to wait for another process
 };
 
 // These join the other processes by MPI or by ZeroMQ, through the libraries next to the program (engine/parallel/mpi

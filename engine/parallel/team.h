@@ -13,10 +13,10 @@
 namespace foldgrad {
 
 struct TeamOptions {
-  int ranks = 1;                   // of all processes: a power of two, and a multiple of the number of processes
+  int ranks = 1;                   // ranks of all processes: a power of two, and a multiple of the number of processes
   Processes* processes = nullptr;  // must outlive the team; null if there is only this process
-  double timeout = 600;            // seconds that a rank waits for another one
-  int threads = 1;                 // shared by the ranks of this process; each has at least one
+  double timeout = 600;            // seconds that a rank waits for another rank
+  int threads = 1;                 // compute threads that the ranks of this process share; each rank has at least one
   OpenDeviceLink open_link = {};   // links this process's GPU to those of the other processes; empty on the CPU
 };
 
@@ -25,7 +25,7 @@ class Team {
   // Throws std::invalid_argument if the number of ranks violates the rules above.
   explicit Team(const TeamOptions& options);
 
-  int first() const { return first_; }  // the first rank of this process
+  int first() const { return first_; }  // index of the first rank of this process
   int local() const { return local_; }  // the number of ranks in this process
 
   // Calls `body` with the communicator of each rank of this process. The first rank runs on the calling thread, each

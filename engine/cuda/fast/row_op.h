@@ -5,7 +5,7 @@
 
 namespace foldgrad {
 
-constexpr int kWarpsPerBlock = 4;  // warps of a block in which each warp has its own row; not tuned
+constexpr int kWarpsPerBlock = 4;  // warps per block if each warp processes its own row; not tuned
 // Threads of a block that shares one row; not tuned. With more threads, each would have fewer registers.
 constexpr int kMiddleRowThreads = 512;
 template <class T>
@@ -15,7 +15,7 @@ template <class T>
 constexpr int kMostRowNumbers = sizeof(T) == 8 ? 16 : 32;
 
 constexpr int kRowSumWarps = 8;                 // warps per block of row_sums_kernel; not tuned
-constexpr std::int64_t kMostRowSumParts = 256;  // blocks of row_sums_kernel; not tuned
+constexpr std::int64_t kMostRowSumParts = 256;  // largest number of blocks of row_sums_kernel; not tuned
 
 template <class T>
 T element_type(T*);

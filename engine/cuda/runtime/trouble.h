@@ -7,11 +7,11 @@ namespace foldgrad {
 // The CUDA runtime's report about the machine and one of its devices.
 struct CudaMachine {
   enum class Trouble { none, no_driver, driver_too_old, no_device, no_kernel_image, other } trouble = Trouble::none;
-  int driver = 0, toolkit = 0;  // versions in CUDA's notation, 13010 for 13.1; 0 if missing or unknown
+  int driver = 0, toolkit = 0;  // versions in CUDA's notation: 13010 is 13.1; 0 if missing or unknown
   int devices = 0;
-  std::string name = {}, capability = {};  // "NVIDIA H200", "9.0"
-  std::string built_for = {};              // capabilities that this program has kernels for: "8.0, 9.0"
-  std::string message = {};                // the runtime's, for `other`
+  std::string name = {}, capability = {};  // for example "NVIDIA H200" and "9.0"
+  std::string built_for = {};              // the capabilities for which this program has kernels, such as "8.0, 9.0"
+  std::string message = {};                // the CUDA runtime's message, if the trouble is `other`
 };
 
 // Returns an explanation of why device `index` cannot be used, or an empty string if it can be used.
