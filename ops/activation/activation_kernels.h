@@ -23,7 +23,7 @@ template <class T, class F>
 struct ActivationBackward {
   static constexpr const char* kName = "activation backward";
   GradOut<T> dx;
-  const T *dy, *saved;  // saved: y if kFromOutput, otherwise x
+  const T *dy, *saved;  // saved is y if kFromOutput, otherwise x
   std::int64_t n;
 
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }

@@ -32,9 +32,9 @@ namespace foldgrad {
 
 struct AttentionOptions {
   int heads = 1;
-  double scale = 0;  // 0 means 1 / sqrt(D)
+  double scale = 0;  // 0 stands for 1 / sqrt(D)
   bool causal = false;
-  double dropout = 0;  // probability, in [0, 1)
+  double dropout = 0;  // drop probability of attention weights, in [0, 1)
   Random random = {};
 };
 

@@ -52,7 +52,7 @@ class Arena {
 template <class V>
 struct Matrix {
   V* data;
-  std::int64_t row;  // elements from one row to the next
+  std::int64_t row;  // stride: elements from one row to the next
 };
 
 // Returns n rows of a head, each in whole vectors of V. If x has another type, or its width is not a whole number of

@@ -19,8 +19,8 @@ template <class V>
 struct SmallGemm {
   V* c;
   const V *a, *b;
-  std::int64_t c_row;          // elements from one row to the next
-  std::int64_t a_row, a_term;  // elements from A(i, t) to A(i + 1, t) and to A(i, t + 1)
+  std::int64_t c_row;          // stride: elements from one row to the next
+  std::int64_t a_row, a_term;  // strides: elements from A(i, t) to A(i + 1, t) and to A(i, t + 1)
   std::int64_t b_row;
   std::int64_t m, n, k;  // B is read, and C written, up to column padded(n)
   bool add = false;

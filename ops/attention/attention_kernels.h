@@ -35,13 +35,13 @@ constexpr int kMaxHeadWidth = 128;
 
 // The parameters common to forward and backward.
 struct AttentionShape {
-  std::int64_t segments, heads, width;         // width: columns of one head, D
-  const std::int64_t *q_offsets, *k_offsets;   // [segments + 1]: the first query and the first key of each segment
-  std::int64_t rows;                           // number of queries of all segments, Nq
-  std::int64_t longest_queries, longest_keys;  // the most in one segment
+  std::int64_t segments, heads, width;         // width is the number of columns of one head, D
+  const std::int64_t *q_offsets, *k_offsets;   // [segments + 1]: index of each segment's first query and first key
+  std::int64_t rows;                           // Nq, the number of queries in all segments
+  std::int64_t longest_queries, longest_keys;  // the largest numbers of queries and of keys in one segment
   std::int64_t products;                       // number of multiplications for all q . k, including hidden ones
-  std::int64_t q_row, k_row;                   // elements from one row to the next, in q and in k and v
-  std::int64_t bias_groups;                    // G; 1 without a bias
+  std::int64_t q_row, k_row;                   // strides: elements from one row to the next, in q, and in k and v
+  std::int64_t bias_groups;                    // G, the number of biases; 1 without a bias
   double scale;
   bool causal;
   std::uint32_t drop_below;  // a probability is dropped if its 16 bits are below this; 0 without dropout
@@ -58,11 +58,11 @@ struct AttentionShape {
 // computed on demand.
 struct AttentionHead {
   const AttentionShape& s;
-  std::int64_t number;  // segment * heads + head
+  std::int64_t number;  // index of the head over all segments: segment * heads + head
   int head;
-  int q_begin, k_begin;  // first rows
+  int q_begin, k_begin;  // index of the head's first row in q, and in k and v
   int queries, keys;
-  std::uint64_t element;  // first_element()
+  std::uint64_t element;  // index of the first random number, from first_element()
   bool causal;
 
   FOLDGRAD_HD AttentionHead(const AttentionShape& s, std::int64_t number) : s(s), number(number), causal(s.causal) {
@@ -109,9 +109,9 @@ struct AttentionForward {
 
 template <class T>
 struct AttentionBackward {
-  GradOut<T> dq, dk, dv;  // with the strides of q, k, v
+  GradOut<T> dq, dk, dv;  // these have the strides of q, k and v
   compute_t<T>* delta;    // [H, Nq], scratch memory for [ATT-5]
-  compute_t<T>* ds;       // [segments, H, T, T], for [ATT-9]; null if not wanted
+  compute_t<T>* ds;       // [segments, H, T, T], for [ATT-9]; null if the bias needs no gradient
   const T *dy, *y;        // [Nq, H D]
   const T *q, *k, *v;     // [Nq, q_row], [Nk, k_row], [Nk, k_row]
   const T* bias;          // [G, H, T, T]; null if there is none

@@ -6,10 +6,10 @@ namespace foldgrad {
 template <class T>
 struct CachedAttention {
   T* y;                                          // [queries, heads * width]
-  const T* q;                                    // [queries, q_row]; a row begins with its query
+  const T* q;                                    // [queries, q_row]; a row begins with the query
   const std::int64_t *blocks, *places, *begins;  // addresses; block << 32 | row; each query's first index in places
   std::int64_t queries, heads, width;
-  std::int64_t q_row, cache_row;  // elements from one row to the next
+  std::int64_t q_row, cache_row;  // strides: elements from one row to the next
   double scale;
 
   FOLDGRAD_HD std::int64_t columns() const { return heads * width; }

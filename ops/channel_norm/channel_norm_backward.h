@@ -21,11 +21,11 @@ struct ChannelBackward {
 
   ChannelNormOptions options;
   bool training;
-  std::int64_t rows, n;  // here n is the number of channels, over which the element-wise loop runs
-  double share;          // factor of dgamma and dbeta: 1 / ranks if ranks share the sums
+  std::int64_t rows, n;  // n is the number of channels here, since the element-wise loop runs over them
+  double share;          // factor for dgamma and dbeta: 1 / ranks if ranks share the sums
   ChannelBuffers<S> state;
   Context context;
-  const double *sum_dy, *sum_dy_x;    // [C], ChannelGradientSums
+  const double *sum_dy, *sum_dy_x;    // [C], from ChannelGradientSums
   const T* gamma;                     // [C]
   ParameterGradOut<T> dgamma, dbeta;  // [C]
   ChannelCoefficients<S> dx;

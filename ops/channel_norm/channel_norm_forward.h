@@ -44,7 +44,7 @@ struct ChannelForward {
   std::int64_t columns;
   ChannelBuffers<S> state;
   Context context;
-  const double *batch_mean, *batch_square;  // [C], ChannelMoments; null if not training
+  const double *batch_mean, *batch_square;  // [C], from ChannelMoments; null if not training
   const T* gamma;                           // [C]
   S* gain;                                  // [C]: y = gain (x - mean) + beta
 

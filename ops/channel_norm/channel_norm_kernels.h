@@ -32,7 +32,7 @@ struct ChannelGradient {
   const T *dy, *x;
   const Value* mean;  // [columns]
   ChannelCoefficients<Value> of;
-  bool corrects;  // false if dx = h rstd
+  bool corrects;  // false if dx = h rstd without corrections
   std::int64_t rows, columns;
 
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }

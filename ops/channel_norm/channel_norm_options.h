@@ -4,7 +4,7 @@
 
 namespace foldgrad {
 
-enum class ChannelStatistic : std::uint8_t { variance, mean_square };  // mean_square subtracts no mean
+enum class ChannelStatistic : std::uint8_t { variance, mean_square };  // mean_square does not subtract the mean
 enum class ForwardAverage : std::uint8_t { none, arithmetic, geometric, exponential };
 enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arithmetic_exponential };
 
@@ -24,22 +24,22 @@ enum class Granularity : std::uint8_t {
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
 enum class Rescale : std::uint8_t { none, backward, both };  // the passes in which the released form multiplies by r
 
-inline constexpr std::int64_t kLongestHold = 32;  // iterations
+inline constexpr std::int64_t kLongestHold = 32;  // number of iterations
 
 struct ChannelNormOptions {
   ChannelStatistic statistic = ChannelStatistic::mean_square;
   ForwardAverage forward = ForwardAverage::geometric;
   BackwardAverage backward = BackwardAverage::arithmetic_exponential;
   ChannelForm form = ChannelForm::paper;
-  std::int64_t window_forward = 4, window_backward = 4;  // M_f, M_b
+  std::int64_t window_forward = 4, window_backward = 4;  // M_f and M_b, in iterations
   std::int64_t warmup = 4000;                            // the first iteration with averages; counted from 1
-  double alpha_forward = 0.9, alpha_backward = 0.9;      // weights of the old value
+  double alpha_forward = 0.9, alpha_backward = 0.9;      // weights of the old value in the averages
   double eps = 1e-5;
 
-  bool filtration = false;  // test for outliers, and skip the iterations that have one
+  bool filtration = false;  // test for outliers, and skip iterations that contain one
   Granularity granularity = Granularity::pooled;
   int ddof = 1;                 // delta degrees of freedom of the threshold's variance
-  bool flag_low = true;         // a drop of the statistic may be an outlier, too
+  bool flag_low = true;         // a drop of the statistic may also be an outlier
   bool hold_on_skip = false;    // a skip leaves run_var unchanged, at most kLongestHold times in a row (ours)
   bool hold_non_finite = true;  // a channel with NaN or infinity uses its running estimates and writes none (ours)
   bool finite_state = true;     // state keeps its old value if the new one is NaN or infinity (ours)

@@ -17,9 +17,9 @@ FOLDGRAD_HD double tolerance(const ChannelNormOptions& o) {
 
 // The contribution of one channel, or of several channels together, to the decision. A NaN never becomes a maximum.
 struct SkipTerms {
-  double distance = 0, threshold = 0, level = 0;  // sums of AM - GM, M V(sqrt), AM
+  double distance = 0, threshold = 0, level = 0;  // sums of AM - GM, of M V(sqrt), and of AM
   double largest_excess = 0, largest_distance = 0;
-  double roots = 0, squares = 0;  // sums over all windows' entries, for the pooled threshold
+  double roots = 0, squares = 0;  // sums over the entries of all windows, for the pooled threshold
 
   FOLDGRAD_HD void add(const SkipTerms& b) {
     distance += b.distance;

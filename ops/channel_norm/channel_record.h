@@ -8,14 +8,14 @@ namespace foldgrad {
 
 // Members may be undefined. channel_norm fills all of them; its record is complete after the backward pass.
 struct ChannelRecord {
-  ChannelMoments moments;      // of x, over the positions in the statistics
-  Tensor gradient_sum;         // f64 [C], sum of dy (y - offset), or of dy (x - mean)
-  Tensor gain;                 // [C]; the second form of gradient_sum must be multiplied by gain rstd
+  ChannelMoments moments;      // moments of x over the positions in the statistics
+  Tensor gradient_sum;         // f64 [C]: sum of dy (y - offset), or of dy (x - mean)
+  Tensor gain;                 // [C]; multiply the second form of gradient_sum by gain rstd
   Tensor rstd, flags;          // [C], from channel_norm's ChannelContext
   Tensor x_factor;             // [C], psi rstd^2
   Tensor iteration;            // f64 []
-  ChannelMoments gradient;     // of dy over the same positions; only with form `paper` and statistic `mean_square`
-  ChannelNormOptions options;  // channel_norm's
+  ChannelMoments gradient;     // moments of dy over these positions; only with form `paper` and statistic `mean_square`
+  ChannelNormOptions options;  // the options of channel_norm
 };
 
 }  // namespace foldgrad

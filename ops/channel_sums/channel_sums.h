@@ -18,8 +18,8 @@ struct ChannelMoments {
 
 // The settings of one forward pass, over x [..., C], of an operation with running statistics.
 struct ChannelPass {
-  bool training = false;                     // if false, running estimates are constants and nothing is written
-  std::optional<std::int64_t> counted = {};  // n, the leading positions that enter the statistics; default: all
+  bool training = false;                     // if false, the running estimates are constants and nothing is written
+  std::optional<std::int64_t> counted = {};  // n, the number of leading positions in the statistics; default: all
   // In training, both passes compute statistics over the positions of all ranks. The ranks' states stay equal, and
   // their parameter gradients add up to the true gradients. Must outlive the recording. Null if x has all positions.
   Communicator* communicator = nullptr;

@@ -30,7 +30,7 @@ FOLDGRAD_HD inline std::int64_t channel_blocks(std::int64_t rows) {
 }
 
 struct ChannelBlock {
-  std::int64_t begin, end;  // rows
+  std::int64_t begin, end;  // range of rows
 };
 FOLDGRAD_HD inline ChannelBlock channel_block(std::int64_t block, std::int64_t rows) {
   const std::int64_t begin = block * kChannelBlockRows, end = begin + kChannelBlockRows;
@@ -59,7 +59,7 @@ struct ChannelGradientPass {
   const Value* mean;  // [columns]
   std::int64_t rows, columns;
   double* partials;
-  double *sum_dy, *sum_dy_x;  // ChannelGradientSums
+  double *sum_dy, *sum_dy_x;  // for ChannelGradientSums
 
   FOLDGRAD_HD void start(std::int64_t) {}
   template <class S>
@@ -83,10 +83,10 @@ struct ChannelVariancePass {
   using Value = compute_t<T>;
   static constexpr int kSums = 2;
 
-  const T *x, *shift;  // shift: [columns], the first row of the current block
+  const T *x, *shift;  // shift is [columns], the first row of the current block
   std::int64_t rows, columns;
-  double* partials;       // sums of x, and of (x - the block's mean)^2
-  double *mean, *square;  // ChannelMoments
+  double* partials;       // partial sums of x, and of (x - the block's mean)^2
+  double *mean, *square;  // for ChannelMoments
 
   FOLDGRAD_HD void start(std::int64_t block) { shift = x + channel_block(block, rows).begin * columns; }
   template <class S>
@@ -122,7 +122,7 @@ struct ChannelSquaresPass {
   const T* x;
   std::int64_t rows, columns;
   double* partials;
-  double *mean, *square;  // ChannelMoments
+  double *mean, *square;  // for ChannelMoments
 
   FOLDGRAD_HD void start(std::int64_t) {}
   template <class S>

@@ -44,7 +44,7 @@ struct Conv2dChannelsLastOptions {
   std::int64_t stride = 1, padding = 0;
   std::optional<Activation> activation = {};
   std::int64_t groups = 1;
-  std::int64_t extra_padding = 0;  // e: more rows of padding below and columns to the right
+  std::int64_t extra_padding = 0;  // e: additional padding below (rows) and on the right (columns)
 };
 
 // All throw std::invalid_argument unless the operands have these shapes and x's dtype and device, stride is positive,

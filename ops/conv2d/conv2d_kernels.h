@@ -15,7 +15,7 @@ struct Conv2dSizes {
   }
   // Returns the place whose kernel value (v, w) covers pixel (h, g) of the image; -1 if there is none.
   FOLDGRAD_HD std::int64_t place_of(std::int64_t h, std::int64_t g, std::int64_t v, std::int64_t w) const {
-    const std::int64_t down = h + padding - v, across = g + padding - w;  // stride i, stride j
+    const std::int64_t down = h + padding - v, across = g + padding - w;  // stride i and stride j
     if (down < 0 || across < 0 || down % stride != 0 || across % stride != 0) return -1;
     const std::int64_t i = down / stride, j = across / stride;
     return i < out_height && j < out_width ? i * out_width + j : -1;
@@ -46,7 +46,7 @@ template <class T>
 struct Depthwise {
   static constexpr const char* kName = "depthwise convolution";
   T* to;
-  const T *from, *weight, *bias;  // bias: null if there is none
+  const T *from, *weight, *bias;  // bias is null if there is none
   Conv2dSizes s;
   bool backward;
   std::int64_t n = s.batch * s.channels * (backward ? s.height * s.width : s.places());
@@ -85,7 +85,7 @@ struct DepthwiseWeightParts {
 template <class T>
 struct DepthwiseWeight {
   static constexpr const char* kName = "depthwise convolution, gradient of the weight";
-  compute_t<T>* exact;  // [channels, kernel_height, kernel_width]; if null, `rounded` gets the sums
+  compute_t<T>* exact;  // [channels, kernel_height, kernel_width]; if null, `rounded` receives the sums
   T* rounded;
   const compute_t<T>* sums;
   std::int64_t channels, kernel, parts;

@@ -20,9 +20,9 @@ struct Conv2dProduct {
   Conv2dPass pass;
   DType dtype;
   Conv2dSizes s;
-  std::int64_t out;          // channels of y
-  bool f32_dweight = false;  // for bf16 operands: dweight is f32, so that sums are not rounded to bf16
-  std::int64_t groups = 1;   // divides the channels of x and of y
+  std::int64_t out;          // number of channels of y
+  bool f32_dweight = false;  // if operands are bf16, dweight is f32, so that sums are not rounded to bf16
+  std::int64_t groups = 1;   // number of groups; divides the channels of x and of y
 
   // True if channel c of y is computed from channel c of x only.
   bool depthwise() const { return groups > 1 && groups == s.channels && groups == out; }
@@ -30,10 +30,10 @@ struct Conv2dProduct {
 };
 
 struct Conv2dBuffers {
-  void* x;                     // [batch, height, width, channels]; dx in the pass that computes it
-  void* weight;                // [out, channels / groups, kernel_height, kernel_width], or dweight
-  void* y;                     // [batch, out_height, out_width, out], or dy
-  const void* bias = nullptr;  // [out], added to y
+  void* x;                     // [batch, height, width, channels]; dx in the pass that computes dx
+  void* weight;                // [out, channels / groups, kernel_height, kernel_width]; or dweight
+  void* y;                     // [batch, out_height, out_width, out]; or dy
+  const void* bias = nullptr;  // [out], added to y; may be null
 };
 
 // Calls the device's library if it covers the case, otherwise plain_conv2d_product().

@@ -10,7 +10,7 @@
 
 namespace foldgrad {
 
-constexpr std::size_t kCudnnAlignment = 16;  // bytes, of all buffers
+constexpr std::size_t kCudnnAlignment = 16;  // alignment of all buffers in bytes
 
 // Throws std::runtime_error with the library's reason unless the call succeeded.
 void check_cudnn(cudnnStatus_t status, const char* call);
@@ -33,14 +33,14 @@ class CudnnPlan {
   CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, cudnnBackendDescriptor_t device);
 
   bool covered() const { return plan_ != nullptr; }
-  std::size_t workspace() const;  // bytes
+  std::size_t workspace() const;  // returns the size of the workspace in bytes
   // Returns cuDNN's notes on the engine's arithmetic.
   const std::vector<cudnnBackendNumericalNote_t>& notes() const { return notes_; }
   // Launches the plan on the handle's stream. Throws std::runtime_error.
   void run(cudnnHandle_t handle, const Conv2dBuffers& at, void* workspace) const;
 
  private:
-  CudnnDescriptors descriptors_;  // of the plan, and of rejected engines
+  CudnnDescriptors descriptors_;  // descriptors of the plan, and of rejected engines
   cudnnBackendDescriptor_t plan_ = nullptr;
   std::vector<cudnnBackendNumericalNote_t> notes_;
 };

@@ -9,7 +9,7 @@ namespace cross_entropy_math {
 // The target distribution: gold + rest for the class of the target, rest for each other class.
 template <class T>
 struct Smoothing {
-  T gold, rest;  // 1 - eps - eps_i, eps_i
+  T gold, rest;  // gold is 1 - eps - eps_i, rest is eps_i
 };
 
 template <class T>
@@ -39,7 +39,7 @@ FOLDGRAD_HD T dz(T exponential, T sum_inverse, T q, T weight) {
 
 struct CrossEntropyTargets {
   const std::int64_t *first, *second;  // [rows]; second and lambda are null with one target per row
-  const float* lambda;                 // [rows], the share of the first target
+  const float* lambda;                 // [rows], the weight of the first target
   std::int64_t ignore_index;
 
   FOLDGRAD_HD bool counts(std::int64_t r) const { return first[r] != ignore_index; }
@@ -87,7 +87,7 @@ struct CrossEntropyForward {
     max[r] = row.max;
     sum[r] = row.sum;
   }
-  FOLDGRAD_HD T* target() const { return nullptr; }  // there is no result per element
+  FOLDGRAD_HD T* target() const { return nullptr; }  // null: there are no results per element
   FOLDGRAD_HD Value value(const Row&, std::int64_t, std::int64_t) const { return 0; }
   FOLDGRAD_OPERANDS(visit.element(logits));
 

@@ -27,9 +27,9 @@ Var dropout(const Var& x, double p, const Random& random);
 
 struct DropPath {
   double p = 0;
-  Random random = {};      // must be a different stream from dropout's
-  std::int64_t rows = 1;   // consecutive rows in each sample
-  std::int64_t first = 0;  // index of x's first sample in the sequence `random`
+  Random random = {};      // must be a different stream from the one that dropout uses
+  std::int64_t rows = 1;   // each sample consists of this number of consecutive rows
+  std::int64_t first = 0;  // index of the first sample of x in the sequence `random`
 };
 
 // Throws std::invalid_argument unless 0 <= p < 1, bias is [C], residual has x's shape, both have x's dtype and device,

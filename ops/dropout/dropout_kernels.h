@@ -40,9 +40,9 @@ struct DropPathFactors {
   using Value = compute_t<T>;
 
   Value* factors;  // [n]
-  std::int64_t n;  // samples
+  std::int64_t n;  // number of samples
   Mask<Value> mask;
-  std::int64_t first;  // DropPath::first
+  std::int64_t first;  // see DropPath::first
 
   FOLDGRAD_HD void operator()(std::int64_t i) const {
     factors[i] = mask.apply(Value(1), mask.random.bits16(std::uint64_t(first + i)));  // [DO-6]
@@ -52,7 +52,7 @@ struct DropPathFactors {
 template <class V>
 struct SampleFactors {
   const V* m;         // [samples]; null if all factors are 1
-  std::int64_t size;  // elements in a sample; without m, in the whole tensor
+  std::int64_t size;  // elements per sample; without m, the elements of the whole tensor
 
   // Returns `mask` times the factor of the sample that has element i.
   FOLDGRAD_HD Mask<V> times(const Mask<V>& mask, std::int64_t i) const {

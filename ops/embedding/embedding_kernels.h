@@ -23,7 +23,7 @@ struct EmbeddingBackward {
   const std::int64_t* ids;  // [positions]; fewer than 2^31
   std::int64_t positions, rows, columns;
   compute_t<T> scale;
-  std::int64_t padding_id;  // -1 if there is none
+  std::int64_t padding_id;  // -1 if no id is padding
 
   FOLDGRAD_HD bool counts(std::int64_t id) const { return 0 <= id && id < rows && id != padding_id; }
   // Puts an element of dx. `sum` is the sum of dy over the positions with id v.

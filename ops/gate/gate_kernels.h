@@ -7,7 +7,7 @@ template <class T>
 struct GateForward {
   T* y;                                // [batch, steps, columns]
   const T *x, *w;                      // [batch, steps, columns], [batch, columns]
-  std::int64_t batch, steps, columns;  // samples, positions, channels
+  std::int64_t batch, steps, columns;  // numbers of samples, positions and channels
 };
 
 template <class T>

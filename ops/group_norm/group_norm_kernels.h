@@ -38,7 +38,7 @@ FOLDGRAD_HD T dgamma(T dy, T xhat) {
 }  // namespace group_norm_math
 
 struct GroupNormShape {
-  const std::int64_t* offsets;  // [samples + 1]: each sample's first row; null if each row is a sample
+  const std::int64_t* offsets;  // [samples + 1]: the first row of each sample; null if each row is a sample
   std::int64_t samples, rows, columns, groups;
 
   FOLDGRAD_HD std::int64_t begin(std::int64_t s) const { return offsets ? offsets[s] : s; }
@@ -82,9 +82,9 @@ struct GroupNormBackward {
   ParameterGradOut<T> dgamma, dbeta;
   const T *dy, *x, *gamma;
   const Value *mu, *rstd;
-  const std::int64_t* sample_of_row;  // [rows], only on CUDA; null if each row is a sample
+  const std::int64_t* sample_of_row;  // [rows], used only on CUDA; null if each row is a sample
   GroupNormShape shape;
-  std::int64_t rows, columns;  // of the column sums; on the CPU each row is a whole sample
+  std::int64_t rows, columns;  // for the column sums; on the CPU each row is a whole sample
 
   FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
 };

@@ -9,7 +9,7 @@ struct ImageInput {
 
   T* y;                   // [pixels, 3]
   const std::uint8_t* x;  // [pixels, 3]
-  std::int64_t n;         // pixels
+  std::int64_t n;         // number of pixels
   Value mean[3], std[3];
 
   FOLDGRAD_HD static T normalized(std::uint8_t x, Value mean, Value std) {

@@ -13,7 +13,7 @@ struct LayerNormForward {
   using Value = compute_t<T>;
   static constexpr int kSteps = 2, kTerms = 1;
   struct Row {
-    std::int64_t first;  // the row's first element
+    std::int64_t first;  // index of the row's first element
     Value mu, rstd;
   };
 

@@ -16,8 +16,8 @@
 namespace foldgrad {
 
 struct PackedLinearOptions {
-  DType in, out;                              // of x and the packed weights, and of y; they are equal, or bf16 and f32
-  std::optional<Activation> activation = {};  // f; not together with add
+  DType in, out;                              // types of x and the packed weights, and of y; equal, or bf16 and f32
+  std::optional<Activation> activation = {};  // f; cannot be combined with add
   double add = 0;
 
   auto operator<=>(const PackedLinearOptions&) const = default;

@@ -6,7 +6,7 @@ namespace foldgrad {
 // Positions within an image are int, because a 64-bit division takes a hundred instructions on a GPU.
 struct MaxPool2dSizes {
   struct Range {
-    int begin, end;  // empty if begin >= end
+    int begin, end;  // the range is empty if begin >= end
   };
   std::int64_t batch, channels;
   int height, width, out_height, out_width, kernel, stride, padding;
@@ -32,7 +32,7 @@ FOLDGRAD_HD bool exceeds(Value value, Value max) {
 template <class T>
 struct MaxPool2dForward {
   T* y;                // [batch, out_height, out_width, channels]
-  std::uint8_t* from;  // of y's shape
+  std::uint8_t* from;  // has the shape of y
   const T* x;          // [batch, height, width, channels]
   MaxPool2dSizes s;
 };
@@ -41,7 +41,7 @@ template <class T>
 struct MaxPool2dBackward {
   GradOut<T> dx;             // [batch, height, width, channels]
   const T* dy;               // [batch, out_height, out_width, channels]
-  const std::uint8_t* from;  // of dy's shape
+  const std::uint8_t* from;  // has the shape of dy
   MaxPool2dSizes s;
 };
 

@@ -13,9 +13,9 @@ struct Permute {
   const T* x;
   int outer_axes = 0;
   std::int64_t outer_size[kPermuteOuterAxes] = {}, outer_x[kPermuteOuterAxes] = {},
-               outer_y[kPermuteOuterAxes] = {};  // sizes, and strides in x and y
+               outer_y[kPermuteOuterAxes] = {};  // the sizes of the outer axes, and their strides in x and y
   std::int64_t matrices = 1, rows, columns;
-  std::int64_t row_x, row_y, column_x;  // strides; column_y is 1
+  std::int64_t row_x, row_y, column_x;  // strides in elements; column_y is 1
 
   // Returns where matrix m starts in x and in y. Kernels pass a 32-bit m, which is faster to divide.
   template <class Index>

@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-constexpr int kPaddingPosition = 1;  // the position before a sentence's first one
+constexpr int kPaddingPosition = 1;  // the position just before the first position of a sentence
 
 template <class T>
 struct PositionsForward {

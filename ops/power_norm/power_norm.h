@@ -27,8 +27,8 @@
 namespace foldgrad {
 
 struct PowerNormOptions {
-  std::int64_t warmup = 10000;                       // the number of iterations that normalize with q
-  double alpha_forward = 0.9, alpha_backward = 0.9;  // weights of the old value
+  std::int64_t warmup = 10000;                       // number of iterations that normalize with q
+  double alpha_forward = 0.9, alpha_backward = 0.9;  // weights of the old value in the averages
   double eps = 1e-5;
 };
 

@@ -13,7 +13,7 @@ struct PowerNormCount {
   static constexpr std::int64_t n = 1;
 
   std::int64_t *iters, *skips;
-  std::int64_t counted;  // rows in the statistics
+  std::int64_t counted;  // number of rows in the statistics
 
   FOLDGRAD_HD void operator()(std::int64_t) const {
     *iters += 1;
@@ -26,13 +26,13 @@ struct PowerNormForwardStep {
   static constexpr const char* kName = "power_norm forward step";
   using S = compute_t<T>;
 
-  std::int64_t n;  // columns
+  std::int64_t n;  // number of columns
   double warmup, alpha, eps;
   const std::int64_t* iters;
-  const double* square;           // [columns], ChannelMoments; null if not training
-  std::int64_t counted;           // rows in the statistics; 0 if not training
+  const double* square;           // [columns], mean squares from ChannelMoments; null if not training
+  std::int64_t counted;           // number of rows in the statistics; 0 if not training
   const T* gamma;                 // [columns]
-  S *phi, *rstd, *rstd_q, *gain;  // [columns]: the state; rstd of z; rstd of q; y = gain x + beta
+  S *phi, *rstd, *rstd_q, *gain;  // [columns]: the state; rstd of z; rstd of q; gain in y = gain x + beta
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double t = double(*iters), old = phi[c], q = counted > 0 ? double(S(square[c])) : old;
@@ -54,9 +54,9 @@ struct PowerNormBackwardStep {
   bool training;
   double alpha;
   std::int64_t rows, n;               // n is the number of columns here
-  double share;                       // factor of dgamma and dbeta: 1 / ranks if ranks share the sums
-  std::int64_t counted;               // rows in the statistics; 0 if not training
-  const double *sum_dy, *sum_dy_x;    // [columns], ChannelGradientSums
+  double share;                       // factor for dgamma and dbeta: 1 / ranks if ranks share the sums
+  std::int64_t counted;               // number of rows in the statistics; 0 if not training
+  const double *sum_dy, *sum_dy_x;    // [columns], from ChannelGradientSums
   const double* square;               // [columns], mean square over all rows; null if not training
   const T* gamma;                     // [columns]
   const S *rstd, *rstd_q;             // [columns]

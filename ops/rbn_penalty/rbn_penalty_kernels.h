@@ -19,11 +19,11 @@ struct RbnPenalty {
   };
 
   const double *mean, *variance;  // [columns], from ChannelMoments
-  std::int64_t count;             // rows
+  std::int64_t count;             // number of rows
   const S *run_mean, *run_var;    // [columns]
   double mean_weight, variance_weight;
   std::int64_t columns;
-  T* y;  // []
+  T* y;  // scalar
 
   FOLDGRAD_HD double mean_distance(std::int64_t c) const { return mean[c] - double(run_mean[c]); }
   FOLDGRAD_HD double variance_distance(std::int64_t c) const { return variance[c] - double(run_var[c]); }
@@ -44,9 +44,9 @@ template <class T>
 struct RbnPenaltyFactors {
   static constexpr const char* kName = "rbn_penalty backward step";
   using S = compute_t<T>;
-  std::int64_t n;  // channels
+  std::int64_t n;  // number of channels
   RbnPenalty<T> forward;
-  const T* dy;                  // []
+  const T* dy;                  // scalar
   S *mean, *offset, *x_factor;  // [columns]
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {

@@ -9,7 +9,7 @@ struct SumForward {
   using Value = compute_t<T>;
   static constexpr std::int64_t kPartElements = 4096, kMaxParts = 64, kPack = 8;
 
-  Value *y, *partials;  // scalar, [parts]
+  Value *y, *partials;  // y is a scalar; partials is [parts]
   const T* x;           // [n]
   std::int64_t n, parts;
   Value scale;

@@ -21,7 +21,7 @@ namespace foldgrad {
 struct RmsNormOptions {
   double eps = 1e-6;
   bool eps_outside = false;
-  std::int64_t channels = 0;  // k; 0 for all
+  std::int64_t channels = 0;  // k; 0 stands for all channels
 };
 
 // Throws std::invalid_argument unless gamma is [C], of x's dtype and device, eps is positive, and k is at most C.

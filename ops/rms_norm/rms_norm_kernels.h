@@ -14,7 +14,7 @@ struct RmsNormForward {
   using Value = compute_t<T>;
   static constexpr int kSteps = 1, kTerms = 1;
   struct Row {
-    std::int64_t first;  // the row's first element
+    std::int64_t first;  // index of the row's first element
     Value rrms, weight;
   };
 

@@ -12,8 +12,8 @@ struct Rotary {
   const T* x;
   const std::int64_t* places;                       // [rows]
   const compute_t<T>*cosines, *sines;               // [length, pairs]
-  std::int64_t rows, heads, turned, pairs, length;  // heads `turned` and above are copied
-  compute_t<T> sign;                                // of the angle
+  std::int64_t rows, heads, turned, pairs, length;  // heads starting at index `turned` are copied
+  compute_t<T> sign;                                // sign of the angle: 1 or -1
 
   FOLDGRAD_HD void turn(std::int64_t r, std::int64_t h, std::int64_t i) const {
     const std::int64_t at = ((r * heads + h) * pairs + i) * 2, place = places[r];

@@ -13,13 +13,13 @@ struct ScaleNormForward {
   using Value = compute_t<T>;
   static constexpr int kSteps = 1, kTerms = 1;
   struct Row {
-    std::int64_t first;  // the row's first element
+    std::int64_t first;  // index of the row's first element
     Value rnorm, g_rnorm;
   };
 
   T* y;            // [rows, columns]
   Value* rnorm;    // [rows]
-  const T *x, *g;  // [rows, columns], [1]; g is null for 1
+  const T *x, *g;  // [rows, columns], [1]; null stands for a g of 1
   std::int64_t rows, columns;
   Value eps;
 
@@ -53,7 +53,7 @@ struct ScaleNormBackward {
 
   GradOut<T> dx;        // [rows, columns]
   Value* dy_u;          // [rows]: dy . u; ops/total/total.h adds them up to dg
-  const T *dy, *x, *g;  // [rows, columns], [rows, columns], [1]; g is null for 1
+  const T *dy, *x, *g;  // [rows, columns], [rows, columns], [1]; null stands for a g of 1
   const Value* rnorm;   // [rows]
   std::int64_t rows, columns;
   Value eps;

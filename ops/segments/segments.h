@@ -30,7 +30,7 @@ class Segments {
   // s is in [0, count()); offset() also takes count().
   std::int64_t offset(std::int64_t s) const { return host_offsets_.data<std::int64_t>()[s]; }
   std::int64_t length(std::int64_t s) const { return offset(s + 1) - offset(s); }
-  Tensor lengths() const;  // i64 [count], on the CPU
+  Tensor lengths() const;  // returns i64 [count] on the CPU
 
   // offsets() is a table for kernels on device(): i64 [count + 1].
   Device device() const { return offsets_.device(); }

@@ -15,7 +15,7 @@
 namespace foldgrad {
 
 struct TopK {
-  Tensor values, indices, log_sum_exp, wanted;  // [R, k], i64 [R, k], f64 [R], [R, wanted]; on x's device
+  Tensor values, indices, log_sum_exp, wanted;  // [R, k], i64 [R, k], f64 [R], [R, wanted]; on the device of x
 };
 
 // Throws std::invalid_argument unless x is as above, 0 < k <= C, and all wanted columns exist.

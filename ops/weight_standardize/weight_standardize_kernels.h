@@ -18,7 +18,7 @@ struct WeightStandardizeForward {
   T* what;                     // [rows, columns]
   Value *mu, *rs, *cs;         // [rows]
   const T *W, *g;              // [rows, columns], [rows]
-  std::int64_t rows, columns;  // units, fan-in
+  std::int64_t rows, columns;  // number of units, and fan-in
   Value c, minimum;
 
   FOLDGRAD_HD Row row(std::int64_t o) const { return {0, Value(g[o]), 0, 0}; }
@@ -61,7 +61,7 @@ struct WeightStandardizeBackward {
   GradOut<T> dW, dg;           // [rows, columns], [rows]
   const T *dwhat, *W, *g;      // [rows, columns], [rows, columns], [rows]
   const Value *mu, *rs, *cs;   // [rows]
-  std::int64_t rows, columns;  // units, fan-in
+  std::int64_t rows, columns;  // number of units, and fan-in
 
   FOLDGRAD_HD Row row(std::int64_t o) const { return {mu[o], Value(g[o]), rs[o], cs[o], 0, 0, 0}; }
   FOLDGRAD_HD Value w(const Row& row, std::int64_t i) const { return (Value(W[i]) - row.mu) * row.rs; }

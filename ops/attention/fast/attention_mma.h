@@ -265,8 +265,8 @@ void with_width(std::int64_t width, const F& f) {
 inline int stages_for(std::int64_t tiles, int most) { return int(tiles < most ? tiles : most); }
 
 // Constants of kernels whose blocks own queries of one head, 16 per warp, and loop over tiles of its keys. Not tuned.
-constexpr int kQueryWarps = 4;  // at most
-constexpr int kKeys = 64;       // per tile
+constexpr int kQueryWarps = 4;  // largest number of warps in a block
+constexpr int kKeys = 64;       // keys per tile
 constexpr int kKeyStages = 2;
 
 // Launches such a kernel. `name` and `kernel` are as for launch(); `row_tiles` is the number of tiles in shared memory

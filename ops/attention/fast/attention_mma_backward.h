@@ -34,7 +34,7 @@ __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHe
 
 // The data that all scores of a query share.
 struct Row {
-  float L, delta;  // L is scaled to an exponent of 2
+  float L, delta;  // L is rescaled for powers of 2
 };
 // Returns the data of query i; past the last query, data that make every p 0.
 __device__ inline Row row_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i) {
@@ -43,7 +43,7 @@ __device__ inline Row row_at(const AttentionBackward<bf16>& p, const AttentionHe
 }
 
 struct Entry {
-  float zp, ds;  // z p / keep_factor, and ds
+  float zp, ds;  // zp is z p / keep_factor
 };
 __device__ inline Entry entry(const AttentionShape& s, const Row& row, float q_dot_k, float dy_dot_v, bool seen,
                               bool kept) {
