@@ -17,7 +17,7 @@ inline std::uint32_t random_stream(const std::string& place) {
 
 struct ForwardPass {
   Tape& tape;
-  DType dtype;  // of activations
+  DType dtype;  // type of the activations
   bool training = false;
   bool without_dropout = false;  // turns off dropout in training, so that statistics match those at inference
   std::uint64_t seed = 0;
@@ -26,7 +26,7 @@ struct ForwardPass {
   std::vector<Var>* penalties = nullptr;  // in training, rbn appends its loss terms, of shape []
   // Set if the inputs are this rank's part of a training batch. Null if they are the whole batch.
   Communicator* communicator = nullptr;
-  bool synchronous_norms = true;  // with a communicator, channel statistics use the whole batch
+  bool synchronous_norms = true;  // with a communicator, channel statistics cover the whole batch
 
   // Returns the context for a normalizer whose input consists of the sequences `rows`.
   NormContext norm(const Segments& rows) const {

@@ -25,7 +25,7 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  DType dtype() const { return dtype_; }  // of the parameters
+  DType dtype() const { return dtype_; }  // type of the parameters
   Device device() const { return device_; }
 
   // Returns the family's name in the table of families (train/tasks/families.h): "transformer".

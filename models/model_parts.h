@@ -8,9 +8,9 @@ namespace foldgrad {
 struct ModelParts {
   std::vector<Parameter*> parameters;
   std::vector<Normalizer*> normalizers;
-  std::vector<Parameter*> added;   // some of `parameters`: learned positions and the class token
-  std::vector<Parameter*> output;  // some of `parameters`: the last layer's, which computes the logits
-  std::vector<Parameter*> fixed;   // some of `parameters`, which training does not change
+  std::vector<Parameter*> added;   // those of `parameters` that are learned positions or the class token
+  std::vector<Parameter*> output;  // those of `parameters` that belong to the last layer, which computes the logits
+  std::vector<Parameter*> fixed;   // those of `parameters` that training does not change
 
   // Does nothing if the value is undefined.
   void add(Parameter& parameter) {

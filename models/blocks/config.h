@@ -20,9 +20,9 @@ enum class BlockMatrix : std::uint8_t { qkv, out, fc1, fc2 };
 struct BlockConfig {
   std::int64_t width = 512, ffn_width = 1024, heads = 4;
 
-  double dropout = 0.3;             // for embeddings and the branches of sublayers
-  double attention_dropout = 0.1;   // for attention probabilities
-  double activation_dropout = 0.1;  // after the activation of a feed-forward block
+  double dropout = 0.3;             // applied to embeddings and to the branches of sublayers
+  double attention_dropout = 0.1;   // applied to attention probabilities
+  double activation_dropout = 0.1;  // applied after the activation of a feed-forward block
   // Stochastic depth [DO-6]: the probability that the last layer drops a sublayer's branch for a sample. It grows
   // linearly from 0 in the first layer (timm, vision_transformer.py). Only for families that use
   // BlockMaker::at_layer().

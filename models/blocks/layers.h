@@ -27,7 +27,7 @@ inline NormPlace norm_place(const BlockConfig& config) { return config.pre_norm 
 // The common parts of all sublayers: the normalizer and its place, and the sum at the end.
 class Sublayer {
  public:
-  std::string name;  // the tape's scope; normalizers open their own
+  std::string name;  // name of the tape scope; normalizers open their own scopes
   LinearLayer out;
   std::unique_ptr<Normalizer> norm;
   std::unique_ptr<Normalizer> residual;  // applied to x in the sum; usually null, see BlockConfig::normalizer_at
@@ -55,7 +55,7 @@ struct BlockMaker {
   // The number of layers in each stack, for deepnorm; 0 if the model lacks the stack. Names of a decoder's sites begin
   // with "decoder.".
   std::int64_t encoder_layers, decoder_layers;
-  double drop_path = 0;  // drop-path rate of the layer to make
+  double drop_path = 0;  // drop-path rate of the layer that is made
 
   // Returns a maker for layer I of `layers`, counted from 0, with the drop-path rate config.drop_path I / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
@@ -76,8 +76,8 @@ using Attend = std::function<Var(AttentionBlock& block, const Var& in)>;
 
 struct AttentionNames {
   std::string scope, norm;                 // the sublayer's scope, and the site of its normalizer
-  std::vector<std::string> qkv = {"qkv"};  // linear layers SCOPE.qkv: one for queries, keys and values, or three
-  std::string out = "proj";                // linear layer SCOPE.out
+  std::vector<std::string> qkv = {"qkv"};  // names of the linear layers SCOPE.qkv: one layer for q, k and v, or three
+  std::string out = "proj";                // name of the linear layer SCOPE.out
 };
 
 struct AttentionBlock {
@@ -106,7 +106,7 @@ struct AttentionBlock {
 
 struct FeedForwardNames {
   std::string prefix, scope, norm;  // prefix of linear layers, the sublayer's scope, its normalizer's site
-  std::string fc1 = "fc1", fc2 = "fc2", gate = "gate";  // linear layers PREFIX.fc1, PREFIX.fc2 and PREFIX.gate
+  std::string fc1 = "fc1", fc2 = "fc2", gate = "gate";  // names of the linear layers PREFIX.fc1 and so on
 };
 
 struct FeedForwardBlock {
@@ -115,8 +115,8 @@ struct FeedForwardBlock {
   void list(ModelParts& parts);
 
   LinearLayer fc1;
-  std::optional<LinearLayer> gate = {};  // BlockConfig::gated
-  Sublayer sublayer;                     // its `out` is fc2
+  std::optional<LinearLayer> gate = {};  // defined if BlockConfig::gated
+  Sublayer sublayer;                     // its linear layer `out` is fc2
 
  private:
   Var hidden(const Var& x, const Segments& rows, const ForwardPass& pass);

@@ -7,7 +7,7 @@ namespace foldgrad {
 
 struct CctConfig : TokenModelConfig {
   std::int64_t convs = 2;   // convolutions between an image and its tokens
-  std::int64_t kernel = 3;  // pixels on a side: 3, 5 or 7
+  std::int64_t kernel = 3;  // side length in pixels: 3, 5 or 7
 
   static inline const std::vector<std::string> kInitializations{"cct", "pytorch", "tfixup"};  // models/images/init.cpp
 
@@ -24,7 +24,7 @@ struct CctConfig : TokenModelConfig {
   bool hybrid() const { return stem == "hybrid"; }
   // True if convolutions have biases, which a hybrid stem needs for folding its normalizers.
   bool conv_bias() const { return hybrid() && qkv_bias; }
-  std::int64_t stride() const { return kernel < 7 ? 1 : 2; }  // of a convolution
+  std::int64_t stride() const { return kernel < 7 ? 1 : 2; }  // stride of a convolution
   std::int64_t padding() const { return kernel / 2; }
   std::int64_t channels(std::int64_t conv) const;
   bool pooled(std::int64_t conv) const { return !hybrid() || conv > 0; }

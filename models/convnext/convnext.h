@@ -39,13 +39,13 @@ class ConvNext final : public ImageModel {
  private:
   struct Block {
     std::string name;
-    ConvLayer conv;  // with the normalizer after it
+    ConvLayer conv;  // includes the normalizer after it
     LinearLayer fc1, fc2;
     std::unique_ptr<Normalizer> gamma;
     double drop_path;
   };
   struct Stage {
-    ConvLayer downsample;  // with the normalizer before it; the first stage has none
+    ConvLayer downsample;  // includes the normalizer before it; the first stage has none
     std::deque<Block> blocks;
   };
 

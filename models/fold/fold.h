@@ -24,7 +24,7 @@ namespace foldgrad {
 // A normalizer of the graph. If it is offline, `map` is the whole normalizer. Otherwise `map` consists of the gain A
 // and bias B that follow a statistic or function that cannot be folded.
 struct FoldSite {
-  std::string name;  // the scope of its operations
+  std::string name;  // the tape scope of the normalizer's operations
   bool offline = true;
   AffineMap map;
   // GraphNode::parts at inference. A site with other parts, or with none, is not folded.
@@ -43,7 +43,7 @@ struct FoldOptions {
 constexpr auto names_of(FoldOptions::Tied) { return std::array{"refuse", "untie", "keep"}; }
 
 struct KeptEdge {
-  std::string edge, reason;  // "encoder.layer_norm -> decoder.layers.0.encoder_attn: linear"
+  std::string edge, reason;  // edge is, for example, "encoder.layer_norm -> decoder.layers.0.encoder_attn: linear"
 };
 
 struct SiteReport {
@@ -52,16 +52,16 @@ struct SiteReport {
 
   std::string site;
   Outcome outcome = Outcome::kept;
-  std::vector<std::string> into = {};  // the weights, tables and sites that it was folded into
+  std::vector<std::string> into = {};  // the weights, tables and sites into which it was folded
   std::vector<KeptEdge> kept = {};
 };
 constexpr auto names_of(SiteReport::Outcome) { return std::array{"folded", "partly", "kept"}; }
 
 struct FoldedGraph {
   NamedTensors parameters;                     // f64; includes the unused parameters of folded normalizers
-  std::set<std::string> created;               // new biases, and copies of tied weights
-  std::map<std::string, AffineMap> sites;      // maps that remain at their sites
-  std::map<std::string, AffineMap> residuals;  // by the scope of a sum: the map on the stream before it
+  std::set<std::string> created;               // names of new biases and of copies of tied weights
+  std::map<std::string, AffineMap> sites;      // the maps that remain at their sites
+  std::map<std::string, AffineMap> residuals;  // maps on the stream before a sum, by the scope of the sum
   std::vector<SiteReport> reports;             // one per site of the graph, in the graph's order
 };
 

@@ -12,7 +12,7 @@
 namespace foldgrad {
 
 struct FoldedModel {
-  std::unique_ptr<Model> model;  // has the original's dtype and device; weights are computed in f64 and rounded once
+  std::unique_ptr<Model> model;  // has the original's dtype and device; weights are computed in f64, then rounded once
   std::vector<SiteReport> reports;
 };
 

@@ -9,7 +9,7 @@ namespace foldgrad {
 
 // A fold of maps into the columns of a weight [out, in], each map at its own place.
 struct LinearFold {
-  std::string weight, bias;  // name of the bias, which is created if it does not exist
+  std::string weight, bias;  // names; the bias is created if it does not exist
   std::string copy;          // the name of a copy of the weight to change instead; empty if the weight itself changes
   std::vector<int> nodes;    // the nodes that read the copy or get the bias
   std::vector<ChannelMap> maps;
@@ -30,7 +30,7 @@ struct FoldPlan {
   std::vector<LinearFold> linears;
   std::vector<Composition> compositions;
   std::vector<BranchRescale> branches;
-  std::vector<std::string> residuals;  // scopes of sums that get the map on their stream
+  std::vector<std::string> residuals;  // scopes of the sums whose stream gets the map
   std::vector<KeptEdge> kept;          // the edges into those sums
   std::vector<KeptEdge> refused;       // the plan is possible only if this is empty
   bool only_tied = false;              // every refusal is due to a weight that another operation also reads
@@ -39,10 +39,10 @@ struct FoldPlan {
 };
 
 struct FoldState {
-  Graph graph;  // including the copies and biases made so far
+  Graph graph;  // includes the copies and biases made so far
   FoldOptions options;
-  std::map<std::string, FoldSite> sites = {};  // their maps include the compositions so far
-  NamedTensors parameters = {};                // f64; include the folds so far
+  std::map<std::string, FoldSite> sites = {};  // their maps include the compositions made so far
+  NamedTensors parameters = {};                // f64; includes the folds made so far
   std::set<std::string> created = {};
 };
 
@@ -55,10 +55,10 @@ FoldPlan plan_forward(const FoldState& state, int node, const AffineMap& map);
 // A fold into the linear layer or embedding table before the normalizer [FOLD-3].
 struct BackwardFold {
   std::string weight;     // folds into its rows if it is [out, in], into its columns if it is a table [rows, C]
-  std::string bias;       // of the linear layer; created if it does not exist
-  std::string positions;  // a table of positions that is added to the embeddings
-  int linear = -1;        // the linear layer's node; -1 for a table
-  double scale = 1;       // of the embeddings
+  std::string bias;       // bias of the linear layer; created if it does not exist
+  std::string positions;  // name of a table of positions that is added to the embeddings
+  int linear = -1;        // node of the linear layer; -1 for a table
+  double scale = 1;       // factor of the embeddings
 };
 // Plans [FOLD-3]. Returns std::nullopt if it is impossible.
 std::optional<BackwardFold> plan_backward(const FoldState& state, int node);

@@ -40,8 +40,8 @@ class GptDecoder {
   Gpt& model_;
   InferencePrecision precision_;
   Tape tape_{/*recording=*/false};
-  Segments begins_;         // the texts given to begin()
-  std::int64_t steps_ = 0;  // since begin()
+  Segments begins_;         // the texts passed to begin()
+  std::int64_t steps_ = 0;  // number of steps since begin()
   // [texts x context, 3 width]: queries, keys and values, text after text. Each text has room for the whole context.
   std::map<const AttentionBlock*, Tensor> cache_;
 };

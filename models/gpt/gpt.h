@@ -41,7 +41,7 @@ class Gpt final : public Model {
   Var embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
   // Runs the layers on x [N, width], whose sequences are `rows`; `attend` computes their attention.
   Var decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
-  Var logits(const Var& hidden, const ForwardPass& pass);  // [N, vocabulary]
+  Var logits(const Var& hidden, const ForwardPass& pass);  // returns [N, vocabulary]
   // Projects a layer's input to queries, keys and values [N, 3 width], and rotates these if positions are rotary.
   // `places` is i64 [N] on the model's device.
   Var project(AttentionBlock& block, const Var& in, const Tensor& places, const ForwardPass& pass);
@@ -70,7 +70,7 @@ class Gpt final : public Model {
   std::unique_ptr<Normalizer> norm_;     // null with post-norm
   std::map<DType, Tensor> sinusoids_;
   std::map<DType, RotaryTable> rotations_;
-  Segments rows_;  // of the last batch
+  Segments rows_;  // the sequences of the last batch
 };
 
 }  // namespace foldgrad

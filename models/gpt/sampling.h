@@ -15,8 +15,8 @@ namespace foldgrad {
 
 struct SamplingOptions {
   double temperature = 0.8;
-  std::int64_t top_k = 0;  // 0 for all
-  double top_p = 1;        // 1 for all of the top_k
+  std::int64_t top_k = 0;  // 0 stands for all tokens
+  double top_p = 1;        // 1 stands for all of the top_k tokens
   std::uint64_t seed = 1;
 };
 

@@ -6,11 +6,11 @@
 namespace foldgrad {
 
 struct ImageModelConfig : BlockConfig {
-  std::int64_t image_size = 32;  // pixels on a side
+  std::int64_t image_size = 32;  // side length in pixels
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  // may be empty
-  ImageStatistics pixels;                // normalizes images of bytes [IMG-1]
-  bool fc_norm = false;                  // the last normalizer follows the pool (timm's fc_norm); needs pre_norm
+  ImageStatistics pixels;                // normalizes images that consist of bytes [IMG-1]
+  bool fc_norm = false;                  // the last normalizer follows the pooling (timm's fc_norm); needs pre_norm
 
   // Sets the defaults of image models: no dropout, and gelu.
   ImageModelConfig();
@@ -30,7 +30,7 @@ struct TokenModelConfig : ImageModelConfig {
   // tokens; "sequence": their sum, weighted by a softmax over them.
   static inline const std::vector<std::string> kPoolings{"cls", "mean", "sequence"};
   std::string pooling = "cls";
-  bool qkv_bias = false;  // bias of the layers for queries, keys and values
+  bool qkv_bias = false;  // the layers for queries, keys and values have a bias
 
   std::string initialization = "timm";     // one of the family's kInitializations
   std::string tfixup_scope = "v_out_ffn";  // one of kTfixupScopes

@@ -71,7 +71,7 @@ class ImageModel : public Model {
   // pixels [B, S, S, 3] -> [B T, channels]
   virtual Var features(const Var& pixels, const ForwardPass& pass) = 0;
   virtual Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass);  // [B T, channels] -> [B, channels]
-  virtual void initialize(std::uint64_t seed) = 0;  // not the normalizers' parameters, which are set already
+  virtual void initialize(std::uint64_t seed) = 0;  // leaves the normalizers' parameters as they are
   using Change = std::function<void(ImageModelConfig&)>;
   // Returns a model of the same family whose configuration `change` has modified. All parameters are 0.
   virtual std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const = 0;
@@ -81,10 +81,10 @@ class ImageModel : public Model {
   // Returns `count` segments of `length` rows on the model's device, placed among those of all ranks.
   Segments segments(std::int64_t count, std::int64_t length, const ForwardPass& pass);
   const std::string& stem_scope() const { return names_.stem; }
-  std::int64_t rows_of_image() const { return features_[0]; }  // T
+  std::int64_t rows_of_image() const { return features_[0]; }  // T, the number of rows per image
 
  private:
-  Tensor input(const NamedTensors& inputs, const char* name) const;  // on the model's device
+  Tensor input(const NamedTensors& inputs, const char* name) const;  // returns a tensor on the model's device
   Var pixels(const Tensor& images, const ForwardPass& pass);
 
   Names names_;
@@ -92,8 +92,8 @@ class ImageModel : public Model {
   std::unique_ptr<Normalizer> norm_;
   LinearLayer head_;
   Shape features_;
-  std::int64_t images_ = 0;                                             // in the last batch
-  std::map<std::pair<std::int64_t, std::int64_t>, Segments> segments_;  // for that batch, by count and length
+  std::int64_t images_ = 0;                                             // number of images in the last batch
+  std::map<std::pair<std::int64_t, std::int64_t>, Segments> segments_;  // segments for that batch, by count and length
 };
 
 }  // namespace foldgrad

@@ -41,7 +41,7 @@ class TokenModel : public ImageModel {
   void initialize(std::uint64_t seed) override;
   Var features(const Var& pixels, const ForwardPass& pass) override;
   Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass) override;
-  Var embed(const Var& pixels, const Segments& rows, const ForwardPass& pass);  // [B T, width]
+  Var embed(const Var& pixels, const Segments& rows, const ForwardPass& pass);  // returns [B T, width]
 
   Parameter cls_, positions_;
   std::deque<TransformerLayer> layers_;

@@ -9,7 +9,7 @@ namespace foldgrad {
 struct NfNetConfig : ImageModelConfig {
   std::vector<std::int64_t> channels{256, 512, 1536, 1536}, depths{1, 2, 6, 3};  // per stage; depths count blocks
   std::int64_t group_size = 128;  // channels in a group of a block's 3 x 3 convolutions
-  std::int64_t stem_stride = 2;   // of the first convolution
+  std::int64_t stem_stride = 2;   // stride of the first convolution
 
   // "same": padding as in TensorFlow, so that a map keeps its size or is halved. "port": no padding in the stem, and
   // one pixel on each side in blocks; maps with an odd side are also padded before averaging, and the zeros count.
@@ -31,7 +31,7 @@ struct NfNetConfig : ImageModelConfig {
   NfNetConfig();
 
   std::int64_t stages() const { return std::int64_t(channels.size()); }
-  std::int64_t side() const;  // pixels on a side of the last map
+  std::int64_t side() const;  // side length in pixels of the last map
   // Also defined for configurations that validate() refuses.
   std::int64_t smallest_image() const;
 

@@ -54,7 +54,7 @@ class NfNet final : public ImageModel {
   struct Block {
     std::string name;
     bool projects;      // the shortcut has a convolution, stored before the branch's four
-    std::size_t first;  // the index of the block's first convolution
+    std::size_t first;  // index of the block's first convolution
     LinearLayer fc1, fc2;
     Parameter skip_gain;
     double beta, drop_path;

@@ -29,7 +29,7 @@ struct NormContext {
   // padding (train/checks/trace.h); models have no padding rows.
   std::optional<std::int64_t> counted = {};
   std::vector<Var>* penalties = nullptr;  // in training, rbn appends its loss terms, of shape []
-  Communicator* communicator = nullptr;   // in training, statistics use the rows of all ranks; if null, only x's
+  Communicator* communicator = nullptr;   // in training, statistics cover the rows of all ranks; if null, only x
 
   ChannelPass channel_pass() const { return {training, counted, communicator}; }
 };
@@ -40,9 +40,9 @@ struct NormDiagnostics {
     double arithmetic, geometric;  // the geometric mean is 0 until the window is full, since entries start at 0
   };
 
-  std::int64_t iterations = 0, skips = 0;  // training forward passes, and those that skipped or held a channel
+  std::int64_t iterations = 0, skips = 0;  // numbers of training passes, and of those that skipped or held a channel
   std::optional<double> least_variance = {}, greatest_variance = {};  // range of the running variance over the channels
-  std::vector<Means> window = {};  // for each channel's window of mean squares; empty if there is no window
+  std::vector<Means> window = {};  // one entry for each channel's window of mean squares; empty without windows
   // How many channels currently have their factor r [MABN-1] clamped to 1/5 or 5; empty if there is no r.
   std::optional<std::int64_t> clamped = {};
 };

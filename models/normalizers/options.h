@@ -9,17 +9,17 @@
 namespace foldgrad {
 
 struct NormalizerOption : Option {
-  std::string default_value;              // "=NAME" takes the value of another option
-  std::string default_in_reference = {};  // a different default, for normalizers with an option `mode`
+  std::string default_value;              // "=NAME" stands for the value of another option
+  std::string default_in_reference = {};  // the default with mode = reference; empty if it is the same
   // True if the model sets the option when the user does not: encoder_layers, decoder_layers, stack, sublayer.
   bool told_by_model = false;
-  bool newer = false;  // not in 0.3: config_hash() ignores it unless the user sets it
+  bool newer = false;  // newer than 0.3: config_hash() ignores it unless the user sets it
 };
 
 // The kind of function that a normalizer computes at inference; Normalizer::inference() returns its numbers.
 enum class Inference {
-  affine,       // an affine map per channel: can be folded away
-  linear,       // an affine map after centring: can be folded away into a matrix
+  affine,       // an affine map per channel, which can be folded away
+  linear,       // an affine map after centring, which can be folded away into a matrix
   elementwise,  // a function of each element
   online        // needs statistics of the current tokens
 };
@@ -31,7 +31,7 @@ class NormalizerOptions;
 struct NormalizerWarmup {
   std::int64_t iterations = 0;
   std::vector<std::string> options = {};  // the options that set `iterations`
-  std::string meanwhile = {};             // for warnings: "uses no averages"
+  std::string meanwhile = {};             // text for warnings, such as "uses no averages"
 };
 
 // Constants that a normalizer sets in the sublayers around it: the post-norm residual sum is `scale` x + branch, and

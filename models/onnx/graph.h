@@ -40,16 +40,16 @@ class OnnxFile final : public OnnxGraph {
  private:
   struct Node {
     std::vector<std::string> inputs;
-    std::string output, rest;  // the other fields, encoded
+    std::string output, rest;  // rest contains the other fields, encoded
   };
 
   std::string name_;
   std::vector<Node> nodes_;
-  std::vector<std::pair<std::string, Tensor>> weights_;  // the encoded fields except the values, and the values
+  std::vector<std::pair<std::string, Tensor>> weights_;  // the encoded fields other than the values, and the values
   std::string inputs_and_outputs_, metadata_;            // encoded
-  std::map<std::string, int> named_;                     // how often each node name has been used
+  std::map<std::string, int> named_;                     // counts how often each node name has been used
   std::set<std::string> initializers_;
-  std::int64_t bytes_ = 0;  // of the weights
+  std::int64_t bytes_ = 0;  // size of all weights
 };
 
 }  // namespace foldgrad

@@ -17,7 +17,7 @@ inline const OnnxGraph::Attribute kOnnxToF32{"to", std::int64_t(1)}, kOnnxToI64{
 
 // Positions and attention for rows of sentences. In the files, such rows are [batch, length, width].
 struct OnnxSentences {
-  std::string positions;  // i64 [batch, length]
+  std::string positions;  // name of an i64 [batch, length]
   // Returns the keys and values for attention; see OnnxOperands::keys.
   std::function<OnnxOperands::Keys(const OnnxOperands::Keys& recorded, bool causal)> attended;
 };
@@ -59,7 +59,7 @@ class OnnxRecording final : public OnnxOperands {
   std::optional<OnnxSentences> sentences_;
   NamedTensors parameters_;
   std::map<std::string, Normalizer*> normalizers_;
-  std::string first_;                    // a given value, whose first axis counts the examples
+  std::string first_;                    // a given value whose first axis counts the examples
   std::map<int, std::string> names_;     // names of values in the file
   std::map<int, std::string> computed_;  // values computed only from parameters, by the names they get as weights
   int n_ = 0;                            // the node being added

@@ -45,7 +45,7 @@ class Swin final : public ImageModel {
  private:
   struct Layer {
     TransformerLayer blocks;
-    Parameter table;  // of biases [SWIN-3]
+    Parameter table;  // table of the biases [SWIN-3]
     bool shifted;
   };
   struct Merging {

@@ -7,18 +7,18 @@
 namespace foldgrad {
 
 struct T2tConfig : TokenModelConfig {
-  static constexpr std::size_t kUnfolds = 3;     // a token module follows each but the last
-  static constexpr std::int64_t kMostSide = 64;  // largest kernel and largest stride
+  static constexpr std::size_t kUnfolds = 3;     // a token module follows each unfold except the last
+  static constexpr std::int64_t kMostSide = 64;  // largest kernel side and largest stride
 
   static inline const std::vector<std::string> kInitializations{"t2t"};  // see t2t.h
 
   // The side of the kernel, the stride and the padding of each unfold, in pixels of its map.
   std::vector<std::int64_t> kernels{3, 3, 3}, strides{1, 2, 2}, paddings{1, 1, 1};
-  std::int64_t token_width = 64;  // channels of the token modules' results
+  std::int64_t token_width = 64;  // number of channels in the results of the token modules
   // The attention of token modules: by random features, or by a softmax.
   static inline const std::vector<std::string> kTokenAttentions{"performer", "softmax"};
   std::string token_attention = "performer";
-  double token_dropout = 0.1;  // in both branches of a token module; the authors' softmax form has none
+  double token_dropout = 0.1;  // applied to both branches of a token module; the authors' softmax form has none
 
   T2tConfig();
 

@@ -30,7 +30,7 @@ class T2t final : public TokenModel {
   const T2tConfig& config() const override { return config_; }
   std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "t2t"; }
-  std::map<std::string, double> diagnostics() const override;  // from the token modules
+  std::map<std::string, double> diagnostics() const override;  // returns diagnostics of the token modules
 
  private:
   void list(ModelParts& parts) override;

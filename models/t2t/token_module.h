@@ -49,7 +49,7 @@ class TokenModule {
   std::uint32_t stream_;
   std::unique_ptr<Normalizer> norm_;
   LinearLayer qkv_, proj_;
-  Parameter w_;  // its value is undefined with softmax
+  Parameter w_;  // its value is undefined with softmax attention
   FeedForwardBlock feed_forward_;
   Tensor keys_, divisors_;  // k and d of the last training pass
 };

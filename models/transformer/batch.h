@@ -12,14 +12,14 @@ struct Sentences {
   Tensor ids;  // i64 [N]
   Segments rows;
 
-  static Sentences of(const std::vector<Ids>& sentences);  // on the CPU
+  static Sentences of(const std::vector<Ids>& sentences);  // returns tensors on the CPU
 };
 
 // Pairs of sentences. The decoder's input is the target with its last token, the end, moved to the front; so `target`
 // holds the token that follows each token of `input`.
 struct TranslationBatch {
   Sentences source, input;
-  Tensor target;  // i64, the shape of input.ids
+  Tensor target;  // i64, has the shape of input.ids
 
   // Returns the tensors as a Model takes them: source, input and target, and the number of tokens in each sentence, i64
   // [pairs], as source_lengths, input_lengths and target_lengths (models/model.h). Omits an undefined target.

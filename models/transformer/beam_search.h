@@ -22,11 +22,11 @@ struct DecodingOptions {
   std::int64_t max_length_b = 10;  // b in [BEAM-4]
   std::int64_t min_length = 1;
   double unk_penalty = 0;               // subtracted from the log-probability of unk; infinity forbids unk
-  std::int64_t eos = kEos, unk = kUnk;  // ids
+  std::int64_t eos = kEos, unk = kUnk;  // token ids
 };
 
 struct Hypothesis {
-  std::vector<std::int64_t> ids;  // without the end
+  std::vector<std::int64_t> ids;  // the tokens without the end token
   double score;
 };
 
@@ -38,7 +38,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& mod
 
 // A continuation of a hypothesis by one token.
 struct Candidate {
-  double score;  // sum of log-probabilities
+  double score;  // the sum of the tokens' log-probabilities
   std::int64_t row, token;
 
   // True if *this ranks before `other`.
@@ -50,7 +50,7 @@ struct Candidate {
 
 // The tokens that may follow a row.
 struct Continuation {
-  double score = 0;  // the hypothesis's score so far
+  double score = 0;  // score of the hypothesis so far
   bool may_end = true, may_go_on = true;
 };
 

@@ -7,10 +7,10 @@
 namespace foldgrad {
 
 struct TransformerConfig : BlockConfig {
-  std::int64_t source_vocabulary = 0, target_vocabulary = 0;  // rows of the embedding tables
+  std::int64_t source_vocabulary = 0, target_vocabulary = 0;  // numbers of rows in the embedding tables
   std::int64_t encoder_layers = 6, decoder_layers = 6;
-  std::int64_t max_positions = 1024;  // tokens in the longest sentence, including its end
-  std::int64_t pad = kPad;            // the id of padding
+  std::int64_t max_positions = 1024;  // number of tokens in the longest sentence, including the end token
+  std::int64_t pad = kPad;            // token id of padding
 
   // "all": source, target and output projection share one table; "decoder": only target and output projection share
   // one; "inputs": only source and target do; "none": there are three tables.

@@ -64,8 +64,8 @@ class StepDecoder {
   // For each step, rows that end in keys and values; for attention to the sources, one tensor for all steps.
   std::map<const AttentionBlock*, std::vector<Tensor>> cache_;
   std::int64_t steps_ = 0;
-  std::vector<std::int64_t> sentences_;               // each row's sentence
-  std::vector<std::vector<std::int64_t>> ancestors_;  // [row][step]
+  std::vector<std::int64_t> sentences_;               // index of each row's sentence
+  std::vector<std::vector<std::int64_t>> ancestors_;  // indexed by [row][step]
 };
 
 }  // namespace foldgrad

@@ -32,14 +32,14 @@ class Transformer final : public Model {
   const TransformerConfig& config() const { return config_; }
 
   // Runs the encoder. `source` must come from placed().
-  Var encode(const Sentences& source, const ForwardPass& pass);  // [N, width]
+  Var encode(const Sentences& source, const ForwardPass& pass);  // returns [N, width]
   // Runs the decoder. `memory` is the encoder's result, whose rows are `source`.
   Var decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass);  // [N, width]
   // Runs the decoder's layers on x from embed_target(). `own` and `cross` compute its attention.
   Var decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass);
   // Computes [TRF-1]. `ids` is i64 [N] on the model's device; `places` and `first_row` come from Segments.
   Var embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
-  Var logits(const Var& hidden, const ForwardPass& pass);  // [N, target_vocabulary]
+  Var logits(const Var& hidden, const ForwardPass& pass);  // returns [N, target_vocabulary]
   // Run forward() and loss() on a batch on any device.
   Var logits(const TranslationBatch& batch, const ForwardPass& pass) { return forward(batch.named(), pass); }
   Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
@@ -74,10 +74,10 @@ class Transformer final : public Model {
 
  private:
   void list(ModelParts& parts) override;
-  void initialize(std::uint64_t seed);  // not the normalizers' parameters, which are set already
+  void initialize(std::uint64_t seed);  // leaves the normalizers' parameters as they are
   Var embed(Parameter& table, const Tensor& ids, const Tensor& places, std::int64_t first_row, const char* stack,
             const ForwardPass& pass);
-  Tensor positions(DType dtype);  // [max_positions + 2, width]
+  Tensor positions(DType dtype);  // returns [max_positions + 2, width]
 
   TransformerConfig config_;
   Parameter encoder_table_, decoder_table_, output_, output_bias_;

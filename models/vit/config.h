@@ -8,7 +8,7 @@ namespace foldgrad {
 struct VitConfig : TokenModelConfig {
   static inline const std::vector<std::string> kInitializations{"timm", "pytorch", "tfixup"};  // models/images/init.cpp
 
-  std::int64_t patch = 4;  // pixels on a side; patches do not overlap
+  std::int64_t patch = 4;  // side length in pixels; patches do not overlap
 
   VitConfig();
 
