@@ -19,13 +19,13 @@ struct ChannelValues {
   // Only if the record has ChannelRecord::gradient. The exact dx of this pass has slope G in place of psi, where slope
   // is d var_hat / d q with the older entries of the window held constant: lambda / M [Lemma 3.1] for a geometric mean,
   // with lambda = GM / q; 1 without an average; 0 where var_hat does not depend on q.
-  std::vector<double> rstd, h_square, slope;  // h_square: mean h^2 over the real positions
-  bool averaged = false;                      // var_hat is an average, unless flags say otherwise
+  std::vector<double> rstd, h_square, slope;  // h_square is the mean of h^2 over the real positions
+  bool averaged = false;                      // true if var_hat is an average, unless flags say otherwise
 };
 ChannelValues channel_values(const ChannelRecord& record);
 
 struct GradientAgreement {
-  double cosine, norm_ratio;  // cosine of dx and exact; |dx| / |exact|; NaN if a length is 0
+  double cosine, norm_ratio;  // the cosine of dx and exact; |dx| / |exact|; NaN if a length is 0
   // The share of channels with lambda = var_hat / q < 1 [Lemma 3.1], without skipped, held and constant channels. NaN
   // if var_hat is not an average.
   double lambda_below_1;

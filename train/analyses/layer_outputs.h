@@ -9,7 +9,7 @@ namespace foldgrad {
 
 struct LayerOutput {
   std::string layer;
-  Tensor values;  // [rows, ...] on the CPU, a row for each token of each example
+  Tensor values;  // [rows, ...] on the CPU, with a row for each token of each example
 };
 
 // Returns the outputs in the order of the forward pass: the y of every normalizer, under its site, unless y is x

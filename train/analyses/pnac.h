@@ -40,7 +40,7 @@ struct MovingMeans {
 // value is NaN.
 MovingMeans moving_means(const std::vector<double>& values, std::int64_t window);
 
-constexpr std::int64_t kTraceWindow = 4;  // UN's default
+constexpr std::int64_t kTraceWindow = 4;  // the default window of UN
 
 // Returns one channel of values [rows, channels].
 std::vector<double> channel_values(const std::vector<float>& values, std::int64_t channels, std::int64_t channel);

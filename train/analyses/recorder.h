@@ -9,7 +9,7 @@ namespace foldgrad {
 
 struct RecordPhase {
   std::string name;
-  std::int64_t first, last;  // updates
+  std::int64_t first, last;  // numbers of the first and the last update
 };
 
 class Recorder final : public UpdateObserver {

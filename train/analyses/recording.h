@@ -14,7 +14,7 @@
 
 namespace foldgrad {
 
-constexpr std::int64_t kGradientNumbers = 3;  // in a row of dx
+constexpr std::int64_t kGradientNumbers = 3;  // how many numbers of a row of dx are recorded
 
 struct SiteRecording {
   std::string site;

@@ -27,7 +27,7 @@ std::vector<std::int64_t> steps_in(const std::string& checkpoints);  // returns 
 namespace foldgrad {
 
 struct CheckpointContents {
-  std::int64_t step = 0;         // updates made
+  std::int64_t step = 0;         // number of updates made
   std::string config_hash;       // config_hash() of the run
   std::uint64_t log_offset = 0;  // EventLog::offset()
   NamedTensors model, optimizer, norm_state;
@@ -36,7 +36,7 @@ struct CheckpointContents {
 };
 
 struct SaveOptions {
-  std::int64_t keep = 5;  // newest checkpoints to keep, up to this step; the best one is also kept
+  std::int64_t keep = 5;  // number of newest checkpoints to keep, up to this step; the best one is also kept
   // The step that BEST should name. If that step has no checkpoint, BEST is removed.
   std::int64_t best = -1;
   // Writes additional files into the checkpoint's directory. Each checkpoint has its own copies, so that damage to one
@@ -59,7 +59,7 @@ CheckpointContents load_checkpoint(const std::string& path);
 struct NewestCheckpoint {
   std::string path;
   CheckpointContents contents;
-  std::vector<std::string> warnings;  // the faults of newer checkpoints
+  std::vector<std::string> warnings;  // describe the faults of newer checkpoints
 };
 
 // Loads the checkpoint that LATEST names or, if that is damaged, the newest older one that is not. If none can be

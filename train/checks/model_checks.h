@@ -10,9 +10,9 @@ namespace foldgrad {
 
 // Inputs on which models are compared, random or from the user.
 struct Probe {
-  NamedTensors inputs;      // on the CPU, with their targets
-  std::string description;  // "8 random inputs, seed 1"
-  std::string digest;       // SHA-256 of names, shapes and values
+  NamedTensors inputs;      // on the CPU, including the targets
+  std::string description;  // for example, "8 random inputs, seed 1"
+  std::string digest;       // SHA-256 of the names, shapes and values
 };
 
 Probe make_probe(NamedTensors inputs, std::string description);
@@ -23,9 +23,9 @@ Probe random_probe(const Model& model, std::uint64_t seed = 1);
 struct CheckResult {
   enum class Outcome { passed, failed, skipped };
 
-  std::string name;  // "folded = unfolded, f64"
+  std::string name;  // for example, "folded = unfolded, f64"
   Outcome outcome;
-  std::string measured;  // "relative difference 3.1e-15, at most 1e-11"
+  std::string measured;  // for example, "relative difference 3.1e-15, at most 1e-11"
 };
 constexpr auto names_of(CheckResult::Outcome) { return std::array{"passed", "FAILED", "skipped"}; }
 

@@ -10,21 +10,21 @@ namespace foldgrad {
 
 struct TracePlace {
   std::int64_t step;                // counted from 1
-  std::vector<std::int64_t> index;  // in the array of that step, counted from 0
+  std::vector<std::int64_t> index;  // index into the array of that step, counted from 0
   double got, want;
 };
 
 struct TraceDifference {
   std::string array;                     // "y", "dx", "dgamma", "state.run_var", ...
   double largest = 0;                    // |got - want| / (1 + |want|); infinity if either is NaN
-  std::int64_t step = 1;                 // the step with the largest, counted from 1
-  std::optional<TracePlace> first = {};  // the first above the tolerance; it may cause later ones
+  std::int64_t step = 1;                 // the step with the largest difference, counted from 1
+  std::optional<TracePlace> first = {};  // the first value above the tolerance, which may cause the later ones
 };
 
 struct TraceReport {
   std::string layer;
   std::int64_t steps;
-  Shape shape;  // shape of x in one step
+  Shape shape;  // the shape of x in one step
   std::vector<TraceDifference> differences;
 
   double largest() const;

@@ -80,7 +80,7 @@ template <class Config>
 Config parse_config_json(const nlohmann::json& root) {
   Config config;
   const nlohmann::json &model = section_of(root, "model"), &norm = section_of(root, "norm");
-  std::map<std::string, std::vector<std::string>> known;  // by section
+  std::map<std::string, std::vector<std::string>> known;  // names of the known keys, by section
   visit_keys(config, [&](auto& member, const ConfigKey& key) {
     known[key.section].push_back(key.full_name());
     read_key(key.section == "model" ? model : norm, key, member);

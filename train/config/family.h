@@ -15,9 +15,9 @@ namespace foldgrad {
 struct TaskKind;  // train/tasks/families.h
 
 struct Family {
-  std::string name;  // as in a configuration's model.family and Model::family()
+  std::string name;  // the value of model.family in a configuration, and of Model::family()
   const TaskKind* task;
-  Section model, data;  // the defaults of the model's and of the task's keys
+  Section model, data;  // the default values of the model's and of the task's keys
 
   // Write and read config.json, whose format is in docs/model_directory.md. from_json is strict: it throws
   // std::invalid_argument if a key is missing, unknown or out of range.

@@ -12,7 +12,7 @@ namespace foldgrad {
 // A value and its place. A setting whose value is not TOML is a string without quotes.
 struct Given {
   const toml::node* node = nullptr;
-  std::string raw;    // the text of a setting
+  std::string raw;    // the text of the setting
   std::string place;  // FILE:LINE or --set SECTION.KEY
 
   // Throws ConfigError: "PLACE: WHAT".
@@ -42,7 +42,7 @@ class GivenKeys {
   // Adds SECTION.KEY=VALUE or norm.NAME.OPTION=VALUE, which replaces an earlier value. Throws ConfigError.
   void add_setting(const std::string& setting);
 
-  std::map<std::string, Given> keys;  // by SECTION.KEY, or norm.NAME.OPTION
+  std::map<std::string, Given> keys;  // indexed by SECTION.KEY or norm.NAME.OPTION
 
  private:
   void add_base(const Given& base, const std::vector<std::string>& files);

@@ -18,13 +18,13 @@ namespace foldgrad {
 
 struct GridCell {
   std::string name, folder, config;   // config is a path
-  std::vector<std::string> settings;  // SECTION.KEY=VALUE
+  std::vector<std::string> settings;  // in the form SECTION.KEY=VALUE
 };
 
 struct Grid {
   std::vector<std::int64_t> seeds;
   std::vector<GridCell> cells;
-  std::optional<std::size_t> baseline = {};  // index of a cell
+  std::optional<std::size_t> baseline = {};  // index of the baseline cell
 };
 
 // Throws FileError if the file cannot be read, and ConfigError if the TOML is invalid, a key does not exist in a grid

@@ -26,7 +26,7 @@ void visit_members(Struct& section, const KeyVisitor& visitor) {
       visitor(&text, key);
       for (const T value : values_of(T()))
         if (text == name(value)) member = value;
-    } else if constexpr (!std::is_same_v<T, std::array<double, 3>>) {  // always from the data
+    } else if constexpr (!std::is_same_v<T, std::array<double, 3>>) {  // these values always come from the data
       visitor(&member, key);
     }
   });

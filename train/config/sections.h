@@ -20,11 +20,11 @@ constexpr auto names_of(Undecayed) { return std::array{"none", "vectors"}; }
 enum class Head { automatic, keep, fresh };
 constexpr auto names_of(Head) { return std::array{"auto", "keep", "new"}; }
 
-constexpr auto values_of(DType) { return std::array{DType::f32, DType::bf16}; }  // of activations
+constexpr auto values_of(DType) { return std::array{DType::f32, DType::bf16}; }  // types of activations
 
 struct TrainConfig : TrainerOptions {
-  std::int64_t steps = 60000, epochs = 0;         // epochs above 0 replace steps
-  std::int64_t warmup = 4000, warmup_epochs = 0;  // warmup_epochs above 0 replace warmup
+  std::int64_t steps = 60000, epochs = 0;         // if epochs > 0, it replaces steps
+  std::int64_t warmup = 4000, warmup_epochs = 0;  // if warmup_epochs > 0, it replaces warmup
   UpdateRule optimizer = UpdateRule::adam;
   double beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0;
   bool nesterov = false;
@@ -124,8 +124,8 @@ void visit_keys(KeysOf<OutputConfig> auto& o, const auto& v) {
 
 // When to record normalizers (train/analyses/recorder.h).
 struct RecordConfig {
-  std::vector<std::int64_t> from;  // the first update of each phase, counted from the end if negative
-  std::int64_t steps = 182;        // updates per phase
+  std::vector<std::int64_t> from;  // first update of each phase, counted from the end if negative
+  std::int64_t steps = 182;        // number of updates per phase
   bool operator==(const RecordConfig&) const = default;
 };
 

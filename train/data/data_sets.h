@@ -7,15 +7,15 @@
 namespace foldgrad {
 
 struct Download {
-  std::vector<std::string> urls;  // mirrors of one file, tried in order
-  std::string sha256;             // of the file
-  std::string path;               // destination of the file
+  std::vector<std::string> urls;  // mirrors of the same file, tried in order
+  std::string sha256;             // SHA-256 of the file
+  std::string path;               // where to save the file
 };
 
 struct DataSet {
   std::string name, about;
-  std::string directory;                            // below the data root
-  std::vector<Download> archives;                   // `path` is only the file's name
+  std::string directory;                            // name of a directory below the data root
+  std::vector<Download> archives;                   // in these, `path` is only the file's name
   std::map<std::string, std::string> renamed = {};  // for text: a pair's name in the archives -> in the directory
   // Only for images, which are used as published: the SHA-256 of each file that training reads, by the file's name. In
   // the archive, these files are in a folder that is also named `directory`.

@@ -15,7 +15,7 @@ class GradientSum {
  public:
   // `parameters` are those whose gradients are summed, the same on all ranks. They must outlive this object.
   GradientSum(Communicator& communicator, std::vector<Parameter*> parameters, std::size_t bucket_bytes = 25 << 20);
-  ~GradientSum();  // interrupts a thread that waits for another rank
+  ~GradientSum();  // interrupts a thread that is waiting for another rank
 
   // Starts summing each gradient as soon as the backward pass of `tape` has completed it. All ranks must have recorded
   // the same operations. Until finish(), nothing else may add to gradients, and `tape` must stay alive.
@@ -30,14 +30,14 @@ class GradientSum {
   Communicator& communicator_;
   const std::vector<Parameter*> parameters_;
   const std::size_t bucket_bytes_;
-  const std::unique_ptr<Communicator> background_;  // used by the threads
+  const std::unique_ptr<Communicator> background_;  // only threads use it
   Tape* watched_ = nullptr;
   // Parameters by the node that uses them first; in the backward pass this node is the last to add to their gradients.
   std::unordered_map<const Node*, std::vector<const Parameter*>> first_uses_;
-  std::vector<const Parameter*> complete_;     // their gradients are complete after the current node
-  std::unordered_set<const Parameter*> sent_;  // sent or in the bucket
+  std::vector<const Parameter*> complete_;     // parameters whose gradients are complete after the current node
+  std::unordered_set<const Parameter*> sent_;  // parameters whose gradients were sent or are in the bucket
   std::vector<Tensor> bucket_;
-  std::size_t bytes_ = 0;  // of the bucket
+  std::size_t bytes_ = 0;  // size of the bucket
   std::future<void> sending_;
 };
 

@@ -42,7 +42,7 @@ class Prefetched : public BatchSequence {
  public:
   using Order = std::vector<std::int64_t>;
   struct Source {
-    std::string name;  // for messages
+    std::string name;  // used in messages
     std::int64_t per_epoch;
     std::function<Order(std::int64_t epoch)> order;
     std::function<Batch(const Order&, DataCursor)> make;  // must not have side effects
@@ -82,8 +82,8 @@ class Prefetched : public BatchSequence {
   }
 
   Source source_;
-  Order order_;               // of the cursor's epoch
-  std::future<Batch> ahead_;  // the batch at the cursor; must be last: its thread reads the other members
+  Order order_;               // the order of the cursor's epoch
+  std::future<Batch> ahead_;  // the batch at the cursor; must be the last member, since its thread reads the others
 };
 
 }  // namespace foldgrad

@@ -21,9 +21,9 @@ struct ScheduleOptions {
   ScheduleShape shape = ScheduleShape::inverse_sqrt;
   double peak = 0;          // positive
   double initial = 0;       // between 0 and peak
-  double minimum = 0;       // cosine only: between 0 and peak
-  std::int64_t warmup = 0;  // W; positive for inverse_sqrt, which it scales
-  std::int64_t total = 0;   // T, cosine only: above W
+  double minimum = 0;       // only for cosine; between 0 and peak
+  std::int64_t warmup = 0;  // W; must be positive for inverse_sqrt, whose scale depends on it
+  std::int64_t total = 0;   // T, only for cosine; must be above W
 };
 
 class Schedule {

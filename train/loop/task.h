@@ -15,17 +15,17 @@ namespace foldgrad {
 struct Examples {
   NamedTensors inputs;
   std::int64_t weight = 0;  // number of target tokens or images; divides the sum of their losses [TRN-1]
-  std::int64_t work = 0;    // number of tokens in both languages, or of images; for reports of speed
+  std::int64_t work = 0;    // number of tokens in both languages, or of images; used to report the speed
 };
 
 struct Validation {
   double loss = 0;      // mean per unit of Examples::weight, in nats, without label smoothing
-  double deciding = 0;  // ranks checkpoints; larger is better, then a smaller loss
+  double deciding = 0;  // ranks checkpoints: the largest value is best; among equal values, the smallest loss
   // The scores by their names in the log, including the loss and the deciding score. The notes say how they were
   // computed.
   std::vector<std::pair<std::string, double>> scores;
   std::vector<std::pair<std::string, std::string>> notes = {};
-  std::string text, short_text;  // one line with the notes, and a shorter one for a terminal
+  std::string text, short_text;  // one line that includes the notes, and a shorter line for a terminal
   std::string signatures = {};   // printed once on a terminal, before the first short_text; may be empty
   std::string samples = {};      // some results as text, for a file in RUN/samples/; if empty, no file is written
   std::string exhibits = {};     // the content of RUN/exhibits.json for reports (train/reports/report.h); may be empty
@@ -35,9 +35,9 @@ struct Validation {
 struct TaskFacts {
   std::string deciding_score = {};  // name of the score in Validation::deciding, which is negated if ...
   bool smaller_is_better = false;   // ... this is true
-  std::string unit_of_work = {};    // the unit of Examples::work: "tokens"
+  std::string unit_of_work = {};    // unit of Examples::work, such as "tokens"
   bool validates_on_test = false;   // validation uses the test set, so it does not choose checkpoints
-  std::map<std::string, std::string> data_digests = {};  // SHA-256 of the data files, by name
+  std::map<std::string, std::string> data_digests = {};  // SHA-256 of each data file, by name
 
   // Returns "the test images", for messages.
   std::string test_data() const { return "the test " + unit_of_work; }

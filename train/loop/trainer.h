@@ -29,12 +29,12 @@
 
 namespace foldgrad {
 
-constexpr int kMostFailures = 10;  // between two reports; the last of them stops training
+constexpr int kMostFailures = 10;  // number of failures between two reports at which training stops
 
 // Sums over the updates since the last report whose numbers are known to be finite.
 struct ReportSums {
   double loss = 0, seconds = 0;
-  std::int64_t weight = 0, work = 0;  // over all examples
+  std::int64_t weight = 0, work = 0;  // sums over all examples
   bool operator==(const ReportSums&) const = default;
 };
 
@@ -48,13 +48,13 @@ struct TrainingState {
 
 // A report on the updates since the last one.
 struct TrainingReport {
-  std::int64_t updates = 0;  // since the beginning
-  double loss = 0;           // per unit of weight, as trained, in nats
-  double gradient_norm = 0;  // in the last update, before `clip` and after `agc`
-  double lr = 0;             // of the last update
+  std::int64_t updates = 0;  // number of updates since training began
+  double loss = 0;           // the training loss per unit of weight, in nats
+  double gradient_norm = 0;  // norm in the last update, before `clip` and after `agc`
+  double lr = 0;             // learning rate of the last update
   std::int64_t weight = 0, work = 0;
-  double seconds = 0;                 // spent on updates, without the time between a report and the next update
-  std::vector<std::string> failures;  // messages about skipped or rolled back updates, as Diverged would have them
+  double seconds = 0;                 // time spent on updates, without the time between a report and the next update
+  std::vector<std::string> failures;  // messages about skipped or rolled-back updates, as Diverged would give them
 
   double work_per_second() const { return seconds > 0 ? double(work) / seconds : 0; }
 };
@@ -98,7 +98,7 @@ class Trainer {
   std::int64_t updates() const { return optimizer_.steps(); }
   // The model's parameters except frozen ones. With a communicator, only their gradients are those of the whole batch.
   const std::vector<Parameter*>& trained() const { return trained_; }
-  WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
+  WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null if average_decay is 0
 
   // Returns the state. Its sums for the next report end at the last check() or report().
   TrainingState snapshot() const;
@@ -108,7 +108,7 @@ class Trainer {
 
  private:
   struct Record {
-    std::vector<Tensor> losses;  // the sum of each batch
+    std::vector<Tensor> losses;  // the sum of the losses of each batch
     Tensor gradient_norm;
     std::int64_t weight = 0, work = 0;
   };
@@ -119,7 +119,7 @@ class Trainer {
   // Returns the sum of a batch's losses and adds its gradients, divided by the weight of all batches of the update.
   Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape,
                  bool send_early);
-  std::size_t first_failure() const;  // index of the first failed record; their number if none failed
+  std::size_t first_failure() const;  // returns the index of the first failed record, or their number if none failed
   std::string checked_update();       // repeats the failed update and returns a message
   std::string mend(std::size_t failed);
   void load(const TrainingState& state);
@@ -130,19 +130,19 @@ class Trainer {
   const Schedule& schedule_;
   TrainerOptions options_;
   Communicator* communicator_;          // null if there is only this process
-  std::vector<Parameter*> parameters_;  // the model's
+  std::vector<Parameter*> parameters_;  // the parameters of the model
   // The parameters in the optimizer. The others are frozen, and no norm includes them.
   std::vector<Parameter*> trained_, clipped_adaptively_;
-  std::optional<GradientSum> gradient_sum_;  // with a communicator
+  std::optional<GradientSum> gradient_sum_;  // defined if there is a communicator
   Tape tape_;
   UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;
-  ReportSums sums_;               // up to the last check()
-  double gradient_norm_ = 0;      // in the last update before that check
-  std::vector<Record> records_;   // since that check
-  TrainingState good_;            // a finite state since then, ...
+  ReportSums sums_;               // sums up to the last check()
+  double gradient_norm_ = 0;      // norm in the last update before that check
+  std::vector<Record> records_;   // records since that check
+  TrainingState good_;            // a finite state from after that check, ...
   std::size_t good_records_ = 0;  // ... and the number of records before it
-  Clock::time_point since_;       // when the first of records_ began
+  Clock::time_point since_;       // the time when the first of records_ began
 };
 
 }  // namespace foldgrad

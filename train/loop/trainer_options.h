@@ -22,17 +22,17 @@ enum class Unclipped { output, none };
 constexpr auto names_of(Unclipped) { return std::array{"output", "none"}; }
 
 struct TrainerOptions {
-  double clip = 0;  // largest norm of the gradient; 0 turns clipping off
+  double clip = 0;  // largest allowed norm of the gradient; 0 turns clipping off
   double agc = 0;   // adaptive clipping (gradient_clipping.h), before `clip`; 0 turns it off
   Unclipped agc_exclude = Unclipped::output;
-  std::int64_t accumulate = 1;  // batches per update
-  std::int64_t seed = 1;        // for dropout
-  DType dtype = DType::f32;     // of activations
+  std::int64_t accumulate = 1;  // number of batches per update
+  std::int64_t seed = 1;        // seed of dropout
+  DType dtype = DType::f32;     // type of the activations
   OnNan on_nan = OnNan::abort;
-  double average_decay = 0;         // for the moving average of weights; 0 turns it off
-  bool average_statistics = false;  // also average the normalizers' running statistics [AVG-3]
-  bool sync_norms = true;           // compute per-channel statistics over all ranks
-  double label_smoothing = 0.1;     // in the loss
+  double average_decay = 0;         // decay of the moving average of weights; 0 turns the average off
+  bool average_statistics = false;  // also averages the normalizers' running statistics [AVG-3]
+  bool sync_norms = true;           // computes per-channel statistics over all ranks
+  double label_smoothing = 0.1;     // smoothing of the targets in the loss
   bool operator==(const TrainerOptions&) const = default;
 };
 

@@ -19,13 +19,13 @@ struct GridRun {
 struct GridResults {
   struct Cell {
     std::string name;
-    std::map<std::string, double> score, loss = {};  // best validations of the finished runs, by "seed-1", ...
-    std::int64_t skips = 0;                          // in these runs
-    std::vector<std::string> others = {};            // outcomes of the runs that did not finish
+    std::map<std::string, double> score, loss = {};  // best validations of the finished runs, by "seed-1" and so on
+    std::int64_t skips = 0;                          // number of skips in these runs
+    std::vector<std::string> others = {};            // outcomes of the unfinished runs
   };
   std::string score = "score";  // name of the deciding score
   std::vector<Cell> cells;
-  std::optional<std::size_t> baseline = {};  // the cell that the others are compared with
+  std::optional<std::size_t> baseline = {};  // index of the cell with which the others are compared
 };
 
 // Throws FileError if the log of a finished run cannot be read.

@@ -8,9 +8,9 @@
 namespace foldgrad {
 
 struct PairedDifference {
-  std::vector<double> values;  // for the seeds that both have
-  double mean, deviation;      // NaN if there is no such seed; the deviation also if there is only one
-  double p;                    // of Student's paired two-sided t-test; NaN unless the values differ
+  std::vector<double> values;  // a - b for each seed that both have
+  double mean, deviation;      // NaN without such seeds; the deviation is also NaN with only one seed
+  double p;                    // p-value of Student's paired two-sided t-test; NaN unless the values differ
 };
 
 // Returns a - b over the seeds that both have.

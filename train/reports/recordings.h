@@ -10,7 +10,7 @@
 namespace foldgrad {
 
 struct RecordedPhase {
-  std::string name;  // "begin", "end"
+  std::string name;  // for example, "begin" or "end"
   std::string path;
   Recording recording;
 };

@@ -38,13 +38,13 @@ nlohmann::ordered_json settings_of(const std::string& run);
 
 struct RunSummary {
   std::string name, norm;
-  std::int64_t steps = 0, parameters = 0;  // steps made, not those requested
-  std::string outcome;                     // "finished", "out of patience", "unfinished", "diverged"
+  std::int64_t steps = 0, parameters = 0;  // the number of steps made, not the number requested
+  std::string outcome;                     // "finished", "out of patience", "unfinished" or "diverged"
   std::string score = "bleu";              // name of the deciding score; older logs lack it
-  bool smaller_is_better = false;          // of that score
+  bool smaller_is_better = false;          // true if smaller values of that score are better
   struct Best {
     std::int64_t step;
-    std::vector<std::pair<std::string, double>> scores;  // by their names, in the order of the log
+    std::vector<std::pair<std::string, double>> scores;  // by name, in the order of the log
     std::string signature;                               // signature of the deciding score; may be empty
 
     double at(const std::string& name) const;  // NaN if there is no such score
@@ -55,9 +55,9 @@ struct RunSummary {
   bool validated_on_test = false;
   // The number of training passes before the normalizer uses its averages, and the number of passes made.
   std::int64_t norm_warmup = 0, norm_passes = 0;
-  std::int64_t skips = 0;     // over all normalizers
-  std::int64_t failures = 0;  // updates skipped or rolled back because they were not finite
-  double seconds = 0;         // for training and validation
+  std::int64_t skips = 0;     // number of skips over all normalizers
+  std::int64_t failures = 0;  // number of updates that were skipped or rolled back because they were not finite
+  double seconds = 0;         // time for training and validation
 
   bool in_warmup() const { return norm_passes > 0 && norm_passes < norm_warmup; }
 };

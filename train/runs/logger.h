@@ -65,7 +65,7 @@ class RunLogger {
   // Tries again to write the events that the disk has refused.
   void retry();
   ProgressLine& terminal() { return terminal_; }
-  std::uint64_t offset() const { return log_.offset(); }  // as in EventLog
+  std::uint64_t offset() const { return log_.offset(); }  // see EventLog::offset()
   void sync() { log_.sync(); }
 
  private:
@@ -75,7 +75,7 @@ class RunLogger {
   std::int64_t steps_;
   std::function<void(const nlohmann::ordered_json&)> on_event_;
   EventLog log_;
-  std::vector<nlohmann::ordered_json> unlogged_;  // refused by the disk so far
+  std::vector<nlohmann::ordered_json> unlogged_;  // events that could not be written to a full disk so far
   ProgressLine terminal_;
   bool told_signatures_ = false;
 };

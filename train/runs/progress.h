@@ -11,7 +11,7 @@ namespace foldgrad {
 // Returns "[======>     ] 1200/2000  3.1 steps/s  4:20 left  loss 3.2100", cut to `width` columns.
 std::string progress_line(std::int64_t step, std::int64_t steps, double steps_per_second, const std::string& status,
                           std::size_t width);
-std::string duration_text(double seconds);  // "4:20", "1:04:20"
+std::string duration_text(double seconds);  // returns, for example, "4:20" or "1:04:20"
 
 class ProgressLine {
  public:
@@ -28,7 +28,7 @@ class ProgressLine {
   // Print a permanent line above the redrawn one. Warnings are yellow unless NO_COLOR is set.
   void print(const std::string& line);
   void warn(const std::string& line);
-  void erase();  // erases the drawn line, so that others can print
+  void erase();  // erases the drawn line, so that other code can print
 
  private:
   std::int64_t first_, steps_;

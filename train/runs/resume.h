@@ -16,7 +16,7 @@ namespace foldgrad {
 struct RunState {
   TrainingState training;
   BestValidation best;
-  std::int64_t without_better = 0;  // validations since the best
+  std::int64_t without_better = 0;  // number of validations since the best one
 };
 
 // Returns the checkpoint's contents, with all tensors on the CPU. The state's tensors may be on any device.

@@ -39,7 +39,7 @@ class Selection {
   }
 
   const BestValidation& best() const { return best_; }
-  std::int64_t without_better() const { return without_better_; }  // validations since the best
+  std::int64_t without_better() const { return without_better_; }  // number of validations since the best one
   bool out_of_patience() const { return patience_ > 0 && without_better_ >= patience_; }
 
   // Call these before and after writing a checkpoint: a validation counts as the best only once its model has been

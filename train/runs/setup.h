@@ -34,7 +34,7 @@ struct Training {
            const std::string& statistics);
 
   std::unique_ptr<Task> task;
-  TrainConfig config;  // the experiment's, after with_epochs_counted()
+  TrainConfig config;  // the experiment's TrainConfig after with_epochs_counted()
   Optimizer optimizer;
   Schedule schedule;
   Trainer trainer;

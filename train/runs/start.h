@@ -13,10 +13,10 @@ namespace foldgrad {
 
 // The beginning of a run, or the point at which it resumes, as found in its directory before any data is read.
 struct RunStart {
-  ExperimentConfig config;                     // with the number of shards of this start
+  ExperimentConfig config;                     // includes the number of shards of this start
   std::string data_root;                       // contains data.directory
   std::optional<NewestCheckpoint> checkpoint;  // no value if the run begins at step 0
-  std::string from = {};                       // the text of begin_from(); empty without a pretrained model
+  std::string from = {};                       // text of begin_from(); empty without a pretrained model
 };
 
 // Finds the start of a run. Reports unusual conditions on stderr. Throws ConfigError, CheckpointError, and FileError if
@@ -25,7 +25,7 @@ RunStart find_start(const TrainOptions& options);
 
 // The model that training starts from, which train.from names (docs/training.md, "Fine-tuning").
 struct Pretrained {
-  std::string directory;         // a model directory
+  std::string directory;         // path of a model directory
   std::unique_ptr<Model> model;  // f32, on the CPU
 };
 

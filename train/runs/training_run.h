@@ -11,13 +11,13 @@
 namespace foldgrad {
 
 struct TrainOptions {
-  std::string config;                  // TOML
-  std::vector<std::string> settings;   // SECTION.KEY=VALUE
-  std::string data_directory;          // the root of data.directory; may be empty
+  std::string config;                  // path of the TOML file
+  std::vector<std::string> settings;   // in the form SECTION.KEY=VALUE
+  std::string data_directory;          // the root for data.directory; may be empty
   std::string out;                     // the run's directory
   std::string resume;                  // "latest", the path of a checkpoint of this run, or empty for a new run
-  bool allow_config_change = false;    // accept other values of keys that change the trained numbers
-  std::string device = "cpu";          // for require_device()
+  bool allow_config_change = false;    // accept changed values of keys that affect the trained numbers
+  std::string device = "cpu";          // the argument for require_device()
   Processes* processes = nullptr;      // processes that train together; null if there is only one
   double timeout = 600;                // seconds that a rank waits for another
   bool profile_communication = false;  // report at the end how long ranks waited for each other
@@ -32,8 +32,8 @@ struct TrainOptions {
 };
 
 struct TrainingEnd {
-  int exit_code;     // kExitOk, or kExitInterrupted if it was stopped
-  std::string text;  // the deciding score and its checkpoint; empty without a validation
+  int exit_code;     // kExitOk, or kExitInterrupted if training was stopped
+  std::string text;  // the deciding score and its checkpoint; empty if there was no validation
 };
 
 // Trains. Installs no signal handlers. If the disk refuses a checkpoint, warns and retries at the next report; throws

@@ -8,9 +8,9 @@ namespace foldgrad {
 
 struct ChildResult {
   int error;              // 0, or the errno of a failed start; ENOENT if the program is not in $PATH
-  int status;             // its exit code, or -1 if a signal ended it or it was not started
-  int signal = 0;         // the signal that ended it, if any
-  std::string said = {};  // its last message "error: ..." on stderr; only from run_child_until()
+  int status;             // exit code of the child; -1 if a signal ended it or it was not started
+  int signal = 0;         // the signal that ended the child; 0 if there was none
+  std::string said = {};  // the child's last "error: ..." message on stderr; only from run_child_until()
 
   bool succeeded() const { return error == 0 && status == 0; }
   // Returns "could not be started: Too many open files", "was ended by signal 9 (Killed)" or "exited with code 3".

@@ -8,10 +8,10 @@ enum ExitCode : int {
   kExitCheckFailed = 1,
   kExitUsage = 2,
   kExitData = 3,
-  kExitCheckpoint = 4,  // cannot be loaded
+  kExitCheckpoint = 4,  // a model or checkpoint cannot be loaded
   kExitDiverged = 5,    // a number is no longer finite: in training with train.on_nan = "abort", or in another command
   kExitDevice = 6,
-  kExitInterrupted = 130,  // after saving
+  kExitInterrupted = 130,  // a signal interrupted the command; training saves a checkpoint first
   kExitBrokenPipe = 141,   // the reader of stdout is gone, as with `| head`; no message is printed
 };
 

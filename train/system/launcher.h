@@ -12,7 +12,7 @@ namespace foldgrad {
 struct Launch {
   std::string by = "";  // "mpirun", "srun", "torchrun"; empty if there is only this process
   int rank = 0, count = 1;
-  int local_rank = 0, local_count = 1;  // among the processes on this machine
+  int local_rank = 0, local_count = 1;  // rank and number of the processes on this machine
   std::string host = "";                // for torchrun, the host on which the first process waits
   int port = 0;
 };
@@ -22,7 +22,7 @@ struct Launch {
 // processes use the next port. variable(NAME) returns an environment variable, or null if it is not set. Throws
 // std::invalid_argument for values that are not numbers, and for impossible addresses and ports.
 Launch find_launch(const std::function<const char*(const char*)>& variable);
-Launch find_launch();  // reads this process's environment
+Launch find_launch();  // reads the environment of this process
 // Returns "4 processes of mpirun, this is 2", or "one process".
 std::string describe(const Launch& launch);
 

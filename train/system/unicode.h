@@ -23,7 +23,7 @@ std::size_t first_bad_utf8(std::string_view text);
 std::u32string decode_utf8(std::string_view text);
 std::string encode_utf8(std::u32string_view text);
 
-bool is_space(char32_t c);  // like Python's str.isspace()
+bool is_space(char32_t c);  // behaves like Python's str.isspace()
 // True if all characters are invisible: white space, controls, and default-ignorable characters such as U+200B and
 // U+FEFF.
 bool is_blank(std::string_view text);

@@ -17,11 +17,11 @@ namespace foldgrad {
 // The data that a command uses with a model: text files, or a split of a configuration's data.
 struct ModelData {
   std::string source = {}, reference = {};  // files, below data_directory if that is given; give both or neither
-  std::string split = {};                   // "train", "valid", "test", or another pair of text files
-  std::string data_directory = {};          // root of data.directory; if empty, the default root
-  std::string config = {};                  // file of the configuration; empty if the model does not belong to a run
+  std::string split = {};                   // "train", "valid", "test", or the name of another pair of text files
+  std::string data_directory = {};          // the root for data.directory; if empty, the default root
+  std::string config = {};                  // path of the configuration; empty if the model does not belong to a run
   std::string model = {};                   // path of the model as given by the user
-  std::string directory = {};               // directory of the model, which has its vocabulary
+  std::string directory = {};               // the model's directory, which contains its vocabulary
 
   // Throws std::invalid_argument if there is no configuration, or if its family is not the model's.
   ExperimentConfig read_config(const Model& model) const;
@@ -30,8 +30,8 @@ struct ModelData {
 
 struct EvaluationOptions {
   DecodingOptions decoding = {};
-  std::int64_t max_tokens = 4096;  // of a batch
-  std::string hypotheses = {};     // file for the translations; if empty, none is written
+  std::int64_t max_tokens = 4096;  // largest number of tokens in a batch
+  std::string hypotheses = {};     // path for the translations; if empty, none are written
   NonFinite non_finite = NonFinite::refuse;
   Communicator* communicator = nullptr;  // of the ranks that share the work; null if this process does all of it
 };
@@ -58,7 +58,7 @@ struct ExampleSet {
 
 // Inputs of training, batch after batch.
 struct TrainingInputs {
-  std::int64_t per_epoch;  // 0 if there are no epochs
+  std::int64_t per_epoch;  // number of batches per epoch; 0 if there are no epochs
   std::function<NamedTensors()> next;
 };
 

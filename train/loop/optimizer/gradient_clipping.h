@@ -21,7 +21,7 @@
 namespace foldgrad {
 
 struct GradientClip {
-  Tensor norm;  // before clipping; f64 [] on the gradients' device. Reading it waits for the device
+  Tensor norm;  // the norm before clipping, f64 [] on the gradients' device. Reading it waits for the device
   // For Optimizer::step; shape and device as norm's. NaN if norm is NaN, 0 if it is infinite: 0 times infinity is NaN.
   Tensor factor;
 };

@@ -40,7 +40,7 @@ struct Sgd {
 struct ParameterGroup {
   std::vector<Parameter*> parameters;  // must outlive the optimizer
   double weight_decay = 0;
-  double rate = 1;  // factor of the learning rate
+  double rate = 1;  // multiplies the learning rate
 };
 
 class Optimizer {
@@ -57,7 +57,7 @@ class Optimizer {
   // negative or not finite.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
-  std::vector<Parameter*> parameters() const;  // of all groups
+  std::vector<Parameter*> parameters() const;  // returns the parameters of all groups
   // Drops every gradient. Call it before the next backward pass; otherwise gradients accumulate.
   void zero_grad();
 
@@ -81,7 +81,7 @@ class Optimizer {
   const Tensor& like() const { return slots_[0].parameter->value; }
 
   Rule rule_;
-  const char* name_;  // for messages
+  const char* name_;  // used in messages
   std::vector<Slot> slots_;
   std::vector<ParameterGroup> groups_;
   std::int64_t steps_ = 0;

@@ -50,10 +50,10 @@ template <class T>
 struct UpdatedTensor {
   T* value;
   const T* grad;
-  T* first;  // moments; null if the rule does not use them
+  T* first;  // first moments; null if the rule does not use them
   T* second;
   std::int64_t size;
-  bf16* rounded = nullptr;  // if not null, also receives the new value
+  bf16* rounded = nullptr;  // if not null, also receives the new value, rounded
 
   FOLDGRAD_HD std::int64_t pieces() const { return element_pieces(size); }
 

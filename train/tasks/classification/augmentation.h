@@ -22,11 +22,11 @@ namespace foldgrad {
 enum class Flip { never, random, alternating };
 
 struct Augmentation {
-  std::int64_t crop = 0;                           // p; 0: no crop
+  std::int64_t crop = 0;                           // p; 0 turns cropping off
   std::array<std::uint8_t, kColours> border = {};  // black, like the border of torchvision's RandomCrop
   Flip flip = Flip::never;
   RandAugment rand_augment = {};
-  std::int64_t cutout = 0;  // s; 0: no cutout
+  std::int64_t cutout = 0;  // s; 0 turns cutout off
   // The colour of cutout's holes and of areas that RandAugment uncovers. The mean pixel becomes zero when images are
   // normalized: the authors of cutout fill normalized images with zero, and timm also fills with the mean.
   std::array<std::uint8_t, kColours> fill = {};

@@ -14,15 +14,15 @@
 namespace foldgrad {
 
 struct ImageBatchOptions {
-  std::int64_t size = 128;  // images
+  std::int64_t size = 128;  // number of images
   std::uint64_t seed = 1;
   bool training = true;
-  Augmentation augmentation = {};  // only in training
+  Augmentation augmentation = {};  // used only in training
   bool prefetch = false;
 };
 
 struct ImageBatch {
-  std::vector<std::int64_t> indices;  // in the set, one for each row
+  std::vector<std::int64_t> indices;  // index in the image set of each row
   Tensor images;                      // u8 [B, H, W, 3], on the CPU
   Tensor labels;                      // i64 [B], on the CPU
 };

@@ -12,13 +12,13 @@ namespace foldgrad {
 
 struct ImageSplit {
   ImageSet images;
-  std::vector<std::int64_t> rows;  // the images that are used
+  std::vector<std::int64_t> rows;  // indices of the images that are used
 };
 
 struct ClassificationData {
   ImageSplit train, valid;
   bool valid_is_test = false;
-  std::map<std::string, std::string> digests = {};  // SHA-256 of the files, by name
+  std::map<std::string, std::string> digests = {};  // SHA-256 of each file, by name
 };
 
 // Reads the images for training and validation. data.valid_images of the training images are held out for validation;

@@ -21,7 +21,7 @@ struct MixOptions {
 
 // The mix of one step's images.
 struct Mix {
-  double lambda = 1;  // the weight of the first class
+  double lambda = 1;  // weight of the first class
   bool cut = false;   // true for CutMix, false for mixup
   // The box of CutMix: rows [top, bottom) and columns [left, right).
   std::int64_t top = 0, bottom = 0, left = 0, right = 0;

@@ -40,7 +40,7 @@ struct PictureOp {
 extern const std::array<PictureOp, 15> kPictureOps;
 
 struct RandAugment {
-  std::int64_t operations = 0;  // number for each image; 0 turns RandAugment off
+  std::int64_t operations = 0;  // number of operations per image; 0 turns RandAugment off
   std::int64_t magnitude = 0;   // in [0, 10]
 };
 

@@ -9,7 +9,7 @@ namespace foldgrad {
 
 // An image that a model classifies wrongly.
 struct Mistake {
-  double loss;  // -log p of the label; infinity instead of NaN
+  double loss;  // -log p of the true label; infinity in place of NaN
   std::int64_t label, predicted;
   double certainty;  // p of the predicted class
   Tensor image;      // u8 [1, H, W, 3]
@@ -47,8 +47,8 @@ class ClassificationScores {
 
   std::vector<std::string> classes_;
   std::size_t most_mistakes_;
-  std::vector<std::int64_t> ranks_;      // entry k: number of images in which k logits are above the label's
-  std::vector<std::int64_t> confusion_;  // [class, predicted]
+  std::vector<std::int64_t> ranks_;      // entry k: number of images for which k logits exceed the label's
+  std::vector<std::int64_t> confusion_;  // [true class, predicted class]
   std::vector<Mistake> mistakes_;
   std::int64_t images_ = 0;
   double loss_ = 0;

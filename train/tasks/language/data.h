@@ -9,7 +9,7 @@ namespace foldgrad {
 
 struct LanguageData {
   TextVocabulary vocabulary;
-  std::string train, valid;                    // text
+  std::string train, valid;                    // the texts
   std::map<std::string, std::string> digests;  // SHA-256 by file name, of all files that were read
 };
 

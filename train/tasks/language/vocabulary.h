@@ -11,7 +11,7 @@ namespace foldgrad {
 
 class TextVocabulary {
  public:
-  static constexpr std::int64_t kUnknown = 0;  // only for characters; bpe encodes unknown ones as bytes
+  static constexpr std::int64_t kUnknown = 0;  // used only with characters; bpe encodes unknown characters as bytes
 
   // Makes a vocabulary of characters. Entry 0 stands for all unknown characters; then come those of `text`, ordered by
   // code point. Throws std::invalid_argument for text that is not UTF-8.
@@ -40,7 +40,7 @@ class TextVocabulary {
   const char* kind() const { return pieces_ ? "bpe" : "characters"; }
 
  private:
-  std::u32string characters_;  // with ids from 1
+  std::u32string characters_;  // their ids start at 1
   std::optional<SentencePiece> pieces_;
 };
 

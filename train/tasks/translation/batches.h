@@ -19,7 +19,7 @@
 namespace foldgrad {
 
 struct EncodedPairs {
-  std::vector<Ids> source, target;  // equal in number; all end with kEos
+  std::vector<Ids> source, target;  // of equal size; each sequence ends with kEos
 };
 
 struct BatchOptions {
@@ -27,11 +27,11 @@ struct BatchOptions {
   std::int64_t multiple = 8;
   std::uint64_t seed = 1;
   bool prefetch = false;
-  bool shuffle = true;  // false for validation: batches and pairs of equal length keep their order
+  bool shuffle = true;  // false for validation: batches, and pairs of equal length, keep their order
 };
 
 struct Batch {
-  std::vector<std::int64_t> pairs;  // indices of the encoded pairs
+  std::vector<std::int64_t> pairs;  // indices into the encoded pairs
   TranslationBatch sentences;       // on the CPU
   // Both count the end token eos.
   std::int64_t source_tokens() const { return sentences.source.rows.rows(); }

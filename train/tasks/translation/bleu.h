@@ -20,13 +20,13 @@ namespace foldgrad {
 using Lines = std::vector<std::string>;
 
 struct Bleu {
-  double score = 0;                    // 0 ... 100
-  std::array<double, 4> precisions{};  // 0 ... 100
+  double score = 0;                    // from 0 to 100
+  std::array<double, 4> precisions{};  // from 0 to 100
   double brevity_penalty = 0;
   double ratio = 0;  // hyp_len / ref_len
   std::int64_t hyp_len = 0, ref_len = 0;
-  std::string text;       // the line that the original program prints
-  std::string signature;  // sacreBLEU's, without the version; empty for multi-bleu
+  std::string text;       // the line that multi-bleu.perl or sacreBLEU prints
+  std::string signature;  // sacreBLEU's signature without the version; empty for multi-bleu
 };
 
 // Returns the score of Moses' multi-bleu.perl with one reference: words are separated by ASCII white space and keep
@@ -47,9 +47,9 @@ std::string tokenize_13a(const std::string& line);
 //   [CHRF-2]  P, R: means of P_n and R_n over the orders n = 1 ... 6 that both sides have
 //   [CHRF-3]  chrF = 100 (1 + beta^2) P R / (beta^2 P + R), beta = 2; 0 when P + R = 0
 struct ChrF {
-  double score = 0;       // 0 ... 100
+  double score = 0;       // from 0 to 100
   std::string text;       // the line that sacreBLEU prints
-  std::string signature;  // without its version
+  std::string signature;  // the signature without the version
 };
 
 ChrF chrf(const Lines& hypotheses, const Lines& references);

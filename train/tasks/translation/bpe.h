@@ -29,7 +29,7 @@ class Bpe {
 
   std::string text_;
   bool marks_last_character_ = true;
-  std::unordered_map<std::string, std::size_t> ranks_;  // "LEFT RIGHT" -> line
+  std::unordered_map<std::string, std::size_t> ranks_;  // maps "LEFT RIGHT" to the number of its line
   std::unordered_map<std::string, std::vector<std::string>> seen_;
 };
 

@@ -11,7 +11,7 @@
 namespace foldgrad {
 
 struct Corpus {
-  ParallelText text;  // lower-cased if the configuration says so; scores are computed against it
+  ParallelText text;  // lower-cased if the configuration says so; scores are computed against this text
   EncodedPairs pairs;
 };
 

@@ -27,7 +27,7 @@ class Dictionary {
   std::string text() const;  // the content of dict.txt, including the padding words
 
   std::int64_t size() const { return std::int64_t(words_.size()); }
-  std::int64_t id(const std::string& word) const;  // kUnk if it is unknown
+  std::int64_t id(const std::string& word) const;  // returns kUnk for an unknown word
   const std::string& word(std::int64_t id) const;  // throws std::invalid_argument unless 0 <= id < size()
 
   // Splits the line at white space and returns the ids of the words, then kEos.

@@ -41,7 +41,7 @@ enum class Split { train, valid, test };
 ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed = 1);
 // Default numbers of pairs for training, and for validation or test.
 constexpr std::int64_t kTrainPairs = 200000, kTestPairs = 1000;
-constexpr std::int64_t kMostPairs = 1'000'000;  // of a sample
+constexpr std::int64_t kMostPairs = 1'000'000;  // largest number of pairs in a sample
 
 // Splits words into meaningful parts, with "@@" as in byte pair encoding: "ein@@ und@@ zwan@@ zig@@ ste", "twenty-@@
 // first"; remove_bpe joins them again. A model has to reorder and recombine these parts, but need not learn to spell. A

@@ -24,8 +24,8 @@ class SentencePiece {
   enum class Kind { unigram, bpe };
   static SentencePiece train(const std::vector<std::string>& lines, std::int64_t vocabulary, Kind kind = Kind::unigram);
 
-  std::string model() const;  // the content of *.model
-  std::int64_t size() const;  // pieces
+  std::string model() const;  // returns the content of *.model
+  std::int64_t size() const;  // returns the number of pieces
 
   // Returns the ids of the pieces, then kEos.
   Ids encode(const std::string& line) const;

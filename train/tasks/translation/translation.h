@@ -34,9 +34,9 @@ std::vector<Ids> translations(const InferenceTransformer& model, const std::vect
 
 struct TranslationScores {
   ValidationLoss loss;
-  Bleu sacre, tokenized;  // sacreBLEU with 13a; multi-bleu on the words of the lines
+  Bleu sacre, tokenized;  // sacreBLEU with 13a, and multi-bleu on the words of the lines
   ChrF chrf;
-  double exact = 0;  // percent of lines
+  double exact = 0;  // percentage of lines that equal the reference
 
   // Returns the scores; BLEU is the deciding one. Leaves `samples` empty.
   Validation validation() const;

@@ -10,8 +10,8 @@ namespace foldgrad {
 
 struct TranslatorOptions {
   DecodingOptions decoding = {};
-  std::int64_t max_tokens = 4096;  // of a batch
-  DType dtype = DType::f32;        // of weights and products: f32 or bf16
+  std::int64_t max_tokens = 4096;  // largest number of tokens in a batch
+  DType dtype = DType::f32;        // type of weights and matrix products: f32 or bf16
   NonFinite non_finite = NonFinite::refuse;
 };
 

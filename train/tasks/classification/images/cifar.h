@@ -12,11 +12,11 @@ namespace foldgrad {
 constexpr std::int64_t kCifarSide = 32;
 
 struct CifarLayout {
-  std::string directory;                 // its name in the archive
-  std::vector<std::string> train, test;  // files of records
-  std::string classes;                   // a file of names, one per line
-  std::int64_t label_bytes;              // the last of them is the label
-  std::vector<std::string> names = {};   // names of the classes if that file is missing
+  std::string directory;                 // name of the directory in the archive
+  std::vector<std::string> train, test;  // names of the files with records
+  std::string classes;                   // name of a file that lists the classes, one per line
+  std::int64_t label_bytes;              // number of label bytes per record; the last one is the label
+  std::vector<std::string> names = {};   // names of the classes to use if that file is missing
 };
 const CifarLayout& cifar10_layout();
 const CifarLayout& cifar100_layout();

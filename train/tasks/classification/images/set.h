@@ -8,12 +8,12 @@
 
 namespace foldgrad {
 
-constexpr std::int64_t kColours = 3;  // red, green, blue
+constexpr std::int64_t kColours = 3;  // red, green and blue
 
 struct ImageSet {
   Tensor pixels;                     // u8 [N, H, W, 3], on the CPU
   Tensor labels;                     // i64 [N], on the CPU; each in [0, classes.size())
-  std::vector<std::string> classes;  // their names
+  std::vector<std::string> classes;  // names of the classes
 
   std::int64_t size() const { return labels.size(); }
   std::int64_t height() const { return pixels.shape()[1]; }
