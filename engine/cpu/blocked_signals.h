@@ -22,7 +22,7 @@ class BlockedSignals {
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
-  // the signals that were already blocked
+  // Returns the signals that were already blocked.
   const sigset_t& before() const { return before_; }
 
  private:

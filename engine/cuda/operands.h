@@ -201,7 +201,7 @@ bool aligned_operands(F f) {
   f.operands(visit);
   return takes_packs(visit.aligned);
 }
-// Also checks that packs of N cover each row of the matrix exactly.
+// Does the same, and also requires that packs of N cover each row of the matrix exactly.
 template <int N, class F>
 bool in_packs(const F& f) {
   return f.columns % N == 0 && aligned_operands<N>(f);

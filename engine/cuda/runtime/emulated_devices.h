@@ -7,7 +7,7 @@
 
 namespace foldgrad::emulation {
 
-// By default, two working devices, each with as much memory as the host.
+// The emulated devices. By default there are two working devices, each with as much memory as the host.
 struct Devices {
   CudaMachine machine = {.devices = 2};
   std::size_t bytes_each = SIZE_MAX;  // memory per device; allocations beyond it fail
