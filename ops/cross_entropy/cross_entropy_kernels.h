@@ -16,7 +16,7 @@ template <class T>
 FOLDGRAD_HD T exponential(T z, T m) {
   return fast_exp_nonpositive(z - m);  // [CE-1]
 }
-// Without smoothing, classes may have logit -infinity.
+// Without smoothing, logits may be -infinity.
 template <class T>
 FOLDGRAD_HD T loss(T sum, T gold_shifted, T sum_shifted, const Smoothing<T>& q) {
   return std::log(sum) - q.gold * gold_shifted - (q.rest == T(0) ? T(0) : q.rest * sum_shifted);  // [CE-2]
