@@ -18,7 +18,7 @@ struct ConvNextConfig : ImageModelConfig {
   std::int64_t stages() const { return std::int64_t(channels.size()); }
   // Returns the side of a stage's map. Each stage halves the side of the one before.
   std::int64_t side(std::int64_t stage) const { return image_size / patch >> stage; }
-  // Also defined for configurations that validate() refuses.
+  // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }
 
   // Throws std::invalid_argument with the key, the requirement and the value.

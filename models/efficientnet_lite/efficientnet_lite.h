@@ -22,7 +22,7 @@ namespace foldgrad {
 struct EfficientNetLiteConfig : ImageModelConfig {
   bool conv_bias = false;  // convolutions have biases, so that normalizers can fold into them
 
-  // Also sets the published normalizer.
+  // The constructor also selects the published normalizer.
   EfficientNetLiteConfig();
   std::int64_t smallest_image() const { return 1; }
 

@@ -22,7 +22,7 @@ struct ImageModelConfig : BlockConfig {
   void validate(const char* family) const;
 };
 
-// For models whose layers keep the number of tokens.
+// Configuration of models whose layers keep the number of tokens.
 struct TokenModelConfig : ImageModelConfig {
   std::int64_t layers = 12;
 

@@ -68,7 +68,7 @@ class ImageModel : public Model {
   void list_stem(ModelParts& parts);
   void list_head(ModelParts& parts, LinearLayer* pool = nullptr);
 
-  // pixels [B, S, S, 3] -> [B T, channels]
+  // Returns features [B T, channels] of pixels [B, S, S, 3].
   virtual Var features(const Var& pixels, const ForwardPass& pass) = 0;
   virtual Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass);  // [B T, channels] -> [B, channels]
   virtual void initialize(std::uint64_t seed) = 0;  // leaves the normalizers' parameters as they are

@@ -32,7 +32,7 @@ class TokenModel : public ImageModel {
   // Makes everything except the stem and the layers. `tokens` is the number of tokens per image, including cls.
   TokenModel(const TokenModelConfig& config, const Names& names, std::int64_t tokens, DType dtype, Device device);
 
-  // pixels [B, S, S, 3] -> [B, tokens of the image, width]
+  // Returns tokens [B, tokens of the image, width] of pixels [B, S, S, 3].
   virtual Var tokens(const Var& pixels, const ForwardPass& pass) = 0;
 
   void list(ModelParts& parts) override;

@@ -32,7 +32,7 @@ struct NfNetConfig : ImageModelConfig {
 
   std::int64_t stages() const { return std::int64_t(channels.size()); }
   std::int64_t side() const;  // side length in pixels of the last map
-  // Also defined for configurations that validate() refuses.
+  // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const;
 
   // Throws std::invalid_argument with the key, the requirement and the value.

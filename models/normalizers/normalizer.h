@@ -25,8 +25,8 @@ struct NormContext {
   bool training = false;
   // The rows of each sample, for statistics per sample. If null, x's first axis counts the samples.
   const Segments* samples = nullptr;
-  // How many leading rows enter channel statistics; by default all. Only trace replay sets it, where the other rows are
-  // padding (train/checks/trace.h); models have no padding rows.
+  // The number of leading rows that enter channel statistics; by default all rows. Only trace replay sets it, since its
+  // other rows are padding (train/checks/trace.h). Models have no padding rows.
   std::optional<std::int64_t> counted = {};
   std::vector<Var>* penalties = nullptr;  // in training, rbn appends its loss terms, of shape []
   Communicator* communicator = nullptr;   // in training, statistics cover the rows of all ranks; if null, only x
@@ -43,7 +43,7 @@ struct NormDiagnostics {
   std::int64_t iterations = 0, skips = 0;  // numbers of training passes, and of those that skipped or held a channel
   std::optional<double> least_variance = {}, greatest_variance = {};  // range of the running variance over the channels
   std::vector<Means> window = {};  // one entry for each channel's window of mean squares; empty without windows
-  // How many channels currently have their factor r [MABN-1] clamped to 1/5 or 5; empty if there is no r.
+  // The number of channels whose factor r [MABN-1] is currently clamped to 1/5 or 5; empty if there is no r.
   std::optional<std::int64_t> clamped = {};
 };
 

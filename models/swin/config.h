@@ -33,7 +33,7 @@ struct SwinConfig : ImageModelConfig {
   std::int64_t shift_of(std::int64_t stage) const { return side_of(stage) > window ? window / 2 : 0; }
   // True if the window divides each larger map.
   bool windows_fit() const;
-  // Also defined for configurations that validate() refuses.
+  // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }
 
   // Throws std::invalid_argument with the key, the requirement and the value.

@@ -61,7 +61,7 @@ class StepDecoder {
   Tape tape_{/*recording=*/false};
   ForwardPass pass_;
   Segments sources_;
-  // For each step, rows that end in keys and values; for attention to the sources, one tensor for all steps.
+  // One tensor per step, whose rows end in keys and values. For attention to the sources, one tensor for all steps.
   std::map<const AttentionBlock*, std::vector<Tensor>> cache_;
   std::int64_t steps_ = 0;
   std::vector<std::int64_t> sentences_;               // index of each row's sentence
