@@ -68,7 +68,7 @@ class RunLock {
   int descriptor_ = -1;
 };
 
-// How the program was built.
+// Describes how the program was built.
 struct BuildInfo {
   std::string version, commit, compiler, flags;
 };

@@ -11,13 +11,13 @@ namespace foldgrad {
 // later. Call it before any other thread exists. Signals that suspend or kill the process still work.
 void confine_signals();
 
-// From now on SIGINT, SIGTERM and, unless it is ignored, SIGHUP end the program with kExitInterrupted: before training
-// there is nothing to save. A message on stderr says so, unless `quietly` is set; only one of several processes needs
-// to print it.
+// Makes SIGINT, SIGTERM and, unless it is ignored, SIGHUP end the program with kExitInterrupted: before training there
+// is nothing to save. A message on stderr says so, unless `quietly` is set; only one of several processes needs to
+// print it.
 void leave_when_interrupted(bool quietly);
-// From now on the first signal only sets interrupted() and prints a message; a second signal ends the program.
+// After this call, the first signal only sets interrupted() and prints a message; a second one ends the program.
 void note_interrupts();
-// From now on each signal ends the program again, since nothing is left to save.
+// After this call, each signal ends the program again, since nothing is left to save.
 void end_when_interrupted();
 bool interrupted();
 

@@ -84,7 +84,7 @@ struct TaskKind {
   // ConfigError, CheckpointError, NonFiniteError and std::invalid_argument.
   Evaluation (*evaluate)(Model& model, const ModelData& data, const EvaluationOptions& options) = nullptr;
   ExampleSet (*examples)(const Model& model, const ModelData& data) = nullptr;
-  // If null, the inputs are those on which the configuration's task trains.
+  // Returns training inputs. If null, commands use the inputs on which the configuration's task trains.
   TrainingInputs (*training_inputs)(const Model& model, const ModelData& data, std::int64_t max_tokens,
                                     std::uint64_t seed) = nullptr;
   // Describes the vocabulary in a model's directory, for `foldgrad inspect`.

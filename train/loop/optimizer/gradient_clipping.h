@@ -22,7 +22,8 @@ namespace foldgrad {
 
 struct GradientClip {
   Tensor norm;  // the norm before clipping, f64 [] on the gradients' device. Reading it waits for the device
-  // For Optimizer::step; shape and device as norm's. NaN if norm is NaN, 0 if it is infinite: 0 times infinity is NaN.
+  // The factor for Optimizer::step, with norm's shape and device. It is NaN if norm is NaN, and 0 if norm is infinite,
+  // since 0 times infinity is NaN.
   Tensor factor;
 };
 
