@@ -60,7 +60,7 @@ struct bf16 {
     std::memcpy(&wide, &nearest, sizeof wide);
     const bool exact = double(nearest) == value || !(value == value) || (wide & 0x7f800000u) == 0x7f800000u;
     if (exact || (wide & 1u)) return nearest;
-    const bool too_large = (double(nearest) > value) == (value > 0);  // in magnitude
+    const bool too_large = (double(nearest) > value) == (value > 0);  // nearest exceeds value in magnitude
     wide = too_large ? wide - 1 : wide + 1;
     float odd;
     std::memcpy(&odd, &wide, sizeof odd);

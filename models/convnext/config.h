@@ -8,7 +8,7 @@
 namespace foldgrad {
 
 struct ConvNextConfig : ImageModelConfig {
-  std::vector<std::int64_t> channels{96, 192, 384, 768}, depths{3, 3, 9, 3};  // per stage; depths count blocks
+  std::vector<std::int64_t> channels{96, 192, 384, 768}, depths{3, 3, 9, 3};  // per stage; depths are numbers of blocks
   std::int64_t patch = 2;                                                     // pixels on a side; no overlap
 
   static constexpr std::int64_t kMostStages = 16;

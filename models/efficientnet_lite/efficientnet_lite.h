@@ -54,7 +54,7 @@ class EfficientNetLite final : public ImageModel {
     std::string scope;
     std::int64_t stride, groups;
     bool activates;
-    bool adds_input;  // true if the block that ends here adds its input
+    bool adds_input;  // true if the block that ends with this step adds its input to the result
   };
 
   void add_step(const Step& step, const std::string& norm, std::int64_t in, std::int64_t out, std::int64_t kernel);

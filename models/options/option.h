@@ -36,7 +36,7 @@ struct Option {
   std::string name, help;
   Kind kind;
   Range range = {};
-  std::vector<std::string> choices = {};  // for Kind::choice
+  std::vector<std::string> choices = {};  // used only with Kind::choice
   std::string unit = {};
 
   std::string values() const;  // "an integer of at least 1", "a number in [0, 1)", "one of a, b", ...

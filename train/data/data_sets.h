@@ -15,8 +15,8 @@ struct Download {
 struct DataSet {
   std::string name, about;
   std::string directory;                            // name of a directory below the data root
-  std::vector<Download> archives;                   // in these, `path` is only the file's name
-  std::map<std::string, std::string> renamed = {};  // for text: a pair's name in the archives -> in the directory
+  std::vector<Download> archives;                   // here `path` is only the file's name
+  std::map<std::string, std::string> renamed = {};  // for text: names in the archives -> names in the directory
   // Only for images, which are used as published: the SHA-256 of each file that training reads, by the file's name. In
   // the archive, these files are in a folder that is also named `directory`.
   std::map<std::string, std::string> digests = {};

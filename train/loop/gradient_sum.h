@@ -30,7 +30,7 @@ class GradientSum {
   Communicator& communicator_;
   const std::vector<Parameter*> parameters_;
   const std::size_t bucket_bytes_;
-  const std::unique_ptr<Communicator> background_;  // only threads use it
+  const std::unique_ptr<Communicator> background_;  // used by the background threads
   Tape* watched_ = nullptr;
   // Parameters by the node that uses them first; in the backward pass this node is the last to add to their gradients.
   std::unordered_map<const Node*, std::vector<const Parameter*>> first_uses_;

@@ -11,7 +11,7 @@ namespace foldgrad {
 
 struct BestValidation {
   std::int64_t step = 0;
-  double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // of Validation
+  double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // as in Validation
   std::string text;                                                                                 // Validation::text
 
   // Returns true if the other validation is better. Among equal scores, which are common early in training, the smaller

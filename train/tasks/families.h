@@ -33,7 +33,7 @@ struct EvaluationOptions {
   std::int64_t max_tokens = 4096;  // largest number of tokens in a batch
   std::string hypotheses = {};     // path for the translations; if empty, none are written
   NonFinite non_finite = NonFinite::refuse;
-  Communicator* communicator = nullptr;  // of the ranks that share the work; null if this process does all of it
+  Communicator* communicator = nullptr;  // connects the ranks that share the work; null if this process does it all
 };
 struct Evaluation {
   std::string text;

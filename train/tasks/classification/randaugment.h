@@ -41,7 +41,7 @@ extern const std::array<PictureOp, 15> kPictureOps;
 
 struct RandAugment {
   std::int64_t operations = 0;  // number of operations per image; 0 turns RandAugment off
-  std::int64_t magnitude = 0;   // in [0, 10]
+  std::int64_t magnitude = 0;   // must be in [0, 10]
 };
 
 // Draws operations and applies them. draw() returns 32 random bits; every operation takes two calls.
