@@ -59,38 +59,41 @@ struct Command {
 std::vector<Command> commands(const BuildInfo& build, const std::vector<std::string>& arguments,
                               const std::vector<std::string>& self) {
   return {
-      {"average", "Average the weights and the normalizers' statistics of checkpoints of one run", add_average},
-      {"classify", "Classify images: print the most likely classes of each", add_classify},
-      {"compare", "Print a table of runs: steps, scores, skips, time, outcome; and the settings they differ in",
+      {"average", "Average the weights and normalizer statistics of several checkpoints of a run", add_average},
+      {"classify", "Classify images and print the most likely classes of each one", add_classify},
+      {"compare", "Compare runs in a table: steps, scores, skips, time, outcome, and the settings in which they differ",
        add_compare},
-      {"config", "List every key of a configuration; or check one, and print it with all defaults filled in",
+      {"config", "List all configuration keys, or check a configuration and print it with all defaults filled in",
        add_config},
-      {"data", "Describe and check a data set, prepare parallel text, fetch public data, draw images", add_data},
+      {"data", "Describe and check data sets, prepare parallel text, fetch public data, generate images", add_data},
       {"demo",
-       "Train a Transformer to translate German number words, and eval, fold, verify and report it, in a few minutes",
+       "Train a Transformer to translate German number words in a few minutes, then evaluate, fold, verify and report "
+       "it",
        [=](CLI::App& command) { return add_demo(command, build); }},
-      {"doctor", "Show what this machine can do: processor, threads, libraries, CUDA, directories",
+      {"doctor", "Show what this machine supports: processor, threads, libraries, CUDA, directories",
        [=](CLI::App& command) { return add_doctor(command, build); }},
-      {"eval", "Score a model: loss; BLEU, chrF and exact matches, top-1 and top-5 accuracy, or bits per character",
+      {"eval", "Score a model: loss, and BLEU, chrF and exact matches; top-1 and top-5 accuracy; or bits per character",
        [=](CLI::App& command) { return add_eval(command, build); }},
-      {"export", "Write a model as ONNX, for onnxruntime and others", add_export},
-      {"fold", "Fold the normalizers of a model into its linear layers, and certify that it is the same model",
+      {"export", "Export a model to ONNX, for onnxruntime and other runtimes", add_export},
+      {"fold",
+       "Fold the normalizers of a model into its linear layers, and certify that the folded model computes the same "
+       "function",
        add_fold},
-      {"generate", "Write text with a language model, token by token", add_generate},
-      {"graph", "Draw the forward pass of a model as recorded, before and after folding", add_graph},
+      {"generate", "Generate text with a language model, token by token", add_generate},
+      {"graph", "Draw the recorded forward pass of a model before and after folding", add_graph},
       {"grid", "Train every combination of listed keys and values with several seeds, and print a table",
        [=](CLI::App& command) { return add_grid(command, self); }},
       {"inspect",
-       "Show sizes, parameters and the normalizers' state of a model, checkpoint or run, or a file's tensors",
+       "Show the sizes, parameters and normalizer state of a model, checkpoint or run, or the tensors in a file",
        add_inspect},
       {"norms", "List the normalizers with their options and defaults", add_norms},
-      {"recalibrate", "Recompute running statistics over training text, keeping the weights fixed", add_recalibrate},
-      {"report", "Make a page with curves and tables of one run, or of several together", add_report},
-      {"run", "Compute a model's logits for ids, from file to file (docs/model_directory.md)", add_run},
+      {"recalibrate", "Recompute running statistics on training data, keeping the weights fixed", add_recalibrate},
+      {"report", "Create a page with the curves and tables of one or more runs", add_report},
+      {"run", "Compute a model's logits for the inputs in a file (docs/model_directory.md)", add_run},
       {"train", "Train a model on parallel text, images or text (docs/training.md)",
        [=](CLI::App& command) { return add_train(command, build, arguments); }},
-      {"translate", "Translate text, line by line from stdin to stdout", add_translate},
-      {"verify", "Check a model: folded = unfolded, padding, gradients, windows of statistics, outliers", add_verify},
+      {"translate", "Translate text line by line from stdin to stdout", add_translate},
+      {"verify", "Check a model: folding, padding, gradients, windows of statistics, outliers", add_verify},
       {"verify-traces", "Replay recorded traces of normalizers and print the largest differences (docs/traces.md)",
        add_verify_traces},
   };
@@ -119,7 +122,9 @@ int run(int argc, char** argv, const BuildInfo& build, const std::vector<std::st
   program.set_version_flag("--version", describe(build), "Print commit, compiler, CUDA and instruction set");
   program.require_subcommand(1);
   program.fallthrough();  // options of the program may also follow a command
-  program.add_option_function<int>("--threads", set_threads, "Threads on the CPU; default: $OMP_NUM_THREADS, or all")
+  program
+      .add_option_function<int>("--threads", set_threads,
+                                "Number of CPU threads; default: $OMP_NUM_THREADS, or all processors")
       ->check(CLI::Range(1, kMostThreads))
       ->trigger_on_parse();
   Answer answer;

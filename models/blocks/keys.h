@@ -26,26 +26,27 @@ constexpr std::int64_t kMostPositions = 1'000'000;
 void visit_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   const Range size = within(1, kMostOfASize);
-  needed(m.width, "width", "channels", "Width of embeddings and sublayers", within(4, kMostOfASize));
-  needed(m.ffn_width, "ffn_width", "channels", "Inner width of feed-forward blocks", size);
-  needed(m.heads, "heads", "", "Attention heads; must divide the width", size);
+  needed(m.width, "width", "channels", "Hidden size of embeddings and sublayers", within(4, kMostOfASize));
+  needed(m.ffn_width, "ffn_width", "channels", "Hidden size inside feed-forward blocks", size);
+  needed(m.heads, "heads", "", "Number of attention heads; must divide the width", size);
 }
 
 void visit_normalizer_key(auto& m, const auto& v) {
-  keys_in("norm", v, required)(m.normalizer, "name", "", "Normalizer at every site; `foldgrad norms` lists them");
+  keys_in("norm", v, required)(m.normalizer, "name", "",
+                               "Normalizer to use at every site; `foldgrad norms` lists the available ones");
 }
 
 void visit_layer_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
-  needed(m.pre_norm, "pre_norm", "", "Normalize before each sublayer; false: after each residual sum");
+  needed(m.pre_norm, "pre_norm", "", "Normalize before each sublayer (true) or after each residual sum (false)");
   needed(m.activation, "activation", "Activation of feed-forward blocks", m.activation_names());
 }
 
 void visit_dropout_keys(auto& m, const auto& v) {
   const auto model = keys_in("model", v);
-  model(m.dropout, "dropout", "", "Dropout of embeddings and sublayers", kFraction);
-  model(m.attention_dropout, "attention_dropout", "", "Dropout of attention probabilities", kFraction);
-  model(m.activation_dropout, "activation_dropout", "", "Dropout after the activation of feed-forward blocks",
+  model(m.dropout, "dropout", "", "Dropout rate for embeddings and sublayer outputs", kFraction);
+  model(m.attention_dropout, "attention_dropout", "", "Dropout rate for attention probabilities", kFraction);
+  model(m.activation_dropout, "activation_dropout", "", "Dropout rate after the activation in feed-forward blocks",
         kFraction);
 }
 

@@ -9,10 +9,11 @@ namespace foldgrad {
 
 void visit_keys(KeysOf<CctConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
-  needed(m.stem, "stem", "Convolutions as published, or hybrid: fewer channels, and a normalizer after each",
+  needed(m.stem, "stem",
+         "Stem: convolutions as published, or hybrid, with fewer channels and a normalizer after each convolution",
          CctConfig::kStems);
-  needed(m.convs, "convs", "", "Convolutions between an image and its tokens", within(1, 6));
-  needed(m.kernel, "kernel", "pixels", "Side of a convolution's kernel: 3, 5 or 7", within(3, 7));
+  needed(m.convs, "convs", "", "Number of convolutions that turn an image into tokens", within(1, 6));
+  needed(m.kernel, "kernel", "pixels", "Kernel size of the convolutions: 3, 5 or 7", within(3, 7));
   visit_image_size_keys(m, v);
   needed(m.block, "block",
          "Order of normalizers: pre (pre-norm), or cct (as published: a layer's second normalizer normalizes the "

@@ -10,10 +10,10 @@ namespace foldgrad {
 void visit_keys(KeysOf<ConvNextConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   const Range size = within(1, kMostOfASize);
-  needed(m.channels, "channels", "", "Channels of each stage, which halves the map of the one before", size);
+  needed(m.channels, "channels", "",
+         "Number of channels in each stage; every stage after the first halves the feature map", size);
   needed(m.depths, "depths", "", "Blocks of each stage", size);
-  needed(m.patch, "patch", "pixels",
-         "Side of a patch of the stem; patch 2^(stages - 1) must divide the side of the images", size);
+  needed(m.patch, "patch", "pixels", "Patch size of the stem; patch * 2^(stages - 1) must divide the image size", size);
   visit_data_size_keys(m, v);
   visit_drop_path_key(m, v);
   visit_data_and_normalizer_keys(m, v);

@@ -12,21 +12,22 @@ void visit_keys(KeysOf<GptConfig> auto& m, const auto& v) {
   v(m.vocabulary, required(from_data("vocabulary")));
   visit_size_keys(m, v);
   needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
-  needed(m.context, "context", "tokens", "Longest sequence; training uses this length", within(1, kMostPositions));
+  needed(m.context, "context", "tokens", "Maximum sequence length; training uses sequences of this length",
+         within(1, kMostPositions));
   visit_layer_keys(m, v);
-  needed(m.positions, "positions", "Positions of tokens: learned, sines and cosines, or rotated queries and keys",
+  needed(m.positions, "positions", "Position encoding: learned vectors, sines and cosines, or rotated queries and keys",
          m.kPositions);
   const auto added = keys_in("model", v, newer);
-  added(m.rotary_theta, "rotary_theta", "", "Base of the angles of rotary positions", above(0));
+  added(m.rotary_theta, "rotary_theta", "", "Base of the rotation angles in rotary position encoding", above(0));
   added(m.gated, "gated", "",
-        "Multiply the activation of a third layer with the result of the first (SwiGLU with silu)");
+        "Add a third linear layer to feed-forward blocks and multiply its activation with the output of the first "
+        "(with silu, this is SwiGLU)");
   added(m.bias, "bias", "", "Biases of linear layers");
   v(m.input_bias, from_data("input_bias"));
-  added(m.scaled_embedding, "scaled_embedding", "",
-        "Multiply embeddings by a learned number, initially the root of the width");
+  added(m.scaled_embedding, "scaled_embedding", "", "Multiply embeddings by a learned scalar, initially sqrt(width)");
   added(m.depth_scaled_init, "depth_scaled_init", "",
-        "Divide the initial weights of each sublayer's last layer by the root of twice the layers");
-  needed(m.tied, "tied", "", "The output projection is the table of embeddings");
+        "Divide the initial weights of each sublayer's last layer by sqrt(2 * layers)");
+  needed(m.tied, "tied", "", "Use the embedding table as the output projection");
   v(m.output_bias, from_data("output_bias"));
   visit_dropout_keys(m, v);
   visit_normalizer_key(m, v);

@@ -15,11 +15,10 @@ void visit_data_size_keys(auto& m, const auto& v) {
 }
 
 void visit_drop_path_key(auto& m, const auto& v) {
-  keys_in("model", v)(
-      m.drop_path, "drop_path", "",
-      "Stochastic depth: probability that the last layer skips a sublayer for an image; it rises linearly from 0 in "
-      "the first layer",
-      kFraction);
+  keys_in("model", v)(m.drop_path, "drop_path", "",
+                      "Stochastic depth: the probability that the last layer skips a sublayer for an image; the "
+                      "probability rises linearly from 0 in the first layer",
+                      kFraction);
 }
 
 void visit_data_and_normalizer_keys(auto& m, const auto& v) {
@@ -37,8 +36,7 @@ void visit_image_size_keys(auto& m, const auto& v) {
   visit_size_keys(m, v);
   needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
   needed(m.pooling, "pooling",
-         "Input of the classifier: a class token, the mean of all tokens, or "
-         "their sum with learned weights",
+         "Input to the classifier: a class token, the mean of all tokens, or a learned weighted sum of all tokens",
          m.kPoolings);
 }
 
@@ -47,13 +45,14 @@ void visit_image_training_keys(auto& m, const auto& v) {
   visit_dropout_keys(m, v);
   visit_drop_path_key(m, v);
   model(m.weight_standardization, "weight_standardization", "",
-        "Standardize the weights of layers, with a gain for each row");
+        "Standardize the weights of linear layers and learn a gain for each row");
   keys_in("model", v, newer)(m.standardization_scope, "standardization_scope",
-                             "Weights of layers that weight_standardization applies to", kStandardizationScopes);
+                             "Which weights weight_standardization applies to", kStandardizationScopes);
   model(m.initialization, "initialization", "Initial weights", m.kInitializations);
   model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
   model(m.positions, "positions",
-        "Initial values of learned positions: random numbers, or sines and cosines of row and column", m.kPositions);
+        "Initial values of the learned position embeddings: random numbers, or sines and cosines of row and column",
+        m.kPositions);
   visit_data_and_normalizer_keys(m, v);
 }
 

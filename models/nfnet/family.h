@@ -12,10 +12,12 @@ void visit_keys(KeysOf<NfNetConfig> auto& m, const auto& v) {
   const auto model = keys_in("model", v);
   const Range size = within(1, kMostOfASize);
   needed(m.channels, "channels", "",
-         "Channels of each stage, the first a multiple of 16; each stage but the first halves the map", size);
+         "Number of channels in each stage; the first must be a multiple of 16; every stage after the first halves the "
+         "feature map",
+         size);
   needed(m.depths, "depths", "", "Blocks of each stage", size);
   needed(m.group_size, "group_size", "channels",
-         "Channels of a group of a block's convolutions; must divide half the channels of each stage", size);
+         "Number of channels per group in grouped convolutions; must divide half the channels of each stage", size);
   needed(m.stem_stride, "stem_stride", "", "Stride of the first convolution", within(1, 2));
   needed(m.padding, "padding", "Zero padding of feature maps: same (as published) or port (as in the port to PyTorch)",
          m.kPaddings);
@@ -29,9 +31,10 @@ void visit_keys(KeysOf<NfNetConfig> auto& m, const auto& v) {
          "factor (as in the port to PyTorch)",
          m.kGateActivations);
   visit_data_size_keys(m, v);
-  model(m.dropout, "dropout", "", "Dropout of the classifier's input", kFraction);
+  model(m.dropout, "dropout", "", "Dropout rate for the classifier's input", kFraction);
   model(m.drop_path, "drop_path", "",
-        "Stochastic depth: block i of N, counted from 0, skips an image's branch with i / N times this probability",
+        "Stochastic depth: block i of N, counting from 0, skips its branch for an image with i / N times this "
+        "probability",
         kFraction);
   model(m.initialization, "initialization", "Initial weights", m.kInitializations);
   visit_data_and_normalizer_keys(m, v);

@@ -56,13 +56,14 @@ ChannelNormOptions channel_options(const NormalizerSite& s, Published paper, Pub
 
 NormalizerOption mode_option() {
   return choice_option("mode", {"paper", "reference"}, "paper",
-                       "compute as in the paper, or as the authors' released code (reference)");
+                       "compute as the paper does (paper) or as the authors' released code does (reference)");
 }
 NormalizerOption window_option(const char* default_value) {
-  return integer_option("window", default_value, "iterations in the windows of statistics", within(1, 1e6));
+  return integer_option("window", default_value, "number of iterations in a window of statistics", within(1, 1e6));
 }
 NormalizerOption warmup_option(const char* default_value) {
-  return integer_option("warmup", default_value, "first iteration that uses averages, counting from 1", at_least(0));
+  return integer_option("warmup", default_value, "first iteration that uses averages; iterations count from 1",
+                        at_least(0));
 }
 
 NormalizerWarmup before_averages(const NormalizerOptions& o) {
@@ -82,24 +83,26 @@ std::vector<NormalizerOption> un_options() {
   return {
       mode_option(),
       window_option("4"),
-      renamed(window_option("=window"), "window_backward", "the window of gradient statistics"),
+      renamed(window_option("=window"), "window_backward", "number of iterations in a window of gradient statistics"),
       warmup_option("4000"),
       alpha_option("0.9"),
       renamed(alpha_option("=alpha"), "alpha_backward",
-              "weight of the old value in the average of gradient statistics"),
+              "weight of the old value in the running average of gradient statistics"),
       eps_option("1e-5"),
       flag_option("filtration", "0", "skip iterations with outliers"),
       enum_option("granularity", Granularity::pooled,
-                  "whose windows decide which channels skip an iteration with outliers"),
-      integer_option("ddof", "1", "1: unbiased variance in the outlier threshold", within(0, 1)),
-      flag_option("flag_low", "1", "treat drops of the statistic as outliers as well"),
-      flag_option("hold_on_skip", "0", "skipped iterations, 32 in a row at most, stay out of the running variance"),
-      flag_option("hold_non_finite", "1", "channels with NaN or infinity use their running estimates", "0"),
-      enum_option("psi_after_skip", PsiAfterSkip::ema, "running psi after a skip"),
-      enum_option("rescale", Rescale::none, "passes in which to multiply by the released code's factor r", "backward"),
-      enum_option("forward_average", ForwardAverage::geometric, "average of the window that gives the variance"),
+                  "which windows decide whether an iteration is an outlier, and which channels then skip it"),
+      integer_option("ddof", "1", "1 to use the unbiased variance in the outlier threshold, 0 for the biased one",
+                     within(0, 1)),
+      flag_option("flag_low", "1", "treat sudden drops of the statistic as outliers too"),
+      flag_option("hold_on_skip", "0",
+                  "do not update the running variance in skipped iterations (at most 32 in a row)"),
+      flag_option("hold_non_finite", "1", "use the running estimates for channels with NaN or infinity", "0"),
+      enum_option("psi_after_skip", PsiAfterSkip::ema, "how to update the running psi after a skipped iteration"),
+      enum_option("rescale", Rescale::none, "passes that multiply by the released code's factor r", "backward"),
+      enum_option("forward_average", ForwardAverage::geometric, "how to average the window into a variance"),
       enum_option("backward_average", BackwardAverage::arithmetic_exponential,
-                  "average of gradient statistics that gives psi")};
+                  "how to average gradient statistics into psi")};
 }
 
 }  // namespace foldgrad

@@ -70,8 +70,9 @@ class NoNormalizer final : public Normalizer {
 std::vector<NormalizerKind> stateless_normalizers() {
   const NormalizerOption slope = number_option("alpha", "0.5", "initial slope"),
                          shift = number_option("shift", "0", "initial shift");
-  NormalizerOption attention = number_option("attention_alpha", "=alpha", "initial slope before or after attention"),
-                   bias = flag_option("bias", "1", "with a bias per channel"),
+  NormalizerOption attention =
+                       number_option("attention_alpha", "=alpha", "initial slope at sites before or after attention"),
+                   bias = flag_option("bias", "1", "add a learned bias per channel"),
                    sublayer = choice_option("sublayer", {"attention", "other"}, "other", "where the site is");
   attention.newer = bias.newer = sublayer.newer = true;
   sublayer.told_by_model = true;
@@ -83,7 +84,7 @@ std::vector<NormalizerKind> stateless_normalizers() {
         "gain * erf(alpha x + shift) + bias",
         {slope, shift, attention, bias, sublayer}},
        make<DytNormalizer, Function::erf>},
-      {{"affine", Inference::affine, "gain and bias per channel: MobileBERT's NoNorm", {}},
+      {{"affine", Inference::affine, "gain and bias per channel (MobileBERT's NoNorm)", {}},
        make<AffineNormalizer, true>},
       {{"scale", Inference::affine, "a gain per channel", {}}, make<AffineNormalizer, false>},
       {{"none", Inference::affine, "x itself", {}}, make<NoNormalizer>},

@@ -82,11 +82,11 @@ std::vector<NormalizerKind> stateless_normalizers();  // dyt, derf, affine, none
 
 // Return options that several normalizers share.
 inline NormalizerOption eps_option(const char* default_value) {
-  return number_option("eps", default_value, "added to the variance or mean square before the root",
+  return number_option("eps", default_value, "value added to the variance or mean square before the square root",
                        {.low = 0, .high = 1, .low_excluded = true});
 }
 inline NormalizerOption alpha_option(const char* default_value) {
-  return number_option("alpha", default_value, "weight of the old value in running averages", within(0, 1));
+  return number_option("alpha", default_value, "weight of the old value in a running average", within(0, 1));
 }
 
 }  // namespace foldgrad

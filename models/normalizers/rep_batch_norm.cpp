@@ -124,8 +124,8 @@ NormalizerWarmup before_rep_bn(const NormalizerOptions& o) {
 }  // namespace
 
 std::vector<NormalizerKind> mixed_normalizers() {
-  const NormalizerOption eta = number_option("eta", "1", "initial factor of x itself");
-  const NormalizerOption ln_eps = renamed(eps_option("1e-5"), "ln_eps", "eps of the layer normalization");
+  const NormalizerOption eta = number_option("eta", "1", "initial factor of x in the sum");
+  const NormalizerOption ln_eps = renamed(eps_option("1e-5"), "ln_eps", "eps for the layer normalization");
   return {
       {{"repbn",
         Inference::affine,
@@ -136,10 +136,14 @@ std::vector<NormalizerKind> mixed_normalizers() {
         .inference = Inference::affine,
         .summary = "layer normalization that turns into RepBN during training",
         .options = {alpha_option("0.9"), eps_option("1e-5"), eta, ln_eps,
-                    number_option("start", "1", "weight of the layer normalization at the beginning", within(0, 1)),
-                    integer_option("total", "300000", "training steps in which that weight falls to 0", at_least(1)),
-                    integer_option("warmup", "0", "steps with only the layer normalization, before the weight falls",
-                                   at_least(0))},
+                    number_option("start", "1", "initial weight of the layer normalization", within(0, 1)),
+                    integer_option("total", "300000",
+                                   "number of training steps in which the layer normalization's weight falls to 0",
+                                   at_least(1)),
+                    integer_option(
+                        "warmup", "0",
+                        "number of training steps with only the layer normalization, before its weight starts to fall",
+                        at_least(0))},
         .warmup = before_rep_bn},
        make<PRepBn>},
   };

@@ -10,16 +10,19 @@ namespace foldgrad {
 void visit_keys(KeysOf<SwinConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   const Range size = within(1, kMostOfASize);
-  needed(m.patch, "patch", "pixels", "Side of a patch; patch 2^(stages - 1) must divide the side of the images", size);
-  needed(m.window, "window", "tokens", "Side of a window; must divide that of each larger map", size);
+  needed(m.patch, "patch", "pixels", "Patch size; patch * 2^(stages - 1) must divide the image size", size);
+  needed(m.window, "window", "tokens", "Window size; must divide the size of every larger feature map", size);
   needed(m.depths, "depths", "",
-         "Layers of each stage, which halves the map of the one before and doubles width, ffn_width and heads", size);
+         "Number of layers in each stage; every stage after the first halves the feature map and doubles width, "
+         "ffn_width and heads",
+         size);
   visit_data_size_keys(m, v);
   visit_size_keys(m, v);
-  needed(m.qkv_bias, "qkv_bias", "", "Bias of queries, keys and values");
+  needed(m.qkv_bias, "qkv_bias", "", "Add a bias to queries, keys and values");
   v(m.reduction_bias, from_data("reduction_bias"));
   needed(m.activation, "activation", "Activation of feed-forward blocks", m.activation_names());
-  keys_in("model", v)(m.fc_norm, "fc_norm", "", "Normalize the classifier's input instead of the last layer's tokens");
+  keys_in("model", v)(m.fc_norm, "fc_norm", "",
+                      "Normalize the classifier's input instead of the output tokens of the last layer");
   visit_dropout_keys(m, v);
   visit_drop_path_key(m, v);
   visit_data_and_normalizer_keys(m, v);

@@ -9,19 +9,21 @@ namespace foldgrad {
 
 void visit_keys(KeysOf<T2tConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
-  needed(m.kernels, "kernels", "pixels", "Sides of the kernels of the three unfolds", within(1, T2tConfig::kMostSide));
-  needed(m.strides, "strides", "pixels", "Strides of the three unfolds", within(1, T2tConfig::kMostSide));
+  needed(m.kernels, "kernels", "pixels", "Kernel sizes of the three unfold operations",
+         within(1, T2tConfig::kMostSide));
+  needed(m.strides, "strides", "pixels", "Strides of the three unfold operations", within(1, T2tConfig::kMostSide));
   needed(m.paddings, "paddings", "pixels",
-         "Paddings on each side of the three unfolds; each must be less than its kernel",
+         "Padding on each side in the three unfold operations; each must be smaller than the kernel",
          within(0, T2tConfig::kMostSide));
-  needed(m.token_width, "token_width", "channels", "Width of the token modules; even, with softmax at most 128",
-         within(2, 4096));
-  needed(m.token_attention, "token_attention", "Attention of the token modules: by random features, or by a softmax",
+  needed(m.token_width, "token_width", "channels",
+         "Hidden size of the token modules; must be even, and at most 128 with softmax attention", within(2, 4096));
+  needed(m.token_attention, "token_attention", "Attention in the token modules: random features or softmax",
          T2tConfig::kTokenAttentions);
   visit_image_size_keys(m, v);
   v(m.qkv_bias, from_data("qkv_bias"));
   needed(m.activation, "activation", "Activation of feed-forward blocks", m.activation_names());
-  keys_in("model", v)(m.token_dropout, "token_dropout", "", "Dropout of both branches of a token module", kFraction);
+  keys_in("model", v)(m.token_dropout, "token_dropout", "", "Dropout rate for both branches of a token module",
+                      kFraction);
   visit_dropout_keys(m, v);
   visit_drop_path_key(m, v);
   visit_data_and_normalizer_keys(m, v);

@@ -14,14 +14,15 @@ void visit_keys(KeysOf<TransformerConfig> auto& m, const auto& v) {
   v(m.source_vocabulary, required(from_data("source_vocabulary")));
   v(m.target_vocabulary, required(from_data("target_vocabulary")));
   visit_size_keys(m, v);
-  needed(m.encoder_layers, "encoder_layers", "", "Layers of the encoder", size);
-  needed(m.decoder_layers, "decoder_layers", "", "Layers of the decoder", size);
-  needed(m.max_positions, "max_positions", "tokens", "Longest sentence, including its end", within(1, kMostPositions));
+  needed(m.encoder_layers, "encoder_layers", "", "Number of encoder layers", size);
+  needed(m.decoder_layers, "decoder_layers", "", "Number of decoder layers", size);
+  needed(m.max_positions, "max_positions", "tokens", "Maximum sentence length, including the end token",
+         within(1, kMostPositions));
   v(m.pad, required(from_data("pad")));
   visit_layer_keys(m, v);
-  needed(m.share_embeddings, "share_embeddings", "Embedding tables that the output projection shares",
-         m.kSharedEmbeddings);
-  model(m.fixnorm, "fixnorm", "", "Divide the rows of embedding tables by their norms (FixNorm)");
+  needed(m.share_embeddings, "share_embeddings",
+         "Which embedding tables share their weights with the output projection", m.kSharedEmbeddings);
+  model(m.fixnorm, "fixnorm", "", "Divide each row of the embedding tables by its norm (FixNorm)");
   v(m.output_bias, from_data("output_bias"));
   visit_dropout_keys(m, v);
   model(m.initialization, "initialization", "Initial weights", m.kInitializations);

@@ -9,12 +9,13 @@ namespace foldgrad {
 
 void visit_keys(KeysOf<VitConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
-  needed(m.patch, "patch", "pixels", "Side of a patch; must divide that of the images", within(1, kMostOfASize));
+  needed(m.patch, "patch", "pixels", "Patch size; must divide the image size", within(1, kMostOfASize));
   visit_image_size_keys(m, v);
-  needed(m.qkv_bias, "qkv_bias", "", "Bias of queries, keys and values");
+  needed(m.qkv_bias, "qkv_bias", "", "Add a bias to queries, keys and values");
   visit_layer_keys(m, v);
-  keys_in("model", v, newer)(m.fc_norm, "fc_norm", "",
-                             "Normalize the classifier's input instead of the last layer's tokens; needs pre_norm");
+  keys_in("model", v, newer)(
+      m.fc_norm, "fc_norm", "",
+      "Normalize the classifier's input instead of the output tokens of the last layer; needs pre_norm");
   visit_image_training_keys(m, v);
 }
 

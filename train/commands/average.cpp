@@ -25,7 +25,7 @@ std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t l
 }
 
 Answer average(std::vector<std::string> paths, std::int64_t last, const std::string& output) {
-  FOLDGRAD_CHECK(last == 0 || paths.size() == 1, "average: with --last there must be one run, got {} paths",
+  FOLDGRAD_CHECK(last == 0 || paths.size() == 1, "average: --last must be used with exactly one run, got {} paths",
                  paths.size());
   if (last) paths = last_checkpoints(paths[0], last);
   std::unique_ptr<Model> first;
@@ -56,11 +56,12 @@ Action add_average(CLI::App& command) {
     std::int64_t last = 0;
   };
   const auto o = std::make_shared<Options>();
-  command.add_option("MODEL", o->models, "Checkpoints or model directories; with --last, one run")->required();
-  command.add_option("-o,--out,--output", o->output, "Directory of the averaged model, to be created")->required();
-  command.add_option("--last", o->last, "The newest N checkpoints of the run")
+  command.add_option("MODEL", o->models, "Checkpoints or model directories to average; with --last, a single run")
+      ->required();
+  command.add_option("-o,--out,--output", o->output, "Directory to create for the averaged model")->required();
+  command.add_option("--last", o->last, "Average the newest N checkpoints of the run")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(1000000)));
-  command.footer("Exit codes: 0, 2 usage, 3 the output cannot be written, 4 a model cannot be loaded.");
+  command.footer("Exit codes: 0 success, 2 usage error, 3 the output cannot be written, 4 a model cannot be loaded.");
   return [o] { return average(o->models, o->last, o->output); };
 }
 

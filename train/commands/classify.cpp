@@ -112,12 +112,15 @@ Action add_classify(CLI::App& command) {
   add_model_option(command, o->model);
   command
       .add_option("IMAGES", o->images,
-                  "PNG or JPEG files, or files of CIFAR's records: FILE.bin has all of them, FILE.bin:7 the eighth")
+                  "PNG or JPEG files, or CIFAR record files: FILE.bin means all records in the file, FILE.bin:7 only "
+                  "the eighth")
       ->required();
   add_device_option(command, o->device);
   add_json_option(command);
   add_non_finite_option(command, o->non_finite);
-  command.footer("Exit codes: 0, 2 usage, 3 images, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
+  command.footer(
+      "Exit codes: 0 success, 2 usage error, 3 an image cannot be read, 4 the model cannot be loaded, 5 a number is "
+      "not finite, 6 device error.");
   return [o] { return classify_files(*o); };
 }
 

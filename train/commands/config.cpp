@@ -19,16 +19,17 @@ std::string default_of(const NormalizerOption& option) {
 std::string overview() {
   using enum Inference;
   std::string text;
-  for (const auto& [inference, title] : {std::pair(affine, "Fold away, an affine map per channel at inference:"),
-                                         std::pair(linear, "Fold away, linear at inference:"),
-                                         std::pair(elementwise, "Stay, functions of each element:"),
-                                         std::pair(online, "Stay, use statistics of the current tokens:")}) {
+  for (const auto& [inference, title] : {std::pair(affine, "Foldable, an affine map of each channel at inference:"),
+                                         std::pair(linear, "Foldable, a linear map at inference:"),
+                                         std::pair(elementwise, "Not foldable, a function of each element:"),
+                                         std::pair(online, "Not foldable, use statistics of the current tokens:")}) {
     std::vector<std::string> names;
     for (const NormalizerInfo& norm : normalizers())
       if (norm.inference == inference) names.push_back(norm.name);
     text += fmt::format("{}\n  {}\n", title, fmt::join(names, " "));
   }
-  return text + "`foldgrad norms NAME` shows what one does, with its options; docs/normalizers.md has the equations.\n";
+  return text +
+         "`foldgrad norms NAME` describes a normalizer and its options; docs/normalizers.md has the equations.\n";
 }
 
 Answer describe(const std::vector<NormalizerInfo>& normalizers) {
@@ -61,7 +62,7 @@ Action add_config(CLI::App& command) {
   const auto options = std::make_shared<Options>();
   const CLI::Option* file = command.add_option("CONFIG", options->file, "Configuration, TOML");
   add_settings_option(command, options->settings);
-  command.footer("Exit codes: 0, 2 configuration, 3 the file cannot be read.");
+  command.footer("Exit codes: 0 success, 2 the configuration is invalid, 3 the file cannot be read.");
   return [options, file] {
     if (file->count() == 0 && options->settings.empty()) return Answer{config_help()};
     FOLDGRAD_CHECK(file->count() == 0 || !options->file.empty(), "CONFIG must name a file, got \"\"");

@@ -130,9 +130,9 @@ std::vector<std::pair<std::string, std::string>> new_names(const std::string& fr
     const auto found = renamed.find(old);
     const std::string name = found != renamed.end() ? found->second : old == "val" ? "valid" : old;
     for (const auto& [other, taken] : all)
-      if (taken == name) throw FileError(from, fmt::format("{} and {} would both become {}", other, old, name));
+      if (taken == name) throw FileError(from, fmt::format("{} and {} would both be written to {}", other, old, name));
     if (in_place && name != old && contains(there, name))
-      throw FileError(from, fmt::format("{} would be written over {}; prepare into another directory", old, name));
+      throw FileError(from, fmt::format("{} would overwrite {}; choose another output directory", old, name));
     all.emplace_back(old, name);
   }
   return all;
@@ -176,7 +176,7 @@ Answer run_prepare(const DataOptions& o) {
   }
   const std::vector<std::string> there = pair_names(o.directory, o.source, o.target);
   for (const auto& [old, name] : renamed)
-    if (!contains(there, old)) throw FileError(o.directory, fmt::format("--rename: there is no pair {}", old));
+    if (!contains(there, old)) throw FileError(o.directory, fmt::format("--rename: there is no pair named {}", old));
   return prepare(o.directory, o.to, renamed, o);
 }
 
@@ -244,52 +244,58 @@ Answer run_synth(const DataOptions& options) {
   const ImageSet train = shapes::sample(ImagePart::train, options.train_images, options.seed);
   const ImageSet test = shapes::sample(ImagePart::test, options.test_images, options.seed);
   write_cifar10(options.to, train, test);
-  return {fmt::format("{}: {} images to train on, {} to test\n", options.to, train.size(), test.size())};
+  return {fmt::format("{}: {} training images, {} test images\n", options.to, train.size(), test.size())};
 }
 
 }  // namespace
 
 Action add_data(CLI::App& data) {
   data.require_subcommand(1);
-  data.footer("Exit codes: 0, 2 options, 3 data.");
+  data.footer("Exit codes: 0 success, 2 usage error, 3 the data cannot be read or written.");
   const auto o = std::make_shared<DataOptions>();
   const auto add = [&](const char* name, const std::string& help, Answer (*run)(const DataOptions&)) {
     CLI::App* command = data.add_subcommand(name, help);
-    command->add_option("--source", o->source, "Extension of the source files")->capture_default_str();
-    command->add_option("--target", o->target, "Extension of the target files")->capture_default_str();
+    command->add_option("--source", o->source, "File extension of the source language")->capture_default_str();
+    command->add_option("--target", o->target, "File extension of the target language")->capture_default_str();
     command->callback([o, run] { o->run = run; });
     return command;
   };
-  CLI::App* info = add("info", "Pairs, words and lengths of all files in a directory; or images by class", run_info);
+  CLI::App* info = add("info",
+                       "Show the numbers of pairs and words and the lengths of all files in a directory, or the number "
+                       "of images per class",
+                       run_info);
   info->add_option("DIR", o->directory)->required();
   add_json_option(*info);
-  CLI::App* verify = add("verify", "Check numbers of lines, UTF-8, and digests against SHA256SUMS", run_verify);
+  CLI::App* verify = add("verify", "Check line counts and UTF-8, and compare digests with SHA256SUMS", run_verify);
   verify->add_option("DIR", o->directory)->required();
-  verify->add_option("--digests", o->digests, "File as sha256sum writes it (default: DIR/SHA256SUMS, if there is one)");
-  CLI::App* prepare = add("prepare", "Write the pairs of FROM into TO, with digests", run_prepare);
+  verify->add_option("--digests", o->digests,
+                     "Digest file in the format of sha256sum (default: DIR/SHA256SUMS, if it exists)");
+  CLI::App* prepare = add("prepare", "Copy the pairs in FROM to TO and write their digests", run_prepare);
   prepare->add_option("FROM", o->directory)->required();
   prepare->add_option("TO", o->to)->required();
-  add_repeated_option(*prepare, "--rename", o->renamed, "OLD=NEW", "Rename a pair; val always becomes valid");
-  add_repeated_option(*prepare, "--only", o->only, "NAME", "Take only this pair, named without extension");
+  add_repeated_option(*prepare, "--rename", o->renamed, "OLD=NEW", "Rename a pair; val is always renamed to valid");
+  add_repeated_option(*prepare, "--only", o->only, "NAME", "Copy only this pair, given without its extension");
   prepare->add_flag("--lowercase", o->lowercase, "Lower-case all text");
   prepare->add_option("--sentencepiece", o->sentence_piece,
-                      "Learn sentencepiece.model with this many pieces from train");
+                      "Learn a sentencepiece.model with this many pieces from the training pair");
   CLI::App* fetch = add("fetch", "Fetch and prepare a data set: " + known_sets(), run_fetch);
-  fetch->add_option("NAME", o->name, "The data set; with --url, the directory below --data-dir");
-  fetch->add_option("--data-dir", o->data_directory,
-                    "Data root; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
-  add_repeated_option(*fetch, "--from-file", o->files, "FILE", "An archive that you already have");
-  add_repeated_option(*fetch, "--url", o->urls, "URL",
-                      "URL of any other file, which needs --sha256; further URLs are mirrors of it");
-  fetch->add_option("--sha256", o->sha256, "SHA-256 of that file");
-  CLI::App* synth = data.add_subcommand("synth", "Draw images by rule, and write them in the layout of CIFAR-10");
+  fetch->add_option("NAME", o->name, "Name of the data set; with --url, the directory below --data-dir");
+  fetch->add_option(
+      "--data-dir", o->data_directory,
+      "Root directory of all data; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
+  add_repeated_option(*fetch, "--from-file", o->files, "FILE", "Use this archive instead of downloading it");
+  add_repeated_option(
+      *fetch, "--url", o->urls, "URL",
+      "URL of a file that is not a known data set, with --sha256; more URLs are mirrors of the same file");
+  fetch->add_option("--sha256", o->sha256, "SHA-256 digest of the file at --url");
+  CLI::App* synth = data.add_subcommand("synth", "Generate synthetic images and write them in the layout of CIFAR-10");
   synth->callback([o] { o->run = run_synth; });
   synth->add_option("TASK", o->name, "What to draw: shapes")->required();
-  synth->add_option("OUT", o->to, "Directory to write to; existing files are not replaced")->required();
+  synth->add_option("OUT", o->to, "Output directory; existing files are not replaced")->required();
   const std::int64_t files = std::int64_t(cifar10_layout().train.size());
-  add_number(*synth, "--count", o->train_images, files, shapes::kMostImages, "How many images to train on");
-  add_number(*synth, "--test-count", o->test_images, 1, shapes::kMostImages, "How many images to test on");
-  synth->add_option("--seed", o->seed, "Seed of the random numbers")->capture_default_str();
+  add_number(*synth, "--count", o->train_images, files, shapes::kMostImages, "Number of training images");
+  add_number(*synth, "--test-count", o->test_images, 1, shapes::kMostImages, "Number of test images");
+  synth->add_option("--seed", o->seed, "Seed for the random numbers")->capture_default_str();
   return [o] { return o->run(*o); };
 }
 

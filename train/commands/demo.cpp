@@ -43,7 +43,7 @@ class Demo {
   Demo(const DemoOptions& options, const BuildInfo& build) : o_(options), build_(build), config_(demo_config(o_)) {
     (void)require_device(o_.device);  // checked before a directory is made
     if (file_exists(o_.out))
-      throw FileError(o_.out, "is there already; remove it, or name another directory with --out");
+      throw FileError(o_.out, "already exists; remove it, or choose another directory with --out");
   }
 
   Answer run() {
@@ -124,18 +124,18 @@ std::string check_norm(const std::string& norm) try {
 
 Action add_demo(CLI::App& command, const BuildInfo& build) {
   const auto options = std::make_shared<DemoOptions>();
-  command.add_option("--norm", options->norm, "Normalizer, one that `foldgrad norms` lists")
+  command.add_option("--norm", options->norm, "Name of the normalizer; `foldgrad norms` lists them")
       ->check(CLI::Validator(check_norm, "NAME"))
       ->capture_default_str();
   add_number(command, "--steps", options->steps, 1, 1000000, "Updates");
-  command.add_option("--seed", options->seed, "Seed of the initial weights and of the order of the data")
+  command.add_option("--seed", options->seed, "Seed for the initial weights and the order of the data")
       ->capture_default_str();
-  command.add_option("--out", options->out, "Directory of the run, to be created")->capture_default_str();
+  command.add_option("--out", options->out, "Directory to create for the run")->capture_default_str();
   add_device_option(command, options->device);
   command.add_flag("--json", options->json, "Print the results of the commands as JSON");
   command.footer(
-      "The exit code is that of the first command that fails: 1 a check, 3 files, 5 a number is not finite, 6 device, "
-      "130 interrupted.");
+      "The exit code is that of the first command that fails: 1 a check failed, 3 a file cannot be read or written, 5 "
+      "a number is not finite, 6 device error, 130 interrupted.");
   return [options, build] { return Demo(*options, build).run(); };
 }
 

@@ -16,7 +16,7 @@ Action add_eval(CLI::App& command, const BuildInfo& build) {
     EvaluationOptions evaluation;
   };
   const auto o = std::make_shared<Options>();
-  add_model_option(command, o->model, "; a model of text needs its vocabulary");
+  add_model_option(command, o->model, "; a model of text must have its vocabulary");
   add_data_options(command, o->data, "test");
   add_decoding_options(command, o->evaluation.decoding);
   add_max_tokens_option(command, o->evaluation.max_tokens);
@@ -25,7 +25,8 @@ Action add_eval(CLI::App& command, const BuildInfo& build) {
   add_json_option(command);
   add_non_finite_option(command, o->evaluation.non_finite);
   command.footer(
-      "Exit codes: 0, 2 usage, 3 text or images, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
+      "Exit codes: 0 success, 2 usage error, 3 text or images cannot be read, 4 the model cannot be loaded, 5 a number "
+      "is not finite, 6 device error.");
   return [o, build] {
     return launched(o->device, Meeting().timeout, [&](Processes* processes) {
       const Device device = require_device(o->device);

@@ -27,10 +27,13 @@ Action add_export(CLI::App& command) {
   command.add_option("--to", o->format, "Format")->check(CLI::IsMember({"onnx"}))->capture_default_str();
   command
       .add_option("-o,--out,--output", o->out,
-                  "Directory of encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx or model.onnx, of "
-                  "config.json, generation_config.json and the vocabulary; existing files are replaced")
+                  "Output directory for the ONNX files (encoder_model.onnx, decoder_model.onnx and "
+                  "decoder_with_past_model.onnx, or model.onnx), config.json, generation_config.json and the "
+                  "vocabulary; existing files are replaced")
       ->required();
-  command.footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
+  command.footer(
+      "Exit codes: 0 success, 2 usage error, 3 a file cannot be written, 4 the model cannot be loaded, 5 a number is "
+      "not finite.");
   return [o] {
     const auto model = load_model(o->model);
     require_finite_maps(*model);

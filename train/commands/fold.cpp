@@ -45,7 +45,7 @@ Answer run_fold(const FoldCommand& o) {
     std::filesystem::remove(o.out + "/config.json");  // without it this is not a model, so fold can be called again
     throw;
   }
-  return {fmt::format("{}{}: folded model and certificate.json\n", summary(proof), o.out), proof};
+  return {fmt::format("{}{}: wrote the folded model and certificate.json\n", summary(proof), o.out), proof};
 }
 
 }  // namespace
@@ -54,15 +54,18 @@ Action add_fold(CLI::App& command) {
   command.alias("fuse");
   const auto o = std::make_shared<FoldCommand>();
   add_model_option(command, o->model);
-  command.add_option("-o,--out,--output", o->out, "Directory of the folded model, which must not hold a model yet")
+  command
+      .add_option("-o,--out,--output", o->out, "Output directory for the folded model; must not contain a model yet")
       ->required();
   add_fold_options(command, o->options);
   CLI::Option* source = command.add_option(
-      "--source", o->data.source, "Text whose first 64 lines both models are compared on; default: random ids");
+      "--source", o->data.source, "Text file; both models are compared on its first 64 lines (default: random ids)");
   source->needs(command.add_option("--reference", o->data.reference, "Its translations")->needs(source));
   add_device_option(command, o->device);
   add_json_option(command, "Print the certificate");
-  command.footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
+  command.footer(
+      "Exit codes: 0 success, 2 usage error, 3 a file cannot be read or written, 4 the model cannot be loaded, 5 a "
+      "number is not finite, 6 device error.");
   return [o] { return run_fold(*o); };
 }
 

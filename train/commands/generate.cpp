@@ -94,25 +94,28 @@ Answer generate_text(GenerateOptions o) {
 
 Action add_generate(CLI::App& command) {
   const auto o = std::make_shared<GenerateOptions>();
-  add_model_option(command, o->model, ", one that predicts text, with its vocabulary");
-  CLI::Option* prompt =
-      command.add_option("--prompt", o->prompt, "Prompt to continue; -: standard input; default: a newline");
-  command.add_option("--prompt-file", o->prompt_file, "File of the prompt, without the newline at its end")
+  add_model_option(command, o->model, "; must be a language model with its vocabulary");
+  CLI::Option* prompt = command.add_option("--prompt", o->prompt,
+                                           "Prompt to continue; - reads it from standard input (default: a newline)");
+  command.add_option("--prompt-file", o->prompt_file, "File with the prompt; the newline at its end is ignored")
       ->excludes(prompt);
-  add_number(command, "--temperature", o->sampling.temperature, 0, 100,
-             "Divides the logits: below 1, likely tokens become likelier; at 0, the most likely token is taken");
-  add_number(command, "--top-k", o->sampling.top_k, 0, 100000000, "Draw from the K most likely tokens; 0: from all");
+  add_number(
+      command, "--temperature", o->sampling.temperature, 0, 100,
+      "Divide the logits by this: values below 1 make likely tokens likelier; 0 always takes the most likely token");
+  add_number(command, "--top-k", o->sampling.top_k, 0, 100000000,
+             "Sample from the K most likely tokens; 0 means all tokens");
   add_number(command, "--top-p", o->sampling.top_p, 0, 1,
-             "Draw from the fewest of the most likely tokens whose probabilities add up to P; 1: from all");
-  add_number(command, "--seed", o->seed, 0, 1000000000, "Seed of the draws: the same seed writes the same text");
+             "Sample from the smallest set of most likely tokens whose probabilities add up to P; 1 means all tokens");
+  add_number(command, "--seed", o->seed, 0, 1000000000, "Seed for sampling; the same seed generates the same text");
   add_number(command, "--length", o->length, 1, 100000000, "Tokens to write");
-  add_number(command, "--samples", o->samples, 1, 10000, "Texts to write at once; several are printed at the end");
-  add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Precision of weights and products");
+  add_number(command, "--samples", o->samples, 1, 10000,
+             "Number of texts to generate at once; several texts are printed at the end");
+  add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Precision of weights and matrix products");
   add_device_option(command, o->device);
   add_non_finite_option(command, o->non_finite);
   command.footer(
-      "If a text is longer than the model's context, only its end is used.\n"
-      "Exit codes: 0, 2 usage, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
+      "If a text is longer than the model's context, only the end of the text is used.\nExit codes: 0 success, 2 usage "
+      "error, 4 the model cannot be loaded, 5 a number is not finite, 6 device error.");
   return [o] { return generate_text(*o); };
 }
 

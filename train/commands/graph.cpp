@@ -55,8 +55,7 @@ void draw(const std::string& text, const std::string& svg) {
   const ChildResult dot = run_child({"dot", "-Tsvg", "-o", to.path(), from.path()}, /*quiet=*/false);
   if (dot.error == ENOENT)
     throw FileError("dot",
-                    "there is no such program, which draws graphs (apt-get install graphviz); --dot FILE writes "
-                    "the text that it takes");
+                    "not found; install graphviz (apt-get install graphviz), or write its input with --dot FILE");
   if (!dot.succeeded()) throw FileError(svg, "cannot be drawn: dot " + dot.how());
   write_file_atomically(svg, to.content());
 }
@@ -80,8 +79,8 @@ Answer run_graph(GraphCommand& o) {
   const auto count = [](const Graph& graph) {
     return std::ranges::count_if(graph.nodes, [](const GraphNode& node) { return node.kind == kNormalizer; });
   };
-  say("before: {} operations, {} of them normalizers; after folding: {}, {}\n", before.nodes.size(), count(before),
-      after.nodes.size(), count(after) == 0 ? "none" : std::to_string(count(after)));
+  say("before folding: {} operations, {} of them normalizers; after folding: {}, {}\n", before.nodes.size(),
+      count(before), after.nodes.size(), count(after) == 0 ? "none" : std::to_string(count(after)));
   return answer;
 }
 
@@ -90,10 +89,12 @@ Answer run_graph(GraphCommand& o) {
 Action add_graph(CLI::App& command) {
   const auto o = std::make_shared<GraphCommand>();
   add_model_option(command, o->model);
-  command.add_option("--svg", o->svg, "Picture, drawn by graphviz; default without --dot: MODEL.svg");
-  command.add_option("--dot", o->dot, "Text for graphviz; - is standard output");
+  command.add_option("--svg", o->svg, "Picture file, drawn by graphviz; without --dot, the default is MODEL.svg");
+  command.add_option("--dot", o->dot, "Graph description for graphviz; - writes to standard output");
   add_fold_options(command, o->options);
-  command.footer("Exit codes: 0, 2 usage, 3 files, or graphviz is missing, 4 the model cannot be loaded.");
+  command.footer(
+      "Exit codes: 0 success, 2 usage error, 3 a file cannot be written or graphviz is missing, 4 the model cannot be "
+      "loaded.");
   return [o] { return run_graph(*o); };
 }
 

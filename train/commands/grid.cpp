@@ -125,7 +125,7 @@ Answer run_grid(const GridOptions& o) {
   GridTraining training(o);
   if (!training.train_all()) return {.exit_code = kExitInterrupted};
   if (training.lacks_data()) {
-    say("error: the files of a run cannot be used (see above): no other run was started\n");
+    say("error: the files of a run cannot be used (see above), so no other run was started\n");
     return {.exit_code = kExitData};
   }
   if (training.any_failed()) say("error: {}: runs failed, see the warnings above\n", o.grid);
@@ -140,8 +140,8 @@ Action add_grid(CLI::App& command, const std::vector<std::string>& self) {
   options->self = self;
   command.add_option("GRID", options->grid, "TOML file that lists the values to try for each key (docs/analyses.md)")
       ->required();
-  command.add_option("--out", options->out, "Directory of the runs; existing ones are continued")->required();
-  command.add_option("--jobs", options->jobs, "Runs at a time, which share the processors (default: 1)")
+  command.add_option("--out", options->out, "Directory for the runs; existing runs are resumed")->required();
+  command.add_option("--jobs", options->jobs, "Number of concurrent runs, which share the processors (default: 1)")
       ->check(CLI::Range(1, 1024));
   add_data_dir_option(command, options->data_directory);
   add_device_option(command, options->device);

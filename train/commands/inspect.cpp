@@ -165,9 +165,10 @@ Action add_inspect(CLI::App& command) {
   };
   const auto o = std::make_shared<Options>();
   command.add_option("PATH", o->path, "Model directory, checkpoint, run or safetensors file")->required();
-  command.add_flag("--layers", o->layers, "For a model, also print a table of its layers: shape, parameters, FLOP");
+  command.add_flag("--layers", o->layers,
+                   "For a model, also print a table of its layers with shapes, parameters and FLOPs");
   add_json_option(command);
-  command.footer("Exit codes: 0, 2 usage, 3 the file cannot be read, 4 the model cannot be loaded.");
+  command.footer("Exit codes: 0 success, 2 usage error, 3 the file cannot be read, 4 the model cannot be loaded.");
   return [o] { return inspect(o->path, o->layers); };
 }
 

@@ -41,7 +41,8 @@ void add_device_option(CLI::App& command, std::string& device) {
       ->capture_default_str();
   command.add_flag_callback(
       "--tf32", [] { allow_tf32(true); },
-      "Let a GPU round the operands of f32 products to TensorFloat-32: faster, about 3 digits in place of 7");
+      "Let a GPU round the operands of f32 matrix products to TensorFloat-32, which is faster but keeps about 3 digits "
+      "instead of 7");
 }
 
 void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>& choices, const std::string& help) {
@@ -67,62 +68,64 @@ void add_settings_option(CLI::App& command, std::vector<std::string>& settings) 
   const auto wrong = [](const std::string& setting) {
     return setting.find('=') != setting.npos ? "" : setting + " must be SECTION.KEY=VALUE";
   };
-  add_repeated_option(command, "--set", settings, "SECTION.KEY=VALUE", "Override a key of CONFIG")->check(wrong);
+  add_repeated_option(command, "--set", settings, "SECTION.KEY=VALUE", "Override a key in CONFIG")->check(wrong);
 }
 
 void add_data_dir_option(CLI::App& command, std::string& directory) {
-  command.add_option("--data-dir", directory, "Root of data.directory; default: $FOLDGRAD_DATA");
+  command.add_option("--data-dir", directory, "Root directory for data.directory; default: $FOLDGRAD_DATA");
 }
 
 void add_non_finite_option(CLI::App& command, NonFinite& choice) {
   command.add_flag_callback(
       "--allow-non-finite", [&choice] { choice = NonFinite::allow; },
-      "Accept a model with NaN or infinity in it, and results that are not finite");
+      "Accept a model that contains NaN or infinity, and results that are not finite");
 }
 
 void add_decoding_options(CLI::App& command, DecodingOptions& o) {
-  add_number(command, "--beam", o.beam, 1, 1000, "Hypotheses of the beam; 1: greedy");
-  add_number(command, "--length-penalty", o.length_penalty, 0, 1e9, "Scores are divided by the length to this power");
+  add_number(command, "--beam", o.beam, 1, 1000, "Number of hypotheses in the beam; 1 means greedy decoding");
+  add_number(command, "--length-penalty", o.length_penalty, 0, 1e9, "Divide scores by the length raised to this power");
   add_number(command, "--max-length-a", o.max_length_a, 0, 1e9,
-             "a in the longest translation, floor(a * source tokens + b); the source counts its end, the translation "
-             "does not");
-  add_number(command, "--max-length-b", o.max_length_b, 0, 1000000, "b in the longest translation");
+             "a in the length limit floor(a * source tokens + b) of a translation; the source length includes the end "
+             "token, the limit does not");
+  add_number(command, "--max-length-b", o.max_length_b, 0, 1000000, "b in the length limit of a translation");
 }
 
 void add_max_tokens_option(CLI::App& command, std::int64_t& max_tokens) {
   add_number(command, "--max-tokens", max_tokens, 1, 100000000,
-             "Largest batch: sentences times the tokens of the longest");
+             "Maximum batch size: number of sentences times the length of the longest one, in tokens");
 }
 
 void add_fold_options(CLI::App& command, FoldOptions& options) {
   CLI::Option* untie = command.add_flag_callback(
       "--untie", [&options] { options.tied = FoldOptions::Tied::untie; },
-      "Give a tied output projection its own table (V x C more numbers), so that the last normalizer folds");
+      "Give a tied output projection its own table (V x C more parameters), so that the last normalizer can be folded");
   command
       .add_flag_callback(
           "--keep-tied", [&options] { options.tied = FoldOptions::Tied::keep; },
-          "Keep it tied, and keep a gain per channel of the last normalizer")
+          "Keep the output projection tied, and keep a gain per channel of the last normalizer")
       ->excludes(untie);
   command.add_flag("--rescale-stream", options.rescale_stream,
-                   "Post-norm: store the residual stream divided by the gains, so that no operation is left on it");
+                   "For post-norm: store the residual stream divided by the gains, so that no normalizer operation is "
+                   "left on the stream");
 }
 
 void add_data_options(CLI::App& command, ModelData& data, const std::string& split) {
   data.split = split;
   command.add_option(
       "--source", data.source,
-      "File of sentences, one per line, or of text for a language model; below --data-dir if that is given");
-  command.add_option("--reference", data.reference, "File of their translations");
+      "File with one sentence per line, or with text for a language model; relative to --data-dir if it is given");
+  command.add_option("--reference", data.reference, "File with the reference translations");
   command
       .add_option("--split", data.split,
-                  "Without files: train, valid or test of the run that MODEL belongs to, or another name in its data "
-                  "directory")
+                  "If no files are given: train, valid or test of the run that MODEL belongs to, or another name in "
+                  "the run's data directory")
       ->capture_default_str();
+  command.add_option("--data-dir", data.data_directory,
+                     "Root directory for data.directory or --source; default: the root of the run that MODEL belongs "
+                     "to, otherwise $FOLDGRAD_DATA");
   command.add_option(
-      "--data-dir", data.data_directory,
-      "Root of data.directory, or of --source; default: that of the run that MODEL belongs to, else $FOLDGRAD_DATA");
-  command.add_option("--config", data.config,
-                     "Configuration that names the data; default: that of the run that MODEL belongs to");
+      "--config", data.config,
+      "Configuration that specifies the data; default: the configuration of the run that MODEL belongs to");
 }
 
 ModelData located(ModelData data, const std::string& path) {

@@ -37,16 +37,17 @@ Answer recalibrate(const RecalibrateOptions& o) {
 
 Action add_recalibrate(CLI::App& command) {
   const auto o = std::make_shared<RecalibrateOptions>();
-  add_model_option(command, o->model, "; a model that translates needs its vocabulary");
-  command.add_option("-o,--out,--output", o->output, "Directory of the new model, to be created")->required();
+  add_model_option(command, o->model, "; a translation model must have its vocabulary");
+  command.add_option("-o,--out,--output", o->output, "Directory to create for the new model")->required();
   add_data_options(command, o->data, "train");
-  add_number(command, "--batches", o->batches, 0, 1000000000, "Number of batches; 0: all of them, once");
+  add_number(command, "--batches", o->batches, 0, 1000000000,
+             "Number of batches; 0 means one pass through all batches");
   add_max_tokens_option(command, o->max_tokens);
-  command.add_option("--seed", o->seed, "Seed of the order of the batches")->capture_default_str();
+  command.add_option("--seed", o->seed, "Seed for the order of the batches")->capture_default_str();
   add_device_option(command, o->device);
   command.footer(
-      "Exit codes: 0, 2 usage, 3 text, images or output, 4 the model cannot be loaded, 5 a number is not finite, 6 "
-      "device.");
+      "Exit codes: 0 success, 2 usage error, 3 text or images cannot be read or the output cannot be written, 4 the "
+      "model cannot be loaded, 5 a number is not finite, 6 device error.");
   return [o] { return recalibrate(*o); };
 }
 

@@ -55,8 +55,9 @@ Answer compare(const std::vector<std::string>& runs) {
 Action add_report(CLI::App& command) {
   const auto options = std::make_shared<ReportOptions>();
   command.add_option("RUN", options->runs, "Directories of runs")->required();
-  command.add_option("-o,--out,--output", options->out, "HTML file [RUN/report.html; for several runs report.html]");
-  command.add_flag("--open", options->open, "Show the page in the browser, with xdg-open");
+  command.add_option("-o,--out,--output", options->out,
+                     "HTML file to write [RUN/report.html; for several runs, report.html]");
+  command.add_flag("--open", options->open, "Open the page in the browser with xdg-open");
   return [options] { return report(*options); };
 }
 

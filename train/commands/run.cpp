@@ -41,23 +41,24 @@ Action add_run(CLI::App& command) {
   const auto o = std::make_shared<RunOptions>();
   add_model_option(command, o->model);
   command
-      .add_option(
-          "--input", o->input,
-          "safetensors file. For a Transformer: source and input, i64 [sentences, tokens]; source_mask and input_mask, "
-          "u8, 1 for tokens and 0 for padding, default: where ids are not padding. For a vision model: "
-          "images [images, S, S, 3], u8, or f32 and normalized. For a language model: ids, i64 [sequences, tokens]")
+      .add_option("--input", o->input,
+                  "Input safetensors file. For a Transformer: source and input, i64 [sentences, tokens], and "
+                  "optionally source_mask and input_mask, u8, 1 for tokens and 0 for padding (by default, ids equal to "
+                  "pad are padding). For a vision model: images [images, S, S, 3], either u8, or f32 and normalized. "
+                  "For a language model: ids, i64 [sequences, tokens]")
       ->required();
   command
-      .add_option(
-          "-o,--out,--output", o->output,
-          "safetensors file: logits [sentences, tokens, vocabulary] and memory, the encoder's output; or logits "
-          "[images, classes], or [sequences, tokens, vocabulary]")
+      .add_option("-o,--out,--output", o->output,
+                  "Output safetensors file. For a Transformer: logits [sentences, tokens, vocabulary], and memory, the "
+                  "encoder's output. For a vision model: logits [images, classes]. For a language model: logits "
+                  "[sequences, tokens, vocabulary]")
       ->required();
   add_dtype_option(command, o->dtype, {DType::f32, DType::f64, DType::bf16}, "Precision of the computation");
   add_device_option(command, o->device);
   add_non_finite_option(command, o->non_finite);
   command.footer(
-      "Exit codes: 0, 2 usage, 3 input or output, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
+      "Exit codes: 0 success, 2 usage error, 3 the input cannot be read or the output cannot be written, 4 the model "
+      "cannot be loaded, 5 a number is not finite, 6 device error.");
   return [o] { return run(*o); };
 }
 

@@ -70,27 +70,28 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
   options->command = arguments;
   options->began = note_interrupts;
   options->stop = interrupted;
-  command.add_option("CONFIG", options->config, "Configuration, TOML; with --resume, that of the run by default");
+  command.add_option("CONFIG", options->config,
+                     "TOML configuration; with --resume, the default is the run's configuration");
   command.add_option("--out", options->out, "Directory of the run");  // required, see complete()
   add_settings_option(command, options->settings);
   add_data_dir_option(command, options->data_directory);
   add_device_option(command, options->device);
   command
-      .add_option(
-          "--resume", options->resume,
-          "Continue from the newest checkpoint in --out (latest), from that of the run at this path, or from the "
-          "checkpoint at this path")
+      .add_option("--resume", options->resume,
+                  "Resume from the newest checkpoint in --out (latest), from the newest checkpoint of the run at this "
+                  "path, or from the checkpoint at this path")
       ->expected(0, 1)
       ->default_str("latest");
   command.add_flag("--allow-config-change", options->allow_config_change,
-                   "Resume with another configuration or other data");
+                   "Allow resuming with a different configuration or different data");
   command.add_flag("--profile-communication", options->profile_communication,
-                   "Print how long ranks have waited for each other (docs/parallel.md)");
-  add_number(command, "--communication-timeout", options->timeout, 1e-3, 1e6,
-             "Seconds that a rank waits for another, at the beginning for its process to start");
+                   "Print how long ranks waited for each other (docs/parallel.md)");
+  add_number(
+      command, "--communication-timeout", options->timeout, 1e-3, 1e6,
+      "Number of seconds that a rank waits for another rank, and at the beginning for the other processes to start");
   command.footer(
-      "Exit codes: 0, 2 configuration, 3 data or disk, 4 checkpoint, 5 diverged, 6 device, 130 interrupted after "
-      "saving.");
+      "Exit codes: 0 success, 2 configuration error, 3 data or disk error, 4 a checkpoint cannot be loaded, 5 training "
+      "diverged, 6 device error, 130 interrupted after saving.");
   return [options] {
     complete(*options);
     return launched(options->device, options->timeout, [&](Processes* processes) {

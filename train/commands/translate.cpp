@@ -74,13 +74,13 @@ Action add_translate(CLI::App& command) {
   add_decoding_options(command, o->translator.decoding);
   add_max_tokens_option(command, o->translator.max_tokens);
   add_non_finite_option(command, o->translator.non_finite);
-  add_number(command, "--lines", o->lines, 1, 100000000, "Lines read before the first is translated; 1 on a terminal");
-  add_dtype_option(command, o->translator.dtype, {DType::f32, DType::bf16}, "Precision of weights and products");
+  add_number(command, "--lines", o->lines, 1, 100000000,
+             "Number of lines to read before translating the first; 1 on a terminal");
+  add_dtype_option(command, o->translator.dtype, {DType::f32, DType::bf16}, "Precision of weights and matrix products");
   add_device_option(command, o->device);
   command.footer(
-      "Lines stay in their order; those without words stay empty.\n"
-      "Exit codes: 0, 2 usage, 3 a line cannot be translated, 4 the model cannot be loaded, 5 a number is not finite, "
-      "6 device.");
+      "Lines keep their order; lines without words stay empty.\nExit codes: 0 success, 2 usage error, 3 a line cannot "
+      "be translated, 4 the model cannot be loaded, 5 a number is not finite, 6 device error.");
   return [o] { return translate(*o); };
 }
 

@@ -33,11 +33,12 @@ Answer run_verify(const VerifyCommand& o) {
 Action add_verify(CLI::App& command) {
   const auto o = std::make_shared<VerifyCommand>();
   add_model_option(command, o->model);
-  command.add_option("--seed", o->seed, "Seed of the random ids for the checks")->capture_default_str();
+  command.add_option("--seed", o->seed, "Seed for the random ids in the checks")->capture_default_str();
   add_fold_options(command, o->options);
   add_device_option(command, o->device);
   add_json_option(command);
-  command.footer("Exit codes: 0, 1 a check failed, 2 usage, 4 the model cannot be loaded, 6 device.");
+  command.footer(
+      "Exit codes: 0 success, 1 a check failed, 2 usage error, 4 the model cannot be loaded, 6 device error.");
   return [o] { return run_verify(*o); };
 }
 

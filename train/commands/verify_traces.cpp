@@ -83,11 +83,12 @@ Action add_verify_traces(CLI::App& command) {
   add_dtype_option(command, o->dtype, {DType::f64, DType::f32}, "Precision: f64 or f32");
   command
       .add_option("--tolerance", o->tolerance,
-                  "Largest |got - want| / (1 + |want|) that passes [1e-12 in f64, 1e-4 in f32]")
+                  "Maximum |got - want| / (1 + |want|) that passes [1e-12 in f64, 1e-4 in f32]")
       ->check(number_in(0, std::numeric_limits<double>::max()).description("NONNEGATIVE"));
   add_json_option(command);
   command.footer(
-      "Exit codes: 0 all agree, 1 a difference is above the tolerance, 2 usage, 3 a file is not a trace, 6 device");
+      "Exit codes: 0 all agree, 1 a difference is above the tolerance, 2 usage error, 3 a file is not a trace, 6 "
+      "device error");
   return [o] { return verify(*o); };
 }
 

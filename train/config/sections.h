@@ -45,12 +45,15 @@ void visit_length_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   const auto length = [&t](const ConfigKey& key) {
     return t.schedule == ScheduleShape::cosine ? key : off_trajectory(key);
   };
-  v(t.epochs, newer(length(ConfigKey("train", "epochs", "epochs", "Passes through the data; 0: use train.steps",
+  v(t.epochs, newer(length(ConfigKey("train", "epochs", "epochs",
+                                     "Number of passes through the data; if 0, train.steps is used instead",
                                      within(0, kMostOfASize)))));
   if (t.epochs == 0)
-    v(t.steps, length(ConfigKey("train", "steps", "updates", "How many updates to make", at_least(1))));
-  keys_in("train", v, newer)(t.warmup_epochs, "warmup_epochs", "epochs",
-                             "Linear warm-up to the peak learning rate; 0: use train.warmup", within(0, kMostOfASize));
+    v(t.steps, length(ConfigKey("train", "steps", "updates", "Number of training steps", at_least(1))));
+  keys_in("train", v, newer)(
+      t.warmup_epochs, "warmup_epochs", "epochs",
+      "Length of the linear warm-up to the peak learning rate; if 0, train.warmup is used instead",
+      within(0, kMostOfASize));
   if (t.warmup_epochs == 0)
     keys_in("train", v)(t.warmup, "warmup", "updates", "Linear warm-up to the peak learning rate", at_least(0));
 }
@@ -60,39 +63,43 @@ void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   visit_length_keys(t, v);
   train(t.accumulate, "accumulate", "batches", "Batches per update", within(1, kMostOfASize));
   train(t.optimizer, "optimizer", "", "Update rule");
-  train(t.beta1, "beta1", "", "Decay of the first moment (adam, adamw)", kFraction);
-  train(t.beta2, "beta2", "", "Decay of the second moment (adam, adamw)", kFraction);
-  train(t.eps, "eps", "", "Added to the square root of the second moment (adam, adamw)", above(0));
+  train(t.beta1, "beta1", "", "Decay rate of the first moment (adam, adamw)", kFraction);
+  train(t.beta2, "beta2", "", "Decay rate of the second moment (adam, adamw)", kFraction);
+  train(t.eps, "eps", "", "Value added to the square root of the second moment (adam, adamw)", above(0));
   train(t.momentum, "momentum", "", "Momentum (sgd)", kFraction);
   train(t.nesterov, "nesterov", "", "Use Nesterov momentum (sgd)");
-  train(t.weight_decay, "weight_decay", "", "Weight decay per update, times the learning rate", at_least(0));
+  train(t.weight_decay, "weight_decay", "", "Weight decay; each update multiplies it by the learning rate",
+        at_least(0));
   newer_key(t.no_decay, "no_decay", "",
-            "Parameters without weight decay: none, or biases, gains and learned positions");
+            "Parameters that weight decay skips: none, or vectors (biases, gains and learned positions)");
   train(t.lr, "lr", "", "Peak learning rate", above(0));
   train(t.schedule, "schedule", "", "Shape of the learning-rate schedule");
   train(t.initial_lr, "initial_lr", "", "Learning rate of the first update", at_least(0));
   train(t.minimum_lr, "minimum_lr", "", "Final learning rate of the cosine schedule", at_least(0));
-  train(t.clip, "clip", "", "Clip the norm of the gradient to this; 0: do not clip", at_least(0));
-  train(t.agc, "agc", "", "Largest norm of a unit's gradient relative to its weights' (adaptive clipping); 0: off",
+  train(t.clip, "clip", "", "Clip the gradient's norm to this value; 0 turns clipping off", at_least(0));
+  train(t.agc, "agc", "",
+        "Adaptive clipping: the largest allowed ratio of a unit's gradient norm to its weight norm; 0 turns it off",
         at_least(0));
   train(t.agc_exclude, "agc_exclude", "", "Parameters without agc");
-  train(t.label_smoothing, "label_smoothing", "", "Weight of the uniform distribution in label smoothing", kFraction);
-  train(t.average_decay, "average_decay", "", "Decay of the moving average of the weights; 0: no average", kFraction);
+  train(t.label_smoothing, "label_smoothing", "", "Label smoothing: the weight of the uniform distribution", kFraction);
+  train(t.average_decay, "average_decay", "",
+        "Decay rate of the moving average of the weights; 0 turns the average off", kFraction);
   newer_key(t.average_statistics, "average_statistics", "",
-            "Average the normalizers' running statistics with the weights");
-  train(t.dtype, "dtype", "", "Type of activations; weights and moments are f32");
-  train(t.seed, "seed", "", "Seed of the initial weights, of dropout and of the order of the data", at_least(0));
-  train(t.on_nan, "on_nan", "", "What to do when a loss or gradient is not finite");
+            "Average the normalizers' running statistics along with the weights");
+  train(t.dtype, "dtype", "", "Data type of activations; weights and moments are always f32");
+  train(t.seed, "seed", "", "Seed for the initial weights, dropout and the order of the data", at_least(0));
+  train(t.on_nan, "on_nan", "", "What to do if a loss or gradient is not finite");
   newer_key(t.from, "from", "",
-            "Model to begin from: a model directory, a checkpoint, or a run; empty: random weights");
-  newer_key(t.head, "head", "", "Output layer with train.from: auto makes a new one if the classes differ");
+            "Model to start from: a model directory, a checkpoint or a run; if empty, weights are random");
+  newer_key(t.head, "head", "", "Output layer with train.from; auto creates a new one if the classes differ");
   newer_key(t.reset_iterations, "reset_iterations", "",
-            "With train.from, normalizers count iterations from 0, so that their warm-up runs again");
+            "With train.from, restart the normalizers' iteration counts at 0, so that their warm-up runs again");
   newer_key(t.rates, "rates", "",
             "PATTERN=FACTOR: multiplies the learning rate of the parameters whose names match; if several patterns "
             "match, the last one applies");
-  newer_key(t.freeze, "freeze", "", "Patterns of names of parameters that are not trained");
-  newer_key(t.shards, "shards", "parts", "Parts of a batch, one for each rank, a power of two; 0: one for each process",
+  newer_key(t.freeze, "freeze", "", "Name patterns of the parameters to freeze");
+  newer_key(t.shards, "shards", "parts",
+            "Number of parts of a batch, one for each rank; must be a power of two; 0 means one for each process",
             within(0, 1024));
   keys_in("norm", v, newer)(t.sync_norms, "sync", "",
                             "With several ranks, compute per-channel statistics over the whole batch");
@@ -107,7 +114,7 @@ void visit_keys(KeysOf<ValidateConfig> auto& e, const auto& v) {
   const auto validate = keys_in("validate", v);
   validate(e.every, "every", "updates", "Updates between validations", at_least(1));
   validate(e.patience, "patience", "validations",
-           "Validations without a better score before training stops; 0: never stop", at_least(0));
+           "Number of validations without a better score after which training stops; 0 means never", at_least(0));
 }
 
 struct OutputConfig {
@@ -119,7 +126,8 @@ void visit_keys(KeysOf<OutputConfig> auto& o, const auto& v) {
   const auto output = keys_in("output", v);
   output(o.log_every, "log_every", "updates", "Updates between log lines", at_least(1));
   output(o.save_every, "save_every", "updates", "Updates between checkpoints", at_least(1));
-  output(o.keep, "keep", "checkpoints", "Newest checkpoints to keep, in addition to the best", at_least(1));
+  output(o.keep, "keep", "checkpoints", "Number of newest checkpoints to keep in addition to the best one",
+         at_least(1));
 }
 
 // When to record normalizers (train/analyses/recorder.h).
@@ -132,7 +140,7 @@ struct RecordConfig {
 void visit_keys(KeysOf<RecordConfig> auto& r, const auto& v) {
   const auto record = keys_in("record", v);
   record(r.from, "from", "updates",
-         "First update of each recording; negative ones count from the end: -200 is the 200th from the end");
+         "First update of each recording; negative numbers count from the end: -200 is the 200th update from the end");
   record(r.steps, "steps", "updates", "Number of updates in each recording", within(1, kMostOfASize));
 }
 

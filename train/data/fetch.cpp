@@ -52,8 +52,7 @@ std::string transfer(const std::string& url, const std::string& part) {
       "--speed-limit 1000 --speed-time 60 --max-filesize 10G --continue-at -");
   command.insert(command.end(), {"--output", part, "--stderr", messages, "--url", url});
   const ChildResult curl = run_child(command, /*quiet=*/true);
-  if (curl.error == ENOENT)
-    throw FileError("curl", "there is no such program, which fetches files (apt-get install curl)");
+  if (curl.error == ENOENT) throw FileError("curl", "not found; install curl (apt-get install curl)");
   if (curl.error != 0) throw FileError("curl", "cannot be started", curl.error);
   std::string text;  // "curl: (7) Failed to connect"; warnings may precede it
   std::ifstream lines(messages);

@@ -63,14 +63,14 @@ TEST_F(DataCommand, PreparesAndVerifies) {
 }
 
 TEST_F(DataCommand, PreparesNoTextOverAnother) {
-  expect_error("data prepare @ @made --rename train=valid", 3, "@: train and val would both become valid");
-  expect_error("data prepare @ @made --rename nope=x", 3, "@: --rename: there is no pair nope");
+  expect_error("data prepare @ @made --rename train=valid", 3, "@: train and val would both be written to valid");
+  expect_error("data prepare @ @made --rename nope=x", 3, "@: --rename: there is no pair named nope");
   for (const char* name : {"", "../x"})
     expect_error(std::string("data prepare @ @made --rename train=") + name, 2,
                  std::string("--rename must be OLD=NEW, got train=") + name);
   EXPECT_FALSE(exists("made"));
   expect_error("data prepare @ @ --rename train=val --rename val=train", 3,
-               "@: train would be written over val; prepare into another directory");
+               "@: train would overwrite val; choose another output directory");
   EXPECT_EQ(bytes("train.de"), kText);
 }
 
@@ -140,7 +140,7 @@ TEST_F(DataCommand, FetchesAFileByItsDigest) {
 
 TEST_F(DataCommand, WritesTheTaskShapesAsCifar10) {
   EXPECT_EQ(output("data synth shapes @new/made --count 12 --test-count 3 --seed 4"),
-            filled("@new/made: 12 images to train on, 3 to test\n"));
+            filled("@new/made: 12 training images, 3 test images\n"));
   for (const auto& [part, count] : {std::pair(ImagePart::train, 12), std::pair(ImagePart::test, 3)}) {
     const ImageSet got = read_cifar(files_ / "new/made", cifar10_layout(), part), want = shapes::sample(part, count, 4);
     EXPECT_EQ(got.pixels.values<std::uint8_t>(), want.pixels.values<std::uint8_t>());

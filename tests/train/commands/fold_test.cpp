@@ -105,10 +105,8 @@ TEST_F(GraphCommand, DrawsBeforeAndAfter) {
 
   const ProgramResult without = run_after("PATH=/absent ", filled("graph @model --svg @g.svg"));
   EXPECT_EQ(without.exit_code, 3);
-  EXPECT_EQ(
-      without.err,
-      "error: dot: there is no such program, which draws graphs (apt-get install graphviz); --dot FILE writes the "
-      "text that it takes\n");
+  EXPECT_EQ(without.err,
+            "error: dot: not found; install graphviz (apt-get install graphviz), or write its input with --dot FILE\n");
   const ProgramResult svg = run("graph @model --svg @g.svg");
   if (svg.err == without.err) GTEST_SKIP() << "graphviz is not installed";
   ASSERT_EQ(svg.exit_code, 0) << svg.err;

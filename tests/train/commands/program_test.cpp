@@ -252,7 +252,7 @@ TEST_F(DemoCommand, UsageErrors) {
 
 TEST_F(DemoCommand, LeavesWhatIsThereAlone) {
   expect_error("demo --device cpu --out " + files_.path(), 3,
-               files_.path() + ": is there already; remove it, or name another directory with --out");
+               files_.path() + ": already exists; remove it, or choose another directory with --out");
   EXPECT_EQ(files_.entries(), 0);
 }
 

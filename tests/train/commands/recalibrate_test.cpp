@@ -108,7 +108,7 @@ TEST_F(AverageCommand, TakesTheLastOfARun) {
   expect_error("average --last 2 @run -o @run", 3, "@run: is a run, which has its own models; name another directory");
   expect_error("average --last 4 @run -o @b", 4,
                "@run/checkpoints: there must be 4 checkpoints, got 3 (output.keep decides how many stay)");
-  expect_error("average --last 2 @run @m -o @b", 2, "average: with --last there must be one run, got 2 paths");
+  expect_error("average --last 2 @run @m -o @b", 2, "average: --last must be used with exactly one run, got 2 paths");
   TransformerConfig config = model_->config();
   config.normalizer_options["eps"] = "1e-3";
   Transformer other(config, 1);

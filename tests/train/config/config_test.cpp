@@ -246,8 +246,9 @@ TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   const std::size_t at = help.find(header);
   ASSERT_NE(at, std::string::npos);
   const std::string cct = help.substr(at, help.find("With model.family", at + 1) - at);
-  EXPECT_NE(cct.find("  attention_dropout   Dropout of attention probabilities: a number in [0, 1) (default 0.1)"),
-            std::string::npos);  // like a translation's, but not like a ViT's
+  EXPECT_NE(
+      cct.find("  attention_dropout   Dropout rate for attention probabilities: a number in [0, 1) (default 0.1)"),
+      std::string::npos);  // like a translation's, but not like a ViT's
   EXPECT_EQ(cct.find("  batch "), std::string::npos);
   EXPECT_EQ(help.find("  family "), help.rfind("  family "));  // of the headers, which have its values
   EXPECT_LT(help.find("  family "), at);

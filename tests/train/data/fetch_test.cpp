@@ -41,8 +41,7 @@ TEST_F(DownloadWithoutCurl, SaysWhatIsMissing) {
   const std::string path = getenv("PATH");
   const Download wanted{{"http://127.0.0.1:1/file"}, sha256(kContent), files_ / "file"};
   setenv("PATH", (files_ / "empty").c_str(), 1);
-  EXPECT_EQ(message<FileError>([&] { download(wanted); }),
-            "curl: there is no such program, which fetches files (apt-get install curl)");
+  EXPECT_EQ(message<FileError>([&] { download(wanted); }), "curl: not found; install curl (apt-get install curl)");
   setenv("PATH", path.c_str(), 1);
 }
 

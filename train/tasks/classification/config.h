@@ -28,26 +28,27 @@ struct ImageConfig {
 void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
   const auto data = keys_in("data", v), train = keys_in("train", v);
   data(i.task, "task", "",
-       "Images from CIFAR's files, from a folder, drawn shapes, or a folder in TinyImageNet's layout");
+       "Source of the images: CIFAR files, a folder, drawn shapes, or a folder in TinyImageNet's layout");
   data(i.directory, "directory", "",
-       "Directory of the files, below --data-dir or absolute; empty: the name in their archive");
+       "Directory of the files, absolute or relative to --data-dir; if empty, the directory name in their archive");
   data(i.image_size, "image_size", "pixels", "Side length to which images are scaled (folder, tinyimagenet)",
        within(1, kMostImageSide));
-  data(i.train_images, "train_images", "images", "Number of training images to use; 0: all (shapes: 50,000)",
+  data(i.train_images, "train_images", "images", "Number of training images to use; 0 means all (50,000 for shapes)",
        at_least(0));
   data(i.valid_images, "valid_images", "images",
-       "Training images held out for validation (shapes: drawn in addition); 0: validate on the test images",
+       "Number of training images to hold out for validation (shapes draws these in addition); if 0, validation uses "
+       "the test images",
        at_least(0));
   data(i.augment, "augment", "",
-       "Random changes of training images, names separated by spaces: crop4 (pixels), flip or "
-       "flip_alternating, randaugment2m9 (operations, magnitude), cutout8 (pixels)");
+       "Random augmentations of training images, separated by spaces: crop4 (4 pixels), flip or flip_alternating, "
+       "randaugment2m9 (2 operations of magnitude 9), cutout8 (8 pixels)");
   keys_in("data", v, newer)(i.fill, "fill", "",
-                            "Pixels that crops show outside of an image: the mean of the training images, or zero, "
-                            "black, as with torchvision's RandomCrop");
+                            "Fill color of crops outside the image: the mean of the training images, or zero (black, "
+                            "as in torchvision's RandomCrop)");
   train(i.batch, "batch", "images", "Images of a batch", at_least(1));
   train(i.mixup, "mixup", "", "a of mixup's Beta(a, a); 0: no mixup", at_least(0));
   train(i.cutmix, "cutmix", "", "a of CutMix's Beta(a, a); 0: no CutMix", at_least(0));
-  train(i.mix_off_epoch, "mix_off_epoch", "epochs", "Number of epochs at the beginning with mixup or CutMix; 0: all",
+  train(i.mix_off_epoch, "mix_off_epoch", "epochs", "Number of initial epochs that use mixup or CutMix; 0 means all",
         at_least(0));
 }
 

@@ -20,16 +20,16 @@ struct LanguageConfig {
 
 void visit_keys(KeysOf<LanguageConfig> auto& l, const auto& v) {
   const auto data = keys_in("data", v), aside = keys_in("data", v, off_trajectory), train = keys_in("train", v);
-  data(l.task, "task", "", "Text, whose next token is predicted");
-  data(l.directory, "directory", "", "Directory of the files, below --data-dir or absolute");
+  data(l.task, "task", "", "Task: predict the next token of a text");
+  data(l.directory, "directory", "", "Directory of the files, absolute or relative to --data-dir");
   data(l.train, "train", "",
-       "File of text; empty: all files NAME.txt and NAME.md of the directory except data.valid and data.test");
-  data(l.valid, "valid", "", "Validation text; empty: the last tenth of the training text");
-  aside(l.test, "test", "", "Text for `foldgrad eval`; empty: the validation text");
-  data(l.tokenizer, "tokenizer", "", "Tokens: characters, or pieces of byte-pair encoding");
-  data(l.vocabulary, "vocabulary", "pieces", "Size of the vocabulary, learned from the training text (bpe)",
+       "Training text; if empty, all files NAME.txt and NAME.md in the directory except data.valid and data.test");
+  data(l.valid, "valid", "", "Validation text; if empty, the last tenth of the training text");
+  aside(l.test, "test", "", "Text for `foldgrad eval`; if empty, the validation text");
+  data(l.tokenizer, "tokenizer", "", "Kind of tokens: characters, or byte-pair encoding pieces (bpe)");
+  data(l.vocabulary, "vocabulary", "pieces", "Size of the vocabulary to learn from the training text (bpe)",
        at_least(5));
-  train(l.batch, "batch", "sequences", "Sequences of a batch, of model.context tokens each", at_least(1));
+  train(l.batch, "batch", "sequences", "Number of sequences per batch, each with model.context tokens", at_least(1));
 }
 
 }  // namespace foldgrad

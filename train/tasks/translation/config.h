@@ -30,36 +30,39 @@ struct DataConfig {
 void visit_keys(KeysOf<DataConfig> auto& d, const auto& v) {
   const auto data = keys_in("data", v), aside = keys_in("data", v, off_trajectory), train = keys_in("train", v),
              validate = keys_in("validate", v);
-  data(d.task, "task", "", "Text from files, or German number words");
-  data(d.directory, "directory", "", "Directory of the files, below --data-dir or absolute");
+  data(d.task, "task", "", "Source of the sentences: text files, or generated German number words");
+  data(d.directory, "directory", "", "Directory of the files, absolute or relative to --data-dir");
   data(d.train, "train", "", "Training files: NAME.SOURCE and NAME.TARGET");
   aside(d.valid, "valid", "", "Validation files");
   aside(d.test, "test", "", "Test files");
-  data(d.source, "source", "", "Source language, the extension of its files");
-  data(d.target, "target", "", "Target language, the extension of its files");
+  data(d.source, "source", "", "Source language; also the extension of its files");
+  data(d.target, "target", "", "Target language; also the extension of its files");
   data(d.lowercase, "lowercase", "", "Lower-case all text");
   data(d.tokenizer, "tokenizer", "", "What a token is");
-  data(d.bpe_codes, "bpe_codes", "", "File of merges in the directory (bpe)");
-  const char* dictionary = "fairseq dict.txt in the directory; empty: built from the training files";
+  data(d.bpe_codes, "bpe_codes", "", "File in the directory with the BPE merges (bpe)");
+  const char* dictionary = "fairseq dict.txt in the directory; if empty, it is built from the training files";
   data(d.source_dictionary, "source_dictionary", "", dictionary);
   data(d.target_dictionary, "target_dictionary", "", dictionary);
   data(d.sentencepiece_model, "sentencepiece_model", "",
-       "SentencePiece model in the directory; empty: learned from the training files");
-  data(d.vocabulary, "vocabulary", "pieces", "Size of the vocabulary that both languages share (sentencepiece)",
+       "SentencePiece model in the directory; if empty, it is learned from the training files");
+  data(d.vocabulary, "vocabulary", "pieces", "Size of the vocabulary shared by both languages (sentencepiece)",
        at_least(5));
-  data(d.train_pairs, "train_pairs", "pairs", "Number of training pairs to use; 0: all", at_least(0));
-  aside(d.valid_pairs, "valid_pairs", "pairs", "Number of validation pairs to use; 0: all", at_least(0));
-  data(d.max_length, "max_length", "tokens", "Longest sentence of a training pair; 0: no limit", at_least(0));
-  data(d.max_ratio, "max_ratio", "", "Largest ratio of a training pair's lengths; 0: no limit", at_least(0));
+  data(d.train_pairs, "train_pairs", "pairs", "Number of training pairs to use; 0 means all", at_least(0));
+  aside(d.valid_pairs, "valid_pairs", "pairs", "Number of validation pairs to use; 0 means all", at_least(0));
+  data(d.max_length, "max_length", "tokens", "Maximum sentence length in a training pair; 0 means no limit",
+       at_least(0));
+  data(d.max_ratio, "max_ratio", "", "Maximum ratio of the two lengths in a training pair; 0 means no limit",
+       at_least(0));
   train(d.max_tokens, "max_tokens", "tokens", "Largest batch, padding included", at_least(1));
   validate(d.beam, "beam", "hypotheses", "Width of the beam", within(1, 1000));
-  validate(d.length_penalty, "length_penalty", "", "Exponent of the length penalty", at_least(0));
+  validate(d.length_penalty, "length_penalty", "", "Length penalty: scores are divided by the length to this power",
+           at_least(0));
   validate(d.max_length_a, "max_length_a", "",
-           "a in the longest translation, floor(a * source tokens + b); the source counts its end, "
-           "the translation does not",
+           "a in the length limit floor(a * source tokens + b) of a translation; the source length includes the end "
+           "token, the limit does not",
            at_least(0));
-  validate(d.max_length_b, "max_length_b", "tokens", "b in the longest translation, floor(a * source tokens + b)",
-           at_least(0));
+  validate(d.max_length_b, "max_length_b", "tokens",
+           "b in the length limit floor(a * source tokens + b) of a translation", at_least(0));
 }
 
 }  // namespace foldgrad
