@@ -22,7 +22,7 @@ class Arena {
  public:
   Arena() {
     void* range = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) throw std::runtime_error("emulation: no range of addresses for the device's memory");
+    if (range == MAP_FAILED) throw std::runtime_error("emulation: cannot reserve addresses for device memory");
     begin_ = static_cast<char*>(range);
   }
 
@@ -83,10 +83,9 @@ Arena* guarded = nullptr;
 void on_fault(int signal, siginfo_t* info, void*) {
   if (guarded->contains(info->si_addr)) {
     char text[200];
-    const int length = std::snprintf(text, sizeof text,
-                                     "emulation: the host touched memory of the device, at %p, outside of kernels and "
-                                     "copies. The calls that led there:\n",
-                                     info->si_addr);
+    const int length = std::snprintf(
+        text, sizeof text,
+        "emulation: the host accessed device memory at %p outside of kernels and copies. Call stack:\n", info->si_addr);
     if (write(STDERR_FILENO, text, std::size_t(length)) == length) {
       void* calls[32];
       backtrace_symbols_fd(calls, backtrace(calls, 32), STDERR_FILENO);

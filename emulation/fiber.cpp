@@ -31,7 +31,7 @@ FOLDGRAD_TSAN(void* host_fiber;)
 char* allocate_stack() {
   void* memory = mmap(nullptr, kGuardPage + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory, kGuardPage, PROT_NONE) != 0)
-    throw std::runtime_error("emulation: no memory for the stack of a fiber");
+    throw std::runtime_error("emulation: cannot allocate the stack of a fiber");
   return static_cast<char*>(memory) + kGuardPage;
 }
 

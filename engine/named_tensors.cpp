@@ -26,7 +26,7 @@ void require_alike(const std::string& who, const NamedTensors& own, const NamedT
                    describe(t));
   }
   for (const auto& [key, tensor] : from)
-    FOLDGRAD_CHECK(own.count(key), "{}: the saved state has {}, for which there is no place here", who, key);
+    FOLDGRAD_CHECK(own.count(key), "{}: the saved state has {}, which is not expected here", who, key);
 }
 
 void copy_into(const std::string& who, NamedTensors own, const NamedTensors& from) {

@@ -12,7 +12,7 @@ Shape::Shape(std::vector<std::int64_t> sizes) : sizes_(std::move(sizes)) {
   }
   for (std::int64_t size : sizes_)
     FOLDGRAD_CHECK(size == 0 || !__builtin_mul_overflow(elements_, size, &elements_),
-                   "shape: at most 2^63 - 1 elements can be counted, got {}", str());
+                   "shape: there must be at most 2^63 - 1 elements, got {}", str());
   if (empty) elements_ = 0;
 }
 

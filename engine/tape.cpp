@@ -77,12 +77,12 @@ Var Tape::add_node(Tensor y, const std::vector<Var>& operands, std::shared_ptr<N
 
 void Tape::check_variable(const char* call, const Var& v) const {
   FOLDGRAD_CHECK(v.tape_ == this && v.generation_ == generation_ && v.id_ >= 0,
-                 "tape: {} needs a value of this tape's present recording", call);
+                 "tape: {} needs a value from the tape's current recording", call);
 }
 
 void Tape::backward(const Var& y, Tensor dy) {
   if (!dy.defined()) {
-    FOLDGRAD_CHECK(y.value().size() == 1, "tape: backward without dy needs a y of one element, got {}", y.shape());
+    FOLDGRAD_CHECK(y.value().size() == 1, "tape: backward without dy needs a y with one element, got {}", y.shape());
     dy = Tensor::full(y.shape(), 1, y.dtype(), y.device());
   }
   seed_gradient(y, std::move(dy));
@@ -106,7 +106,7 @@ void Tape::seed_gradient(const Var& y, Tensor dy) {
   check_variable("backward", y);
   FOLDGRAD_CHECK(!consumed_, "tape: backward has already run on this recording; record it again");
   check_operand("tape", "dy", dy, y.shape(), y.value(), "y");
-  FOLDGRAD_CHECK(slots_[y.id_].wants_grad, "tape: backward from a value that depends on no variable and no parameter");
+  FOLDGRAD_CHECK(slots_[y.id_].wants_grad, "tape: backward needs a value that depends on a variable or a parameter");
   contribute(y.id_, dy.owns_storage() || (dy.is_external() && slots_[y.id_].produced) ? dy : dy.clone());
 }
 
@@ -134,7 +134,7 @@ std::pair<Tensor, GradMode> Tape::place_of(Slot& slot) {
 Tensor Tape::grad(const Var& variable) const {
   check_variable("grad()", variable);
   Slot slot = slots_[variable.id_];
-  FOLDGRAD_CHECK(!slot.produced, "tape: grad() is kept for variables and parameters, not for results of operations");
+  FOLDGRAD_CHECK(!slot.produced, "tape: only variables and parameters have a grad(), results of operations do not");
   return slot.has_grad() ? slot.grad() : Tensor();
 }
 

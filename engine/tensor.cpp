@@ -43,14 +43,14 @@ Tensor Tensor::external(void* memory, Shape shape, DType dtype, std::shared_ptr<
 }
 
 void Tensor::check_dtype(DType asked) const {
-  FOLDGRAD_CHECK(asked == dtype_, "tensor: asked for {} data of a tensor of {}", name(asked), name(dtype_));
+  FOLDGRAD_CHECK(asked == dtype_, "tensor: requested {} data from a tensor of type {}", name(asked), name(dtype_));
 }
 
 Tensor Tensor::reshape(std::vector<std::int64_t> sizes) const {
   std::int64_t known = 1;
   int unknown = -1;
   const auto message = [&] {
-    return fmt::format("reshape: [{}] does not describe the {} elements of {}", fmt::join(sizes, ", "), size(), shape_);
+    return fmt::format("reshape: [{}] does not fit the {} elements of {}", fmt::join(sizes, ", "), size(), shape_);
   };
   for (int i = 0; i < int(sizes.size()); ++i) {
     if (sizes[i] == -1 && unknown < 0)

@@ -41,7 +41,7 @@ void allow_shared_bytes(const char* name, const void* kernel, std::size_t bytes)
   const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
   if (error == cudaSuccess) return;
   cudaGetLastError();
-  throw std::runtime_error(std::string(name) + ": this GPU does not give a block " + std::to_string(bytes) +
+  throw std::runtime_error(std::string(name) + ": this GPU cannot give a block " + std::to_string(bytes) +
                            " bytes of shared memory: " + cudaGetErrorString(error));
 }
 

@@ -18,7 +18,7 @@ void sync_directory(const std::string& path) {
   const bool synced = directory >= 0 && (fsync(directory) == 0 || errno == EINVAL);
   const int error = errno;
   if (directory >= 0) close(directory);
-  if (!synced) throw FileError(path, "the directory cannot be synced to the disk", error);
+  if (!synced) throw FileError(path, "the directory cannot be synced to disk", error);
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {

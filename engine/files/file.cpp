@@ -45,7 +45,8 @@ void InputFile::read(std::uint64_t offset, void* target, std::size_t bytes) cons
     const ssize_t count = pread(descriptor_, next, bytes, off_t(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw FileError(path_, fmt::format("byte {} cannot be read", offset), errno);
-    if (count == 0) throw FileError(path_, fmt::format("{} bytes expected from byte {} on, got none", bytes, offset));
+    if (count == 0)
+      throw FileError(path_, fmt::format("expected {} bytes starting at byte {}, got none", bytes, offset));
     next += count;
     offset += std::uint64_t(count);
     bytes -= std::size_t(count);

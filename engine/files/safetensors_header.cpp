@@ -93,7 +93,7 @@ Entry Reader::entry(const std::string& name, const Json& fields) const {
     if (!fields.contains(key)) fail("{} must have dtype, shape and data_offsets, got no {}", subject_of(name), key);
   for (const auto& [key, value] : fields.items())
     if (key != "dtype" && key != "shape" && key != "data_offsets")
-      fail("{} must have dtype, shape and data_offsets only, got {}", subject_of(name), quote(key));
+      fail("{} must have only dtype, shape and data_offsets, got {}", subject_of(name), quote(key));
   const Json& type = fields["dtype"];
   if (!type.is_string()) refuse(Place{name, ": dtype"}, "a string", type);
   const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return type == t.name; });
@@ -126,7 +126,7 @@ Header Reader::read(const std::string& text) {
   // Checks this here, since the parser would skip a byte order mark and white space, and stop at a zero byte.
   if (!text.starts_with('{')) fail("byte {}: the header must begin with {{, got {}", kLengthBytes, found(0));
   if (const std::size_t zero = text.find('\0'); zero != text.npos)
-    fail("byte {}: the header must not have zero bytes", kLengthBytes + zero);
+    fail("byte {}: the header must not contain zero bytes", kLengthBytes + zero);
   Json json;
   try {
     json = parse_json<Json>(

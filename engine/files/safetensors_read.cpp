@@ -18,9 +18,9 @@ static_assert(std::endian::native == std::endian::little, "values are copied bet
 // Returns a description of another file format that begins with these bytes, or an empty string if none is recognized.
 std::string other_format(std::string_view first) {
   if (first.starts_with("PK\x03\x04"))
-    return "a zip archive, such as a .pt of PyTorch, which examples/fairseq_import.py can convert";
+    return "a zip archive, such as a PyTorch .pt file, which examples/fairseq_import.py can convert";
   if (first.starts_with("\x80\x02") || first.starts_with("\x80\x03") || first.starts_with("\x80\x04"))
-    return "a pickle of Python, such as an old .pt, which examples/fairseq_import.py can convert";
+    return "a Python pickle, such as an old .pt file, which examples/fairseq_import.py can convert";
   if (first.starts_with("\x1f\x8b")) return "a gzip archive";
   if (first.starts_with('{') || first.starts_with('[')) return "JSON";
   const auto of_text = [](char c) { return (c >= ' ' && c <= '~') || c == '\t' || c == '\n' || c == '\r'; };
@@ -69,7 +69,7 @@ void check_layout(const InputFile& file, const Header& header, std::uint64_t dat
   }
   if (end != data_bytes)
     throw FileError(file.path(),
-                    fmt::format("the tensors must take the {} bytes after the header, got {}", data_bytes, end));
+                    fmt::format("the tensors must fill the {} bytes after the header, got {}", data_bytes, end));
 }
 
 void restore_aliases(const std::string& path, SafetensorsFile& result) {
@@ -79,10 +79,11 @@ void restore_aliases(const std::string& path, SafetensorsFile& result) {
        item != metadata.end() && item->first.compare(0, kAliasPrefix.size(), kAliasPrefix) == 0;) {
     const std::string name = item->first.substr(kAliasPrefix.size());
     if (name.empty() || name == kMetadata || result.tensors.count(name))
-      throw FileError(path, fmt::format("{} {} must name no tensor of the file", kMetadata, quote(item->first)));
+      throw FileError(path,
+                      fmt::format("{} {} must not be the name of a tensor in the file", kMetadata, quote(item->first)));
     const auto other = result.tensors.find(item->second);
     if (other == result.tensors.end())
-      throw FileError(path, fmt::format("{} {} must be the name of a tensor of the file, got {}", kMetadata,
+      throw FileError(path, fmt::format("{} {} must be the name of a tensor in the file, got {}", kMetadata,
                                         quote(item->first), quote(item->second)));
     aliases.emplace(name, other->second);
     item = metadata.erase(item);

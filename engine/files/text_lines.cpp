@@ -21,7 +21,7 @@ void read_lines_of(const std::string& path, const std::function<void(std::string
       const std::size_t end = std::min(part.find('\n', begin), part.size());
       if (const void* zero = std::memchr(&part[begin], 0, end - begin))
         throw FileError(path,
-                        fmt::format("line {} must be text, got a zero byte as its byte {}", number,
+                        fmt::format("line {} must be text, got a zero byte at byte {} of the line", number,
                                     line.size() + std::size_t(static_cast<const char*>(zero) - &part[begin]) + 1));
       line.append(part, begin, end - begin);
       if (line.size() > kLongestLine)

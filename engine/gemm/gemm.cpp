@@ -42,7 +42,7 @@ void check(DType dtype, const Gemm& g, const void* bias) {
   FOLDGRAD_CHECK(g.batch <= 1 || g.m == 0 || g.n == 0 || apart || side_by_side,
                  "gemm: the {} matrices C [{}, {}] with row stride {} must not overlap, got batch stride {}", g.batch,
                  g.m, g.n, g.row_stride_c, g.batch_stride_c);
-  FOLDGRAD_CHECK(!bias || g.beta == 0, "gemm: a bias needs beta 0, got {}", g.beta);
+  FOLDGRAD_CHECK(!bias || g.beta == 0, "gemm: with a bias, beta must be 0, got {}", g.beta);
   FOLDGRAD_CHECK(!g.f32_c || (dtype == DType::bf16 && !bias), "gemm: f32_c is for bf16 without a bias, got {}{}",
                  name(dtype), bias ? " with a bias" : "");
 }

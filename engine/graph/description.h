@@ -51,7 +51,7 @@ struct Description {
       return node.name() + std::string(" is not linear");
     };
     d.onnx = [&node](OnnxGraph&, const OnnxOperands&) -> std::string {
-      throw std::invalid_argument("onnx: " + std::string(node.name()) + " has no form in ONNX");
+      throw std::invalid_argument("onnx: " + std::string(node.name()) + " cannot be expressed in ONNX");
     };
     node.describe(d);
     return d;

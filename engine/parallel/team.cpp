@@ -152,7 +152,7 @@ Team::Team(const TeamOptions& options) : options_(options) {
   FOLDGRAD_CHECK(options.ranks >= 1 && std::has_single_bit(unsigned(options.ranks)),
                  "parallel: the number of ranks must be a power of two, got {}", options.ranks);
   FOLDGRAD_CHECK(options.ranks % processes == 0,
-                 "parallel: the number of ranks must be a multiple of that of processes, {}, got {}", processes,
+                 "parallel: the number of ranks must be a multiple of the number of processes, {}, got {}", processes,
                  options.ranks);
   local_ = options.ranks / processes;
   first_ = options.processes ? options.processes->rank() * local_ : 0;

@@ -101,7 +101,8 @@ Var AttentionBlock::attend(const Var& in, const Segments& rows, bool causal, con
 
 Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
                            const ForwardPass& pass) {
-  FOLDGRAD_CHECK(qkv.size() == 3, "attention: cross-attention needs q, k and v as three layers, got {}", qkv.size());
+  FOLDGRAD_CHECK(qkv.size() == 3, "attention: cross-attention must have q, k and v as three separate layers, got {}",
+                 qkv.size());
   return attend(in, queries, states, keys, options(/*causal=*/false, queries, pass), pass);
 }
 

@@ -40,8 +40,8 @@ Var PackedWeights::add(Var stream, double scale, const LinearLayer& layer, const
 InferencePrecision::InferencePrecision(const char* who, const Model& model, DType dtype) : dtype_(dtype) {
   const bool exact = model.dtype() == DType::f64;
   FOLDGRAD_CHECK(exact ? dtype == DType::f64 : dtype == DType::f32 || dtype == DType::bf16,
-                 "{}: a model of {} runs in {}, got {}", who, name(model.dtype()), exact ? "f64" : "f32 or bf16",
-                 name(dtype));
+                 "{}: a model of type {} must run in {}, got {}", who, name(model.dtype()),
+                 exact ? "f64" : "f32 or bf16", name(dtype));
   if (model.device() == Device::cpu) packed_.emplace(dtype);
 }
 

@@ -49,7 +49,8 @@ void CctConfig::validate() const {
   require_choice("cct", "stem", stem, kStems);
   require_choice("cct", "block", block, kBlocks);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "cct: normalizer must be one for pre-norm, got {}, which scales the sum of post-norm", normalizer);
+                 "cct: normalizer must support pre-norm, got {}, which scales the residual sum of post-norm",
+                 normalizer);
   FOLDGRAD_CHECK(pre_norm, "cct: pre_norm must be on, since the key model.block places the normalizers");
   TokenModelConfig::validate("cct", kInitializations);
   FOLDGRAD_CHECK(image_size >= smallest_image(), "cct: image_size must be at least {} for {} convolutions, got {}",

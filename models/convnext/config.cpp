@@ -13,9 +13,9 @@ void ConvNextConfig::validate() const {
   const auto positive = [](const std::vector<std::int64_t>& sizes) {
     return !sizes.empty() && std::ranges::all_of(sizes, [](std::int64_t size) { return size > 0; });
   };
-  FOLDGRAD_CHECK(positive(channels), "convnext: channels must be a positive number for each stage, got {}", channels);
+  FOLDGRAD_CHECK(positive(channels), "convnext: channels must have a positive number for each stage, got {}", channels);
   FOLDGRAD_CHECK(positive(depths) && depths.size() == channels.size(),
-                 "convnext: depths must be a positive number for each of the {} stages of channels, got {}", stages(),
+                 "convnext: depths must have a positive number for each of the {} stages in channels, got {}", stages(),
                  depths);
   require_positive("convnext", {{"patch", patch}});
   FOLDGRAD_CHECK(stages() <= kMostStages, "convnext: channels must have at most {} stages, got {}", kMostStages,
@@ -24,7 +24,7 @@ void ConvNextConfig::validate() const {
                  "convnext: image_size must be a multiple of patch 2^(stages - 1) = {}, got {}", smallest_image(),
                  image_size);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "convnext: normalizer must be one for pre-norm, got {}, which scales the sum of post-norm",
+                 "convnext: normalizer must support pre-norm, got {}, which scales the residual sum of post-norm",
                  normalizer);
   ImageModelConfig::validate("convnext");
 }

@@ -39,7 +39,7 @@ EfficientNetLiteConfig::EfficientNetLiteConfig() {
 
 void EfficientNetLiteConfig::validate() const {
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "efficientnet_lite: normalizer must not be one for post-norm, got {}", normalizer);
+                 "efficientnet_lite: normalizer must not be for post-norm only, got {}", normalizer);
   ImageModelConfig::validate("efficientnet_lite");
 }
 

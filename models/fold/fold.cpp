@@ -52,7 +52,7 @@ void Folding::fold_site(int n) {
   const AffineMap map = site.map;
   const std::int64_t C = state_.graph.values[node.operands[0]].shape[-1];
   FOLDGRAD_CHECK(std::int64_t(map.A.size()) == C && std::int64_t(map.B.size()) == C,
-                 "fold: {} must have {} channels, got {} of A and {} of B", site.name, C, map.A.size(), map.B.size());
+                 "fold: {} must have {} channels, got {} in A and {} in B", site.name, C, map.A.size(), map.B.size());
   SiteReport report{.site = site.name};
   const AffineMap identity = AffineMap::identity(C);
   const auto finish = [&](Outcome outcome) {

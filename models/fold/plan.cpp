@@ -45,7 +45,7 @@ class Walk {
   Walk(const FoldState& state, int site) : state_(state), graph_(state.graph), site_(site) {}
 
   void follow(int value, const ChannelMap& pending) {
-    if (graph_.returned(value)) refuse("the result", "it is returned, so it must stay as it is");
+    if (graph_.returned(value)) refuse("the result", "it is returned, so it must not change");
     for (const GraphUse& use : graph_.uses(value)) visit(use, pending);
   }
   FoldPlan finish();
@@ -89,12 +89,12 @@ void Walk::visit(const GraphUse& use, const ChannelMap& pending) {
 
 void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
   const GraphNode& node = graph_.nodes[use.node];
-  if (use.operand != 0) return refuse(use, "it is the weight there, or the bias");
+  if (use.operand != 0) return refuse(use, "it is used as a weight or bias");
   if (graph_.parameter(use.node, 1).empty()) return refuse(use, "its weight is not a parameter");
   if (pending.place.axis != graph_.values[node.operands[0]].shape.rank() - 1)
-    return refuse(use, "it does not multiply the axis of the channels");
+    return refuse(use, "its weight does not multiply the channel axis");
   if (graph_.values[node.operands[0]].shape[-1] != graph_.values[node.operands[1]].shape[1])
-    return refuse(use, "the convolution has groups, so a row of its weight has only some of the channels");
+    return refuse(use, "the convolution has groups, so a row of its weight covers only some of the channels");
   if (node.description.pads && pending.map.adds())
     return refuse(use, "the convolution pads with zeros, where the map would give B");
   const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 unless it is a convolution
@@ -127,7 +127,7 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (node.description.dropout != 0) return refuse(use, "the recorded pass has dropout; record one at inference");
   if (!contains(node.description.streams, use.operand)) return refuse(use, "it is the branch of a sum");
-  if (node.operands[branch_of(use)] == node.operands[use.operand]) return refuse(use, "it is both parts of a sum");
+  if (node.operands[branch_of(use)] == node.operands[use.operand]) return refuse(use, "it is both operands of a sum");
   std::string reason = "the sum and everything that reads the stream after it need the map";
   if (state_.options.rescale_stream) {
     reason = rescale(use, pending);
@@ -135,11 +135,11 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   }
   if (!state_.sites.at(graph_.nodes[site_].scope).offline) return refuse(use, reason);
   if (node.operands[use.operand] != graph_.nodes[site_].result)
-    return refuse(use, "a sum, but not of the normalizer's own result");
+    return refuse(use, "the sum does not add the normalizer's own result");
   const auto sums = std::ranges::count_if(graph_.nodes, [&](const GraphNode& other) {
     return other.scope == node.scope && !other.description.streams.empty();
   });
-  if (sums != 1) return refuse(use, "a sum, and its scope has a second one, so the map has no unique place");
+  if (sums != 1) return refuse(use, "the scope of this sum has a second sum, so the place of the map is ambiguous");
   plan_.residuals.push_back(node.scope);
   plan_.kept.push_back({edge(graph_.describe(use)), reason});
 }
@@ -148,21 +148,22 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
 std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (pending.map.centered) return "the stream cannot be rescaled: the map mixes the channels";
-  if (!pending.whole(graph_.values[node.result].shape)) return "the stream cannot be rescaled: not all of it is mapped";
+  if (!pending.whole(graph_.values[node.result].shape))
+    return "the stream cannot be rescaled: the map covers only a part of the stream";
   for (std::int64_t c = 0; c < pending.map.channels(); ++c)
     if (const double a = std::abs(pending.map.A[c]); !(a >= 1e-30 && a <= 1e30))
       return fmt::format("the stream cannot be rescaled: it would be divided by A = {:.3g} in channel {}",
                          pending.map.A[c], c);
   const int branch = node.operands[branch_of(use)], linear = graph_.producer(branch);
   if (linear < 0 || !is_linear(graph_, linear) || graph_.uses(branch).size() != 1 || graph_.returned(branch))
-    return "the stream cannot be rescaled: what is added to it is not the result of only a linear layer";
+    return "the stream cannot be rescaled: the added branch is not the direct result of a linear layer";
   const std::string &weight = graph_.parameter(linear, 1), bias = bias_of(graph_, linear).name;
   const bool own = !weight.empty() && graph_.uses_of(weight).size() == 1 &&
                    (bias.empty() ? node.description.bias < 0 && graph_.nodes[linear].operands.size() == 2
                                  : graph_.uses_of(bias).size() == 1);
   const bool read = std::ranges::any_of(reached_, [&](const Reached& r) { return r.node == linear; });
   if (!own || read)
-    return "the stream cannot be rescaled: " + weight + " is read elsewhere, or reads the stream itself";
+    return "the stream cannot be rescaled: " + weight + " is used elsewhere, or reads the stream itself";
   Walk beyond = *this;
   ChannelMap next = pending;
   if (!bias.empty())
@@ -199,7 +200,7 @@ void Walk::finish_weight(const std::string& weight) {
   for (const Reached& r : reached_) {
     if (graph_.parameter(r.node, 1) != weight) continue;
     if (fold.nodes.empty()) fold.maps = r.maps;
-    if (fold.maps != r.maps) return refuse(GraphUse{r.node, 0}, weight + " is read in two ways");
+    if (fold.maps != r.maps) return refuse(GraphUse{r.node, 0}, weight + " is used with two different maps");
     fold.nodes.push_back(r.node);
   }
   const auto any = [&](bool (AffineMap::*what)() const) {
@@ -231,7 +232,7 @@ bool Walk::finish_bias(LinearFold& fold, bool alone) {
   for (int node : fold.nodes) {
     const Bias same = bias_of(graph_, node);
     if (same.name != bias.name || (same.name.empty() && graph_.nodes[node].operands.size() > 2))
-      return refuse(use, "its bias is not a parameter, or not the same everywhere"), false;
+      return refuse(use, "its bias is not a parameter, or differs between layers"), false;
     adders.push_back(same.node);
   }
   if (!bias.name.empty()) {

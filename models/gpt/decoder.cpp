@@ -16,9 +16,10 @@ void require_ids(const TokenIds& ids, std::int64_t vocabulary) {
 
 GptDecoder::GptDecoder(Gpt& model, DType dtype) : model_(model), precision_("generation", model, dtype) {
   for (const Normalizer* norm : model.normalizers())
-    FOLDGRAD_CHECK(!norm->mixes_tokens(),
-                   "generation: {} ({}) has statistics over the tokens of a sequence, which are not known yet",
-                   norm->site(), norm->info().name);
+    FOLDGRAD_CHECK(
+        !norm->mixes_tokens(),
+        "generation: {} ({}) computes statistics over all tokens of a sequence, but later tokens are not known yet",
+        norm->site(), norm->info().name);
 }
 
 std::int64_t GptDecoder::room() const { return config().context - begins_.longest() - steps_; }
@@ -70,8 +71,8 @@ Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
 
 Tensor GptDecoder::step(const TokenIds& tokens) {
   const std::int64_t count = begins_.count();
-  FOLDGRAD_CHECK(count > 0 && std::int64_t(tokens.size()) == count, "generation: {} texts need one token each, got {}",
-                 count, tokens.size());
+  FOLDGRAD_CHECK(count > 0 && std::int64_t(tokens.size()) == count,
+                 "generation: {} texts must have one token each, got {}", count, tokens.size());
   FOLDGRAD_CHECK(room() > 0, "generation: a text and its continuation must have at most context = {} tokens",
                  config().context);
   require_ids(tokens, config().vocabulary);

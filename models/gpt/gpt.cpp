@@ -17,7 +17,7 @@ namespace {
 
 Tensor input(const NamedTensors& inputs, const char* name) {
   const auto found = inputs.find(name);
-  FOLDGRAD_CHECK(found != inputs.end(), "gpt: the inputs lack \"{}\"", name);
+  FOLDGRAD_CHECK(found != inputs.end(), "gpt: the input \"{}\" is missing", name);
   const Tensor& t = found->second;
   FOLDGRAD_CHECK(t.dtype() == DType::i64 && t.shape().rank() == 2, "gpt: {} must be i64 [B, T], got {}", name,
                  describe(t));

@@ -87,7 +87,8 @@ void add_nodes(OnnxFile& g, Gpt& model) {
 std::vector<std::string> Gpt::write_onnx(const std::string& directory) {
   require_exportable(*this, "a sequence, which a token-by-token decoder does not have");
   FOLDGRAD_CHECK(!std::filesystem::exists(directory + "/model.safetensors"),
-                 "onnx: {} holds a model, whose config.json would be replaced; name another directory", directory);
+                 "onnx: {} contains a model, whose config.json would be overwritten; choose another directory",
+                 directory);
   OnnxFile graph("model");
   graph.metadata("context", std::to_string(config_.context));
   add_nodes(graph, *this);

@@ -43,7 +43,7 @@ Var ImageModel::pixels(const Tensor& images, const ForwardPass& pass) {
 
 Tensor ImageModel::input(const NamedTensors& inputs, const char* name) const {
   const auto found = inputs.find(name);
-  FOLDGRAD_CHECK(found != inputs.end(), "{}: the inputs lack \"{}\"", family(), name);
+  FOLDGRAD_CHECK(found != inputs.end(), "{}: the input \"{}\" is missing", family(), name);
   return found->second.to(device());
 }
 

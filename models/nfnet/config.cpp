@@ -33,7 +33,7 @@ void NfNetConfig::validate() const {
     return !sizes.empty() && std::all_of(sizes.begin(), sizes.end(), [](std::int64_t size) { return size > 0; });
   };
   FOLDGRAD_CHECK(positive(channels) && stages() <= kMostStages,
-                 "nfnet: channels must be a positive number for each of at most {} stages, got {}", kMostStages,
+                 "nfnet: channels must have a positive number for each of at most {} stages, got {}", kMostStages,
                  channels);
   FOLDGRAD_CHECK(channels[0] % 16 == 0, "nfnet: channels must begin with a multiple of 16, for the stem, got {}",
                  channels[0]);
@@ -43,7 +43,7 @@ void NfNetConfig::validate() const {
     common = std::gcd(common, of_stage / 2);
   }
   FOLDGRAD_CHECK(positive(depths) && depths.size() == channels.size(),
-                 "nfnet: depths must be a positive number for each of the {} stages of channels, got {}", stages(),
+                 "nfnet: depths must have a positive number for each of the {} stages in channels, got {}", stages(),
                  depths);
   FOLDGRAD_CHECK(group_size > 0 && common % group_size == 0,
                  "nfnet: group_size must divide {}, the greatest common divisor of half the channels of each stage, "
@@ -62,8 +62,8 @@ void NfNetConfig::validate() const {
                    smallest_image(), image_size);
   FOLDGRAD_CHECK(image_size >= smallest_image(), "nfnet: image_size must be at least {} with padding = port, got {}",
                  smallest_image(), image_size);
-  FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only, "nfnet: normalizer must not be one for post-norm, got {}",
-                 normalizer);
+  FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
+                 "nfnet: normalizer must not be for post-norm only, got {}", normalizer);
 }
 
 }  // namespace foldgrad

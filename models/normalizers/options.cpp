@@ -47,7 +47,7 @@ NormalizerOptions::NormalizerOptions(const std::string& normalizer, const std::v
   std::vector<std::string> names;
   for (const NormalizerOption& option : known) names.push_back(option.name);
   for (const auto& [name, value] : given) {
-    FOLDGRAD_CHECK(!names.empty(), "{}: there is no option \"{}\": it has none", normalizer, name);
+    FOLDGRAD_CHECK(!names.empty(), "{}: there is no option \"{}\"; this normalizer has no options", normalizer, name);
     FOLDGRAD_CHECK(contains(names, name), "{}: there is no option \"{}\"{} Its options are: {}", normalizer, name,
                    did_you_mean(name, names, "\"", "."), fmt::join(names, ", "));
   }

@@ -16,7 +16,8 @@ struct Registry {
   void add(NormalizerKind kind) {
     const std::string name = kind.info.name;
     FOLDGRAD_CHECK(!name.empty(), "register_normalizer: the name must not be empty");
-    FOLDGRAD_CHECK(kinds.emplace(name, std::move(kind)).second, "register_normalizer: there is a \"{}\" already", name);
+    FOLDGRAD_CHECK(kinds.emplace(name, std::move(kind)).second, "register_normalizer: \"{}\" is already registered",
+                   name);
     infos.clear();
     for (const auto& [_, known] : kinds) infos.push_back(known.info);
   }

@@ -117,7 +117,7 @@ std::string OnnxRecording::split_heads(const std::string& rows, std::int64_t len
                                        std::int64_t width) const {
   if (rows.empty()) return rows;
   if (sentences_) return g_.transpose(g_.node("Reshape", {rows, g_.integers({0, 0, heads, width})}), {0, 2, 1, 3});
-  FOLDGRAD_CHECK(length >= 0, "onnx: {} must be recorded with sequences of one length", describe());
+  FOLDGRAD_CHECK(length >= 0, "onnx: {} must be recorded with sequences of equal length", describe());
   return g_.transpose(g_.reshape(rows, {length, heads, width}), {0, 2, 1, 3});
 }
 

@@ -36,9 +36,10 @@ bool SwinConfig::windows_fit() const {
 void SwinConfig::validate() const {
   require_positive("swin", {{"patch", patch}, {"window", window}});
   FOLDGRAD_CHECK(!depths.empty() && stages() <= kMostStages && std::ranges::min(depths) >= 1,
-                 "swin: depths must be 1 to {} numbers of at least 1, got {}", kMostStages, depths);
+                 "swin: depths must have 1 to {} numbers, each at least 1, got {}", kMostStages, depths);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "swin: normalizer must be one for pre-norm, got {}, which scales the sum of post-norm", normalizer);
+                 "swin: normalizer must support pre-norm, got {}, which scales the residual sum of post-norm",
+                 normalizer);
   FOLDGRAD_CHECK(pre_norm, "swin: pre_norm must be on");
   ImageModelConfig::validate("swin");
   FOLDGRAD_CHECK(!weight_standardization, "swin: weight_standardization must be off");
@@ -47,7 +48,7 @@ void SwinConfig::validate() const {
                  image_size);
   FOLDGRAD_CHECK(side_of(0) <= kMostPatches, "swin: image_size must be at most {} patches of {}, got {}", kMostPatches,
                  patch, image_size);
-  FOLDGRAD_CHECK(windows_fit(), "swin: window must divide the side of each larger map; {} would fit, got {}",
+  FOLDGRAD_CHECK(windows_fit(), "swin: window must divide the size of every larger feature map; {} would fit, got {}",
                  fmt::join(fitting_windows(*this), ", "), window);
 }
 

@@ -28,7 +28,7 @@ std::int64_t T2tConfig::patch_size(std::size_t unfold) const {
 void T2tConfig::validate_unfolds() const {
   const auto require = [](const char* key, const std::vector<std::int64_t>& values, std::int64_t least) {
     const bool fit = std::ranges::all_of(values, [&](std::int64_t v) { return v >= least && v <= kMostSide; });
-    FOLDGRAD_CHECK(values.size() == kUnfolds && fit, "t2t: {} must be {} integers in [{}, {}], got {}", key, kUnfolds,
+    FOLDGRAD_CHECK(values.size() == kUnfolds && fit, "t2t: {} must have {} integers in [{}, {}], got {}", key, kUnfolds,
                    least, kMostSide, values);
   };
   require("kernels", kernels, 1);
@@ -59,7 +59,8 @@ void T2tConfig::validate() const {
   FOLDGRAD_CHECK(token_dropout >= 0 && token_dropout < 1, "t2t: token_dropout must be in [0, 1), got {}",
                  token_dropout);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "t2t: normalizer must be one for pre-norm, got {}, which scales the sum of post-norm", normalizer);
+                 "t2t: normalizer must support pre-norm, got {}, which scales the residual sum of post-norm",
+                 normalizer);
   FOLDGRAD_CHECK(pre_norm, "t2t: pre_norm must be on: the published layers are pre-norm");
   FOLDGRAD_CHECK(!weight_standardization, "t2t: weight_standardization must be off: token modules have no such layers");
   TokenModelConfig::validate("t2t", kInitializations);

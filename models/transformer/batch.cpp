@@ -41,7 +41,7 @@ NamedTensors TranslationBatch::named() const {
 TranslationBatch TranslationBatch::of(const NamedTensors& inputs) {
   const auto needed = [&](const std::string& name) {
     const auto found = inputs.find(name);
-    FOLDGRAD_CHECK(found != inputs.end(), "transformer: takes an input \"{}\", which is missing", name);
+    FOLDGRAD_CHECK(found != inputs.end(), "transformer: the input \"{}\" is missing", name);
     return found->second;
   };
   const auto sentences = [&](const std::string& name) {

@@ -16,7 +16,7 @@ InferenceTransformer::InferenceTransformer(Transformer& model, DType dtype)
     : model_(model), precision_("inference", model, dtype) {}
 
 Sentences InferenceTransformer::checked(const Sentences& sources, const ForwardPass& pass) const {
-  FOLDGRAD_CHECK(sources.ids.device() == Device::cpu, "inference: takes sources on cpu, got a source on {}",
+  FOLDGRAD_CHECK(sources.ids.device() == Device::cpu, "inference: sources must be on cpu, got a source on {}",
                  name(sources.ids.device()));
   for (const std::int64_t id : sources.ids.values<std::int64_t>())
     FOLDGRAD_CHECK(id >= 0 && id < config().source_vocabulary, "inference: ids must be in [0, {}), got {}",
@@ -33,9 +33,10 @@ Tensor InferenceTransformer::encode(const Sentences& sources) const {
 StepDecoder::StepDecoder(const InferenceTransformer& inference, const Sentences& sources)
     : model_(inference.model_), pass_(inference.precision_.pass(tape_)) {
   for (const Normalizer* norm : model_.normalizers())
-    FOLDGRAD_CHECK(!norm->mixes_tokens(),
-                   "decoding: {} ({}) has statistics over the tokens of a sentence, which are not known yet",
-                   norm->site(), norm->info().name);
+    FOLDGRAD_CHECK(
+        !norm->mixes_tokens(),
+        "decoding: {} ({}) computes statistics over all tokens of a sentence, but later tokens are not known yet",
+        norm->site(), norm->info().name);
   const Sentences in = inference.checked(sources, pass_);
   const Var memory = cast(model_.encode(in, pass_), inference.precision_.dtype());
   sources_ = in.rows;
@@ -51,8 +52,8 @@ StepDecoder::StepDecoder(const InferenceTransformer& inference, const Sentences&
 
 void StepDecoder::check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const {
   const TransformerConfig& config = model_.config();
-  FOLDGRAD_CHECK(tokens.size() == parents.size(), "decoding: needs one parent per token, got {} for {}", parents.size(),
-                 tokens.size());
+  FOLDGRAD_CHECK(tokens.size() == parents.size(), "decoding: there must be one parent per token, got {} for {}",
+                 parents.size(), tokens.size());
   FOLDGRAD_CHECK(steps_ < config.max_positions, "decoding: there must be at most max_positions = {} steps",
                  config.max_positions);
   for (std::size_t r = 0; r < parents.size(); ++r) {

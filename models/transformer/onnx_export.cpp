@@ -187,13 +187,13 @@ std::string runtime_generation_config(const TransformerConfig& config) {
 
 std::vector<std::string> Transformer::write_onnx(const std::string& directory) {
   require_exportable(*this, "a sentence, which a token-by-token decoder does not have");
-  FOLDGRAD_CHECK(
-      config_.pad != kEos,
-      "onnx: pad must not be {}, the end of a sentence: a translation begins with it, and the exported decoder "
-      "would take that for padding",
-      kEos);
+  FOLDGRAD_CHECK(config_.pad != kEos,
+                 "onnx: pad must not be {}, the end of a sentence: a translation begins with this id, and the exported "
+                 "decoder would treat it as padding",
+                 kEos);
   FOLDGRAD_CHECK(!std::filesystem::exists(directory + "/model.safetensors"),
-                 "onnx: {} holds a model, whose config.json would be replaced; name another directory", directory);
+                 "onnx: {} contains a model, whose config.json would be overwritten; choose another directory",
+                 directory);
   std::deque<AtomicFile> files;
   std::vector<std::string> names;
   for (const auto& [name, build] : {std::pair{"encoder_model", &TransformerFile::encoder},

@@ -129,8 +129,8 @@ AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOpt
   const Segments &queries = in.queries, &keys = in.keys;
   check_options(op, columns, options);
   FOLDGRAD_CHECK(queries.count() == keys.count(),
-                 "{}: there must be as many segments of keys as of queries, {}, got {}", op, queries.count(),
-                 keys.count());
+                 "{}: the number of key segments must equal the number of query segments, {}, got {}", op,
+                 queries.count(), keys.count());
   FOLDGRAD_CHECK(keys.longest() < 1 << 24, "{}: a segment must have fewer than 2^24 keys, got {}", op, keys.longest());
   FOLDGRAD_CHECK(std::max(queries.rows(), keys.rows()) < std::int64_t(1) << 31,
                  "{}: there must be fewer than 2^31 queries and keys, got {} and {}", op, queries.rows(), keys.rows());

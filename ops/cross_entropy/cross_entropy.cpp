@@ -32,7 +32,7 @@ struct CrossEntropyNode {
   // Differentiates cross_entropy [CE-1, CE-2, CE-3]: computes dz [CE-4]; with two targets, q is [CE-6].
   void backward(NodeGrads& grads) {
     FOLDGRAD_CHECK(!targets.lambda.defined() || !grads.wanted(3),
-                   "cross_entropy: lambda must be a constant, got one that wants a gradient");
+                   "cross_entropy: lambda must be a constant, got a value that requires a gradient");
     dispatch_floating(name(), logits.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const std::int64_t V = logits.shape()[-1];

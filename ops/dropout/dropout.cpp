@@ -76,7 +76,7 @@ struct BiasDropoutResidualNode {
 };
 
 Tensor drop_path_factors(const Tensor& x, const DropPath& path) {
-  FOLDGRAD_CHECK(path.p >= 0 && path.p < 1, "bias_dropout_residual: p of the drop path must be in [0, 1), got {}",
+  FOLDGRAD_CHECK(path.p >= 0 && path.p < 1, "bias_dropout_residual: the drop path's p must be in [0, 1), got {}",
                  path.p);
   if (path.p == 0) return {};
   const std::int64_t rows = x.shape().without(-1).elements();

@@ -25,7 +25,7 @@ struct ImageInputNode {
 void check(const Tensor& x, const ImageStatistics& statistics, DType dtype) {
   FOLDGRAD_CHECK(x.defined() && x.dtype() == DType::u8 && x.shape().rank() == 4 && x.shape()[3] == 3,
                  "image_input: x must be u8 [B, H, W, 3], got {}", describe(x));
-  FOLDGRAD_CHECK(is_floating(dtype), "image_input: gives f32, f64 or bf16, not {}", name(dtype));
+  FOLDGRAD_CHECK(is_floating(dtype), "image_input: the result must be f32, f64 or bf16, got {}", name(dtype));
   for (int c = 0; c < 3; ++c)
     FOLDGRAD_CHECK(
         std::isfinite(statistics.mean[c]) && std::isfinite(statistics.std[c]) && statistics.std[c] > 0,

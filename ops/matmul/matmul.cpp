@@ -83,8 +83,8 @@ Var matmul(const Var& av, const Var& bv, bool transpose_a, bool transpose_b) {
   check_floating("matmul", "b", b, 2);
   const std::vector<std::int64_t> leading = leading_axes(a);
   const bool single_b = b.shape().rank() == 2 && !leading.empty();
-  FOLDGRAD_CHECK(!single_b || !transpose_a,
-                 "matmul: a must not be transposed where b is a single matrix, got a {}, b {}", a.shape(), b.shape());
+  FOLDGRAD_CHECK(!single_b || !transpose_a, "matmul: a must not be transposed if b is a single matrix, got a {}, b {}",
+                 a.shape(), b.shape());
   const std::int64_t m = a.shape()[transpose_a ? -1 : -2], k = a.shape()[transpose_a ? -2 : -1],
                      n = b.shape()[transpose_b ? -2 : -1];
   std::vector<std::int64_t> wanted = single_b ? std::vector<std::int64_t>() : leading, sizes = leading;

@@ -84,7 +84,7 @@ Var reindex(const Var& xv, const RowOrder& order) {
   const std::int64_t N = order.order.size();
   FOLDGRAD_CHECK(x.shape().rank() == 2 && (x.shape()[0] == 0 || (N > 0 && x.shape()[0] % N == 0)),
                  "reindex: x must be [rows, columns], the rows a multiple of the order's {}, got {}", N, describe(x));
-  FOLDGRAD_CHECK(order.order.device() == x.device(), "reindex: the order must be on {}, as x, got one on {}",
+  FOLDGRAD_CHECK(order.order.device() == x.device(), "reindex: the order must be on {}, like x, got {}",
                  name(x.device()), name(order.order.device()));
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   run(y, GradMode::set, x, order.order);  // [REINDEX-1]

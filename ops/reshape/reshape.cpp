@@ -27,7 +27,7 @@ struct ReshapeNode {
           return "";
         }
       }
-      return fmt::format("reshape from {} to {} tears the channels apart", from, to);
+      return fmt::format("reshape from {} to {} splits up the channels", from, to);
     };
     d.onnx = [](OnnxGraph& g, const OnnxOperands& in) {
       return g.reshape(in[0], {in.result().begin() + 1, in.result().end()});

@@ -89,8 +89,8 @@ TEST_F(EmulatedDevices, HandlesAreMadeOncePerDevice) {
 }
 
 TEST_F(EmulatedDevices, OnlyThoseThatAreThereCanBeChosen) {
-  EXPECT_EQ(message_of([] { use_cuda_device(2); }), "cuda: devices are 0 to 1, got 2");
-  EXPECT_EQ(message_of([] { use_cuda_device(-1); }), "cuda: devices are 0 to 1, got -1");
+  EXPECT_EQ(message_of([] { use_cuda_device(2); }), "cuda: the device number must be in [0, 1], got 2");
+  EXPECT_EQ(message_of([] { use_cuda_device(-1); }), "cuda: the device number must be in [0, 1], got -1");
   EXPECT_EQ(cuda_device(), 0);
 }
 

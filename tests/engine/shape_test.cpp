@@ -67,7 +67,7 @@ TEST(Shape, Refusals) {
   EXPECT_EQ(refusal({2, -1}), "shape: sizes must not be negative, got [2, -1]");
   EXPECT_EQ(refusal({0, -1}), "shape: sizes must not be negative, got [0, -1]");
   EXPECT_EQ(message_of([] { Shape{2, 3}.with(0, -4); }), "shape: sizes must not be negative, got [-4, 3]");
-  const std::string too_many = "shape: at most 2^63 - 1 elements can be counted, got ";
+  const std::string too_many = "shape: there must be at most 2^63 - 1 elements, got ";
   EXPECT_EQ(refusal({kMax, 2}), too_many + "[9223372036854775807, 2]");
   // Modulo 2^64 the product would be 0.
   EXPECT_EQ(refusal({std::int64_t(1) << 32, std::int64_t(1) << 32}), too_many + "[4294967296, 4294967296]");

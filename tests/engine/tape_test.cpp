@@ -270,17 +270,17 @@ TEST(Tape, SaysWhatIsWrong) {
   const Var x = tape.variable(scalars({1, 2})), foreign = other.variable(scalars({1, 2}));
   EXPECT_EQ(message_of([&] { product(x, foreign); }),
             "product: operand 1 is of another tape, not of this operation's tape");
-  EXPECT_EQ(message_of([&] { tape.backward(x); }), "tape: backward without dy needs a y of one element, got [2]");
+  EXPECT_EQ(message_of([&] { tape.backward(x); }), "tape: backward without dy needs a y with one element, got [2]");
   EXPECT_EQ(message_of([&] { tape.backward(x, scalars({1})); }),
             "tape: dy must be f64 [2] on cpu, to go with y, which is f64 [2] on cpu, got f64 [1] on cpu");
   EXPECT_EQ(message_of([&] { tape.backward(tape.constant(scalars({1}))); }),
-            "tape: backward from a value that depends on no variable and no parameter");
+            "tape: backward needs a value that depends on a variable or a parameter");
   EXPECT_EQ(message_of([&] { tape.variable(Tensor::zeros({1}, DType::i64)); }),
             "tape: only f32, f64 and bf16 have gradients, got a variable of i64");
   EXPECT_EQ(message_of([&] { tape.constant(Tensor()); }), "tape: a recorded value must be a defined tensor");
   const Var y = product(x, x);
   EXPECT_EQ(message_of([&] { tape.grad(y); }),
-            "tape: grad() is kept for variables and parameters, not for results of operations");
+            "tape: only variables and parameters have a grad(), results of operations do not");
   tape.backward(y, scalars({1, 1}));
   EXPECT_EQ(message_of([&] {
               tape.backward(y, scalars({1, 1}));
@@ -289,7 +289,7 @@ TEST(Tape, SaysWhatIsWrong) {
   EXPECT_EQ(message_of([&] { product(x, x); }), "product: backward has run; clear the tape before recording again");
   tape.clear();
   EXPECT_EQ(message_of([&] { product(x, x); }), "product: operand 0 was recorded before the tape was cleared");
-  EXPECT_EQ(message_of([&] { tape.grad(x); }), "tape: grad() needs a value of this tape's present recording");
+  EXPECT_EQ(message_of([&] { tape.grad(x); }), "tape: grad() needs a value from the tape's current recording");
 }
 
 }  // namespace

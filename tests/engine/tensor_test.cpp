@@ -76,8 +76,8 @@ TEST(Tensor, FactoriesRefuse) {
 TEST(Tensor, DataChecksTheType) {
   const Tensor x = counting({3});
   EXPECT_EQ(x.data<float>()[2], 2);
-  EXPECT_EQ(message_of([&] { x.data<bf16>(); }), "tensor: asked for bf16 data of a tensor of f32");
-  EXPECT_EQ(message_of([&] { x.values<std::int64_t>(); }), "tensor: asked for i64 data of a tensor of f32");
+  EXPECT_EQ(message_of([&] { x.data<bf16>(); }), "tensor: requested bf16 data from a tensor of type f32");
+  EXPECT_EQ(message_of([&] { x.values<std::int64_t>(); }), "tensor: requested i64 data from a tensor of type f32");
 }
 
 TEST(Tensor, CopiesShareClonesDoNot) {
@@ -110,16 +110,15 @@ TEST(Tensor, ReshapeRefuses) {
   const auto message = [](const Tensor& t, std::vector<std::int64_t> sizes) {
     return message_of([&] { t.reshape(sizes); });
   };
-  EXPECT_EQ(message(x, {5, 2}), "reshape: [5, 2] does not describe the 12 elements of [2, 6]");
-  EXPECT_EQ(message(x, {5, -1}), "reshape: [5, -1] does not describe the 12 elements of [2, 6]");
-  EXPECT_EQ(message(x, {-1, -1}), "reshape: [-1, -1] does not describe the 12 elements of [2, 6]");
-  EXPECT_EQ(message(x, {-2, -6}), "reshape: [-2, -6] does not describe the 12 elements of [2, 6]");
-  EXPECT_EQ(message(x, {0, -1}), "reshape: [0, -1] does not describe the 12 elements of [2, 6]");
-  EXPECT_EQ(message(x, {}), "reshape: [] does not describe the 12 elements of [2, 6]");
-  EXPECT_EQ(message(x, {INT64_MAX, 2}),
-            "reshape: [9223372036854775807, 2] does not describe the 12 elements of [2, 6]");
+  EXPECT_EQ(message(x, {5, 2}), "reshape: [5, 2] does not fit the 12 elements of [2, 6]");
+  EXPECT_EQ(message(x, {5, -1}), "reshape: [5, -1] does not fit the 12 elements of [2, 6]");
+  EXPECT_EQ(message(x, {-1, -1}), "reshape: [-1, -1] does not fit the 12 elements of [2, 6]");
+  EXPECT_EQ(message(x, {-2, -6}), "reshape: [-2, -6] does not fit the 12 elements of [2, 6]");
+  EXPECT_EQ(message(x, {0, -1}), "reshape: [0, -1] does not fit the 12 elements of [2, 6]");
+  EXPECT_EQ(message(x, {}), "reshape: [] does not fit the 12 elements of [2, 6]");
+  EXPECT_EQ(message(x, {INT64_MAX, 2}), "reshape: [9223372036854775807, 2] does not fit the 12 elements of [2, 6]");
   EXPECT_EQ(message(Tensor::zeros({0, 3}, DType::f32), {0, -1}),
-            "reshape: [0, -1] does not describe the 0 elements of [0, 3]");
+            "reshape: [0, -1] does not fit the 0 elements of [0, 3]");
 }
 
 TEST(Tensor, SliceIsAViewOfRows) {
@@ -260,7 +259,7 @@ TEST(NamedTensors, NothingIsWrittenUnlessAllFits) {
   EXPECT_EQ(refusal({{"a", one(3)}, {"b", Tensor::zeros({1}, DType::f64)}}),
             "me: b of the saved state must be f32 [1], got f64 [1] on cpu");
   EXPECT_EQ(refusal({{"a", one(3)}, {"b", one(4)}, {"c", one(5)}}),
-            "me: the saved state has c, for which there is no place here");
+            "me: the saved state has c, which is not expected here");
   EXPECT_EQ(own.at("a").values<float>(), std::vector<float>{1});
   copy_into("me", own, {{"a", one(3)}, {"b", one(4)}});
   EXPECT_EQ(own.at("a").values<float>(), std::vector<float>{3});

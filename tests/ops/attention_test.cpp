@@ -94,8 +94,8 @@ const RegisterOp kAttention({
          segments_error("attention: the segments must match the rows of k, which is f32 [2, 4] on cpu, got 3 rows on "
                         "cpu",
                         Segments({2}), Segments({3})),
-         segments_error("attention: there must be as many segments of keys as of queries, 1, got 2", Segments({2}),
-                        Segments({1, 1}))},
+         segments_error("attention: the number of key segments must equal the number of query segments, 1, got 2",
+                        Segments({2}), Segments({1, 1}))},
     .parity_tolerance = 1e-11,  // scores of 128 products in another order, exponentiated
     .f32_roundoffs = 1000,      // sums of up to 130 products of products
     // y, from which delta is computed, is rounded to bf16, and so are results; gradients are sums of several such

@@ -267,7 +267,7 @@ TEST(CrossEntropy, LambdaHasNoGradient) {
     const Var loss = cross_entropy(of_logits ? tape.variable(z) : tape.constant(z), tape.constant(ids({0})),
                                    tape.constant(ids({1})), tape.variable(shares({0.5})));
     EXPECT_EQ(message<std::invalid_argument>([&] { tape.backward(loss); }),
-              "cross_entropy: lambda must be a constant, got one that wants a gradient");
+              "cross_entropy: lambda must be a constant, got a value that requires a gradient");
   }
 }
 

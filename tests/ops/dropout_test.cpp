@@ -64,8 +64,8 @@ const RegisterOp kFused({
                      "on cpu, got f32 [16] on cpu",
                      {8}, {16}, 0.1),
          fused_error("bias_dropout_residual: p must be in [0, 1), got 1.5", {8}, {2, 8}, 1.5),
-         path_error("bias_dropout_residual: p of the drop path must be in [0, 1), got 1", 1, 1),
-         path_error("bias_dropout_residual: p of the drop path must be in [0, 1), got -0.5", 1, -0.5),
+         path_error("bias_dropout_residual: the drop path's p must be in [0, 1), got 1", 1, 1),
+         path_error("bias_dropout_residual: the drop path's p must be in [0, 1), got -0.5", 1, -0.5),
          path_error("bias_dropout_residual: drop path needs whole samples of 3 rows, got 2 rows", 3, 0.5)},
     .f32_roundoffs = 100,  // sums of 70 rows
     .bf16_roundoffs = 16,

@@ -30,7 +30,8 @@ const RegisterOp kImageInput({
                input_error("image_input: x must be u8 [B, H, W, 3], got u8 [1, 3, 2, 2] on cpu", {1, 3, 2, 2},
                            DType::u8),
                input_error("image_input: x must be u8 [B, H, W, 3], got u8 [2, 2, 3] on cpu", {2, 2, 3}, DType::u8),
-               input_error("image_input: gives f32, f64 or bf16, not i64", {1, 2, 2, 3}, DType::u8, {}, DType::i64),
+               input_error("image_input: the result must be f32, f64 or bf16, got i64", {1, 2, 2, 3}, DType::u8, {},
+                           DType::i64),
                input_error("image_input: the mean must be finite, and the standard deviation finite and positive, got "
                            "0 and 0 for channel 2",
                            {1, 2, 2, 3}, DType::u8, {.std = {1, 1, 0}}),

@@ -34,7 +34,7 @@ const RegisterOp kMatmul({
                matmul_error("matmul: b must be f32 [3, 4] on cpu, to go with a, which is f32 [2, 3] on cpu, got f32 "
                             "[2, 3, 4] on cpu",
                             {2, 3}, {2, 3, 4}),
-               matmul_error("matmul: a must not be transposed where b is a single matrix, got a [2, 2, 3], b [2, 4]",
+               matmul_error("matmul: a must not be transposed if b is a single matrix, got a [2, 2, 3], b [2, 4]",
                             {2, 2, 3}, {2, 4}, true),
                matmul_error("matmul: a must be f32, f64 or bf16 of rank 2 or more, got f32 [2] on cpu", {2}, {2, 4})},
 });

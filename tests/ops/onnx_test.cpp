@@ -118,7 +118,7 @@ TEST(Onnx, OperationsWithoutNodes) {
   EXPECT_EQ(message_of([] {
               expect_onnx("", {{2, 3}}, [](auto& x) { return sum(x[0]); });
             }),
-            "onnx: sum has no form in ONNX");
+            "onnx: sum cannot be expressed in ONNX");
 }
 
 }  // namespace

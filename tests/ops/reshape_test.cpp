@@ -18,8 +18,8 @@ const RegisterOp kReshape({
     .name = "reshape",
     .cases = {reshape_case({2, 6}, {3, 4}), reshape_case({2, 6}, {4, -1}), reshape_case({1}, {}),
               reshape_case({2, 0}, {0, 5})},
-    .errors = {reshape_error("reshape: [4, 4] does not describe the 12 elements of [2, 6]", {2, 6}, {4, 4}),
-               reshape_error("reshape: [5, -1] does not describe the 12 elements of [2, 6]", {2, 6}, {5, -1}),
+    .errors = {reshape_error("reshape: [4, 4] does not fit the 12 elements of [2, 6]", {2, 6}, {4, 4}),
+               reshape_error("reshape: [5, -1] does not fit the 12 elements of [2, 6]", {2, 6}, {5, -1}),
                reshape_error("reshape: x must be f32, f64 or bf16, got i64 [2] on cpu", {2}, {2}, DType::i64)},
     .f32_roundoffs = 0,  // nothing is computed
     .bf16_roundoffs = 0,

@@ -169,13 +169,13 @@ class ReportRecordings(PageTest):
 
     def test_errors(self):
         for content, part in ((b"no safetensors", "is not a safetensors file"), (recording(1, 1, rows=0), "has no iterations"),
-                              (recording(1, 1, sites=SITES[:1]), "of another model than begin")):
+                              (recording(1, 1, sites=SITES[:1]), "of a different model than begin")):
             self.record("end", content)
             self.expect_error("end.safetensors: ", part)
         self.record("end", recording(2, 961))
         self.write("recorded/config.toml", "[norm]\nname = \"ln\"\n")
         self.addCleanup(os.remove, self.path("recorded/config.toml"))
-        self.expect_error("begin.safetensors: ", "its normalizer is un, that of the run's config.toml ln")
+        self.expect_error("begin.safetensors: ", "its normalizer is un, but the run's config.toml has ln")
 
     def expect_error(self, *parts):
         reported = self.run_program("report", self.path("recorded"))

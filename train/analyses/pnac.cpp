@@ -36,7 +36,7 @@ double kurtosis_score(double b, double n) {
 }  // namespace
 
 Normality normality_of(std::span<const double> values) {
-  FOLDGRAD_CHECK(values.size() >= kLeastNormalitySample, "a test of normality needs at least {} values, got {}",
+  FOLDGRAD_CHECK(values.size() >= kLeastNormalitySample, "a normality test needs at least {} values, got {}",
                  kLeastNormalitySample, values.size());
   const double n = double(values.size());
   double mean = 0, m2 = 0, m3 = 0, m4 = 0;
@@ -56,9 +56,9 @@ Normality normality_of(std::span<const double> values) {
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window) {
   const std::int64_t rows = std::int64_t(values.size()) / channels, windows = rows - window + 1;
   FOLDGRAD_CHECK(window >= std::int64_t(kLeastNormalitySample),
-                 "--window must be at least {}, the least sample of the test of normality, got {}",
+                 "--window must be at least {}, the smallest sample of the normality test, got {}",
                  kLeastNormalitySample, window);
-  FOLDGRAD_CHECK(windows > 0, "--window must be at most {}, the iterations that are recorded, got {}", rows, window);
+  FOLDGRAD_CHECK(windows > 0, "--window must be at most {}, the number of recorded iterations, got {}", rows, window);
   std::vector<int> passed(windows);
   std::mutex adding;
   parallel_ranges(channels, windows * window, [&](std::int64_t begin, std::int64_t end) {
@@ -92,7 +92,8 @@ double mean_of(const std::vector<double>& values) {
 
 MovingMeans moving_means(const std::vector<double>& values, std::int64_t window) {
   FOLDGRAD_CHECK(window >= 1 && window <= std::int64_t(values.size()),
-                 "--window must be in [1, {}], the iterations that are recorded, got {}", values.size(), window);
+                 "--window must be in [1, {}], where the upper limit is the number of recorded iterations, got {}",
+                 values.size(), window);
   MovingMeans means;
   for (std::size_t end = window; end <= values.size(); ++end) {
     double sum = 0, logs = 0;

@@ -77,7 +77,7 @@ void Recorder::end(std::int64_t update) {
     const std::size_t batches = records_.empty() ? 0 : records_[0].size();
     for (std::size_t i = 0; i < records_.size(); ++i) {
       FOLDGRAD_CHECK(records_[i].size() == batches,
-                     "record: {} takes part {} times in an update, {} takes part {} times", normalizers_[0]->site(),
+                     "record: {} is applied {} times in an update, {} is applied {} times", normalizers_[0]->site(),
                      batches, normalizers_[i]->site(), records_[i].size());
       for (const auto& record : records_[i]) append_pass(phase.recording.sites[i], channel_values(*record));
     }
@@ -95,16 +95,16 @@ std::vector<std::string> Recorder::resume(std::int64_t update) {
     phase.unsaved = there;  // rows after `update` must be removed from the file
     if (update < phase.of.first) continue;
     if (!there) {
-      warnings.push_back(fmt::format("{}: is missing, and with it the recording up to update {}", path, update));
+      warnings.push_back(fmt::format("{}: is missing, so the recording up to update {} is lost", path, update));
       continue;
     }
     try {
       Recording before = read_recording(path);
-      if (!before.like(phase.recording)) throw FileError(path, "is a recording of another model");
+      if (!before.like(phase.recording)) throw FileError(path, "is a recording of a different model");
       before.truncate(row_of(before, std::min(update, phase.of.last) + 1));
       if (before.rows() > 0 && before.updates.front() < phase.of.first)
         throw FileError(
-            path, fmt::format("begins at update {}, before the phase that record.from gives", before.updates.front()));
+            path, fmt::format("begins at update {}, before the phase set by record.from", before.updates.front()));
       phase.recording = std::move(before);
     } catch (const FileError& e) {
       warnings.push_back(fmt::format("{}; its earlier values are lost", e.what()));

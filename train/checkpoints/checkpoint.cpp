@@ -143,9 +143,10 @@ void remove_old(const std::string& checkpoints, std::int64_t newest, std::int64_
 void verify_file(const std::string& file, const json& entry, const std::string& manifest_path) {
   const auto want_bytes = member<std::uint64_t>(entry, "bytes", manifest_path), bytes = InputFile(file).size();
   if (bytes != want_bytes)
-    throw FileError(file, fmt::format("must have {} bytes by the manifest, got {}", want_bytes, bytes));
+    throw FileError(file, fmt::format("must have {} bytes according to the manifest, got {}", want_bytes, bytes));
   const auto want = member<std::string>(entry, "sha256", manifest_path), digest = sha256_of_file(file);
-  if (digest != want) throw FileError(file, fmt::format("must have SHA-256 {} by the manifest, got {}", want, digest));
+  if (digest != want)
+    throw FileError(file, fmt::format("must have SHA-256 {} according to the manifest, got {}", want, digest));
 }
 
 void verify(const std::string& path, const std::vector<std::string>& without) {

@@ -23,10 +23,10 @@ Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::
                DType dtype) {
   const auto found = tensors.find(name);
   if (found == tensors.end())
-    throw FileError(file, fmt::format("must have a tensor {} {} by config.json, got none", name, shape));
+    throw FileError(file, fmt::format("must have a tensor {} {} according to config.json, got none", name, shape));
   const Tensor& t = found->second;
   if (t.shape() != shape)
-    throw FileError(file, fmt::format("tensor {} must be {} by config.json, got {}", name, shape, t.shape()));
+    throw FileError(file, fmt::format("tensor {} must be {} according to config.json, got {}", name, shape, t.shape()));
   if (t.dtype() == dtype) return t;
   if (is_floating(dtype) && is_floating(t.dtype())) return t.to(dtype);
   throw FileError(
@@ -140,9 +140,9 @@ void write_model_directory(const std::string& directory, const Model& model, con
   if (file_exists(directory + kConfig))
     throw FileError(directory, "already holds a model; remove it, or choose another directory with -o");
   if (file_exists(directory + "/config.toml") || file_exists(directory + "/checkpoints"))
-    throw FileError(directory, "is a run, which has its own models; name another directory");
+    throw FileError(directory, "is a run, which has its own models; choose another directory");
   if (const auto bad = non_finite_tensors(model); !bad.empty())
-    throw NonFiniteError(fmt::format("{}: is not written, since the model has {}", directory, bad[0]));
+    throw NonFiniteError(fmt::format("{}: was not written, since the model has {}", directory, bad[0]));
   require_vocabulary(vocabulary);
   make_directories(directory);
   write_safetensors(directory + kModel, model.values());

@@ -37,11 +37,11 @@ Probe random_probe(const Model& model, std::uint64_t seed) {
 CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound) {
   const double relative = difference(got, want).relative;
   return check_that(std::move(name), relative <= bound,  // NaN fails
-                    fmt::format("relative difference {:.2g}, at most {:.0e}", relative, bound));
+                    fmt::format("relative difference {:.2g}, tolerance {:.0e}", relative, bound));
 }
 
 CheckResult check_others(const char* example, const LogitsOf& logits_of, const NamedTensors& inputs) {
-  const std::string name = fmt::format("other {}s of the batch change nothing", example);
+  const std::string name = fmt::format("other {}s in the batch do not change the result", example);
   const std::int64_t examples = examples_in(inputs);
   if (examples < 2) return check_skipped(name, fmt::format("there is only one {}", example));
   const Tensor together = logits_of(inputs), apart = together.clone();

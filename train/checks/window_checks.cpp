@@ -128,13 +128,13 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
       least = std::min(least, ratio), greatest = std::max(greatest, ratio);
       if (run >= bound * (1 - kRounding) && *std::ranges::min_element(window) >= 0) continue;
       if (wrong++ == 0)
-        first = fmt::format(", the first {} channel {}: {:.3g}, by the window at least {:.3g}", norm->site(), c, run,
-                            bound);
+        first = fmt::format(", first in {} channel {}: {:.3g}, but the window requires at least {:.3g}", norm->site(),
+                            c, run, bound);
     }
   }
   if (channels == 0) return check_skipped(kName, "the model has no full window");
   return check_that(kName, wrong == 0,
-                    wrong ? fmt::format("not those of {} of {} channels{}", wrong, channels, first)
+                    wrong ? fmt::format("{} of {} channels disagree{}", wrong, channels, first)
                           : fmt::format("{:.2g} to {:.2g} times the window's mean over {} channels; {}", least,
                                         greatest, channels, iterations_skipped(sites)));
 }
@@ -158,7 +158,7 @@ OwnedNormalizers outlier_tests(Model& model, const std::string& granularity) {
 }
 
 CheckResult check_replays(const OwnedNormalizers& sites) {
-  constexpr const char* kName = "replayed statistics are no outliers of their channel (Eq. 18)";
+  constexpr const char* kName = "replayed statistics are not outliers of their channel (Eq. 18)";
   std::int64_t iterations = 0, fired = 0;
   for (const auto& norm : sites) {
     const std::int64_t before = item(*norm, "skips");
@@ -172,11 +172,11 @@ CheckResult check_replays(const OwnedNormalizers& sites) {
   }
   if (iterations == 0) return check_skipped(kName, "no site of the paper's form has full windows");
   return check_that(kName, fired == 0,
-                    fmt::format("{} of {} iterations of {} sites fired", fired, iterations, sites.size()));
+                    fmt::format("{} of {} iterations at {} sites were outliers", fired, iterations, sites.size()));
 }
 
 CheckResult check_outliers(const OwnedNormalizers& sites) {
-  constexpr const char* kName = "outliers per channel are those of Eq. 19, and Lemma 3.1 holds for them";
+  constexpr const char* kName = "outliers of each channel match Eq. 19 and satisfy Lemma 3.1";
   constexpr int kIterations = 8;
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> decades(-3, 3);
@@ -209,8 +209,8 @@ CheckResult check_outliers(const OwnedNormalizers& sites) {
   if (outliers + otherwise == 0)
     return check_skipped(kName, "no site has a full window from which a drawn value stands out");
   return check_that(kName, otherwise == 0 && lemma == 0,
-                    fmt::format("of {} values drawn {} were outliers; {} against Eq. 19, {} against the lemma", drawn,
-                                outliers, otherwise, lemma));
+                    fmt::format("of {} drawn values, {} were outliers; {} contradict Eq. 19, {} contradict the lemma",
+                                drawn, outliers, otherwise, lemma));
 }
 
 }  // namespace foldgrad

@@ -60,7 +60,7 @@ Action add_config(CLI::App& command) {
     std::vector<std::string> settings;
   };
   const auto options = std::make_shared<Options>();
-  const CLI::Option* file = command.add_option("CONFIG", options->file, "Configuration, TOML");
+  const CLI::Option* file = command.add_option("CONFIG", options->file, "TOML configuration");
   add_settings_option(command, options->settings);
   command.footer("Exit codes: 0 success, 2 the configuration is invalid, 3 the file cannot be read.");
   return [options, file] {

@@ -240,7 +240,7 @@ Answer run_synth(const DataOptions& options) {
   FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to draw; known: shapes", in_quotes(options.name));
   for (const ImagePart part : {ImagePart::train, ImagePart::test})
     for (const std::string& path : cifar_files(options.to, cifar10_layout(), part))
-      if (file_exists(path)) throw FileError(path, "is there already; name another directory, or remove it");
+      if (file_exists(path)) throw FileError(path, "already exists; choose another directory, or remove it");
   const ImageSet train = shapes::sample(ImagePart::train, options.train_images, options.seed);
   const ImageSet test = shapes::sample(ImagePart::test, options.test_images, options.seed);
   write_cifar10(options.to, train, test);
@@ -260,10 +260,8 @@ Action add_data(CLI::App& data) {
     command->callback([o, run] { o->run = run; });
     return command;
   };
-  CLI::App* info = add("info",
-                       "Show the numbers of pairs and words and the lengths of all files in a directory, or the number "
-                       "of images per class",
-                       run_info);
+  CLI::App* info =
+      add("info", "Show the pairs, words and lengths of files in a directory, or the images per class", run_info);
   info->add_option("DIR", o->directory)->required();
   add_json_option(*info);
   CLI::App* verify = add("verify", "Check line counts and UTF-8, and compare digests with SHA256SUMS", run_verify);
@@ -277,16 +275,14 @@ Action add_data(CLI::App& data) {
   add_repeated_option(*prepare, "--only", o->only, "NAME", "Copy only this pair, given without its extension");
   prepare->add_flag("--lowercase", o->lowercase, "Lower-case all text");
   prepare->add_option("--sentencepiece", o->sentence_piece,
-                      "Learn a sentencepiece.model with this many pieces from the training pair");
+                      "Learn sentencepiece.model with this many pieces from train");
   CLI::App* fetch = add("fetch", "Fetch and prepare a data set: " + known_sets(), run_fetch);
   fetch->add_option("NAME", o->name, "Name of the data set; with --url, the directory below --data-dir");
-  fetch->add_option(
-      "--data-dir", o->data_directory,
-      "Root directory of all data; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
+  fetch->add_option("--data-dir", o->data_directory,
+                    "Root of all data; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
   add_repeated_option(*fetch, "--from-file", o->files, "FILE", "Use this archive instead of downloading it");
-  add_repeated_option(
-      *fetch, "--url", o->urls, "URL",
-      "URL of a file that is not a known data set, with --sha256; more URLs are mirrors of the same file");
+  add_repeated_option(*fetch, "--url", o->urls, "URL",
+                      "URL of another file, which needs --sha256; more URLs are mirrors");
   fetch->add_option("--sha256", o->sha256, "SHA-256 digest of the file at --url");
   CLI::App* synth = data.add_subcommand("synth", "Generate synthetic images and write them in the layout of CIFAR-10");
   synth->callback([o] { o->run = run_synth; });

@@ -61,7 +61,8 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
   return refuse(FileError(path, "cannot be used", e.code().value()).what(), kExitData);
 } catch (const std::system_error& e) {
   if (std::ferror(stdout)) return report_stdout_error(e.code().value());  // from fmt::print
-  return refuse(fmt::format("the system refuses a thread or a lock: {}", e.code().message()), kExitDevice);
+  return refuse(fmt::format("the operating system cannot provide a thread or a lock: {}", e.code().message()),
+                kExitDevice);
 } catch (const std::exception& e) {
   return refuse(e.what(), kExitCheckFailed);
 }
@@ -115,7 +116,7 @@ std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
                          moved->second);
     if (name.size() <= 2 || !name.starts_with("--") || contains(options, name)) continue;
     const std::string key = contains(options, "--set") ? key_named(name.substr(2)) : "";
-    const std::string as_key = key.empty() ? "" : fmt::format("; keys are set by --set {}=VALUE", key);
+    const std::string as_key = key.empty() ? "" : fmt::format("; to set a key, use --set {}=VALUE", key);
     return fmt::format("there is no option {}{}", name, did_you_mean(name, options, "", as_key));
   }
   std::vector<std::string> commands;
@@ -123,7 +124,7 @@ std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
   if (!commands.empty() && !left_over.empty() && !left_over[0].starts_with('-'))
     return fmt::format("there is no command \"{}\"{}", left_over[0], did_you_mean(left_over[0], commands, "\""));
   if (error.get_exit_code() != int(CLI::ExitCodes::ExtrasError)) return error.what();
-  return fmt::format("{}: no command or option takes this", fmt::join(left_over, " "));
+  return fmt::format("{}: unexpected argument", fmt::join(left_over, " "));
 }
 
 }  // namespace foldgrad

@@ -34,7 +34,7 @@ std::vector<std::string> family_names() {
 }
 
 void register_family(Family family) {
-  FOLDGRAD_CHECK(!contains(family_names(), family.name), "register_family: there is a \"{}\" already", family.name);
+  FOLDGRAD_CHECK(!contains(family_names(), family.name), "register_family: \"{}\" is already registered", family.name);
   families().push_back(std::move(family));
 }
 

@@ -133,7 +133,7 @@ void GivenKeys::add_base(const Given& base, const std::vector<std::string>& file
   const std::string path = fs::path(files.back()).parent_path() / given;
   for (const std::string& file : files)
     if (canonical(file) == canonical(path))
-      base.refuse(fmt::format("base leads in a circle: {} -> {}", fmt::join(files, " -> "), path));
+      base.refuse(fmt::format("base forms a cycle: {} -> {}", fmt::join(files, " -> "), path));
   std::string text;
   try {
     text = read_file(path);

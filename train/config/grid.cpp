@@ -131,12 +131,12 @@ void check(const Grid& grid, const std::string& path) {
                                     cell.name, cell.folder));
     if (cell.folder.find_first_not_of('.') == cell.folder.npos)
       throw ConfigError(
-          fmt::format("{}: the cell \"{}\" needs another name: it cannot be a folder's", path, cell.name));
+          fmt::format("{}: the cell \"{}\" needs another name: this one cannot be a folder name", path, cell.name));
     for (const std::string& setting : cell.settings)
       if (setting.starts_with("train.seed="))
         throw ConfigError(fmt::format("{}: train.seed must not be set: list them in seeds", path));
     if (cell.config.empty())
-      throw ConfigError(fmt::format("{}: a grid must have config, the file that all cells begin with", path));
+      throw ConfigError(fmt::format("{}: a grid must have config, the file that all cells start from", path));
     (void)read_config(cell.config, cell.settings);
   }
 }

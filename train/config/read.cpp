@@ -109,7 +109,7 @@ std::string other_family_of(const std::string& key, const std::string& family) {
 void take_former_keys(Keys& given) {
   for (const auto& [key, only] : {std::pair("norm.mask", "true"), {"norm.un.mask", "valid"}})
     if (const auto found = given.extract(key); found && option_text(key, found.mapped()) != only)
-      found.mapped().refuse(fmt::format("{} is no longer a key: models compute no padding; remove it", key));
+      found.mapped().refuse(fmt::format("{} is no longer a key, since models do not compute padding; remove it", key));
 }
 
 // Refuses a key that counts updates if the key in epochs that replaces it is given too.

@@ -108,9 +108,9 @@ std::string config_help() {
     before = std::move(lines);
   }
   return text +
-         "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms NAME` lists them with their defaults.\n"
-         "\nbase = \"FILE\"\n  Before all sections: another configuration, relative to this file; keys given here "
-         "replace its own.\n";
+         "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms NAME` lists them with their "
+         "defaults.\n\nbase = \"FILE\"\n  Goes before all sections and names another configuration, relative to this "
+         "file; keys given here override its keys.\n";
 }
 
 std::string key_named(std::string name) {

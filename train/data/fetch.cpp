@@ -96,7 +96,8 @@ void take_archives(const DataSet& set, const std::vector<std::string>& files, co
     const auto found =
         std::ranges::find_if(set.archives, [&](const Download& archive) { return archive.sha256 == digest; });
     if (found == set.archives.end())
-      throw FileError(file, fmt::format("has SHA-256 {}, which no archive of {} has", digest, set.name));
+      throw FileError(file,
+                      fmt::format("has SHA-256 {}, which is not the digest of an archive of {}", digest, set.name));
     take_file(file, in_archives(*found, root));
   }
 }
@@ -171,9 +172,9 @@ bool has_images(const DataSet& set, const std::string& root) {
     const bool there = file_exists(path);
     all = all && there;
     if (there && sha256_of_file(path) != digest)
-      throw FileError(path, fmt::format("exists already but is not that of {}: remove it, or name another "
-                                        "--data-dir",
-                                        set.name));
+      throw FileError(
+          path,
+          fmt::format("already exists but does not belong to {}: remove it, or choose another --data-dir", set.name));
   }
   return all;
 }

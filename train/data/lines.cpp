@@ -20,8 +20,8 @@ std::vector<std::string> read_lines(const std::string& path) {
     if (line.empty() && !ended) return;
     if (line.ends_with('\r')) line.pop_back();
     if (const std::size_t bad = first_bad_utf8(line); bad != line.npos)
-      throw FileError(path, fmt::format("line {} must be UTF-8, got byte {:#04x} as its byte {}", lines.size() + 1,
-                                        unsigned(static_cast<unsigned char>(line[bad])), bad + 1));
+      throw FileError(path, fmt::format("line {} must be UTF-8, got byte {:#04x} at byte {} of the line",
+                                        lines.size() + 1, unsigned(static_cast<unsigned char>(line[bad])), bad + 1));
     lines.push_back(std::move(line));
   });
   return lines;

@@ -22,15 +22,16 @@ void require_model_of(const std::string& run, const std::vector<RecordedPhase>& 
   for (const RecordedPhase& phase : phases) {
     if (phase.recording.rows() == 0) throw FileError(phase.path, "has no iterations");
     if (!phase.recording.like(first.recording))
-      throw FileError(phase.path, fmt::format("is a recording of another model than {}.safetensors", first.name));
+      throw FileError(phase.path, fmt::format("is a recording of a different model than {}.safetensors", first.name));
   }
   const std::string config = RunDirectory(run).config();
   if (!file_exists(config)) return;
   const std::string norm = read_config(config).blocks().normalizer;
   if (norm != first.recording.normalizer)
-    throw FileError(first.path, fmt::format("is a recording of another model: its normalizer is {}, that of the run's "
-                                            "config.toml {}",
-                                            first.recording.normalizer, norm));
+    throw FileError(
+        first.path,
+        fmt::format("is a recording of a different model: its normalizer is {}, but the run's config.toml has {}",
+                    first.recording.normalizer, norm));
 }
 
 constexpr std::int64_t kWindow = 32;  // also the default of foldgrad.analyze

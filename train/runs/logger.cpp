@@ -93,8 +93,8 @@ void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& c
   }
   if (task.facts().validates_on_test) {
     event["validated_on"] = "test";
-    terminal_.print(
-        fmt::format("validated on {}: no checkpoint is chosen, the last one counts", task.facts().test_data()));
+    terminal_.print(fmt::format("validated on {}: no best checkpoint is selected, so the last one is used",
+                                task.facts().test_data()));
   }
   for (const auto& [name, note] : notes) {
     if (note.empty()) continue;

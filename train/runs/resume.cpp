@@ -116,7 +116,7 @@ void require_same_trajectory(const NewestCheckpoint& checkpoint, const Experimen
     changes = trajectory_changes(read_config(before), config);
   } catch (const std::runtime_error&) {  // the file is missing or of another version
   }
-  if (changes.empty()) changes.push_back(fmt::format("its hash was {}, is now {}", want, hash));
+  if (changes.empty()) changes.push_back(fmt::format("its hash was {} and is now {}", want, hash));
   throw CheckpointError(fmt::format(
       "{}: the configuration differs from the checkpoint's: {}. Pass --allow-config-change to resume anyway",
       checkpoint.path, fmt::join(changes, "; ")));
@@ -130,7 +130,7 @@ void require_same_data(const NewestCheckpoint& checkpoint, const RunDirectory& r
     if (const auto found = before.find(name); found != before.end() && *found != digest) changed.push_back(name);
   if (!changed.empty())
     throw CheckpointError(
-        fmt::format("{}: the data differ from those of the run: {}. Pass --allow-config-change to resume anyway",
+        fmt::format("{}: the data differ from the run's data: {}. Pass --allow-config-change to resume anyway",
                     checkpoint.path, fmt::join(changed, ", ")));
 }
 

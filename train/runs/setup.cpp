@@ -57,7 +57,7 @@ std::vector<Rate> parsed_rates(const TrainConfig& t) {
     const char *begin = text.data() + std::min(equal + 1, text.size()), *end = text.data() + text.size();
     if (std::from_chars(begin, end, rate.factor).ptr != end || !(rate.factor >= 0) || !std::isfinite(rate.factor))
       throw ConfigError(
-          fmt::format("train.rates must have PATTERN=FACTOR, a factor of at least 0, got {}", in_quotes(text)));
+          fmt::format("train.rates must be PATTERN=FACTOR with a factor of at least 0, got {}", in_quotes(text)));
     rates.push_back(rate);
   }
   return rates;
@@ -67,7 +67,7 @@ void require_fit(const char* key, const std::string& pattern, const std::vector<
   if (std::ranges::any_of(parameters, [&](const Parameter* p) { return fits(pattern, p); })) return;
   std::set<std::string> beginnings;
   for (const Parameter* p : parameters) beginnings.insert(p->name.substr(0, p->name.find('.')));
-  throw ConfigError(fmt::format("{}: no parameter is called {}; their names begin with {}", key, in_quotes(pattern),
+  throw ConfigError(fmt::format("{}: no parameter is named {}; parameter names begin with {}", key, in_quotes(pattern),
                                 fmt::join(beginnings, ", ")));
 }
 
@@ -82,9 +82,9 @@ void require_trainable(const ExperimentConfig& config) {
   (void)parsed_rates(t);
   require_phases(config.record);
   if (t.average_statistics && t.average_decay == 0)
-    throw ConfigError("train.average_statistics goes with an average: train.average_decay must be above 0, got 0");
+    throw ConfigError("train.average_statistics needs an average: train.average_decay must be above 0, got 0");
   if (t.from.empty() && (t.head != Head::automatic || !t.reset_iterations))
-    throw ConfigError("train.head and train.reset_iterations go with train.from, which must name a model, got \"\"");
+    throw ConfigError("train.head and train.reset_iterations need train.from, which must name a model, got \"\"");
 }
 
 TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_per_epoch) {
@@ -124,7 +124,7 @@ std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& t)
     if (group == groups.end()) group = groups.insert(group, {.parameters = {}, .weight_decay = decay, .rate = factor});
     group->parameters.push_back(p);
   }
-  if (groups.empty()) throw ConfigError("train.freeze leaves no parameter that is trained");
+  if (groups.empty()) throw ConfigError("train.freeze leaves no parameter to train");
   return groups;
 }
 
@@ -162,10 +162,9 @@ Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its
       recorder(task->model().normalizers(), record_phases(experiment.record, config.steps), statistics) {
   trainer.observe(&recorder);
   if (experiment.validate.patience > 0 && task->facts().validates_on_test)
-    throw ConfigError(
-        fmt::format("validate.patience must be 0 when validating on {}, since it would choose by them, "
-                    "got {}",
-                    task->facts().test_data(), experiment.validate.patience));
+    throw ConfigError(fmt::format(
+        "validate.patience must be 0 when validating on {}, since training would stop based on them, got {}",
+        task->facts().test_data(), experiment.validate.patience));
 }
 
 }  // namespace foldgrad

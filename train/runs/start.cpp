@@ -33,7 +33,7 @@ std::optional<NewestCheckpoint> find_checkpoint(const TrainOptions& options, con
     return NewestCheckpoint{options.resume, load_checkpoint(options.resume), {}};
   }
   if (!checkpoint_files::steps_in(run.checkpoints()).empty()) return load_newest_checkpoint(run.checkpoints());
-  say("there is no {} yet: beginning at step 0\n", run.has_run() ? "checkpoint" : "run");
+  say("there is no {} yet: starting at step 0\n", run.has_run() ? "checkpoint" : "run");
   return std::nullopt;
 }
 
@@ -60,7 +60,7 @@ void note_unused(const std::vector<std::string>& settings, const BlockConfig& bl
   const bool folded = file_exists(from.directory + "/certificate.json");
   throw CheckpointError(fmt::format(
       "{}/{}: {}{}", from.directory, file, what,
-      folded ? ". The model was folded: begin from the model before folding, which has its normalizers" : ""));
+      folded ? ". The model was folded: start from the model before folding, which has its normalizers" : ""));
 }
 
 // Returns the value of a key of config.json; null if it is missing.
@@ -72,7 +72,7 @@ void require_same_function(const Pretrained& from, const ExperimentConfig& confi
   const auto require_same = [&](const std::string& key, const ordered_json& value, const ordered_json& own) {
     if (value != own)
       refuse(from, "config.json",
-             fmt::format("{0} is {1}, but {2} in this configuration; set it to {1}, or begin from another model", key,
+             fmt::format("{0} is {1}, but {2} in this configuration; set it to {1}, or start from another model", key,
                          shown(value), shown(own)));
   };
   require_same("model.family", from.model->family(), config.family);
@@ -99,17 +99,17 @@ void require_fit(const Pretrained& from, const char* file, const NamedTensors& o
     if (found != theirs.end() && found->second.shape() == tensor.shape()) continue;
     refuse(
         from, file,
-        fmt::format("{} {}, but must be {} by this configuration and its data; {}", name,
+        fmt::format("{} {}, but must be {} according to this configuration and its data; {}", name,
                     found == theirs.end() ? "is missing" : fmt::format("is {}", found->second.shape()), tensor.shape(),
-                    contains(head, name) ? "train.head = \"new\" begins with a new one"
+                    contains(head, name) ? "train.head = \"new\" creates a new one"
                                          : "config.json next to it has the sizes that fit"));
   }
   for (const auto& [name, tensor] : theirs)
     if (!own.contains(name))
       refuse(from, file,
-             fmt::format("{} {} has no place in a model of this configuration; config.json next to it has the keys "
-                         "that make one",
-                         name, tensor.shape()));
+             fmt::format(
+                 "{} {} does not exist in a model with this configuration; config.json next to it has the right keys",
+                 name, tensor.shape()));
 }
 
 std::vector<std::string> head_of(Model& model) {
@@ -183,7 +183,7 @@ RunState restore_trainer(Trainer& trainer, const NewestCheckpoint& from) {
   try {
     trainer.restore(state.training);
   } catch (const std::invalid_argument& e) {
-    throw CheckpointError(fmt::format("{}: is of another model: {}", from.path, e.what()));
+    throw CheckpointError(fmt::format("{}: belongs to another model: {}", from.path, e.what()));
   }
   return state;
 }

@@ -210,7 +210,8 @@ void TrainingRun::save() try {
   selection_.saved();
   unsaved_ = false;
 } catch (const FileError& e) {
-  logger_->terminal().warn(fmt::format("no checkpoint at step {}, to be tried again: {}", updates(), e.what()));
+  logger_->terminal().warn(
+      fmt::format("the checkpoint at step {} could not be saved and will be retried: {}", updates(), e.what()));
   unsaved_ = true;
 }
 

@@ -39,7 +39,7 @@ std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::strin
 }
 
 ExperimentConfig ModelData::read_config(const Model& model) const {
-  FOLDGRAD_CHECK(!config.empty(), "{} belongs to no run: --config must name a configuration", this->model);
+  FOLDGRAD_CHECK(!config.empty(), "{} does not belong to a run: --config must name a configuration", this->model);
   ExperimentConfig read = foldgrad::read_config(config);
   FOLDGRAD_CHECK(read.family == model.family(), "{}: model.family must be \"{}\", that of the model, got \"{}\"",
                  config, model.family(), read.family);
@@ -66,8 +66,8 @@ TrainingInputs training_inputs(const Model& model, const ModelData& data, std::i
   const TaskKind& kind = *family_of(model).task;
   if (kind.training_inputs) return kind.training_inputs(model, data, max_tokens, seed);
   FOLDGRAD_CHECK(data.source.empty() && data.reference.empty() && data.split == "train",
-                 "recalibrate: a model of model.family \"{}\" uses its training data, no --source, --reference or "
-                 "--split",
+                 "recalibrate: a model of model.family \"{}\" uses its training data, so --source, --reference and "
+                 "--split must not be given",
                  model.family());
   ExperimentConfig config = data.read_config(model);
   config.train.seed = std::int64_t(seed);

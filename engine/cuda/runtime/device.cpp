@@ -13,7 +13,7 @@ std::atomic<std::int64_t> waits{0};
 
 void use_cuda_device(int index) {
   const int count = std::min(cuda_devices(), kMostCudaDevices);
-  FOLDGRAD_CHECK(index >= 0 && index < count, "cuda: devices are 0 to {}, got {}", count - 1, index);
+  FOLDGRAD_CHECK(index >= 0 && index < count, "cuda: the device number must be in [0, {}], got {}", count - 1, index);
   chosen = index;
 }
 

@@ -76,7 +76,7 @@ std::string cuda_trouble(int index) {
 bool cuda_is_emulated() { return false; }
 int cuda_devices() { return 0; }
 std::string cuda_trouble(int) {
-  return "this program was built without CUDA; build it where there are nvcc and a GPU, or with -DFOLDGRAD_CUDA=ON";
+  return "this program was built without CUDA; build it on a machine with nvcc and a GPU, or with -DFOLDGRAD_CUDA=ON";
 }
 
 // These are never called: there is no device.

@@ -21,7 +21,7 @@ Tensor guarded(std::int64_t n) {
   return Tensor::full({n}, 2, DType::f32, Device::cuda);
 }
 
-constexpr const char* kMessage = "emulation: the host touched memory of the device, at 0x";
+constexpr const char* kMessage = "emulation: the host accessed device memory at 0x";
 
 TEST_F(GuardedMemory, TheHostDiesWhenItReads) {
   EXPECT_DEATH(

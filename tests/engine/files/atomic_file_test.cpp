@@ -178,9 +178,11 @@ TEST_F(AtomicFileTest, ReadsAnywhereAndReportsWhatIsMissing) {
   file.read(3, part.data(), 4);
   EXPECT_EQ(part, "3456");
   file.read(10, nullptr, 0);
-  EXPECT_EQ(message_of([&] { file.read(8, part.data(), 4); }), path + ": 2 bytes expected from byte 10 on, got none");
+  EXPECT_EQ(message_of([&] { file.read(8, part.data(), 4); }),
+            path + ": expected 2 bytes starting at byte 10, got none");
   std::filesystem::resize_file(path, 2);
-  EXPECT_EQ(message_of([&] { file.read(3, part.data(), 4); }), path + ": 4 bytes expected from byte 3 on, got none");
+  EXPECT_EQ(message_of([&] { file.read(3, part.data(), 4); }),
+            path + ": expected 4 bytes starting at byte 3, got none");
 }
 
 }  // namespace

@@ -135,9 +135,9 @@ TEST(SafetensorsRefused, OtherFormatsAreRecognised) {
     const std::string text = message<FileError>([&] { read_safetensors(path); });
     return text.substr(std::min(text.find(';'), text.size()));
   };
-  EXPECT_EQ(ending("PK\x03\x04"), "; it looks like a zip archive, such as a .pt of PyTorch, " + converts);
+  EXPECT_EQ(ending("PK\x03\x04"), "; it looks like a zip archive, such as a PyTorch .pt file, " + converts);
   for (const char* protocol : {"\x80\x02", "\x80\x03", "\x80\x04"})
-    EXPECT_EQ(ending(protocol), "; it looks like a pickle of Python, such as an old .pt, " + converts);
+    EXPECT_EQ(ending(protocol), "; it looks like a Python pickle, such as an old .pt file, " + converts);
   EXPECT_EQ(ending("\x1f\x8b"), "; it looks like a gzip archive");
   EXPECT_EQ(ending("{\"a\":"), "; it looks like JSON");
   EXPECT_EQ(ending("["), "; it looks like JSON");

@@ -105,8 +105,8 @@ TEST(SafetensorsMalformed, NotOneJsonObject) {
       {"\xef\xbb\xbf{}", 0, "byte 8: the header must begin with {, got 0xef"},
       {"[]", 0, "byte 8: the header must begin with {, got 0x5b"},
       {"null", 0, "byte 8: the header must begin with {, got 0x6e"},
-      {std::string("{}\0 ", 4), 0, "byte 10: the header must not have zero bytes"},
-      {std::string("{\"a\0\":1}", 8), 0, "byte 11: the header must not have zero bytes"},
+      {std::string("{}\0 ", 4), 0, "byte 10: the header must not contain zero bytes"},
+      {std::string("{\"a\0\":1}", 8), 0, "byte 11: the header must not contain zero bytes"},
       {"{}x", 0, at(2, "0x78")},
       {"{}{}", 0, at(2, "0x7b")},
       {"{", 0, at(1, "its end")},
@@ -160,8 +160,8 @@ TEST(SafetensorsMalformed, Aliases) {
   const auto alias = [](const std::string& pairs) {
     return R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"__metadata__":{)" + pairs + "}}";
   };
-  const std::string not_stored = " must name no tensor of the file";
-  const std::string no_target = " must be the name of a tensor of the file, got ";
+  const std::string not_stored = " must not be the name of a tensor in the file";
+  const std::string no_target = " must be the name of a tensor in the file, got ";
   check_cases({
       {alias(R"("alias.a":"a")"), 1, R"(__metadata__ "alias.a")" + not_stored},
       {alias(R"("alias.":"a")"), 1, R"(__metadata__ "alias.")" + not_stored},
@@ -176,7 +176,7 @@ TEST(SafetensorsMalformed, Aliases) {
 TEST(SafetensorsMalformed, KeysOfAnEntry) {
   const std::string whole = R"("dtype":"F32","shape":[1],"data_offsets":[0,4])";
   const auto entry = [](const std::string& text) { return R"({"a":{)" + text + "}}"; };
-  const std::string only = R"(tensor "a" must have dtype, shape and data_offsets only, got )";
+  const std::string only = R"(tensor "a" must have only dtype, shape and data_offsets, got )";
   const std::string all = R"(tensor "a" must have dtype, shape and data_offsets, got no )";
   const std::string once = R"(tensor "a" must have each key once, got )";
   const std::string types = R"(tensor "a": dtype must be F64, F32, BF16, I64, I32 or U8, got )";
@@ -258,7 +258,7 @@ TEST(SafetensorsMalformed, SizesThatDisagree) {
       {shape("[0,4294967296,4294967296]"), 0, too_many("0, 4294967296, 4294967296")},
       {shape("[2305843009213693951]"), 4, spans("9223372036854775804 bytes of F32 [2305843009213693951]", "[0, 4]")},
       {R"({"a":{"dtype":"F32","shape":[2305843009213693951],"data_offsets":[0,9223372036854775804]}})", 4,
-       "the tensors must take the 4 bytes after the header, got 9223372036854775804"},
+       "the tensors must fill the 4 bytes after the header, got 9223372036854775804"},
   });
 }
 
@@ -277,10 +277,10 @@ TEST(SafetensorsMalformed, Layout) {
       {bytes_at({{0, 4}, {0, 4}}), 4, begin("b", 4, 0)},
       {bytes_at({{0, 4}, {2, 2}}), 4, begin("b", 4, 2)},
       {bytes_at({{0, 4}, {5, 5}}), 4, begin("b", 4, 5)},
-      {bytes_at({{0, 3}}), 4, "the tensors must take the 4 bytes after the header, got 3"},
-      {bytes_at({{0, 5}}), 4, "the tensors must take the 4 bytes after the header, got 5"},
-      {bytes_at({{0, 1}}), 0, "the tensors must take the 0 bytes after the header, got 1"},
-      {"{}", 1, "the tensors must take the 1 bytes after the header, got 0"},
+      {bytes_at({{0, 3}}), 4, "the tensors must fill the 4 bytes after the header, got 3"},
+      {bytes_at({{0, 5}}), 4, "the tensors must fill the 4 bytes after the header, got 5"},
+      {bytes_at({{0, 1}}), 0, "the tensors must fill the 0 bytes after the header, got 1"},
+      {"{}", 1, "the tensors must fill the 1 bytes after the header, got 0"},
       {"{}", 0, "accepted"},
   });
 }

@@ -265,7 +265,7 @@ TEST(Gemm, Messages) {
   EXPECT_EQ(message(DType::f32, wrong),
             "gemm: the 2 matrices C [4, 5] with row stride 5 must not overlap, got batch stride 19");
   wrong = g, wrong.beta = 0.5;
-  EXPECT_EQ(message(DType::f32, wrong, &bias), "gemm: a bias needs beta 0, got 0.5");
+  EXPECT_EQ(message(DType::f32, wrong, &bias), "gemm: with a bias, beta must be 0, got 0.5");
   wrong = g, wrong.f32_c = true;
   EXPECT_EQ(message(DType::f32, wrong), "gemm: f32_c is for bf16 without a bias, got f32");
   EXPECT_EQ(message(DType::bf16, wrong, &bias), "gemm: f32_c is for bf16 without a bias, got bf16 with a bias");

@@ -62,7 +62,7 @@ TEST(AttentionBlock, CrossAttentionNeedsThreeLayers) {
   const Segments rows({4});
   EXPECT_EQ(
       message<std::invalid_argument>([&] { block.attend(x, rows, x, rows, {.tape = tape, .dtype = DType::f64}); }),
-      "attention: cross-attention needs q, k and v as three layers, got 1");
+      "attention: cross-attention must have q, k and v as three separate layers, got 1");
 }
 
 Tensor training_logits(Vit& model, const NamedTensors& inputs) {

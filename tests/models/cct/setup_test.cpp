@@ -158,7 +158,7 @@ TEST(CctSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](CctConfig& c) { c.stem = "conv"; }), "cct: stem must be one of cct, hybrid, got \"conv\"");
   EXPECT_EQ(error([](CctConfig& c) { c.block = "post"; }), "cct: block must be one of pre, cct, got \"post\"");
   EXPECT_EQ(error([](CctConfig& c) { c.normalizer = "deepnorm"; }),
-            "cct: normalizer must be one for pre-norm, got deepnorm, which scales the sum of post-norm");
+            "cct: normalizer must support pre-norm, got deepnorm, which scales the residual sum of post-norm");
   EXPECT_EQ(error([](CctConfig& c) { c.pre_norm = false; }),
             "cct: pre_norm must be on, since the key model.block places the normalizers");
   EXPECT_EQ(error([](CctConfig& c) { c.initialization = "timm"; }),

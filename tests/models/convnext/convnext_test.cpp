@@ -120,20 +120,20 @@ TEST(ConvNext, ImpossibleSizesNameTheKey) {
   using Config = ConvNextConfig;
   const auto refused = [](auto change) { return refusal<ConvNext>(tiny_convnext(), change); };
   EXPECT_EQ(refused([](Config& c) { c.channels = {}; }),
-            "convnext: channels must be a positive number for each stage, got []");
+            "convnext: channels must have a positive number for each stage, got []");
   EXPECT_EQ(refused([](Config& c) {
               c.depths = {1, 1, 3};
             }),
-            "convnext: depths must be a positive number for each of the 2 stages of channels, got [1, 1, 3]");
+            "convnext: depths must have a positive number for each of the 2 stages in channels, got [1, 1, 3]");
   EXPECT_EQ(refused([](Config& c) {
               c.depths = {1, 0};
             }),
-            "convnext: depths must be a positive number for each of the 2 stages of channels, got [1, 0]");
+            "convnext: depths must have a positive number for each of the 2 stages in channels, got [1, 0]");
   EXPECT_EQ(refused([](Config& c) { c.patch = 0; }), "convnext: patch must be at least 1, got 0");
   EXPECT_EQ(refused([](Config& c) { c.image_size = 10; }),
             "convnext: image_size must be a multiple of patch 2^(stages - 1) = 4, got 10");
   EXPECT_EQ(refused([](Config& c) { c.normalizer = "deepnorm"; }),
-            "convnext: normalizer must be one for pre-norm, got deepnorm, which scales the sum of post-norm");
+            "convnext: normalizer must support pre-norm, got deepnorm, which scales the residual sum of post-norm");
 }
 
 TEST(ConvNext, Gradients) {

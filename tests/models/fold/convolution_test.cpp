@@ -131,8 +131,8 @@ TEST(FoldConvolution, NothingGoesForwardIntoGroups) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               return Vars{conv(g, g.norm(g.input({2, 5, 4, 4})), {.groups = 2})};
             }),
-            "norm -> conv: conv2d_channels_last: the convolution has groups, so a row of its weight has only some of "
-            "the channels");
+            "norm -> conv: conv2d_channels_last: the convolution has groups, so a row of its weight covers only some "
+            "of the channels");
 }
 
 // A convolution between two normalizers that both fold: the first forwards if there is no padding, the second

@@ -236,7 +236,7 @@ TEST(FoldGraph, Messages) {
   EXPECT_EQ(message_of([&] {
               fold(graph, {{"norm", true, {{1, 2}, {1, 2}}}}, values);
             }),
-            "fold: norm must have 3 channels, got 2 of A and 2 of B");
+            "fold: norm must have 3 channels, got 2 in A and 2 in B");
 }
 
 // y = relu(x) + tanh(relu(x)). x is not computed, so it has no arrow.

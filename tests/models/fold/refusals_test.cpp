@@ -32,7 +32,7 @@ const Refusal kRefusals[] = {
        const Var y = g.norm(x3(g));
        return Vars{g.linear(y, "fc", 5), y};
      },
-     "norm -> the result: it is returned, so it must stay as it is"},
+     "norm -> the result: it is returned, so it must not change"},
     {"AnActivation", [](GraphBuilder& g) { return Vars{g.linear(relu(g.norm(x3(g))), "fc", 5)}; },
      "norm -> relu: relu is not linear"},
     {"OneOfTwoReadersIsNotLinear",
@@ -46,7 +46,7 @@ const Refusal kRefusals[] = {
        const Var mask = g.tape.constant(Tensor::of<double>({1, 2, 2}, {1, 1, 0, 0}));
        return Vars{g.linear(mul(g.norm(g.input({1, 2, 2})), mask), "fc", 5)};
      },
-     "norm -> mul: an elementwise product changes B; its zeros would stay zeros, where the map gives B"},
+     "norm -> mul: an elementwise product changes B: zeros stay zeros, where the map would give B"},
     {"AProductThatDiffersFromChannelToChannelBehindCentring",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g), "norm", "centernorm", /*zero_bias=*/true);
@@ -75,12 +75,12 @@ const Refusal kRefusals[] = {
      [](GraphBuilder& g) {
        return Vars{g.linear(reshape(g.norm(x3(g)), {2, 3, 2, 2}), "fc", 5)};
      },
-     "norm -> reshape: reshape from [2, 3, 4] to [2, 3, 2, 2] tears the channels apart"},
+     "norm -> reshape: reshape from [2, 3, 4] to [2, 3, 2, 2] splits up the channels"},
     {"ALinearLayerAlongAnotherAxis",
      [](GraphBuilder& g) {
        return Vars{g.linear(permute(g.norm(x3(g)), {0, 2, 1}), "mix", 5)};
      },
-     "norm -> mix: linear: it does not multiply the axis of the channels"},
+     "norm -> mix: linear: its weight does not multiply the channel axis"},
     {"AverageOverChannels",
      [](GraphBuilder& g) {
        return Vars{g.linear(mean_pool(permute(g.norm(x3(g)), {0, 2, 1})), "fc", 5)};
@@ -97,7 +97,7 @@ const Refusal kRefusals[] = {
        const Var y = g.norm(x3(g));
        return Vars{g.linear(y, "fc", 5), g.linear(scale(y, 2), "fc", 5)};
      },
-     "norm -> fc: linear: fc.weight is read in two ways"},
+     "norm -> fc: linear: fc.weight is used with two different maps"},
     {"AWeightWithAPenaltyOfItsOwn",
      [](GraphBuilder& g) {
        const Var y = g.linear(g.norm(x3(g)), "fc", 5);
@@ -119,7 +119,7 @@ const Refusal kRefusals[] = {
      [](GraphBuilder& g) {
        return Vars{linear(g.input({3, 4}), g.norm(g.parameter("W", {5, 4})))};
      },
-     "norm -> linear: it is the weight there, or the bias"},
+     "norm -> linear: it is used as a weight or bias"},
     {"ProductsOfActivations",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g));
@@ -173,13 +173,13 @@ const Refusal kRefusals[] = {
        const Var y = g.norm(x3(g));
        return Vars{g.linear(add(y, y), "fc", 5)};
      },
-     "norm -> add: it is both parts of a sum"},
+     "norm -> add: it is both operands of a sum"},
     {"ASumBehindASelection",
      [](GraphBuilder& g) {
        const Var y = slice(g.norm(x3(g)), 1, 0, 2);
        return Vars{g.linear(add(y, g.linear(y, "fc", 4)), "head", 5)};
      },
-     "norm -> add: a sum, but not of the normalizer's own result"},
+     "norm -> add: the sum does not add the normalizer's own result"},
     {"TheBranchOfASum",
      [](GraphBuilder& g) {
        const Var x = x3(g);
@@ -271,7 +271,7 @@ TEST(FoldRefused, ASumKeepsTheMap) {
   EXPECT_EQ(refusal(build), "norm -> sum: add: the sum and everything that reads the stream after it need the map");
   EXPECT_EQ(
       refusal(build, {.rescale_stream = true}),
-      "norm -> sum: add: the stream cannot be rescaled: what is added to it is not the result of only a linear layer");
+      "norm -> sum: add: the stream cannot be rescaled: the added branch is not the direct result of a linear layer");
 }
 
 TEST(FoldRefused, DropoutOrDropPathInTraining) {

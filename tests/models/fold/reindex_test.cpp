@@ -23,7 +23,7 @@ TEST(FoldReindex, NeighboursNextToEachOtherAreRefused) {
               const Var y = reindex(g.norm(g.input({4, 3})), RowOrder({0, 2, 1, 3}));
               return Vars{g.linear(reshape(y, {2, 6}), "fc", 5)};
             }),
-            "norm -> reshape: reshape from [4, 3] to [2, 6] tears the channels apart");
+            "norm -> reshape: reshape from [4, 3] to [2, 6] splits up the channels");
 }
 
 TEST(FoldReindex, AlongTheChannelsItIsRefused) {

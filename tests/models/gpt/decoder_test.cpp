@@ -63,11 +63,11 @@ TEST(GptDecoder, LowerPrecisionIsClose) {
 TEST(GptDecoder, RefusesModelsThatItCannotRun) {
   Gpt model(tiny_gpt(), 1), exact(tiny_gpt(), 1, DType::f64), mixing(tiny_gpt("instancenorm"), 1);
   const auto error = [](Gpt& m, DType dtype) { return message_of([&] { GptDecoder(m, dtype); }); };
-  EXPECT_EQ(error(model, DType::f64), "generation: a model of f32 runs in f32 or bf16, got f64");
-  EXPECT_EQ(error(exact, DType::f32), "generation: a model of f64 runs in f64, got f32");
+  EXPECT_EQ(error(model, DType::f64), "generation: a model of type f32 must run in f32 or bf16, got f64");
+  EXPECT_EQ(error(exact, DType::f32), "generation: a model of type f64 must run in f64, got f32");
   EXPECT_EQ(error(mixing, DType::f32),
-            "generation: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which are not known "
-            "yet");
+            "generation: h.0.ln_1 (instancenorm) computes statistics over all tokens of a sequence, but later tokens "
+            "are not known yet");
 }
 
 TEST(GptDecoder, AfterWhatItRefusesItGoesOnAsBefore) {
@@ -78,14 +78,14 @@ TEST(GptDecoder, AfterWhatItRefusesItGoesOnAsBefore) {
   };
   const auto step_error = [&](const TokenIds& tokens) { return message_of([&] { decoder.step(tokens); }); };
   EXPECT_EQ(decoder.room(), 6);
-  EXPECT_EQ(step_error({1}), "generation: 0 texts need one token each, got 1");
-  EXPECT_EQ(step_error({}), "generation: 0 texts need one token each, got 0");
+  EXPECT_EQ(step_error({1}), "generation: 0 texts must have one token each, got 1");
+  EXPECT_EQ(step_error({}), "generation: 0 texts must have one token each, got 0");
   decoder.begin({{1, 2, 3, 4}, {5}});
   EXPECT_EQ(begin_error({}), "generation: there must be at least 1 text, got 0");
   EXPECT_EQ(begin_error({{1}, {}}), "generation: a text must have 1 to context = 6 tokens, got 0");
   EXPECT_EQ(begin_error({TokenIds(7, 1)}), "generation: a text must have 1 to context = 6 tokens, got 7");
   EXPECT_EQ(begin_error({{1}, {2, 7}}), "generation: ids must be in [0, 7), got 7");
-  EXPECT_EQ(step_error({1}), "generation: 2 texts need one token each, got 1");
+  EXPECT_EQ(step_error({1}), "generation: 2 texts must have one token each, got 1");
   EXPECT_EQ(step_error({6, -1}), "generation: ids must be in [0, 7), got -1");
   EXPECT_EQ(decoder.room(), 2);
   EXPECT_TRUE(close(decoder.step({6, 0}), following(*model, {{1, 2, 3, 4, 6}, {5, 0}}), 1e-11));

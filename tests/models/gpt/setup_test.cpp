@@ -155,9 +155,9 @@ TEST(GptSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.rotary_theta = -1; }),
             "gpt: rotary_theta must be a number above 0, such as 10000, got -1");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer = "deepnorm"; }),
-            "gpt: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
+            "gpt: pre_norm must be off with normalizer = deepnorm, which scales the residual sum of post-norm");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer_at["h.0.ln_1"] = "deepnorm"; }),
-            "gpt: pre_norm must be off with h.0.ln_1 = deepnorm, which scales the sum of post-norm");
+            "gpt: pre_norm must be off with h.0.ln_1 = deepnorm, which scales the residual sum of post-norm");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer_at["h.0.ln_3"] = "none"; }),
             "gpt: normalizer_at: there is no site \"h.0.ln_3\"; did you mean \"h.0.ln_1\"?");
 }
@@ -170,8 +170,8 @@ TEST(GptSetup, RefusesInputsThatAreNoSequences) {
   };
   const Tensor ids = Tensor::zeros({2, 3}, DType::i64);
   EXPECT_EQ(error({{"ids", ids}, {"target", ids}}), "no error");
-  EXPECT_EQ(error({}), "gpt: the inputs lack \"ids\"");
-  EXPECT_EQ(error({{"ids", ids}}), "gpt: the inputs lack \"target\"");
+  EXPECT_EQ(error({}), "gpt: the input \"ids\" is missing");
+  EXPECT_EQ(error({{"ids", ids}}), "gpt: the input \"target\" is missing");
   EXPECT_EQ(error({{"ids", ids.reshape({6})}}), "gpt: ids must be i64 [B, T], got i64 [6] on cpu");
   EXPECT_EQ(error({{"ids", ids}, {"target", ids.to(DType::i32)}}),
             "gpt: target must be i64 [B, T], got i32 [2, 3] on cpu");

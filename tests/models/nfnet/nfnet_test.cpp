@@ -128,10 +128,10 @@ TEST(NfNet, ImpossibleSizesNameTheKey) {
   using Config = NfNetConfig;
   const auto refused = [](auto change) { return refusal<NfNet>(tiny_nfnet(), change); };
   EXPECT_EQ(refused([](Config& c) { c.channels = {}; }),
-            "nfnet: channels must be a positive number for each of at most 16 stages, got []");
+            "nfnet: channels must have a positive number for each of at most 16 stages, got []");
   EXPECT_EQ(refused([](Config& c) { c.channels.assign(17, 16); }),
-            "nfnet: channels must be a positive number for each of at most 16 stages, got [16, 16, 16, 16, 16, 16, 16, "
-            "16, 16, 16, 16, 16, 16, 16, 16, 16, 16]");
+            "nfnet: channels must have a positive number for each of at most 16 stages, got [16, 16, 16, 16, 16, 16, "
+            "16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16]");
   EXPECT_EQ(refused([](Config& c) {
               c.channels = {24, 16};
             }),
@@ -141,7 +141,7 @@ TEST(NfNet, ImpossibleSizesNameTheKey) {
             }),
             "nfnet: channels must be even, since blocks halve them, got 17");
   EXPECT_EQ(refused([](Config& c) { c.depths = {1}; }),
-            "nfnet: depths must be a positive number for each of the 2 stages of channels, got [1]");
+            "nfnet: depths must have a positive number for each of the 2 stages in channels, got [1]");
   for (std::int64_t size : {0, 3, 16})
     EXPECT_EQ(refused([size](Config& c) {
                 c.channels = {16, 24};
@@ -157,7 +157,7 @@ TEST(NfNet, ImpossibleSizesNameTheKey) {
   EXPECT_EQ(refused([](Config& c) { c.activation = "relu"; }),
             "nfnet: activation must be one of gelu_tanh, gelu, got \"relu\"");
   EXPECT_EQ(refused([](Config& c) { c.normalizer = "deepnorm"; }),
-            "nfnet: normalizer must not be one for post-norm, got deepnorm");
+            "nfnet: normalizer must not be for post-norm only, got deepnorm");
 }
 
 // Compares the derivative along a random direction in each parameter, since central differences in each of 4,000

@@ -255,7 +255,7 @@ TEST(NormalizerOptions, ErrorsNameTheNearest) {
       error_of("mabn", {{"windw", "4"}}),
       "mabn: there is no option \"windw\"; did you mean \"window\"? Its options are: mode, window, warmup, alpha, "
       "eps");
-  EXPECT_EQ(error_of("none", {{"eps", "1"}}), "none: there is no option \"eps\": it has none");
+  EXPECT_EQ(error_of("none", {{"eps", "1"}}), "none: there is no option \"eps\"; this normalizer has no options");
 }
 
 TEST(NormalizerOptions, ErrorsNameTheRange) {

@@ -85,12 +85,13 @@ TEST(T2t, ImpossibleSizesNameTheKey) {
   using Config = T2tConfig;
   const auto refused = [](auto change) { return refusal<T2t>(tiny_t2t(), change); };
   EXPECT_EQ(refused([](Config&) {}), "no error");
-  EXPECT_EQ(refused([](Config& c) { c.kernels = {3, 3}; }), "t2t: kernels must be 3 integers in [1, 64], got [3, 3]");
+  EXPECT_EQ(refused([](Config& c) { c.kernels = {3, 3}; }), "t2t: kernels must have 3 integers in [1, 64], got [3, 3]");
   EXPECT_EQ(refused([](Config& c) { c.kernels[2] = 65; }),
-            "t2t: kernels must be 3 integers in [1, 64], got [4, 3, 65]");
-  EXPECT_EQ(refused([](Config& c) { c.strides[0] = 0; }), "t2t: strides must be 3 integers in [1, 64], got [0, 2, 1]");
+            "t2t: kernels must have 3 integers in [1, 64], got [4, 3, 65]");
+  EXPECT_EQ(refused([](Config& c) { c.strides[0] = 0; }),
+            "t2t: strides must have 3 integers in [1, 64], got [0, 2, 1]");
   EXPECT_EQ(refused([](Config& c) { c.paddings[1] = -1; }),
-            "t2t: paddings must be 3 integers in [0, 64], got [1, -1, 1]");
+            "t2t: paddings must have 3 integers in [0, 64], got [1, -1, 1]");
   EXPECT_EQ(refused([](Config& c) { c.paddings[1] = 3; }),
             "t2t: paddings must be below kernels = [4, 3, 3], got [1, 3, 1]");
   EXPECT_EQ(
@@ -103,7 +104,7 @@ TEST(T2t, ImpossibleSizesNameTheKey) {
             "t2t: token_attention must be one of performer, softmax, got \"linear\"");
   EXPECT_EQ(refused([](Config& c) { c.token_dropout = 1; }), "t2t: token_dropout must be in [0, 1), got 1");
   EXPECT_EQ(refused([](Config& c) { c.normalizer = "deepnorm"; }),
-            "t2t: normalizer must be one for pre-norm, got deepnorm, which scales the sum of post-norm");
+            "t2t: normalizer must support pre-norm, got deepnorm, which scales the residual sum of post-norm");
   EXPECT_EQ(refused([](Config& c) { c.pre_norm = false; }),
             "t2t: pre_norm must be on: the published layers are pre-norm");
   EXPECT_EQ(refused([](Config& c) { c.weight_standardization = true; }),

@@ -255,12 +255,15 @@ TEST(BeamSearch, Messages) {
   EXPECT_EQ(message_of([&] {
               search_one(*mixing, {4, 2}, {});
             }),
-            "decoding: encoder.layers.0.self_attn_layer_norm (instancenorm) has statistics over the tokens of a "
-            "sentence, which are not known yet");
+            "decoding: encoder.layers.0.self_attn_layer_norm (instancenorm) computes statistics over all tokens of a "
+            "sentence, but later tokens are not known yet");
   const InferenceTransformer inference(*model, DType::f64);
   StepDecoder decoder(inference, Sentences::of({{4, 2}}));
   EXPECT_EQ(message_of([&] { decoder.step({2}, {1}); }), "decoding: parents must be in [0, 1), got 1 for row 0");
-  EXPECT_EQ(message_of([&] { decoder.step({2, 2}, {0}); }), "decoding: needs one parent per token, got 1 for 2");
+  EXPECT_EQ(message_of([&] {
+              decoder.step({2, 2}, {0});
+            }),
+            "decoding: there must be one parent per token, got 1 for 2");
 }
 
 }  // namespace

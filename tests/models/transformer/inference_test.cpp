@@ -156,7 +156,7 @@ TEST(InferenceTransformer, EqualCallsGiveEqualBits) {
 TEST(InferenceTransformer, Messages) {
   Transformer model(config_for("ln", true), 1);
   EXPECT_EQ(message_of([&] { InferenceTransformer(model, DType::f64); }),
-            "inference: a model of f32 runs in f32 or bf16, got f64");
+            "inference: a model of type f32 must run in f32 or bf16, got f64");
   const InferenceTransformer inference(model, DType::f32);
   const auto encode_error = [&](const Sentences& sources) { return message_of([&] { inference.encode(sources); }); };
   EXPECT_EQ(encode_error(Sentences::of({{4, 11}})), "inference: ids must be in [0, 11), got 11");
@@ -164,7 +164,7 @@ TEST(InferenceTransformer, Messages) {
             "inference: sentences must have at most max_positions = 12 tokens, got 13");
   if (!cuda_available()) return;
   EXPECT_EQ(encode_error({Tensor::of<std::int64_t>({1}, {4}, Device::cuda), Segments({1})}),
-            "inference: takes sources on cpu, got a source on cuda");
+            "inference: sources must be on cpu, got a source on cuda");
 }
 
 }  // namespace

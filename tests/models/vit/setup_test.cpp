@@ -184,7 +184,7 @@ TEST(VitSetup, RefusesWhatCannotBe) {
   };
   EXPECT_EQ(forward({{"images", Tensor::zeros({2, 3, 4, 4}, DType::f32)}}),
             "vit: images must be [B, 4, 4, 3], got [2, 3, 4, 4]");
-  EXPECT_EQ(forward({}), "vit: the inputs lack \"images\"");
+  EXPECT_EQ(forward({}), "vit: the input \"images\" is missing");
 }
 
 }  // namespace

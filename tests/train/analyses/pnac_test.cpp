@@ -31,7 +31,7 @@ TEST(Normality, IsThatOfSciPy) {
   }
   EXPECT_TRUE(std::isnan(normality_of(std::vector<double>(9, 2.0)).p));
   EXPECT_EQ(message<std::invalid_argument>([] { normality_of(std::vector<double>(7)); }),
-            "a test of normality needs at least 8 values, got 7");
+            "a normality test needs at least 8 values, got 7");
 }
 
 // The test's own level at these windows is 94 % to 95 %, by 4,000 channels each with SciPy.
@@ -61,9 +61,9 @@ TEST(Pnac, CountsTheChannelsThatPassInEveryWindow) {
     EXPECT_EQ(got[w], 25.0 * passed) << w;
   }
   EXPECT_EQ(message<std::invalid_argument>([&] { pnac(values, kChannels, 41); }),
-            "--window must be at most 40, the iterations that are recorded, got 41");
+            "--window must be at most 40, the number of recorded iterations, got 41");
   EXPECT_EQ(message<std::invalid_argument>([&] { pnac(values, kChannels, 7); }),
-            "--window must be at least 8, the least sample of the test of normality, got 7");
+            "--window must be at least 8, the smallest sample of the normality test, got 7");
 }
 
 TEST(MovingMeans, OfTheLastValues) {
@@ -74,7 +74,7 @@ TEST(MovingMeans, OfTheLastValues) {
   EXPECT_TRUE(std::isnan(moving_means({-1, 1}, 2).geometric[0]));
   const std::vector<double> two{1, 2};
   EXPECT_EQ(message<std::invalid_argument>([&] { moving_means(two, 3); }),
-            "--window must be in [1, 2], the iterations that are recorded, got 3");
+            "--window must be in [1, 2], where the upper limit is the number of recorded iterations, got 3");
 }
 
 // Of the four channels one is 0 once and one always.

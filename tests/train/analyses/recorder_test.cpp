@@ -174,9 +174,9 @@ TEST_F(RecorderTest, GoesOnWithItsOwnFileAlone) {
     EXPECT_EQ(read_recording(path()).updates, (std::vector<std::int64_t>{1, 2, 3, 4}));
   }
   EXPECT_EQ(recorder({"ln"}, {{"begin", 1, 4}}).resume(2),
-            Lines{path() + ": is a recording of another model; its earlier values are lost"});
+            Lines{path() + ": is a recording of a different model; its earlier values are lost"});
   EXPECT_EQ(recorder({"qmbn"}, {{"end", 2, 4}}).resume(2),
-            Lines{path("end") + ": is missing, and with it the recording up to update 2"});
+            Lines{path("end") + ": is missing, so the recording up to update 2 is lost"});
   // Resuming before the phase removes the file.
   Recorder r = recorder({"qmbn"}, {{"begin", 1, 4}});
   EXPECT_EQ(r.resume(0), Lines());
@@ -189,7 +189,7 @@ TEST_F(RecorderTest, SitesThatTakePartDifferentlyAreRefused) {
   r.begin(1);
   pass(*norms_[0], Device::cpu);
   EXPECT_EQ(message<std::invalid_argument>([&] { r.end(1); }),
-            "record: qmbn.norm takes part 1 times in an update, ln.norm takes part 0 times");
+            "record: qmbn.norm is applied 1 times in an update, ln.norm is applied 0 times");
 }
 
 }  // namespace

@@ -92,8 +92,8 @@ TEST_F(Checkpoint, FallsBackAndSaysWhy) {
   EXPECT_EQ(newest.contents.step, 1);
   EXPECT_EQ(newest.warnings,
             (std::vector<std::string>{
-                at + "/step-00000003/model.safetensors: must have SHA-256 " + before + " by the manifest, got " +
-                    sha256(bytes),
+                at + "/step-00000003/model.safetensors: must have SHA-256 " + before +
+                    " according to the manifest, got " + sha256(bytes),
                 at + "/step-00000002/norm_state.safetensors: cannot be opened: No such file or directory"}));
 }
 
@@ -118,7 +118,7 @@ TEST_F(Checkpoint, NamesWhatIsDamaged) {
   std::string state = read_bytes(at + "/state.json");
   write_bytes(at + "/state.json", state.substr(1));
   EXPECT_EQ(refusal(), "@step-00000001/state.json: must have " + std::to_string(state.size()) +
-                           " bytes by the manifest, got " + std::to_string(state.size() - 1));
+                           " bytes according to the manifest, got " + std::to_string(state.size() - 1));
   EXPECT_EQ(error_of<CheckpointError>([&] { load_newest_checkpoint(files_ / "none"); }),
             "@none: there are no checkpoints");
   EXPECT_EQ(error_of<CheckpointError>([&] { load_newest_checkpoint(files_.path()); }),

@@ -169,7 +169,7 @@ TEST_F(ModelDirectory, IsNotWrittenWithNumbersThatAreNotFinite) {
   const auto model = used_model(tiny_config("un"));
   model->state().at("encoder.layer_norm.run_var").data<float>()[3] = NAN;
   EXPECT_EQ(error_of<NonFiniteError>([&] { write_model_directory(files_ / "m", *model); }),
-            "@m: is not written, since the model has encoder.layer_norm.run_var: nan at [3]");
+            "@m: was not written, since the model has encoder.layer_norm.run_var: nan at [3]");
   EXPECT_FALSE(exists("m"));
 }
 
@@ -251,12 +251,12 @@ TEST_F(Malformed, SizesThatTheFileDoesNotBearOutTakeNoMemory) {
   config_["model"]["source_vocabulary"] = config_["model"]["target_vocabulary"] = 2147483647;
   write_bytes(at_ + "/config.json", config_.dump());
   EXPECT_EQ(without("/model.safetensors: "),
-            "tensor encoder.embed_tokens.weight must be [2147483647, 8] by config.json, got [11, 8]");
+            "tensor encoder.embed_tokens.weight must be [2147483647, 8] according to config.json, got [11, 8]");
   config_["model"]["source_vocabulary"] = config_["model"]["target_vocabulary"] = 11;
   config_["model"]["decoder_layers"] = 2147483647;
   write_bytes(at_ + "/config.json", config_.dump());
   EXPECT_EQ(without("/model.safetensors: "),
-            "must have a tensor decoder.layers.2147483646.fc1.weight [12, 8] by config.json, got none");
+            "must have a tensor decoder.layers.2147483646.fc1.weight [12, 8] according to config.json, got none");
 }
 
 TEST_F(Malformed, Tensors) {
@@ -268,11 +268,11 @@ TEST_F(Malformed, Tensors) {
     return with_tensors("/model.safetensors", t);
   };
   EXPECT_EQ(with("decoder.layers.0.self_attn.q_proj.bias", {}),
-            "must have a tensor decoder.layers.0.self_attn.q_proj.bias [8] by config.json, got none");
+            "must have a tensor decoder.layers.0.self_attn.q_proj.bias [8] according to config.json, got none");
   EXPECT_EQ(with("decoder.output_projection.bias", Tensor::zeros({11}, DType::f32)),
             "has a tensor decoder.output_projection.bias, which config.json does not mention");
   EXPECT_EQ(with("encoder.layer_norm.weight", Tensor::zeros({9}, DType::f32)),
-            "tensor encoder.layer_norm.weight must be [8] by config.json, got [9]");
+            "tensor encoder.layer_norm.weight must be [8] according to config.json, got [9]");
   EXPECT_EQ(with("encoder.layer_norm.weight", Tensor::zeros({8}, DType::i32)),
             "tensor encoder.layer_norm.weight must be of floating point, got i32");
   EXPECT_EQ(with("encoder.layer_norm.weight", Tensor::full({8}, 1e300, DType::f64)),

@@ -81,7 +81,7 @@ TEST_F(DataCommand, VerifyNamesAllThatIsWrong) {
   write_bytes(files_ / "digests", "short  train.de\n" + std::string(64, 'a') + "  gone\nno digest\n");
   expect_error("data verify " + files_.path() + " --digests @digests", 3,
                "@train.en: must have as many lines as @train.de, which has 3, got 1\n"
-               "error: @val.de: line 2 must be UTF-8, got byte 0xff as its byte 1\n"
+               "error: @val.de: line 2 must be UTF-8, got byte 0xff at byte 1 of the line\n"
                "error: @test.en: there is no test.de next to it\n"
                "error: @digests: line 1 must be \"SHA-256  NAME\", got \"short  train.de\"\n"
                "error: @gone: cannot be opened: No such file or directory");
@@ -106,7 +106,7 @@ TEST_F(DataCommand, BadDirectoriesAndOptions) {
   EXPECT_EQ(run("data").exit_code, 2);
   EXPECT_TRUE(begins(run("data fetch").err, "error: NAME: is missing; known data sets: multi30k, cifar10, cifar100\n"));
   expect_error("data fetch multi30k --data-dir @ --from-file @train.de", 3,
-               "@train.de: has SHA-256 " + sha256(kText) + ", which no archive of multi30k has");
+               "@train.de: has SHA-256 " + sha256(kText) + ", which is not the digest of an archive of multi30k");
 }
 
 TEST_F(DataCommand, DigestsAreLookedAtBeforeAnythingIsFetched) {
@@ -162,7 +162,7 @@ TEST_F(DataCommand, DrawnImagesReplaceNoFile) {
   for (const std::string file : {"made/test_batch.bin", "made/batches.meta.txt"}) {
     write(file, "mine");
     expect_error("data synth shapes @made --count 12 --test-count 3", 3,
-                 "@" + file + ": is there already; name another directory, or remove it");
+                 "@" + file + ": already exists; choose another directory, or remove it");
     EXPECT_EQ(bytes(file), "mine");
     EXPECT_FALSE(exists("made/data_batch_1.bin"));
     std::filesystem::remove(files_ / file);
@@ -180,10 +180,11 @@ TEST_F(DataCommand, CountsOfDrawnImagesAreNamedByTheirOptions) {
 TEST_F(DataCommand, ImagesThatAreNotThePublishedOnesAreNotReplaced) {
   write("root/cifar-100-binary/train.bin", "mine");
   expect_error("data fetch cifar100 --data-dir @root", 3,
-               "@root/cifar-100-binary/train.bin: exists already but is not that of cifar100: remove it, or name "
+               "@root/cifar-100-binary/train.bin: already exists but does not belong to cifar100: remove it, or choose "
                "another --data-dir");
   expect_error("data fetch cifar10 --data-dir @root --from-file @root/cifar-100-binary/train.bin", 3,
-               "@root/cifar-100-binary/train.bin: has SHA-256 " + sha256("mine") + ", which no archive of cifar10 has");
+               "@root/cifar-100-binary/train.bin: has SHA-256 " + sha256("mine") +
+                   ", which is not the digest of an archive of cifar10");
   EXPECT_FALSE(exists("root/cifar-10-batches-bin"));
 }
 

@@ -189,7 +189,7 @@ TEST_F(ExportCommand, Refuses) {
   write_model_directory(files_ / "un", other);
   const std::string config = bytes("un/config.json");
   expect_error("export @un -o @un", 2,
-               "onnx: @un holds a model, whose config.json would be replaced; name another directory");
+               "onnx: @un contains a model, whose config.json would be overwritten; choose another directory");
   EXPECT_EQ(bytes("un/config.json"), config);
   expect_error("export @un -o @taken", 3, "@taken: cannot be created: Not a directory");
 }

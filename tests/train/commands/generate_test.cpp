@@ -91,7 +91,7 @@ TEST_F(GenerateCommand, Errors) {
   expect_error("generate @g --prompt '\ufffd'", 2, "--prompt: the vocabulary has no character \"\ufffd\"");
   expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt is not UTF-8 at byte 2");
   write_bytes(files_ / "p", "a\xff");
-  expect_error("generate @g --prompt-file @p", 3, "@p: line 1 must be UTF-8, got byte 0xff as its byte 2");
+  expect_error("generate @g --prompt-file @p", 3, "@p: line 1 must be UTF-8, got byte 0xff at byte 2 of the line");
   expect_error("generate @g --prompt-file @none", 3, "@none: cannot be opened: No such file or directory");
   expect_error("generate @g --prompt - <@p", 3, "stdin:1: is not UTF-8 at byte 2");
   for (const char* option : {"--temperature -1", "--top-k -1", "--top-p 1.1", "--prompt a --prompt-file @p",
@@ -101,7 +101,7 @@ TEST_F(GenerateCommand, Errors) {
   expect_error("translate @g", 4, "@g: must be a model that translates (transformer), but this is a gpt");
   expect_error("generate @no", 4, "@no: there is no such file or directory");
   TextVocabulary::characters("ab").save(files_ / "g/vocabulary");
-  expect_error("generate @g", 4, "@g/vocabulary: must have 6 entries by config.json, got 3");
+  expect_error("generate @g", 4, "@g/vocabulary: must have 6 entries according to config.json, got 3");
   write_bytes(files_ / "g/vocabulary/vocabulary.json", "{");
   expect_error("generate @g", 4, "@g/vocabulary/vocabulary.json: is not JSON at byte 2");
   std::filesystem::remove_all(files_ / "g/vocabulary");

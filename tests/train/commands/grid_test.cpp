@@ -177,7 +177,8 @@ TEST_F(GridRuns, SayWhatIsWrong) {
     EXPECT_EQ(refusal(fmt::format("seeds = [{}]\n", seeds)),
               fmt::format("@grid.toml:2: seeds must be at least 0 and all different, got {}", seeds));
   EXPECT_EQ(refusal("[lists]\ntrain.seed = [1, 2]\n"), "@grid.toml: train.seed must not be set: list them in seeds");
-  EXPECT_EQ(refusal("[cells.\"..\"]\n"), "@grid.toml: the cell \"..\" needs another name: it cannot be a folder's");
+  EXPECT_EQ(refusal("[cells.\"..\"]\n"),
+            "@grid.toml: the cell \"..\" needs another name: this one cannot be a folder name");
   EXPECT_EQ(refusal("baseline = \"one\"\n[cells.ones]\n"),
             "@grid.toml:2: there is no cell \"one\" for the baseline; did you mean \"ones\"?");
   EXPECT_EQ(refusal("baseline = 1\n"), "@grid.toml:2: baseline must be text");
@@ -192,7 +193,7 @@ TEST_F(GridRuns, SayWhatIsWrong) {
   EXPECT_TRUE(contains(refusal("[set]\nconfig = \"config.toml\"\n"), "config"));
   EXPECT_EQ(refusal("[set]\n[\n").substr(0, 13), "@grid.toml:3:");
   write_bytes(files_ / "grid.toml", "seeds = [1]\n");
-  EXPECT_TRUE(contains(refusal(), "grid.toml: a grid must have config, the file that all cells begin with"));
+  EXPECT_TRUE(contains(refusal(), "grid.toml: a grid must have config, the file that all cells start from"));
 }
 
 TEST(Grids, OfTheRepositoryCanBeRead) {

@@ -105,7 +105,8 @@ TEST_F(AverageCommand, TakesTheLastOfARun) {
   EXPECT_EQ(load_transformer(files_ / "back")->values().at("encoder.layer_norm.bias").values<float>(),
             std::vector<float>(8, 1.5));
   write_bytes(files_ / "run/checkpoints/LATEST", "step-00000004\n");
-  expect_error("average --last 2 @run -o @run", 3, "@run: is a run, which has its own models; name another directory");
+  expect_error("average --last 2 @run -o @run", 3,
+               "@run: is a run, which has its own models; choose another directory");
   expect_error("average --last 4 @run -o @b", 4,
                "@run/checkpoints: there must be 4 checkpoints, got 3 (output.keep decides how many stay)");
   expect_error("average --last 2 @run @m -o @b", 2, "average: --last must be used with exactly one run, got 2 paths");

@@ -53,7 +53,8 @@ TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
   std::filesystem::remove_all(files_ / "m/vocabulary");
   expect_error("translate @m <@in.de", 4, "@m/vocabulary: is missing: this model takes and gives ids, not text");
   Vocabulary::words(Dictionary::of_words({"ein"}), Dictionary::of_words({"one"}), false).save(files_ / "m/vocabulary");
-  expect_error("translate @m <@in.de", 4, "@m/vocabulary: must have 16 and 16 entries by config.json, got 8 and 8");
+  expect_error("translate @m <@in.de", 4,
+               "@m/vocabulary: must have 16 and 16 entries according to config.json, got 8 and 8");
   EXPECT_EQ(run("translate @m --beam 0 <@in.de").exit_code, 2);
 }
 
@@ -177,7 +178,7 @@ TEST_F(EvalCommand, Errors) {
   expect_error("eval @m --data-dir @ --source no.de --reference in.de", 3,
                "@no.de: cannot be opened: No such file or directory");
   expect_error("eval @m --source @in.de", 2, "--source and --reference must both be given, or neither");
-  expect_error("eval @m", 2, "@m belongs to no run: --source and --reference must name text");
+  expect_error("eval @m", 2, "@m does not belong to a run: --source and --reference must name text files");
   expect_error("eval @m --source @in.de --reference @in.de --max-tokens 3", 3,
                "source:2: must have at most 3 tokens with the end, got 5");
 }

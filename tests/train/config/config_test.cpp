@@ -64,9 +64,9 @@ TEST(Config, FormerKeysHaveOneValue) {
                                      {"norm.mask=true", "norm.un.mask=valid"})),
             config_text(ExperimentConfig()));
   EXPECT_EQ(refusal("norm.mask = false\n"),
-            "a.toml:1: norm.mask is no longer a key: models compute no padding; remove it");
+            "a.toml:1: norm.mask is no longer a key, since models do not compute padding; remove it");
   EXPECT_EQ(refusal("", {"norm.un.mask=all"}),
-            "--set norm.un.mask: norm.un.mask is no longer a key: models compute no padding; remove it");
+            "--set norm.un.mask: norm.un.mask is no longer a key, since models do not compute padding; remove it");
 }
 
 TEST(Config, NamesTheNearestKey) {

@@ -107,9 +107,8 @@ TEST_F(ConfigFiles, RefuseBasesThatAreNone) {
   write("empty.toml", "base = ''\n");
   write("broken.toml", "base = 'no.toml'\n");
   write("no.toml", "\n=\n");
-  EXPECT_EQ(refusal("circle.toml"),
-            "@next.toml:1: base leads in a circle: @circle.toml -> @next.toml -> @./circle.toml");
-  EXPECT_EQ(refusal("itself.toml"), "@itself.toml:1: base leads in a circle: @itself.toml -> @itself.toml");
+  EXPECT_EQ(refusal("circle.toml"), "@next.toml:1: base forms a cycle: @circle.toml -> @next.toml -> @./circle.toml");
+  EXPECT_EQ(refusal("itself.toml"), "@itself.toml:1: base forms a cycle: @itself.toml -> @itself.toml");
   EXPECT_EQ(refusal("absent.toml"), "@absent.toml:2: base: @x.toml: cannot be opened: No such file or directory");
   EXPECT_EQ(refusal("number.toml"), "@number.toml:1: base must be the path of a configuration, got 1");
   EXPECT_EQ(refusal("empty.toml"), "@empty.toml:1: base must be the path of a configuration, got \"\"");

@@ -184,7 +184,7 @@ TEST_F(FetchImages, AnotherFileInTheirPlaceStays) {
   fetch_images(set_, {archive_}, root_);
   write_bytes(root_ + "/test.bin", "mine");
   EXPECT_EQ(error({archive_}),
-            root_ + "/test.bin: exists already but is not that of small: remove it, or name another --data-dir");
+            root_ + "/test.bin: already exists but does not belong to small: remove it, or choose another --data-dir");
   EXPECT_EQ(read_bytes(root_ + "/test.bin"), "mine");
 }
 

@@ -206,12 +206,12 @@ TEST(OptimizerErrors, Parameters) {
   Parameter w = parameter("w"), same = parameter("w"), half = parameter("h", DType::bf16),
             wide = parameter("d", DType::f64);
   EXPECT_EQ(refusal(Sgd{}, {}), "sgd: there are no parameters");
-  EXPECT_EQ(refusal(Sgd{}, {{{&w}}, {{&same}}}), "sgd: two parameters are called w");
+  EXPECT_EQ(refusal(Sgd{}, {{{&w}}, {{&same}}}), "sgd: two parameters are named w");
   EXPECT_EQ(refusal(Adam{}, {{{&half}}}),
             "adam: h must be f32 or f64, got bf16 [2] on cpu; for training in bf16, keep it in f32 and cast it in the "
             "forward");
   EXPECT_EQ(refusal(Adam{}, {{{&w, &wide}}}),
-            "adam: parameters must have one dtype and device: w is f32 [2] on cpu, d is f64 [2] on cpu");
+            "adam: parameters must have the same dtype and device: w is f32 [2] on cpu, d is f64 [2] on cpu");
 }
 
 TEST(OptimizerErrors, StepsLeaveEverythingAsItWas) {
@@ -225,7 +225,7 @@ TEST(OptimizerErrors, StepsLeaveEverythingAsItWas) {
             "f64 [1] on cpu");
   b.zero_grad();
   EXPECT_EQ(message_of([&] { optimizer.step(1); }),
-            "adam: b has no gradient; leave out of the optimizer what the loss does not depend on");
+            "adam: b has no gradient; give the optimizer only parameters that the loss depends on");
   b = parameter("b");
   b.grad = Tensor::zeros({3}, DType::f32);
   EXPECT_EQ(message_of([&] { optimizer.step(1); }),
@@ -249,7 +249,7 @@ TEST(OptimizerErrors, SavedStates) {
   EXPECT_EQ(refusal_of({{"step", Tensor::zeros({}, DType::f32)}, {"momentum.w", m}}),
             "sgd: step of the saved state must be i64 [], got f32 [] on cpu");
   EXPECT_EQ(refusal_of({{"step", step}, {"momentum.w", m}, {"momentum.v", m}}),
-            "sgd: the saved state has momentum.v, for which there is no place here");
+            "sgd: the saved state has momentum.v, which is not expected here");
   EXPECT_EQ(refusal_of({{"step", Tensor::of<std::int64_t>({}, {-1})}, {"momentum.w", m}}),
             "sgd: step of the saved state must be at least 0, got -1");
   EXPECT_EQ(optimizer.steps(), 1);

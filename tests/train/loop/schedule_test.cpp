@@ -130,7 +130,7 @@ TEST(WeightAverage, Errors) {
   EXPECT_EQ(refusal({&w}, 1), "weight_average: decay must be at least 0 and below 1, got 1");
   EXPECT_EQ(refusal({}, 0.5), "weight_average: there are no parameters");
   EXPECT_EQ(refusal({&h}, 0.5), "weight_average: h must be f32 or f64, got bf16 [2] on cpu");
-  EXPECT_EQ(refusal({&w, &w}, 0.5), "weight_average: two parameters are called w");
+  EXPECT_EQ(refusal({&w, &w}, 0.5), "weight_average: two parameters are named w");
   EXPECT_EQ(refusal({&w, &d}, 0.5),
             "weight_average: d must be f32 [2] on cpu, to go with w, which is f32 [2] on cpu, got f64 [2] on cpu");
   WeightAverage average({&w}, 0.5);

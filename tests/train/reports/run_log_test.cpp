@@ -70,7 +70,7 @@ TEST(RunNames, AreTheFewestLastPartsThatTellApart) {
 }
 
 TEST(RunNames, ErrorsNameThePath) {
-  EXPECT_EQ(message<std::invalid_argument>([] { distinct_names({"/"}); }), "runs: / is not the directory of a run");
+  EXPECT_EQ(message<std::invalid_argument>([] { distinct_names({"/"}); }), "runs: / is not a run directory");
   const Names twice{"a/un", "b", "./a//un/"};
   EXPECT_EQ(message<std::invalid_argument>([&] { distinct_names(twice); }),
             "runs: each must be given once, got ./a//un/ twice");

@@ -35,8 +35,9 @@ TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
   EXPECT_EQ(summary.best->step, 6);
   EXPECT_TRUE(contains(comparison_table({summary}), " 6 (last) "));
   EXPECT_TRUE(contains(report_html({log}), "\"validated_on\":\"test\""));
-  EXPECT_EQ(refusal("validate.patience=2"),
-            "validate.patience must be 0 when validating on the test images, since it would choose by them, got 2");
+  EXPECT_EQ(
+      refusal("validate.patience=2"),
+      "validate.patience must be 0 when validating on the test images, since training would stop based on them, got 2");
 }
 
 // An epoch has four batches of 12. So two epochs are eight updates; the first epoch is the warm-up.
@@ -86,7 +87,7 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   // A folded model is outside of the run.
   write_model_directory(files_ / "folded", *fold(*load_model(files_ / "run")).model);
   EXPECT_NEAR(eval("@folded --config @run/config.toml").at("loss"), got.at("loss"), 1e-5);
-  expect_error("eval @folded --data-dir @", 2, "@folded belongs to no run: --config must name a configuration");
+  expect_error("eval @folded --data-dir @", 2, "@folded does not belong to a run: --config must name a configuration");
   expect_error("eval @run --data-dir @ --split other", 2,
                "the split of images must be train, valid or test, got other");
   expect_error("eval @run --data-dir @ --source a --reference b", 2,
@@ -125,8 +126,8 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   // An epoch is four batches.
   EXPECT_TRUE(contains(output("recalibrate @run -o @epoch --data-dir @"), " after 4 more batches\n"));
   expect_error("recalibrate @run -o @none --data-dir @ --split test", 2,
-               "recalibrate: a model of model.family \"vit\" uses its training data, no --source, --reference or "
-               "--split");
+               "recalibrate: a model of model.family \"vit\" uses its training data, so --source, --reference and "
+               "--split must not be given");
 }
 
 TEST_F(ClassificationScoring, AveragesOfCheckpointsAreModelsToo) {

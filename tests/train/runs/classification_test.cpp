@@ -24,7 +24,8 @@ TEST_F(ClassificationRun, LearnsReportsHowWellAndFolds) {
   EXPECT_LT(validations[1].at("loss"), 0.7);  // it begins with ln 3
   EXPECT_GT(events("run", "train").back().at("images_per_second"), 0);
   EXPECT_EQ(events("run", "start").at(0).at("score"), "top1");
-  EXPECT_EQ(bytes("run/samples/step-00000040.txt"), "above: 8 of 8 right\nbelow: 8 of 8 right\nleft: 8 of 8 right\n");
+  EXPECT_EQ(bytes("run/samples/step-00000040.txt"),
+            "above: 8 of 8 correct\nbelow: 8 of 8 correct\nleft: 8 of 8 correct\n");
   const auto exhibits = nlohmann::json::parse(bytes("run/exhibits.json"));
   ASSERT_EQ(exhibits.size(), 2u);
   EXPECT_EQ(exhibits[0].at("matrix").at("counts"), (nlohmann::json{{8, 0, 0}, {0, 8, 0}, {0, 0, 8}}));
@@ -38,7 +39,7 @@ TEST_F(ClassificationRun, LearnsReportsHowWellAndFolds) {
   const ImageStatistics pixels = image_statistics(squares(48, 1));
   EXPECT_EQ(config.at("model").at("image_mean").at(1), pixels.mean[1]);
   EXPECT_EQ(config.at("model").at("image_std").at(2), pixels.std[2]);
-  EXPECT_TRUE(foldgrad::contains(expect_folds(files_ / "run"), "other images of the batch change nothing"));
+  EXPECT_TRUE(foldgrad::contains(expect_folds(files_ / "run"), "other images in the batch do not change the result"));
 }
 
 TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
@@ -64,7 +65,7 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
 }
 
 TEST_F(ClassificationRun, RefusesWhatCannotBe) {
-  EXPECT_EQ(refusal("data.task=folder"), "data.task = \"folder\" needs data.directory, the folder");
+  EXPECT_EQ(refusal("data.task=folder"), "data.task = \"folder\" needs data.directory, the path of the folder");
   EXPECT_EQ(refusal("data.directory=absent"),
             "@absent: there is no such directory; the files of CIFAR are looked for below --data-dir, $FOLDGRAD_DATA "
             "or ~/.cache/foldgrad");
@@ -127,8 +128,9 @@ TEST_F(ClassificationRun, LearnsFromTinyImageNetsLayout) {
   EXPECT_TRUE(contains(refusal(settings), "@tiny/val/val_annotations.txt: does not exist"));
   write("tiny/val/val_annotations.txt", "v0.png\tdog\nv1.png\tdog\n");
   ASSERT_EQ(train("run", settings + ";train.steps=1"), 0);
-  EXPECT_TRUE(contains(bytes("run/samples/step-00000001.txt"), "cat: 0 of 0 right\ndog: "));
-  EXPECT_EQ(refusal("data.task=tinyimagenet"), "data.task = \"tinyimagenet\" needs data.directory, the folder");
+  EXPECT_TRUE(contains(bytes("run/samples/step-00000001.txt"), "cat: 0 of 0 correct\ndog: "));
+  EXPECT_EQ(refusal("data.task=tinyimagenet"),
+            "data.task = \"tinyimagenet\" needs data.directory, the path of the folder");
 }
 
 TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
@@ -147,8 +149,8 @@ TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
 TEST(ReadImages, SayWhereTheyWereLookedForAndHowToFetchThem) {
   EXPECT_EQ(
       message_of([] { read_images({}, "/absent"); }),
-      "/absent/cifar-10-batches-bin: there is no such directory; the files of CIFAR are looked for below "
-      "--data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch cifar10` makes it, see docs/data.md");
+      "/absent/cifar-10-batches-bin: there is no such directory; the files of CIFAR are looked for below --data-dir, "
+      "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch cifar10` creates it, see docs/data.md");
 }
 
 TEST(ReadImages, ShapesNeedNoFilesAndDrawWhatTheyAreValidatedOn) {

@@ -119,8 +119,8 @@ TEST_F(FineTuning, BeginsWithANewHeadWhereTheClassesAreOthersOrWhenTold) {
   EXPECT_STREQ(heads("data.directory=renamed;train.head=keep"), "kept");
   EXPECT_STREQ(heads("data.directory=more"), "new");
   EXPECT_EQ(refused("data.directory=more;train.head=keep"),
-            "@run/checkpoints/step-00000003/model.safetensors: head.bias is [3], but must be [4] by this "
-            "configuration and its data; train.head = \"new\" begins with a new one");
+            "@run/checkpoints/step-00000003/model.safetensors: head.bias is [3], but must be [4] according to this "
+            "configuration and its data; train.head = \"new\" creates a new one");
   // A model without names of classes fits any.
   const std::string at = find_model_directory(files_ / "run");
   auto json = nlohmann::json::parse(read_bytes(at + "/config.json"));
@@ -189,23 +189,22 @@ TEST_F(FineTuning, RefusesAnotherModelBeforeAnythingIsWritten) {
   const std::string at = "@run/checkpoints/step-00000003/", config = at + "config.json: ";
   EXPECT_EQ(refused("train.from=" + files_ / "none"), "@none: there is no such file or directory");
   const auto differs = [&](const char* key, const char* there, const char* here) {
-    return fmt::format("{}{} is {}, but {} in this configuration; set it to {}, or begin from another model", config,
+    return fmt::format("{}{} is {}, but {} in this configuration; set it to {}, or start from another model", config,
                        key, there, here, there);
   };
   EXPECT_EQ(refused("model.heads=1"), differs("model.heads", "2", "1"));
   EXPECT_EQ(refused("model.width=16"), differs("model.width", "8", "16"));
   EXPECT_EQ(refused("model.pre_norm=false"), differs("model.pre_norm", "true", "false"));
   EXPECT_EQ(refused("norm.name=bn"), differs("norm.name", "\"un\"", "\"bn\""));
-  EXPECT_EQ(
-      refused("norm.un.window=3"),
-      at + "norm_state.safetensors: blocks.0.norm1.win_g is [4, 8], but must be [3, 8] by this configuration and its "
-           "data; config.json next to it has the sizes that fit");
+  EXPECT_EQ(refused("norm.un.window=3"),
+            at + "norm_state.safetensors: blocks.0.norm1.win_g is [4, 8], but must be [3, 8] according to this "
+                 "configuration and its data; config.json next to it has the sizes that fit");
   EXPECT_EQ(refused("model.weight_standardization=true"),
-            at + "model.safetensors: blocks.0.attn.proj.gain is missing, but must be [8] by this configuration and its "
-                 "data; config.json next to it has the sizes that fit");
+            at + "model.safetensors: blocks.0.attn.proj.gain is missing, but must be [8] according to this "
+                 "configuration and its data; config.json next to it has the sizes that fit");
   EXPECT_EQ(refused("train.freeze=[\"blocks.*\", \"neck.*\"]"),
-            "train.freeze: no parameter is called \"neck.*\"; their names begin with blocks, head, norm, patch_embed, "
-            "pos_embed");
+            "train.freeze: no parameter is named \"neck.*\"; parameter names begin with blocks, head, norm, "
+            "patch_embed, pos_embed");
   configure(kCctConfig);
   EXPECT_EQ(refused(""), differs("model.family", "\"vit\"", "\"cct\""));
 }
@@ -213,14 +212,14 @@ TEST_F(FineTuning, RefusesAnotherModelBeforeAnythingIsWritten) {
 TEST_F(FineTuning, RefusesModelsThatHaveMoreThanTheConfiguration) {
   ASSERT_EQ(train("run", "model.weight_standardization=true"), 0);
   EXPECT_EQ(refused(""),
-            "@run/checkpoints/step-00000003/model.safetensors: blocks.0.attn.proj.gain [8] has no place in a model "
-            "of this configuration; config.json next to it has the keys that make one");
+            "@run/checkpoints/step-00000003/model.safetensors: blocks.0.attn.proj.gain [8] does not exist in a model "
+            "with this configuration; config.json next to it has the right keys");
   VitConfig small = read_config(files_ / "config.toml").model.as<VitConfig>();
   small.image_size = 16, small.classes = 3;
   write_model_directory(files_ / "small", Vit(small, 1));
   EXPECT_EQ(refused("train.from=" + files_ / "small"),
-            "@small/model.safetensors: pos_embed is [1, 4, 8], but must be [1, 16, 8] by this configuration and its "
-            "data; config.json next to it has the sizes that fit");
+            "@small/model.safetensors: pos_embed is [1, 4, 8], but must be [1, 16, 8] according to this configuration "
+            "and its data; config.json next to it has the sizes that fit");
 }
 
 TEST_F(FineTuning, TakesFoldedModelsOnlyWhereTheyFit) {
@@ -230,8 +229,8 @@ TEST_F(FineTuning, TakesFoldedModelsOnlyWhereTheyFit) {
   const std::string folded = "model.qkv_bias=true;train.from=" + files_ / "folded;";
   EXPECT_EQ(
       refused(folded),
-      "@folded/config.json: norm.name is \"none\", but \"un\" in this configuration; set it to \"none\", or "
-      "begin from another model. The model was folded: begin from the model before folding, which has its normalizers");
+      "@folded/config.json: norm.name is \"none\", but \"un\" in this configuration; set it to \"none\", or start from "
+      "another model. The model was folded: start from the model before folding, which has its normalizers");
   EXPECT_EQ(train("tuned", folded + "norm.name=none"), 0);
 }
 
@@ -241,8 +240,8 @@ TEST_F(FineTuning, RefusesAVocabularyThatIsNotTheModels) {
   write_model_directory(files_ / "model", *load_model(files_ / "run"));
   write("model/vocabulary/vocabulary.json", "{\"format\": 1, \"kind\": \"characters\", \"characters\": \"abc\"}");
   EXPECT_EQ(refused("train.from=" + files_ / "model"),
-            "@model/model.safetensors: wte.weight is [15, 8], but must be [4, 8] by this configuration and its "
-            "data; train.head = \"new\" begins with a new one");
+            "@model/model.safetensors: wte.weight is [15, 8], but must be [4, 8] according to this configuration and "
+            "its data; train.head = \"new\" creates a new one");
 }
 
 }  // namespace

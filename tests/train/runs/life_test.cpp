@@ -22,18 +22,18 @@ class RunLife : public TinyRun {
 
 TEST_F(RunLife, ResumingBeginsWhereThereIsNothing) {
   ASSERT_EQ(train("whole").exit_code, 0);
-  expect_resumed("none", train("none", "--resume"), "there is no run yet: beginning at step 0\n");
+  expect_resumed("none", train("none", "--resume"), "there is no run yet: starting at step 0\n");
   // Directories left by kills before and after config.toml was written.
   std::filesystem::create_directories(files_ / "early/checkpoints/.part-step-00000002");
   write("early/command.txt", "foldgrad train\n");
   write("early/env.json.7-0.part", "{");
   copy_run("early", "fresh");
-  expect_resumed("early", train("early", "--resume"), "there is no run yet: beginning at step 0\n");
+  expect_resumed("early", train("early", "--resume"), "there is no run yet: starting at step 0\n");
   EXPECT_EQ(train("fresh").exit_code, 0);
   EXPECT_FALSE(exists("fresh/env.json.7-0.part"));
   write("late/config.toml", bytes("whole/config.toml"));
   write("late/log.jsonl", "{\"event\":\"start\",\"step\":0}\n{\"ev");
-  expect_resumed("late", train("late", "--resume"), "there is no checkpoint yet: beginning at step 0\n");
+  expect_resumed("late", train("late", "--resume"), "there is no checkpoint yet: starting at step 0\n");
   EXPECT_EQ(events("late", "start").size(), 1u);
 }
 
@@ -64,7 +64,7 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   // Data that have changed.
   for (const char* name : {"elsewhere/valid.de", "elsewhere/valid.en"}) write(name, bytes(name) + "ein\n");
   expect_error("train --set train.steps=6 --resume @part", 4,
-               "@part/checkpoints/step-00000005: the data differ from those of the run: valid.de, valid.en. Pass "
+               "@part/checkpoints/step-00000005: the data differ from the run's data: valid.de, valid.en. Pass "
                "--allow-config-change to resume anyway");
   output("train --set train.steps=6 --allow-config-change --resume @part");
 }
@@ -157,8 +157,9 @@ TEST_F(RunLife, RefusesForeignCheckpointsAndOnesThatAreAllDamaged) {
   copy_run("small/checkpoints/step-00000005", "run/checkpoints/step-00000009");
   expect_failure(train("run", "--resume " + foreign), 4,
                  "error: " + foreign + ": the configuration differs from the checkpoint's");
-  expect_failure(train("run", "--allow-config-change --resume " + foreign), 4,
-                 "step-00000009: is of another model: trainer: decoder.layers.0.fc1.bias of the saved state must be ");
+  expect_failure(
+      train("run", "--allow-config-change --resume " + foreign), 4,
+      "step-00000009: belongs to another model: trainer: decoder.layers.0.fc1.bias of the saved state must be ");
   for (const char* step : {"/step-00000002", "/step-00000003", "/step-00000004", "/step-00000005", "/step-00000009"})
     std::filesystem::resize_file(checkpoints + step + "/optimizer.safetensors", 100);
   expect_failure(train("run", "--resume"), 4, "error: " + checkpoints + ": none of 5 checkpoints can be loaded:\n");

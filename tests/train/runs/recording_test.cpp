@@ -94,7 +94,7 @@ TEST_F(RecordingRuns, GoOnAfterAKillWithTheSameFile) {
   const ProgramResult r = run_program("train --resume " + files_ / "whole/checkpoints/step-00000004");
   EXPECT_EQ(r.exit_code, 0);
   EXPECT_TRUE(contains(r.err, "its earlier values are lost\n"));
-  EXPECT_TRUE(contains(r.err, "end.safetensors: is missing, and with it the recording up to update 4\n"));
+  EXPECT_TRUE(contains(r.err, "end.safetensors: is missing, so the recording up to update 4 is lost\n"));
   EXPECT_EQ(read_recording(path("whole", "end")).updates, std::vector<std::int64_t>{5});
 }
 

@@ -157,8 +157,8 @@ TEST_F(RegisteredNormalizer, IsExportedByItsForm) {
   config.normalizer = "opaque";
   Transformer unknown(config, 3);
   EXPECT_EQ(message_of([&] { unknown.write_onnx(files_ / "other"); }),
-            "onnx: encoder.layers.0.self_attn_layer_norm (opaque) has no form in ONNX: it must be offline, "
-            "with an affine map, or one of the library's own");
+            "onnx: encoder.layers.0.self_attn_layer_norm (opaque) cannot be expressed in ONNX: the normalizer must "
+            "be offline with an affine map, or one of the library's own");
   EXPECT_FALSE(std::filesystem::exists(files_ / "other"));
 }
 
@@ -192,7 +192,7 @@ TEST_F(RegisteredNormalizer, MustHaveANameOfItsOwn) {
   const auto error = [](const std::string& name, auto make) {
     return message_of([&] { register_normalizer({{name, Inference::online, "", {}}, make}); });
   };
-  EXPECT_EQ(error("un", make<OpaqueGain>), "register_normalizer: there is a \"un\" already");
+  EXPECT_EQ(error("un", make<OpaqueGain>), "register_normalizer: \"un\" is already registered");
   EXPECT_EQ(error("", make<OpaqueGain>), "register_normalizer: the name must not be empty");
   EXPECT_EQ(error("more", nullptr), "register_normalizer: more: make must be a function");
   EXPECT_EQ(normalizer_info("un").name, "un");

@@ -161,12 +161,12 @@ TEST(TrainingSetup, RefusesPatternsThatFitNothingAndFactorsThatAreNone) {
     t.rates = rates, t.freeze = freeze;
     return message<ConfigError>([&] { parameter_groups(model, t); });
   };
-  const std::string begin = "their names begin with blocks, cls_token, head, norm, patch_embed, pos_embed";
-  EXPECT_EQ(refusal({"block.*=1"}, {}), "train.rates: no parameter is called \"block.*\"; " + begin);
-  EXPECT_EQ(refusal({}, {"head"}), "train.freeze: no parameter is called \"head\"; " + begin);
-  EXPECT_EQ(refusal({}, {"*"}), "train.freeze leaves no parameter that is trained");
+  const std::string begin = "parameter names begin with blocks, cls_token, head, norm, patch_embed, pos_embed";
+  EXPECT_EQ(refusal({"block.*=1"}, {}), "train.rates: no parameter is named \"block.*\"; " + begin);
+  EXPECT_EQ(refusal({}, {"head"}), "train.freeze: no parameter is named \"head\"; " + begin);
+  EXPECT_EQ(refusal({}, {"*"}), "train.freeze leaves no parameter to train");
   for (const std::string rate : {"*", "*=", "*=-0.5", "*=x", "*=1 ", "*=inf", "*=nan"}) {
-    const std::string said = "train.rates must have PATTERN=FACTOR, a factor of at least 0, got \"" + rate + "\"";
+    const std::string said = "train.rates must be PATTERN=FACTOR with a factor of at least 0, got \"" + rate + "\"";
     EXPECT_EQ(refusal({rate}, {}), said);
     ExperimentConfig config;
     config.train.rates = {rate};
@@ -183,12 +183,12 @@ TEST(TrainingSetup, RefusesKeysThatDoNotGoTogether) {
     return message<ConfigError>([&] { require_trainable(config); });
   };
   EXPECT_EQ(refusal({"train.average_statistics=true"}),
-            "train.average_statistics goes with an average: train.average_decay must be above 0, got 0");
+            "train.average_statistics needs an average: train.average_decay must be above 0, got 0");
   EXPECT_EQ(refusal({"train.mix_off_epoch=3"}),
-            "train.mix_off_epoch goes with train.mixup or train.cutmix: one must be above 0 with it, got 0 for both");
+            "train.mix_off_epoch needs train.mixup or train.cutmix: one of them must be above 0, got 0 for both");
   for (const char* setting : {"train.head=new", "train.head=keep", "train.reset_iterations=false"})
     EXPECT_EQ(refusal({setting}),
-              "train.head and train.reset_iterations go with train.from, which must name a model, got \"\"");
+              "train.head and train.reset_iterations need train.from, which must name a model, got \"\"");
   EXPECT_NO_THROW(require_trainable(
       parse_config("[model]\nfamily = \"vit\"\n", "a.toml",
                    {"train.epochs=3", "train.warmup_epochs=2", "train.schedule=cosine", "train.cutmix=1",

@@ -161,7 +161,7 @@ TEST_F(ToyFamily, HasNoBestCheckpointBeforeItIsValidated) {
 }
 
 TEST_F(ToyFamily, FamiliesHaveNamesOfTheirOwn) {
-  EXPECT_EQ(message_of([] { register_family(toy_family()); }), "register_family: there is a \"toy\" already");
+  EXPECT_EQ(message_of([] { register_family(toy_family()); }), "register_family: \"toy\" is already registered");
   EXPECT_EQ(message_of([] { family("tyo"); }),
             "there is no model.family \"tyo\"; did you mean \"toy\"? There are: transformer, vit, cct, t2t, "
             "swin, convnext, efficientnet_lite, nfnet, gpt, toy");

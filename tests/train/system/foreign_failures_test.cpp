@@ -40,7 +40,7 @@ TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
 using Usage = ProgramFiles;
 
 TEST_F(Usage, WhatIsLeftOverStandsInOrder) {
-  expect_failure(run("doctor one two three"), 2, "error: one two three: no command or option takes this\n");
+  expect_failure(run("doctor one two three"), 2, "error: one two three: unexpected argument\n");
 }
 
 TEST_F(Usage, MessagesDoNotSpeakToTheTerminal) {
@@ -91,7 +91,7 @@ TEST_F(ForeignModel, ABadPieceIsABadModel) {
   write_bytes(files_ / "m/vocabulary/sentencepiece.model", model);
   write_bytes(files_ / "m/vocabulary/vocabulary.json",
               "{\"format\": 1, \"kind\": \"sentencepiece\", \"lowercase\": false}");
-  expect_error("translate @m <@in.de", 4, "@m/vocabulary/sentencepiece.model: must be a model of SentencePiece");
+  expect_error("translate @m <@in.de", 4, "@m/vocabulary/sentencepiece.model: must be a SentencePiece model");
 }
 
 }  // namespace

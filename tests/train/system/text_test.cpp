@@ -110,7 +110,7 @@ TEST_F(JsonFile, IsNotLargerThanWhatIsReadWhole) {
   EXPECT_EQ(error_of<FileError>([&] { read_json(files_ / "a.json"); }),
             "@a.json: must have at most 268435456 bytes, got 1099511627776");
   EXPECT_EQ(error_of<FileError>([&] { read_lines(files_ / "a.json"); }),
-            "@a.json: line 1 must be text, got a zero byte as its byte 3");
+            "@a.json: line 1 must be text, got a zero byte at byte 3 of the line");
 }
 
 TEST_F(JsonFile, MembersHaveTheirTypes) {

@@ -137,7 +137,7 @@ TEST(CctJson, RefusesWhatIsUnknownOrOutOfRange) {
 TEST(SwinJson, RefusesWhatIsMissingUnknownOrOutOfRange) {
   const auto error = error_with<Swin>;
   EXPECT_EQ(error("/model/depths", nlohmann::json::array({2, 0})),
-            "swin: depths must be 1 to 8 numbers of at least 1, got [2, 0]");
+            "swin: depths must have 1 to 8 numbers, each at least 1, got [2, 0]");
   EXPECT_EQ(error("/model/window", 0), "swin: window must be at least 1, got 0");
   EXPECT_EQ(error("/model/vocabulary", 2), "there is no key model.vocabulary");
   EXPECT_EQ(error_without<Swin>("window"), "model.window is missing");
@@ -198,8 +198,8 @@ TEST_F(OnnxRefusals, OfATransformerWhosePaddingIsTheEnd) {
   config.pad = kEos;
   Transformer model(config, 1);
   EXPECT_EQ(message_of([&] { model.write_onnx(files_ / "out"); }),
-            "onnx: pad must not be 2, the end of a sentence: a translation begins with it, and the exported decoder "
-            "would take that for padding");
+            "onnx: pad must not be 2, the end of a sentence: a translation begins with this id, and the exported "
+            "decoder would treat it as padding");
   EXPECT_FALSE(exists("out"));
 }
 
@@ -209,8 +209,9 @@ TEST_F(OnnxRefusals, OfAGptWithoutNodesAndOfDirectoriesOfModels) {
             "onnx: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which a token-by-token "
             "decoder does not have");
   write("model.safetensors", "");
-  EXPECT_EQ(message_of([&] { model.write_onnx(files_.path()); }),
-            "onnx: " + files_.path() + " holds a model, whose config.json would be replaced; name another directory");
+  EXPECT_EQ(
+      message_of([&] { model.write_onnx(files_.path()); }),
+      "onnx: " + files_.path() + " contains a model, whose config.json would be overwritten; choose another directory");
   EXPECT_FALSE(exists("out"));
 }
 

@@ -55,12 +55,12 @@ TEST(ConvNextJson, IsKeptAndRefusesSizesThatAreNone) {
   for (const char* values : {"[4, -1]", "[4, 2147483648]", "[4, 0.5]"})
     EXPECT_EQ(error("channels", nlohmann::json::parse(values)), must + "an array") << values;
   EXPECT_EQ(error("channels", nlohmann::json::parse("[4, 0]")),
-            "convnext: channels must be a positive number for each stage, got [4, 0]");
+            "convnext: channels must have a positive number for each stage, got [4, 0]");
   EXPECT_TRUE(contains(error("width", 8), "there is no key model.width"));
   ConvNextConfig deep = config;
   deep.channels.assign(70, 4);  // a shift by 70 bits is undefined
   EXPECT_EQ(message_of([&] { smallest(deep); }),
-            "convnext: depths must be a positive number for each of the 70 stages of channels, got [1, 2]");
+            "convnext: depths must have a positive number for each of the 70 stages in channels, got [1, 2]");
 }
 
 TEST(EfficientNetLiteJson, IsKept) {
@@ -126,7 +126,7 @@ TEST(T2tJson, IsKeptAndRefusesSizesThatAreNone) {
     return message_of([&] { parse_config_json<T2tConfig>(json); });
   };
   EXPECT_EQ(error("kernels", nlohmann::json::parse("[7, 5]")),
-            "t2t: kernels must be 3 integers in [1, 64], got [7, 5]");
+            "t2t: kernels must have 3 integers in [1, 64], got [7, 5]");
   EXPECT_EQ(error("token_width", 4098), "model.token_width must be an integer in [0, 4096], got 4098");
   EXPECT_TRUE(contains(error("positions", "random"), "there is no key model.positions"));
 }

@@ -39,7 +39,7 @@ Optimizer::Optimizer(const Rule& rule, std::vector<ParameterGroup> groups) : rul
     FOLDGRAD_CHECK(group.rate >= 0 && std::isfinite(group.rate), "{}: rate must be at least 0, got {}", name_,
                    group.rate);
     for (Parameter* p : group.parameters) {
-      FOLDGRAD_CHECK(names.insert(p->name).second, "{}: two parameters are called {}", name_, p->name);
+      FOLDGRAD_CHECK(names.insert(p->name).second, "{}: two parameters are named {}", name_, p->name);
       add(p);
     }
     groups_.push_back(group);
@@ -54,8 +54,8 @@ void Optimizer::add(Parameter* parameter) {
                  name_, parameter->name, describe(value));
   Slot& slot = slots_.emplace_back(Slot{parameter, groups_.size(), {}, {}});
   FOLDGRAD_CHECK(value.dtype() == like().dtype() && value.device() == like().device(),
-                 "{}: parameters must have one dtype and device: {} is {}, {} is {}", name_, slots_[0].parameter->name,
-                 describe(like()), parameter->name, describe(value));
+                 "{}: parameters must have the same dtype and device: {} is {}, {} is {}", name_,
+                 slots_[0].parameter->name, describe(like()), parameter->name, describe(value));
   const auto zeros = [&] { return Tensor::zeros(value.shape(), value.dtype(), value.device()); };
   const auto* sgd = std::get_if<Sgd>(&rule_);
   if (!sgd || sgd->momentum > 0) slot.first = zeros();
@@ -67,7 +67,7 @@ void Optimizer::check_update(const Tensor& gradient_scale) const {
     check_operand(name_, "gradient_scale", gradient_scale, Shape{}, DType::f64, like(), "the first parameter");
   for (const Slot& slot : slots_) {
     const Parameter& p = *slot.parameter;
-    FOLDGRAD_CHECK(p.has_grad, "{}: {} has no gradient; leave out of the optimizer what the loss does not depend on",
+    FOLDGRAD_CHECK(p.has_grad, "{}: {} has no gradient; give the optimizer only parameters that the loss depends on",
                    name_, p.name);
     check_operand(name_, "the gradient", p.grad, p.value.shape(), p.value, p.name.c_str());
     if (p.rounded.defined())

@@ -19,7 +19,7 @@ WeightAverage::WeightAverage(const std::vector<Parameter*>& parameters, double d
 
 void WeightAverage::add(const std::string& name, const Tensor& value) {
   FOLDGRAD_CHECK(std::ranges::find(averaged_, name, &Averaged::name) == averaged_.end(),
-                 "weight_average: two parameters are called {}", name);
+                 "weight_average: two parameters are named {}", name);
   if (!averaged_.empty())
     check_operand("weight_average", name.c_str(), value, value.shape(), averaged_[0].value, averaged_[0].name.c_str());
   averaged_.push_back({name, value, value.clone()});

@@ -38,7 +38,8 @@ ImageSet read_part(const ImageConfig& config, const std::string& directory, Imag
                    const std::vector<std::string>& classes, std::map<std::string, std::string>& digests) {
   if (config.task == ImageTask::shapes) return draw_shapes(config, part);
   if (is_folder(config.task)) {
-    FOLDGRAD_CHECK(!config.directory.empty(), "data.task = \"{}\" needs data.directory, the folder", name(config.task));
+    FOLDGRAD_CHECK(!config.directory.empty(), "data.task = \"{}\" needs data.directory, the path of the folder",
+                   name(config.task));
     const FolderLayout layout = config.task == ImageTask::folder ? FolderLayout::classes : FolderLayout::tiny_imagenet;
     ImageSet images = read_folder(directory, part, config.image_size, classes, layout);
     digests[part == ImagePart::train ? "train" : "test"] = digest_of(images);
@@ -97,7 +98,7 @@ void ImageConfig::validate() const {
   (void)augmentation_of(*this);
   if (mix_off_epoch > 0 && mixup == 0 && cutmix == 0)
     throw ConfigError(
-        "train.mix_off_epoch goes with train.mixup or train.cutmix: one must be above 0 with it, got 0 for both");
+        "train.mix_off_epoch needs train.mixup or train.cutmix: one of them must be above 0, got 0 for both");
   if (task != ImageTask::shapes) return;
   for (const auto& [key, images] : {std::pair("data.train_images", train_images), {"data.valid_images", valid_images}})
     if (images > shapes::kMostImages)

@@ -89,7 +89,7 @@ std::string ClassificationScores::confusions() const {
       if (k != of && count(of, k) > 0) wrong.push_back({count(of, k), k});
     }
     std::ranges::stable_sort(wrong, std::greater(), &std::pair<std::int64_t, std::int64_t>::first);
-    text += fmt::format("{}: {} of {} right", classes_[std::size_t(of)], count(of, of), images);
+    text += fmt::format("{}: {} of {} correct", classes_[std::size_t(of)], count(of, of), images);
     for (std::size_t i = 0; i < wrong.size(); ++i)
       text +=
           fmt::format("{} {} {}", i == 0 ? "; taken for" : ",", wrong[i].first, classes_[std::size_t(wrong[i].second)]);

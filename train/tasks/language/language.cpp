@@ -132,7 +132,7 @@ EvaluatedText read_evaluated_text(const Model& model, const ModelData& data) {
                  model.family());
   if (!data.source.empty())
     return {data.source, read_whole_text(std::filesystem::path(data.data_directory) / data.source)};
-  FOLDGRAD_CHECK(!data.config.empty(), "{} belongs to no run: --source must name text", data.model);
+  FOLDGRAD_CHECK(!data.config.empty(), "{} does not belong to a run: --source must name a text file", data.model);
   const ExperimentConfig config = data.read_config(model);
   const auto& keys = config.data.as<LanguageConfig>();
   const bool stands_in = data.split == "test" && keys.test.empty();
@@ -269,8 +269,8 @@ TextVocabulary load_text_vocabulary(const std::string& directory, const GptConfi
   if (!file_exists(path)) throw FileError(path, "is missing: this model takes and gives ids, not text");
   TextVocabulary vocabulary = TextVocabulary::load(path);
   if (vocabulary.size() != config.vocabulary)
-    throw FileError(path,
-                    fmt::format("must have {} entries by config.json, got {}", config.vocabulary, vocabulary.size()));
+    throw FileError(path, fmt::format("must have {} entries according to config.json, got {}", config.vocabulary,
+                                      vocabulary.size()));
   return vocabulary;
 } catch (const FileError& e) {
   throw CheckpointError(e.what());

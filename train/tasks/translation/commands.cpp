@@ -30,7 +30,8 @@ ParallelText read_model_text(const Model& model, const ModelData& data) {
     const std::filesystem::path below = data.data_directory;  // an absolute name stays unchanged
     return read_parallel_text(below / data.source, below / data.reference);
   }
-  FOLDGRAD_CHECK(!data.config.empty(), "{} belongs to no run: --source and --reference must name text", data.model);
+  FOLDGRAD_CHECK(!data.config.empty(), "{} does not belong to a run: --source and --reference must name text files",
+                 data.model);
   const ExperimentConfig config = data.read_config(model);
   const auto& d = config.data.as<DataConfig>();
   const std::string& name = data.split == "train"   ? d.train
@@ -247,9 +248,9 @@ Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig
   if (!file_exists(path)) throw FileError(path, "is missing: this model takes and gives ids, not text");
   Vocabulary vocabulary = Vocabulary::load(path);
   if (vocabulary.source_size() != config.source_vocabulary || vocabulary.target_size() != config.target_vocabulary)
-    throw FileError(path,
-                    fmt::format("must have {} and {} entries by config.json, got {} and {}", config.source_vocabulary,
-                                config.target_vocabulary, vocabulary.source_size(), vocabulary.target_size()));
+    throw FileError(path, fmt::format("must have {} and {} entries according to config.json, got {} and {}",
+                                      config.source_vocabulary, config.target_vocabulary, vocabulary.source_size(),
+                                      vocabulary.target_size()));
   return vocabulary;
 } catch (const FileError& e) {
   throw CheckpointError(e.what());

@@ -78,11 +78,11 @@ bool sentence_piece_available() { return true; }
 SentencePiece SentencePiece::read(const std::string& path) {
   auto model = std::make_shared<Model>();
   model->bytes = read_file(path);
-  if (!load(*model)) throw FileError(path, "must be a model of SentencePiece");
+  if (!load(*model)) throw FileError(path, "must be a SentencePiece model");
   const auto& p = model->processor;
   if (p.bos_id() != kBos || p.pad_id() != kPad || p.eos_id() != kEos || p.unk_id() != kUnk)
-    throw FileError(path, fmt::format("the ids of bos, pad, eos, unk must be 0, 1, 2, 3, got {}, {}, {}, {}; give "
-                                      "spm_train --bos_id=0 --pad_id=1 --eos_id=2 --unk_id=3",
+    throw FileError(path, fmt::format("the ids of bos, pad, eos, unk must be 0, 1, 2, 3, got {}, {}, {}, {}; run "
+                                      "spm_train with --bos_id=0 --pad_id=1 --eos_id=2 --unk_id=3",
                                       p.bos_id(), p.pad_id(), p.eos_id(), p.unk_id()));
   return SentencePiece(std::move(model));
 }

@@ -85,8 +85,8 @@ TEST(ClassificationScores, SayWhatDecidesAndWhatIsTakenForWhat) {
   EXPECT_EQ(v.deciding, 40);
   EXPECT_EQ(v.scores, (std::vector<std::pair<std::string, double>>{{"loss", v.loss}, {"top1", 40}, {"top5", 100}}));
   EXPECT_EQ(v.samples,
-            "cat: 1 of 4 right; taken for 2 dog, 1 eel\ndog: 0 of 0 right\neel: 0 of 0 right\nfly: 1 of 1 right\n"
-            "gnu: 0 of 0 right\nhen: 0 of 0 right\n");
+            "cat: 1 of 4 correct; taken for 2 dog, 1 eel\ndog: 0 of 0 correct\neel: 0 of 0 correct\nfly: 1 of 1 "
+            "correct\ngnu: 0 of 0 correct\nhen: 0 of 0 correct\n");
   EXPECT_EQ(v.text.substr(0, 38), "top-1 40.00 %, top-5 100.00 %, loss 1.");
   EXPECT_EQ(message_of([] {
               ClassificationScores(kClasses).add(randn({2, 5}, 1), random_ids({2}, 5, 1), {});

@@ -109,7 +109,7 @@ TEST_F(TextVocabularyFiles, MissingAndMalformedFilesAreNamed) {
   EXPECT_EQ(error_with(R"({"format": 1, "kind": "bpe"})"),
             "@sentencepiece.model: cannot be opened: No such file or directory");
   write("sentencepiece.model", "cut off");
-  EXPECT_EQ(error(), "@sentencepiece.model: must be a model of SentencePiece");
+  EXPECT_EQ(error(), "@sentencepiece.model: must be a SentencePiece model");
 }
 
 TEST(TextVocabulary, RefusesBytesAndIdsThatAreNone) {
@@ -200,7 +200,7 @@ TEST_F(LanguageText, MissingAndEmptyFilesAreNamed) {
   write("no.txt", "");
   EXPECT_EQ(error(), "@no.txt: must have text, got an empty file");
   write("no.txt", "eins\nz\xffwei\n");
-  EXPECT_EQ(error(), "@no.txt: line 2 must be UTF-8, got byte 0xff as its byte 2");
+  EXPECT_EQ(error(), "@no.txt: line 2 must be UTF-8, got byte 0xff at byte 2 of the line");
   config_.train = "a.csv", config_.valid = "no";
   EXPECT_EQ(error(), "@no: cannot be opened: No such file or directory");
   config_.train = config_.valid = "";
@@ -212,7 +212,7 @@ TEST_F(LanguageText, AFileOfHolesIsRefusedAtOnce) {
   write("a.txt", "");
   std::filesystem::resize_file(files_ / "a.txt", std::uintmax_t(1) << 34);
   const std::clock_t begin = std::clock();
-  EXPECT_EQ(error(), "@a.txt: line 1 must be text, got a zero byte as its byte 1");
+  EXPECT_EQ(error(), "@a.txt: line 1 must be text, got a zero byte at byte 1 of the line");
   EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, 1);
 }
 

@@ -109,14 +109,14 @@ TEST_F(ExperimentDataTest, LeavesOutWhatIsTooLongOrTooUnequal) {
 TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine) {
   // The longest sentence of train.en, in line 2, is dropped by max_ratio; valid.en is never cleaned.
   EXPECT_EQ(refusal<FileError>("max_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
-            "@valid.en: line 2 has 5 tokens, its end included, but train.max_tokens = 4; raise that, or leave the pair "
-            "out");
+            "@valid.en: line 2 has 5 tokens, including the end, but train.max_tokens = 4; raise the limit, or leave "
+            "out the pair");
   EXPECT_EQ(refusal<FileError>("valid = 'train'\nmax_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
-            "@train.en: line 2 has 5 tokens, its end included, but train.max_tokens = 4; raise that, or leave the pair "
-            "out");  // nor is training text that is also the validation text
+            "@train.en: line 2 has 5 tokens, including the end, but train.max_tokens = 4; raise the limit, or leave "
+            "out the pair");  // nor is training text that is also the validation text
   EXPECT_EQ(refusal<FileError>("max_ratio = 1.5\n[model]\nmax_positions = 2\n"),
-            "@train.de: line 1 has 3 tokens, its end included, but model.max_positions = 2; raise that, or leave the "
-            "pair out with data.max_length");
+            "@train.de: line 1 has 3 tokens, including the end, but model.max_positions = 2; raise the limit, or leave "
+            "out the pair with data.max_length");
   EXPECT_EQ(read("[train]\nmax_tokens = 5\n").train.pairs.source.size(), 3u);
 }
 
@@ -157,7 +157,7 @@ TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
 TEST_F(ExperimentDataTest, TextIsReadBeforeDigestsAreTaken) {
   write("valid.de", "z\xffwei\n");
   std::filesystem::remove(files_ / "valid.en");  // has no digest
-  EXPECT_EQ(refusal<FileError>(""), "@valid.de: line 1 must be UTF-8, got byte 0xff as its byte 2");
+  EXPECT_EQ(refusal<FileError>(""), "@valid.de: line 1 must be UTF-8, got byte 0xff at byte 2 of the line");
 }
 
 // Nothing reads these files where a checkpoint has the vocabulary. Their digests would take seconds here, hours in a
@@ -187,8 +187,8 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
   EXPECT_EQ(directory, files_ / "multi30k");
   const auto refused = [&] { return error_of<FileError>([&] { read_text(d, directory, "train"); }); };
   const std::string lies =
-      "; data.directory = \"multi30k\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data "
-      "fetch multi30k` makes it, see docs/data.md";
+      "; data.directory = \"multi30k\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch "
+      "multi30k` creates it, see docs/data.md";
   EXPECT_EQ(refused(), "@multi30k: there is no such directory" + lies);
   std::filesystem::create_directory(directory);  // which a failed fetch may have left
   EXPECT_EQ(refused(), "@multi30k: has no train.de" + lies);

@@ -130,7 +130,7 @@ TEST_F(ParallelTextFiles, ErrorsNameFileAndLine) {
   write("train.en", "one\n");
   EXPECT_EQ(error(), "@train.en: must have as many lines as @train.de, which has 2, got 1");
   write("train.en", "one\ntw\xFFo\n");
-  EXPECT_EQ(error(), "@train.en: line 2 must be UTF-8, got byte 0xff as its byte 3");
+  EXPECT_EQ(error(), "@train.en: line 2 must be UTF-8, got byte 0xff at byte 3 of the line");
   write("train.en", "one\n" + std::string(kLongestWord, 'a') + " b\n");
   EXPECT_EQ(error(), "no error");
   write("train.en", "one\nb\u3000" + std::string(kLongestWord + 1, 'a') + "\n");

@@ -18,7 +18,7 @@ std::vector<std::string> class_names(const std::string& directory, const CifarLa
   if (!layout.names.empty() && !std::filesystem::exists(path)) return layout.names;
   std::vector<std::string> names = read_lines(path);
   std::erase(names, "");  // batches.meta.txt ends with an empty line
-  if (names.empty()) throw FileError(path, "must have at least one name of a class, got none");
+  if (names.empty()) throw FileError(path, "must have at least one class name, got none");
   return names;
 }
 

@@ -131,7 +131,7 @@ Listing list_classes(const std::string& directory, const std::string& inner, std
     else
       left_out.foreign(path);
   }
-  if (own.empty()) throw FileError(directory, "has no folder of a class");
+  if (own.empty()) throw FileError(directory, "has no class folder");
   Listing all{.classes = classes.empty() ? own : classes, .left_out = left_out};
   std::string source = fmt::format("{}\n{}\n", size, fmt::join(all.classes, "\n"));
   for (const std::string& name : own) {
@@ -150,7 +150,7 @@ Listing list_classes(const std::string& directory, const std::string& inner, std
 // Returns the labels in val_annotations.txt, by the images' names.
 std::map<std::string, std::int64_t> annotated_labels(const std::string& path, const std::vector<std::string>& classes) {
   if (!file_exists(path))
-    throw FileError(path, "does not exist; it has a line for each image of val: its name, a tab, and its class");
+    throw FileError(path, "does not exist; it must have a line for each image in val: its name, a tab, and its class");
   std::map<std::string, std::int64_t> labels;
   std::int64_t number = 0;
   for (const std::string& line : read_lines(path)) {

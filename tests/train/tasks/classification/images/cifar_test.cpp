@@ -125,9 +125,9 @@ TEST_F(CifarTest, ErrorsNameFileRecordAndByte) {
   EXPECT_EQ(error(), "@data_batch_3.bin: cannot be opened: No such file or directory");
   write(third, good);
   write("batches.meta.txt", "\n");
-  EXPECT_EQ(error(), "@batches.meta.txt: must have at least one name of a class, got none");
+  EXPECT_EQ(error(), "@batches.meta.txt: must have at least one class name, got none");
   write("batches.meta.txt", "a\n\xff\n");
-  EXPECT_EQ(error(), "@batches.meta.txt: line 2 must be UTF-8, got byte 0xff as its byte 1");
+  EXPECT_EQ(error(), "@batches.meta.txt: line 2 must be UTF-8, got byte 0xff at byte 1 of the line");
 }
 
 TEST_F(CifarTest, WhatTheLayoutCannotHoldIsRefused) {

@@ -132,7 +132,7 @@ TEST_F(FolderTest, ErrorsNameTheFirstFileAndLeaveNoCache) {
   fs::remove(files_ / "train/dog");
   EXPECT_EQ(error(), "@train/\xff: must have a name in UTF-8");
   fs::remove_all(files_ / "test/eel");
-  EXPECT_EQ(error(ImagePart::test), "@test: has no folder of a class");
+  EXPECT_EQ(error(ImagePart::test), "@test: has no class folder");
   fs::remove_all(files_ / "test");
   EXPECT_EQ(error(ImagePart::test), "@test: cannot be read: No such file or directory");
 }

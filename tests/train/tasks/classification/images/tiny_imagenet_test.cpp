@@ -79,8 +79,8 @@ TEST_F(TinyImageNet, ErrorsNameFileAndLine) {
             "@val/val_annotations.txt: has lines for 3 images, but val/images has 2");
   std::filesystem::remove(files_ / "val/val_annotations.txt");
   EXPECT_EQ(val_error(),
-            "@val/val_annotations.txt: does not exist; it has a line for each image of val: its name, a tab, and its "
-            "class");
+            "@val/val_annotations.txt: does not exist; it must have a line for each image in val: its name, a tab, and "
+            "its class");
   EXPECT_FALSE(exists("val-8.images"));
   std::filesystem::remove_all(files_ / "train/n01/images");
   EXPECT_EQ(error_of<FileError>([&] { read(ImagePart::train); }),
