@@ -62,8 +62,7 @@ void check_layout(const InputFile& file, const Header& header, std::uint64_t dat
     const auto& [name, entry] = *item;
     if (entry.begin != end)
       throw FileError(file.path(),
-                      fmt::format("tensor {}: data_offsets must begin at {}, the end of the data before it, "
-                                  "got {}",
+                      fmt::format("tensor {}: data_offsets must begin at {}, where the preceding data ends, got {}",
                                   quote(name), end, entry.begin));
     end = entry.end;
   }

@@ -43,7 +43,7 @@ void check(DType dtype, const Gemm& g, const void* bias) {
                  "gemm: the {} matrices C [{}, {}] with row stride {} must not overlap, got batch stride {}", g.batch,
                  g.m, g.n, g.row_stride_c, g.batch_stride_c);
   FOLDGRAD_CHECK(!bias || g.beta == 0, "gemm: with a bias, beta must be 0, got {}", g.beta);
-  FOLDGRAD_CHECK(!g.f32_c || (dtype == DType::bf16 && !bias), "gemm: f32_c is for bf16 without a bias, got {}{}",
+  FOLDGRAD_CHECK(!g.f32_c || (dtype == DType::bf16 && !bias), "gemm: f32_c needs bf16 and no bias, got {}{}",
                  name(dtype), bias ? " with a bias" : "");
 }
 

@@ -21,7 +21,7 @@ void ConvNextConfig::validate() const {
   FOLDGRAD_CHECK(stages() <= kMostStages, "convnext: channels must have at most {} stages, got {}", kMostStages,
                  stages());
   FOLDGRAD_CHECK(image_size % smallest_image() == 0,
-                 "convnext: image_size must be a multiple of patch 2^(stages - 1) = {}, got {}", smallest_image(),
+                 "convnext: image_size must be a multiple of patch * 2^(stages - 1) = {}, got {}", smallest_image(),
                  image_size);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
                  "convnext: normalizer must support pre-norm, got {}, which scales the residual sum of post-norm",

@@ -114,7 +114,7 @@ void Walk::reach_normalizer(const GraphUse& use, const ChannelMap& pending) {
   if (!unknown.empty()) return refuse(use, unknown);
   if (!next.offline) return refuse(use, "it has statistics, or is not an affine map");
   if (next.map.centered) return refuse(use, "it mixes the channels");
-  if (!pending.whole(graph_.values[node.operands[0]].shape)) return refuse(use, "it has only some of the channels");
+  if (!pending.whole(graph_.values[node.operands[0]].shape)) return refuse(use, "it covers only some of the channels");
   AffineMap both = pending.map;  // [FOLD-4]
   for (std::int64_t c = 0; c < both.channels(); ++c) {
     both.A[c] *= next.map.A[c];

@@ -20,11 +20,10 @@ void GptConfig::validate() const {
   if (!has_rotary_positions()) return;
   std::int64_t fitting = (width + 127) / 128;
   while (width % (2 * fitting) != 0) ++fitting;
-  FOLDGRAD_CHECK(
-      width / heads % 2 == 0,
-      "gpt: heads must give each head an even number of channels with positions = rotary, such as heads = {} "
-      "of width = {}, got {}",
-      fitting, width, heads);
+  FOLDGRAD_CHECK(width / heads % 2 == 0,
+                 "gpt: with positions = rotary, heads must give each head an even number of channels, such as heads = "
+                 "{} for width = {}, got {}",
+                 fitting, width, heads);
   FOLDGRAD_CHECK(rotary_theta > 0 && std::isfinite(rotary_theta),
                  "gpt: rotary_theta must be a number above 0, such as 10000, got {}", rotary_theta);
 }

@@ -17,7 +17,7 @@ std::string onnx_patches(OnnxGraph& g, const std::string& pixels, std::int64_t i
 }
 
 std::vector<std::string> ImageModel::write_onnx(const std::string& directory) {
-  require_exportable(*this, "an image, for which there are no nodes");
+  require_exportable(*this, "an image, for which ONNX has no nodes");
   const ImageModelConfig& config = this->config();
   OnnxFile g("model");
   g.metadata("image_mean", fmt::format("{}", fmt::join(config.pixels.mean, " ")));

@@ -58,7 +58,7 @@ void NfNetConfig::validate() const {
   ImageModelConfig::validate("nfnet");
   if (padding == "same")
     FOLDGRAD_CHECK(image_size % smallest_image() == 0,
-                   "nfnet: image_size must be a multiple of stem_stride 2^stages = {} with padding = same, got {}",
+                   "nfnet: image_size must be a multiple of stem_stride * 2^stages = {} with padding = same, got {}",
                    smallest_image(), image_size);
   FOLDGRAD_CHECK(image_size >= smallest_image(), "nfnet: image_size must be at least {} with padding = port, got {}",
                  smallest_image(), image_size);

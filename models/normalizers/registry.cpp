@@ -53,7 +53,7 @@ std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::
   auto norm = kind.make({kind.info, parsed, site, channels, dtype, device});
   const auto form = norm->inference();
   FOLDGRAD_CHECK((form && form->offline()) == kind.info.offline(),
-                 "{} ({}): inference() must {} the form of a normalizer that is offline, as its kind says", site, name,
+                 "{} ({}): inference() must {} an offline form, to agree with the normalizer's kind", site, name,
                  kind.info.offline() ? "return" : "not return");
   return norm;
 }

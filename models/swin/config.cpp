@@ -44,10 +44,10 @@ void SwinConfig::validate() const {
   ImageModelConfig::validate("swin");
   FOLDGRAD_CHECK(!weight_standardization, "swin: weight_standardization must be off");
   FOLDGRAD_CHECK(image_size % smallest_image() == 0,
-                 "swin: image_size must be a multiple of patch 2^(stages - 1) = {}, got {}", smallest_image(),
+                 "swin: image_size must be a multiple of patch * 2^(stages - 1) = {}, got {}", smallest_image(),
                  image_size);
-  FOLDGRAD_CHECK(side_of(0) <= kMostPatches, "swin: image_size must be at most {} patches of {}, got {}", kMostPatches,
-                 patch, image_size);
+  FOLDGRAD_CHECK(side_of(0) <= kMostPatches, "swin: image_size must be at most {} patches of size {}, got {}",
+                 kMostPatches, patch, image_size);
   FOLDGRAD_CHECK(windows_fit(), "swin: window must divide the size of every larger feature map; {} would fit, got {}",
                  fmt::join(fitting_windows(*this), ", "), window);
 }

@@ -46,8 +46,9 @@ TranslationBatch TranslationBatch::of(const NamedTensors& inputs) {
   };
   const auto sentences = [&](const std::string& name) {
     const Sentences s{needed(name), Segments(needed(name + "_lengths").values<std::int64_t>())};
-    FOLDGRAD_CHECK(s.ids.shape() == Shape{s.rows.rows()}, "transformer: {} must be [{}] by {}_lengths, got {}", name,
-                   s.rows.rows(), name, s.ids.shape());
+    FOLDGRAD_CHECK(s.ids.shape() == Shape{s.rows.rows()},
+                   "transformer: {} must be [{}] according to {}_lengths, got {}", name, s.rows.rows(), name,
+                   s.ids.shape());
     return s;
   };
   const auto target = inputs.find("target");

@@ -219,8 +219,8 @@ Var attention_packed(const Var& qkv, const Var& biasv, const AttentionOptions& o
   const Shape& b = in.bias.shape();
   const bool none = rows.count() == 0 && b.rank() == 4;  // without segments, any length fits
   const std::int64_t T = none ? b[2] : rows.equal_length(), G = b.rank() == 4 ? b[0] : 0;
-  FOLDGRAD_CHECK(T >= 0, "{}: with a bias all segments must have the same length, without padding", kPacked);
-  FOLDGRAD_CHECK(!options.causal, "{}: with a bias causal must be off", kPacked);
+  FOLDGRAD_CHECK(T >= 0, "{}: with a bias, all segments must have the same length, without padding", kPacked);
+  FOLDGRAD_CHECK(!options.causal, "{}: with a bias, causal must be off", kPacked);
   check_operand(kPacked, "bias", in.bias, {G, options.heads, T, T}, qkv.value(), "qkv");
   FOLDGRAD_CHECK(G > 0 && rows.count() % G == 0, "{}: the bias's first axis must divide the {} segments, got {}",
                  kPacked, rows.count(), G);

@@ -25,7 +25,7 @@ Tensor addresses(const Tensor& q, const std::vector<Tensor>& blocks, std::int64_
 }  // namespace
 
 void CachePlaces::upload(Device device) {
-  FOLDGRAD_CHECK(!uploaded_begins_.defined(), "{}: places are uploaded once", kOp);
+  FOLDGRAD_CHECK(!uploaded_begins_.defined(), "{}: places can be uploaded only once", kOp);
   uploaded_places_ = Tensor::of({std::int64_t(places_.size())}, places_, device);
   uploaded_begins_ = Tensor::of({std::int64_t(begins_.size())}, begins_, device);
 }

@@ -44,7 +44,7 @@ MaxPool2dSizes check(const Tensor& x, const MaxPool2dOptions& o) {
                  kLargestKernel, o.kernel);
   FOLDGRAD_CHECK(o.stride > 0, "max_pool2d: stride must be positive, got {}", o.stride);
   FOLDGRAD_CHECK(0 <= o.padding && o.padding <= o.kernel / 2,
-                 "max_pool2d: padding must be in [0, {}], half of the kernel, got {}", o.kernel / 2, o.padding);
+                 "max_pool2d: padding must be in [0, {}], half the kernel size, got {}", o.kernel / 2, o.padding);
   const std::int64_t height = x.shape()[1], width = x.shape()[2];
   FOLDGRAD_CHECK(height > 0 && width > 0, "max_pool2d: x must have at least one pixel, got {}", x.shape());
   FOLDGRAD_CHECK(height <= kMostPixels / width, "max_pool2d: an image of x must have at most {} pixels, got {}",

@@ -103,7 +103,7 @@ Var permute(const Var& xv, const std::vector<int>& axes) {
   std::vector<int> all(std::size_t(x.shape().rank()));
   std::iota(all.begin(), all.end(), 0);
   FOLDGRAD_CHECK(std::ranges::is_permutation(axes, all),
-                 "permute: axes must name each of the {} axes of {} once, got [{}]", all.size(), x.shape(),
+                 "permute: axes must contain each of the {} axes of {} exactly once, got [{}]", all.size(), x.shape(),
                  fmt::join(axes, ", "));
 
   std::vector<std::int64_t> sizes;

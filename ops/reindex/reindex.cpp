@@ -71,7 +71,8 @@ RowOrder::RowOrder(const std::vector<std::int64_t>& order, Device device) {
   for (std::int64_t n = 0; n < N; ++n) {
     const std::int64_t from = order[std::size_t(n)];
     FOLDGRAD_CHECK(from >= 0 && from < N && inverse[std::size_t(from)] < 0,
-                   "reindex: the order must have each of 0 ... {} once, got [{}]", N - 1, fmt::join(order, ", "));
+                   "reindex: the order must contain each of 0 ... {} exactly once, got [{}]", N - 1,
+                   fmt::join(order, ", "));
     inverse[std::size_t(from)] = n;
   }
   this->order = Tensor::of({N}, order).to(device);
@@ -83,7 +84,8 @@ Var reindex(const Var& xv, const RowOrder& order) {
   check_floating("reindex", "x", x, 2);
   const std::int64_t N = order.order.size();
   FOLDGRAD_CHECK(x.shape().rank() == 2 && (x.shape()[0] == 0 || (N > 0 && x.shape()[0] % N == 0)),
-                 "reindex: x must be [rows, columns], the rows a multiple of the order's {}, got {}", N, describe(x));
+                 "reindex: x must be [rows, columns] with a multiple of {} rows, the length of the order, got {}", N,
+                 describe(x));
   FOLDGRAD_CHECK(order.order.device() == x.device(), "reindex: the order must be on {}, like x, got {}",
                  name(x.device()), name(order.order.device()));
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());

@@ -102,10 +102,9 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
             "there is no device 3: this process sees one GPU, cuda:0");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_driver}),
             "there is no NVIDIA driver on this machine; install one, or use --device cpu");
-  EXPECT_EQ(
-      trouble_of({.trouble = Trouble::driver_too_old, .driver = 12040, .toolkit = 13010}),
-      "the NVIDIA driver is too old: it supports CUDA up to 12.4, and this program was built with 13.1; install a "
-      "newer driver, or build with a toolkit that it supports");
+  EXPECT_EQ(trouble_of({.trouble = Trouble::driver_too_old, .driver = 12040, .toolkit = 13010}),
+            "the NVIDIA driver is too old: it supports CUDA up to 12.4, but this program was built with 13.1; install "
+            "a newer driver, or build with a toolkit that the driver supports");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_device}),
             "the NVIDIA driver makes no GPU visible to this process; check nvidia-smi and CUDA_VISIBLE_DEVICES");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_kernel_image,
@@ -113,14 +112,14 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
                         .name = "H100",
                         .capability = "9.0",
                         .built_for = "10.0, 12.0"}),
-            "H100 has compute capability 9.0, and this program has kernels for 10.0, 12.0; configure it with "
+            "H100 has compute capability 9.0, but this program has kernels for 10.0, 12.0; configure it with "
             "-DCMAKE_CUDA_ARCHITECTURES=90 and build it again");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_kernel_image,
                         .devices = 1,
                         .name = "Tesla T4",
                         .capability = "7.5",
                         .built_for = "8.0, 9.0"}),
-            "Tesla T4 has compute capability 7.5, and the kernels need 8.0 or newer; use --device cpu");
+            "Tesla T4 has compute capability 7.5, but the kernels need 8.0 or newer; use --device cpu");
   EXPECT_EQ(trouble_of({.trouble = Trouble::other, .devices = 1, .message = "ECC error"}), "ECC error");
   EXPECT_FALSE(cuda_available());
   EXPECT_EQ(cuda_description(), "none: ECC error");

@@ -122,9 +122,9 @@ const RegisterOp kAttentionPacked({
          bias_error("attention_packed: bias must be f32 [2, 2, 3, 3] on cpu, to go with qkv, which is f32 [6, 12] on "
                     "cpu, got f32 [2, 1, 3, 3] on cpu",
                     {2, 1, 3, 3}, with(2), Segments({3, 3})),
-         bias_error("attention_packed: with a bias all segments must have the same length, without padding",
+         bias_error("attention_packed: with a bias, all segments must have the same length, without padding",
                     {1, 2, 3, 3}, with(2), Segments({3, 2})),
-         bias_error("attention_packed: with a bias causal must be off", {1, 2, 3, 3}, with(2, true), Segments({3})),
+         bias_error("attention_packed: with a bias, causal must be off", {1, 2, 3, 3}, with(2, true), Segments({3})),
          bias_error("attention_packed: the bias's first axis must divide the 3 segments, got 2", {2, 2, 3, 3}, with(2),
                     Segments({3, 3, 3}))},
     .f32_roundoffs = 1000,

@@ -121,7 +121,7 @@ TEST(CachedAttention, Errors) {
   EXPECT_EQ(error(q, {block}),
             "cached_attention: places must be i64 [2] on cpu, to go with q, which is f32 [1, 4] on cpu, got nothing");
   one.upload(Device::cpu);
-  EXPECT_EQ(message_of([&] { one.upload(Device::cpu); }), "cached_attention: places are uploaded once");
+  EXPECT_EQ(message_of([&] { one.upload(Device::cpu); }), "cached_attention: places can be uploaded only once");
   EXPECT_EQ(error(q, {block}, /*heads=*/3),
             "cached_attention: q must have 2 axes, the second for 3 heads of 2 columns, got [1, 4]");
   EXPECT_EQ(error(q, {q}), "cached_attention: a block must have at least 8 columns, got [1, 4]");

@@ -38,9 +38,9 @@ const RegisterOp kMaxPool2d({
                pool_error("max_pool2d: kernel must be in [1, 15], got 16", {1, 20, 20, 1}, {.kernel = 16}),
                pool_error("max_pool2d: kernel must be in [1, 15], got 0", {1, 20, 20, 1}, {.kernel = 0}),
                pool_error("max_pool2d: stride must be positive, got 0", {1, 4, 4, 1}, {.stride = 0}),
-               pool_error("max_pool2d: padding must be in [0, 1], half of the kernel, got 2", {1, 4, 4, 1},
+               pool_error("max_pool2d: padding must be in [0, 1], half the kernel size, got 2", {1, 4, 4, 1},
                           {.kernel = 3, .padding = 2}),
-               pool_error("max_pool2d: padding must be in [0, 1], half of the kernel, got -1", {1, 4, 4, 1},
+               pool_error("max_pool2d: padding must be in [0, 1], half the kernel size, got -1", {1, 4, 4, 1},
                           {.padding = -1}),
                pool_error("max_pool2d: the kernel must lie within the image 3 x 1 with padding 1 on each side, got "
                           "4 x 4",

@@ -51,7 +51,8 @@ const RegisterOp kPowerNorm({
     .errors =
         {{"power_norm: gamma must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [2] on cpu",
           [](Tape& t) { run(t, {}, 2); }},
-         {"power_norm: counted must be in [0, 2], the rows of x, got 3", [](Tape& t) { run(t, {}, 3, 3, 3); }},
+         {"power_norm: counted must be in [0, 2], the number of rows of x, got 3",
+          [](Tape& t) { run(t, {}, 3, 3, 3); }},
          {"power_norm: state.nu_ema must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [4] on "
           "cpu",
           [](Tape& t) { run(t, {}, 3, 4); }},

@@ -22,19 +22,21 @@ const RegisterOp kReindex({
     .name = "reindex",
     .cases = {reindex_case(2, 3, 2, 5), reindex_case(1, 1, 1, 1), reindex_case(0, 3, 2, 4), reindex_case(2, 3, 2, 0),
               reindex_case(3, 49, 5, 16), reindex_case(2, 7, 3, 257)},
-    .errors = {{"reindex: x must be [rows, columns], the rows a multiple of the order's 3, got f32 [4, 2] on cpu",
+    .errors = {{"reindex: x must be [rows, columns] with a multiple of 3 rows, the length of the order, got f32 [4, 2] "
+                "on cpu",
                 [](Tape& t) {
                   reindex(zeros(t, 4, 2), RowOrder({2, 0, 1}));
                 }},
-               {"reindex: x must be [rows, columns], the rows a multiple of the order's 2, got f32 [2, 2, 2] on cpu",
+               {"reindex: x must be [rows, columns] with a multiple of 2 rows, the length of the order, got f32 [2, 2, "
+                "2] on cpu",
                 [](Tape& t) {
                   reindex(zeros(t, 2, 2, 2), RowOrder({1, 0}));
                 }},
-               {"reindex: the order must have each of 0 ... 2 once, got [0, 2, 2]",
+               {"reindex: the order must contain each of 0 ... 2 exactly once, got [0, 2, 2]",
                 [](Tape&) {
                   RowOrder({0, 2, 2});
                 }},
-               {"reindex: the order must have each of 0 ... 1 once, got [0, 2]",
+               {"reindex: the order must contain each of 0 ... 1 exactly once, got [0, 2]",
                 [](Tape&) {
                   RowOrder({0, 2});
                 }}},

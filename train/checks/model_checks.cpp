@@ -11,10 +11,10 @@ namespace {
 // Checks the parameters and the normalizers' states.
 CheckResult check_finite(const Model& model) {
   const std::vector<std::string> bad = non_finite_tensors(model);
-  return check_that("all numbers are finite", bad.empty(),
-                    bad.empty() ? fmt::format("{} parameters, {} buffers of normalizers", model.parameter_count(),
-                                              model.state().size())
-                                : bad[0]);
+  return check_that(
+      "all numbers are finite", bad.empty(),
+      bad.empty() ? fmt::format("{} parameters, {} normalizer buffers", model.parameter_count(), model.state().size())
+                  : bad[0]);
 }
 
 }  // namespace

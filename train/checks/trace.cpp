@@ -27,7 +27,7 @@ struct Trace {
 
   const Tensor& array(const std::string& name) const {
     const auto found = file.tensors.find(name);
-    if (found == file.tensors.end()) refuse(fmt::format("no trace: the array {} is missing", name));
+    if (found == file.tensors.end()) refuse(fmt::format("not a trace: the array {} is missing", name));
     return found->second;
   }
   void require(const std::string& name, const Shape& want, DType dtype) const {
@@ -110,7 +110,7 @@ Trace read_trace(const std::string& path, std::map<std::string, std::string>& op
   options = trace.file.metadata;
   take(options, "format", "");
   trace.layer = take(options, "layer", "");
-  if (trace.layer.empty()) trace.refuse("no trace: the metadata has no layer");
+  if (trace.layer.empty()) trace.refuse("not a trace: the metadata has no layer");
   const std::string masked = take(options, "masked", "0"), start = take(options, "start_iters", "0");
   if (masked != "0" && masked != "1") trace.refuse(fmt::format("metadata: masked must be 0 or 1, got \"{}\"", masked));
   trace.masked = masked == "1";
@@ -158,7 +158,8 @@ void preset(const Trace& trace, Normalizer& norm, Device device) {
   for (const char* counter : {"iters", "steps"})
     if (const auto found = state.find(counter); found != state.end() && found->second.device() == device)
       return found->second.copy_from(Tensor::of<std::int64_t>({}, {trace.start_iters}));
-  trace.refuse(fmt::format("metadata: start_iters is {}, but {} counts no iterations", trace.start_iters, trace.layer));
+  trace.refuse(
+      fmt::format("metadata: start_iters is {}, but {} does not count iterations", trace.start_iters, trace.layer));
 }
 
 // The rows of one step in the order in which the layer gets them: first the real ones, which enter statistics, then

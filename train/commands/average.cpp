@@ -16,7 +16,7 @@ std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t l
   const std::int64_t latest = checkpoint_files::step_of(checkpoint_files::read_pointer(checkpoints + "/LATEST"));
   if (latest >= 0) std::erase_if(steps, [&](std::int64_t step) { return step > latest; });  // from before a roll-back
   if (std::int64_t(steps.size()) < last)
-    throw CheckpointError(fmt::format("{}: there must be {} checkpoints, got {} (output.keep decides how many stay)",
+    throw CheckpointError(fmt::format("{}: there must be {} checkpoints, got {} (output.keep sets how many are kept)",
                                       checkpoints, last, steps.size()));
   std::vector<std::string> paths;
   for (std::size_t i = steps.size() - std::size_t(last); i < steps.size(); ++i)
@@ -33,7 +33,7 @@ Answer average(std::vector<std::string> paths, std::int64_t last, const std::str
   for (const std::string& path : paths) {
     auto model = load_model(path);
     if (first && model_json(*model) != model_json(*first))
-      throw CheckpointError(find_model_directory(path) + "/config.json: must be like that of " +
+      throw CheckpointError(find_model_directory(path) + "/config.json: must match that of " +
                             find_model_directory(paths[0]));
     parameters.push_back(model->values());
     states.push_back(model->state());

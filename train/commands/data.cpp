@@ -114,7 +114,7 @@ Answer run_verify(const DataOptions& o) {
   if (!o.digests.empty() || file_exists(own)) check_digests(o.directory, o.digests.empty() ? own : o.digests, found);
   for (const std::string& problem : found) say("error: {}\n", problem);
   if (!found.empty()) return {.exit_code = kExitData};
-  return {fmt::format("{}: {} pairs of files are sound\n", o.directory, names.size())};
+  return {fmt::format("{}: {} pairs of files are valid\n", o.directory, names.size())};
 }
 
 // Returns, for each pair to write, its name in `from` and its name in `to`. Throws FileError if a pair would overwrite
@@ -231,7 +231,7 @@ Answer run_fetch(const DataOptions& options) {
   for (const DataSet& set : data_sets())
     if (set.name == options.name) return fetch_known(set, options);
   throw std::invalid_argument(
-      fmt::format("there is no data set \"{}\" to fetch; known: {}. Files from elsewhere: foldgrad data prepare",
+      fmt::format("there is no data set \"{}\" to fetch; known: {}. For other files, use foldgrad data prepare",
                   options.name, known_sets()));
 }
 

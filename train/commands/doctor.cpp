@@ -34,8 +34,9 @@ ordered_json examine(const BuildInfo& build) {
   const int processors = int(std::thread::hardware_concurrency()), quota = processor_quota();
   all["processors"] = processors;
   if (quota < processors) all["processor_quota"] = quota;
-  all["waiting"] = threads() <= std::min(processors, quota) ? "looks for work for 0.5 ms, then sleeps"
-                                                            : "sleeps at once: more threads than processors";
+  all["waiting"] = threads() <= std::min(processors, quota)
+                       ? "looks for work for 0.5 ms, then sleeps"
+                       : "sleeps at once, since there are more threads than processors";
   int autogroup = 0;
   if (std::ifstream("/proc/sys/kernel/sched_autogroup_enabled") >> autogroup) all["autogroup"] = autogroup != 0;
   all["memory_mib"] = sysconf(_SC_PHYS_PAGES) / 1024 * sysconf(_SC_PAGESIZE) / 1024;

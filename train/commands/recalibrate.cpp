@@ -30,7 +30,7 @@ Answer recalibrate(const RecalibrateOptions& o) {
   }
   const std::string directory = find_model_directory(o.model);
   write_model_directory(o.output, *model, directory + "/vocabulary");
-  return {fmt::format("{}: statistics of {} after {} more batches\n", o.output, directory, count)};
+  return {fmt::format("{}: recomputed the statistics of {} over {} batches\n", o.output, directory, count)};
 }
 
 }  // namespace

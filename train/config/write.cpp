@@ -93,7 +93,7 @@ std::string config_help() {
   std::map<std::string, std::string> before;  // the previous family's lines, by key
   for (const std::string& family : family_names()) {
     if (!text.empty())
-      text += fmt::format("\nWith model.family = \"{}\", these differ from the ones above:\n\n", family);
+      text += fmt::format("\nWith model.family = \"{}\", these keys differ from those above:\n\n", family);
     Sections sections;
     std::map<std::string, std::string> lines;
     for (const auto& [key, value] : default_keys(family)) {

@@ -27,7 +27,7 @@ Download of_toronto(const std::string& file, const std::string& sha256) {
 const std::vector<DataSet>& data_sets() {
   static const std::vector<DataSet> sets{
       {.name = "multi30k",
-       .about = "captions of images, German to English: 29,000 pairs (Elliott et al., 2016)",
+       .about = "image captions, German to English: 29,000 pairs (Elliott et al., 2016)",
        .directory = "multi30k",
        .archives = {of_multi30k("training.tar.gz", "20140d013d05dd9a72dfde46478663ba05737ce983f478f960c1123c6671be5e"),
                     of_multi30k("validation.tar.gz",

@@ -119,11 +119,9 @@ void download(const Download& wanted) {
     if (failure.empty()) return;
     failures += fmt::format("\n  {}: {}", url, failure);
   }
-  throw FileError(
-      wanted.path,
-      fmt::format("could not be fetched:{}\n  The file must have SHA-256 {}. If you have it from elsewhere, "
-                  "give --from-file FILE, or put it there.",
-                  failures, wanted.sha256));
+  throw FileError(wanted.path, fmt::format("could not be fetched:{}\n  The file must have SHA-256 {}. If you already "
+                                           "have it, pass --from-file FILE, or put it there.",
+                                           failures, wanted.sha256));
 }
 
 void take_file(const std::string& file, const Download& wanted) {

@@ -117,7 +117,7 @@ std::string differences_table(const std::vector<RunLog>& runs) {
       rows.push_back(std::move(row));
   }
   const std::string rest =
-      of_some.empty() ? "" : fmt::format("keys that some runs lack: {}\n", fmt::join(of_some, " "));
+      of_some.empty() ? "" : fmt::format("keys that are missing in some runs: {}\n", fmt::join(of_some, " "));
   return (rows.size() == 1 ? "" : aligned(rows)) + rest;
 }
 

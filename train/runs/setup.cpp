@@ -22,7 +22,7 @@ void require_phases(const RecordConfig& record) {
     throw ConfigError(fmt::format("record.from {}, got [{}]", what, fmt::join(from, ", ")));
   };
   if (from.size() > 2) wrong("must be at most two updates, one from the beginning and one from the end");
-  if (contains(from, std::int64_t(0))) wrong("must not have 0: the first update is 1, the last -1");
+  if (contains(from, std::int64_t(0))) wrong("must not contain 0: the first update is 1, the last is -1");
   if (from.size() == 2 && (from[0] < 0 || from[1] > 0))
     wrong("must be first an update from the beginning, above 0, and then one from the end, below 0");
 }
@@ -99,8 +99,8 @@ TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_
   const bool counted = t.epochs > 0 || t.warmup_epochs > 0;
   if (counted && t.schedule == ScheduleShape::cosine && t.steps <= t.warmup)
     throw ConfigError(
-        fmt::format("train.epochs = {}, with this data {} updates, must be above the warm-up of train.warmup = {}, "
-                    "train.warmup_epochs = {}, which is {} updates",
+        fmt::format("train.epochs = {}, which is {} updates with this data, must be above the warm-up of train.warmup "
+                    "= {}, train.warmup_epochs = {}, which is {} updates",
                     config.epochs, t.steps, config.warmup, config.warmup_epochs, t.warmup));
   return t;
 }

@@ -52,7 +52,7 @@ void note_unused(const std::vector<std::string>& settings, const BlockConfig& bl
     const std::string name = setting.substr(dot + 1, end - dot - 1);
     const auto at_a_site = [&](const auto& site) { return site.second == name; };
     if (name != blocks.normalizer && std::ranges::none_of(blocks.normalizer_at, at_a_site))
-      say("note: --set {} changes nothing: norm.name is {}\n", setting, blocks.normalizer);
+      say("note: --set {} has no effect, since norm.name is {}\n", setting, blocks.normalizer);
   }
 }
 

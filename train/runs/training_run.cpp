@@ -151,7 +151,7 @@ void TrainingRun::warn_of_warmup(std::int64_t last) const {
   if (__builtin_mul_overflow(last - updates(), training_.config.accumulate, &passes) ||
       __builtin_add_overflow(before, passes, &passes) || passes >= warmup.iterations)
     return;
-  say("warning: {} never leaves its warm-up and {}: {}, and the run ends after {} iterations; half of them is a good "
+  say("warning: {} never leaves its warm-up and {}: {}, and the run ends after {} iterations; half of that is a good "
       "value\n",
       config_.blocks().normalizer, warmup.meanwhile, warmup.keys, passes);
 }

@@ -18,8 +18,8 @@ std::string explain(const CudaMachine& m, int index) {
       return "there is no NVIDIA driver on this machine; install one, or use --device cpu";
     case driver_too_old:
       return fmt::format(
-          "the NVIDIA driver is too old: it supports CUDA up to {}, and this program was built with {}; install a "
-          "newer driver, or build with a toolkit that it supports",
+          "the NVIDIA driver is too old: it supports CUDA up to {}, but this program was built with {}; install a "
+          "newer driver, or build with a toolkit that the driver supports",
           version(m.driver), version(m.toolkit));
     case no_device:
       return "the NVIDIA driver makes no GPU visible to this process; check nvidia-smi and CUDA_VISIBLE_DEVICES";
@@ -35,12 +35,12 @@ std::string explain(const CudaMachine& m, int index) {
         m.devices == 1 ? "one GPU, cuda:0" : fmt::format("{} GPUs, cuda:0 to cuda:{}", m.devices, m.devices - 1));
   if (m.trouble == none) return "";
   if (std::atof(m.capability.c_str()) < 8)
-    return fmt::format("{} has compute capability {}, and the kernels need 8.0 or newer; use --device cpu", m.name,
+    return fmt::format("{} has compute capability {}, but the kernels need 8.0 or newer; use --device cpu", m.name,
                        m.capability);
   std::string architecture = m.capability;
   std::erase(architecture, '.');
   return fmt::format(
-      "{} has compute capability {}, and this program has kernels for {}; configure it with "
+      "{} has compute capability {}, but this program has kernels for {}; configure it with "
       "-DCMAKE_CUDA_ARCHITECTURES={} and build it again",
       m.name, m.capability, m.built_for, architecture);
 }

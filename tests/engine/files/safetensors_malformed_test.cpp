@@ -265,7 +265,7 @@ TEST(SafetensorsMalformed, SizesThatDisagree) {
 TEST(SafetensorsMalformed, Layout) {
   const auto begin = [](const std::string& name, int end, int got) {
     return "tensor \"" + name + "\": data_offsets must begin at " + std::to_string(end) +
-           ", the end of the data before it, got " + std::to_string(got);
+           ", where the preceding data ends, got " + std::to_string(got);
   };
   check_cases({
       {bytes_at({{0, 2}, {2, 4}}), 4, "accepted"},

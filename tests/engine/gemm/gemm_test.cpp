@@ -267,8 +267,8 @@ TEST(Gemm, Messages) {
   wrong = g, wrong.beta = 0.5;
   EXPECT_EQ(message(DType::f32, wrong, &bias), "gemm: with a bias, beta must be 0, got 0.5");
   wrong = g, wrong.f32_c = true;
-  EXPECT_EQ(message(DType::f32, wrong), "gemm: f32_c is for bf16 without a bias, got f32");
-  EXPECT_EQ(message(DType::bf16, wrong, &bias), "gemm: f32_c is for bf16 without a bias, got bf16 with a bias");
+  EXPECT_EQ(message(DType::f32, wrong), "gemm: f32_c needs bf16 and no bias, got f32");
+  EXPECT_EQ(message(DType::bf16, wrong, &bias), "gemm: f32_c needs bf16 and no bias, got bf16 with a bias");
 #ifndef FOLDGRAD_HAVE_CUDA
   EXPECT_EQ(message_of([&] { gemm(Device::cuda, DType::f32, g, nullptr, nullptr, nullptr); }),
             "gemm: this build has no CUDA (FOLDGRAD_CUDA=OFF)");

@@ -131,7 +131,7 @@ TEST(ConvNext, ImpossibleSizesNameTheKey) {
             "convnext: depths must have a positive number for each of the 2 stages in channels, got [1, 0]");
   EXPECT_EQ(refused([](Config& c) { c.patch = 0; }), "convnext: patch must be at least 1, got 0");
   EXPECT_EQ(refused([](Config& c) { c.image_size = 10; }),
-            "convnext: image_size must be a multiple of patch 2^(stages - 1) = 4, got 10");
+            "convnext: image_size must be a multiple of patch * 2^(stages - 1) = 4, got 10");
   EXPECT_EQ(refused([](Config& c) { c.normalizer = "deepnorm"; }),
             "convnext: normalizer must support pre-norm, got deepnorm, which scales the residual sum of post-norm");
 }

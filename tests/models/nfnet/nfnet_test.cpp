@@ -151,7 +151,7 @@ TEST(NfNet, ImpossibleSizesNameTheKey) {
                   std::to_string(size));
   EXPECT_EQ(refused([](Config& c) { c.stem_stride = 3; }), "nfnet: stem_stride must be 1 or 2, got 3");
   EXPECT_EQ(refused([](Config& c) { c.image_size = 12; }),
-            "nfnet: image_size must be a multiple of stem_stride 2^stages = 8 with padding = same, got 12");
+            "nfnet: image_size must be a multiple of stem_stride * 2^stages = 8 with padding = same, got 12");
   EXPECT_EQ(refused([](Config& c) { c.image_size = 14, c.padding = "port"; }),
             "nfnet: image_size must be at least 15 with padding = port, got 14");
   EXPECT_EQ(refused([](Config& c) { c.activation = "relu"; }),

@@ -157,9 +157,9 @@ TEST(SwinSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 24, c.window = 5; }),
             "swin: window must divide the size of every larger feature map; 1, 2, 3, 6, 12 would fit, got 5");
   EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 10; }),
-            "swin: image_size must be a multiple of patch 2^(stages - 1) = 4, got 10");
+            "swin: image_size must be a multiple of patch * 2^(stages - 1) = 4, got 10");
   EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 1028; }),
-            "swin: image_size must be at most 512 patches of 2, got 1028");
+            "swin: image_size must be at most 512 patches of size 2, got 1028");
   EXPECT_EQ(error([](SwinConfig& c) { c.pre_norm = false; }), "swin: pre_norm must be on");
   EXPECT_EQ(error([](SwinConfig& c) { c.weight_standardization = true; }), "swin: weight_standardization must be off");
   EXPECT_EQ(error([](SwinConfig& c) { c.normalizer = "deepnorm"; }),

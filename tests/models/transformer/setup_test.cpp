@@ -249,7 +249,7 @@ TEST(TransformerSetup, MessagesNameTheKey) {
   NamedTensors inputs = translation_batch().named();
   inputs["source_lengths"] = inputs["input_lengths"];
   EXPECT_EQ(message_of([&] { model.forward(inputs, pass); }),
-            "transformer: source must be [9] by source_lengths, got [12]");
+            "transformer: source must be [9] according to source_lengths, got [12]");
   inputs = translation_batch().named();
   inputs.erase("input_lengths");
   EXPECT_EQ(message_of([&] { model.forward(inputs, pass); }), "transformer: the input \"input_lengths\" is missing");

@@ -53,7 +53,7 @@ TEST_F(DataCommand, PreparesAndVerifies) {
   EXPECT_EQ(output("data prepare @ @made --lowercase --rename train=first"), filled("@made: first, valid\n"));
   EXPECT_EQ(bytes("made/first.de"), "ein haus\ndas haus dort\n\n");
   EXPECT_EQ(bytes("made/valid.en"), "a house\nthe house\n\n");
-  EXPECT_EQ(output("data verify @made"), filled("@made: 2 pairs of files are sound\n"));
+  EXPECT_EQ(output("data verify @made"), filled("@made: 2 pairs of files are valid\n"));
   EXPECT_EQ(output("data prepare @ @one --only train"), filled("@one: train\n"));
   EXPECT_EQ(run("data prepare @ @two --only test").exit_code, 3);
   write_bytes(files_ / "made/valid.en", "a house\nthe horse\n\n");
@@ -100,7 +100,7 @@ TEST_F(DataCommand, BadDirectoriesAndOptions) {
   EXPECT_EQ(run("data prepare @ @train.de/x").exit_code, 3);
   EXPECT_EQ(run("data prepare @ @made --rename a").exit_code, 2);
   expect_error("data fetch multi31k", 2,
-               "there is no data set \"multi31k\" to fetch; known: multi30k, cifar10, cifar100. Files from elsewhere: "
+               "there is no data set \"multi31k\" to fetch; known: multi30k, cifar10, cifar100. For other files, use "
                "foldgrad data prepare");
   EXPECT_EQ(run("data fetch x --url http://localhost/").exit_code, 2);
   EXPECT_EQ(run("data").exit_code, 2);

@@ -105,7 +105,7 @@ TEST_F(GenerateCommand, Errors) {
   write_bytes(files_ / "g/vocabulary/vocabulary.json", "{");
   expect_error("generate @g", 4, "@g/vocabulary/vocabulary.json: is not JSON at byte 2");
   std::filesystem::remove_all(files_ / "g/vocabulary");
-  expect_error("generate @g", 4, "@g/vocabulary: is missing: this model takes and gives ids, not text");
+  expect_error("generate @g", 4, "@g/vocabulary: is missing: this model reads and writes ids, not text");
   write("infinite", TextVocabulary::characters("ab"));
   for (Parameter* p : gpt_->output_parameters()) p->value.copy_from(Tensor::full(p->value.shape(), 3e38, DType::f32));
   write_model_directory(files_ / "large", *gpt_, files_ / "of-infinite");

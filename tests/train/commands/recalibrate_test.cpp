@@ -41,7 +41,8 @@ class RecalibrateCommand : public ModelProgram {
 // The input of the first normalizer, embeddings, depends on no statistic: after k passes over one batch with statistic
 // b, a running average that began at s is alpha^k s + (1 - alpha^k) b. The text is one batch.
 TEST_F(RecalibrateCommand, AveragesTheStatisticsOfTheTextAndLeavesAllElse) {
-  EXPECT_EQ(output(std::string("recalibrate @m -o @r") + kText), filled("@r: statistics of @m after 1 more batches\n"));
+  EXPECT_EQ(output(std::string("recalibrate @m -o @r") + kText),
+            filled("@r: recomputed the statistics of @m over 1 batches\n"));
   output(std::string("recalibrate @m -o @r4") + kText + "--batches 4");
   for (const auto& [name, want] : first_site()) {
     const std::vector<double> first = statistic(files_ / "m", name), one = statistic(files_ / "r", name),
@@ -108,13 +109,13 @@ TEST_F(AverageCommand, TakesTheLastOfARun) {
   expect_error("average --last 2 @run -o @run", 3,
                "@run: is a run, which has its own models; choose another directory");
   expect_error("average --last 4 @run -o @b", 4,
-               "@run/checkpoints: there must be 4 checkpoints, got 3 (output.keep decides how many stay)");
+               "@run/checkpoints: there must be 4 checkpoints, got 3 (output.keep sets how many are kept)");
   expect_error("average --last 2 @run @m -o @b", 2, "average: --last must be used with exactly one run, got 2 paths");
   TransformerConfig config = model_->config();
   config.normalizer_options["eps"] = "1e-3";
   Transformer other(config, 1);
   write_model_directory(files_ / "eps", other);
-  expect_error("average @m @eps -o @b", 4, "@eps/config.json: must be like that of @m");
+  expect_error("average @m @eps -o @b", 4, "@eps/config.json: must match that of @m");
 }
 
 }  // namespace

@@ -82,10 +82,9 @@ TEST_F(TrainCommand, Errors) {
                 ": has no absent.de; data.directory = \"\" is below --data-dir, $FOLDGRAD_DATA or "
                 "~/.cache/foldgrad");
   EXPECT_EQ(refused("run", "--device tpu").substr(0, 2), "2 ");
-  EXPECT_EQ(
-      refused("run", "--set norm.name=instancenorm"),
-      "2 error: norm.name: instancenorm needs all tokens of a sentence at once, but a translation is made token by "
-      "token; groupnorm works with norm.groupnorm.axes = \"token\"");
+  EXPECT_EQ(refused("run", "--set norm.name=instancenorm"),
+            "2 error: norm.name: instancenorm needs all tokens of a sentence at once, but a translation is generated "
+            "token by token; groupnorm works with norm.groupnorm.axes = \"token\"");
   EXPECT_FALSE(exists("run"));
   EXPECT_EQ(train(std::string(300, 'a')).exit_code, 3);
   ASSERT_EQ(train("run", "--set train.steps=1").exit_code, 0);

@@ -47,11 +47,11 @@ TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
   write_bytes(files_ / "long", "ein\nein ein ein ein ein ein ein ein ein ein ein ein\n");
   r = run("translate @m <@long");
   EXPECT_EQ(r.exit_code, 3);
-  EXPECT_EQ(r.err, "error: stdin:2: must have at most 12 tokens with the end, got 13\n");
+  EXPECT_EQ(r.err, "error: stdin:2: must have at most 12 tokens including the end, got 13\n");
   write_bytes(files_ / "word", "ein\n" + std::string(kLongestWord + 1, 'a') + "\n");
   expect_error("translate @m <@word", 3, "stdin:2: must have words of at most 16384 bytes");
   std::filesystem::remove_all(files_ / "m/vocabulary");
-  expect_error("translate @m <@in.de", 4, "@m/vocabulary: is missing: this model takes and gives ids, not text");
+  expect_error("translate @m <@in.de", 4, "@m/vocabulary: is missing: this model reads and writes ids, not text");
   Vocabulary::words(Dictionary::of_words({"ein"}), Dictionary::of_words({"one"}), false).save(files_ / "m/vocabulary");
   expect_error("translate @m <@in.de", 4,
                "@m/vocabulary: must have 16 and 16 entries according to config.json, got 8 and 8");
@@ -180,7 +180,7 @@ TEST_F(EvalCommand, Errors) {
   expect_error("eval @m --source @in.de", 2, "--source and --reference must both be given, or neither");
   expect_error("eval @m", 2, "@m does not belong to a run: --source and --reference must name text files");
   expect_error("eval @m --source @in.de --reference @in.de --max-tokens 3", 3,
-               "source:2: must have at most 3 tokens with the end, got 5");
+               "source:2: must have at most 3 tokens including the end, got 5");
 }
 
 }  // namespace

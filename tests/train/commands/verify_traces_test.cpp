@@ -154,10 +154,10 @@ void expect_malformed(const std::string& golden, const std::string& want, const 
 }
 
 TEST(VerifyTraces, MalformedArraysAreErrors) {
-  expect_malformed("un_paper_0", "no trace: the array dy is missing", [](auto& f) { f.tensors.erase("dy"); });
-  expect_malformed("un_paper_0", "no trace: the array state.run_var is missing",
+  expect_malformed("un_paper_0", "not a trace: the array dy is missing", [](auto& f) { f.tensors.erase("dy"); });
+  expect_malformed("un_paper_0", "not a trace: the array state.run_var is missing",
                    [](auto& f) { f.tensors.erase("state.run_var"); });
-  expect_malformed("un_paper_2", "no trace: the array mask is missing", [](auto& f) { f.tensors.erase("mask"); });
+  expect_malformed("un_paper_2", "not a trace: the array mask is missing", [](auto& f) { f.tensors.erase("mask"); });
   expect_malformed("un_paper_0", "dx must be f64 [30, 7, 7], got f64 [30, 49]", [](auto& f) {
     f.tensors["dx"] = f.tensors["dx"].reshape({30, 49});
   });
@@ -184,14 +184,14 @@ TEST(VerifyTraces, MalformedMetadataIsAnError) {
   const auto with = [](const char* key, const char* value) {
     return [key, value](SafetensorsFile& f) { f.metadata[key] = value; };
   };
-  expect_malformed("ln_0", "no trace: the metadata has no layer", [](auto& f) { f.metadata.erase("layer"); });
+  expect_malformed("ln_0", "not a trace: the metadata has no layer", [](auto& f) { f.metadata.erase("layer"); });
   expect_malformed("ln_0", "metadata: ln: there is no option \"esp\"; did you mean \"eps\"? Its options are: eps",
                    with("esp", "1e-5"));
   expect_malformed("bn_0", "metadata: bn: alpha must be a number in [0, 1], got \"x\"", with("alpha", "x"));
   expect_malformed("bn_0", "metadata: masked must be 0 or 1, got \"yes\"", with("masked", "yes"));
   expect_malformed("bn_0", "metadata: start_iters must be an integer of at least 0, got \"-1\"",
                    with("start_iters", "-1"));
-  expect_malformed("ln_0", "metadata: start_iters is 7, but ln counts no iterations", with("start_iters", "7"));
+  expect_malformed("ln_0", "metadata: start_iters is 7, but ln does not count iterations", with("start_iters", "7"));
   const Changed unknown("ln_0", with("layer", "lm"));
   EXPECT_TRUE(contains(message<FileError>([&] { unknown.replay(); }),
                        "there is no normalizer \"lm\"; did you mean \"ln\"? There are: affine, bn"));

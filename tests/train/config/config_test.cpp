@@ -242,7 +242,7 @@ TEST(Config, AFamilyHasTheKeysOfItsModelDataAndValidation) {
 
 // Each family after the first shows its differences from the one before, even if an earlier one had the same.
 TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
-  const std::string help = config_help(), header = "With model.family = \"cct\", these differ from the ones above:";
+  const std::string help = config_help(), header = "With model.family = \"cct\", these keys differ from those above:";
   const std::size_t at = help.find(header);
   ASSERT_NE(at, std::string::npos);
   const std::string cct = help.substr(at, help.find("With model.family", at + 1) - at);

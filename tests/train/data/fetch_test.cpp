@@ -84,7 +84,7 @@ TEST_F(DownloadTest, RefusesAnotherDigestAndNamesAllThatOneNeeds) {
   EXPECT_EQ(message<FileError>([&] { download(other); }),
             other.path + ": could not be fetched:\n  " + other.urls[0] + ": has SHA-256 " + sha256(kContent) + "\n  " +
                 other.urls[1] + ": The requested URL returned error: 404\n  The file must have SHA-256 " +
-                other.sha256 + ". If you have it from elsewhere, give --from-file FILE, or put it there.");
+                other.sha256 + ". If you already have it, pass --from-file FILE, or put it there.");
   EXPECT_FALSE(exists("new/file"));
   EXPECT_FALSE(exists("new/file.part"));
 }

@@ -68,7 +68,7 @@ TEST_F(Report, SettingsThatDifferHaveALineEach) {
   EXPECT_EQ(differences_table(read_run_logs({a, b})),
             "setting         a    b\n"
             "model.family  vit  cct\n"
-            "keys that some runs lack: model.convolutions model.patch\n");
+            "keys that are missing in some runs: model.convolutions model.patch\n");
   write_bytes(c + "/config.toml", "[train");
   EXPECT_TRUE(begins(error_of<FileError>([&] {
                        differences_table(read_run_logs({b, c}));

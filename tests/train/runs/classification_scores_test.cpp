@@ -91,8 +91,8 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   expect_error("eval @run --data-dir @ --split other", 2,
                "the split of images must be train, valid or test, got other");
   expect_error("eval @run --data-dir @ --source a --reference b", 2,
-               "eval: --source, --reference and --hypotheses are for models that translate, got one of model.family "
-               "\"vit\"");
+               "eval: --source, --reference and --hypotheses are only for translation models, got a model of "
+               "model.family \"vit\"");
   expect_error("eval @run --data-dir @ --config configs/numbers-un.toml", 2,
                "configs/numbers-un.toml: model.family must be \"vit\", that of the model, got \"transformer\"");
   expect_error("eval @run --data-dir @ --config configs/shapes-vit-un.toml", 2,
@@ -102,7 +102,7 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
 TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   ASSERT_EQ(train("run", "norm.name=bn;model.dropout=0.5"), 0);
   EXPECT_EQ(output("recalibrate @run -o @new --data-dir @ --batches 60"),
-            filled("@new: statistics of @run/checkpoints/step-00000003 after 60 more batches\n"));
+            filled("@new: recomputed the statistics of @run/checkpoints/step-00000003 over 60 batches\n"));
   const auto before = load_model(files_ / "run"), after = load_model(files_ / "new");
   for (const auto& [name, value] : before->values())
     EXPECT_EQ(after->values().at(name).values<float>(), value.values<float>()) << name;

@@ -67,14 +67,14 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
 TEST_F(ClassificationRun, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal("data.task=folder"), "data.task = \"folder\" needs data.directory, the path of the folder");
   EXPECT_EQ(refusal("data.directory=absent"),
-            "@absent: there is no such directory; the files of CIFAR are looked for below --data-dir, $FOLDGRAD_DATA "
-            "or ~/.cache/foldgrad");
+            "@absent: there is no such directory; CIFAR's files are expected below --data-dir, $FOLDGRAD_DATA or "
+            "~/.cache/foldgrad");
   EXPECT_EQ(
       refusal("data.augment=flop"),
       "data.augment: augmentation: must be one of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
       "to 8 operations of magnitude 0 to 10), cutout8, got \"flop\"");
   EXPECT_TRUE(refusal("train.batch=49")
-                  .ends_with(": train.batch = 49 must be at most the number of images to train on, which is 48 with "
+                  .ends_with(": train.batch = 49 must be at most the number of training images, which is 48 with "
                              "data.train_images = 0 and data.valid_images = 0"));
   EXPECT_TRUE(begins(refusal("data.valid_images=48"), "data.valid_images = 48 must leave images to train on: "));
   EXPECT_EQ(refusal("data.task=shapes;data.train_images=10000001"),
@@ -91,7 +91,7 @@ TEST_F(ClassificationRun, OneClassTakesNoLabelSmoothing) {
       write(fmt::format("one/{}/ant/{}.png", part, i), png_file(2, 2, 8, PngColour::gray, std::string(4, char(i))));
   const std::string settings = "data.task=folder;data.directory=one;data.image_size=16;train.batch=4;train.steps=1";
   EXPECT_EQ(refusal(settings + ";train.label_smoothing=0.1"),
-            "@one: has only one class, \"ant\"; train.label_smoothing must be 0 with it, got 0.1");
+            "@one: has only one class, \"ant\"; in this case train.label_smoothing must be 0, got 0.1");
   EXPECT_EQ(train("one", settings + ";train.label_smoothing=0"), 0);
 }
 
@@ -147,10 +147,9 @@ TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
 }
 
 TEST(ReadImages, SayWhereTheyWereLookedForAndHowToFetchThem) {
-  EXPECT_EQ(
-      message_of([] { read_images({}, "/absent"); }),
-      "/absent/cifar-10-batches-bin: there is no such directory; the files of CIFAR are looked for below --data-dir, "
-      "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch cifar10` creates it, see docs/data.md");
+  EXPECT_EQ(message_of([] { read_images({}, "/absent"); }),
+            "/absent/cifar-10-batches-bin: there is no such directory; CIFAR's files are expected below --data-dir, "
+            "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch cifar10` creates it, see docs/data.md");
 }
 
 TEST(ReadImages, ShapesNeedNoFilesAndDrawWhatTheyAreValidatedOn) {

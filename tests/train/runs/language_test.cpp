@@ -63,8 +63,10 @@ TEST_F(LanguageRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
     ASSERT_EQ(train("run-" + place, "model.layers=2;model.pre_norm=" + place), 0);
     const std::vector<std::string> checks =
         expect_folds(files_ / ("run-" + place), {.tied = FoldOptions::Tied::untie, .rescale_stream = true});
-    for (const char* check : {"other sequences in the batch do not change the result", "later tokens change nothing",
-                              "step by step, cached, the logits are the same", "and of the folded model"})
+    for (const char* check :
+         {"other sequences in the batch do not change the result", "later tokens do not change the result",
+          "cached token-by-token decoding gives the same logits",
+          "cached token-by-token decoding of the folded model gives the same logits"})
       EXPECT_TRUE(foldgrad::contains(checks, check)) << check;
   }
 }
@@ -95,9 +97,9 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   EXPECT_TRUE(begins(output("eval @without --data-dir @"), "data             valid (data.test is empty)\n"));
   EXPECT_EQ(parsed("eval @without --json --data-dir @").at("data"), "valid");
   expect_error("eval @run --data-dir @ --source a --reference b", 2,
-               "--reference is for models that translate, got one of model.family \"gpt\"");
+               "--reference is only for translation models, got a model of model.family \"gpt\"");
   expect_error("eval @run --data-dir @ --hypotheses @h", 2,
-               "--hypotheses is for models that translate, got one of model.family \"gpt\"");
+               "--hypotheses is only for translation models, got a model of model.family \"gpt\"");
   expect_error("eval @run --data-dir @ --split no", 3, "@text/no: cannot be opened: No such file or directory");
 }
 
@@ -126,7 +128,7 @@ TEST_F(LanguageRun, ModelsThatMixTokensTrainButDoNotWrite) {
   std::size_t skipped = 0;
   for (const json& check : parsed("verify @run --json")) {
     EXPECT_NE(check.at("outcome"), "FAILED") << check;
-    skipped += check.at("measured") == "statistics over a sequence see its later tokens";
+    skipped += check.at("measured") == "statistics over a sequence depend on later tokens";
   }
   EXPECT_EQ(skipped, 3u);
 }

@@ -112,7 +112,7 @@ TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
     const ProgramResult r = train(run, "--set norm.name=" + norm + " --set train.steps=3 " + settings);
     EXPECT_EQ(r.exit_code, 0) << r.err;
     const std::string warning = fmt::format(
-        "warning: {} never leaves its warm-up and {}: {}, and the run ends after 3 iterations; half of them is a good "
+        "warning: {} never leaves its warm-up and {}: {}, and the run ends after 3 iterations; half of that is a good "
         "value\n",
         norm, meanwhile, keys);
     int count = 0;
@@ -146,7 +146,7 @@ TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
 
 TEST_F(RunLife, NotesOptionsOfNormalizersThatItDoesNotHave) {
   const ProgramResult r = train("run", "--set norm.name=un --set norm.un.window=3 --set norm.ln.eps=1e-6");
-  EXPECT_TRUE(contains(r.err, "note: --set norm.ln.eps=1e-6 changes nothing: norm.name is un\n"));
+  EXPECT_TRUE(contains(r.err, "note: --set norm.ln.eps=1e-6 has no effect, since norm.name is un\n"));
   EXPECT_FALSE(contains(r.err, "norm.un.window"));
 }
 

@@ -103,7 +103,8 @@ TEST_F(RecordingRuns, PhasesThatCannotBeAreRefused) {
       "--set record.from=[1,2]",
       "record.from must be first an update from the beginning, above 0, and then one from the end, below 0, got "
       "[1, 2]");
-  expect_refused("--set record.from=[0]", "record.from must not have 0: the first update is 1, the last -1, got [0]");
+  expect_refused("--set record.from=[0]",
+                 "record.from must not contain 0: the first update is 1, the last is -1, got [0]");
   expect_refused(
       "--set record.from=[1,-3,-2]",
       "record.from must be at most two updates, one from the beginning and one from the end, got [1, -3, -2]");

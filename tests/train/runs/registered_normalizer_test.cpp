@@ -141,9 +141,9 @@ TEST_F(RegisteredNormalizer, OfOneThatStaysTheBiasFolds) {
 
 TEST_F(RegisteredNormalizer, MustBeWhatItSays) {
   EXPECT_EQ(message_of([] { make_normalizer("silent", {}, "norm", 4); }),
-            "norm (silent): inference() must return the form of a normalizer that is offline, as its kind says");
+            "norm (silent): inference() must return an offline form, to agree with the normalizer's kind");
   EXPECT_EQ(message_of([] { make_normalizer("boastful", {}, "norm", 4); }),
-            "norm (boastful): inference() must not return the form of a normalizer that is offline, as its kind says");
+            "norm (boastful): inference() must not return an offline form, to agree with the normalizer's kind");
 }
 
 TEST_F(RegisteredNormalizer, IsExportedByItsForm) {

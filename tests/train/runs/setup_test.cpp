@@ -72,7 +72,7 @@ TEST(TrainingSetup, EpochsAreCountedInWholeUpdates) {
   EXPECT_EQ(with_epochs_counted(t, 7).steps, 21);
   t.warmup = 21;
   EXPECT_EQ(message<ConfigError>([&] { with_epochs_counted(t, 7); }),
-            "train.epochs = 3, with this data 21 updates, must be above the warm-up of train.warmup = 21, "
+            "train.epochs = 3, which is 21 updates with this data, must be above the warm-up of train.warmup = 21, "
             "train.warmup_epochs = 0, which is 21 updates");
 }
 

@@ -185,9 +185,9 @@ using OnnxRefusals = FileTest;
 
 TEST_F(OnnxRefusals, OfAVitWithoutNodes) {
   Vit instance(tiny_vit("instancenorm"), 1), exact(tiny_vit(), 1, DType::f64);
-  EXPECT_EQ(message_of([&] { instance.write_onnx(files_ / "out"); }),
-            "onnx: blocks.0.norm1 (instancenorm) has statistics over the tokens of an image, for which there are no "
-            "nodes");
+  EXPECT_EQ(
+      message_of([&] { instance.write_onnx(files_ / "out"); }),
+      "onnx: blocks.0.norm1 (instancenorm) has statistics over the tokens of an image, for which ONNX has no nodes");
   EXPECT_EQ(message_of([&] { exact.write_onnx(files_ / "out"); }),
             "onnx: the model must be f32 on cpu, got f64 on cpu");
   EXPECT_FALSE(exists("out"));
@@ -206,8 +206,8 @@ TEST_F(OnnxRefusals, OfATransformerWhosePaddingIsTheEnd) {
 TEST_F(OnnxRefusals, OfAGptWithoutNodesAndOfDirectoriesOfModels) {
   Gpt instance(tiny_gpt("instancenorm"), 1), model(tiny_gpt(), 1);
   EXPECT_EQ(message_of([&] { instance.write_onnx(files_ / "out"); }),
-            "onnx: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which a token-by-token "
-            "decoder does not have");
+            "onnx: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which are not available to a "
+            "token-by-token decoder");
   write("model.safetensors", "");
   EXPECT_EQ(
       message_of([&] { model.write_onnx(files_.path()); }),

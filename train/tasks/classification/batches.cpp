@@ -69,7 +69,7 @@ ImageBatches::ImageBatches(const ImageSet& images, const std::vector<std::int64_
     : Prefetched(source_of(images, indices, options)) {}
 
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed) {
-  FOLDGRAD_CHECK(valid >= 1 && valid < images, "image batches: of {} images 1 to {} can be held out, got {}", images,
+  FOLDGRAD_CHECK(valid >= 1 && valid < images, "image batches: of {} images, 1 to {} can be held out, got {}", images,
                  images - 1, valid);
   const std::vector<std::int64_t> order = permutation(images, {.seed = seed, .stream = kHoldOutStream});
   HoldOut split{{order.begin(), order.end() - valid}, {order.end() - valid, order.end()}};

@@ -48,7 +48,7 @@ ImageSet read_part(const ImageConfig& config, const std::string& directory, Imag
   const CifarLayout& layout = config.task == ImageTask::cifar100 ? cifar100_layout() : cifar10_layout();
   const std::string files = config.directory.empty() ? directory + "/" + layout.directory : directory;
   if (!std::filesystem::is_directory(files))
-    throw FileError(files, "there is no such directory; the files of CIFAR are looked for " + where_data_lies(files));
+    throw FileError(files, "there is no such directory; CIFAR's files are expected " + where_data_lies(files));
   ImageSet images = read_cifar(files, layout, part);
   for (const std::string& path : cifar_files(files, layout, part))
     digests[std::filesystem::path(path).filename()] = sha256_of_file(path);
@@ -205,10 +205,10 @@ NamedTensors read_image_inputs(const Model& model, const std::string& path) {
 }
 
 Evaluation evaluate_classification(Model& model, const ModelData& data, const EvaluationOptions& options) {
-  FOLDGRAD_CHECK(
-      data.source.empty() && data.reference.empty() && options.hypotheses.empty(),
-      "eval: --source, --reference and --hypotheses are for models that translate, got one of model.family \"{}\"",
-      model.family());
+  FOLDGRAD_CHECK(data.source.empty() && data.reference.empty() && options.hypotheses.empty(),
+                 "eval: --source, --reference and --hypotheses are only for translation models, got a model of "
+                 "model.family \"{}\"",
+                 model.family());
   const ExperimentConfig config = data.read_config(model);
   const auto& images = config.data.as<ImageConfig>();
   const ImageModelConfig& sizes = static_cast<const ImageModel&>(model).config();
@@ -232,7 +232,7 @@ Evaluation evaluate_classification(Model& model, const ModelData& data, const Ev
 
 ExampleSet image_examples(const Model& model, const ModelData& data) {
   FOLDGRAD_CHECK(data.source.empty() && data.reference.empty(),
-                 "--source and --reference are for models that translate, got one of model.family \"{}\"",
+                 "--source and --reference are only for translation models, got a model of model.family \"{}\"",
                  model.family());
   const ExperimentConfig config = data.read_config(model);
   const auto split =
@@ -263,13 +263,13 @@ void require_trainable(const ClassificationData& data, const ImageConfig& config
   const std::string from = config.task == ImageTask::shapes ? "data.task = \"shapes\"" : directory;
   if (images < config.batch)
     throw ConfigError(
-        fmt::format("{}: train.batch = {} must be at most the number of images to train on, which is {} with "
+        fmt::format("{}: train.batch = {} must be at most the number of training images, which is {} with "
                     "data.train_images = {} and data.valid_images = {}",
                     from, config.batch, images, config.train_images, config.valid_images));
   const std::vector<std::string>& classes = data.train.images.classes;
   if (classes.size() == 1 && label_smoothing > 0)
-    throw ConfigError(fmt::format("{}: has only one class, {}; train.label_smoothing must be 0 with it, got {}", from,
-                                  in_quotes(classes[0]), label_smoothing));
+    throw ConfigError(fmt::format("{}: has only one class, {}; in this case train.label_smoothing must be 0, got {}",
+                                  from, in_quotes(classes[0]), label_smoothing));
 }
 
 std::unique_ptr<Task> make_classification(ExperimentConfig config, const std::string& data_directory,

@@ -132,9 +132,9 @@ ordered_json mistakes_exhibit(const ClassificationScores& scores) {
                        fmt::format("true {} ({:.1f} %), predicted {} ({:.1f} %)", classes[std::size_t(m.label)],
                                    100 * std::exp(-m.loss), classes[std::size_t(m.predicted)], 100 * m.certainty)));
   };
-  return pictures_exhibit("Worst mistakes",
-                          "Each image's true and predicted class, with the probabilities that the model gives them.",
-                          add);
+  return pictures_exhibit(
+      "Worst mistakes", "Each image's true and predicted class, with the probabilities that the model assigns to them.",
+      add);
 }
 
 ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,

@@ -128,8 +128,8 @@ struct EvaluatedText {
 };
 
 EvaluatedText read_evaluated_text(const Model& model, const ModelData& data) {
-  FOLDGRAD_CHECK(data.reference.empty(), "--reference is for models that translate, got one of model.family \"{}\"",
-                 model.family());
+  FOLDGRAD_CHECK(data.reference.empty(),
+                 "--reference is only for translation models, got a model of model.family \"{}\"", model.family());
   if (!data.source.empty())
     return {data.source, read_whole_text(std::filesystem::path(data.data_directory) / data.source)};
   FOLDGRAD_CHECK(!data.config.empty(), "{} does not belong to a run: --source must name a text file", data.model);
@@ -156,7 +156,7 @@ NamedTensors logits_of_sequences(Model& model, const NamedTensors& inputs, const
 
 Evaluation evaluate_language(Model& model, const ModelData& data, const EvaluationOptions& options) {
   FOLDGRAD_CHECK(options.hypotheses.empty(),
-                 "--hypotheses is for models that translate, got one of model.family \"{}\"", model.family());
+                 "--hypotheses is only for translation models, got a model of model.family \"{}\"", model.family());
   const TextVocabulary vocabulary = load_text_vocabulary(data.directory, gpt_config_of(model));
   const std::int64_t batch = std::max<std::int64_t>(1, options.max_tokens / gpt_config_of(model).context);
   const auto [of, text, stands_in] = read_evaluated_text(model, data);
@@ -221,14 +221,14 @@ CheckResult check_steps(const char* name, Gpt& model, const Tensor& ids, const T
 std::vector<CheckResult> check_language(Model& model, Model& folded, const NamedTensors& inputs) {
   const Tensor& ids = inputs.at("ids");
   const Tensor logits = inference_logits(model, inputs, DType::f64);
-  constexpr const char *kCausal = "later tokens change nothing",
-                       *kSteps = "step by step, cached, the logits are the same",
-                       *kFoldedSteps = "and of the folded model";
+  constexpr const char *kCausal = "later tokens do not change the result",
+                       *kSteps = "cached token-by-token decoding gives the same logits",
+                       *kFoldedSteps = "cached token-by-token decoding of the folded model gives the same logits";
   const LogitsOf logits_of = [&](const NamedTensors& some) { return inference_logits(model, some, DType::f64); };
   std::vector<CheckResult> all{check_others("sequence", logits_of, inputs)};
   if (std::ranges::any_of(model.normalizers(), &Normalizer::mixes_tokens)) {
     for (const char* name : {kCausal, kSteps, kFoldedSteps})
-      all.push_back(check_skipped(name, "statistics over a sequence see its later tokens"));
+      all.push_back(check_skipped(name, "statistics over a sequence depend on later tokens"));
     return all;
   }
   all.push_back(check_causality(kCausal, model, ids, logits));
@@ -266,7 +266,7 @@ std::unique_ptr<Task> make_language(ExperimentConfig config, const std::string& 
 
 TextVocabulary load_text_vocabulary(const std::string& directory, const GptConfig& config) try {
   const std::string path = directory + "/vocabulary";
-  if (!file_exists(path)) throw FileError(path, "is missing: this model takes and gives ids, not text");
+  if (!file_exists(path)) throw FileError(path, "is missing: this model reads and writes ids, not text");
   TextVocabulary vocabulary = TextVocabulary::load(path);
   if (vocabulary.size() != config.vocabulary)
     throw FileError(path, fmt::format("must have {} entries according to config.json, got {}", config.vocabulary,

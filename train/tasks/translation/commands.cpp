@@ -46,7 +46,7 @@ void require_room(const EncodedPairs& pairs, std::int64_t most) {
     for (std::size_t i = 0; i < side->size(); ++i)
       if (std::int64_t((*side)[i].size()) > most)
         throw FileError(fmt::format("{}:{}", name, i + 1),
-                        fmt::format("must have at most {} tokens with the end, got {}", most, (*side)[i].size()));
+                        fmt::format("must have at most {} tokens including the end, got {}", most, (*side)[i].size()));
 }
 
 void require_finite(const ValidationLoss& loss, Transformer& model, Batches& batches) {
@@ -245,7 +245,7 @@ ExampleSet examples(const Model& model, const ModelData& data) {
 
 Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config) try {
   const std::string path = directory + "/vocabulary";
-  if (!file_exists(path)) throw FileError(path, "is missing: this model takes and gives ids, not text");
+  if (!file_exists(path)) throw FileError(path, "is missing: this model reads and writes ids, not text");
   Vocabulary vocabulary = Vocabulary::load(path);
   if (vocabulary.source_size() != config.source_vocabulary || vocabulary.target_size() != config.target_vocabulary)
     throw FileError(path, fmt::format("must have {} and {} entries according to config.json, got {} and {}",

@@ -173,8 +173,8 @@ std::unique_ptr<Task> make_translation(ExperimentConfig config, const std::strin
   for (const Normalizer* norm : model->normalizers())
     if (norm->mixes_tokens())
       throw ConfigError(
-          fmt::format("norm.name: {} needs all tokens of a sentence at once, but a translation is made token by token; "
-                      "groupnorm works with norm.groupnorm.axes = \"token\"",
+          fmt::format("norm.name: {} needs all tokens of a sentence at once, but a translation is generated token by "
+                      "token; groupnorm works with norm.groupnorm.axes = \"token\"",
                       norm->info().name));
   return std::make_unique<Translation>(std::move(model), std::move(data), config);
 }

@@ -25,7 +25,7 @@ Ids Translator::encode(std::string line, const std::string& place) const {
   if (has_long_word(line)) throw FileError(place, fmt::format("must have words of at most {} bytes", kLongestWord));
   Ids ids = vocabulary_.encode_source(line);
   if (std::int64_t(ids.size()) > most_)
-    throw FileError(place, fmt::format("must have at most {} tokens with the end, got {}", most_, ids.size()));
+    throw FileError(place, fmt::format("must have at most {} tokens including the end, got {}", most_, ids.size()));
   return ids;
 }
 

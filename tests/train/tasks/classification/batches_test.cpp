@@ -118,9 +118,9 @@ TEST(ImageBatches, ErrorsNameTheNumbers) {
   EXPECT_EQ(error({0, 1}, {.size = 3}), "image batches: training needs 3 images for a batch, got 2");
   EXPECT_EQ(error({0, 1}, {.size = 3, .training = false}), "no error");
   EXPECT_EQ(message<std::invalid_argument>([&] { hold_out(5, 5, 1); }),
-            "image batches: of 5 images 1 to 4 can be held out, got 5");
+            "image batches: of 5 images, 1 to 4 can be held out, got 5");
   EXPECT_EQ(message<std::invalid_argument>([&] { hold_out(5, 0, 1); }),
-            "image batches: of 5 images 1 to 4 can be held out, got 0");
+            "image batches: of 5 images, 1 to 4 can be held out, got 0");
 }
 
 }  // namespace

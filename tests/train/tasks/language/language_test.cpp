@@ -116,10 +116,11 @@ TEST(LanguageChecks, FindWhatAModelSeesThatItShouldNotAndAFoldedModelThatIsAnoth
       if (r.outcome == CheckResult::Outcome::failed) names.push_back(r.name);
     return names;
   };
-  const std::string steps = "step by step, cached, the logits are the same", folded = "and of the folded model";
+  const std::string steps = "cached token-by-token decoding gives the same logits",
+                    folded = "cached token-by-token decoding of the folded model gives the same logits";
   EXPECT_EQ(failed("ln", 0), Names());
   EXPECT_EQ(failed("ln", 1e-6), Names{folded});
-  EXPECT_EQ(failed("leak_in_sequence", 0), (Names{"later tokens change nothing", steps, folded}));
+  EXPECT_EQ(failed("leak_in_sequence", 0), (Names{"later tokens do not change the result", steps, folded}));
   EXPECT_EQ(failed("leak_across", 0), Names{"other sequences in the batch do not change the result"});
 }
 

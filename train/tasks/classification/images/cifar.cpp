@@ -133,7 +133,7 @@ void write_cifar10(const std::string& directory, const ImageSet& train, const Im
   check_writable(test);
   FOLDGRAD_CHECK(train.classes == test.classes, "the layout of CIFAR-10: both parts must have the same classes");
   const std::int64_t files = std::int64_t(layout.train.size());
-  FOLDGRAD_CHECK(train.size() >= files, "the layout of CIFAR-10: there must be at least {} images to train on, got {}",
+  FOLDGRAD_CHECK(train.size() >= files, "the layout of CIFAR-10: there must be at least {} training images, got {}",
                  files, train.size());
   make_directories(directory);
   for (std::int64_t i = 0; i < files; ++i)

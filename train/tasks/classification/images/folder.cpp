@@ -135,7 +135,7 @@ Listing list_classes(const std::string& directory, const std::string& inner, std
   Listing all{.classes = classes.empty() ? own : classes, .left_out = left_out};
   std::string source = fmt::format("{}\n{}\n", size, fmt::join(all.classes, "\n"));
   for (const std::string& name : own) {
-    if (first_bad_utf8(name) != name.npos) throw FileError(directory + "/" + name, "must have a name in UTF-8");
+    if (first_bad_utf8(name) != name.npos) throw FileError(directory + "/" + name, "must have a UTF-8 name");
     const auto found = std::ranges::find(all.classes, name);
     if (found == all.classes.end())
       throw FileError(directory, fmt::format("has a class {} without training images", in_quotes(name)));

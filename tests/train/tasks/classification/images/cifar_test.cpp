@@ -140,7 +140,7 @@ TEST_F(CifarTest, WhatTheLayoutCannotHoldIsRefused) {
   EXPECT_EQ(error_of(good, counting_images(5, 32, 32, 257)),
             "the layout of CIFAR-10: images must be 32 x 32 of at most 256 classes, got 32 x 32 of 257");
   EXPECT_EQ(error_of(counting_images(4, 32, 32, 7), good),
-            "the layout of CIFAR-10: there must be at least 5 images to train on, got 4");
+            "the layout of CIFAR-10: there must be at least 5 training images, got 4");
   EXPECT_EQ(error_of(good, counting_images(5, 32, 32, 8)),
             "the layout of CIFAR-10: both parts must have the same classes");
   EXPECT_FALSE(std::filesystem::exists(files_ / "new"));

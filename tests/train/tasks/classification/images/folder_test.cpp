@@ -130,7 +130,7 @@ TEST_F(FolderTest, ErrorsNameTheFirstFileAndLeaveNoCache) {
   fs::create_directory(files_ / "train/\xff");
   EXPECT_EQ(error(), "@train/dog: has no PNG or JPEG file");
   fs::remove(files_ / "train/dog");
-  EXPECT_EQ(error(), "@train/\xff: must have a name in UTF-8");
+  EXPECT_EQ(error(), "@train/\xff: must have a UTF-8 name");
   fs::remove_all(files_ / "test/eel");
   EXPECT_EQ(error(ImagePart::test), "@test: has no class folder");
   fs::remove_all(files_ / "test");
