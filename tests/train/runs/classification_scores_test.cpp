@@ -124,7 +124,7 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
     EXPECT_LT(off, 0.2 * moved) << name;
   }
   // An epoch is four batches.
-  EXPECT_TRUE(contains(output("recalibrate @run -o @epoch --data-dir @"), " after 4 more batches\n"));
+  EXPECT_TRUE(contains(output("recalibrate @run -o @epoch --data-dir @"), " over 4 batches\n"));
   expect_error("recalibrate @run -o @none --data-dir @ --split test", 2,
                "recalibrate: a model of model.family \"vit\" uses its training data, so --source, --reference and "
                "--split must not be given");
