@@ -19,13 +19,6 @@ void visit_keys(KeysOf<ConvNextConfig> auto& m, const auto& v) {
   visit_data_and_normalizer_keys(m, v);
 }
 
-inline ConvNextConfig smallest(ConvNextConfig config) {
-  config.image_size = config.smallest_image(), config.classes = 2;
-  config.validate();
-  config.depths.assign(config.depths.size(), 1);
-  return config;
-}
-
 inline ExpectedParameters expected_parameters(const ConvNextConfig& c) {
   ExpectedParameters all{{"stem.0.weight", {c.channels[0], kImageChannels, c.patch, c.patch}},
                          {"head.fc.weight", {c.classes, c.channels.back()}}};

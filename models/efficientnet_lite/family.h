@@ -11,12 +11,6 @@ void visit_keys(KeysOf<EfficientNetLiteConfig> auto& m, const auto& v) {
   visit_data_and_normalizer_keys(m, v);
 }
 
-inline EfficientNetLiteConfig smallest(EfficientNetLiteConfig config) {
-  config.image_size = config.smallest_image(), config.classes = 2;
-  config.validate();
-  return config;
-}
-
 inline ExpectedParameters expected_parameters(const EfficientNetLiteConfig& c) {
   return {{"fc.weight", {c.classes, EfficientNetLite::kHeadChannels}}};
 }

@@ -1,5 +1,5 @@
-// The keys of image classifiers, and the smallest configuration of those derived from TokenModel
-// (models/blocks/keys.h).
+// The configuration keys of image classifiers, and their smallest configuration (models/blocks/keys.h). A family that
+// needs a different one overloads smallest().
 #pragma once
 #include <concepts>
 
@@ -56,11 +56,12 @@ void visit_image_training_keys(auto& m, const auto& v) {
   visit_data_and_normalizer_keys(m, v);
 }
 
-template <std::derived_from<TokenModelConfig> Config>
+template <std::derived_from<ImageModelConfig> Config>
 Config smallest(Config config) {
   config.image_size = config.smallest_image(), config.classes = 2;
   config.validate();
-  config.layers = 1;
+  if constexpr (std::derived_from<Config, TokenModelConfig>) config.layers = 1;
+  if constexpr (requires { config.depths; }) config.depths.assign(config.depths.size(), 1);
   return config;
 }
 

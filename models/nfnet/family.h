@@ -40,13 +40,6 @@ void visit_keys(KeysOf<NfNetConfig> auto& m, const auto& v) {
   visit_data_and_normalizer_keys(m, v);
 }
 
-inline NfNetConfig smallest(NfNetConfig config) {
-  config.image_size = config.smallest_image(), config.classes = 2;
-  config.validate();
-  config.depths.assign(config.depths.size(), 1);
-  return config;
-}
-
 inline ExpectedParameters expected_parameters(const NfNetConfig& c) {
   const std::int64_t last = c.channels.back();
   ExpectedParameters all{{"final_conv.weight", {2 * last, last, 1, 1}}, {"head.fc.weight", {c.classes, 2 * last}}};
