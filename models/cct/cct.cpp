@@ -1,6 +1,5 @@
 #include "models/cct/cct.h"
 
-#include "engine/graph/onnx_graph.h"
 #include "ops/activation/activation.h"
 #include "ops/conv2d/conv2d.h"
 #include "ops/max_pool2d/max_pool2d.h"
@@ -14,15 +13,14 @@ std::string layer_name(std::int64_t conv) { return "tokenizer.conv_layers." + st
 }  // namespace
 
 Cct::Cct(const CctConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
-    : TokenModel(config,
-                 {.stem = "tokenizer",
-                  .cls = "classifier.class_emb",
-                  .positions = "classifier.positional_emb",
-                  .norm = "classifier.norm",
-                  .attention_pool = "classifier.attention_pool",
-                  .head = "classifier.fc"},
-                 validated(config).tokens(), dtype, device),
-      config_(config) {
+    : ImageFamily(config,
+                  {.stem = "tokenizer",
+                   .cls = "classifier.class_emb",
+                   .positions = "classifier.positional_emb",
+                   .norm = "classifier.norm",
+                   .attention_pool = "classifier.attention_pool",
+                   .head = "classifier.fc"},
+                  validated(config).tokens(), dtype, device) {
   const BlockMaker make{config_, dtype, device, config.layers, 0};
   for (std::int64_t i = 0; i < config.convs; ++i) {
     const std::int64_t in = i == 0 ? kImageChannels : config.channels(i - 1), out = config.channels(i);
@@ -76,14 +74,6 @@ Var Cct::conv(const Var& x, std::int64_t index, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, layer_name(index));
   const Var y = gelu(normalized);
   return reshape(y, {s[0], s[1], s[2], s[3]});
-}
-
-std::string Cct::onnx_stem(OnnxGraph& g, const std::string& pixels) const { return g.transpose(pixels, {0, 2, 3, 1}); }
-
-std::unique_ptr<ImageModel> Cct::with(const Change& change, DType dtype, Device device) const {
-  CctConfig config = config_;
-  change(config);
-  return std::make_unique<Cct>(config, std::nullopt, dtype, device);
 }
 
 }  // namespace foldgrad

@@ -20,25 +20,18 @@
 
 namespace foldgrad {
 
-class Cct final : public TokenModel {
+class Cct final : public ImageFamily<Cct, CctConfig, TokenModel> {
  public:
-  using Config = CctConfig;
-
   // Parameters have `dtype`. Without a seed, those that init.cpp would fill are 0; copy values into them. Throws
   // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Cct(const CctConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
 
-  const CctConfig& config() const override { return config_; }
-  std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "cct"; }
 
  private:
   Var tokens(const Var& pixels, const ForwardPass& pass) override;
   Var conv(const Var& x, std::int64_t index, const ForwardPass& pass);
-  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
-
-  CctConfig config_;
 };
 
 }  // namespace foldgrad

@@ -1,6 +1,5 @@
 #include "models/convnext/convnext.h"
 
-#include "engine/graph/onnx_graph.h"
 #include "models/blocks/random_fill.h"
 #include "models/fold/model.h"
 #include "ops/activation/activation.h"
@@ -27,22 +26,15 @@ Var convolve(ConvLayer& layer, const Var& x, std::int64_t side, const Conv2dChan
 }  // namespace
 
 ConvNext::ConvNext(const ConvNextConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
-    : ImageModel(
+    : ImageFamily(
           config, {.stem = "stem", .norm = "head.norm", .head = "head.fc"},
-          {validated(config).side(config.stages() - 1) * config.side(config.stages() - 1), config.channels.back()},
-          dtype, device),
-      config_(config) {
+          Shape{validated(config).side(config.stages() - 1) * config.side(config.stages() - 1), config.channels.back()},
+          dtype, device) {
   const std::int64_t C = config.channels[0];
   ConvLayer& stem = add_conv("stem.0", {C, kImageChannels, config.patch, config.patch}, /*with_bias=*/true);
   stem.norm = BlockMaker{config_, dtype, device, 0, 0}.normalizer("stem.1", C);
   for (std::int64_t stage = 0; stage < config.stages(); ++stage) add_stage(stage);
   finish(seed);
-}
-
-ConvLayer ConvNext::make_conv(const std::string& name, const Shape& weight) const {
-  return {{name + ".weight", Tensor::zeros(weight, dtype(), device())},
-          {name + ".bias", Tensor::zeros({weight[0]}, dtype(), device())},
-          nullptr};
 }
 
 void ConvNext::add_stage(std::int64_t stage) {
@@ -57,13 +49,13 @@ void ConvNext::add_stage(std::int64_t stage) {
   const BlockMaker make{config_, dtype(), device(), 0, 0};
   if (stage > 0) {
     const std::int64_t in = config_.channels[stage - 1];
-    made.downsample = make_conv(name + ".downsample.1", {C, in, 2, 2});
+    made.downsample = make_conv(name + ".downsample.1", {C, in, 2, 2}, /*with_bias=*/true);
     made.downsample.norm = make.normalizer(name + ".downsample.0", in);
   }
   for (std::int64_t b = 0; b < config_.depths[stage]; ++b) {
     const std::string block = name + ".blocks." + std::to_string(b), gamma = block + ".gamma";
     const auto other = config_.normalizer_at.find(gamma);
-    ConvLayer conv = make_conv(block + ".conv_dw", {C, 1, 7, 7});
+    ConvLayer conv = make_conv(block + ".conv_dw", {C, 1, 7, 7}, /*with_bias=*/true);
     conv.norm = make.normalizer(block + ".norm", C);
     made.blocks.push_back({block,
                            std::move(conv),
@@ -152,16 +144,6 @@ Var ConvNext::block(Block& block, const Var& x, std::int64_t side, const Segment
   return bias_dropout_residual(
       branch, no_bias, x, 0, {},
       {p, pass.random(random_stream(block.name + ".drop_path")), rows.longest(), rows.first_segment()});
-}
-
-std::string ConvNext::onnx_stem(OnnxGraph& g, const std::string& pixels) const {
-  return g.transpose(pixels, {0, 2, 3, 1});
-}
-
-std::unique_ptr<ImageModel> ConvNext::with(const Change& change, DType dtype, Device device) const {
-  ConvNextConfig config = config_;
-  change(config);
-  return std::make_unique<ConvNext>(config, std::nullopt, dtype, device);
 }
 
 // Every gamma site has the normalizer `scale` unless the configuration names another one.

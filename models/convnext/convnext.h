@@ -22,18 +22,14 @@
 
 namespace foldgrad {
 
-class ConvNext final : public ImageModel {
+class ConvNext final : public ImageFamily<ConvNext, ConvNextConfig> {
  public:
-  using Config = ConvNextConfig;
-
   // Parameters have `dtype`. Without a seed, convolutions and linear layers are 0; copy values into them. Throws
   // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   ConvNext(const ConvNextConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
            Device device = Device::cpu);
 
-  const ConvNextConfig& config() const override { return config_; }
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
-  std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "convnext"; }
 
  private:
@@ -49,15 +45,12 @@ class ConvNext final : public ImageModel {
     std::deque<Block> blocks;
   };
 
-  ConvLayer make_conv(const std::string& name, const Shape& weight) const;
   void add_stage(std::int64_t stage);
   void list(ModelParts& parts) override;
   void initialize(std::uint64_t seed) override;
   Var features(const Var& pixels, const ForwardPass& pass) override;
   Var block(Block& block, const Var& x, std::int64_t side, const Segments& rows, const ForwardPass& pass);
-  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
 
-  ConvNextConfig config_;
   std::deque<Stage> stages_;
 };
 

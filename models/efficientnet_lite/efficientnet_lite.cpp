@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "engine/check.h"
-#include "engine/graph/onnx_graph.h"
 #include "models/blocks/random_fill.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -45,9 +44,8 @@ void EfficientNetLiteConfig::validate() const {
 
 EfficientNetLite::EfficientNetLite(const EfficientNetLiteConfig& config, std::optional<std::uint64_t> seed, DType dtype,
                                    Device device)
-    : ImageModel(config, {.stem = "conv_stem", .norm = "", .head = "fc"}, {pixels_of(validated(config)), kHeadChannels},
-                 dtype, device),
-      config_(config) {
+    : ImageFamily(config, {.stem = "conv_stem", .norm = "", .head = "fc"},
+                  Shape{pixels_of(validated(config)), kHeadChannels}, dtype, device) {
   add_step({"conv_stem", 2, 1, true, false}, "bn0", kImageChannels, kStemChannels, 3);
   std::int64_t in = kStemChannels, number = 0;
   for (const Stage& stage : kStages)
@@ -121,19 +119,9 @@ Var EfficientNetLite::features(const Var& pixels, const ForwardPass& pass) {  //
   return reshape(x, {x.shape().without(-1).elements(), kHeadChannels});  // [EFF-3]
 }
 
-std::string EfficientNetLite::onnx_stem(OnnxGraph& g, const std::string& pixels) const {
-  return g.transpose(pixels, {0, 2, 3, 1});
-}
-
 std::unique_ptr<Model> EfficientNetLite::foldable() {
   if (config_.conv_bias) return nullptr;
   return altered([](ImageModelConfig& c) { static_cast<EfficientNetLiteConfig&>(c).conv_bias = true; }, values());
-}
-
-std::unique_ptr<ImageModel> EfficientNetLite::with(const Change& change, DType dtype, Device device) const {
-  EfficientNetLiteConfig config = config_;
-  change(config);
-  return std::make_unique<EfficientNetLite>(config, std::nullopt, dtype, device);
 }
 
 }  // namespace foldgrad

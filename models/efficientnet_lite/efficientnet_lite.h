@@ -32,9 +32,8 @@ struct EfficientNetLiteConfig : ImageModelConfig {
   bool operator==(const EfficientNetLiteConfig&) const = default;
 };
 
-class EfficientNetLite final : public ImageModel {
+class EfficientNetLite final : public ImageFamily<EfficientNetLite, EfficientNetLiteConfig> {
  public:
-  using Config = EfficientNetLiteConfig;
   static constexpr std::int64_t kHeadChannels = 1280;  // channels of the last convolution, which the classifier reads
 
   // Parameters have `dtype`. Without a seed, all but those of normalizers are 0; copy values into them. Throws
@@ -42,8 +41,6 @@ class EfficientNetLite final : public ImageModel {
   EfficientNetLite(const EfficientNetLiteConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
                    Device device = Device::cpu);
 
-  const EfficientNetLiteConfig& config() const override { return config_; }
-  std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "efficientnet_lite"; }
   // Returns a model with biases for normalizers to fold into.
   std::unique_ptr<Model> foldable() override;
@@ -62,9 +59,7 @@ class EfficientNetLite final : public ImageModel {
   void initialize(std::uint64_t seed) override;
   Var features(const Var& pixels, const ForwardPass& pass) override;
   Var convolved(std::size_t number, const Var& x, const ForwardPass& pass);
-  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
 
-  EfficientNetLiteConfig config_;
   std::vector<Step> steps_;  // in the order of stem()
 };
 

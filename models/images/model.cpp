@@ -21,10 +21,13 @@ ImageModel::ImageModel(const ImageModelConfig& config, const Names& names, const
   if (config.pre_norm) norm_ = BlockMaker{config, dtype, device, 0, 0}.normalizer(names.norm, features[1]);
 }
 
+ConvLayer ImageModel::make_conv(const std::string& name, const Shape& shape, bool with_bias) const {
+  const Tensor bias = with_bias ? Tensor::zeros({shape[0]}, dtype(), device()) : Tensor();
+  return {{name + ".weight", Tensor::zeros(shape, dtype(), device())}, {name + ".bias", bias}, nullptr};
+}
+
 ConvLayer& ImageModel::add_conv(const std::string& name, const Shape& shape, bool with_bias) {
-  Tensor bias = with_bias ? Tensor::zeros({shape[0]}, dtype(), device()) : Tensor();
-  stem_.push_back({{name + ".weight", Tensor::zeros(shape, dtype(), device())}, {name + ".bias", bias}, nullptr});
-  return stem_.back();
+  return stem_.emplace_back(make_conv(name, shape, with_bias));
 }
 
 void ImageModel::finish(std::optional<std::uint64_t> seed) {

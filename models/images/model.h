@@ -1,5 +1,5 @@
-// The common part of all image classifiers. A family derives from ImageModel, or from TokenModel (token_model.h) if its
-// layers keep the number of tokens.
+// The common part of image classifiers. A family derives from ImageFamily, whose base is ImageModel, or TokenModel
+// (token_model.h) if the family's layers keep the number of tokens.
 //
 //   [VIT-2]  logits = head(pool(norm(features(images)))); with fc_norm head(norm(pool(...)))
 //
@@ -43,8 +43,9 @@ class ImageModel : public Model {
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   // Writes model.onnx, which maps normalized pixel_values [batch, 3, S, S] to logits [batch, classes].
   std::vector<std::string> write_onnx(const std::string& directory) override;
-  // Adds the nodes before the first parameter of features() to an ONNX graph. pixels: [batch, 3, S, S].
-  virtual std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const = 0;
+  // Adds the nodes before the first parameter of features() to an ONNX graph: by default those that make pixels,
+  // [batch, 3, S, S], channels-last.
+  virtual std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const;
 
   // Parts of the model.
   std::deque<ConvLayer>& stem() { return stem_; }
@@ -58,7 +59,9 @@ class ImageModel : public Model {
   // Makes the last normalizer and the head. `features` is [T, channels], the shape of one image's features.
   ImageModel(const ImageModelConfig& config, const Names& names, const Shape& features, DType dtype, Device device);
 
-  // Adds a convolution of zeros, [out, in, kernel, kernel]. A family's constructor calls it.
+  // Makes a convolution of zeros, [out, in, kernel, kernel].
+  ConvLayer make_conv(const std::string& name, const Shape& shape, bool with_bias) const;
+  // Adds one to the stem. A family's constructor calls it.
   ConvLayer& add_conv(const std::string& name, const Shape& shape, bool with_bias);
   // A family's constructor calls it last. Throws std::invalid_argument if normalizer_at names a site that does not
   // exist.
@@ -94,6 +97,28 @@ class ImageModel : public Model {
   Shape features_;
   std::int64_t images_ = 0;                                             // number of images in the last batch
   std::map<std::pair<std::int64_t, std::int64_t>, Segments> segments_;  // segments for that batch, by count and length
+};
+
+// The base class of a family's models M: ImageModel or TokenModel, and the family's configuration.
+template <class M, class Configuration, class Base = ImageModel>
+class ImageFamily : public Base {
+ public:
+  using Config = Configuration;
+
+  const Config& config() const override { return config_; }
+
+ protected:
+  // Passes all arguments to Base.
+  ImageFamily(const Config& config, const typename Base::Names& names, const auto& size, DType dtype, Device device)
+      : Base(config, names, size, dtype, device), config_(config) {}
+
+  std::unique_ptr<ImageModel> with(const ImageModel::Change& change, DType dtype, Device device) const override {
+    Config changed = config_;
+    change(changed);
+    return std::make_unique<M>(changed, std::nullopt, dtype, device);
+  }
+
+  const Config config_;
 };
 
 }  // namespace foldgrad

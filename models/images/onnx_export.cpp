@@ -16,6 +16,10 @@ std::string onnx_patches(OnnxGraph& g, const std::string& pixels, std::int64_t i
   return g.reshape(g.transpose(cut, {0, 2, 4, 1, 3, 5}), {n * n, kImageChannels * patch * patch});
 }
 
+std::string ImageModel::onnx_stem(OnnxGraph& g, const std::string& pixels) const {
+  return g.transpose(pixels, {0, 2, 3, 1});
+}
+
 std::vector<std::string> ImageModel::write_onnx(const std::string& directory) {
   require_exportable(*this, "an image, for which ONNX has no nodes");
   const ImageModelConfig& config = this->config();

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/graph/onnx_graph.h"
 #include "models/blocks/random_fill.h"
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
@@ -31,32 +30,29 @@ Var averaged(const Var& x, const std::string& name, const ForwardPass& pass) {
 }  // namespace
 
 NfNet::NfNet(const NfNetConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
-    : ImageModel(config, {.stem = "stem.conv1", .norm = "", .head = "head.fc"},
-                 {validated(config).side() * config.side(), 2 * config.channels.back()}, dtype, device),
-      config_(config),
+    : ImageFamily(config, {.stem = "stem.conv1", .norm = "", .head = "head.fc"},
+                  Shape{validated(config).side() * config.side(), 2 * config.channels.back()}, dtype, device),
       activation_(config.activation_function()) {
   const std::int64_t C = config.channels[0];
-  make_conv("stem.conv1", kImageChannels, C / 16, 3, config.stem_stride);
-  make_conv("stem.conv2", C / 16, C / 8, 3);
-  make_conv("stem.conv3", C / 8, C / 4, 3);
-  make_conv("stem.conv4", C / 4, C / 2, 3, 2);
+  add_conv("stem.conv1", kImageChannels, C / 16, 3, config.stem_stride);
+  add_conv("stem.conv2", C / 16, C / 8, 3);
+  add_conv("stem.conv3", C / 8, C / 4, 3);
+  add_conv("stem.conv4", C / 4, C / 2, 3, 2);
   double variance = 1;
   for (std::size_t stage = 0; stage < config.channels.size(); ++stage) make_stage(stage, variance);
-  make_conv("final_conv", config.channels.back(), 2 * config.channels.back(), 1);
+  add_conv("final_conv", config.channels.back(), 2 * config.channels.back(), 1);
   finish(seed);
 }
 
-void NfNet::make_conv(const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,
-                      std::int64_t stride, std::int64_t groups) {
-  const auto zeros = [&](const Shape& shape) { return Tensor::zeros(shape, dtype(), device()); };
+void NfNet::add_conv(const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,
+                     std::int64_t stride, std::int64_t groups) {
   const bool same = config_.padding == "same", around = kernel == 3 && (same ? stride == 1 : !blocks_.empty());
   convs_.push_back(
-      {{{name + ".weight", zeros({out, in / groups, kernel, kernel})},
-        {name + ".bias", zeros({out})},
-        BlockMaker{config_, dtype(), device(), 0, 0}.normalizer(name + ".norm", out)},
+      {make_conv(name, {out, in / groups, kernel, kernel}, /*with_bias=*/true),
        name,
        {name + ".gain", config_.standardization == "none" ? Tensor() : Tensor::full({out}, 1, dtype(), device())},
        {.stride = stride, .padding = around, .groups = groups, .extra_padding = same && stride == 2}});
+  convs_.back().norm = BlockMaker{config_, dtype(), device(), 0, 0}.normalizer(name + ".norm", out);
 }
 
 void NfNet::make_stage(std::size_t stage, double& variance) {
@@ -75,11 +71,11 @@ void NfNet::make_stage(std::size_t stage, double& variance) {
                        1 / std::sqrt(variance),
                        config_.drop_path * double(blocks_.size()) / blocks});
     variance = (is_first ? 1 : variance) + kAlpha * kAlpha;  // [NF-4]
-    if (is_first) make_conv(name + ".downsample.conv", in, out, 1);
-    make_conv(name + ".conv1", in, inner, 1);
-    make_conv(name + ".conv2", inner, inner, 3, is_first && stage > 0 ? 2 : 1, groups);
-    make_conv(name + ".conv2b", inner, inner, 3, 1, groups);
-    make_conv(name + ".conv3", inner, out, 1);
+    if (is_first) add_conv(name + ".downsample.conv", in, out, 1);
+    add_conv(name + ".conv1", in, inner, 1);
+    add_conv(name + ".conv2", inner, inner, 3, is_first && stage > 0 ? 2 : 1, groups);
+    add_conv(name + ".conv2b", inner, inner, 3, 1, groups);
+    add_conv(name + ".conv3", inner, out, 1);
   }
 }
 
@@ -210,22 +206,12 @@ Var NfNet::pooled(const Var& x, std::int64_t images, const ForwardPass& pass) {
                  pass.random(random_stream("head.dropout"), first, gained.shape()[1]));
 }
 
-std::string NfNet::onnx_stem(OnnxGraph& g, const std::string& pixels) const {
-  return g.transpose(pixels, {0, 2, 3, 1});
-}
-
 std::unique_ptr<Model> NfNet::foldable() {
   if (config_.standardization == "none") return nullptr;
   Tape tape(/*recording=*/false);
   NamedTensors from = values();
   for (Conv& conv : convs_) from[conv.weight.name] = standardized(conv, 1, {.tape = tape, .dtype = dtype()}).value();
   return altered([](ImageModelConfig& c) { static_cast<NfNetConfig&>(c).standardization = "none"; }, from);
-}
-
-std::unique_ptr<ImageModel> NfNet::with(const Change& change, DType dtype, Device device) const {
-  NfNetConfig config = config_;
-  change(config);
-  return std::make_unique<NfNet>(config, std::nullopt, dtype, device);
 }
 
 }  // namespace foldgrad

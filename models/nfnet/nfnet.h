@@ -30,17 +30,13 @@
 
 namespace foldgrad {
 
-class NfNet final : public ImageModel {
+class NfNet final : public ImageFamily<NfNet, NfNetConfig> {
  public:
-  using Config = NfNetConfig;
-
   // Parameters have `dtype`. Without a seed, weights are 0; copy values into them. Throws std::invalid_argument for a
   // configuration that config.validate() or make_normalizer refuses.
   NfNet(const NfNetConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
         Device device = Device::cpu);
 
-  const NfNetConfig& config() const override { return config_; }
-  std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "nfnet"; }
   // Returns a model whose weights are the standardized ones.
   std::unique_ptr<Model> foldable() override;
@@ -60,8 +56,8 @@ class NfNet final : public ImageModel {
     double beta, drop_path;
   };
 
-  void make_conv(const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,
-                 std::int64_t stride = 1, std::int64_t groups = 1);
+  void add_conv(const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,
+                std::int64_t stride = 1, std::int64_t groups = 1);
   void make_stage(std::size_t stage, double& variance);
   void list(ModelParts& parts) override;
   void initialize(std::uint64_t seed) override;
@@ -71,9 +67,7 @@ class NfNet final : public ImageModel {
   Var standardized(Conv& conv, double factor, const ForwardPass& pass) const;
   Var activated(const Var& x, const std::string& scope, const ForwardPass& pass) const;
   Var block(Block& block, const Var& x, const ForwardPass& pass);
-  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
 
-  NfNetConfig config_;
   Activation activation_;
   std::deque<Conv> convs_;  // in the order of the forward pass
   std::deque<Block> blocks_;

@@ -44,9 +44,8 @@ Var attend(AttentionBlock& block, Parameter& table, const MapWindows& windows, c
 }  // namespace
 
 Swin::Swin(const SwinConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
-    : ImageModel(config, {.stem = "patch_embed", .norm = "norm", .head = "head"}, features_of(validated(config)), dtype,
-                 device),
-      config_(config) {
+    : ImageFamily(config, {.stem = "patch_embed", .norm = "norm", .head = "head"}, features_of(validated(config)),
+                  dtype, device) {
   ConvLayer& patches =
       add_conv("patch_embed.proj", {config.width, kImageChannels, config.patch, config.patch}, /*with_bias=*/true);
   patches.norm = BlockMaker{config_, dtype, device, 0, 0}.normalizer("patch_embed.norm");
@@ -177,12 +176,6 @@ std::unique_ptr<Model> Swin::foldable() {
         config.qkv_bias = config.reduction_bias = true;
       },
       values());
-}
-
-std::unique_ptr<ImageModel> Swin::with(const Change& change, DType dtype, Device device) const {
-  SwinConfig config = config_;
-  change(config);
-  return std::make_unique<Swin>(config, std::nullopt, dtype, device);
 }
 
 }  // namespace foldgrad

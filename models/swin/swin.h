@@ -27,16 +27,13 @@
 
 namespace foldgrad {
 
-class Swin final : public ImageModel {
+class Swin final : public ImageFamily<Swin, SwinConfig> {
  public:
-  using Config = SwinConfig;
-
   // Parameters have `dtype`. Without a seed, those that initialize() would fill are 0; copy values into them. Throws
   // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Swin(const SwinConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
        Device device = Device::cpu);
 
-  const SwinConfig& config() const override { return config_; }
   const char* family() const override { return "swin"; }
   std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   // Returns a model with biases for normalizers to fold into.
@@ -64,9 +61,7 @@ class Swin final : public ImageModel {
   void list(ModelParts& parts) override;
   void initialize(std::uint64_t seed) override;
   Var features(const Var& pixels, const ForwardPass& pass) override;
-  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
 
-  SwinConfig config_;
   std::deque<Stage> stages_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "engine/graph/onnx_graph.h"
 #include "models/blocks/random_fill.h"
 #include "ops/cast/cast.h"
 #include "ops/conv2d/conv2d.h"
@@ -24,15 +23,14 @@ Tensor sines(std::int64_t tokens, std::int64_t width) {  // [T2T-6]
 }  // namespace
 
 T2t::T2t(const T2tConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
-    : TokenModel(config,
-                 {.stem = "tokens_to_token",
-                  .cls = "cls_token",
-                  .positions = "pos_embed",
-                  .norm = "norm",
-                  .attention_pool = "attention_pool",
-                  .head = "head"},
-                 validated(config).tokens(), dtype, device),
-      config_(config),
+    : ImageFamily(config,
+                  {.stem = "tokens_to_token",
+                   .cls = "cls_token",
+                   .positions = "pos_embed",
+                   .norm = "norm",
+                   .attention_pool = "attention_pool",
+                   .head = "head"},
+                  validated(config).tokens(), dtype, device),
       project_("tokens_to_token.project", config.patch_size(T2tConfig::kUnfolds - 1), config.width, dtype, device) {
   for (std::size_t i = 0; i + 1 < T2tConfig::kUnfolds; ++i)
     modules_.emplace_back(config_, "tokens_to_token.attention" + std::to_string(i + 1), config.patch_size(i), dtype,
@@ -87,14 +85,6 @@ std::map<std::string, double> T2t::diagnostics() const {
   std::map<std::string, double> all;
   for (const TokenModule& module : modules_) module.diagnose(all);
   return all;
-}
-
-std::string T2t::onnx_stem(OnnxGraph& g, const std::string& pixels) const { return g.transpose(pixels, {0, 2, 3, 1}); }
-
-std::unique_ptr<ImageModel> T2t::with(const Change& change, DType dtype, Device device) const {
-  T2tConfig config = config_;
-  change(config);
-  return std::make_unique<T2t>(config, std::nullopt, dtype, device);
 }
 
 }  // namespace foldgrad

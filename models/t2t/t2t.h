@@ -18,17 +18,13 @@
 
 namespace foldgrad {
 
-class T2t final : public TokenModel {
+class T2t final : public ImageFamily<T2t, T2tConfig, TokenModel> {
  public:
-  using Config = T2tConfig;
-
   // Parameters have `dtype`. Without a seed, all but those of normalizers are 0; copy values into them. Throws
   // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   T2t(const T2tConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
 
-  const T2tConfig& config() const override { return config_; }
-  std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "t2t"; }
   std::map<std::string, double> diagnostics() const override;  // returns diagnostics of the token modules
 
@@ -36,9 +32,7 @@ class T2t final : public TokenModel {
   void list(ModelParts& parts) override;
   void initialize(std::uint64_t seed) override;
   Var tokens(const Var& pixels, const ForwardPass& pass) override;
-  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
 
-  T2tConfig config_;
   std::deque<TokenModule> modules_;
   LinearLayer project_;
 };

@@ -14,15 +14,14 @@ void VitConfig::validate() const {
 }
 
 Vit::Vit(const VitConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
-    : TokenModel(config,
-                 {.stem = "patch_embed",
-                  .cls = "cls_token",
-                  .positions = "pos_embed",
-                  .norm = config.fc_norm ? "fc_norm" : "norm",
-                  .attention_pool = "attention_pool",
-                  .head = "head"},
-                 validated(config).tokens(), dtype, device),
-      config_(config) {
+    : ImageFamily(config,
+                  {.stem = "patch_embed",
+                   .cls = "cls_token",
+                   .positions = "pos_embed",
+                   .norm = config.fc_norm ? "fc_norm" : "norm",
+                   .attention_pool = "attention_pool",
+                   .head = "head"},
+                  validated(config).tokens(), dtype, device) {
   add_conv("patch_embed.proj", {config.width, kImageChannels, config.patch, config.patch}, /*with_bias=*/true);
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const BlockMaker make = BlockMaker{config_, dtype, device, config.layers, 0}.at_layer(i, config.layers);
@@ -43,12 +42,6 @@ Var Vit::tokens(const Var& pixels, const ForwardPass& pass) {
 
 std::string Vit::onnx_stem(OnnxGraph& g, const std::string& pixels) const {
   return onnx_patches(g, pixels, config_.image_size, config_.patch);
-}
-
-std::unique_ptr<ImageModel> Vit::with(const Change& change, DType dtype, Device device) const {
-  VitConfig config = config_;
-  change(config);
-  return std::make_unique<Vit>(config, std::nullopt, dtype, device);
 }
 
 }  // namespace foldgrad

@@ -17,24 +17,18 @@
 
 namespace foldgrad {
 
-class Vit final : public TokenModel {
+class Vit final : public ImageFamily<Vit, VitConfig, TokenModel> {
  public:
-  using Config = VitConfig;
-
   // Parameters have `dtype`. Without a seed, those that init.cpp would fill are 0; copy values into them. Throws
   // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Vit(const VitConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
 
-  const VitConfig& config() const override { return config_; }
   std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "vit"; }
 
  private:
   Var tokens(const Var& pixels, const ForwardPass& pass) override;
-  std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const override;
-
-  VitConfig config_;
 };
 
 }  // namespace foldgrad
