@@ -14,23 +14,19 @@ namespace {
 auto find_mpi() { return find_in_module<Processes*()>("foldgrad_mpi.so", "foldgrad_join_mpi"); }
 auto find_zmq() { return find_in_module<Processes*(const Meeting&)>("foldgrad_zmq.so", "foldgrad_join_zmq"); }
 
+template <class Found, class... Meetings>
+std::unique_ptr<Processes> joined(const char* needed, const Found& found, const Meetings&... meeting) try {
+  const auto& [join, trouble] = found;
+  if (!join) throw std::runtime_error(fmt::format("parallel: {} is needed, but {}", needed, trouble));
+  return std::unique_ptr<Processes>(join(meeting...));
+} catch (const std::runtime_error& e) {
+  throw CommunicationError(e.what());
+}
+
 }  // namespace
 
-std::unique_ptr<Processes> join_by_mpi() try {
-  const auto [join, trouble] = find_mpi();
-  if (!join) throw std::runtime_error(fmt::format("parallel: MPI is needed, but {}", trouble));
-  return std::unique_ptr<Processes>(join());
-} catch (const std::runtime_error& e) {
-  throw CommunicationError(e.what());
-}
-std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting) try {
-  const auto [join, trouble] = find_zmq();
-  if (!join) throw std::runtime_error(fmt::format("parallel: ZeroMQ is needed, but {}", trouble));
-  return std::unique_ptr<Processes>(join(meeting));
-} catch (const std::runtime_error& e) {
-  throw CommunicationError(e.what());
-}
-
+std::unique_ptr<Processes> join_by_mpi() { return joined("MPI", find_mpi()); }
+std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting) { return joined("ZeroMQ", find_zmq(), meeting); }
 std::string mpi_trouble() { return find_mpi().second; }
 std::string zmq_trouble() { return find_zmq().second; }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
@@ -16,11 +15,11 @@
 
 #include "engine/check.h"
 #include "engine/cpu/threads.h"
+#include "engine/parallel/elapsed.h"
 
 namespace foldgrad {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr double kAnswerSeconds = 5;
 
 // A message between two ranks of this process. It refers to the sender's memory until the receiver has copied it.

@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <system_error>
 #include <utility>
+
+#include "engine/parallel/elapsed.h"
 
 namespace foldgrad {
 
@@ -115,7 +116,6 @@ ChildResult run_child(std::vector<std::string> arguments, bool quiet) {
 }
 
 ChildResult run_child_until(std::vector<std::string> arguments, const std::function<bool()>& stop) {
-  using Clock = std::chrono::steady_clock;
   constexpr auto kGrace = std::chrono::minutes(5);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {errno, -1};

@@ -2,7 +2,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -10,12 +9,12 @@
 #include <string>
 #include <thread>
 
+#include "engine/parallel/elapsed.h"
 #include "engine/parallel/processes.h"
 
 namespace foldgrad {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMost = std::size_t(1) << 30;  // bytes per message; MPI counts them in an int
 
 void check(int status, const char* call) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -17,12 +16,12 @@
 #include <stdexcept>
 #include <thread>
 
+#include "engine/parallel/elapsed.h"
 #include "engine/parallel/processes.h"
 
 namespace foldgrad {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr int kPresence = -1;   // the tag of missing()'s messages, which must not mix with others
 constexpr int kLinger = 10000;  // milliseconds to wait at the end until messages are sent
 constexpr int kUnlimited = 0;   // messages in a queue: no limit
