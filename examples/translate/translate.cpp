@@ -16,8 +16,8 @@ int main(int argc, char** argv) try {
       foldgrad::load_vocabulary(foldgrad::find_model_directory(argv[1]), model->config());
   const foldgrad::InferenceTransformer inference(*model, foldgrad::DType::f32);
   for (std::string line; std::getline(std::cin, line);) {
-    const auto ids = foldgrad::translations(inference, {vocabulary.encode_source(line)}, {.beam = 5});
-    std::cout << vocabulary.decode_target(ids.at(0)) << std::endl;
+    const auto best = foldgrad::best_hypotheses(inference, {vocabulary.encode_source(line)}, {.beam = 5});
+    std::cout << vocabulary.decode_target(best.at(0).ids) << std::endl;
   }
 } catch (const std::exception& e) {
   std::cerr << "translate: " << e.what() << '\n';

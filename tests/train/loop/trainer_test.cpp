@@ -23,10 +23,10 @@ TEST(Trainer, LearnsToCopyUnseenSentences) {
     Batches unseen(copies(2, 2), {.max_tokens = 256, .shuffle = false});
     EXPECT_LT(validation_loss(run.model, unseen).loss, 0.2) << norm;
     const EncodedPairs test = copies(2, 2);
-    const std::vector<Ids> got = translations(InferenceTransformer(run.model), test.source, {.beam = 1}, 256);
+    const auto got = best_hypotheses(InferenceTransformer(run.model), test.source, {.beam = 1}, 256);
     int right = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
-      Ids ended = got[i];
+      Ids ended = got[i].ids;
       ended.push_back(kEos);
       right += ended == test.target[i];
     }

@@ -64,14 +64,6 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
   return best;
 }
 
-std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
-                              const DecodingOptions& options, std::int64_t max_tokens, Communicator* communicator) {
-  std::vector<Ids> all;
-  for (Hypothesis& best : best_hypotheses(model, sources, options, max_tokens, communicator))
-    all.push_back(std::move(best.ids));
-  return all;
-}
-
 TranslationScores score_translations(const ValidationLoss& loss, const Lines& hypotheses, const Lines& references) {
   return {loss, sacre_bleu(hypotheses, references), multi_bleu(hypotheses, references), chrf(hypotheses, references),
           exact_match(hypotheses, references)};
@@ -137,9 +129,9 @@ class Translation final : public Task {
                                    .max_length_a = config_.max_length_a,
                                    .max_length_b = config_.max_length_b};
     Lines hypotheses;
-    for (const Ids& ids : translations(InferenceTransformer(transformer()), data_.valid.pairs.source, decoding,
-                                       config_.max_tokens, communicator))
-      hypotheses.push_back(data_.vocabulary.decode_target(ids));
+    for (const Hypothesis& best : best_hypotheses(InferenceTransformer(transformer()), data_.valid.pairs.source,
+                                                  decoding, config_.max_tokens, communicator))
+      hypotheses.push_back(data_.vocabulary.decode_target(best.ids));
     const TranslationScores scores =
         score_translations(validation_loss(transformer(), valid_, communicator), hypotheses, data_.valid.text.target);
     Validation v = scores.validation();

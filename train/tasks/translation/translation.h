@@ -27,10 +27,6 @@ ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicato
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
                                         const DecodingOptions& options, std::int64_t max_tokens = 4096,
                                         Communicator* communicator = nullptr);
-// Returns only the ids of best_hypotheses().
-std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
-                              const DecodingOptions& options, std::int64_t max_tokens = 4096,
-                              Communicator* communicator = nullptr);
 
 struct TranslationScores {
   ValidationLoss loss;
