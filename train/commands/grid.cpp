@@ -36,6 +36,18 @@ class GridTraining {
       }
   }
 
+  Answer run() {
+    if (!train_all()) return {.exit_code = kExitInterrupted};
+    if (lacks_data_) {
+      say("error: the files of a run cannot be used (see above), so no other run was started\n");
+      return {.exit_code = kExitData};
+    }
+    if (any_failed_) say("error: {}: runs failed, see the warnings above\n", options_.grid);
+    const GridResults results = grid_results(grid_, runs_);
+    return {grid_markdown(results), grid_json(results), any_failed_ ? kExitCheckFailed : kExitOk};
+  }
+
+ private:
   // Trains the runs that have not ended. Stops after the first run whose data or files cannot be used, since the others
   // would fail in the same way. Returns false if it was interrupted.
   bool train_all() {
@@ -59,11 +71,6 @@ class GridTraining {
     return go_on || lacks_data_;
   }
 
-  GridResults results() const { return grid_results(grid_, runs_); }
-  bool any_failed() const { return any_failed_; }
-  bool lacks_data() const { return lacks_data_; }
-
- private:
   std::vector<std::string> command(const GridCell& cell, std::int64_t seed, const std::string& path) const {
     const int share = std::max(1, threads() / options_.jobs);
     std::vector<std::string> words = options_.self;
@@ -107,7 +114,7 @@ class GridTraining {
   }
 
   void write() const {
-    const GridResults results = this->results();
+    const GridResults results = grid_results(grid_, runs_);
     write_file_atomically(options_.out + "/grid.md", grid_markdown(results));
     write_file_atomically(options_.out + "/grid.html",
                           grid_html(std::filesystem::path(options_.grid).filename(), results, runs_));
@@ -120,18 +127,6 @@ class GridTraining {
   bool any_failed_ = false, lacks_data_ = false;
   std::mutex mutex_;  // guards outcomes and tables
 };
-
-Answer run_grid(const GridOptions& o) {
-  GridTraining training(o);
-  if (!training.train_all()) return {.exit_code = kExitInterrupted};
-  if (training.lacks_data()) {
-    say("error: the files of a run cannot be used (see above), so no other run was started\n");
-    return {.exit_code = kExitData};
-  }
-  if (training.any_failed()) say("error: {}: runs failed, see the warnings above\n", o.grid);
-  const GridResults results = training.results();
-  return {grid_markdown(results), grid_json(results), training.any_failed() ? kExitCheckFailed : kExitOk};
-}
 
 }  // namespace
 
@@ -146,7 +141,7 @@ Action add_grid(CLI::App& command, const std::vector<std::string>& self) {
   add_data_dir_option(command, options->data_directory);
   add_device_option(command, options->device);
   add_json_option(command);
-  return [options] { return run_grid(*options); };
+  return [options] { return GridTraining(*options).run(); };
 }
 
 }  // namespace foldgrad

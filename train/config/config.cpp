@@ -1,12 +1,12 @@
 #include "train/config/config.h"
 
+#include "engine/contains.h"
+
 namespace foldgrad {
 namespace {
 
 const Family& family_with_keys(const std::string& name) {
-  for (const std::string& known : family_names())
-    if (known == name) return family(name);
-  return default_family();
+  return contains(family_names(), name) ? family(name) : default_family();
 }
 
 }  // namespace

@@ -26,26 +26,7 @@ namespace fs = std::filesystem;
 constexpr const char *kSource = "source", *kContent = "content";
 
 // The files of a part that training leaves out.
-class LeftOut {
- public:
-  void hidden(const fs::path& path) { hidden_.add(path); }
-  void foreign(const fs::path& path) { foreign_.add(path); }
-  void nested(const fs::path& path) { nested_.add(path); }
-
-  // Returns a text such as "2 hidden (.DS_Store, ...)", or an empty string if no file was left out. Paths are relative
-  // to `part`.
-  std::string text(const fs::path& part) const {
-    std::vector<std::string> texts;
-    for (const auto& [files, what] :
-         {std::pair(&foreign_, "not PNG or JPEG"), {&nested_, "in folders within a class"}, {&hidden_, "hidden"}})
-      if (files->count > 0)
-        texts.push_back(fmt::format("{} {} ({}{})", files->count, what,
-                                    printable(files->first.lexically_relative(part).string()),
-                                    files->count > 1 ? ", ..." : ""));
-    return fmt::format("{}", fmt::join(texts, ", "));
-  }
-
- private:
+struct LeftOut {
   struct Files {
     std::int64_t count = 0;
     fs::path first = {};
@@ -65,7 +46,20 @@ class LeftOut {
       count += std::int64_t(all.size());
     }
   };
-  Files foreign_, nested_, hidden_;
+  Files foreign, nested, hidden;
+
+  // Returns a text such as "2 hidden (.DS_Store, ...)", or an empty string if no file was left out. Paths are relative
+  // to `part`.
+  std::string text(const fs::path& part) const {
+    std::vector<std::string> texts;
+    for (const auto& [files, what] :
+         {std::pair(&foreign, "not PNG or JPEG"), {&nested, "in folders within a class"}, {&hidden, "hidden"}})
+      if (files->count > 0)
+        texts.push_back(fmt::format("{} {} ({}{})", files->count, what,
+                                    printable(files->first.lexically_relative(part).string()),
+                                    files->count > 1 ? ", ..." : ""));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
 };
 
 struct Listing {
@@ -87,7 +81,7 @@ std::vector<fs::path> entries(const std::string& directory, LeftOut& left_out) {
   std::vector<fs::path> paths = paths_in(directory);
   std::erase_if(paths, [&](const fs::path& path) {
     const bool hidden = path.filename().string().starts_with(".");
-    if (hidden) left_out.hidden(path);
+    if (hidden) left_out.hidden.add(path);
     return hidden;
   });
   return paths;
@@ -100,11 +94,11 @@ void list_images(const std::string& directory, const LabelOf& label_of, Listing&
   for (const fs::path& path : entries(directory, all.left_out)) {
     std::error_code error;
     if (fs::is_directory(path, error)) {
-      all.left_out.nested(path);
+      all.left_out.nested.add(path);
       continue;
     }
     if (!is_picture(path)) {
-      all.left_out.foreign(path);
+      all.left_out.foreign.add(path);
       continue;
     }
     const std::uintmax_t bytes = fs::file_size(path, error);
@@ -129,7 +123,7 @@ Listing list_classes(const std::string& directory, const std::string& inner, std
     if (fs::is_directory(path))
       own.push_back(path.filename().string());
     else
-      left_out.foreign(path);
+      left_out.foreign.add(path);
   }
   if (own.empty()) throw FileError(directory, "has no class folder");
   Listing all{.classes = classes.empty() ? own : classes, .left_out = left_out};
