@@ -9,7 +9,7 @@ namespace foldgrad {
 namespace {
 
 // Protobuf's wire format (protobuf.dev/programming-guides/encoding): a message is a sequence of fields in any order.
-// Each begins with a key, which has the field's number and the kind of its value.
+// Each begins with a key, which holds the field's number and the kind of its value.
 namespace wire {
 
 enum Kind { kVarint = 0, kBytes = 2, kFixed32 = 5 };
@@ -22,10 +22,10 @@ std::string varint(std::uint64_t value) {
 std::string key(int field, Kind kind) { return varint(std::uint64_t(field << 3 | kind)); }
 std::string number(int field, std::int64_t value) { return key(field, kVarint) + varint(std::uint64_t(value)); }
 std::string number(int field, float value) {
-  static_assert(std::endian::native == std::endian::little);  // as the files are
+  static_assert(std::endian::native == std::endian::little);  // because the files are little-endian
   return key(field, kFixed32).append(reinterpret_cast<const char*>(&value), sizeof value);
 }
-// Returns the key and the length of a text, of bytes or of a message, which follow.
+// Returns the key and the length that precede a string, bytes or a message.
 std::string head(int field, std::uint64_t bytes) { return key(field, kBytes) + varint(bytes); }
 std::string field(int field, std::string_view value) { return head(field, value.size()).append(value); }
 

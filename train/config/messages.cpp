@@ -1,5 +1,3 @@
-#include "train/config/messages.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,7 @@
 #include <sstream>
 
 #include "models/normalizers/normalizer.h"
+#include "train/config/config.h"
 
 namespace foldgrad {
 

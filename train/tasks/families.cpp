@@ -7,7 +7,6 @@
 #include "engine/contains.h"
 #include "engine/files/file.h"
 #include "models/options/nearest_name.h"
-#include "train/config/messages.h"
 #include "train/data/data_sets.h"
 #include "train/system/json_file.h"
 
