@@ -22,8 +22,6 @@ namespace foldgrad {
 
 class Cct final : public ImageFamily<Cct, CctConfig, TokenModel> {
  public:
-  // Parameters have `dtype`. Without a seed, those that init.cpp would fill are 0; copy values into them. Throws
-  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Cct(const CctConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
 

@@ -35,7 +35,6 @@ struct CctConfig : TokenModelConfig {
   std::int64_t tokens() const;
   std::int64_t smallest_image() const;
 
-  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate() const;
 
   bool operator==(const CctConfig&) const = default;

@@ -21,7 +21,6 @@ struct ConvNextConfig : ImageModelConfig {
   // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }
 
-  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate() const;
 
   bool operator==(const ConvNextConfig&) const = default;

@@ -24,8 +24,6 @@ namespace foldgrad {
 
 class ConvNext final : public ImageFamily<ConvNext, ConvNextConfig> {
  public:
-  // Parameters have `dtype`. Without a seed, convolutions and linear layers are 0; copy values into them. Throws
-  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   ConvNext(const ConvNextConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
            Device device = Device::cpu);
 

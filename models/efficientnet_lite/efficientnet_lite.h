@@ -26,7 +26,6 @@ struct EfficientNetLiteConfig : ImageModelConfig {
   EfficientNetLiteConfig();
   std::int64_t smallest_image() const { return 1; }
 
-  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate() const;
 
   bool operator==(const EfficientNetLiteConfig&) const = default;
@@ -36,8 +35,6 @@ class EfficientNetLite final : public ImageFamily<EfficientNetLite, EfficientNet
  public:
   static constexpr std::int64_t kHeadChannels = 1280;  // channels of the last convolution, which the classifier reads
 
-  // Parameters have `dtype`. Without a seed, all but those of normalizers are 0; copy values into them. Throws
-  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   EfficientNetLite(const EfficientNetLiteConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
                    Device device = Device::cpu);
 

@@ -18,7 +18,7 @@ struct ImageModelConfig : BlockConfig {
   bool operator==(const ImageModelConfig&) const = default;
 
  protected:
-  // Throws std::invalid_argument with the key, the requirement and the value.
+  // Throws std::invalid_argument with the key, the requirement and the value, as a family's validate() does.
   void validate(const char* family) const;
 };
 

@@ -100,6 +100,10 @@ class ImageModel : public Model {
 };
 
 // The base class of a family's models M: ImageModel or TokenModel, and the family's configuration.
+//
+// M(config, seed, dtype, device) has parameters of `dtype`. Without a seed, those that initialize() would fill are 0;
+// copy values into them. Throws std::invalid_argument for a configuration that config.validate() or make_normalizer
+// refuses.
 template <class M, class Configuration, class Base = ImageModel>
 class ImageFamily : public Base {
  public:

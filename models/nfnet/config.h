@@ -35,7 +35,6 @@ struct NfNetConfig : ImageModelConfig {
   // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const;
 
-  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate() const;
 
   bool operator==(const NfNetConfig&) const = default;

@@ -32,8 +32,6 @@ namespace foldgrad {
 
 class NfNet final : public ImageFamily<NfNet, NfNetConfig> {
  public:
-  // Parameters have `dtype`. Without a seed, weights are 0; copy values into them. Throws std::invalid_argument for a
-  // configuration that config.validate() or make_normalizer refuses.
   NfNet(const NfNetConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
         Device device = Device::cpu);
 

@@ -29,8 +29,6 @@ namespace foldgrad {
 
 class Swin final : public ImageFamily<Swin, SwinConfig> {
  public:
-  // Parameters have `dtype`. Without a seed, those that initialize() would fill are 0; copy values into them. Throws
-  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Swin(const SwinConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
        Device device = Device::cpu);
 

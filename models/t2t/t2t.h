@@ -20,8 +20,6 @@ namespace foldgrad {
 
 class T2t final : public ImageFamily<T2t, T2tConfig, TokenModel> {
  public:
-  // Parameters have `dtype`. Without a seed, all but those of normalizers are 0; copy values into them. Throws
-  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   T2t(const T2tConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
 

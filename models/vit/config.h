@@ -15,7 +15,6 @@ struct VitConfig : TokenModelConfig {
   std::int64_t tokens() const { return (image_size / patch) * (image_size / patch) + has_cls(); }
   std::int64_t smallest_image() const { return patch; }
 
-  // Throws std::invalid_argument with the key, the requirement and the value.
   void validate() const;
 
   bool operator==(const VitConfig&) const = default;

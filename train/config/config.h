@@ -78,7 +78,7 @@ std::string config_text(const ExperimentConfig& config);
 std::string config_help();
 // Returns the first SECTION.KEY whose KEY is `name`, in which - may replace _, or an empty string if there is none.
 std::string key_named(std::string name);
-// Returns a message of the configuration's model or normalizer with members replaced by keys: "vit: heads must divide
+// Returns a message of the model or normalizer with the names of members replaced by keys: "vit: heads must divide
 // width = 8, got 3" becomes "model.heads must divide model.width = 8, got 3". Returns other messages unchanged.
 std::string with_keys(const ExperimentConfig& config, const std::string& message);
 
