@@ -27,7 +27,7 @@ std::map<std::string, std::string> normalizer_names(const Model& model) {
   return names;
 }
 
-// A file in memory that a child process can open by name.
+// A file in memory that can be opened by name, also by a child process.
 class MemoryFile {
  public:
   explicit MemoryFile(const std::string& text = "") : descriptor_(memfd_create("graph", 0)) {
@@ -39,11 +39,6 @@ class MemoryFile {
   MemoryFile& operator=(const MemoryFile&) = delete;
 
   std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
-  std::string content() const {
-    std::string text(std::size_t(lseek(descriptor_, 0, SEEK_END)), '\0');
-    text.resize(std::size_t(pread(descriptor_, text.data(), text.size(), 0)));
-    return text;
-  }
 
  private:
   int descriptor_;
@@ -57,7 +52,7 @@ void draw(const std::string& text, const std::string& svg) {
     throw FileError("dot",
                     "not found; install graphviz (apt-get install graphviz), or write its input with --dot FILE");
   if (!dot.succeeded()) throw FileError(svg, "cannot be drawn: dot " + dot.how());
-  write_file_atomically(svg, to.content());
+  write_file_atomically(svg, read_file(to.path()));
 }
 
 // Returns runs/a.svg for runs/a and runs/a/.
