@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <unordered_map>
@@ -71,14 +72,7 @@ class OnednnCache {
   }
 
  private:
-  struct Hash {
-    std::size_t operator()(const Key& key) const {
-      std::uint64_t hash = 0xcbf29ce484222325;  // the FNV-1a hash, computed word by word
-      for (std::int64_t word : key) hash = (hash ^ std::uint64_t(word)) * 0x100000001b3;
-      return hash ^ hash >> 32;
-    }
-  };
-  std::unordered_map<Key, Value, Hash> values_;
+  std::map<Key, Value> values_;
 };
 
 }  // namespace foldgrad
