@@ -1,5 +1,5 @@
-// Keys that several families share, in [model] and [norm] of a configuration and in config.json. Each family has a
-// header family.h that defines
+// Keys that several families share, in [model] and [norm] of a configuration and in config.json. Each family's config.h
+// defines
 //
 //   void visit_keys(KeysOf<Config> auto& config, const auto& visitor);  // visitor(member, ConfigKey) for every key
 //   Config smallest(Config config);

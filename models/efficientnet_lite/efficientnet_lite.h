@@ -60,4 +60,14 @@ class EfficientNetLite final : public ImageFamily<EfficientNetLite, EfficientNet
   std::vector<Step> steps_;  // in the order of stem()
 };
 
+void visit_keys(KeysOf<EfficientNetLiteConfig> auto& m, const auto& v) {
+  visit_data_size_keys(m, v);
+  v(m.conv_bias, from_data("conv_bias"));
+  visit_data_and_normalizer_keys(m, v);
+}
+
+inline ExpectedParameters expected_parameters(const EfficientNetLiteConfig& c) {
+  return {{"fc.weight", {c.classes, EfficientNetLite::kHeadChannels}}};
+}
+
 }  // namespace foldgrad

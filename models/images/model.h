@@ -18,8 +18,6 @@ namespace foldgrad {
 
 class OnnxGraph;  // engine/graph/onnx_graph.h
 
-constexpr std::int64_t kImageChannels = 3;
-
 // A convolution between image and tokens, with the normalizer that follows it.
 struct ConvLayer {
   Parameter weight, bias;            // [out, in, K, K], [out]; the bias's value may be undefined

@@ -1,7 +1,10 @@
 // The sizes and choices of an encoder-decoder Transformer. The defaults are fairseq's transformer_iwslt_de_en with
 // pre-norm and shared embeddings (facebookresearch/fairseq, models/transformer.py; Vaswani et al., 2017).
 #pragma once
+#include <fmt/format.h>
+
 #include "models/blocks/config.h"
+#include "models/blocks/keys.h"
 #include "models/transformer/ids.h"
 
 namespace foldgrad {
@@ -31,5 +34,44 @@ struct TransformerConfig : BlockConfig {
 
   bool operator==(const TransformerConfig&) const = default;
 };
+
+void visit_keys(KeysOf<TransformerConfig> auto& m, const auto& v) {
+  const auto needed = keys_in("model", v, required), model = keys_in("model", v);
+  const Range size = within(1, kMostOfASize);
+  v(m.source_vocabulary, required(from_data("source_vocabulary")));
+  v(m.target_vocabulary, required(from_data("target_vocabulary")));
+  visit_size_keys(m, v);
+  needed(m.encoder_layers, "encoder_layers", "", "Number of encoder layers", size);
+  needed(m.decoder_layers, "decoder_layers", "", "Number of decoder layers", size);
+  needed(m.max_positions, "max_positions", "tokens", "Maximum sentence length, including the end token",
+         within(1, kMostPositions));
+  v(m.pad, required(from_data("pad")));
+  visit_layer_keys(m, v);
+  needed(m.share_embeddings, "share_embeddings",
+         "Which embedding tables share their weights with the output projection", m.kSharedEmbeddings);
+  model(m.fixnorm, "fixnorm", "", "Divide each row of the embedding tables by its norm (FixNorm)");
+  v(m.output_bias, from_data("output_bias"));
+  visit_dropout_keys(m, v);
+  model(m.initialization, "initialization", "Initial weights", m.kInitializations);
+  model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
+  visit_normalizer_key(m, v);
+}
+
+inline TransformerConfig smallest(TransformerConfig config) {
+  config.source_vocabulary = config.target_vocabulary = 8;
+  config.validate();
+  config.encoder_layers = config.decoder_layers = config.max_positions = 1;
+  return config;
+}
+
+inline ExpectedParameters expected_parameters(const TransformerConfig& c) {
+  ExpectedParameters all{{"encoder.embed_tokens.weight", {c.source_vocabulary, c.width}}};
+  if (!c.one_input_table()) all.push_back({"decoder.embed_tokens.weight", {c.target_vocabulary, c.width}});
+  using Stack = std::pair<const char*, std::int64_t>;
+  for (const auto& [stack, layers] : {Stack{"encoder", c.encoder_layers}, {"decoder", c.decoder_layers}})
+    for (const std::int64_t layer : {std::int64_t(0), layers - 1})
+      all.push_back({fmt::format("{}.layers.{}.fc1.weight", stack, layer), {c.ffn_width, c.width}});
+  return all;
+}
 
 }  // namespace foldgrad

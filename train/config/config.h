@@ -1,5 +1,5 @@
-// The configuration of an experiment: a TOML file with a table per section, and optionally a base file. sections.h, the
-// family's family.h and the task's config.h define every key with its unit, help and values; the code that reads and
+// The configuration of an experiment: a TOML file with a table per section, and optionally a base file. sections.h and
+// the config.h of the family and of the task define every key with its unit, help and values; the code that reads and
 // writes keys and shows their help is derived from them. The defaults are fairseq's for IWSLT14 de-en
 // (facebookresearch/fairseq, examples/translation).
 #pragma once

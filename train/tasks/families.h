@@ -91,7 +91,7 @@ struct TaskKind {
   nlohmann::ordered_json (*vocabulary)(const Model& model, const std::string& directory) = nullptr;
 };
 
-// Returns the family of the models M. A header family.h (models/blocks/keys.h) must describe the type of M::config().
+// Returns the family of the models M. The functions of models/blocks/keys.h must exist for the type of M::config().
 template <class M>
 Family make_family(const char* name, const TaskKind& task) {
   using Config = std::remove_cvref_t<decltype(std::declval<const M&>().config())>;

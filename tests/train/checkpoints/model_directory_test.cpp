@@ -1,6 +1,5 @@
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "models/transformer/family.h"
 #include "tests/harness/file_test.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/checkpoints/contents.h"

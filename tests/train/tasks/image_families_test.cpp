@@ -2,12 +2,9 @@
 #include <fmt/format.h>
 
 #include "models/convnext/convnext.h"
-#include "models/convnext/family.h"
-#include "models/efficientnet_lite/family.h"
-#include "models/nfnet/family.h"
+#include "models/efficientnet_lite/efficientnet_lite.h"
 #include "models/nfnet/nfnet.h"
-#include "models/swin/family.h"
-#include "models/t2t/family.h"
+#include "models/swin/config.h"
 #include "models/t2t/t2t.h"
 #include "tests/engine/error_message.h"
 #include "tests/harness/compare.h"
