@@ -10,7 +10,6 @@
 #include "train/commands/command.h"
 #include "train/data/fetch.h"
 #include "train/data/lines.h"
-#include "train/data/pair_names.h"
 #include "train/system/digest.h"
 #include "train/system/printable.h"
 #include "train/system/streams.h"

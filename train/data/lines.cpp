@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -49,6 +51,22 @@ ParallelText read_parallel_text(const std::string& directory, const std::string&
                                 const std::string& source_language, const std::string& target_language) {
   const std::string stem = directory + "/" + name + ".";
   return read_parallel_text(stem + source_language, stem + target_language);
+}
+
+std::set<std::string> stems(const std::string& directory, const std::string& ending) {
+  std::set<std::string> names;
+  for (const std::filesystem::path& path : paths_in(directory))
+    if (path.extension() == "." + ending) names.insert(path.stem());
+  return names;
+}
+
+std::vector<std::string> pair_names(const std::string& directory, const std::string& source,
+                                    const std::string& target) {
+  const std::set<std::string> sources = stems(directory, source), targets = stems(directory, target);
+  std::vector<std::string> names;
+  std::ranges::set_intersection(sources, targets, std::back_inserter(names));
+  if (names.empty()) throw FileError(directory, fmt::format("has no files NAME.{} and NAME.{}", source, target));
+  return names;
 }
 
 }  // namespace foldgrad

@@ -1,6 +1,7 @@
 // Reads text files line by line, and pairs of files with sentences and their translations.
 #pragma once
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,11 @@ ParallelText read_parallel_text(const std::string& source, const std::string& ta
 // Reads DIRECTORY/NAME.SOURCE_LANGUAGE and DIRECTORY/NAME.TARGET_LANGUAGE: "train.de" and "train.en".
 ParallelText read_parallel_text(const std::string& directory, const std::string& name,
                                 const std::string& source_language, const std::string& target_language);
+
+// Returns NAME for each file "NAME.ending" in the directory.
+std::set<std::string> stems(const std::string& directory, const std::string& ending);
+// Returns each NAME for which the directory contains NAME.source and NAME.target, sorted. Throws FileError if the
+// directory does not exist or has no pairs.
+std::vector<std::string> pair_names(const std::string& directory, const std::string& source, const std::string& target);
 
 }  // namespace foldgrad
