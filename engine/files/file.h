@@ -1,8 +1,9 @@
-// Reads whole files or parts of them. Error messages give the file and the operating system's error.
+// Reads files: whole, in part, or line by line. Error messages give the file and the operating system's error.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -44,6 +45,11 @@ class InputFile {
 
 // Returns the whole content. Throws FileError.
 std::string read_file(const std::string& path);
+
+// Calls `take` with each line, without its "\n"; `ended` is false if the last line has none. Reads the file in parts.
+// Throws FileError for a line longer than 256 MiB, and for a zero byte, which text files do not contain; so a sparse
+// file is refused at once, whatever its size.
+void read_lines_of(const std::string& path, const std::function<void(std::string& line, bool ended)>& take);
 
 // Returns true if the path exists, even as a broken symbolic link. Returns false if the system cannot tell.
 bool file_exists(const std::string& path);

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "engine/files/file.h"
-#include "engine/files/text_lines.h"
 #include "train/system/unicode.h"
 
 namespace foldgrad {

@@ -11,7 +11,6 @@
 #include "engine/check.h"
 #include "engine/contains.h"
 #include "engine/files/file.h"
-#include "engine/files/text_lines.h"
 #include "train/config/config.h"
 #include "train/config/given.h"
 #include "train/runs/directory.h"
