@@ -1,7 +1,6 @@
 #include "train/checkpoints/checkpoint.h"
 
 #include "tests/harness/file_test.h"
-#include "tests/harness/properties.h"
 #include "tests/train/checkpoints/contents.h"
 #include "train/checkpoints/average.h"
 #include "train/system/digest.h"
@@ -123,29 +122,6 @@ TEST_F(Checkpoint, NamesWhatIsDamaged) {
             "@none: there are no checkpoints");
   EXPECT_EQ(error_of<CheckpointError>([&] { load_newest_checkpoint(files_.path()); }),
             files_.path() + ": none of 1 checkpoints can be loaded:\n" + refusal());
-}
-
-RC_GTEST_PROP(CheckpointDamage, NeverLoadsOtherValuesFromDamagedFiles, ()) {
-  static const TemporaryDirectory files;  // saved once: flushing files to the disk takes most of the time
-  const CheckpointContents c = contents_of_step(1);
-  const std::string at = files / "step-00000001";
-  if (!std::filesystem::exists(at)) save_checkpoint(files.path(), c, {});
-  const std::string file = at + "/" + *rc::gen::elementOf(names_in(at));
-  const std::string whole = read_bytes(file);
-  std::string bytes = whole;
-  const auto place = *rc::gen::inRange<std::size_t>(0, bytes.size());
-  if (*rc::gen::arbitrary<bool>())
-    bytes.resize(place);
-  else
-    bytes[place] = char(bytes[place] ^ (1 << *rc::gen::inRange(0, 8)));
-  write_bytes(file, bytes);
-  bool other = false;
-  try {
-    other = !same(load_checkpoint(at), c);
-  } catch (const CheckpointError&) {
-  }
-  write_bytes(file, whole);
-  RC_ASSERT(!other);
 }
 
 TEST(Average, AVG_1_AVG_2_WorkedByHand) {

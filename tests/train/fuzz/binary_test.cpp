@@ -101,7 +101,8 @@ TEST_F(FuzzCheckpoint, AnyOfItsFiles) {
   const CheckpointContents saved = contents_of_step(3);
   save_checkpoint(files_.path(), saved, {});
   const std::string directory = files_ / "step-00000003";
-  for (const char* file : {"manifest.json", "state.json", "optimizer.safetensors", "model.safetensors"}) {
+  for (const char* file :
+       {"manifest.json", "state.json", "optimizer.safetensors", "model.safetensors", "norm_state.safetensors"}) {
     // Nearly all are refused: only equivalent changes, such as white space, are accepted.
     const int rarely = file == std::string("manifest.json") ? 200 : 1'000'000;
     fuzz(std::string("step-00000003/") + file, &Mutator::words, 400, rarely,
