@@ -78,7 +78,7 @@ void expect_its_form(Normalizer& norm) {
   EXPECT_TRUE(close(infer(norm, x), want, 1e-13));
 }
 
-TEST(InferenceForm, IsWhatEveryNormalizerComputes) {
+TEST(InferenceForm, CN_4_IsWhatEveryNormalizerComputes) {
   for (const NormalizerInfo& info : normalizers()) {
     SCOPED_TRACE(info.name);
     const auto norm = quick_normalizer(info.name, DType::f64, Device::cpu);
