@@ -198,23 +198,6 @@ TEST(Attention, PackedOperandsGiveTheSame) {
     }
 }
 
-TEST(Attention, ATT_3_DropsTheSameOnBothDevicesAndPrecisions) {
-  // v is the identity and all scores are equal, so y is z times 1 / keys.
-  const std::int64_t keys = 16;
-  std::vector<double> identity(std::size_t(keys * keys), 0.0);
-  for (std::int64_t j = 0; j < keys; ++j) identity[std::size_t(j * keys + j)] = 1;
-  const Tensor zero = Tensor::zeros({keys, keys}, DType::f64), v = Tensor::of<double>({keys, keys}, identity);
-  const Rows rows({1, keys, keys, 1, keys}, Lengths::equal);
-  for (Device device : devices())
-    for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
-      const AttentionOptions options = with(1, false, 0.5);
-      const Tensor y = run({zero, zero, v}, options, rows, dtype, device)[0];
-      std::vector<double> want;
-      for (std::uint64_t e = 0; e < 256; ++e) want.push_back(options.random.bits16(e) >= 0x8000u ? 0.125 : 0);
-      EXPECT_TRUE(close(y, Tensor::of<double>({keys, keys}, want), 0)) << name(dtype) << " on " << name(device);
-    }
-}
-
 TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
   const int before = threads();
   const Sizes s{3, 100, 70, 2, 20};
