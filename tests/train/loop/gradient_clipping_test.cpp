@@ -5,7 +5,6 @@
 #include <deque>
 #include <limits>
 
-#include "engine/cpu/threads.h"
 #include "tests/harness/op_spec.h"
 #include "train/loop/optimizer/optimizer.h"
 
@@ -97,19 +96,6 @@ TEST(GradientClipping, CLIP_1_LargeGradientsDoNotOverflow) {
     Parameter w = with_gradient(Tensor::of<float>({2}, {3e30f, 4e30f}, device));
     EXPECT_NEAR(clip_by_norm({&w}, 1).norm.item() / 5e30, 1, 1e-6);
   }
-}
-
-TEST(GradientClipping, SameBitsForAnyNumberOfThreads) {
-  const int before = threads();
-  std::deque<Parameter> parameters = random_gradients(Device::cpu, DType::f32);
-  std::vector<double> norms;
-  for (int n : {1, 2, 3}) {
-    set_threads(n);
-    norms.push_back(clip_by_norm(pointers(parameters), 1).norm.item());
-  }
-  set_threads(before);
-  EXPECT_EQ(norms[1], norms[0]);
-  EXPECT_EQ(norms[2], norms[0]);
 }
 
 // clipping = 1/2. Rows of W: norms 5, 0 and 5, so limits 2.5, 0.0005 and 2.5. Rows of G: norms 10, 0.005 and 2.5, of
