@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include "models/fold/difference.h"
 #include "models/model.h"
@@ -202,6 +203,12 @@ void check_gradients_of(const Config& config) {
   M model(config, 1, DType::f64);
   randomize(model, 10);
   check_gradients(model, Kinds<M>::inputs(config));
+}
+
+inline std::map<std::string, SiteReport> by_site(const FoldedModel& folded) {
+  std::map<std::string, SiteReport> all;
+  for (const SiteReport& report : folded.reports) all[report.site] = report;
+  return all;
 }
 
 // Returns the difference between the logits at inference of a model and of its folded form.

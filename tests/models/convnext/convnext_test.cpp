@@ -198,15 +198,13 @@ TEST(ConvNext, FoldsToTheSameLogitsWithEveryNormalizer) {
 }
 
 TEST(ConvNext, EachSiteGoesIntoItsLayer) {
-  std::map<std::string, std::vector<std::string>> into;
-  for (const SiteReport& report : fold(*random_model<ConvNext>(tiny_convnext("un"))).reports)
-    into[report.site] = report.into;
+  const auto sites = by_site(fold(*random_model<ConvNext>(tiny_convnext("un"))));
   using Weights = std::vector<std::string>;
-  EXPECT_EQ(into.at("stem.1"), Weights{"stem.0.weight"});
-  EXPECT_EQ(into.at("stages.0.blocks.0.norm"), Weights{"stages.0.blocks.0.mlp.fc1.weight"});
-  EXPECT_EQ(into.at("stages.0.blocks.0.gamma"), Weights{"stages.0.blocks.0.mlp.fc2.weight"});
-  EXPECT_EQ(into.at("stages.1.downsample.0"), Weights{"stages.1.downsample.1.weight"});
-  EXPECT_EQ(into.at("head.norm"), Weights{"head.fc.weight"});
+  EXPECT_EQ(sites.at("stem.1").into, Weights{"stem.0.weight"});
+  EXPECT_EQ(sites.at("stages.0.blocks.0.norm").into, Weights{"stages.0.blocks.0.mlp.fc1.weight"});
+  EXPECT_EQ(sites.at("stages.0.blocks.0.gamma").into, Weights{"stages.0.blocks.0.mlp.fc2.weight"});
+  EXPECT_EQ(sites.at("stages.1.downsample.0").into, Weights{"stages.1.downsample.1.weight"});
+  EXPECT_EQ(sites.at("head.norm").into, Weights{"head.fc.weight"});
 }
 
 TEST(ConvNext, FoldingAFoldedModelChangesNothing) {

@@ -160,12 +160,6 @@ TEST(FoldTransformer, PowersOfTwoAndNoBiasAreFoldedBitForBit) {
     }
 }
 
-std::map<std::string, SiteReport> by_site(const FoldedModel& folded) {
-  std::map<std::string, SiteReport> all;
-  for (const SiteReport& r : folded.reports) all[r.site] = r;
-  return all;
-}
-
 TEST(FoldTransformer, PreNormWithATiedTable) {
   TransformerConfig config = tiny_config("un");
   config.decoder_layers = 2;

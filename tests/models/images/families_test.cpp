@@ -144,12 +144,6 @@ TYPED_TEST(FoldImages, WithFrozenStatisticsItIsTheTrainingPass) {
       }
 }
 
-const SiteReport& report_of(const FoldedModel& folded, const std::string& site) {
-  for (const SiteReport& report : folded.reports)
-    if (report.site == site) return report;
-  throw std::out_of_range(site);
-}
-
 TEST(FoldCct, EachSiteGoesIntoTheLayersThatReadItAndTheStemsIntoTheirConvolutions) {
   const FoldedModel folded = fold(*random_model<Cct>(tiny_cct("un", "hybrid")));
   for (const auto& [site, into] : std::vector<std::pair<std::string, Weights>>{
@@ -158,7 +152,7 @@ TEST(FoldCct, EachSiteGoesIntoTheLayersThatReadItAndTheStemsIntoTheirConvolution
            {"classifier.blocks.0.pre_norm", {"classifier.blocks.0.self_attn.qkv.weight"}},
            {"classifier.blocks.1.norm1", {"classifier.blocks.1.linear1.weight"}},
            {"classifier.norm", {"classifier.attention_pool.weight", "classifier.fc.weight"}}})
-    EXPECT_EQ(report_of(folded, site).into, into) << site;
+    EXPECT_EQ(by_site(folded).at(site).into, into) << site;
   EXPECT_TRUE(folded.model->values().count("tokenizer.conv_layers.0.0.bias"));
 }
 
@@ -166,7 +160,7 @@ TEST(FoldCct, EachSiteGoesIntoTheLayersThatReadItAndTheStemsIntoTheirConvolution
 TEST(FoldCct, OnTheStreamTheSumKeepsTheMap) {
   const auto model = random_model<Cct>(tiny_cct("un", "cct", "cct"));
   const FoldedModel kept = fold(*model), rescaled = fold(*model, {.rescale_stream = true});
-  const SiteReport& norm1 = report_of(kept, "classifier.blocks.0.norm1");
+  const SiteReport norm1 = by_site(kept).at("classifier.blocks.0.norm1");
   EXPECT_EQ(norm1.outcome, Outcome::partly);
   EXPECT_EQ(norm1.into, Weights{"classifier.blocks.0.linear1.weight"});
   ASSERT_EQ(norm1.kept.size(), 1u);

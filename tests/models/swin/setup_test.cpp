@@ -176,25 +176,20 @@ TEST(SwinFolding, EachOfThe29SitesGoesIntoTheLayerThatReadsIt) {
   config.normalizer = "un";
   const auto model = random_model<Swin>(config);
   const FoldedModel folded = fold(*model);
-  std::map<std::string, std::string> into;
-  for (const SiteReport& report : folded.reports) {
-    EXPECT_EQ(report.outcome, SiteReport::Outcome::folded) << report.site;
-    ASSERT_EQ(report.into.size(), 1u) << report.site;
-    into[report.site] = report.into[0];
+  const auto sites = by_site(folded);
+  EXPECT_EQ(sites.size(), 29u);
+  for (const auto& [name, report] : sites) {
+    EXPECT_EQ(report.outcome, SiteReport::Outcome::folded) << name;
+    ASSERT_EQ(report.into.size(), 1u) << name;
   }
-  EXPECT_EQ(into.size(), 29u);
-  EXPECT_EQ(into.at("patch_embed.norm"), "patch_embed.proj.weight");
-  EXPECT_EQ(into.at("layers.2.blocks.5.norm1"), "layers.2.blocks.5.attn.qkv.weight");
-  EXPECT_EQ(into.at("layers.3.blocks.1.norm2"), "layers.3.blocks.1.mlp.fc1.weight");
-  EXPECT_EQ(into.at("layers.1.downsample.norm"), "layers.1.downsample.reduction.weight");
-  EXPECT_EQ(into.at("norm"), "head.weight");
+  EXPECT_EQ(sites.at("patch_embed.norm").into[0], "patch_embed.proj.weight");
+  EXPECT_EQ(sites.at("layers.2.blocks.5.norm1").into[0], "layers.2.blocks.5.attn.qkv.weight");
+  EXPECT_EQ(sites.at("layers.3.blocks.1.norm2").into[0], "layers.3.blocks.1.mlp.fc1.weight");
+  EXPECT_EQ(sites.at("layers.1.downsample.norm").into[0], "layers.1.downsample.reduction.weight");
+  EXPECT_EQ(sites.at("norm").into[0], "head.weight");
   EXPECT_TRUE(folded.model->values().count("layers.1.downsample.reduction.bias"));
   EXPECT_EQ(dynamic_cast<Swin&>(*folded.model).config().normalizer, "none");
-  const NamedTensors inputs = images_of(config);
-  EXPECT_LE(
-      difference(inference_logits(*folded.model, inputs, DType::f64), inference_logits(*model, inputs, DType::f64))
-          .relative,
-      1e-12);
+  EXPECT_LE(folding_error(*model, images_of(config), {}).relative, 1e-12);
 }
 
 }  // namespace

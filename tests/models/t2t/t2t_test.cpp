@@ -258,14 +258,12 @@ TEST(T2t, EachSiteGoesIntoTheLayerThatReadsIt) {
   using Weights = std::vector<std::string>;
   for (const char* token_attention : {"performer", "softmax"}) {
     const bool performer = token_attention == std::string("performer");
-    std::map<std::string, Weights> into;
-    for (const SiteReport& report : fold(*random_model<T2t>(tiny_t2t(token_attention, "un"))).reports)
-      into[report.site] = report.into;
+    const auto sites = by_site(fold(*random_model<T2t>(tiny_t2t(token_attention, "un"))));
     const std::string module = "tokens_to_token.attention1.";
-    EXPECT_EQ(into.at(module + "norm1"), Weights{module + (performer ? "kqv.weight" : "attn.qkv.weight")});
-    EXPECT_EQ(into.at(module + "norm2"), Weights{module + (performer ? "mlp.0.weight" : "mlp.fc1.weight")});
-    EXPECT_EQ(into.at("blocks.1.norm1"), Weights{"blocks.1.attn.qkv.weight"});
-    EXPECT_EQ(into.at("norm"), Weights{"head.weight"});
+    EXPECT_EQ(sites.at(module + "norm1").into, Weights{module + (performer ? "kqv.weight" : "attn.qkv.weight")});
+    EXPECT_EQ(sites.at(module + "norm2").into, Weights{module + (performer ? "mlp.0.weight" : "mlp.fc1.weight")});
+    EXPECT_EQ(sites.at("blocks.1.norm1").into, Weights{"blocks.1.attn.qkv.weight"});
+    EXPECT_EQ(sites.at("norm").into, Weights{"head.weight"});
   }
 }
 

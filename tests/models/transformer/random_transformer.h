@@ -73,8 +73,7 @@ inline void set_gains(Normalizer& norm, const std::vector<double>& decades, cons
 inline void randomize_gains(Transformer& model, unsigned seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> gain(-3, 3), level(-1.5, 1.5);
-  std::map<std::string, std::vector<std::string>> readers;
-  for (const SiteReport& report : fold(model).reports) readers[report.site] = report.into;
+  auto sites = by_site(fold(model));
   std::map<std::string, Parameter*> parameters;
   for (Parameter* p : model.parameters()) parameters[p->name] = p;
   std::vector<double> levels;
@@ -89,7 +88,7 @@ inline void randomize_gains(Transformer& model, unsigned seed) {
       decades[c] = next - levels[c], levels[c] = next;
     }
     set_gains(*norm, decades, levels);
-    for (const std::string& name : readers[norm->site()])
+    for (const std::string& name : sites[norm->site()].into)
       if (const auto found = parameters.find(name);
           found != parameters.end() && found->second->value.shape().rank() == 2)
         found->second->value.copy_from([&] {
