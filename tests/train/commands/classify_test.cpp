@@ -127,9 +127,6 @@ TEST_F(ClassifyCommand, Errors) {
   expect_error("classify @v @a.bin:x", 3, "@a.bin:x: cannot be opened: No such file or directory");
   write_bytes(files_ / "seven.bin", record("\x07", 1));
   expect_error("classify @v @seven.bin", 3, "@seven.bin: record 0, byte 0: a label must be below 7, got 7");
-  write_bytes(files_ / "short.bin", record("", 1));
-  expect_error("classify @v @short.bin", 3,
-               "@short.bin: must consist of records of 3073 bytes, got 3072 bytes: record 0, from byte 0, has 3072");
   // Nothing is printed about images before one that cannot be read.
   EXPECT_EQ(run("classify @v @a.bin @absent.png").out, "");
   expect_error("classify @m @a.bin", 4, "@m: must be a model that classifies images, but this is a transformer");

@@ -187,7 +187,6 @@ TEST(VerifyTraces, MalformedMetadataIsAnError) {
   expect_malformed("ln_0", "not a trace: the metadata has no layer", [](auto& f) { f.metadata.erase("layer"); });
   expect_malformed("ln_0", "metadata: ln: there is no option \"esp\"; did you mean \"eps\"? Its options are: eps",
                    with("esp", "1e-5"));
-  expect_malformed("bn_0", "metadata: bn: alpha must be a number in [0, 1], got \"x\"", with("alpha", "x"));
   expect_malformed("bn_0", "metadata: masked must be 0 or 1, got \"yes\"", with("masked", "yes"));
   expect_malformed("bn_0", "metadata: start_iters must be an integer of at least 0, got \"-1\"",
                    with("start_iters", "-1"));

@@ -120,7 +120,6 @@ TEST(VitJson, RefusesWhatIsMissingUnknownOrOfAnotherType) {
   EXPECT_EQ(error("/model/image_mean", {0.5, 0.5}), "model.image_mean must be three numbers, got an array");
   EXPECT_EQ(error("/model/class_names", {"cat", 2}), "model.class_names must be an array of text, got an array");
   EXPECT_EQ(error("/model/patch", 3), "vit: patch must divide image_size = 4, got 3");
-  EXPECT_EQ(error("/model/layers", -1), "model.layers must be an integer in [0, 2147483647], got -1");
   EXPECT_EQ(error("/model/patsh", 2), "there is no key model.patsh; did you mean model.patch?");
   EXPECT_EQ(error_without<Vit>("pooling"), "model.pooling is missing");
 }

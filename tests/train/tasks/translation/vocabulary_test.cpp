@@ -113,8 +113,6 @@ TEST_F(VocabularyFiles, MissingAndMalformedFilesAreNamed) {
   bpe().save(files_.path());
   std::filesystem::remove(files_ / "codes");
   EXPECT_EQ(error(), "@codes: cannot be opened: No such file or directory");
-  write("dict.target.txt", "a 1\nb\n");
-  EXPECT_EQ(error(), "@dict.target.txt: line 2 must be a word, a space and its count, got \"b\"");
   EXPECT_TRUE(begins(error_of<FileError>([&] { words().save(files_ / "vocabulary.json"); }),
                      "@vocabulary.json: cannot be created"));
 }
