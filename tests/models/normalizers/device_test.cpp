@@ -1,8 +1,7 @@
 // Training reads nothing from the device, since a read waits for all earlier kernels.
 #include <cmath>
 
-#include "models/normalizers/normalizer.h"
-#include "tests/harness/op_spec.h"
+#include "tests/models/normalizers/quick_normalizer.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -10,16 +9,12 @@ namespace {
 TEST(NormalizerDevice, NoStepOfTrainingReadsTheDevice) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const NormalizerInfo& info : normalizers()) {
-    std::map<std::string, std::string> options;
-    for (const NormalizerOption& option : info.options) {
-      if (option.name == "warmup" || option.name == "window") options[option.name] = "2";
-      if (option.name == "filtration") options[option.name] = "1";
-      if (option.name == "groups") options[option.name] = "4";
-    }
-    const auto norm = make_normalizer(info.name, options, "norm", 8, DType::f32, Device::cuda);
+    Options options = quick(info.name);
+    if (info.name == "un") options["filtration"] = "1";
+    const auto norm = make_normalizer(info.name, options, "norm", kChannels, DType::f32, Device::cuda);
     // Warm-up, averages, an outlier, held channels.
     for (double scale : {1.0, 2.0, 3.0, 4.0, 1e3, double(INFINITY)}) {
-      const Tensor x = Tensor::full({2, 5, 8}, scale, DType::f32, Device::cuda),
+      const Tensor x = Tensor::full({2, 5, kChannels}, scale, DType::f32, Device::cuda),
                    dy = Tensor::full(x.shape(), 1, DType::f32, Device::cuda);
       const std::int64_t before = host_waits();
       Tape tape;

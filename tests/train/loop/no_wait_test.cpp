@@ -3,26 +3,16 @@
 #include <gtest/gtest.h>
 
 #include "engine/memory.h"
-#include "models/normalizers/normalizer.h"
+#include "tests/models/normalizers/quick_normalizer.h"
 #include "tests/train/tiny_training.h"
 
 namespace foldgrad::testing {
 namespace {
 
-// Returns options with which a normalizer reaches all its phases in a few steps.
-std::map<std::string, std::string> hasty_options(const NormalizerInfo& info, std::int64_t channels) {
-  std::map<std::string, std::string> options;
-  for (const NormalizerOption& option : info.options) {
-    if (option.name == "warmup" || option.name == "window") options[option.name] = "2";
-    if (option.name == "filtration") options[option.name] = "1";
-    if (option.name == "groups") options[option.name] = std::to_string(channels / 2);
-  }
-  return options;
-}
-
 TransformerConfig narrow_config(TransformerConfig config) {
-  config.width = config.ffn_width = 8, config.heads = 2;
-  config.normalizer_options = hasty_options(normalizer_info(config.normalizer), config.width);
+  config.width = config.ffn_width = kChannels, config.heads = 2;
+  config.normalizer_options = quick(config.normalizer);
+  if (config.normalizer == "un") config.normalizer_options["filtration"] = "1";
   return config;
 }
 
