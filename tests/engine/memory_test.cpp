@@ -119,14 +119,6 @@ TEST_P(Memory, ALargeFreedBlockServesMoreThanHalfItsSize) {
   EXPECT_EQ(from_system(), 3u);
 }
 
-TEST_P(Memory, CopiesOfTheOwnerKeepTheBlock) {
-  auto a = take(1000);
-  const auto b = a;
-  a.reset();
-  EXPECT_EQ(current(), 1024u);
-  EXPECT_EQ(cached(), 0u);
-}
-
 TEST_P(Memory, TheSecondPassTakesNothingFromTheSystem) {
   const auto pass = [&] {
     std::vector<std::shared_ptr<void>> blocks;
