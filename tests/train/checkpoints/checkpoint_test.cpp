@@ -111,8 +111,6 @@ TEST_F(Checkpoint, NamesWhatIsDamaged) {
   EXPECT_EQ(load_with("\"files\"", "\"filez\""), said + ": \"files\" must be an object, got nothing");
   EXPECT_EQ(load_with("\"model.safetensors\"", "\"other\""),
             said + ": \"model.safetensors\" must be an object, got nothing");
-  EXPECT_EQ(load_with("{", "?"), said + ": is not JSON at byte 1");
-  EXPECT_TRUE(begins(load_with("\"format_version\": 1", "\"format_version\": 1e400"), said + ": "));
   save_checkpoint(files_.path(), contents_of_step(1), {});
   std::string state = read_bytes(at + "/state.json");
   write_bytes(at + "/state.json", state.substr(1));

@@ -95,7 +95,6 @@ TEST_F(TextVocabularyFiles, MissingAndMalformedFilesAreNamed) {
     return error();
   };
   EXPECT_EQ(error(), "@vocabulary.json: cannot be opened: No such file or directory");
-  EXPECT_EQ(error_with("{\"format\": 1"), "@vocabulary.json: is not JSON at byte 13");
   for (const char* json : {"[]", "{}", R"({"format": 2, "kind": "characters", "characters": "a"})"})
     EXPECT_EQ(error_with(json), "@vocabulary.json: must be an object with \"format\" 1");
   EXPECT_EQ(error_with(R"({"format": 1, "kind": "words"})"), "@vocabulary.json: \"kind\" must be characters or bpe");

@@ -102,7 +102,6 @@ TEST_F(VocabularyFiles, MissingAndMalformedFilesAreNamed) {
     return error();
   };
   EXPECT_EQ(error(), "@vocabulary.json: cannot be opened: No such file or directory");
-  EXPECT_EQ(error_with("{\"format\": 1"), "@vocabulary.json: is not JSON at byte 13");
   EXPECT_EQ(error_with("[]"), "@vocabulary.json: must be a JSON object");
   EXPECT_EQ(error_with("{}"), "@vocabulary.json: \"format\" must be 1, got nothing");
   EXPECT_EQ(error_with(R"({"format": 2})"), "@vocabulary.json: \"format\" must be 1, got 2");
