@@ -65,7 +65,7 @@ TEST_F(FineTuning, OfEveryFamilyBeginsWithTheBitsAndTheScoresOfTheModel) {
       EXPECT_EQ(iterations(task->model()), reset ? 0 : 3);
       EXPECT_EQ(task->validate().loss, events("run", "validate").back().at("loss"));
       EXPECT_EQ(account_, fmt::format("{} tensors from {}, head included; iterations {}", from_->model->values().size(),
-                                      files_ / "run/checkpoints/step-00000003", reset ? "count from 0" : "go on"));
+                                      files_ / "run/checkpoints/step-00000003", reset ? "count from 0" : "continue"));
     }
   }
 }
