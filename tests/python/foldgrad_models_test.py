@@ -201,7 +201,7 @@ class Training(unittest.TestCase):
         folded, inputs = model.fold(tied="untie"), model.random_inputs()
         self.assertEqual({n.name for n in folded.model.normalizers} - {"affine", "scale", "none"}, set())
         self.assertLess(folded.certificate["difference"]["f64"]["relative"], 1e-12)
-        with self.assertRaisesRegex(ValueError, 'there is a "un" already'):
+        with self.assertRaisesRegex(ValueError, '"un" is already registered'):
             fg.register_normalizer(type("Un", (BoundedGain,), {"name": "un"}))
 
     def test_text_is_what_the_program_writes(self):
