@@ -11,7 +11,7 @@ namespace foldgrad {
 
 struct ConvNextConfig : ImageModelConfig {
   std::vector<std::int64_t> channels{96, 192, 384, 768}, depths{3, 3, 9, 3};  // per stage; depths are numbers of blocks
-  std::int64_t patch = 2;                                                     // pixels on a side; no overlap
+  std::int64_t patch = 2;  // pixels on a side; patches do not overlap
 
   static constexpr std::int64_t kMostStages = 16;
 

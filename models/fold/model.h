@@ -18,7 +18,8 @@ struct FoldedModel {
 
 FoldedModel fold(Model& model, const FoldOptions& options = {});
 
-// Records the forward pass at inference on the smallest inputs. The sites of the graph are the model's normalizers.
+// Records an inference forward pass on the smallest inputs that the model accepts. The sites of the graph are the
+// model's normalizers.
 Graph graph_of(Model& model);
 // Returns the site of `norm`. To record its operations, applies it to zeros in the model's dtype, on the model's
 // device.

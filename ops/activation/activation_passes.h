@@ -15,7 +15,7 @@ template <class T>
 struct ActivationGradients {
   GradOut<T> dx;
   ParameterGradOut<T> dbias = {};
-  const Tensor &dy, &saved, &bias;  // saved: y if from_output(), else x; bias is defined if present and saved is x
+  const Tensor &dy, &saved, &bias;  // saved: y if from_output(), else x; bias: undefined if there is none or saved is y
 };
 template <class T>
 void activation_backward(Activation activation, bool has_bias, const ActivationGradients<T>& gradients);

@@ -127,7 +127,7 @@ void embedding_cuda(const EmbeddingForward<T>& p) {
 
 template <class T>
 void embedding_cuda(const EmbeddingBackward<T>& p) {
-  constexpr int N = kPackSize<compute_t<T>>;  // packs of sums, in f32 for bf16, have 16 bytes
+  constexpr int N = kPackSize<compute_t<T>>;  // a pack of sums has 16 bytes; for bf16 the sums are in f32
   if (p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.dy) && aligned_for_packs(16, p.dx.data))
     launch_backward<T, N>(p);
   else

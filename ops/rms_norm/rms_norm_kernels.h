@@ -1,4 +1,4 @@
-// RMS norm along the rows of a matrix. engine/cpu/row_op.h runs these structs and explains their members.
+// RMS norm of each row of a matrix. The loops in engine/cpu/row_op.h use these structs and explain their members.
 #pragma once
 #include <cmath>
 

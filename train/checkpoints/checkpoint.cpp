@@ -108,7 +108,7 @@ void put_in_place(const std::string& part, const std::string& path) {
   if (rename(part.c_str(), path.c_str()) == 0) return;
   if (errno == ENOTEMPTY || errno == EEXIST) {
     if (renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return;
-    if (errno == EINVAL || errno == ENOSYS) {  // the file system cannot exchange; for a moment `path` is missing
+    if (errno == EINVAL || errno == ENOSYS) {  // the file system cannot swap names, so `path` is missing for a moment
       const std::string aside = part + ".old";
       if (rename(path.c_str(), aside.c_str()) == 0 && rename(part.c_str(), path.c_str()) == 0 &&
           rename(aside.c_str(), part.c_str()) == 0)

@@ -27,7 +27,7 @@ std::map<std::string, std::string> normalizer_names(const Model& model) {
   return names;
 }
 
-// A file in memory that can be opened by name, also by a child process.
+// An in-memory file that can be opened by name, even by a child process.
 class MemoryFile {
  public:
   explicit MemoryFile(const std::string& text = "") : descriptor_(memfd_create("graph", 0)) {

@@ -91,8 +91,8 @@ TrainingEnd TrainingRun::finish(bool stopped) {
   give_order(communicator_, Order::end);
   if (communicator_ && options_.profile_communication)
     say("{}", traffic_text(*communicator_, seconds_, updates() - first_));
-  // The user may make room on the disk. A request to stop ends these attempts, unless an earlier one has already
-  // stopped training.
+  // Tries to save for a minute, since the user may free disk space. A request to stop ends this, unless an earlier
+  // request has ended training.
   for (int i = 0; i < 60 && unsaved_ && (stopped || !options_.stop()); ++i) {
     sleep(1);
     save();
