@@ -18,7 +18,7 @@ HEAD = """# Every backward pass on one page
 Each row is an operation with a gradient. dv means dL/dv for the loss L; dy is the gradient of the result. The header in
 the operation's folder defines the symbols and shapes; [docs/derivations/](derivations/layer_norm.md) derives the
 gradients, and [equations.md](equations.md) has the sources of the tags. The last column names the functions that
-evaluate the gradients; fast kernels in `fast/` compute the same.
+evaluate the gradients; fast kernels in `fast/` compute the same gradients.
 
 `scripts/house --write` generates this page from the comments of nodes and headers. The test `equations` fails if the
 page is not current, or if a node with a backward pass does not say what it differentiates.
@@ -29,7 +29,8 @@ page is not current, or if a node with a backward pass does not say what it diff
 ACTIVATIONS = """
 ## Activations
 
-Each is a struct of [activation_math.h](../ops/activation/activation_math.h), with dx = dy y' [ACT-7].
+Each activation is a struct in [activation_math.h](../ops/activation/activation_math.h). Its gradient is dx = dy y'
+[ACT-7].
 
 | activation | value and slope | evaluated by |
 |---|---|---|
