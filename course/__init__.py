@@ -22,6 +22,7 @@ THINK = {  # a phrase of an error, and what to think of
     "has no attribute": "Of which type is the object before the dot? dir() lists what it has, help() explains it.",
     "zero-size array": "An array is empty here. Which line fills it, and does that line run before?",
     "'generator'": "A call of a generator only makes it. What runs it, and gives its result?",
+    "a checkpoint can restore": "A checkpoint reads and writes the Tensors in self.state. What does yours hold?",
     "": "What does this line need, and what did it get? Print types and shapes before it."}
 NO_LINE = "What does the docstring promise? Print what your function returns: its type and its shape."
 

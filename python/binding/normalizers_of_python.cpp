@@ -1,4 +1,6 @@
 // Normalizers written in Python, which models, configurations, checks and folding then know by name.
+#include <fmt/format.h>
+
 #include <map>
 
 #include "models/normalizers/kinds.h"
@@ -32,12 +34,30 @@ class NormalizerOfPython final : public Normalizer {
  public:
   NormalizerOfPython(const NormalizerSite& site, nb::object object)
       : Normalizer(site), parameters_(nb::cast<SharedParameters>(object.attr("parameters"))) {
-    if (nb::hasattr(object, "state")) state_ = to_tensors(nb::cast<nb::dict>(object.attr("state")));
     object_ = kept(std::move(object));
+    state();  // a wrong one is an error before the first batch
   }
 
   std::vector<Parameter*> parameters() override { return pointers(parameters_); }
-  NamedTensors state() const override { return state_; }
+
+  // Reads the dict each time, since the class may have put another Tensor into it. An array is an error: load_state
+  // would write into a copy.
+  NamedTensors state() const override {
+    const nb::gil_scoped_acquire held;
+    NamedTensors tensors;
+    if (!nb::hasattr(*object_, "state")) return tensors;
+    nb::dict state;
+    if (!nb::try_cast(object_->attr("state"), state)) throw nb::type_error("state of a normalizer must be a dict");
+    for (const auto& [name, value] : state) {
+      const std::string key = nb::cast<std::string>(nb::str(name));
+      if (!nb::try_cast(value, tensors[key]))
+        throw nb::type_error(fmt::format("state[\"{}\"] of a normalizer must be a Tensor, which a checkpoint can "
+                                         "restore; foldgrad.Tensor(array) copies the array",
+                                         key)
+                                 .c_str());
+    }
+    return tensors;
+  }
 
   std::optional<InferenceForm> inference() const override {
     const nb::gil_scoped_acquire held;
@@ -62,7 +82,6 @@ class NormalizerOfPython final : public Normalizer {
   }
 
   SharedParameters parameters_;
-  NamedTensors state_;
   std::shared_ptr<nb::object> object_;
 };
 

@@ -204,6 +204,33 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, '"un" is already registered'):
             fg.register_normalizer(type("Un", (BoundedGain,), {"name": "un"}))
 
+    def test_state_of_a_normalizer_of_python_is_restored(self):
+        class Counting:
+            name, summary = "counting", "returns x"
+
+            def __init__(self, site):
+                self.parameters, self.state = [], first
+
+            def forward(self, x, training):
+                self.state["calls"] = fg.Tensor(self.state["calls"].numpy() + 1)  # another Tensor
+                return x
+
+        first = {"calls": fg.Tensor(np.zeros(1))}
+        fg.register_normalizer(Counting)
+        norm = fg.Normalizer("counting", 2)
+        norm(np.ones((3, 2), np.float32))
+        saved = norm.snapshot()
+        norm(np.ones((3, 2), np.float32))
+        self.assertEqual((saved["calls"].numpy(), norm.state["calls"].numpy()), (1, 2))
+        norm.restore(saved)
+        self.assertEqual(norm.state["calls"].numpy(), 1)
+        first = {"calls": np.zeros(1)}
+        with self.assertRaisesRegex(TypeError, r'state\["calls"\] .* must be a Tensor'):
+            fg.Normalizer("counting", 2)
+        first = ["calls"]
+        with self.assertRaisesRegex(TypeError, "must be a dict"):
+            fg.Normalizer("counting", 2)
+
     def test_text_is_what_the_program_writes(self):
         written = call(PROGRAM, "--threads", "1", "generate", self.path("run"), "--prompt", "one ", "--length", "9",
                        "--temperature", "0.7", "--top-k", "3", "--seed", "5")
