@@ -1,4 +1,4 @@
-// The common part of benchmarks of models: inputs, folded models, counters, and timing on the CPU.
+// Helpers for benchmarks of models: inputs, folded models, counters, and timing on the CPU.
 #pragma once
 #include <benchmark/benchmark.h>
 
@@ -13,12 +13,12 @@
 
 namespace foldgrad::bench {
 
-// A sequence of numbers, the same in every run.
+// A pseudo-random sequence of numbers, the same in every run.
 class Draws {
  public:
   std::uint32_t operator()() { return state_ = state_ * 1664525u + 1013904223u; }
 
-  // Returns i64 in [least, end).
+  // Returns a tensor of i64 numbers in [least, end).
   Tensor ids(Shape shape, std::int64_t least, std::int64_t end) {
     const Tensor drawn = Tensor::empty(std::move(shape), DType::i64);
     for (std::int64_t i = 0; i < drawn.size(); ++i)
@@ -30,7 +30,7 @@ class Draws {
   std::uint32_t state_ = 1;
 };
 
-// Returns numbers between -0.5 and 0.5, the same in every run.
+// Returns a tensor of numbers between -0.5 and 0.5, the same in every run.
 inline Tensor random_tensor(Shape shape, DType dtype = DType::f32) {
   Draws draw;
   std::vector<float> values(std::size_t(shape.elements()));
@@ -50,17 +50,18 @@ std::unique_ptr<Model> model_with(const std::string& normalizer, const Make& mak
   return fold(*make("un"), {.tied = FoldOptions::Tied::untie}).model;
 }
 
-// Returns a counter, reported per second, of the work of an iteration.
+// Returns a counter of the work per iteration, which is reported per second.
 inline benchmark::Counter rate(double per_iteration) {
   return benchmark::Counter(per_iteration, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// The least that a training step in f32 must do: the operations of its products, and the elements that its other
-// operations and attention read and write if nothing stays in a cache from one operation to the next.
+// The least work of an f32 training step: the floating-point operations of its matrix products, and the elements that
+// attention and the other operations read and write if no cache keeps data from one operation to the next.
 struct StepWork {
   double flops = 0, elements = 0;
 
-  // Adds a layer. map: elements of the hidden states. inner: elements of those inside the feed-forward part.
+  // Adds a layer. `map` is the number of elements of the hidden states, `inner` the number inside the feed-forward
+  // block.
   void add_layer(double attentions, double map, double inner) {
     constexpr double kNorm = 5;        // x, y; backward dy, x, dx
     constexpr double kResidual = 5;    // x, residual, y; backward dy, dx
@@ -72,15 +73,17 @@ struct StepWork {
   void add_ends(double map, double logits, std::int64_t parameters) {
     constexpr double kNorm = 5;
     constexpr double kCrossEntropy = 3;  // x; backward x, dx
-    constexpr double kAdam = 8;  // the gradient twice, once for its norm; value and both moments, read and written
+    constexpr double kAdam = 8;  // reads the gradient twice, once for its norm; reads and writes value and moments
     elements += kNorm * map + kCrossEntropy * logits + kAdam * double(parameters);
   }
 
-  // Returns the seconds of the products at the peak of fused multiply-adds and of the elements at the rate of a copy.
+  // Returns the seconds that this work takes if products run at the peak rate of fused multiply-adds, and elements are
+  // read and written as fast as by a copy.
   double floor() const { return flops / cpu_limits().fma + elements * sizeof(float) / cpu_limits().copy; }
 };
 
-// Adds a benchmark, `call` of the state and of `arguments`, which measures the clock's time and that of all threads.
+// Registers a benchmark that runs call(state, arguments...) and measures wall-clock time and the CPU time of all
+// threads.
 template <class Call, class... Arguments>
 void add(const std::string& name, const Call& call, const Arguments&... arguments) {
   benchmark::RegisterBenchmark(name.c_str(), call, arguments...)

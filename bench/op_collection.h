@@ -1,4 +1,4 @@
-// Operations at certain sizes. Each gives two benchmarks: NAME/forward and NAME/backward.
+// Operations at fixed sizes. Each is measured by two benchmarks, NAME/forward and NAME/backward.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace foldgrad::bench {
 
-// The least number of bytes that any implementation must read and write, and the floating-point operations of its
-// products. Each matrix counts once in each pass that uses it; vectors and scalars do not count:
+// The least work of an operation: the bytes that any implementation must read and write, and the floating-point
+// operations of the matrix products. A matrix counts once per pass over the data; vectors and scalars do not count:
 //   y = f(x)                               2 n forward: x, y;       3 n backward: dy, x or y, dx (dropout: dy, dx)
 //   y = f(a, b)                            3 n forward: a, b, y;    2 n backward: dy, which becomes da, and db
 //   memory statistics over all rows (batch norm)  3 n forward: x, then x, y;  5 n backward: dy, x, then dy, x, dx
-// On the CPU products in bf16 are compared with the peak of f32 too; some processors are twice as fast in bf16. If both
-// backward members are 0, the operation has no backward pass.
+// On the CPU, bf16 products are also compared with the f32 peak, although some processors are twice as fast in bf16. If
+// both backward members are 0, the operation has no backward pass.
 struct Work {
   double forward_bytes = 0, backward_bytes = 0;
   double forward_flops = 0, backward_flops = 0;
@@ -25,29 +25,29 @@ struct Work {
 using Vars = std::vector<Var>;
 
 struct OpBench {
-  std::string name;              // "layer_norm/8192x512"; bench/pytorch_ops.py uses the same names, for the CPU
+  std::string name;              // for example "layer_norm/8192x512"; also used by bench/pytorch_ops.py, on the CPU
   DType dtype;                   // of the operands
   std::vector<Tensor> operands;  // floating-point ones get gradients
   std::function<Var(const Vars&)> f;
   Work work;
 };
 
-// Returns the operations to be measured, on one device. On a GPU in f32 and in bf16, and so large that no cache holds
-// an operand.
+// Returns the operations to measure on this device. A GPU runs them in f32 and in bf16, on operands so large that no
+// cache can hold one.
 std::vector<OpBench> op_benches(Device device);
 
-// Computes y and its gradients in memory filled with NaN. Throws std::runtime_error if an element is not finite: then a
-// kernel has not written it, and the timing would be of something else.
+// Computes y and its gradients in memory filled with NaN. Throws std::runtime_error if an element of the results is not
+// finite: some kernel then did not write the element, so timing the kernel would be meaningless.
 void require_written(const OpBench& op);
 
 // The sizes of operands.
 struct Sizes {
   std::int64_t rows, columns;  // of matrices
-  std::int64_t sentences;      // and images, each of a fixed size
+  std::int64_t sentences;      // also the number of images, which have a fixed size
   std::int64_t length;         // of sentences, for attention
 };
 
-// Collects operations to be measured on one device, and draws their operands.
+// Collects the operations to measure on one device, and draws their operands.
 class Benches {
  public:
   const Sizes sizes;
@@ -57,7 +57,7 @@ class Benches {
   // Sets the dtype of later operands.
   void use(DType dtype) { dtype_ = dtype; }
 
-  // Adds f on these operands; see Work for what counts, here in elements.
+  // Adds f on these operands. The counts follow the rules of Work, but in elements.
   void memory_bound(const std::string& name, double forward_elements, double backward_elements,
                     std::vector<Tensor> operands, std::function<Var(const Vars&)> f) {
     const double bytes = double(size_of(dtype_));
@@ -68,7 +68,8 @@ class Benches {
     add(name, std::move(operands), std::move(f), {0, 0, forward_flops, backward_flops});
   }
 
-  // Draws normal values, which repeat after a million: drawing all of a large tensor would take longest.
+  // Returns normal values, which repeat after 2^20 elements, since drawing all of a large tensor would dominate the
+  // time.
   Tensor values(Shape shape) {
     std::normal_distribution<float> normal;
     std::vector<float> drawn(std::min<std::int64_t>(shape.elements(), 1 << 20));

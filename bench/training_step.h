@@ -1,4 +1,4 @@
-// The trainer's complete step, on the same batch every time.
+// A complete step of the trainer, always on the same batch.
 #pragma once
 #include <stdexcept>
 
@@ -23,8 +23,8 @@ class SameBatch final : public Task {
 
 class TrainingStep {
  public:
-  // inputs: those of model.loss(), on the host. weight: the divisor of their losses. The constructor makes the first
-  // steps, which allocate and compile products.
+  // `inputs` are those of model.loss(), on the host, and `weight` is the divisor of their loss. The constructor runs
+  // the first steps, in which memory is allocated and libraries compile kernels.
   TrainingStep(std::unique_ptr<Model> model, NamedTensors inputs, std::int64_t weight, const Optimizer::Rule& rule,
                DType dtype)
       : task_(std::move(model), std::move(inputs), weight),
