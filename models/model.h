@@ -11,9 +11,9 @@ namespace foldgrad {
 
 struct FoldedGraph;
 
-// Returns the number of examples in a batch. A tensor NAME has one row per example, unless there is also NAME_lengths,
-// i64 [examples]: then it has that many rows for each example, one example after another. For instance, source [3] with
-// source_lengths {2, 1} holds two sentences.
+// Returns the number of examples in a batch. A tensor NAME has one row per example. If the batch also has NAME_lengths,
+// i64 [examples], NAME instead has this number of rows for each example, one example after another. For instance,
+// source [3] with source_lengths {2, 1} holds two sentences.
 std::int64_t examples_in(const NamedTensors& batch);
 // Returns examples `first` to `last` - 1. Throws std::invalid_argument if an entry of a `_lengths` tensor is negative.
 NamedTensors part_of(const NamedTensors& batch, std::int64_t first, std::int64_t last);
@@ -28,7 +28,7 @@ class Model {
   DType dtype() const { return dtype_; }  // type of the parameters
   Device device() const { return device_; }
 
-  // Returns the family's name in the table of families (train/tasks/families.h): "transformer".
+  // Returns the family's name in the table of families (train/tasks/families.h), such as "transformer".
   virtual const char* family() const = 0;
 
   // Return all parts in the order of the forward pass. A shared part is returned once.
@@ -58,8 +58,8 @@ class Model {
   // Returns random inputs, with "target", to compare models in checks and certificates. Equal seeds give equal inputs.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
 
-  // Returns a new model with the same configuration but, if `folded` is given, with the normalizers that it leaves. All
-  // parameters are 0.
+  // Returns a new model with the same configuration or, if `folded` is given, with the normalizers that remain in it.
+  // All parameters are 0.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
   // Returns an equivalent model that folding can handle, for example one without fixnorm. Returns null if folding can
   // handle this model as it is.

@@ -4,7 +4,7 @@
 
 namespace foldgrad {
 
-// Lists the parts in the order of the forward pass, a shared part once.
+// The parts in the order of the forward pass. A shared part is listed once.
 struct ModelParts {
   std::vector<Parameter*> parameters;
   std::vector<Normalizer*> normalizers;
@@ -16,7 +16,7 @@ struct ModelParts {
   void add(Parameter& parameter) {
     if (parameter.value.defined()) parameters.push_back(&parameter);
   }
-  // Also adds the normalizer's parameters. Does nothing if it is null.
+  // Adds the normalizer and its parameters. Does nothing if `norm` is null.
   void add(const std::unique_ptr<Normalizer>& norm) {
     if (!norm) return;
     for (Parameter* p : norm->parameters()) parameters.push_back(p);

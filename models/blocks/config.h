@@ -28,9 +28,9 @@ struct BlockConfig {
   // BlockMaker::at_layer().
   double drop_path = 0;
 
-  // Only families with these keys use them. bias: all linear layers of blocks have biases. input_bias: if `bias` is
-  // off, linear layers that read a normalizer's result still have biases; folding turns this on. gated: a feed-forward
-  // block is fc2(activation(gate x) fc1 x) (Shazeer, "GLU Variants Improve Transformer", 2020).
+  // Only families with these keys use them. With `bias`, all linear layers of blocks have biases. With `input_bias`,
+  // the linear layers that read a normalizer's result have biases even if `bias` is off; folding sets it. With `gated`,
+  // a feed-forward block is fc2(activation(gate(x)) * fc1(x)) (Shazeer, "GLU Variants Improve Transformer", 2020).
   bool bias = true, input_bias = false, gated = false;
   bool has_bias(BlockMatrix matrix) const {
     return bias || (input_bias && (matrix == BlockMatrix::qkv || matrix == BlockMatrix::fc1));
@@ -51,7 +51,7 @@ struct BlockConfig {
   // Sites with a different normalizer, which uses its default options. A folded model has normalizer = "none" and lists
   // its remaining maps here (models/fold/model.h): "affine", "scale" or "centernorm", at a site or at
   // SUBLAYER.residual, for instance encoder.layers.1.self_attn.residual. A residual site exists only if it is listed;
-  // it maps x on the way into the sum.
+  // its map applies to x on the way into the sum.
   std::map<std::string, std::string> normalizer_at = {};
 
   // Throws std::invalid_argument: "FAMILY: key must be ..., got ...". make_normalizer checks the normalizer's options.

@@ -5,9 +5,9 @@
 //   Config smallest(Config config);
 //   ExpectedParameters expected_parameters(const Config& config);
 //
-// smallest() returns the configuration for the smallest data, with one layer, and throws std::invalid_argument if no
-// data fits it. expected_parameters() returns some parameters, including the largest: if a file lacks one of them, the
-// sizes in config.json are wrong, and we allocate no memory for them.
+// smallest() returns the configuration changed to one layer and to the smallest data, and throws std::invalid_argument
+// if no data fits. expected_parameters() returns some parameters, including the largest: if a file lacks one of them,
+// the sizes in config.json are wrong, and we allocate no memory for them.
 #pragma once
 #include <utility>
 #include <vector>
@@ -19,10 +19,10 @@ namespace foldgrad {
 
 using ExpectedParameters = std::vector<std::pair<std::string, Shape>>;
 
-// The longest table of positions. The table is not a parameter, so no tensor in the file confirms its size.
+// The largest number of positions. Their table is not a parameter, so no tensor in the file confirms its size.
 constexpr std::int64_t kMostPositions = 1'000'000;
 
-// Each calls visitor(member, ConfigKey) for some keys of a family.
+// Each function calls visitor(member, ConfigKey) for some of a family's keys.
 void visit_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   const Range size = within(1, kMostOfASize);

@@ -1,8 +1,8 @@
-// The sublayers of a Transformer, for all families. An encoder-decoder names parameters as fairseq does,
-// LAYER.self_attn.q_proj.weight, LAYER.fc1.bias; image families name them as timm does.
+// The sublayers of a Transformer, for all families. An encoder-decoder names parameters as fairseq does
+// (LAYER.self_attn.q_proj.weight, LAYER.fc1.bias); image families name them as timm does.
 //
-// branch is attention, or the first layer and the activation of a feed-forward block; W_out and b_out are the
-// sublayer's last layer:
+// In the following forms, branch is attention, or the first layer and the activation of a feed-forward block. W_out and
+// b_out are the sublayer's last layer:
 //
 //   pre-norm:   x + drop(W_out branch(norm(x)) + b_out)
 //   post-norm:  norm(residual_scale x + drop(W_out branch(x) + b_out))
@@ -20,7 +20,7 @@ namespace foldgrad {
 
 struct BlockMaker;
 
-// The place of a sublayer's normalizer; see above.
+// The place of a sublayer's normalizer in the forms above.
 enum class NormPlace { pre, post, stream };
 inline NormPlace norm_place(const BlockConfig& config) { return config.pre_norm ? NormPlace::pre : NormPlace::post; }
 
@@ -52,12 +52,13 @@ struct BlockMaker {
   const BlockConfig& config;
   DType dtype;
   Device device;
-  // The number of layers in each stack, for deepnorm; 0 if the model lacks the stack. Names of a decoder's sites begin
+  // The number of layers in each stack, for deepnorm; 0 if there is no such stack. Names of a decoder's sites begin
   // with "decoder.".
   std::int64_t encoder_layers, decoder_layers;
-  double drop_path = 0;  // drop-path rate of the layer that is made
+  double drop_path = 0;  // drop-path rate of the layers that are made
 
-  // Returns a maker for layer I of `layers`, counted from 0, with the drop-path rate config.drop_path I / (layers - 1).
+  // Returns a maker for layer `layer` (0-based) of `layers`. Its drop-path rate is
+  // config.drop_path * layer / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
   std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels,
@@ -71,7 +72,7 @@ struct BlockMaker {
 
 struct AttentionBlock;
 
-// Attends from `in` [N, width] to keys and values: of the same rows, of other rows, or of a cache.
+// Attends from `in` [N, width] to keys and values, which come from the same rows, from other rows, or from a cache.
 using Attend = std::function<Var(AttentionBlock& block, const Var& in)>;
 
 struct AttentionNames {
@@ -91,7 +92,7 @@ struct AttentionBlock {
   AttentionOptions options(bool causal, const Segments& queries, const ForwardPass& pass) const;
   void list(ModelParts& parts);
 
-  // One layer whose weight has the rows of q, then k, then v; or three layers.
+  // Either one layer, whose weight holds the rows of q, k and v in this order, or three layers.
   std::vector<LinearLayer> qkv;
   Sublayer sublayer;
   int heads;
@@ -115,7 +116,7 @@ struct FeedForwardBlock {
   void list(ModelParts& parts);
 
   LinearLayer fc1;
-  std::optional<LinearLayer> gate = {};  // defined if BlockConfig::gated
+  std::optional<LinearLayer> gate = {};  // present if BlockConfig::gated is set
   Sublayer sublayer;                     // its linear layer `out` is fc2
 
  private:

@@ -1,6 +1,6 @@
-// Linear layers, and the operations that directly follow a product in a sublayer. At inference on the CPU, packed
-// weights may compute these operations within the product (packed_weights.h). Only the functions here know about packed
-// weights.
+// Linear layers, and the operations that directly follow a matrix product in a sublayer. At inference on the CPU,
+// packed weights may compute these operations within the product (packed_weights.h). No other part of a model's forward
+// pass needs to deal with packed weights.
 #pragma once
 #include <span>
 
@@ -9,7 +9,7 @@
 
 namespace foldgrad {
 
-struct ModelParts;  // models/model_parts.h; list() adds to it
+struct ModelParts;  // defined in models/model_parts.h; list() adds this layer's parts to it
 
 struct LinearLayer {
   LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
@@ -17,7 +17,7 @@ struct LinearLayer {
   Var operator()(const Var& x, const ForwardPass& pass);
   // Returns drop(activation(x W^T + b)).
   Var activated(const Var& x, Activation activation, double dropout, const Random& random, const ForwardPass& pass);
-  // Returns scale stream + drop(x W^T + b). At inference it reuses the stream's memory if nothing else needs it.
+  // Returns scale * stream + drop(x W^T + b). At inference, reuses the stream's memory if nothing else needs it.
   Var add_to(Var stream, double scale, const Var& x, double dropout, const Random& random, const DropPath& path,
              const ForwardPass& pass);
   // Returns the matrix W of the product: the weight or, if the layer has a gain, the weight standardized in its own
@@ -29,7 +29,7 @@ struct LinearLayer {
   bool has_gain() const { return gain.value.defined(); }
   void list(ModelParts& parts);
 
-  // [out, in], [out], [out]. The value of bias or gain is undefined if there is none.
+  // Their shapes are [out, in], [out] and [out]. The value of an absent bias or gain is undefined.
   Parameter weight, bias, gain;
 };
 
@@ -39,8 +39,8 @@ Var side_by_side(std::span<LinearLayer> layers, const Var& x, const ForwardPass&
 // folding and export identify it.
 bool is_one_product(std::span<const LinearLayer> layers, const ForwardPass& pass);
 
-// Returns the logits hidden O^T + bias. O is rows(table) if `rows` is given, otherwise the table. The value of `bias`
-// may be undefined.
+// Returns the logits, hidden O^T + bias, where O is rows(table) if `rows` is given, otherwise the table. The value of
+// `bias` may be undefined.
 Var output_logits(const Var& hidden, Parameter& table, Parameter& bias, const ForwardPass& pass,
                   Var (*rows)(const Var& table) = nullptr);
 

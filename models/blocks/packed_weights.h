@@ -1,8 +1,8 @@
 // Packed weights of linear layers, for inference on the CPU. Each weight is packed when it is first used
 // (packed_linear.h). A forward pass with packed weights (ForwardPass::packed) applies the bias, activation or addition
-// within the product.
+// within the matrix product.
 //
-// Products read x in `dtype`. If `dtype` is bf16, the residual stream stays f32.
+// Matrix products read x in `dtype`. If `dtype` is bf16, the residual stream stays f32.
 #pragma once
 #include <map>
 #include <optional>
@@ -19,12 +19,13 @@ class PackedWeights {
  public:
   explicit PackedWeights(DType dtype) : dtype_(dtype) {}
 
-  // Returns activation(x W^T + b) of layers that read the same x, side by side: [rows, sum of columns], in `dtype`.
+  // Returns activation(x W^T + b) for layers that read the same x. The results are side by side, [rows, sum of
+  // columns], in `dtype`.
   Var product(std::span<const LinearLayer> layers, const Var& x, std::optional<Activation> activation = {});
-  // Returns scale stream + x W^T + b. Overwrites the stream if nothing else needs its memory.
+  // Returns scale * stream + x W^T + b. Overwrites the stream if nothing else needs its memory.
   Var add(Var stream, double scale, const LinearLayer& layer, const Var& x);
-  // Returns x W^T + b, in f64 if `dtype` is f64, otherwise in f32. matrix() returns W; it is called only when
-  // `parameter` is first used.
+  // Returns x W^T + b, in f64 if `dtype` is f64, otherwise in f32. matrix() must return W; it is called only at the
+  // first use of `parameter`.
   template <class Matrix>
   Var exact_product(const Parameter& parameter, const Matrix& matrix, const Tensor& bias, const Var& x) {
     const DType out = dtype_ == DType::f64 ? DType::f64 : DType::f32;
@@ -52,12 +53,12 @@ class PackedWeights {
   std::map<Use, PackedLinear> all_;
 };
 
-// A model's precision at inference, with weights packed on the CPU. For bf16, weights and the inputs of products are
-// bf16; the residual stream is f32 on the CPU and bf16 on other devices, as in training.
+// A model's precision at inference. On the CPU, weights are packed. With bf16, weights and the inputs of matrix
+// products are bf16; the residual stream is f32 on the CPU and bf16 on other devices, as in training.
 class InferencePrecision {
  public:
-  // Throws std::invalid_argument, its message beginning with `who`, unless dtype is f64 for an f64 model, or f32 or
-  // bf16 for an f32 model.
+  // Throws std::invalid_argument unless dtype is f64 for an f64 model, or f32 or bf16 for an f32 model. The message
+  // begins with `who`.
   InferencePrecision(const char* who, const Model& model, DType dtype);
 
   DType dtype() const { return dtype_; }

@@ -11,10 +11,11 @@ struct CctConfig : TokenModelConfig {
   std::int64_t convs = 2;   // convolutions between an image and its tokens
   std::int64_t kernel = 3;  // side length in pixels: 3, 5 or 7
 
-  static inline const std::vector<std::string> kInitializations{"cct", "pytorch", "tfixup"};  // models/images/init.cpp
+  // Implemented in models/images/init.cpp.
+  static inline const std::vector<std::string> kInitializations{"cct", "pytorch", "tfixup"};
 
   // "cct": 64 channels in all but the last convolution, and no normalizers. "hybrid": the last convolution has `width`
-  // channels, each other one half as many as the next, and a normalizer follows each.
+  // channels, every other one has half as many as the next, and a normalizer follows each convolution.
   static inline const std::vector<std::string> kStems{"cct", "hybrid"};
   std::string stem = "cct";
   // "pre": pre-norm. "cct": as published, with a layer's second normalizer on the stream (models/blocks/layers.h).
@@ -30,7 +31,7 @@ struct CctConfig : TokenModelConfig {
   std::int64_t padding() const { return kernel / 2; }
   std::int64_t channels(std::int64_t conv) const;
   bool pooled(std::int64_t conv) const { return !hybrid() || conv > 0; }
-  // Return the side of the map in pixels after a convolution, and after its pooling.
+  // Return the side length in pixels of the map, the first function after a convolution, the second after its pooling.
   std::int64_t side_of_conv(std::int64_t conv) const;
   std::int64_t side_of_pool(std::int64_t conv) const;
 

@@ -11,14 +11,14 @@ namespace foldgrad {
 
 struct ConvNextConfig : ImageModelConfig {
   std::vector<std::int64_t> channels{96, 192, 384, 768}, depths{3, 3, 9, 3};  // per stage; depths are numbers of blocks
-  std::int64_t patch = 2;  // pixels on a side; patches do not overlap
+  std::int64_t patch = 2;  // patch size in pixels; patches do not overlap
 
   static constexpr std::int64_t kMostStages = 16;
 
   ConvNextConfig() { fc_norm = true; }
 
   std::int64_t stages() const { return std::int64_t(channels.size()); }
-  // Returns the side of a stage's map. Each stage halves the side of the one before.
+  // Returns the side length of a stage's map, which is half that of the previous stage's.
   std::int64_t side(std::int64_t stage) const { return image_size / patch >> stage; }
   // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }

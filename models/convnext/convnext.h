@@ -13,9 +13,10 @@
 //
 //   Parameters have timm's names (huggingface/pytorch-image-models, convnext.py), except gamma.weight: stem.0, stem.1,
 //   stages.S.downsample.0 and .1, stages.S.blocks.B.conv_dw, .norm, .mlp.fc1, .mlp.fc2, .gamma, head.norm, head.fc.
-//   With normalizers that have gain and bias, C_s channels and D_s blocks there are 3 P^2 C_0 + 3 C_0 + sum_(s > 0) (4
-//   C_(s-1) C_s + 2 C_(s-1) + C_s) + sum_s D_s (8 C_s^2 + 58 C_s) + 2 C + (C + 1) classes, C of the last stage.
-//   Initially weights are N(0.02) and biases 0 (facebookresearch/ConvNeXt, convnext.py).
+//   If stage s has C_s channels and D_s blocks, C is the last C_s, and normalizers have gain and bias, the number of
+//   parameters is 3 P^2 C_0 + 3 C_0 + sum_(s > 0) (4 C_(s-1) C_s + 2 C_(s-1) + C_s) + sum_s D_s (8 C_s^2 + 58 C_s)
+//   + 2 C + (C + 1) * classes.
+//   Weights are initialized from N(0, 0.02), biases to 0 (facebookresearch/ConvNeXt, convnext.py).
 #pragma once
 #include "models/convnext/config.h"
 #include "models/images/model.h"

@@ -6,14 +6,14 @@
 //            depthwise convolution; u of a convolution 1 x 1. x is added if the shape is the same
 //   [EFF-3]  logits = fc(mean over pixels of relu6(u)), u of a convolution 1 x 1 to 1280 channels behind the blocks
 //
-//   SAME: a side of H pixels becomes ceil(H / stride). Half of the zeros that this takes are before the pixels and half
-//   after; an odd one is after.
+//   SAME padding turns a side of H pixels into ceil(H / stride). Half of the zeros that this takes go before the pixels
+//   and half after; an odd one goes after.
 //
 //   Parameters have the names of the package efficientnet-lite-pytorch, without leading underscores: conv_stem, bn0,
 //   blocks.I.expand_conv, .bn0, .depthwise_conv, .bn1, .project_conv, .bn2, conv_head, bn1, fc. With normalizers that
-//   have gain and bias, there are 3,371,008 + 1,281 classes parameters.
-//   Initially convolutions are N(sqrt(2 / (K^2 out / groups))), fc is U(classes^-1/2), biases are 0
-//   (tensorflow/tpu, efficientnet_model.py).
+//   have gain and bias, there are 3,371,008 + 1,281 * classes parameters.
+//   Convolutions are initialized from N(0, sqrt(2 / (K^2 out / groups))), fc from U(-b, b) with b = classes^-1/2, and
+//   biases to 0 (tensorflow/tpu, efficientnet_model.py).
 #pragma once
 #include "models/images/model.h"
 
@@ -43,7 +43,7 @@ class EfficientNetLite final : public ImageFamily<EfficientNetLite, EfficientNet
   std::unique_ptr<Model> foldable() override;
 
  private:
-  // A convolution, its normalizer and its activation. Its parameters are an element of stem().
+  // A convolution, its normalizer and its activation. An element of stem() holds its parameters.
   struct Step {
     std::string scope;
     std::int64_t stride, groups;

@@ -13,9 +13,9 @@ Difference difference(const Tensor& got, const Tensor& want);
 
 struct FoldDifferences {
   Difference logits;
-  // The difference at each site, between the results (after bias and activation) of all linear layers that the site's
-  // map was folded into. A site has no entry if it was not folded, or was folded into another site or a layer before it
-  // [FOLD-3].
+  // For each site, the largest difference in the results (after bias and activation) of the linear layers into which
+  // the site's map was folded. A site has no entry if its map was not folded, or was folded into another site or into a
+  // layer before the site [FOLD-3].
   std::map<std::string, Difference> sites;
 };
 

@@ -27,7 +27,7 @@ struct FoldSite {
   std::string name;  // the tape scope of the normalizer's operations
   bool offline = true;
   AffineMap map;
-  // GraphNode::parts at inference. A site with other parts, or with none, is not folded.
+  // The GraphNode::parts that the site must have at inference. If they are different or empty, the site is not folded.
   std::string recording = "";
 };
 

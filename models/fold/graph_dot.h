@@ -1,4 +1,4 @@
-// Draws a graph as text for graphviz: `dot -Tsvg`.
+// Describes graphs in the DOT language of graphviz, for `dot -Tsvg`.
 #pragma once
 #include <map>
 

@@ -1,9 +1,9 @@
 // Folds the normalizers of a model. The result is a model of the same family, whose configuration lists the maps that
 // could not be folded.
 //
-//   offline:  normalizer = "none". If a map must stay, normalizer_at has "affine", "scale" (no B) or "centernorm" at
-//             its site, or at SUBLAYER.residual if it acts only on the stream on its way into the sum.
-//   online:   the same normalizer with gain 1 and bias 0 at all sites where these could be folded.
+//   offline:  normalizer becomes "none". If a map must stay, normalizer_at has "affine", "scale" (no B) or "centernorm"
+//             at the map's site, or at SUBLAYER.residual if the map acts only on the stream on its way into the sum.
+//   online:   the normalizer stays, with gain 1 and bias 0 at all sites where gain and bias could be folded.
 #pragma once
 #include "models/blocks/config.h"
 #include "models/fold/fold.h"
@@ -25,7 +25,8 @@ Graph graph_of(Model& model);
 // device.
 FoldSite fold_site(Normalizer& norm, DType dtype, Device device);
 
-// Sets the normalizers in `config`, `model`'s configuration, to those that `folded` leaves. Model::alike() uses it.
+// Replaces the normalizers in `config`, a copy of `model`'s configuration, with those that remain in `folded`.
+// Model::alike() calls it.
 void set_normalizers_left(BlockConfig& config, const Model& model, const FoldedGraph& folded);
 
 }  // namespace foldgrad

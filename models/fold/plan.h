@@ -7,7 +7,7 @@
 
 namespace foldgrad {
 
-// A fold of maps into the columns of a weight [out, in], each map at its own place.
+// A fold of maps into the columns of a weight [out, in]. Each map applies to the columns at its ChannelMap::place.
 struct LinearFold {
   std::string weight, bias;  // names; the bias is created if it does not exist
   std::string copy;          // the name of a copy of the weight to change instead; empty if the weight itself changes
@@ -49,7 +49,7 @@ struct FoldState {
 // Returns the reason why a normalizer's recording cannot be folded as its site declares, or an empty string if it can.
 std::string unknown_recording(const FoldState& state, int node);
 
-// Plans [FOLD-1] [FOLD-2] [FOLD-4] [FOLD-5] with `map` pending at the result of `node`.
+// Plans [FOLD-1] [FOLD-2] [FOLD-4] [FOLD-5] for `map`, which is pending at the result of `node` (ChannelMap).
 FoldPlan plan_forward(const FoldState& state, int node, const AffineMap& map);
 
 // A fold into the linear layer or embedding table before the normalizer [FOLD-3].

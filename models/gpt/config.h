@@ -25,7 +25,7 @@ struct GptConfig : BlockConfig {
 
   GptConfig();
 
-  // Throws std::invalid_argument with the key, the requirement and the value.
+  // Throws std::invalid_argument if a value is invalid; the message names the key, the requirement and the value.
   void validate() const;
 
   bool operator==(const GptConfig&) const = default;

@@ -24,9 +24,9 @@ class GptDecoder {
 
   const GptConfig& config() const { return model_.config(); }
 
-  // Both return logits [texts, vocabulary] for the next tokens on the model's device, in f64 for an f64 model,
-  // otherwise in f32. begin() discards earlier texts. Both throw std::invalid_argument if there are no texts, a text is
-  // empty or longer than `context`, the number of tokens is wrong, an id is outside the vocabulary, or no room() is
+  // Both return the logits [texts, vocabulary] of the next tokens, in f64 for an f64 model, otherwise in f32, on the
+  // model's device. begin() discards earlier texts. Both throw std::invalid_argument if there are no texts, a text is
+  // empty or longer than `context`, there is not one token per text, an id is outside the vocabulary, or no room() is
   // left.
   Tensor begin(const std::vector<TokenIds>& texts);
   Tensor step(const TokenIds& tokens);

@@ -42,8 +42,8 @@ class Gpt final : public Model {
   // Runs the layers on x [N, width], whose sequences are `rows`; `attend` computes their attention.
   Var decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
   Var logits(const Var& hidden, const ForwardPass& pass);  // returns [N, vocabulary]
-  // Projects a layer's input to queries, keys and values [N, 3 width], and rotates these if positions are rotary.
-  // `places` is i64 [N] on the model's device.
+  // Projects a layer's input to queries, keys and values [N, 3 width]. If positions are rotary, rotates queries and
+  // keys. `places` is i64 [N] on the model's device.
   Var project(AttentionBlock& block, const Var& in, const Tensor& places, const ForwardPass& pass);
 
   const char* family() const override { return "gpt"; }

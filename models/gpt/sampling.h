@@ -1,4 +1,4 @@
-// Generates text with a Gpt: draws each next token from the model's distribution.
+// Generates text with a Gpt by drawing each next token from the model's distribution.
 //
 //   [SMP-1]  p = softmax(logits / temperature) over the top_k largest logits; of equal logits, smaller ids come first
 //   [SMP-2]  the token is the first whose cumulative probability, in the order of ids, exceeds u; u = (r + 1/2) / 2^32
@@ -7,7 +7,7 @@
 //            the nucleus if the tokens before it, in the order of SMP-1, have probabilities whose sum is below top_p;
 //            the first token always is.
 //
-//   With temperature 0, the token with the largest logit is taken, the first one if several are equal.
+//   With temperature 0, the token with the largest logit is taken. Of several equal ones, the first is taken.
 #pragma once
 #include "models/gpt/decoder.h"
 
@@ -15,12 +15,13 @@ namespace foldgrad {
 
 struct SamplingOptions {
   double temperature = 0.8;
-  std::int64_t top_k = 0;  // 0 stands for all tokens
-  double top_p = 1;        // 1 stands for all of the top_k tokens
+  std::int64_t top_k = 0;  // 0 means all tokens
+  double top_p = 1;        // 1 means all of the top_k tokens
   std::uint64_t seed = 1;
 };
 
-// Returns the token for row `text` of logits [texts, vocabulary], f32 or f64 on the CPU, or -1 if they are not finite.
+// Draws the token with number `token` of text `text` from row `text` of `logits` [texts, vocabulary], f32 or f64 on the
+// CPU. Returns -1 if that row is not finite.
 std::int64_t sample(const Tensor& logits, std::int64_t text, std::int64_t token, const SamplingOptions& options);
 
 // Draws `count` tokens for each text, one per text in turn, and calls take(text, token) as each is drawn. If a text is

@@ -1,5 +1,5 @@
-// The sizes, choices and keys common to models that classify images. A family's configuration derives from one of
-// these.
+// The sizes, choices and keys common to models that classify images. A family's configuration derives from
+// ImageModelConfig or TokenModelConfig.
 #pragma once
 #include <concepts>
 
@@ -24,7 +24,7 @@ struct ImageModelConfig : BlockConfig {
   bool operator==(const ImageModelConfig&) const = default;
 
  protected:
-  // Throws std::invalid_argument with the key, the requirement and the value, as a family's validate() does.
+  // Throws std::invalid_argument if a value is invalid, with a message like that of a family's validate().
   void validate(const char* family) const;
 };
 
@@ -77,8 +77,8 @@ void visit_data_and_normalizer_keys(auto& m, const auto& v) {
   visit_normalizer_key(m, v);
 }
 
-// Visit the keys that families derived from TokenModelConfig share. The first function is called before a family's own
-// keys are visited, the second one after.
+// Visit the keys that families derived from TokenModelConfig share. A family calls the first function before it visits
+// its own keys, and the second one after that.
 void visit_image_size_keys(auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   visit_data_size_keys(m, v);
@@ -105,7 +105,7 @@ void visit_image_training_keys(auto& m, const auto& v) {
   visit_data_and_normalizer_keys(m, v);
 }
 
-// A family with another smallest configuration has a function for it.
+// Families whose smallest configuration is different overload this function.
 template <std::derived_from<ImageModelConfig> Config>
 Config smallest(Config config) {
   config.image_size = config.smallest_image(), config.classes = 2;

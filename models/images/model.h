@@ -3,10 +3,10 @@
 //
 //   [VIT-2]  logits = head(pool(norm(features(images)))); with fc_norm head(norm(pool(...)))
 //
-//   A family provides features and may replace the pool, the mean over all positions. With post-norm, norm is left out.
-//   Inputs: "images", [B, S, S, 3] with S = image_size, as bytes or normalized with config().pixels; "target", i64 [B],
-//   the classes; for mixed images also "second_target", i64 [B], and "share", f32 [B], the share of the first class
-//   [CE-5].
+//   A family provides features and may replace pool, which is the mean over all positions. Post-norm models have no
+//   norm. The inputs are "images", [B, S, S, 3] with S = image_size, as bytes or normalized with config().pixels, and
+//   "target", i64 [B], the classes. Mixed images also have "second_target", i64 [B], and "share", f32 [B], the share of
+//   the first class [CE-5].
 #pragma once
 #include <deque>
 
@@ -16,7 +16,7 @@
 
 namespace foldgrad {
 
-class OnnxGraph;  // engine/graph/onnx_graph.h
+class OnnxGraph;  // defined in engine/graph/onnx_graph.h
 
 // A convolution between image and tokens, with the normalizer that follows it.
 struct ConvLayer {
@@ -41,8 +41,8 @@ class ImageModel : public Model {
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   // Writes model.onnx, which maps normalized pixel_values [batch, 3, S, S] to logits [batch, classes].
   std::vector<std::string> write_onnx(const std::string& directory) override;
-  // Adds the nodes before the first parameter of features() to an ONNX graph: by default those that make pixels,
-  // [batch, 3, S, S], channels-last.
+  // Adds to an ONNX graph the nodes before the first parameter of features(). By default, they turn the pixels,
+  // [batch, 3, S, S], into channels-last.
   virtual std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const;
 
   // Parts of the model.
@@ -57,15 +57,15 @@ class ImageModel : public Model {
   // Makes the last normalizer and the head. `features` is [T, channels], the shape of one image's features.
   ImageModel(const ImageModelConfig& config, const Names& names, const Shape& features, DType dtype, Device device);
 
-  // Makes a convolution of zeros, [out, in, kernel, kernel].
+  // Makes a convolution with a weight of shape [out, in, kernel, kernel]. All its parameters are 0.
   ConvLayer make_conv(const std::string& name, const Shape& shape, bool with_bias) const;
-  // Adds one to the stem. A family's constructor calls it.
+  // Makes a convolution and adds it to the stem. A family's constructor calls this function.
   ConvLayer& add_conv(const std::string& name, const Shape& shape, bool with_bias);
-  // A family's constructor calls it last. Throws std::invalid_argument if normalizer_at names a site that does not
-  // exist.
+  // Initializes the model if there is a seed; a family's constructor must call it last. Throws std::invalid_argument if
+  // normalizer_at names a site that does not exist.
   void finish(std::optional<std::uint64_t> seed);
-  // list_stem adds the convolutions and their normalizers; list_head adds the last normalizer, the pool's layer and the
-  // head.
+  // list_stem() adds the convolutions and their normalizers; list_head() adds the last normalizer, the pool's layer and
+  // the head.
   void list_stem(ModelParts& parts);
   void list_head(ModelParts& parts, LinearLayer* pool = nullptr);
 
@@ -76,10 +76,10 @@ class ImageModel : public Model {
   using Change = std::function<void(ImageModelConfig&)>;
   // Returns a model of the same family whose configuration `change` has modified. All parameters are 0.
   virtual std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const = 0;
-  // Returns such a model with this model's state and with the parameter values of `from`.
+  // Returns the result of with(change), with this model's state and the parameter values that `from` contains.
   std::unique_ptr<ImageModel> altered(const Change& change, const NamedTensors& from) const;
 
-  // Returns `count` segments of `length` rows on the model's device, placed among those of all ranks.
+  // Returns `count` segments of `length` rows, on the model's device, with their place among the segments of all ranks.
   Segments segments(std::int64_t count, std::int64_t length, const ForwardPass& pass);
   const std::string& stem_scope() const { return names_.stem; }
   std::int64_t rows_of_image() const { return features_[0]; }  // T, the number of rows per image
@@ -97,7 +97,7 @@ class ImageModel : public Model {
   std::map<std::pair<std::int64_t, std::int64_t>, Segments> segments_;  // segments for that batch, by count and length
 };
 
-// The base class of a family's models M: ImageModel or TokenModel, and the family's configuration.
+// The base class of a family's model M. Adds the family's configuration to Base, which is ImageModel or TokenModel.
 //
 // M(config, seed, dtype, device) has parameters of `dtype`. Without a seed, those that initialize() would fill are 0;
 // copy values into them. Throws std::invalid_argument for a configuration that config.validate() or make_normalizer

@@ -1,5 +1,5 @@
-// The common part of image classifiers whose layers keep the number of tokens. A family uses it as the base of
-// ImageFamily and provides names, layers and the tokens of an image.
+// The common part of image classifiers whose layers keep the number of tokens. A family uses TokenModel as the base of
+// ImageFamily, and provides names, layers and the tokens of an image.
 //
 //   [VIT-1]  x = drop(concat(cls, tokens(images)) + positions); without cls unless pooling = cls
 //   [VIT-3]  positions = sinusoidal: initially positions_(rS+c) = concat(table_(c+2), table_(r+2)) (init.cpp)

@@ -12,17 +12,17 @@
 //   [NF-5]  logits = fc(drop(mean over pixels of a(conv(x)))), x behind all blocks; before them is the stem, four
 //           convolutions with a between them
 //
-//   path drops the branch of some images (stochastic depth), in block i of N with the probability drop_path i / N. Like
-//   both sources, we do not divide the kept branches by the probability of keeping them. A normalizer's site follows
-//   each convolution, by default with `none`. The constant factor on a convolution's input multiplies its gain instead,
-//   which has fewer elements; without standardization it multiplies the input.
+//   path drops the branch of some images (stochastic depth), in block i of N with the probability drop_path * i / N.
+//   Like both sources, we do not divide the kept branches by the probability of keeping them. A normalizer, by default
+//   `none`, follows each convolution. If weights are standardized, a constant factor of a convolution's input is
+//   applied to the gain instead, which has fewer elements.
 //
 //   Parameters have timm's names (huggingface/pytorch-image-models, nfnet.py): stem.conv1 to .conv4, stages.S.B.conv1,
 //   .conv2, .conv2b, .conv3, .downsample.conv, .attn_last.fc1, .fc2, .skipinit_gain, final_conv, head.fc; gains are
-//   vectors. F0 has 68,416,284 + 3,073 classes parameters.
-//   "original" initializes convolutions, W_1 and W_2 with N(fan_in^-1/2) and biases with 0; the source truncates W_1
-//   and W_2 at two deviations. "port" initializes convolutions with N((2 / (fan_in + fan_out))^1/2), and biases and W_1
-//   and W_2 as PyTorch does. Both begin with gains of 1, a skip_gain of 0 and a head from N(.01).
+//   vectors. F0 has 68,416,284 + 3,073 * classes parameters.
+//   "original" initializes convolutions, W_1 and W_2 from N(0, fan_in^-1/2) and biases to 0; the source truncates W_1
+//   and W_2 at two deviations. "port" initializes convolutions from N(0, (2 / (fan_in + fan_out))^1/2), and biases, W_1
+//   and W_2 as PyTorch does. Both initialize gains to 1, skip_gain to 0 and the head from N(0, .01).
 #pragma once
 #include "models/images/model.h"
 #include "models/nfnet/config.h"
@@ -36,7 +36,7 @@ class NfNet final : public ImageFamily<NfNet, NfNetConfig> {
         Device device = Device::cpu);
 
   const char* family() const override { return "nfnet"; }
-  // Returns a model whose weights are the standardized ones.
+  // Returns a model without standardization, whose weights are this model's standardized weights.
   std::unique_ptr<Model> foldable() override;
 
  private:

@@ -7,11 +7,11 @@
 
 namespace foldgrad {
 
-// Maps a row x of C channels; all numbers are f64 on the host:
+// Maps a row x of C channels. All numbers are f64, on the host.
 //
 //   y = A u + B     u is x, x - mean(x) if the map is centred, or one of the alternatives below
 //
-// Without an alternative the normalizer is offline: A, B and the centring fold into linear layers.
+// Without such an alternative, the normalizer is offline: A, B and the centring fold into linear layers.
 struct InferenceForm {
   // u = (x - [mean]) / sqrt(mean of (x - [mean])^2 + eps), per group of channels; one group is the whole row. With
   // Normalizer::mixes_tokens() the means are over all tokens of a sample.

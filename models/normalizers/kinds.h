@@ -70,8 +70,8 @@ std::unique_ptr<Normalizer> make(const NormalizerSite& site) {
   return std::make_unique<N>(site, more...);
 }
 
-// Adds `kind` to normalizers(), so that models, configurations, checks, folding and export treat it like the library's
-// own. Invalidates the vectors that normalizers() has returned, so call it at the start of the program, from one
+// Adds `kind` to normalizers(), so that models, configurations, checks, folding and export treat it like a normalizer
+// of the library. Invalidates vectors that normalizers() has returned, so call it at the start of the program, from one
 // thread. Throws std::invalid_argument if the name is empty or taken.
 void register_normalizer(NormalizerKind kind);
 

@@ -17,19 +17,19 @@
 
 namespace foldgrad {
 
-struct NormalizerSite;  // models/normalizers/kinds.h
+struct NormalizerSite;  // defined in models/normalizers/kinds.h
 struct ChannelRecord;
-using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/channel_norm/channel_record.h
+using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // see ops/channel_norm/channel_record.h
 
 struct NormContext {
   bool training = false;
-  // The rows of each sample, for statistics per sample. If null, x's first axis counts the samples.
+  // The rows of each sample, for statistics per sample. If null, x's first axis indexes the samples.
   const Segments* samples = nullptr;
   // The number of leading rows that enter channel statistics; by default all rows. Only trace replay sets it, since its
   // other rows are padding (train/checks/trace.h). Models have no padding rows.
   std::optional<std::int64_t> counted = {};
-  std::vector<Var>* penalties = nullptr;  // in training, rbn appends its loss terms, of shape []
-  Communicator* communicator = nullptr;   // in training, statistics cover the rows of all ranks; if null, only x
+  std::vector<Var>* penalties = nullptr;  // in training, rbn appends its loss terms here, of shape []
+  Communicator* communicator = nullptr;   // in training, statistics cover all ranks' rows; if null, only x
 
   ChannelPass channel_pass() const { return {training, counted, communicator}; }
 };
@@ -60,13 +60,13 @@ class Normalizer {
   const std::string& site() const { return site_; }
   std::int64_t channels() const { return channels_; }
 
-  // Returns y with x's shape and dtype, to which it casts the parameters. In training, the forward pass updates the
+  // Returns y, of x's shape and dtype; parameters are cast to that dtype. In training, the forward pass updates the
   // state, and so do some backward passes (ops/channel_norm/channel_norm.h). Throws std::invalid_argument unless x is
   // [..., channels], or if an operation rejects x.
   Var apply(const Var& x, const NormContext& context);
 
-  // Makes later training passes append their results to `records`; backward passes complete them. Null stops recording.
-  // Recording leaves training bit-identical, so a normalizer that returns x itself records no gradient.
+  // After this call, training passes append records to `records`, and backward passes complete them. Null turns this
+  // off. Recording leaves training bit-identical, so a normalizer that returns x itself records no gradient.
   void record_into(ChannelRecords* records) { records_ = records; }
 
   // Returns the parameters, named SITE.weight, SITE.bias and the like. The pointers are valid as long as the normalizer
@@ -85,9 +85,9 @@ class Normalizer {
   void reset_iterations();
   virtual NormDiagnostics diagnostics() const;
 
-  // Returns the form at inference. Empty if the normalizer declares no form; it is then never folded. If the form is
-  // not offline, folding takes SITE.weight, or the scalar SITE.scale, out of A and SITE.bias out of B, and sets them to
-  // 1 and 0.
+  // Returns the form at inference, or no value if the normalizer declares none; the normalizer is then never folded. If
+  // the form is not offline, folding takes SITE.weight, or the scalar SITE.scale, out of A and SITE.bias out of B, and
+  // sets the parameters to 1 and 0.
   virtual std::optional<InferenceForm> inference() const { return std::nullopt; }
 
   // True if statistics cover all tokens of a sample, which must then be computed together.
@@ -108,10 +108,10 @@ class Normalizer {
   ChannelRecords* records_ = nullptr;
 };
 
-// Makes a normalizer whose parameters have this dtype. Its state is f64 for f64, otherwise f32. Throws
+// Makes a normalizer with parameters of this dtype. The state is f64 if they are f64, otherwise f32. Throws
 // std::invalid_argument if a name or option is unknown (the message suggests the nearest one), if a value is out of
-// range, if the normalizer cannot take this number of channels, or if info() and inference() disagree about being
-// offline.
+// range, if the normalizer cannot take this number of channels, or if info() and inference() disagree about whether it
+// is offline.
 std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::map<std::string, std::string>& options,
                                             const std::string& site, std::int64_t channels, DType dtype = DType::f32,
                                             Device device = Device::cpu);

@@ -1,4 +1,4 @@
-// The names, kinds and options of normalizers, as text for people and files, and chosen values of the options.
+// The names, kinds and options of normalizers, as text for people and files, and the values chosen for the options.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,11 +9,11 @@
 namespace foldgrad {
 
 struct NormalizerOption : Option {
-  std::string default_value;              // "=NAME" stands for the value of another option
+  std::string default_value;              // "=NAME" means the value of the option NAME
   std::string default_in_reference = {};  // the default with mode = reference; empty if it is the same
   // True if the model sets the option when the user does not: encoder_layers, decoder_layers, stack, sublayer.
   bool told_by_model = false;
-  bool newer = false;  // newer than 0.3: config_hash() ignores it unless the user sets it
+  bool newer = false;  // added after 0.3; config_hash() ignores it unless the user sets it
 };
 
 // The kind of function that a normalizer computes at inference; Normalizer::inference() returns its numbers.
@@ -27,14 +27,14 @@ constexpr auto names_of(Inference) { return std::array{"affine", "linear", "elem
 
 class NormalizerOptions;
 
-// The first training iterations, in which a normalizer does not yet compute as it does later and at inference.
+// The first training iterations, in which a normalizer does not yet behave as it does later and at inference.
 struct NormalizerWarmup {
   std::int64_t iterations = 0;
   std::vector<std::string> options = {};  // the options that set `iterations`
   std::string meanwhile = {};             // text for warnings, such as "uses no averages"
 };
 
-// Constants that a normalizer sets in the sublayers around it: the post-norm residual sum is `scale` x + branch, and
+// Constants that a normalizer sets in the sublayers around it: the post-norm residual sum is `scale` * x + branch, and
 // `initial_gain` multiplies the initial weights of the value and output projections and of both feed-forward layers.
 struct ResidualConstants {
   double scale = 1, initial_gain = 1;
@@ -68,7 +68,7 @@ inline NormalizerOption choice_option(const char* name, std::vector<std::string>
   return {{name, help, Option::Kind::choice, {}, std::move(choices)}, default_value, in_reference};
 }
 
-// Returns the same option with another name.
+// Returns the option with another name and help text.
 inline NormalizerOption renamed(NormalizerOption option, const char* name, const char* help) {
   option.name = name, option.help = help;
   return option;

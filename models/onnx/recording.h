@@ -15,22 +15,22 @@ namespace foldgrad {
 inline const OnnxGraph::Attribute kOnnxToF32{"to", std::int64_t(1)}, kOnnxToI64{"to", std::int64_t(7)},
     kOnnxToBool{"to", std::int64_t(9)};
 
-// Positions and attention for rows of sentences. In the files, such rows are [batch, length, width].
+// Positions and attention for rows of sentences. In ONNX files, these rows are [batch, length, width].
 struct OnnxSentences {
-  std::string positions;  // name of an i64 [batch, length]
+  std::string positions;  // name of an i64 tensor [batch, length]
   // Returns the keys and values for attention; see OnnxOperands::keys.
   std::function<OnnxOperands::Keys(const OnnxOperands::Keys& recorded, bool causal)> attended;
 };
 
-// Adds `graph` to `g` as nodes. `graph` is a recording of `model` at inference, with its normalizers as sites.
+// Adds `graph` to `g` as nodes. `graph` is a recording of `model` at inference, with the model's normalizers as sites.
 // Operations export themselves (Description::onnx); normalizers are exported as their inference() forms. Without
 // `sentences`, all sequences have the recorded length, and no operation may need positions.
 class OnnxRecording final : public OnnxOperands {
  public:
   OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph, std::optional<OnnxSentences> sentences = {});
 
-  // Gives a value of the recording its name in the file: an input, or a result that is already computed there. An empty
-  // name means that the value is absent; results of operations whose first operand is absent are absent too.
+  // Names a value of the recording that the file already contains, as an input or as the result of other nodes. An
+  // empty name means that the value is absent; results of operations whose first operand is absent are absent too.
   void give(int value, const std::string& name);
   // Adds all nodes and returns the name of the recording's only result. Throws std::invalid_argument if ONNX nodes
   // cannot express an operation or a normalizer.
@@ -59,9 +59,9 @@ class OnnxRecording final : public OnnxOperands {
   std::optional<OnnxSentences> sentences_;
   NamedTensors parameters_;
   std::map<std::string, Normalizer*> normalizers_;
-  std::string first_;                    // a given value whose first axis counts the examples
+  std::string first_;                    // the first given value; its first axis indexes the examples
   std::map<int, std::string> names_;     // names of values in the file
-  std::map<int, std::string> computed_;  // values computed only from parameters, by the names they get as weights
+  std::map<int, std::string> computed_;  // names, as weights, of values computed only from parameters
   int n_ = 0;                            // the node being added
 };
 

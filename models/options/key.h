@@ -15,8 +15,8 @@ struct ConfigKey : Option {
   std::string section;
   bool trajectory = true;         // affects the trained weights
   bool required_in_json = false;  // config.json must have it, since inference depends on it
-  bool from_data = false;         // not a key of configurations: the data or folding set it
-  bool newer = false;             // not in 0.2.0: config_hash() ignores it while it has its default
+  bool from_data = false;         // not a key of configurations; set by the data or by folding
+  bool newer = false;             // added after 0.2.0; config_hash() ignores its default
 
   ConfigKey(const char* section, const char* name, const char* unit, const char* help, Range range = {})
       : Option{name, help, Kind::text, range, {}, unit}, section(section) {}

@@ -2,7 +2,7 @@
 //   enum class Shape { round, square };
 //   constexpr auto names_of(Shape) { return std::array{"round", "square"}; }
 //
-// Configurations read, write and explain the enumeration by these names.
+// Configurations use these names to read, write and explain the enumeration.
 #pragma once
 #include <array>
 #include <cstddef>

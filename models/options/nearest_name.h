@@ -5,9 +5,9 @@
 
 namespace foldgrad {
 
-// Returns the candidate that needs the fewest insertions, deletions, replacements and swaps of neighbouring characters
-// to become `name`, the first one if several do. Compares only the last part of dotted names; at most a third of it may
-// differ. Returns an empty string if no candidate is that close.
+// Returns the first candidate that takes the fewest insertions, deletions, replacements and swaps of neighbouring
+// characters to become `name`. Compares only the last part of dotted names, of which at most a third may differ.
+// Returns an empty string if no candidate is that close.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);
 
 // Returns "; did you mean NEAREST?" with the name in `quotes`, or `otherwise` if no candidate is close.

@@ -1,5 +1,5 @@
-// The description of a setting: an option of a normalizer or a key of a configuration. It tells how to read, check,
-// write and explain the setting.
+// The description of a setting, which is an option of a normalizer or a key of a configuration. It contains all that is
+// needed to read, check, write and explain the setting.
 #pragma once
 #include <limits>
 #include <string>

@@ -9,10 +9,10 @@
 
 namespace foldgrad {
 
-// width, ffn_width and heads are those of the first stage; each later stage has twice as many of each.
+// `width`, `ffn_width` and `heads` apply to the first stage; each later stage doubles all three.
 struct SwinConfig : ImageModelConfig {
-  std::int64_t patch = 4;                        // pixels on a side; patches do not overlap
-  std::int64_t window = 7;                       // tokens on a side of a window
+  std::int64_t patch = 4;                        // patch size in pixels; patches do not overlap
+  std::int64_t window = 7;                       // window size in tokens
   std::vector<std::int64_t> depths{2, 2, 6, 2};  // layers of each stage
   bool qkv_bias = true;                          // bias of the layers for queries, keys and values
   bool reduction_bias = false;                   // bias of the layers between stages; folding sets it
@@ -33,7 +33,7 @@ struct SwinConfig : ImageModelConfig {
   // Return the side of a window in tokens, and the number of tokens by which odd layers shift their windows.
   std::int64_t window_of(std::int64_t stage) const { return std::min(window, side_of(stage)); }
   std::int64_t shift_of(std::int64_t stage) const { return side_of(stage) > window ? window / 2 : 0; }
-  // True if the window divides each larger map.
+  // True if the window size divides the side of each larger map.
   bool windows_fit() const;
   // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }

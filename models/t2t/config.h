@@ -17,10 +17,10 @@ struct T2tConfig : TokenModelConfig {
   // The side of the kernel, the stride and the padding of each unfold, in pixels of its map.
   std::vector<std::int64_t> kernels{3, 3, 3}, strides{1, 2, 2}, paddings{1, 1, 1};
   std::int64_t token_width = 64;  // number of channels in the results of the token modules
-  // The attention of token modules: by random features, or by a softmax.
+  // The attention of token modules, with random features or with a softmax.
   static inline const std::vector<std::string> kTokenAttentions{"performer", "softmax"};
   std::string token_attention = "performer";
-  double token_dropout = 0.1;  // applied to both branches of a token module; the authors' softmax form has none
+  double token_dropout = 0.1;  // applied to both branches of a token module; the authors' softmax has no dropout
 
   T2tConfig();
 
@@ -28,11 +28,11 @@ struct T2tConfig : TokenModelConfig {
   std::int64_t features() const { return token_width / 2; }
   // Returns the side of the map in pixels after the first `unfolds` unfolds.
   std::int64_t side(std::size_t unfolds) const;
-  // Returns how many numbers are in each patch that an unfold cuts out.
+  // Returns the number of elements in each patch of an unfold.
   std::int64_t patch_size(std::size_t unfold) const;
   std::int64_t tokens() const { return side(kUnfolds) * side(kUnfolds) + has_cls(); }
 
-  // Both throw std::invalid_argument with the key, the requirement and the value.
+  // Both throw std::invalid_argument if a value is invalid; the message names the key, the requirement and the value.
   std::int64_t smallest_image() const;
   void validate() const;
 

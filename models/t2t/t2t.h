@@ -3,15 +3,15 @@
 //   T2t model(config, seed);
 //   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
 //
-//   [T2T-1]  x = module(unfold(image)); x = module(unfold(x)); its tokens are W_p unfold(x) + b_p
+//   [T2T-1]  x = module(unfold(image)); x = module(unfold(x)); tokens = W_p unfold(x) + b_p
 //   [T2T-6]  positions_(n, j) = sin(n 10000^(-2 floor(j / 2) / width)) for even j, the cosine for odd j; n = 0 for cls
 //
-//   Between unfolds [CONV-1], the rows of an image form a square map. token_module.h has the modules;
-//   models/images/token_model.h has the rest, and the inputs. Positions are not trained.
+//   Between unfolds [CONV-1], the rows of an image form a square map. token_module.h defines the modules;
+//   models/images/token_model.h defines the inputs and the rest of the model. Positions are not trained.
 //
 //   Parameters have the authors' names (yitu-opensource/T2T-ViT, t2t_vit.py): tokens_to_token.attention1, .attention2,
 //   .project, cls_token, pos_embed, blocks.I.norm1, .attn.qkv, .attn.proj, .norm2, .mlp.fc1, .mlp.fc2, norm, head.
-//   Initially linear layers and cls are N(0.02), biases are 0, and w is random orthogonal.
+//   Linear layers and cls are initialized from N(0, 0.02), biases to 0, and w to a random orthogonal matrix.
 #pragma once
 #include "models/images/token_model.h"
 #include "models/t2t/token_module.h"

@@ -17,7 +17,8 @@
 //   if m is small. They shrink as x gets longer: if keys are long, d_t falls below m eps, and a and its gradients
 //   vanish.
 //
-//   x: [B N, in], for N tokens of each of B images; q, k, v, a, u and the result: [B N, e]; w: [m, e], m = e / 2.
+//   x is [B N, in], for N tokens of each of B images. q, k, v, a, u and the result are [B N, e]. w is [m, e], where
+//   m = e / 2.
 #pragma once
 #include "models/blocks/layers.h"
 #include "models/t2t/config.h"
@@ -26,8 +27,8 @@ namespace foldgrad {
 
 class TokenModule {
  public:
-  // Parameters have the authors' names after NAME: kqv, proj, w, norm1, norm2, mlp.0, mlp.2; with softmax attn.qkv,
-  // attn.proj, norm1, norm2, mlp.fc1, mlp.fc2.
+  // Names of parameters are `name`, a dot and the authors' names: kqv, proj, w, norm1, norm2, mlp.0, mlp.2; with
+  // softmax, attn.qkv, attn.proj, norm1, norm2, mlp.fc1, mlp.fc2.
   TokenModule(const T2tConfig& config, const std::string& name, std::int64_t in, DType dtype, Device device);
 
   // Runs the module on x [B N, in], whose images are `rows`. Returns [B N, e].
@@ -35,9 +36,9 @@ class TokenModule {
   void list(ModelParts& parts);
   // Fills w and leaves the other parameters as they are. Does nothing with softmax.
   void initialize(std::uint64_t seed);
-  // With a Performer, adds diagnostics of the last training pass, named NAME.NUMBER: mean_key_length and
-  // greatest_key_length; least_denominator and median_denominator, of d_t / m; below_eps, the share of tokens with d_t
-  // below m eps.
+  // With a Performer, adds diagnostics of the last training pass. Their names are the module's name, a dot, and
+  // mean_key_length, greatest_key_length, least_denominator and median_denominator (of all d_t / m), and below_eps, the
+  // share of tokens with d_t below m eps.
   void diagnose(std::map<std::string, double>& all) const;
 
  private:

@@ -1,4 +1,4 @@
-// Sentences for a Transformer, one after another.
+// Batches of sentences for a Transformer.
 #pragma once
 #include <vector>
 
@@ -15,8 +15,8 @@ struct Sentences {
   static Sentences of(const std::vector<Ids>& sentences);  // returns tensors on the CPU
 };
 
-// Pairs of sentences. The decoder's input is the target with its last token, the end, moved to the front; so `target`
-// holds the token that follows each token of `input`.
+// Pairs of sentences. The decoder's input is the target with the end token moved from the last position to the first,
+// so `target` holds the token that follows each token of `input`.
 struct TranslationBatch {
   Sentences source, input;
   Tensor target;  // i64, has the shape of input.ids

@@ -1,4 +1,4 @@
-// Sentences as ids, and the ids that every vocabulary has; these are fairseq's.
+// Sentences as token ids, and the special ids of every vocabulary, which are those of fairseq.
 #pragma once
 #include <cstdint>
 #include <vector>

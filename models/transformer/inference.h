@@ -45,8 +45,8 @@ class StepDecoder {
   // sources, or if a normalizer has statistics over a sentence's tokens.
   StepDecoder(const InferenceTransformer& inference, const Sentences& sources);
 
-  // Returns logits [rows, target_vocabulary] for the next tokens on the model's device, in f64 for an f64 model,
-  // otherwise f32. Throws std::invalid_argument if a parent does not exist, and after max_positions steps.
+  // Returns the logits [rows, target_vocabulary] of the next tokens, in f64 for an f64 model, otherwise in f32, on the
+  // model's device. Throws std::invalid_argument if a parent does not exist, and after max_positions steps.
   Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents);
   std::int64_t steps() const { return steps_; }
 
@@ -61,7 +61,8 @@ class StepDecoder {
   Tape tape_{/*recording=*/false};
   ForwardPass pass_;
   Segments sources_;
-  // One tensor per step, whose rows end in keys and values. For attention to the sources, one tensor for all steps.
+  // One tensor per step; each of its rows ends with a key and a value. Attention to the sources has one tensor for all
+  // steps.
   std::map<const AttentionBlock*, std::vector<Tensor>> cache_;
   std::int64_t steps_ = 0;
   std::vector<std::int64_t> sentences_;               // index of each row's sentence

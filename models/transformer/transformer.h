@@ -10,8 +10,8 @@
 //   With config.fixnorm, rows of E and O are divided by their lengths first [FN-1].
 //
 //   Parameters have fairseq's names and initial values (models/blocks/layers.h, init.cpp). With the defaults and one
-//   table of V rows there are 31,545,344 + 512 V parameters.
-//   Each place with dropout has its own random stream, derived from its name; pass.step chooses the mask.
+//   table of V rows, the model has 31,545,344 + 512 V parameters.
+//   Each place with dropout has its own random stream, derived from the place's name; pass.step selects the mask.
 #pragma once
 #include <deque>
 
@@ -46,7 +46,7 @@ class Transformer final : public Model {
     return loss(batch.named(), pass, label_smoothing);
   }
   // Returns the sentences on the model's device, with their place among those of all ranks. Throws
-  // std::invalid_argument, its message beginning with `who`, if a sentence has more than max_positions tokens.
+  // std::invalid_argument if a sentence has more than max_positions tokens; the message begins with `who`.
   Sentences placed(const char* who, const Sentences& sentences, const ForwardPass& pass) const;
 
   const char* family() const override { return "transformer"; }
@@ -86,7 +86,7 @@ class Transformer final : public Model {
   std::map<DType, Tensor> positions_;
 };
 
-// Throws std::invalid_argument if the model is from another family: "WHO needs a transformer, got FAMILY".
+// Returns the model, cast. Throws std::invalid_argument for another family: "WHO needs a transformer, got FAMILY".
 Transformer& as_transformer(Model& model, const char* who);
 
 }  // namespace foldgrad

@@ -8,9 +8,10 @@
 namespace foldgrad {
 
 struct VitConfig : TokenModelConfig {
-  static inline const std::vector<std::string> kInitializations{"timm", "pytorch", "tfixup"};  // models/images/init.cpp
+  // Implemented in models/images/init.cpp.
+  static inline const std::vector<std::string> kInitializations{"timm", "pytorch", "tfixup"};
 
-  std::int64_t patch = 4;  // side length in pixels; patches do not overlap
+  std::int64_t patch = 4;  // patch size in pixels; patches do not overlap
 
   VitConfig();
 

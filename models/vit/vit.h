@@ -3,14 +3,14 @@
 //   Vit model(config, seed);
 //   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
 //
-//   Its tokens are patches W_p^T + b_p. models/images/token_model.h has the rest, and the inputs.
+//   The tokens are patches W_p^T + b_p. models/images/token_model.h defines the inputs and the rest of the model.
 //
 //   Parameters have timm's names and shapes (huggingface/pytorch-image-models, vision_transformer.py): cls_token
 //   [1, 1, width], pos_embed [1, tokens, width], patch_embed.proj, blocks.I.attn.qkv, blocks.I.norm1, ..., norm, head;
 //   with pooling = sequence also attention_pool, which timm lacks.
-//   Let m = ffn_width, p = patch, T = the number of tokens, and b = 1 with qkv_bias, otherwise 0. With normalizers that
-//   have gain and bias, there are (3 p^2 + 1) width + T width + [cls] width + layers (4 width^2 + 2 m width + m +
-//   6 width + 3 b width) + 2 width + (width + 1) classes parameters.
+//   Let D = width, L = layers, m = ffn_width, p = patch, T = the number of tokens, c = 1 with a class token, otherwise
+//   0, and b = 1 with qkv_bias, otherwise 0. With normalizers that have gain and bias, the model has
+//   (3 p^2 + 1) D + T D + c D + L (4 D^2 + 2 m D + m + 6 D + 3 b D) + 2 D + (D + 1) * classes parameters.
 #pragma once
 #include "models/images/token_model.h"
 #include "models/vit/config.h"
