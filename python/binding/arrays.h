@@ -1,16 +1,17 @@
-// Arrays of Python as tensors, and tensors as arrays.
+// Conversions between Python's arrays and tensors.
 #pragma once
 #include "python/binding/casters.h"
 
 namespace foldgrad::python {
 
 // Returns a tensor of the values of a NumPy array, an object with __dlpack__ or __array__, or nested lists of numbers.
-// Read-only arrays share their memory; so do all others if `copy` is false. Throws nb::type_error for element types
-// other than ours, nb::value_error for masked arrays and for what cannot be shared.
+// Shares the memory of contiguous read-only NumPy arrays and, if `copy` is false, of all other arrays. Throws
+// nb::type_error for element types other than ours, and nb::value_error for masked arrays and for memory that cannot be
+// shared.
 Tensor to_tensor(nb::handle array, bool copy = true);
 NamedTensors to_tensors(const Dict& arrays);
 
-// Returns a NumPy array over the tensor's memory, which is written through it unless the tensor is external.
+// Returns a NumPy array over the tensor's memory. If the tensor is external, the array is read-only.
 Any to_numpy(const Tensor& tensor);
 // Returns an object with __dlpack__ over the tensor's memory.
 nb::object to_dlpack(const Tensor& tensor);

@@ -1,4 +1,4 @@
-// Conversions of nanobind for the engine's types: a choice is its name, a shape a tuple, named tensors are a dict.
+// Makes nanobind convert the engine's types: enumerations to and from names, shapes to tuples, named tensors to dicts.
 #pragma once
 #include <nanobind/stl/map.h>
 
@@ -8,7 +8,7 @@
 
 namespace foldgrad::python {
 
-// Throw std::invalid_argument with all names for another name.
+// Throw std::invalid_argument if there is no such name; the message lists all names.
 DType dtype_named(const std::string& name);
 Device device_named(const std::string& name);
 Activation activation_named(const std::string& name);
@@ -17,7 +17,7 @@ Activation activation_named(const std::string& name);
 
 namespace nanobind::detail {
 
-// The name is looked up by the operator, which may throw; from_python() must not.
+// The conversion operator looks up the name, because the lookup may throw and from_python() must not.
 template <class Choice, Choice (*named)(const std::string&)>
 struct choice_caster {
   static constexpr auto Name = const_name("str");

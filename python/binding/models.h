@@ -1,4 +1,4 @@
-// Models as Python holds them.
+// Models, in the form in which Python owns them.
 #pragma once
 #include "models/model.h"
 #include "python/binding/native.h"
@@ -7,14 +7,14 @@ namespace foldgrad::python {
 
 struct SharedModel {
   std::shared_ptr<Model> model;
-  std::string directory;  // of the model that was loaded: it has the vocabulary
+  std::string directory;  // directory from which the model was loaded; contains the vocabulary
   std::recursive_mutex mutex;
 
   SharedModel(std::shared_ptr<Model> of, std::string from) : model(std::move(of)), directory(std::move(from)) {}
 };
 
 using ModelClass = nb::class_<SharedModel>;
-// Binds what models do with text and images.
+// Binds the methods of models that work on text and images.
 void add_tasks(ModelClass& model);
 
 }  // namespace foldgrad::python

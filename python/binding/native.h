@@ -1,4 +1,4 @@
-// Calls from Python into the engine. The module is several files; each add_...() binds a part.
+// Calls from Python into the engine. Several files make up the module; each add_...() binds one part.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
@@ -22,17 +22,17 @@ namespace foldgrad::python {
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using Path = nb::typed<std::filesystem::path, nb::str>;  // text, or an os.PathLike
+using Path = nb::typed<std::filesystem::path, nb::str>;  // a str or an os.PathLike
 using Any = nb::typed<nb::object, nb::any>;
 using Dict = nb::typed<nb::dict, nb::str, nb::any>;
 using Dicts = nb::typed<nb::list, Dict>;
 
-// While it lives, other threads of Python run, and signals are blocked: Ctrl-C arrives afterwards.
+// While an object of this type lives, other Python threads may run. Signals are blocked, so Ctrl-C takes effect later.
 struct WithoutPython {
   nb::gil_scoped_release released;
   BlockedSignals blocked;
 };
-// For functions that use nothing of Python. Arguments and results are converted outside of it.
+// A guard for functions that use no Python objects. Arguments and results are converted outside of the guard.
 using Native = nb::call_guard<WithoutPython>;
 
 // Calls f without the GIL.
@@ -42,7 +42,8 @@ auto native(const F& f) {
   return f();
 }
 
-// Also locks the object that f works on; waits for it without the GIL. A callback may call in again from its thread.
+// Also locks the mutex of the object that f works on, and waits for the mutex without the GIL. A callback of f may use
+// the object again on the same thread.
 template <class F>
 auto native(std::recursive_mutex& mutex, const F& f) {
   const WithoutPython released;
@@ -50,7 +51,8 @@ auto native(std::recursive_mutex& mutex, const F& f) {
   return f();
 }
 
-// Returns something of Python that the engine keeps and may release in any thread. Only holders of the GIL use it.
+// Wraps a Python object that the engine keeps and may release in any thread. Only holders of the GIL may use the
+// object.
 template <class T>
 std::shared_ptr<T> kept(T value) {
   return {new T(std::move(value)), [](T* released) {
@@ -60,7 +62,7 @@ std::shared_ptr<T> kept(T value) {
           }};
 }
 
-// Returns a dict of its keyword arguments.
+// Returns a dict of the given keyword arguments.
 template <class... Items>
 nb::dict dict_of(Items&&... items) {
   return nb::cast<nb::dict>(nb::handle(reinterpret_cast<PyObject*>(&PyDict_Type))(std::forward<Items>(items)...));

@@ -1,4 +1,4 @@
-// A normalizer as Python holds it.
+// A normalizer, in the form in which Python owns it.
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "python/binding/tape.h"
@@ -8,7 +8,7 @@ namespace foldgrad::python {
 struct SharedNormalizer : std::enable_shared_from_this<SharedNormalizer> {
   explicit SharedNormalizer(std::shared_ptr<Normalizer> shared) : norm(std::move(shared)) {}
 
-  std::shared_ptr<Normalizer> norm;  // keeps its model, if it belongs to one
+  std::shared_ptr<Normalizer> norm;  // also keeps the model alive, if the normalizer belongs to one
   std::recursive_mutex mutex;
 };
 

@@ -1,4 +1,4 @@
-// Tapes and their values, as Python holds them.
+// Tapes and their values, in the form in which Python owns them.
 #pragma once
 #include <tuple>
 
@@ -14,7 +14,7 @@ inline std::vector<Parameter*> pointers(const SharedParameters& parameters) {
   return all;
 }
 
-// Returns parameters that keep their owner.
+// Returns parameters that keep `owner` alive.
 inline SharedParameters shared(const std::vector<Parameter*>& parameters, const std::shared_ptr<void>& owner) {
   SharedParameters all;
   for (Parameter* p : parameters) all.emplace_back(owner, p);
@@ -31,12 +31,12 @@ struct SharedTape : std::enable_shared_from_this<SharedTape> {
     return *tape;
   }
 
-  std::vector<std::shared_ptr<void>> kept = {};  // parameters and normalizers of the present recording
+  std::vector<std::shared_ptr<void>> kept = {};  // parameters and normalizers that the current recording uses
   std::shared_ptr<Tape> tape;
   std::recursive_mutex mutex;
 };
 
-// A value that keeps its tape.
+// A value that keeps its tape alive.
 struct TapeVar {
   std::shared_ptr<SharedTape> tape;
   Var var;
@@ -52,7 +52,7 @@ TapeVar record(const TapeVar& x, const F& f) {
   return {x.tape, std::move(y)};
 }
 
-// Turns parameters of the engine's functions into those of Python's: a Var becomes a TapeVar.
+// Maps the parameter types of engine functions to those of Python functions: Var becomes TapeVar.
 template <class P>
 struct Given {
   using Type = std::remove_cvref_t<P>;
@@ -70,7 +70,7 @@ struct Given<const OptionalVar&> {
   static OptionalVar of(const Type& given) { return given ? OptionalVar(given->var) : std::nullopt; }
 };
 
-// Binds an operation with the names and defaults of its parameters, and its header's comment.
+// Binds an operation, with the names and defaults of its parameters, and with its docstring from the header.
 template <class... P, class... Names>
 void def_op(nb::module_& m, const char* name, const std::tuple<Names...>& names, Var (*f)(const Var&, P...)) {
   const auto call = [f](const TapeVar& x, const typename Given<P>::Type&... rest) {
