@@ -1,8 +1,8 @@
 // Runs an operation of book/tiny.cpp and its counterpart in the engine on the same numbers.
 //
 // Both evaluate the same formulas in f64. They differ only in the order of long sums, which the engine splits between
-// the lanes of vectors and blocks of rows. So results have the same bits if no sum rounds, and on shapes for which both
-// have the same order: up to 16 rows, and rows of two channels. Otherwise they differ by rounding.
+// the lanes of vectors and blocks of rows. So results are bit-identical if no sum rounds, and on shapes for which both
+// sum in the same order: up to 16 rows, and rows of two channels. Otherwise they differ by rounding.
 #pragma once
 #define main tiny_main
 #include "book/tiny.cpp"
@@ -57,7 +57,8 @@ Results of_engine(const std::vector<tiny::Tensor>& operands, const tiny::Tensor&
   return results;
 }
 
-// Checks that |got - want| <= bound everywhere. With a bound of 0 the bits must agree, except the sign of a zero.
+// Checks that |got - want| <= bound everywhere. With a bound of 0, the values must be equal, which ignores the sign of
+// zero.
 inline void expect_within(double bound, const Results& got, const Results& want, const std::string& what = "") {
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t k = 0; k < got.size(); ++k) {
@@ -67,7 +68,7 @@ inline void expect_within(double bound, const Results& got, const Results& want,
   }
 }
 
-// An operation of both: a function of tiny's tape and variables, and one of the engine's variables.
+// One operation in two versions: a function of tiny's tape and variables, and a function of the engine's variables.
 template <class OfTiny, class OfEngine>
 struct Both : OfTiny, OfEngine {
   using OfTiny::operator(), OfEngine::operator();
@@ -81,8 +82,9 @@ void expect_same(double bound, const std::vector<tiny::Tensor>& operands, const 
   expect_within(bound, of_tiny(operands, dy, op), of_engine(operands, dy, op), what);
 }
 
-// Returns the greatest difference between two sums of n terms of at most `size`: each of their n additions rounds by
-// half a unit in the last place of a number of at most n size, and each term has been rounded a few times.
+// Returns the largest possible difference between two sums of the same n terms, each at most `size`. Each of the n
+// additions in a sum rounds by half a unit in the last place of a number of at most n * size, and each term has been
+// rounded a few times.
 inline double order_bound(int n, double size) { return 2 * n * (n * size) * 0x1p-53 + 8 * n * size * 0x1p-53; }
 
 }  // namespace foldgrad::testing

@@ -1,4 +1,4 @@
-// Parameters of the kernels in these tests, and functions that run them.
+// Parameters of the kernels in the tests of the emulation, and functions that run these kernels.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -41,20 +41,20 @@ std::string error_of_kernel(void (*kernel)(Params), const Grid& grid, const Para
   return error_of([&] { launch("planted", kernel, grid, params); });
 }
 
-// The beginning of the message about a fault of the first thread, and how it names a line of the test's file.
+// The beginning of a message about a fault of the first thread, and the part that names a line of the test's file.
 inline const std::string kFirstThread = "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): ";
 inline std::string at(int line, const std::source_location& caller = std::source_location::current()) {
   return std::string(" at ") + caller.file_name() + ":" + std::to_string(line);
 }
 
-// Checks that a race is reported: ThreadSanitizer then ends the process with exit code 66.
+// Checks that ThreadSanitizer reports a race, which ends the process with exit code 66.
 template <class Run>
 void expect_race(const Run& run) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT((run(), std::exit(0)), ::testing::ExitedWithCode(66), "data race");
 }
 
-// Returns the `n` floats that the kernel leaves, in each of the three orders.
+// Runs the kernel in each of the three thread orders, and returns the `n` floats that it leaves each time.
 inline std::vector<std::vector<float>> in_all_orders(void (*kernel)(Array), const Grid& grid, int n) {
   std::vector<std::vector<float>> results;
   for (const Order order : kOrders) {

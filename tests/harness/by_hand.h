@@ -1,10 +1,10 @@
-// Operands of a few numbers, for results computed by hand and for messages.
+// Small operands, for tests of messages and of results computed by hand.
 #pragma once
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
 
-// Return a constant on the CPU. For tests of messages only its shape matters.
+// Return a constant on the CPU. In tests of messages, only the shape of the constant matters.
 inline Var zeros(Tape& tape, const Shape& shape, DType dtype = DType::f32) {
   return tape.constant(Tensor::zeros(shape, dtype));
 }
@@ -15,7 +15,7 @@ Var zeros(Tape& tape, Sizes... sizes) {
 
 inline Tensor numbers(Shape shape, const std::vector<double>& values) { return Tensor::of(std::move(shape), values); }
 
-// Makes an error case: f(operands of zeros) must be refused with this message.
+// Makes an error case, in which f must throw this message for operands of zeros with these shapes.
 inline OpError error_of_zeros(std::string message, std::vector<Shape> shapes, OpFunction f, DType dtype = DType::f32) {
   return {std::move(message), [=](Tape& tape) {
             std::vector<Var> operands;
@@ -25,10 +25,10 @@ inline OpError error_of_zeros(std::string message, std::vector<Shape> shapes, Op
 }
 
 struct ByHand {
-  std::vector<Tensor> operands;  // gradients are computed for those of f64
+  std::vector<Tensor> operands;  // those in f64 get gradients
   std::vector<double> y;
-  std::vector<double> dy = {};                      // empty: only a forward pass
-  std::vector<std::vector<double>> gradients = {};  // of the operands for this dy; may be shorter
+  std::vector<double> dy = {};                      // if empty, there is no backward pass
+  std::vector<std::vector<double>> gradients = {};  // gradients of the first operands, for this dy
   double tolerance = 0;
   std::optional<Shape> shape = {};  // of y
 };

@@ -1,4 +1,4 @@
-// Comparisons that a NaN on either side fails, and reproducible random tensors.
+// Comparisons of tensors, and reproducible random tensors.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -8,15 +8,15 @@
 namespace foldgrad::testing {
 
 // Checks that |got - want| <= tolerance (1 + |want|) for every element, for all dtypes and devices. Infinities must be
-// equal.
+// equal; NaN on either side fails.
 ::testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance);
 // Checks that dtype, shape and bits are the same.
 ::testing::AssertionResult identical(const Tensor& got, const Tensor& want);
 
 // Returns mean + scale * N(0, 1), in f64 on the CPU. Equal seeds give equal values.
 Tensor randn(Shape shape, unsigned seed, double scale = 1, double mean = 0);
-// Returns the same, but at least `margin` away from zero: for functions with a kink there, where differences do not
-// approximate gradients.
+// Returns N(0, 1), kept at least `margin` away from zero, for functions with a kink at zero, where finite differences
+// do not approximate gradients.
 Tensor randn_off_zero(Shape shape, unsigned seed, double margin = 0.01);
 // Returns i64 ids in [0, limit).
 Tensor random_ids(Shape shape, std::int64_t limit, unsigned seed);

@@ -1,4 +1,4 @@
-// A fixture for tests with files, each in its own directory, and checks of texts.
+// A fixture for tests with files, which gives each test its own directory, and checks of texts.
 #pragma once
 #include <sstream>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace foldgrad::testing {
 
-// Show the text if they fail.
+// These checks show the whole text if they fail.
 inline ::testing::AssertionResult contains(const std::string& text, const std::string& part) {
   if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << "'" << part << "' is not in '" << text << "'";
@@ -18,7 +18,7 @@ inline ::testing::AssertionResult begins(const std::string& text, const std::str
   return ::testing::AssertionFailure() << "'" << text << "' does not begin with '" << start << "'";
 }
 
-// Returns the lines of a text, or its parts between another character.
+// Returns the lines of a text, or its parts if they end with another character.
 inline std::vector<std::string> lines_of(const std::string& text, char end = '\n') {
   std::vector<std::string> lines;
   std::istringstream all(text);
@@ -28,14 +28,14 @@ inline std::vector<std::string> lines_of(const std::string& text, char end = '\n
 
 class FileTest : public ::testing::Test {
  protected:
-  // Also creates the folders of the file.
+  // Writes a file and creates its parent directories.
   void write(const std::string& name, const std::string& content) const {
     std::filesystem::create_directories(std::filesystem::path(files_ / name).parent_path());
     write_bytes(files_ / name, content);
   }
   std::string bytes(const std::string& name) const { return read_bytes(files_ / name); }
   bool exists(const std::string& name) const { return std::filesystem::exists(files_ / name); }
-  // Returns the message of a call that must fail, with @ in place of the directory and the slash after it.
+  // Returns the message of a call that must fail, in which @ replaces the path of the directory with its final slash.
   template <class Error, class Call>
   std::string error_of(const Call& call) const {
     std::string text = message<Error>(call);

@@ -1,4 +1,4 @@
-// Generators of values that RapidCheck shrinks until they are readable: to few numbers of few digits.
+// Generators of values that RapidCheck shrinks until they are readable, that is, to few numbers with few digits.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,20 +14,22 @@ using Rng = std::linear_congruential_engine<std::uint64_t, 6364136223846793005u,
 // Returns an integer in [0, n), from the upper bits, which are more random.
 inline int below(Rng& rng, int n) { return int((rng() >> 32) % unsigned(n)); }
 
-// A change that makes a value simpler. Returns false if it would not.
+// A change that makes a value simpler. Returns false if the value would not become simpler.
 template <class T>
 using Edit = std::function<bool(T&)>;
 
-inline constexpr int kTries = 4000;  // for a value that fails
-// Returns a generator of `draw(rng)`. To shrink a value that fails, RapidCheck tries `edits(value)` in order, takes the
-// first result that also fails, and begins again, for at most kTries results. The edits that remove most come first.
+inline constexpr int kTries = 4000;  // the number of simpler values to try for a failing value
+// Returns a generator of `draw(rng)`. To shrink a failing value, RapidCheck tries `edits(value)` in order, takes the
+// first result that also fails, and starts again from there, until it has tried kTries results. The edits that remove
+// most come first.
 template <class T>
 rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits);
 
-// Edits of numbers: to 0, 1, a positive number, an integer, 1 to 3 digits, all by one power of ten.
+// The number of simplify()'s edits: replace a number by 0, 1, its absolute value or its integer part; round it to 1, 2
+// or 3 digits; multiply all numbers by one power of ten.
 inline constexpr int kEditsOfNumber = 8;
-// Applies edit `k` to those numbers that it makes simpler: with fewer digits and a smaller exponent. Makes no number 0
-// unless `zeros`. Returns false if it changed none.
+// Applies edit `k` to those numbers that it makes simpler, with fewer digits and a smaller exponent. Makes no number 0
+// unless `zeros` is true. Returns false if no number has changed.
 bool simplify(std::vector<double*> numbers, int k, bool zeros = true);
 
 // Adds the edits of `count` numbers in a value: of all at once, of each half, and so on to each number.
@@ -44,8 +46,8 @@ void add_edits_of_numbers(std::vector<Edit<T>>& edits, std::size_t count,
           return simplify(numbers, k, zeros);
         });
 }
-// Adds edits that remove parts of `length` things: each half, each quarter, and so on to each one. `remove` removes the
-// things [begin, end), and returns false if the value needs them.
+// Adds edits that remove parts of a sequence of `length` items: each half, each quarter, and so on down to single
+// items. `remove` removes the items [begin, end), and returns false if the value needs them.
 template <class T>
 void add_edits_of_length(std::vector<Edit<T>>& edits, std::size_t length,
                          const std::function<bool(T&, std::size_t begin, std::size_t end)>& remove) {
@@ -54,14 +56,14 @@ void add_edits_of_length(std::vector<Edit<T>>& edits, std::size_t length,
       edits.push_back([=](T& value) { return remove(value, begin, begin + part); });
 }
 
-// The window of UN's outlier test, which has the last mean squares of a channel; and other lists of numbers.
+// A list of numbers, for example the window of UN's outlier test, which holds the last mean squares of a channel.
 struct Entries : std::vector<double> {
   using std::vector<double>::vector;
 };
 void showValue(const Entries& entries, std::ostream& out);  // [1, 0.5], as RapidCheck prints it
 
 // Returns windows of several families over many orders of magnitude: equal entries, uniform and log-normal ones, and
-// one entry far from the others; with `zeros` also one entry of 0, and only one entry that is not 0.
+// one entry far from the others. With `zeros`, some windows have one entry of 0, or only one that is not 0.
 rc::Gen<Entries> any_window(int shortest = 1, bool zeros = true);
 
 // A new mean square q, and the window before it, in which q replaces entry `slot`. No entry is 0.
@@ -78,7 +80,7 @@ struct Arrival {
   }
 };
 void showValue(const Arrival& arrival, std::ostream& out);
-rc::Gen<Arrival> any_arrival();  // at windows of two or more; q is 1/1000 to 1000 times the entry that it replaces
+rc::Gen<Arrival> any_arrival();  // two or more entries; q is 1/1000 to 1000 times the entry that it replaces
 
 // Returns f64 tensors of scale * N(0, 1) on the CPU.
 rc::Gen<Tensor> any_tensor(const Shape& shape, double scale = 1);
@@ -86,7 +88,7 @@ rc::Gen<Tensor> any_tensor(const Shape& shape, double scale = 1);
 rc::Gen<Shape> any_shape(int rank, std::int64_t largest);
 
 template <class T>
-class Simpler {  // the sequence of values that the edits make
+class Simpler {  // the sequence of values that the edits produce
  public:
   Simpler(T value, std::vector<Edit<T>> edits, std::shared_ptr<int> tries)
       : value_(std::move(value)), edits_(std::move(edits)), tries_(std::move(tries)) {}
@@ -104,7 +106,7 @@ class Simpler {  // the sequence of values that the edits make
   T value_;
   std::vector<Edit<T>> edits_;
   std::size_t next_ = 0;
-  std::shared_ptr<int> tries_;  // made so far while shrinking the first value
+  std::shared_ptr<int> tries_;  // number of values tried since the first one failed
 };
 template <class T>
 rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits) {

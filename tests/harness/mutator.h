@@ -1,4 +1,4 @@
-// Makes damaged files, as accidents and malice do: a deterministic source of inputs for readers of files.
+// Damages files as accidents and attackers do, deterministically, to test the code that reads files.
 #pragma once
 #include <cstdint>
 #include <random>
@@ -9,7 +9,7 @@ namespace foldgrad::testing {
 
 class Mutator {
  public:
-  // Makes the same mutants for the same seed, on every machine.
+  // Equal seeds give equal mutants on every machine.
   explicit Mutator(std::uint64_t seed) : random_(seed) {}
 
   // Returns a number in [0, n).
@@ -23,9 +23,9 @@ class Mutator {
   // inserted.
   std::string bytes(std::string text);
   // Makes one to four changes of words: replaces numbers, strings and brackets, drops, doubles or swaps lines, or nests
-  // something deep; now and then also changes bytes.
+  // values deeply. Now and then also changes bytes.
   std::string words(std::string text);
-  // Mutates a safetensors file: the header's words, with the length corrected; bits of values; or bytes anywhere.
+  // Mutates a safetensors file: words of the header, whose length it then corrects, bits of values, or bytes anywhere.
   std::string safetensors(const std::string& file);
 
  private:

@@ -1,4 +1,4 @@
-// One specification per operation, from which the harness makes the tests that every operation must pass
+// One specification per operation, from which the harness derives the tests that every operation must pass
 // (op_tests.cpp): gradients against central differences, parity of the devices, lower precision, thread orders,
 // repetition, messages. tests/ops/NAME_test.cpp has the specification and the tests of anything particular to the
 // operation (values worked by hand, properties).
@@ -15,14 +15,14 @@ namespace foldgrad::testing {
 using OpFunction = std::function<Var(const std::vector<Var>&)>;
 
 struct OpCase {
-  std::string label = {};  // empty: the shapes of the operands
-  // All on the CPU. f64 operands get gradients, and are converted for the tests of lower precision; others (ids, masks)
-  // stay unchanged.
+  std::string label = {};  // if empty, the shapes of the operands
+  // All are on the CPU. f64 operands get gradients, and are converted for the tests of lower precision. Other operands
+  // (ids, masks) stay unchanged.
   std::vector<Tensor> operands;
   OpFunction f;
-  std::vector<int> constants = {};  // f64 operands without a gradient, by definition
-  // A case without central differences, as is every case with more than 500 numbers that get gradients: parity with
-  // another device checks them.
+  std::vector<int> constants = {};  // indices of f64 operands that have no gradient by definition
+  // True if central differences would take too long, as in every case with more than 500 numbers that get gradients.
+  // Parity with another device then checks the gradients.
   bool large = false;
 
   bool differentiated(std::size_t k) const {
@@ -30,7 +30,7 @@ struct OpCase {
   }
 };
 
-// Make a case of f and random operands of these shapes, which also name it if there is no label.
+// Make a case of f and random operands of these shapes. If there is no label, the shapes name the case.
 inline OpCase random_case(const std::vector<Shape>& shapes, std::string label, OpFunction f) {
   OpCase c{.label = std::move(label), .operands = {}, .f = std::move(f)};
   for (const Shape& shape : shapes) c.operands.push_back(randn(shape, unsigned(c.operands.size() + 1)));
@@ -49,11 +49,11 @@ struct OpSpec {
   std::string name;  // of the public function
   std::vector<OpCase> cases;
   std::vector<OpError> errors;
-  double parity_tolerance = 1e-12;  // f64 on both devices, sums in another order
-  // In multiples of the unit roundoff of f32 (2^-24) and bf16 (2^-9).
+  double parity_tolerance = 1e-12;  // for f64 on two devices, which sum in different orders
+  // Tolerances in multiples of the unit roundoff of f32 (2^-24) and bf16 (2^-9).
   double f32_roundoffs = 200;
   double bf16_roundoffs = 8;
-  std::string no_gradient = {};  // for the rare operation without a gradient: the reason
+  std::string no_gradient = {};  // the reason why the operation has no gradient, if it has none
 };
 
 const std::vector<OpSpec>& op_specs();
@@ -61,8 +61,8 @@ struct RegisterOp {
   explicit RegisterOp(OpSpec spec);
 };
 
-// y and the gradients of the f64 operands of one case. Gradients start at random values, which are subtracted again, or
-// are set by the first contribution.
+// y and the gradients of the f64 operands of one case. With GradMode::add, gradients start at random values, which are
+// subtracted at the end; with GradMode::set, the first contribution sets them.
 struct OpResult {
   Tensor y;
   std::vector<Tensor> grads;  // undefined for operands without a gradient
@@ -74,14 +74,14 @@ OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = G
 OpResult results_of(const OpFunction& f, const std::vector<Tensor>& operands, const Tensor& dy,
                     DType dtype = DType::f64, Device device = Device::cpu);
 
-// Returns the dy of run_case: random, since a wrong backward can look right if the loss is a sum, and exact in every
-// precision.
+// Returns the dy of run_case(). It is random, since a wrong backward pass can look right if the loss is a sum, and it
+// is exact in every precision.
 Tensor cotangent(const Shape& shape);
 
 // Returns the gradient of f64 operand k by central differences of sum(dy * y).
 Tensor central_differences(const OpCase& c, std::size_t k);
 
-// Turns the fast kernels (engine/fast.h) off while it exists.
+// Turns off the fast kernels (engine/fast.h) for the lifetime of the object.
 class PlainKernels {
  public:
   PlainKernels() { FastKernel::off = true; }
@@ -91,7 +91,7 @@ class PlainKernels {
 // Registers the generic tests of every specification with GoogleTest; called by main().
 void register_op_tests();
 
-// Calls `body` for each thread order of the emulation except the usual one; never if a GPU runs the kernels.
+// Calls `body` for each thread order of the emulation except the usual one. Does nothing if a GPU runs the kernels.
 void in_other_thread_orders(const std::function<void()>& body);
 
 // Returns cpu, and cuda if this process has it.

@@ -1,15 +1,15 @@
-// The shapes for tests of operations along rows (engine/cpu/row_op.h, engine/cuda/row_op.h).
+// Shapes for tests of row operations (engine/cpu/row_op.h, engine/cuda/row_op.h).
 #pragma once
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
 
-// Returns make(rows, columns) for the shapes around the seams, and `more`.
+// Returns `more`, and make(rows, columns) for shapes around the sizes at which kernels change.
 template <class Make>
 std::vector<OpCase> row_cases(const Make& make, std::vector<OpCase> more = {}) {
-  // Columns around one warp, with enough rows for two blocks of rows on the CPU, or none; columns around one block of
-  // 256 threads, with many rows; and columns where one form of the CUDA kernels ends, for some element type: packs in a
-  // warp, in a block, none.
+  // The numbers of columns are around one warp, with enough rows for two blocks of rows on the CPU or with no rows;
+  // around one block of 256 threads, with many rows; and where, for some element type, the CUDA kernels change from
+  // packs in a warp to packs in a block, and to no packs.
   const std::pair<std::int64_t, std::int64_t> shapes[] = {
       {3, 2},   {2, 31},  {2, 32},  {2, 33},  {40, 3},   {0, 8},    {1, 255},  {3, 256},  {1, 257},   {70, 300},
       {5, 128}, {5, 136}, {3, 512}, {2, 520}, {2, 1032}, {1, 2051}, {1, 2056}, {1, 4104}, {1, 16392},

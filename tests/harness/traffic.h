@@ -6,8 +6,8 @@
 
 namespace foldgrad::testing {
 
-// Checks that neighbouring lanes of a warp access neighbouring elements: no more sectors than needed, except one in
-// twenty if an access covers pieces of several rows.
+// Checks that neighbouring lanes of a warp access neighbouring elements. The kernel may access 5 % more sectors than it
+// needs, since an access can cover pieces of several rows.
 inline ::testing::AssertionResult whole_sectors(const emulation::GlobalAccesses& a) {
   if (a.bytes > 0 && a.sectors * 100 <= a.least * 105) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << a.bytes << " bytes in " << a.sectors << " sectors, where " << a.least

@@ -16,7 +16,7 @@ inline std::vector<std::string> normalizer_names() {
   return all;
 }
 
-// Returns options that fit 8 channels.
+// Returns options with which the normalizer accepts 8 channels.
 inline std::map<std::string, std::string> suitable_options(const std::string& normalizer) {
   if (normalizer == "groupnorm") return {{"groups", "4"}};
   if (normalizer == "pn") return {{"groups", "2"}};
@@ -40,7 +40,7 @@ inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   }
 }
 
-// Changes statistics randomly, as much as training does.
+// Randomizes the statistics, roughly as much as training changes them.
 inline void randomize_statistics(Model& model, unsigned seed) {
   for (Normalizer* norm : model.normalizers())
     for (auto&& [name, tensor] : norm->state()) {
@@ -74,7 +74,7 @@ inline double loss_of(Model& model, const NamedTensors& inputs, bool training = 
       .item();
 }
 
-// Returns the loss. The gradients are only those of this pass.
+// Runs a forward and a backward pass, and returns the loss. Gradients of earlier passes are dropped.
 inline double backward(Model& model, const NamedTensors& inputs, DType dtype) {
   Tape tape;
   for (Parameter* p : model.parameters()) p->zero_grad();
@@ -85,7 +85,7 @@ inline double backward(Model& model, const NamedTensors& inputs, DType dtype) {
 }
 
 // Compares every parameter's gradient in f64 with central differences of fourth order; the state is restored before
-// each evaluation. Truncation falls with h^4 and was seen at 1e-9; wrong terms are off by far more.
+// each evaluation. The truncation error falls with h^4 and was about 1e-9; wrong terms cause far larger errors.
 inline void check_gradients(Model& model, const NamedTensors& inputs, double tolerance = 1e-7) {
   const NamedTensors before = model.snapshot();
   backward(model, inputs, DType::f64);
@@ -102,7 +102,7 @@ inline void check_gradients(Model& model, const NamedTensors& inputs, double tol
 }
 
 // Checks that a step down the gradient lowers the loss, that activations in other precisions change it only by
-// rounding, and that every state that counts training passes counts one. make(dtype): always the same model.
+// rounding, and that every counter of training passes counts one. make(dtype) must always return the same model.
 inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& make, const NamedTensors& inputs) {
   const std::unique_ptr<Model> exact = make(DType::f64), model = make(DType::f32);
   const NamedTensors begin = model->snapshot();
@@ -123,8 +123,8 @@ inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& m
     EXPECT_EQ(norm->diagnostics().iterations, norm->state().count("iters")) << norm->site();
 }
 
-// Checks that each dropout of a configuration that has none changes the loss only in training, and depends on seed and
-// step: a mask that did not would change nothing.
+// Adds each kind of dropout to a configuration without dropout. Checks that the loss changes in training only, and that
+// it depends on seed and step, as the dropout mask must.
 template <class M, class Config>
 void check_dropouts(const Config& without, const NamedTensors& inputs) {
   const auto loss = [&](const Config& config, bool training, std::uint64_t seed, std::uint32_t step) {
@@ -147,7 +147,7 @@ void check_dropouts(const Config& without, const NamedTensors& inputs) {
   }
 }
 
-// Checks that a pass in f64 on a device has the gradients and the state of one on the CPU.
+// Checks that training passes in f64 give the same gradients and the same state on cuda as on the CPU.
 template <class M, class Config>
 void check_cuda_is_cpu(const Config& config, const NamedTensors& inputs) {
   M cpu(config, 1, DType::f64), cuda(config, 1, DType::f64, Device::cuda);
@@ -163,7 +163,7 @@ void check_cuda_is_cpu(const Config& config, const NamedTensors& inputs) {
   EXPECT_NEAR(loss_of(copy, inputs, false), loss_of(cpu, inputs, false), 1e-10);
 }
 
-// Counts multiplications of matrices in a forward pass of one image, including those of attention and convolutions.
+// Counts the multiplications in the matrix products of one image's forward pass, including attention and convolutions.
 inline std::int64_t multiplications(Model& model) {
   Tape tape;
   (void)model.forward(model.smallest_inputs(), {.tape = tape, .dtype = DType::f32});
@@ -172,11 +172,11 @@ inline std::int64_t multiplications(Model& model) {
     const Shape &y = tape.shape_of(node->output()), &x = tape.shape_of(node->inputs()[0]);
     const std::string name = node->name();
     if (name == "linear") count += y.elements() * x[-1];
-    if (name == "attention_packed")  // of one image, or of its windows, whose tokens the bias counts
+    if (name == "attention_packed")  // the number of keys is the bias's last size or, without a bias, y's first
       count += 2 * y.elements() * (node->inputs().size() > 1 ? tape.shape_of(node->inputs()[1])[-1] : y[0]);
     if (name == "conv2d_channels_last") count += y.elements() * tape.shape_of(node->inputs()[1]).elements() / y[-1];
     if (name == "weighted_pool") count += x.elements();
-    if (name == "matmul") {  // m k, k n and m n numbers
+    if (name == "matmul") {  // the matrices have m k, k n and m n elements
       const Shape& b = tape.shape_of(node->inputs()[1]);
       count += std::llround(std::sqrt(double(x.elements()) * double(b.elements()) * double(y.elements())));
     }
@@ -211,7 +211,7 @@ inline std::map<std::string, SiteReport> by_site(const FoldedModel& folded) {
   return all;
 }
 
-// Returns the difference between the logits at inference of a model and of its folded form.
+// Returns the difference between the inference logits of a model and of its folded form.
 inline Difference folding_error(Model& model, const NamedTensors& inputs, const FoldOptions& options) {
   return difference(inference_logits(*fold(model, options).model, inputs, model.dtype()),
                     inference_logits(model, inputs, model.dtype()));

@@ -8,7 +8,7 @@
 namespace foldgrad::testing {
 
 struct Spread {
-  double mean = 0, deviation = 0, greatest = 0;  // deviation is from 0
+  double mean = 0, deviation = 0, greatest = 0;  // deviation from 0, not from the mean
 };
 inline Spread spread(const Tensor& t) {
   Spread s;

@@ -1,4 +1,4 @@
-// Operands and runs that the tests of channel_norm share.
+// Operands and helpers that the tests of channel_norm share.
 #pragma once
 #include "ops/channel_norm/channel_norm.h"
 #include "tests/harness/by_hand.h"
@@ -15,7 +15,7 @@ inline ChannelNormOptions with_warmup(ChannelNormOptions o, std::int64_t warmup)
   o.warmup = warmup;
   return o;
 }
-// Returns UN that filters as soon as its window is full.
+// Returns options of UN, which filters as soon as its window is full.
 inline ChannelNormOptions filtered(Granularity granularity) {
   ChannelNormOptions o = with_warmup(ChannelNormOptions::un(), 0);
   o.filtration = true;
@@ -31,7 +31,7 @@ inline ChannelNormOptions single_window(ChannelNormOptions o) {
 struct ChannelResult {
   std::vector<double> y, dx, dgamma, dbeta;
 };
-// Runs one step of one channel.
+// Runs one training step on a single channel.
 inline ChannelResult step(const ChannelNormOptions& o, const ChannelNormState& state, const std::vector<double>& x,
                           const std::vector<double>& dy, double gamma = 1, double beta = 0,
                           std::optional<std::int64_t> counted = {}) {
@@ -70,7 +70,7 @@ struct Layer {
     return channel_norm(x, tape.constant(gamma), tape.constant(beta), state, options,
                         {.training = training, .counted = counted});
   }
-  // Runs a forward pass of training without gradients.
+  // Runs a forward pass in training mode, without gradients.
   void forward(const Tensor& x) const {
     Tape tape(/*recording=*/false);
     forward(tape, tape.constant(x.to(gamma.device())));

@@ -1,5 +1,5 @@
-// Random histories for the models of channel_norm and power_norm, which RapidCheck shrinks to few steps, channels, rows
-// and options; and comparisons of numbers with tensors.
+// Random histories for the models of channel_norm and power_norm. RapidCheck shrinks these histories to few steps,
+// channels, rows and options. This file also compares numbers with tensors.
 #pragma once
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -45,7 +45,7 @@ class Draws {
     for (double& v : all) v = normal();
     return all;
   }
-  // Returns a step of P tokens per channel around a level, which some steps leave upwards or downwards.
+  // Returns a step with P values per channel. Their size is the channel's level, except in steps that jump up or down.
   HistoryStep step(int P, const Entries& levels, bool padded, bool non_finite) {
     const double jumps[] = {1, 1, 1, 1, 1, 1.5, 20, 400, 1e-3, 0};
     const double jump_of_all = one_of(jumps);
@@ -82,7 +82,7 @@ History<Kind> draw_history(Rng& rng) {
   return h;
 }
 
-// Returns pointers to all x, all dy, gamma and beta, in this order of groups.
+// Returns four groups of pointers: to all x, all dy, gamma and beta.
 template <class Kind>
 std::vector<std::vector<double*>> numbers_of(History<Kind>& h) {
   std::vector<std::vector<double*>> groups(4);
@@ -165,7 +165,7 @@ inline Columns columns(const std::vector<Entries>& all) {
   for (const Entries& a : all) result.push_back(column(a));
   return result;
 }
-// Returns 1 for the leading rows that count.
+// Returns 1 for each of the leading rows that count, and 0 for each other row.
 inline std::vector<int> real_rows(std::size_t rows, std::size_t counted) {
   std::vector<int> real(rows, 1);
   std::fill(real.begin() + std::ptrdiff_t(counted), real.end(), 0);
@@ -180,7 +180,7 @@ inline Tensor matrix(const std::vector<Entries>& columns) {
 }
 inline Tensor vector(const Entries& a) { return Tensor::of<double>({std::int64_t(a.size())}, a); }
 
-// Compares; a value that is infinite or NaN in the model may be either in the operation.
+// Throws if the numbers differ. Where the model has infinity or NaN, the operation may have either of them.
 inline void compare(const std::string& what, const Tensor& got, const std::vector<Real>& want) {
   const std::vector<double> values = got.values<double>();
   for (std::size_t i = 0; i < want.size(); ++i) {

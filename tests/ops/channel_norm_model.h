@@ -1,9 +1,9 @@
-// A second implementation of channel_norm, one number at a time in long double, written from the papers and the
-// observed results of the authors' programs, without looking at ops/channel_norm. If neither decides a case (only
-// padding, numbers that are not finite, windows of unequal length, parts of one method in another), it follows
-// docs/normalizers.md.
+// A second implementation of channel_norm, which computes one number at a time in long double. It was written from the
+// papers and the observed results of the authors' programs, without looking at ops/channel_norm. In cases that these do
+// not decide (only padding, numbers that are not finite, windows of unequal length, parts of one method in another), it
+// follows docs/normalizers.md.
 //
-// Columns are channels. Sums go over all positions, means "over S" over the n real ones.
+// Columns are channels. Sums are over all positions, means "over S" over the n real ones.
 #pragma once
 #include <cmath>
 #include <vector>
@@ -16,13 +16,13 @@ using Real = long double;
 using Column = std::vector<Real>;
 using Columns = std::vector<Column>;  // [C][P]
 
-// The tolerance in f64. If the outlier test of an iteration is that close, rounding could decide it.
+// The tolerance in f64. If the outlier test of an iteration is closer than this, rounding could decide it.
 constexpr Real kTolerance = 1e-9L;
 
 struct ModelStep {
   Columns y, dx;             // [C][P]
   Column dgamma, dbeta;      // [C]
-  Column r;                  // [C], the factor of the released forms, after its clamp
+  Column r;                  // [C], the clamped factor r of the released forms
   std::vector<int> outlier;  // [C]
   bool close_call = false;
 };
@@ -37,7 +37,7 @@ inline Real geometric_mean(const Column& a, Real least) {
   for (Real v : a) sum += std::log(v < least ? least : v);
   return std::exp(sum / Real(a.size()));
 }
-// Returns V(sqrt(a)), a sum divided by the number of entries less ddof.
+// Returns V(sqrt(a)), the sum of squared deviations divided by the number of entries minus ddof.
 inline Real variance_of_roots(const Column& a, int ddof) {
   if (a.size() == 1) return 0;  // both sides of [UN-18] are 0
   Column roots;
@@ -65,9 +65,9 @@ class ChannelNormModel {
   Column run_mean, run_var, psi_ema;
   Columns win_sq, win_g;  // [M][C]
   long iters, skips = 0;
-  std::vector<long> in_a_row;  // skips in a row, [C]
+  std::vector<long> in_a_row;  // number of consecutive skips, [C]
 
-  // Runs one iteration. x, dy: [C][P]; real: [P], 0 for padding.
+  // Runs one iteration. x and dy are [C][P], real is [P], with 0 for padding.
   ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
                  const Column& beta) {
     t = ++iters;  // the first is 1
@@ -91,15 +91,15 @@ class ChannelNormModel {
   long t = 0;
   std::vector<int> in_s;  // [P]
   Real n = 0, P = 0;
-  Column mean, q;         // the batch statistics; `mean` is 0 for means of squares
+  Column mean, q;         // statistics of the batch; `mean` is 0 if the statistic is a mean square
   std::vector<int> held;  // channels with statistics that are not finite
   Real root = 0;          // the divisor of x, in the current channel
   ModelStep out;
 
   bool storable(Real v) const { return !o.finite_state || std::isfinite(v); }
   bool released() const { return o.form == ChannelForm::released; }         // of UN
-  bool averages(long window) const { return t > window && t >= o.warmup; }  // not yet for t = M
-  // Returns true if UN uses no average: its window has one entry. MABN has no such case.
+  bool averages(long window) const { return t > window && t >= o.warmup; }  // false at t = M
+  // Returns true if UN uses no average because its window has one entry. MABN has no such case.
   bool single() const { return o.forward == ForwardAverage::geometric && o.window_forward == 1; }
   bool active() const {
     const bool windowed = o.forward == ForwardAverage::arithmetic || o.forward == ForwardAverage::geometric;
@@ -136,7 +136,7 @@ class ChannelNormModel {
     for (const Column& row : ring) w.push_back(row[c]);
     return w;
   }
-  // Returns the least argument of log: the released code has GM = 0 if an entry is 0.
+  // Returns the least argument of log. It is 0 for the released code, whose GM is 0 if an entry is 0.
   Real least() const { return o.form == ChannelForm::paper ? 1e-38L : 0; }
 
   // [UN-19]: AM(Omega_t) - GM(Omega_t) > M V(sqrt(Omega_{t-1})).
@@ -152,7 +152,7 @@ class ChannelNormModel {
     bool any = false;
     for (int c = 0; c < C; ++c) {
       if (held[c]) continue;
-      // Upwards or downwards relative to the entry that q replaces, as in the bounds of Lemma 3.1.
+      // Without flag_low, q must exceed the entry that it replaces, as in the bounds of Lemma 3.1.
       if (!o.flag_low && q[c] <= win_sq[t % M][c]) continue;
       Column now = window(win_sq, c);
       now[t % M] = q[c];
@@ -254,7 +254,7 @@ class ChannelNormModel {
   bool has_ema() const {
     return o.backward == BackwardAverage::exponential || o.backward == BackwardAverage::arithmetic_exponential;
   }
-  // Returns psi computed from the gradient statistic G, and computes the state that backward passes write. [UN-17]
+  // Computes psi from the gradient statistic G, and the state that backward passes write. [UN-17]
   Real backward(int c, Real G) {
     if (o.clamped_variance && q[c] < Real(o.eps)) return 0;  // the root is a constant there
     const bool flag = out.outlier[c], skip = flag || (single() && released());

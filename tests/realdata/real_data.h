@@ -8,7 +8,8 @@
 
 namespace foldgrad::testing {
 
-// $FOLDGRAD_DATA/NAME if it exists, otherwise NAME from ../shared/data/ARCHIVE, unpacked while this object exists.
+// Finds $FOLDGRAD_DATA/NAME. If it does not exist, unpacks NAME from ../shared/data/ARCHIVE for the lifetime of this
+// object.
 class RealData {
  public:
   RealData(const std::string& name, const std::string& archive) {

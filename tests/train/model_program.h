@@ -1,4 +1,5 @@
-// Tests of commands that take a model: a small one with words, in its own directory.
+// A fixture for tests of commands that take a model. It has a small model with a vocabulary of words, in its own
+// directory.
 #pragma once
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"

@@ -1,10 +1,10 @@
-// translation_batch() as in a file for `foldgrad run`.
+// The tensors of translation_batch(), as in an input file of `foldgrad run`.
 #pragma once
 #include "tests/models/transformer/tiny_translation.h"
 
 namespace foldgrad::testing {
 
-// Returns source, padded on the left, and input, padded on the right, with their masks; both have `extra` columns more
+// Returns source, padded on the left, and input, padded on the right, with their masks; both have `extra` more columns
 // than needed.
 inline NamedTensors padded_inputs(std::int64_t extra = 0) {
   const TranslationBatch batch = translation_batch();

@@ -18,14 +18,14 @@ inline std::string program() {
   return given ? given : FOLDGRAD_PROGRAM;
 }
 
-// Hides GPUs from commands without --device: in tests they compute on the CPU on every machine.
+// Hides GPUs from commands without --device, so that tests run them on the CPU on every machine.
 inline std::string without_gpus(const std::string& arguments) {
   const bool told = arguments.find("--device") != std::string::npos || arguments.rfind("--", 0) == 0;
   return told ? "" : "CUDA_VISIBLE_DEVICES= ";
 }
 
 struct ProgramResult {
-  int exit_code;  // -1 if a signal ended it
+  int exit_code;  // -1 if a signal ended the program
   std::string out, err;
 };
 
@@ -42,13 +42,14 @@ inline ProgramResult run_program(const std::string& arguments) {
   return run_after("cd '" FOLDGRAD_SOURCE_DIR "' && " + without_gpus(arguments), arguments);
 }
 
-// Checks the exit code and the error. `said`: how the error begins, if that is "error: ", or a part of it.
+// Checks the exit code and the error message. If `said` begins with "error: ", the message must begin with `said`;
+// otherwise it must contain `said`.
 inline void expect_failure(const ProgramResult& r, int exit_code, const std::string& said) {
   EXPECT_EQ(r.exit_code, exit_code) << r.err;
   EXPECT_TRUE(said.starts_with("error: ") ? begins(r.err, said) : contains(r.err, said));
 }
 
-// Returns the commands that --help lists, a word and its description a line.
+// Returns the commands that --help lists, one per line with its description.
 inline std::set<std::string> commands_of_the_program() {
   std::set<std::string> commands;
   const std::string help = run_program("--help").out;
@@ -66,7 +67,7 @@ inline std::vector<nlohmann::json> events_of(const std::string& run, const std::
   return found;
 }
 
-// Runs commands on files in a separate directory, for which @ stands in arguments and messages.
+// Runs commands on files in a separate directory. In arguments and messages, @ denotes this directory.
 class ProgramFiles : public FileTest {
  protected:
   std::string filled(std::string text) const {

@@ -13,13 +13,13 @@
 
 namespace foldgrad::testing {
 
-// Settings of endless training.
+// Settings for endless training.
 inline const std::string kEndless = "--set train.steps=100000000 --set output.log_every=1 ";
 
 class SpawnedProgram {
  public:
-  // `arguments` as in a shell, with redirections. The child leads its own process group, like a shell's jobs. `prepare`
-  // is called in the child before the program is started, by `launcher` if that is a command.
+  // A shell interprets `arguments`, which may have redirections. The child leads its own process group, like a job of a
+  // shell. It calls `prepare` and then starts the program, through `launcher` if that is not empty.
   explicit SpawnedProgram(
       const std::string& arguments, const std::function<void()>& prepare = [] {}, const std::string& launcher = "")
       : pid_(fork()) {
@@ -42,22 +42,22 @@ class SpawnedProgram {
     siginfo_t info{};
     return waitid(P_PID, id_t(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
   }
-  // Returns the status of waitpid(); with WUNTRACED also if the program is stopped.
+  // Returns the status of waitpid(). With WUNTRACED, also returns when the program is stopped.
   int wait(int options = 0) {
     int status = 0;
     waitpid(pid_, &status, options);
     running_ = WIFSTOPPED(status);
     return status;
   }
-  int exit_code() {  // waits for it; -1 if a signal ended it
+  int exit_code() {  // waits for the program; -1 if a signal ended it
     const int status = wait();
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  int end_signal() {  // waits for it; 0 if none ended it
+  int end_signal() {  // waits for the program; 0 if no signal ended it
     const int status = wait();
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   }
-  // Returns a field of /proc/PID/status, or of one of its threads; empty if it has ended.
+  // Returns a field of /proc/PID/status, or of the status of one thread. Returns "" if the process or thread has ended.
   std::string status(const std::string& field, const std::string& thread = "") const {
     const std::string process = "/proc/" + std::to_string(pid_);
     std::ifstream file((thread.empty() ? process : process + "/task/" + thread) + "/status");
@@ -65,7 +65,7 @@ class SpawnedProgram {
       if (line.rfind(field + ":\t", 0) == 0) return line.substr(field.size() + 2);
     return "";
   }
-  // Returns true if a set of signals, SigBlk or SigCgt, has this one.
+  // Returns true if the set of signals SigBlk or SigCgt contains `signal`.
   bool has(const std::string& set, int signal, const std::string& thread = "") const {
     const std::string bits = status(set, thread);
     return !bits.empty() && (std::stoull(bits, nullptr, 16) >> (signal - 1) & 1) == 1;
@@ -76,9 +76,9 @@ class SpawnedProgram {
   bool running_ = true;
 };
 
-// Returns the launcher of a program with tests/preload/NAME.cpp in it.
+// Returns a launcher that preloads the library made from tests/preload/NAME.cpp.
 inline std::string preloading(const std::string& name) {
-  const char* options = std::getenv("ASAN_OPTIONS");  // whose library would have to be the first
+  const char* options = std::getenv("ASAN_OPTIONS");  // ASan's library would have to be the first one
   return "env LD_PRELOAD='" FOLDGRAD_PRELOAD "/lib" + name + ".so' ASAN_OPTIONS='" + (options ? options : "") +
          ":verify_asan_link_order=0'";
 }

@@ -9,7 +9,8 @@ namespace foldgrad::testing {
 
 constexpr std::int64_t kWords = 5, kFirstWord = 4;
 
-// Returns sentences of 1 to 5 words to copy: numbers in base 5, in which no single digit shows if a number is odd.
+// Returns sentences of 1 to 5 words to copy. They are numbers in base 5, in which no single digit shows whether a
+// number is odd.
 inline EncodedPairs copies(std::int64_t begin, std::int64_t step) {
   EncodedPairs pairs;
   for (std::int64_t n = begin; n < 2000; n += step) {
@@ -34,7 +35,7 @@ inline TransformerConfig small_config(const std::string& normalizer) {
   return config;
 }
 
-// A task with batches of the test, which can inspect them and step through them.
+// A task on batches that belong to the test, which can inspect the batches and step through them.
 class BatchTask final : public Task {
  public:
   BatchTask(Transformer& model, Batches& batches) : Task(model, {.unit_of_work = "tokens"}), batches_(batches) {}
@@ -47,7 +48,7 @@ class BatchTask final : public Task {
   Batches& batches_;
 };
 
-// All parts of a training, on sentences 1, 3, 5, ... by default.
+// All parts of a training run, by default on sentences 1, 3, 5, ...
 struct TinyTraining {
   TinyTraining(const TransformerConfig& config, std::uint64_t seed, const TrainerOptions& options,
                const Optimizer::Rule& rule = Adam{}, double lr = 5e-3, DType dtype = DType::f32,
@@ -71,7 +72,7 @@ struct TinyTraining {
       for (const auto& [name, tensor] : trainer.average()->state()) all.push_back(tensor.values<float>());
     return all;
   }
-  // Returns the distance between all values and earlier ones.
+  // Returns the Euclidean distance between all values and earlier ones.
   double distance(const std::vector<std::vector<float>>& before) {
     const auto now = values();
     double squares = 0;

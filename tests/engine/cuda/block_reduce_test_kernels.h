@@ -14,7 +14,7 @@ struct BlockReduction {
 // Reduces each row of x with a separate block.
 void reduce_rows_cuda(const BlockReduction& p, unsigned blocks, unsigned threads);
 
-// Sum and sum of squares of every column.
+// The sum and the sum of squares of each column.
 struct Moments {
   static constexpr const char* kName = "moments";
   using Value = double;

@@ -1,5 +1,5 @@
-// Every back end of gemm() on this machine, random operands, and an independent triple loop for comparison. It sums in
-// long double, which is exact enough for f64 too.
+// Every back end of gemm() on this machine, random operands, and an independent triple loop for comparison. The loop
+// sums in long double, which is exact enough even for f64.
 #pragma once
 #include <fmt/core.h>
 
@@ -22,11 +22,12 @@ template <class T>
 struct BackEnd {
   const char* name;
   Device device;
-  bool takes_empty;  // accepts sizes of zero; libraries get only products with something to multiply
+  bool takes_empty;  // accepts sizes of zero; gemm() never passes empty products to libraries
   bool (*run)(const Gemm&, const GemmPointers&);
 };
 
-// Calls call(c, a, b) with pointers of the types that g and T give. Returns false for a bias, which gemm() adds itself.
+// Calls call(c, a, b) with the pointers cast to the types that g and T imply. If there is a bias, which gemm() itself
+// adds, returns false without a call.
 template <class T, class Call>
 bool with_pointers(const Gemm& g, const GemmPointers& p, const Call& call) {
   const auto *a = (const T*)p.a, *b = (const T*)p.b;
@@ -60,7 +61,7 @@ std::vector<BackEnd<T>> back_ends() {
   std::vector<BackEnd<T>> all = {{"gemm on cpu", Device::cpu, true, run_gemm<T, Device::cpu>},
                                  {"reference", Device::cpu, true, run_reference<T>}};
   if (std::is_same_v<T, float>) all.push_back({"own", Device::cpu, false, run_library<T, fma_gemm_cpu>});
-#ifndef __SANITIZE_THREAD__  // ThreadSanitizer cannot see into these
+#ifndef __SANITIZE_THREAD__  // ThreadSanitizer cannot see into these libraries
 #ifdef FOLDGRAD_HAVE_ONEDNN
   all.push_back({"oneDNN", Device::cpu, false, run_library<T, onednn_gemm_cpu>});
 #endif
@@ -82,15 +83,15 @@ std::vector<BackEnd<T>> back_ends() {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Counts the elements from the first to the last one of `batch` matrices.
+// Counts the elements from the first one to the last one of `batch` matrices, including the gaps between them.
 inline std::int64_t extent(std::int64_t batch, std::int64_t batch_stride, std::int64_t rows, std::int64_t row_stride,
                            std::int64_t columns) {
   if (batch == 0 || rows == 0 || columns == 0) return 0;
   return (batch - 1) * batch_stride + (rows - 1) * row_stride + columns;
 }
 
-// The operands of one product. Elements between rows and matrices are NaN, so that reading them shows; so is C if beta
-// is 0. More rows than a tile has follow C, to catch kernels that write them.
+// The operands of one product. Elements between rows and between matrices are NaN, so that a kernel that reads them is
+// noticed. C is also NaN if beta is 0. More rows than a tile has follow C, to catch kernels that write beyond C.
 template <class T, class C = T>
 struct Operands {
   Gemm g;  // as given to gemm
@@ -167,7 +168,7 @@ Expected expected(const Operands<T, C>& o) {
   return e;
 }
 
-// Returns "" or the first element of C that is wrong.
+// Describes the first wrong element of C. Returns "" if there is none.
 template <class T, class C>
 std::string first_error(const Operands<T, C>& o, const Expected& e, const std::vector<C>& got) {
   for (std::size_t at = 0; at < got.size(); ++at)
@@ -189,7 +190,7 @@ inline std::string describe(const Gemm& g, bool bias) {
                                : "");
 }
 
-// Returns "" or the fault of the first wrong back end.
+// Describes the fault of the first back end with a wrong result. Returns "" if there is none.
 template <class T, class C = T>
 std::string error_of(const Gemm& g, bool bias, unsigned seed, bool emulated = true) {
   const Operands<T, C> o(g, bias, seed);
@@ -215,7 +216,8 @@ inline std::string error_of_types(const Gemm& g, bool bias, unsigned seed = 1) {
   return error_of<bf16, float>(exact, bias, seed);
 }
 
-// Matrices one after another with `pad` elements between rows and `gap` between matrices, or with a batch stride of 0.
+// Matrices one after another, with `pad` elements between rows and `gap` between matrices. A shared operand has a batch
+// stride of 0.
 struct Layout {
   std::int64_t pad = 0, batch = 1, gap = 0;
   bool share_a = false, share_b = false;

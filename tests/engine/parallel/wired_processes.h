@@ -1,4 +1,4 @@
-// Simulates several processes within one, each on its own thread, to test code for ranks of many processes.
+// Simulates several processes within one process, each on its own thread, to test code for ranks in many processes.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -15,10 +15,11 @@ namespace foldgrad::testing {
 
 class Wire {
  public:
-  // With turns, one process runs at a time until it waits for a message: the emulation runs only one kernel at a time.
+  // With `turns`, only one process runs at a time, until it waits for a message. The emulation needs this, since
+  // it runs only one kernel at a time.
   explicit Wire(bool turns = false) : turns_(turns) {}
 
-  static constexpr int kLinkTag = -1;  // of messages that a link has sent
+  static constexpr int kLinkTag = -1;  // the tag of messages that a link has sent
 
   struct Sent {
     int from, to, tag;
@@ -92,7 +93,7 @@ class WiredProcesses : public Processes {
   const int rank_, count_;
 };
 
-// A link between processes that share a device, through the host.
+// A link between processes that share a device. Data travels through the host.
 class WiredLink final : public DeviceLink {
  public:
   WiredLink(Wire& wire, int gpu) : wire_(wire), gpu_(gpu) {}
@@ -116,8 +117,8 @@ class WiredLink final : public DeviceLink {
   int rank_ = -1;
 };
 
-// Calls `body` with the team of each of `processes` processes and the communicators of its ranks. `open_link` is called
-// with the index of a process.
+// Calls `body` for each rank, with the team of the rank's process and with the rank's communicator. open_link(p)
+// returns the function that opens the device link of process p.
 inline void run_teams(Wire& wire, int ranks, int processes, const std::function<OpenDeviceLink(int process)>& open_link,
                       const std::function<void(const Team&, Communicator&)>& body) {
   std::vector<std::thread> all;
@@ -132,7 +133,7 @@ inline void run_teams(Wire& wire, int ranks, int processes, const std::function<
   for (std::thread& process : all) process.join();
 }
 
-// Calls `body` with the communicator of each of `ranks` ranks, in `processes` processes.
+// Calls `body` with the communicator of each of `ranks` ranks, which are divided among `processes` processes.
 inline void run_ranks(int ranks, int processes, const std::function<void(Communicator&)>& body) {
   Wire wire;
   run_teams(

@@ -1,5 +1,5 @@
-// Freezes statistics of normalizers: when every statistic of training equals the running one, the training pass,
-// inference and the folded model compute one function, in every family.
+// Freezes the statistics of normalizers. When every training statistic equals the running one, the training pass,
+// inference and the folded model compute the same function, in every family.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -15,10 +15,11 @@ struct Setting {
   Options options = {};
 };
 
-// Returns every offline normalizer, in each form whose training pass normalizes with other statistics; and pn, which is
-// offline except for the scaling per token. warmup = 2: the first iteration uses the statistics of its batch, as all do
-// in forms without averages; later ones use averages. prepbn has its final form after `total` iterations: before, its
-// training pass is partly a layer normalization. With eps = 0.5 some of rbn's variances are clamped and some are not.
+// Returns all offline normalizers, each in every form that uses different statistics in training, and pn, which is
+// offline except for its scaling per token. With warmup = 2, the first iteration uses the statistics of its batch, like
+// all iterations of forms without averages; later iterations use averages. prepbn reaches its final form after `total`
+// iterations; before, its training pass is partly a layer normalization. With eps = 0.5 some of rbn's variances are
+// clamped and some are not.
 inline std::vector<Setting> settings() {
   std::vector<Setting> all{{"affine"},
                            {"bn"},
@@ -61,7 +62,8 @@ inline Moments moments_of(const Tensor& rows, bool centered) {
   return m;
 }
 
-// Returns the input of each site's statistics, [B, T, C], while `forward` is recorded on the tape; without constants.
+// Records `forward` on a tape, and returns the input of each site's statistics, [B, T, C], unless the input is a
+// constant.
 inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward) {
   NamedTensors inputs;
   std::map<int, Tensor> values;
@@ -76,9 +78,9 @@ inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward)
   return inputs;
 }
 
-// Copies the statistics of one training pass, at each site, into the running ones and the whole window. `constants` are
-// the inputs of sites that are constant in training. bn then keeps the biased variance, by which training divides, in
-// place of v n/(n-1), which it would have averaged.
+// Copies, at each site, the statistics of one training pass into the running statistics and the whole window.
+// `constants` are the inputs of sites that are constant in training. bn thus keeps the biased variance v, by which
+// training divides, instead of v n/(n-1), which it would have averaged.
 inline void freeze(Model& model, std::int64_t iterations, const std::function<void(Tape&)>& training_pass,
                    const NamedTensors& constants = {}) {
   for (Normalizer* norm : model.normalizers())

@@ -49,13 +49,15 @@ class GraphBuilder {
     }
     return norm.apply(x, {.training = training});
   }
-  // Adds to the stream x in the scope "sum". In a folded graph the stream first passes the remaining map at that place.
+  // Calls add(x) in the scope "sum". In a folded graph, the map that remains at this sum is applied to the stream x
+  // first.
   Var sum(const Var& x, const std::function<Var(const Var& stream)>& add) {
     const Var stream = folded_ && folded_->residuals.count("sum") ? mapped(x, folded_->residuals.at("sum")) : x;
     const Tape::Scope inside(tape, "sum");
     return add(stream);
   }
-  // Applies NAME.weight, and NAME.bias if asked for or created by folding. A copy at SCOPE.weight comes before it.
+  // Applies NAME.weight, and NAME.bias if `bias` is true or folding has created it. A copy at SCOPE.weight takes
+  // precedence over NAME.weight.
   Var linear(const Var& x, const std::string& name, std::int64_t out, bool bias = true, const std::string& scope = "") {
     const Tape::Scope inside(tape, scope.empty() ? name : scope);
     const bool copied = !scope.empty() && has(scope + ".weight");
@@ -107,7 +109,7 @@ inline FoldedGraph fold_and_compare(const BuildGraph& build, const FoldOptions& 
 
 using Vars = std::vector<Var>;
 
-// Folds `site`, whose normalizer is `norm`, in a graph of given weights, for results worked by hand.
+// Folds `site`, whose normalizer is `norm`, in a graph with the given weights, for results computed by hand.
 inline FoldedGraph fold_by_hand(const Var& result, Normalizer& norm, const FoldSite& site,
                                 const std::vector<Parameter*>& weights) {
   NamedTensors values;
@@ -116,7 +118,8 @@ inline FoldedGraph fold_by_hand(const Var& result, Normalizer& norm, const FoldS
   return fold(graph_of(result.tape(), {result}, {site.name}), {site}, values);
 }
 
-// Returns the first edge that kept the site from folding. Checks that folding has not changed the graph's results.
+// Returns the first edge that kept the site from folding, and the reason. Checks that folding has not changed the
+// graph's results.
 inline std::string refusal(const BuildGraph& build, const FoldOptions& options = {}, const std::string& site = "norm") {
   const FoldedGraph folded = fold_and_compare(build, options);
   for (const SiteReport& r : folded.reports) {

@@ -19,7 +19,7 @@ inline GptConfig tiny_gpt(const std::string& normalizer = "ln", bool pre_norm = 
   return config;
 }
 
-// Returns LLaMA's form, with a learned factor of the embeddings.
+// Returns a configuration in LLaMA's form, with a learned factor for the embeddings.
 inline GptConfig tiny_llama(const std::string& normalizer) {
   GptConfig config = tiny_gpt(normalizer);
   config.positions = "rotary", config.activation = "silu", config.gated = config.scaled_embedding = true;
@@ -27,8 +27,8 @@ inline GptConfig tiny_llama(const std::string& normalizer) {
   return config;
 }
 
-// Returns configurations with a normalizer, before and after sublayers: with learned positions and the embeddings as
-// output projection; and with sines, and a separate output projection that has a bias. The last has LLaMA's form.
+// Returns configurations for both pre-norm and post-norm: one with learned positions and tied embeddings, and one with
+// sinusoidal positions and a separate output projection that has a bias. The last configuration has LLaMA's form.
 inline std::vector<GptConfig> gpt_kinds(const std::string& normalizer) {
   std::vector<GptConfig> kinds;
   for (const bool pre_norm : {true, false})
@@ -61,7 +61,7 @@ inline std::unique_ptr<Gpt> random_gpt(const GptConfig& config, DType dtype = DT
   return random_model<Gpt>(config, dtype);
 }
 
-// Returns the logits after the last token of each text, [texts, vocabulary] in f64, by a pass over the whole text.
+// Runs a forward pass over each whole text, and returns the logits after its last token, [texts, vocabulary] in f64.
 inline Tensor following(Gpt& model, const std::vector<TokenIds>& texts) {
   const std::int64_t V = model.config().vocabulary;
   const Tensor all = Tensor::empty({std::int64_t(texts.size()), V}, DType::f64);

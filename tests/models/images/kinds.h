@@ -21,8 +21,8 @@ inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::strin
 
 using ImageFamilies = ::testing::Types<Vit, Cct, T2t, Swin>;
 
-// few: both orders of sublayer and normalizer, or both published stems with their blocks. all: every choice that
-// changes the positions of normalizers or their readers.
+// few() returns both orders of sublayer and normalizer, or both published stems with their blocks. all() returns every
+// choice that changes the positions of normalizers or the layers that read normalizers.
 template <>
 struct Kinds<Vit> {
   static NamedTensors inputs(const VitConfig& config) { return images_of(config); }

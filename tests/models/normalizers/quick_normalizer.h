@@ -9,7 +9,7 @@ using Options = std::map<std::string, std::string>;
 
 constexpr std::int64_t kChannels = 8;
 
-// Returns short windows and warm-ups, so that a few steps pass through all phases.
+// Returns options with short windows and warm-ups, so that a few steps pass through all phases.
 inline Options quick(const std::string& name) {
   if (name == "un") return {{"window", "2"}, {"warmup", "2"}};
   if (name == "mabn") return {{"window", "2"}, {"warmup", "2"}};

@@ -5,7 +5,7 @@
 
 namespace foldgrad::testing {
 
-// Returns a configuration with a map of 4 x 4 tokens in four windows, the second layer's shifted, and one of 2 x 2.
+// Returns a configuration with two maps: 4 x 4 tokens in four windows, which the second layer shifts, and 2 x 2 tokens.
 inline SwinConfig tiny_swin(const std::string& normalizer = "ln") {
   SwinConfig config;
   config.image_size = 8, config.patch = 2, config.window = 2, config.depths = {2, 1}, config.classes = 5;

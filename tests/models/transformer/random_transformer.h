@@ -25,7 +25,7 @@ inline TransformerConfig random_config(const std::string& normalizer, bool pre_n
   return config;
 }
 
-// Returns one to five sentences a side, of one to seven tokens.
+// Returns a batch of one to five sentences per side, each of one to seven tokens.
 inline TranslationBatch random_batch() {
   const auto sentences = *rc::gen::inRange<std::size_t>(1, 6).as("sentences");
   const auto side = [&] {
@@ -37,8 +37,8 @@ inline TranslationBatch random_batch() {
   return {source, input, input.ids};
 }
 
-// Sets |A| of a site to 10^decades, channel by channel: only by its running variance as far as eps allows, otherwise by
-// its gain, which nothing cancels; B to the order of 10^levels.
+// Sets |A| of channel c of a site to about 10^decades[c], and B to the order of 10^levels[c]. If there is a running
+// variance, changes it as far as eps allows, and the gain by the remaining factor. Otherwise changes only the gain.
 inline void set_gains(Normalizer& norm, const std::vector<double>& decades, const std::vector<double>& levels) {
   Tensor variance, gain, bias;
   for (auto&& [name, tensor] : norm.state()) {
@@ -67,9 +67,10 @@ inline void set_gains(Normalizer& norm, const std::vector<double>& decades, cons
   if (bias.defined()) change(bias, [&](std::size_t c, double b) { return b * std::pow(10, levels[c]); });
 }
 
-// Draws gains from 1e-3 to 1e3 while values stay in the range of f32: the linear layers that read a site divide its
-// order of magnitude in a channel, 10^level, out of their columns. With pre-norm the level is the gain's. With
-// post-norm, where the stream passes one gain after another, levels are drawn, and gains lead from one to the next.
+// Draws gains from 1e-3 to 1e3. Values nevertheless stay in the range of f32, since the linear layers that read a site
+// divide the columns of their weights by 10^level, the order of magnitude of the site's channels. With pre-norm, the
+// level is that of the gain. With post-norm, where the stream passes one gain after another, levels are drawn, and each
+// gain leads from one level to the next.
 inline void randomize_gains(Transformer& model, unsigned seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> gain(-3, 3), level(-1.5, 1.5);
@@ -107,10 +108,11 @@ inline std::unique_ptr<Transformer> random_transformer(const TransformerConfig& 
   return model;
 }
 
-// Returns the factor between the relative change of a model's numbers and that of its logits (relative to the
-// greatest): every parameter and statistic is multiplied by 1 + d or 1 - d, in f64. The greatest of a few draws.
+// Returns the factor by which the relative change of the logits (relative to the greatest one) exceeds that of the
+// model's numbers. Every parameter and statistic is multiplied by 1 + d or 1 - d, in f64. Returns the greatest factor
+// of a few draws.
 inline double condition_number(Transformer& model, const TranslationBatch& batch) {
-  constexpr double kChange = 1e-9;  // far above the rounding of f64, far below where logits are no longer linear in it
+  constexpr double kChange = 1e-9;  // far above f64's rounding, and small enough for logits to be linear in it
   std::mt19937_64 random(1);
   Transformer exact(model.config(), 1, DType::f64);
   exact.copy_from(model);
@@ -134,8 +136,9 @@ inline double condition_number(Transformer& model, const TranslationBatch& batch
 // Bounds the difference that rounding makes between a model and its folded form. A computed sum of n products equals
 // the exact sum with weights that are each off by at most n u, u = half an epsilon, wherever in the sum it rounds;
 // folding rounds W diag(A) once more, and the map at the site rounds three times. So both models give the exact logits
-// of models whose numbers have a relative error of at most (n + 4) u. The condition number says how much more logits
-// change than numbers; a few draws find at least a quarter of it. n: the longest sum.
+// of models whose numbers have a relative error of at most (n + 4) u. The condition number says how much more the
+// logits change than the numbers; a few draws find at least a quarter of it. n is the number of terms in the longest
+// sum.
 inline double folding_tolerance(Transformer& model, const TranslationBatch& batch, DType dtype) {
   const double u =
       (dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon())) /

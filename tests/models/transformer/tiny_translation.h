@@ -42,7 +42,7 @@ inline std::string describe(const TransformerConfig& config) {
   return config.normalizer + (config.pre_norm ? ", pre-norm" : ", post-norm") + options_of(config);
 }
 
-// Returns the logits of the tokens of batch.input, [tokens, vocabulary] in f64, by a pass on the tape.
+// Runs a forward pass on a tape, and returns the logits of batch.input's tokens, [tokens, vocabulary] in f64.
 inline Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, bool training = false,
                              std::optional<DType> dtype = {}) {
   Tape tape(/*recording=*/false);
@@ -50,7 +50,7 @@ inline Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, 
   return model.logits(batch, pass).value().to(DType::f64);
 }
 
-// Returns the logits of every token of batch.input, as logits_by_tape.
+// Returns what logits_by_tape() returns, but decodes one token at a time.
 inline Tensor logits_by_steps(const InferenceTransformer& model, const TranslationBatch& batch) {
   const Segments& rows = batch.input.rows;
   const std::int64_t V = model.config().target_vocabulary;

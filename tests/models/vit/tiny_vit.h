@@ -5,7 +5,7 @@
 
 namespace foldgrad::testing {
 
-// Returns a configuration of four patches of 2 x 2.
+// Returns a configuration for images of four patches, 2 x 2 pixels each.
 inline VitConfig tiny_vit(const std::string& normalizer = "ln", bool pre_norm = true) {
   VitConfig config;
   config.image_size = 4, config.patch = 2, config.classes = 5;

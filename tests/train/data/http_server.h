@@ -1,5 +1,6 @@
-// A web server on this machine for one test: /range/FILE can be resumed, /plain/FILE is always sent whole, others are
-// 404. /bare/FILE is like /range/FILE, but does not state the file's size when nothing of it is left.
+// A local web server for one test. Downloads of /range/FILE can be resumed, /plain/FILE is always sent whole, and other
+// paths give 404. /bare/FILE is like /range/FILE, but if nothing is left to send, the answer does not state the file's
+// size.
 #pragma once
 #include <signal.h>
 

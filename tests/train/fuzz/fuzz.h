@@ -1,4 +1,5 @@
-// Tests with mutants of good files: each is accepted, or refused with one of our exceptions, which says where and what.
+// Tests with mutants of good files. Each mutant must be accepted, or rejected with one of our exceptions, which must
+// name the place and the fault.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +13,7 @@
 
 namespace foldgrad::testing {
 
-// Return the settings of scripts/soak: a factor for the number of inputs, and another seed.
+// Return the settings of scripts/soak: a factor for the number of inputs, and the seed.
 inline int soaking() {
   const char* times = std::getenv("FOLDGRAD_SOAK");
   return times ? std::max(1, std::atoi(times)) : 1;
@@ -27,8 +28,9 @@ class Fuzz : public FileTest {
   // Makes a mutant of a text; usually a method of Mutator.
   using Mutate = std::function<std::string(Mutator&, const std::string&)>;
 
-  // Writes mutants of the file's content, or of one of `good`, into the file and calls `read`, `inputs` times. At least
-  // one in `rarely` must be accepted, and one in `rarely` refused: otherwise the mutants miss their purpose.
+  // Writes a mutant of the file's content, or of one of `good`, into the file and calls `read`. Repeats this `inputs`
+  // times. At least one mutant in `rarely` must be accepted and at least one in `rarely` rejected; otherwise the
+  // mutants miss their purpose.
   void fuzz(const std::string& file, const Mutate& mutate, int inputs, int rarely, const std::function<void()>& read,
             std::vector<std::string> good = {}) {
     const std::string path = files_ / file;
@@ -62,7 +64,7 @@ class Fuzz : public FileTest {
   }
 
  private:
-  // Checks that the message says where, and is not a library's.
+  // Checks that the message names the file's directory, and that it does not come from a library.
   void check(const std::string& message, const std::string& path) {
     EXPECT_NE(message.find(files_.path()), message.npos) << path << ": " << message;
     for (const char* foreign :

@@ -1,5 +1,5 @@
-// Runs of each family of models, as small as possible by default: on CIFAR files that a test has written, on drawn
-// shapes, and on a text of a few words.
+// Runs of each family of models, by default as small as possible. Their data are CIFAR files that a test has written,
+// drawn shapes, or a text of a few words.
 #pragma once
 #include <random>
 
@@ -15,12 +15,13 @@ inline const std::string kVitConfig =
 inline const std::string kCctConfig =
     settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0",
                     "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
-// Maps of 8 x 8, 4 x 4 and 4 x 4 tokens.
+// The maps have 8 x 8, 4 x 4 and 4 x 4 tokens.
 inline const std::string kT2tConfig = settings_config(
     "family = \"t2t\"\nkernels = [7, 3, 3]\nstrides = [4, 2, 1]\npaddings = [3, 1, 1]\ntoken_width = "
     "8\ntoken_dropout = 0",
     "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
-// Four windows of two layers, the second with a shift, and one window of the second stage.
+// The first stage has four windows and two layers, of which the second shifts the windows. The second stage has one
+// window.
 inline const std::string kSwinConfig =
     run_config("family = \"swin\"\npatch = 8\nwindow = 2\ndepths = [2, 1]\nwidth = 8\nffn_width = 8\nheads = 2",
                "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
@@ -33,7 +34,7 @@ inline const std::string kNfNetConfig =
 inline const std::string kGptConfig =
     settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 
-// Keys that every family below has, with the number that each changes first; and those of image models.
+// The keys that every family below has, and those of image models, each with the first number of a run that it changes.
 inline const std::vector<Effect> kEffectsOfBlocks{{"", "model.width=16", "shapes"},
                                                   {"", "model.ffn_width=16", "shapes"},
                                                   {"", "model.layers=2", "shapes"},
@@ -51,7 +52,7 @@ inline const std::vector<Effect> kEffectsOfImageModels{
     {"model.weight_standardization=true", "model.standardization_scope=out_ffn", "shapes"},
     {"", "model.positions=sinusoidal", "loss 1"}};
 
-// Makes images of a bright square on dark noise; its place is the class.
+// Makes images of a bright square on dark noise. The place of the square determines the class.
 inline ImageSet squares(std::int64_t count, unsigned seed) {
   ImageSet images{
       Tensor::empty({count, 32, 32, 3}, DType::u8), Tensor::empty({count}, DType::i64), {"above", "below", "left"}};
@@ -75,7 +76,7 @@ class ClassificationRun : public SettingsRun {
   }
 };
 
-// Returns 545 characters, 14 different ones, all of which occur in every tenth of the text.
+// Returns a text of 545 characters, of which 14 are different. All 14 occur in every tenth of the text.
 inline std::string few_words() {
   const std::vector<std::string> words{"das", "alte", "haus", "steht", "l\u00f6w", "in"};
   std::string text;
@@ -93,7 +94,7 @@ class LanguageRun : public SettingsRun {
   LanguageRun() : SettingsRun(kGptConfig) { write_language_text(files_.path()); }
 };
 
-// Runs with the data of every family.
+// A fixture with the data of every family.
 class AnyFamilyRun : public ClassificationRun {
  protected:
   explicit AnyFamilyRun(const std::string& config = kVitConfig) : ClassificationRun(config) {

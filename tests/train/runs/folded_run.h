@@ -1,4 +1,4 @@
-// Folds the models of runs of any family.
+// Folds models that were trained by runs of any family.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace foldgrad::testing {
 
 // Expects that every site of the run's model folds away, that a certificate and all checks find the folded model equal
-// to the trained one, and that it can be loaded from a directory. Returns the names of the checks.
+// to the trained one, and that the folded model can be saved and loaded. Returns the names of the checks.
 inline std::vector<std::string> expect_folds(const std::string& run, const FoldOptions& options = {}) {
   const std::unique_ptr<Model> model = load_model(run);
   const FoldedModel folded = fold(*model, options);

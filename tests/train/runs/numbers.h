@@ -1,4 +1,4 @@
-// The numbers of a `foldgrad train` run that its configuration determines: by name, as text for comparison.
+// The numbers that the configuration of a `foldgrad train` run determines, by name, as text for comparison.
 #pragma once
 #include "engine/files/safetensors.h"
 #include "tests/train/tiny_run.h"
@@ -9,7 +9,7 @@ namespace foldgrad::testing {
 const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",     "work 1",          "shapes",
                                                 "loss 1",      "gradient 1",     "moments 1",       "weights 1",
                                                 "weights end", "statistics end", "validation loss", "samples"};
-// Numbers that may differ in any run.
+// Numbers that may differ independently of all others.
 const std::vector<std::string> kCadences = {"lr", "log", "validations", "checkpoints", "test scores", "recordings"};
 
 using RunNumbers = std::map<std::string, std::string>;
@@ -77,7 +77,7 @@ inline RunNumbers numbers_of_run(const std::string& run) {
   return n;
 }
 
-// Returns the first consequence that both have and that differs, and every cadence that differs.
+// Returns the first of kConsequences that both runs have and that differs, and all of kCadences that differ.
 inline std::vector<std::string> differences(RunNumbers a, RunNumbers b) {
   if (a["outcome"] != b["outcome"]) return {"outcome"};
   std::vector<std::string> found;

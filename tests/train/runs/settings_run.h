@@ -1,4 +1,4 @@
-// Runs within the test's process; settings change a configuration that is as small as possible.
+// Runs within the test's process. Settings change a configuration that is as small as possible.
 #pragma once
 #include "engine/cpu/threads.h"
 #include "tests/harness/compare.h"
@@ -44,7 +44,7 @@ struct Effect {
 class SettingsRun : public ProgramFiles {
  protected:
   explicit SettingsRun(const std::string& config) {
-    set_threads(1);  // such small products are slower with more
+    set_threads(1);  // with more threads, such small products are slower
     write_bytes(files_ / "config.toml", config);
   }
 
@@ -84,7 +84,7 @@ class SettingsRun : public ProgramFiles {
   }
 
   int runs_ = 0;
-  std::map<std::string, RunNumbers> bases_;  // of expect_effects(), by their settings
+  std::map<std::string, RunNumbers> bases_;  // base runs of expect_effects(), by their settings
   std::string text_;                         // the end of the last training
 };
 
