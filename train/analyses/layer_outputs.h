@@ -1,4 +1,4 @@
-// The outputs of a model's layers, by which models are compared.
+// The outputs of a model's layers, for comparing models.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,9 +12,9 @@ struct LayerOutput {
   Tensor values;  // [rows, ...] on the CPU, with a row for each token of each example
 };
 
-// Returns the outputs in the order of the forward pass: the y of every normalizer, under its site, unless y is x
-// itself; and for every attention or feed-forward sublayer, under its scope, the output of its last linear layer
-// without bias, before the residual sum. Inputs may be on any device.
+// Returns the outputs in the order of the forward pass. The output of a normalizer is y, under the name of the site; it
+// is left out if y is x itself. The output of an attention or feed-forward sublayer, under the name of its scope, is
+// that of its last linear layer without bias, before the residual sum. Inputs may be on any device.
 std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad

@@ -11,12 +11,12 @@ namespace foldgrad {
 // update left. Copies them from the device.
 std::map<std::string, double> gradient_norms(const std::vector<Parameter*>& parameters);
 
-// Returns the ratio of the arithmetic to the geometric mean of a window of mean squares, averaged over the channels. It
-// is 1 if the mean squares do not change. Leaves out channels with an entry of 0, as in the first M iterations. Empty
-// if no channel is left.
+// Returns the ratio of the arithmetic to the geometric mean of a window of mean squares, averaged over the channels.
+// The ratio is 1 if the mean squares do not change. Leaves out channels with an entry of 0, as in the first M
+// iterations. Returns no value if no channel is left.
 std::optional<double> am_over_gm(const std::vector<NormDiagnostics::Means>& window);
 
-// Returns for each site: iterations and skips since the beginning, the range of the running variance over channels,
+// Returns, for each site, iterations and skips since the beginning, the range of the running variance over channels,
 // am_over_gm, the clamped share, and both means of the window in four evenly spaced channels. Leaves out statistics
 // that a normalizer does not have, and sites without statistics.
 nlohmann::ordered_json normalizer_statistics(const std::vector<Normalizer*>& normalizers);

@@ -20,12 +20,13 @@ class Recorder final : public UpdateObserver {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Within a phase, end() reads the records of every normalizer from the device. It drops rows of this and later
-  // updates, which an earlier attempt recorded.
+  // Within a phase, end() reads the records of every normalizer from the device. It first drops the rows that an
+  // earlier attempt recorded for this and later updates.
   void begin(std::int64_t update) override;
   void end(std::int64_t update) override;
 
-  // Continues the files that save() wrote, after `update`. Returns warnings about files that cannot be continued.
+  // Loads the files that save() wrote, in order to continue them after `update`. Returns warnings about files that
+  // cannot be continued.
   std::vector<std::string> resume(std::int64_t update);
   // Writes the files of phases that changed since the last call. Throws FileError; the next call then tries again.
   void save();

@@ -14,7 +14,7 @@
 
 namespace foldgrad {
 
-constexpr std::int64_t kGradientNumbers = 3;  // how many numbers of a row of dx are recorded
+constexpr std::int64_t kGradientNumbers = 3;  // the number of columns of dx
 
 struct SiteRecording {
   std::string site;
@@ -40,7 +40,7 @@ struct Recording {
   std::vector<SiteRecording> sites;
 
   std::int64_t rows() const { return std::int64_t(updates.size()); }
-  // Drops the rows starting at `rows`.
+  // Keeps only the first `rows` rows.
   void truncate(std::int64_t rows);
   // True if both have the same normalizer at the same sites.
   bool like(const Recording& other) const;

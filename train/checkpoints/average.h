@@ -4,7 +4,7 @@
 //   [AVG-2]  integers, such as counters: floor((x_1 + ... + x_n) / n)
 //
 // The normalizers' buffers are averaged in the same way: running statistics, windows and statistics of backward passes.
-// So an averaged model with Unified Normalization has the mean of the running statistics, as the published model has.
+// So an averaged model with Unified Normalization has the mean of the running statistics, like the published model.
 #pragma once
 #include <vector>
 

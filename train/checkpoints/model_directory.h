@@ -1,6 +1,6 @@
 // A model as files, which other programs can also read and write (docs/model_directory.md):
 //
-//   DIRECTORY/config.json              family, sizes and choices, train/tasks/families.h
+//   DIRECTORY/config.json              family, sizes and choices (train/tasks/families.h)
 //   DIRECTORY/model.safetensors        parameters by their names, shared ones once
 //   DIRECTORY/norm_state.safetensors   the normalizers' buffers; may be absent if there are none
 //   DIRECTORY/vocabulary/              other files of the task, which convert text to ids and back; may be absent
@@ -35,9 +35,9 @@ std::map<std::string, std::string> model_digests(const std::string& directory);
 // there is no such file.
 std::string find_run_config(const std::string& path);
 
-// Creates `directory`. `vocabulary` is a directory to be copied; it may be empty or missing. Writes config.json last:
-// without it a directory is not a model. Throws FileError, also if there already is a model, and NonFiniteError, before
-// writing anything, if the model has numbers that are not finite.
+// Creates `directory` and writes the model. `vocabulary` is a directory to copy, or empty; it need not exist.
+// config.json is written last, since a directory without it is not a model. Throws FileError, also if there already is
+// a model. Throws NonFiniteError before writing anything if the model has numbers that are not finite.
 void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary = "");
 
 // Copies the vocabulary of a model to DIRECTORY/vocabulary, replacing one from an earlier attempt. Returns false if

@@ -1,5 +1,5 @@
-// The certificate of a folded model, certificate.json. It says which normalizers were folded, and how far the model's
-// results differ from the trained one's.
+// The certificate of a folded model, certificate.json. It says which normalizers were folded, and how far the folded
+// model's results differ from those of the trained model.
 #pragma once
 #include <nlohmann/json.hpp>
 

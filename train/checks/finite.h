@@ -7,7 +7,7 @@
 
 namespace foldgrad {
 
-// The error for NaN or infinity that a computation made from finite inputs. The message says where.
+// The error for NaN or infinity that a computation made from finite inputs. The message says where this happened.
 class NonFiniteError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

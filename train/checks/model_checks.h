@@ -36,8 +36,7 @@ inline CheckResult check_skipped(std::string name, std::string reason) {
   return {std::move(name), CheckResult::Outcome::skipped, std::move(reason)};
 }
 
-// A bound relative to the greatest logit. In f64, summing in another order makes a difference of some 1e-15 per
-// rounding.
+// A bound relative to the greatest logit. In f64, summing in another order changes results by about 1e-15 per rounding.
 constexpr double kSameInF64 = 1e-11;
 
 // Checks that the greatest difference is at most `bound` times the greatest logit.
@@ -88,7 +87,7 @@ using OwnedNormalizers = std::vector<std::unique_ptr<Normalizer>>;
 // copies filter outliers from the first iteration, with this granularity. They keep the site's other options.
 OwnedNormalizers outlier_tests(Model& model, const std::string& granularity);
 
-// Both checks run the operation itself on `sites`, iteration by iteration, and so advance their state.
+// Both checks run the operation itself on `sites`, iteration by iteration, and so advance the sites' state.
 //
 // Checks that a statistic is not an outlier of its channel if it equals the statistic that it replaces: by Eq. 18 the
 // test cannot fire. This does not hold for the granularity `pooled`, which has one threshold for all channels.

@@ -59,11 +59,11 @@ void add_data_options(CLI::App& command, ModelData& data, const std::string& spl
 
 // Calls `action` with the processes that a launcher started together with this one, or with null if there is only this
 // one. Sets `device` to this process's own device (train/system/launcher.h). An error in one process ends all of them.
-// `timeout` is how many seconds they wait for each other to start.
+// `timeout` is the number of seconds for which they wait for each other to start.
 Answer launched(std::string& device, double timeout, const std::function<Answer(Processes*)>& action);
 
-// Returns `data` with the paths of the model at `path`. Without --config the configuration is that of the model's run,
-// and so is the data root, unless --data-dir or --source was given.
+// Returns `data` with the paths of the model at `path`. Without --config, they include the configuration of the model's
+// run and, unless --data-dir or --source was given, that run's data root.
 ModelData located(ModelData data, const std::string& path);
 
 }  // namespace foldgrad

@@ -17,7 +17,7 @@ namespace foldgrad {
 struct BuildInfo;
 
 // The result of a command. The program prints it as text, or as JSON if --json was given. A command that prints while
-// it runs leaves both empty.
+// it runs leaves `text` and `json` empty.
 struct Answer {
   std::string text = {};
   nlohmann::ordered_json json = {};

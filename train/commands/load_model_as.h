@@ -7,8 +7,8 @@
 
 namespace foldgrad {
 
-// Loads a model like load_model(). Also throws CheckpointError if the model is not an M. The message describes an M by
-// `kind`, for example "a language model (gpt)".
+// Loads a model like load_model(). Also throws CheckpointError if the model is not an M. `kind` describes an M in the
+// message, for example "a language model (gpt)".
 template <class M>
 std::unique_ptr<M> load_model_as(const char* kind, const std::string& path, DType dtype, Device device,
                                  NonFinite non_finite) {

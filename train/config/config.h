@@ -20,8 +20,8 @@ struct ExperimentConfig {
   std::string family;
   Section model;  // the configuration of the family's models, except what the data decide; includes [norm]
   Section data;   // the configuration of their task
-  // The tables [norm.NAME], by NAME. Initially there is only that of the family's default normalizer, if it has
-  // options. blocks().normalizer_options is the chosen normalizer's table.
+  // The tables [norm.NAME], by NAME. Initially there is at most one table, that of the family's default normalizer, if
+  // the normalizer has options. blocks().normalizer_options is the chosen normalizer's table.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
   TrainConfig train;
   ValidateConfig validate;
@@ -38,7 +38,7 @@ struct ExperimentConfig {
 // and the task's sections are replaced. Options of normalizers are not visited; normalizers() has them
 // (models/normalizers/normalizer.h).
 void visit_members(ExperimentConfig& config, const KeyVisitor& visitor);
-// Does the same, but calls visitor(member, ConfigKey) with the member itself, of any type in Member.
+// Like visit_members(), but calls visitor(member, ConfigKey) with the member itself, of any type in Member.
 void visit_config(ExperimentConfig& config, const auto& visitor) {
   visit_members(config, [&visitor](Member member, const ConfigKey& key) {
     std::visit([&](auto* m) { visitor(*m, key); }, member);
@@ -70,7 +70,7 @@ struct KeyWithValue {
 std::vector<KeyWithValue> keys_of(ExperimentConfig config);
 std::vector<KeyWithValue> default_keys(const std::string& family);
 
-// Returns every key with its value, as TOML, from which parse_config() makes `config` again. Options of normalizers
+// Returns every key with its value, as TOML, from which parse_config() can restore `config`. Options of normalizers
 // that were not given are comments with their defaults. Throws std::invalid_argument if a string is not UTF-8.
 std::string config_text(const ExperimentConfig& config);
 
@@ -90,8 +90,8 @@ struct NormWarmup {
 };
 NormWarmup norm_warmup(const BlockConfig& config);
 
-// Returns the keys that affect the trained weights, with their values. Keys that only decide when to validate, log and
-// save and how long to train are left out; with the cosine schedule, `train.steps` is included.
+// Returns the keys that affect the trained weights, with their values. Leaves out keys that only determine when to
+// validate, log and save, and how long to train; with the cosine schedule, `train.steps` is included.
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config);
 // Returns the SHA-256 of trajectory_keys().
 std::string config_hash(const ExperimentConfig& config);

@@ -12,7 +12,7 @@
 
 namespace foldgrad {
 
-struct TaskKind;  // train/tasks/families.h
+struct TaskKind;  // defined in train/tasks/families.h
 
 struct Family {
   std::string name;  // the value of model.family in a configuration, and of Model::family()

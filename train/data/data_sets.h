@@ -1,4 +1,4 @@
-// Where data files are, and the data sets that `foldgrad data fetch` knows.
+// The locations of data files, and the data sets that `foldgrad data fetch` can fetch.
 #pragma once
 #include <map>
 #include <string>
@@ -24,14 +24,14 @@ struct DataSet {
 
 const std::vector<DataSet>& data_sets();
 
-// Returns `flag` (--data-dir). If it is empty, returns $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad:
-// the first whose variable is set.
+// Returns `flag` (--data-dir). If it is empty, returns the first of $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad and
+// ~/.cache/foldgrad whose variable is set.
 std::string data_root(const std::string& flag);
-// Returns the path of a configuration's data.directory. A relative one is below data_root(flag).
+// Returns the path of a configuration's data.directory. A relative path is below data_root(flag).
 std::string data_directory(const std::string& directory, const std::string& flag);
 
-// Returns the end of a message about a missing data directory: where the program looks for it and, if it belongs to one
-// of these data sets, how to fetch it.
+// Returns the end of a message about a missing data directory: where the program looks for the directory and, if it
+// belongs to one of these data sets, how to fetch the set.
 std::string where_data_lies(const std::string& directory);
 
 }  // namespace foldgrad

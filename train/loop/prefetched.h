@@ -26,8 +26,8 @@ class BatchSequence {
   DataCursor cursor() const { return cursor_; }
   std::int64_t per_epoch() const { return per_epoch_; }  // 0 if there are no epochs
 
-  // Moves to a value that cursor() returned, so that the same batches follow again. Throws std::invalid_argument if it
-  // is out of bounds.
+  // Moves the cursor to a position that cursor() returned, so that the same batches follow again. Throws
+  // std::invalid_argument if the position is out of bounds.
   virtual void seek(DataCursor cursor) { cursor_ = cursor; }
 
  protected:
@@ -61,7 +61,7 @@ class Prefetched : public BatchSequence {
     return batch;
   }
 
-  // Returns batch i of the first epoch and moves the cursor to it.
+  // Returns batch i of the first epoch, and moves the cursor to the batch after it.
   Batch at(std::int64_t i) {
     seek({0, i});
     return next();

@@ -8,7 +8,7 @@
 //            which for translation is their number of target tokens. So with `accumulate` batches every token weighs
 //            the same, as in one large batch; but normalizers with statistics over tokens see one batch at a time.
 //   [TRN-2]  The penalties of normalizers (rbn) are added to a batch's sum of losses, whatever its weight: their
-//            factors were tuned with code that does so. Reported losses are without them.
+//            factors were tuned with code that does so. Reported losses exclude the penalties.
 //
 // A step reads nothing from the device. report() reads losses and norms, and keeps a copy of the state. If a number was
 // not finite, it repeats the updates since the last report from that copy, with the same random numbers and batches,
@@ -89,18 +89,19 @@ class Trainer {
   // Makes one update. Throws what task, optimizer and schedule throw.
   void step();
 
-  // Throws Diverged, and std::invalid_argument if there was no step since the last report.
+  // Reports on the updates since the last report. Throws Diverged, and std::invalid_argument if there were none.
   TrainingReport report();
   // Checks that all numbers are finite and handles failures, as report() does, but the next report still covers all
   // updates since the last one. Returns the messages of skipped or rolled back updates. Throws Diverged.
   std::vector<std::string> check();
 
   std::int64_t updates() const { return optimizer_.steps(); }
-  // The model's parameters except frozen ones. With a communicator, only their gradients are those of the whole batch.
+  // The model's parameters except frozen ones. With a communicator, only these parameters have the gradients of the
+  // whole batch.
   const std::vector<Parameter*>& trained() const { return trained_; }
   WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null if average_decay is 0
 
-  // Returns the state. Its sums for the next report end at the last check() or report().
+  // Returns the state. The sums in it, for the next report, end at the last check() or report().
   TrainingState snapshot() const;
   // Continues bit-identically to the run that made the snapshot. Entries of the average that the state lacks start at
   // the values of their parameters and statistics. Throws std::invalid_argument if the state does not fit.
@@ -140,7 +141,7 @@ class Trainer {
   ReportSums sums_;               // sums up to the last check()
   double gradient_norm_ = 0;      // norm in the last update before that check
   std::vector<Record> records_;   // records since that check
-  TrainingState good_;            // a finite state from after that check, ...
+  TrainingState good_;            // a finite state, saved after that check, ...
   std::size_t good_records_ = 0;  // ... and the number of records before it
   Clock::time_point since_;       // the time when the first of records_ began
 };

@@ -8,8 +8,8 @@
 namespace foldgrad {
 
 // How to react to an update whose loss or gradient is not finite. Unless training is aborted, the total number of
-// updates stays the same; further batches replace the lost ones. How often Trainer::report() is called affects only the
-// state that a rollback returns to.
+// updates stays the same; further batches replace the lost ones. The frequency of calls of Trainer::report() affects
+// only the state to which a rollback returns.
 enum class OnNan {
   abort,    // throws Diverged
   skip,     // leaves out the batches of that update, as if they were not in the data

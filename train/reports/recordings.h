@@ -1,4 +1,5 @@
-// The recordings of a run's normalizers, made if its configuration has [record], and their summary for the report.
+// The recordings of a run's normalizers, which exist if its configuration has [record], and their summary for the
+// report.
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>

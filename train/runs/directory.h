@@ -2,13 +2,13 @@
 //   RUN/config.toml   the effective configuration, itself valid input
 //   RUN/command.txt   one line per start: the command, quoted for a shell
 //   RUN/env.json      everything else that the numbers depend on
-//   RUN/log.jsonl     events, train/runs/logger.h
-//   RUN/report.html   train/reports/report.h, written when training has ended
+//   RUN/log.jsonl     events (train/runs/logger.h)
+//   RUN/report.html   the report (train/reports/report.h), written when training has ended
 //   RUN/samples/      step-00012000.txt, a few translations of each validation
-//   RUN/exhibits.json other results of the last validation for the report, train/reports/report.h
-//   RUN/statistics/   begin.safetensors, end.safetensors, train/analyses/recording.h
-//   RUN/checkpoints/  train/checkpoints/checkpoint.h
-//   RUN/lock          names the process that writes to the run, see RunLock
+//   RUN/exhibits.json other results of the last validation, for the report (train/reports/report.h)
+//   RUN/statistics/   begin.safetensors, end.safetensors (train/analyses/recording.h)
+//   RUN/checkpoints/  checkpoints (train/checkpoints/checkpoint.h)
+//   RUN/lock          names the process that writes to the run (RunLock)
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>

@@ -25,7 +25,7 @@ Validation validate(Training& training, Communicator* communicator);
 TrainingEnd repeat_run(const TrainOptions& options, const RunStart& start, std::unique_ptr<Task> task,
                        Communicator& communicator);
 
-// Calls `train` on all ranks of this process, and returns the result of rank 0 if that is one of them.
+// Calls `train` on all ranks of this process, and returns the result of rank 0 if this process has rank 0.
 TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
                      const std::function<TrainingEnd(RunStart start, Communicator* communicator)>& train);
 

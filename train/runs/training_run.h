@@ -20,7 +20,7 @@ struct TrainOptions {
   std::string device = "cpu";          // the argument for require_device()
   Processes* processes = nullptr;      // processes that train together; null if there is only one
   double timeout = 600;                // seconds that a rank waits for another
-  bool profile_communication = false;  // report at the end how long ranks waited for each other
+  bool profile_communication = false;  // at the end, report how long ranks waited for each other
   BuildInfo build;
   std::vector<std::string> command;  // the program's command line
   // Called on each rank: `began` before the first update, `stop` after each update. If `stop` returns true on any rank,

@@ -74,7 +74,7 @@ struct TaskKind {
   std::unique_ptr<Task> (*make)(ExperimentConfig config, const std::string& data_directory, const std::string& earlier,
                                 Device device);
 
-  // Runs the family's additional checks, see FamilyChecks (train/checks/model_checks.h).
+  // Runs the family's additional checks (FamilyChecks in train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
   // Reads the inputs of `foldgrad run` from a file, onto the CPU. Throws FileError if they do not fit the model.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
@@ -110,7 +110,7 @@ Family make_family(const char* name, const TaskKind& task) {
 // Makes the model of a configuration, initialized by train.seed. Throws ConfigError.
 std::unique_ptr<Model> new_model(const ExperimentConfig& config, Device device);
 
-// Makes the task of a configuration's run, see TaskKind::make.
+// Makes the task of a configuration's run (see TaskKind::make).
 std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::string& data_directory,
                                 const std::string& earlier, Device device);
 // Call the functions of the model's task. They throw std::invalid_argument if the task lacks the function.

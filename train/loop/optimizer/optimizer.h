@@ -6,9 +6,9 @@
 //   [ADAM-2]  v <- beta2 v + (1 - beta2) g^2
 //   [ADAM-3]  p <- p - wd lr p - (lr sqrt(1 - beta2^t) / (1 - beta1^t)) m / (sqrt(v) + eps)
 //   [ADAM-4]  p <- p - wd lr p - (lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
-//   Adam is fairseq's, with [ADAM-3]; AdamW is PyTorch's, with [ADAM-4]. They differ in where eps is added: in
-//   fairseq's it counts 1 / sqrt(1 - beta2^t) times as much, so most in the first steps. Weight decay is decoupled in
-//   both.
+//   Adam is fairseq's, with [ADAM-3]; AdamW is PyTorch's, with [ADAM-4]. They differ in where eps is added: fairseq's
+//   form multiplies its effect by 1 / sqrt(1 - beta2^t), which is largest in the first steps. Weight decay is decoupled
+//   in both.
 //
 //   SGD as in PyTorch, without dampening (Sutskever et al. 2013 for Nesterov's form):
 //   [SGD-1]   d <- g + wd p
@@ -47,12 +47,12 @@ class Optimizer {
  public:
   using Rule = std::variant<Adam, AdamW, Sgd>;
 
-  // Throws std::invalid_argument if a setting is out of range, and unless there are parameters, all of them f32 or all
-  // f64, on one device, each listed once and with its own name.
+  // Throws std::invalid_argument if a setting is out of range or there are no parameters, and unless all of them are
+  // f32 or all f64, on one device, each listed once and with its own name.
   Optimizer(const Rule& rule, std::vector<ParameterGroup> groups);
 
   // Updates every parameter, and its bf16 copy if it has one (round_values()), with its gradient times
-  // `gradient_scale`, f64 [] on the parameters' device, from clip_by_norm(). If undefined, it is 1. Throws
+  // `gradient_scale`, f64 [] on the parameters' device, from clip_by_norm(). An undefined scale means 1. Throws
   // std::invalid_argument before changing anything if a parameter has no gradient or one of another shape, or lr is
   // negative or not finite.
   void step(double lr, const Tensor& gradient_scale = {});

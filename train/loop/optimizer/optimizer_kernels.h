@@ -57,7 +57,7 @@ struct UpdatedTensor {
 
   FOLDGRAD_HD std::int64_t pieces() const { return element_pieces(size); }
 
-  // Visits the operands for packs (engine/cuda/operands.h).
+  // Visits the operands, so that kernels can access packs of elements (engine/cuda/operands.h).
   template <class Visit>
   FOLDGRAD_HD void operands(Visit& visit) {
     visit.update(value);
@@ -114,7 +114,7 @@ struct AverageRule {
   }
 };
 
-// `scale` is one number on the tensors' device, so that a factor computed there need not be copied; null for 1.
+// `scale` is one number on the tensors' device, so that a factor computed there need not be copied. Null means 1.
 template <class Rule, class T>
 void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale);
 template <class Rule, class T>
@@ -157,7 +157,7 @@ struct AgcTensor {
   FOLDGRAD_HD std::int64_t pieces() const { return units; }
 };
 
-// Returns the factor of a unit's gradient.
+// Returns the factor by which a unit's gradient is multiplied.
 FOLDGRAD_HD inline double agc_factor(double gradient_norm, double weight_norm, double clipping) {
   const double limit = clipping * (weight_norm > 1e-3 ? weight_norm : 1e-3);                 // [AGC-1]
   return gradient_norm > limit ? limit / (gradient_norm > 1e-6 ? gradient_norm : 1e-6) : 1;  // [AGC-2]

@@ -17,15 +17,16 @@ namespace foldgrad {
 class WeightAverage {
  public:
   // Throws std::invalid_argument unless 0 <= decay < 1 and the parameters are all f32 or all f64, on one device, with
-  // different names. They must outlive the average. `statistics` are live buffers, in the parameters' dtype and on
-  // their device, that are averaged too.
+  // different names. The parameters must outlive the average. `statistics` are live buffers, in the parameters' dtype
+  // and on their device, that are averaged too.
   WeightAverage(const std::vector<Parameter*>& parameters, double decay, const NamedTensors& statistics = {});
 
   void update();  // must be called once after every step
   // Exchanges averages and values. Call it before an evaluation and again after it.
   void swap();
 
-  // Returns, for checkpoints, a tensor by the name of each parameter and statistic. They share the average's storage.
+  // Returns, for checkpoints, one tensor for each parameter and statistic, by name. These tensors share the average's
+  // storage.
   NamedTensors state() const;
   // Throws std::invalid_argument before changing anything if a tensor is missing, unknown or does not fit.
   void load_state(const NamedTensors& state);

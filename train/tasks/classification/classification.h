@@ -56,8 +56,8 @@ class Classification final : public Task {
 
 // The task's functions (families.h). An input file of `foldgrad run` has a tensor `images` [images, S, S, 3]: u8, or
 // normalized f32 or f64. Evaluation uses batches of train.batch images. Examples are the images on which runs validate.
-// Both throw as read_split() does, and std::invalid_argument if the size of the images is not the model's; evaluation
-// also does if the number of classes is not.
+// Both throw as read_split() does, and std::invalid_argument if the images do not have the model's image size.
+// Evaluation also throws std::invalid_argument if the numbers of classes differ.
 extern const TaskKind kClassification;
 
 }  // namespace foldgrad

@@ -23,7 +23,7 @@ LanguageScores score_text(Model& model, const TextVocabulary& vocabulary, const 
                           Communicator* communicator = nullptr);
 
 // Returns the text of RUN/samples/step-*.txt: the model's continuations of a few passages, which are the same at every
-// validation. Empty for a model whose normalizers mix tokens, since it cannot generate.
+// validation. The text is empty for a model whose normalizers mix tokens, since the model cannot generate.
 std::string written_samples(Gpt& model, const TextVocabulary& vocabulary, const Ids& text);
 
 // The task's functions (families.h). An input file of `foldgrad run` has a tensor `ids`, i64 or i32 [sequences,

@@ -20,7 +20,7 @@ class TextVocabulary {
   // std::runtime_error in a build without SentencePiece.
   static TextVocabulary bpe(const std::string& text, std::int64_t pieces);
 
-  // Throws FileError for missing and malformed files; std::runtime_error for bpe in a build without SentencePiece.
+  // Throws FileError for missing and malformed files, and std::runtime_error for bpe in a build without SentencePiece.
   static TextVocabulary load(const std::string& directory);
   // Creates `directory` and writes into it. Throws FileError.
   void save(const std::string& directory) const;

@@ -16,9 +16,9 @@ class Bpe {
   // names the line.
   explicit Bpe(const std::string& codes_path);
 
-  // Splits "resumption of" into "res@@ um@@ ption of". Keeps blanks at both ends and replaces several blanks between
-  // words by one. Caches words, so threads must not share an object. Throws std::invalid_argument for text that is not
-  // UTF-8.
+  // Splits "resumption of" into "res@@ um@@ ption of". Keeps blanks at both ends, and replaces several blanks between
+  // words with one. Caches words, so threads must not share an object. Throws std::invalid_argument for text that is
+  // not UTF-8.
   std::string apply(const std::string& line);
 
   const std::string& text() const { return text_; }  // the content of the file

@@ -19,7 +19,7 @@ class Dictionary {
   // Takes the words of all lines, the most frequent first and equally frequent words in the order of their bytes, as
   // fairseq-preprocess does.
   static Dictionary of_lines(const std::vector<std::string>& lines);
-  // Returns the dictionary that of_lines() would make of the lines of both.
+  // Returns the dictionary that of_lines() would make of the lines of both dictionaries.
   static Dictionary joined(const Dictionary& a, const Dictionary& b);
   // Takes words in order, with count 0.
   static Dictionary of_words(const std::vector<std::string>& words);

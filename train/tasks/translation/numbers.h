@@ -1,9 +1,9 @@
 // The built-in task: translating German number words to English. The text is generated, so that a model can be trained
-// and scored without any file. "am einundzwanzigsten Mai neunzehnhundertfünf" -> "on the twenty-first of May nineteen
-// oh five".
+// and scored without any file. For example, "am einundzwanzigsten Mai neunzehnhundertfünf" is translated to "on the
+// twenty-first of May nineteen oh five".
 //
-// 70 % of a sample are cardinals, 10 % each are ordinals, decimals and dates. The number of digits is drawn first, so
-// short numbers are as frequent as long ones.
+// Of the generated numbers, 70 % are cardinals; ordinals, decimals and dates make up 10 % each. The number of digits is
+// drawn first, so short numbers are as frequent as long ones.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -46,7 +46,7 @@ constexpr std::int64_t kMostPairs = 1'000'000;  // largest number of pairs in a 
 // Splits words into meaningful parts, with "@@" as in byte pair encoding: "ein@@ und@@ zwan@@ zig@@ ste", "twenty-@@
 // first"; remove_bpe joins them again. A model has to reorder and recombine these parts, but need not learn to spell. A
 // sentence has 4 to 25 parts instead of 10 to 110 letters, so training takes only minutes on a CPU. Other words stay
-// whole, and are unknown to the dictionary.
+// whole, and the dictionary does not contain them.
 std::string cut(const std::string& text);
 // Returns all parts that cut() makes of German and English number words, for Dictionary::of_words.
 std::vector<std::string> vocabulary();

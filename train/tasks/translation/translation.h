@@ -12,7 +12,7 @@
 namespace foldgrad {
 
 struct ValidationLoss {
-  double loss = 0;        // [VAL-1] -log p of the reference, per target token with the end, in nats; not smoothed
+  double loss = 0;        // [VAL-1] -log p of the reference, per target token including the end, in nats; not smoothed
   double perplexity = 0;  // [VAL-2] exp(loss)
   std::int64_t target_tokens = 0;
 };

@@ -21,9 +21,10 @@ struct CifarLayout {
 const CifarLayout& cifar10_layout();
 const CifarLayout& cifar100_layout();
 
-// Reads the records of the files, one file after another; if `only` is not negative, only that record of each file.
-// `classes` has the names of the classes. Throws FileError, which names the file, if it cannot be read, is empty, ends
-// within a record or lacks record `only`. If a label is not a class, the message also names the record and the byte.
+// Reads the records of the files, one file after another. If `only` is not negative, reads only record `only` of each
+// file. `classes` has the names of the classes. Throws FileError, which names the file, if it cannot be read, is empty,
+// ends within a record or lacks record `only`. If a label is not a class, the message also names the record and the
+// byte.
 ImageSet read_records(const std::vector<std::string>& paths, std::int64_t label_bytes,
                       const std::vector<std::string>& classes, std::int64_t only = -1);
 
