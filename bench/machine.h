@@ -40,8 +40,8 @@ void describe_machine(Device device);
 
 // Removes the option from the arguments. Returns true if it was there.
 bool take_argument(int& argc, char** argv, const std::string& option);
-// Removes --device=cuda from the arguments and returns cuda, or the CPU if it is absent. Throws std::invalid_argument
-// if cuda is requested and there is no GPU.
+// Removes --device=cuda from the arguments and returns cuda. Without this argument, returns the CPU. Throws
+// std::invalid_argument if cuda is requested and there is no GPU.
 Device device_argument(int& argc, char** argv);
 
 // The main() of a benchmark program. `register_all` adds contexts and benchmarks. If it returns 0, the benchmarks run;

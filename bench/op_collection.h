@@ -14,8 +14,8 @@ namespace foldgrad::bench {
 // operations of the matrix products. A matrix counts once per pass over the data; vectors and scalars do not count:
 //   y = f(x)                               2 n forward: x, y;       3 n backward: dy, x or y, dx (dropout: dy, dx)
 //   y = f(a, b)                            3 n forward: a, b, y;    2 n backward: dy, which becomes da, and db
-//   memory statistics over all rows (batch norm)  3 n forward: x, then x, y;  5 n backward: dy, x, then dy, x, dx
-// On the CPU, bf16 products are also compared with the f32 peak, although some processors are twice as fast in bf16. If
+//   statistics over all rows (batch norm)  3 n forward: x, then x, y;  5 n backward: dy, x, then dy, x, dx
+// On the CPU, even bf16 products are compared with the f32 peak, although some processors are twice as fast in bf16. If
 // both backward members are 0, the operation has no backward pass.
 struct Work {
   double forward_bytes = 0, backward_bytes = 0;
@@ -44,7 +44,7 @@ void require_written(const OpBench& op);
 struct Sizes {
   std::int64_t rows, columns;  // of matrices
   std::int64_t sentences;      // also the number of images, which have a fixed size
-  std::int64_t length;         // of sentences, for attention
+  std::int64_t length;         // length of the sentences, for attention
 };
 
 // Collects the operations to measure on one device, and draws their operands.

@@ -58,8 +58,8 @@ class Model {
   // Returns random inputs, with "target", to compare models in checks and certificates. Equal seeds give equal inputs.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
 
-  // Returns a new model with the same configuration or, if `folded` is given, with the normalizers that remain in it.
-  // All parameters are 0.
+  // Returns a new model with the same configuration, whose parameters are all 0. If `folded` is given, only those
+  // normalizers remain that folding has left.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
   // Returns an equivalent model that folding can handle, for example one without fixnorm. Returns null if folding can
   // handle this model as it is.

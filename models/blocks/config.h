@@ -1,4 +1,4 @@
-// The sizes and choices common to the blocks of all models. A family's configuration derives from it.
+// The sizes and choices common to the blocks of all models. A family's configuration derives from BlockConfig.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -24,8 +24,8 @@ struct BlockConfig {
   double attention_dropout = 0.1;   // applied to attention probabilities
   double activation_dropout = 0.1;  // applied after the activation of a feed-forward block
   // Stochastic depth [DO-6]: the probability that the last layer drops a sublayer's branch for a sample. It grows
-  // linearly from 0 in the first layer (timm, vision_transformer.py). Only for families that use
-  // BlockMaker::at_layer().
+  // linearly from 0 in the first layer (timm, vision_transformer.py). Only families that use BlockMaker::at_layer()
+  // apply it.
   double drop_path = 0;
 
   // Only families with these keys use them. With `bias`, all linear layers of blocks have biases. With `input_bias`,
@@ -54,7 +54,8 @@ struct BlockConfig {
   // its map applies to x on the way into the sum.
   std::map<std::string, std::string> normalizer_at = {};
 
-  // Throws std::invalid_argument: "FAMILY: key must be ..., got ...". make_normalizer checks the normalizer's options.
+  // Throws std::invalid_argument for an invalid value: "FAMILY: key must be ..., got ...". The normalizer's options are
+  // checked by make_normalizer.
   void validate(const char* family) const;
   // Throws std::invalid_argument unless every key of normalizer_at is the site of one of these normalizers.
   void validate_sites(const char* family, const std::vector<Normalizer*>& normalizers) const;

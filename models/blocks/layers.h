@@ -30,7 +30,7 @@ class Sublayer {
   std::string name;  // name of the tape scope; normalizers open their own scopes
   LinearLayer out;
   std::unique_ptr<Normalizer> norm;
-  std::unique_ptr<Normalizer> residual;  // applied to x in the sum; usually null, see BlockConfig::normalizer_at
+  std::unique_ptr<Normalizer> residual;  // applied to x in the sum; usually null (see BlockConfig::normalizer_at)
   NormPlace place;
 
   Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm,

@@ -29,7 +29,7 @@ struct LinearLayer {
   bool has_gain() const { return gain.value.defined(); }
   void list(ModelParts& parts);
 
-  // Their shapes are [out, in], [out] and [out]. The value of an absent bias or gain is undefined.
+  // The shapes are [out, in], [out] and [out]. The value of an absent bias or gain is undefined.
   Parameter weight, bias, gain;
 };
 

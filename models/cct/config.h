@@ -31,7 +31,7 @@ struct CctConfig : TokenModelConfig {
   std::int64_t padding() const { return kernel / 2; }
   std::int64_t channels(std::int64_t conv) const;
   bool pooled(std::int64_t conv) const { return !hybrid() || conv > 0; }
-  // Return the side length in pixels of the map, the first function after a convolution, the second after its pooling.
+  // Return the side length of the map in pixels after a convolution, without and with the pooling that may follow.
   std::int64_t side_of_conv(std::int64_t conv) const;
   std::int64_t side_of_pool(std::int64_t conv) const;
 

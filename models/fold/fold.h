@@ -52,7 +52,7 @@ struct SiteReport {
 
   std::string site;
   Outcome outcome = Outcome::kept;
-  std::vector<std::string> into = {};  // the weights, tables and sites into which it was folded
+  std::vector<std::string> into = {};  // the weights, tables and sites into which the site was folded
   std::vector<KeptEdge> kept = {};
 };
 constexpr auto names_of(SiteReport::Outcome) { return std::array{"folded", "partly", "kept"}; }

@@ -1,5 +1,5 @@
-// Runs a Gpt at inference, one token at a time. It caches the keys and values of earlier tokens and records nothing. On
-// the CPU it packs weights once (models/blocks/packed_weights.h).
+// Runs a Gpt at inference, one token at a time and without recording. Caches the keys and values of earlier tokens. On
+// the CPU, packs weights once (models/blocks/packed_weights.h).
 //
 //   GptDecoder decoder(model, DType::f32);
 //   Tensor logits = decoder.begin({prompt});  // for the token after the prompt
@@ -42,7 +42,8 @@ class GptDecoder {
   Tape tape_{/*recording=*/false};
   Segments begins_;         // the texts passed to begin()
   std::int64_t steps_ = 0;  // number of steps since begin()
-  // [texts x context, 3 width]: queries, keys and values, text after text. Each text has room for the whole context.
+  // [texts * context, 3 width], the queries, keys and values of one text after another. Each text has room for the
+  // whole context.
   std::map<const AttentionBlock*, Tensor> cache_;
 };
 

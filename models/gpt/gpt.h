@@ -9,11 +9,11 @@
 //   [GPT-2]  logits = h O^T + o; O is E unless config.tied is off; o only if output_bias
 //   [GPT-3]  loss = sum over all targets of the cross entropy
 //
-//   Inputs: ids and target, i64 [B, T], T <= context. A token attends to itself and to earlier ones. Parameters have
-//   nanoGPT's names, shapes and initial values (karpathy/nanoGPT, model.py): wte [vocabulary, width]; wpe
-//   [context, width] if positions are learned; h.I.ln_1, h.I.attn.c_attn, h.I.attn.c_proj, h.I.ln_2, h.I.mlp.c_fc,
-//   h.I.mlp.c_proj, ln_f, lm_head. Weights are N(0, 0.02), those of both c_proj N(0, 0.02 / sqrt(2 layers)), biases 0.
-//   ResidualConstants::initial_gain multiplies the weights of v, c_fc and c_proj.
+//   The inputs are ids and target, i64 [B, T] with T <= context. A token attends to itself and to earlier ones.
+//   Parameters have nanoGPT's names, shapes and initial values (karpathy/nanoGPT, model.py): wte [vocabulary, width];
+//   wpe [context, width] if positions are learned; h.I.ln_1, h.I.attn.c_attn, h.I.attn.c_proj, h.I.ln_2,
+//   h.I.mlp.c_fc, h.I.mlp.c_proj, ln_f, lm_head. Weights are initialized from N(0, 0.02), those of both c_proj from
+//   N(0, 0.02 / sqrt(2 * layers)), and biases to 0. ResidualConstants::initial_gain multiplies the weights of v, c_fc and c_proj.
 //
 //   A LLaMA model (Touvron et al., 2023) has rotary positions, is gated with silu (which adds h.I.mlp.c_gate), and
 //   turns off bias, tied and depth_scaled_init. With dyt it also sets scaled_embedding, which adds wte.scale [1].
@@ -30,8 +30,8 @@ namespace foldgrad {
 
 class Gpt final : public Model {
  public:
-  // Parameters have `dtype`. Without a seed, all except those of normalizers are 0; copy values into them. Throws
-  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
+  // Parameters have `dtype`. Without a seed, all except those of normalizers are 0 until values are copied into them.
+  // Throws std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Gpt(const GptConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
 

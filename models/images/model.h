@@ -41,8 +41,8 @@ class ImageModel : public Model {
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   // Writes model.onnx, which maps normalized pixel_values [batch, 3, S, S] to logits [batch, classes].
   std::vector<std::string> write_onnx(const std::string& directory) override;
-  // Adds to an ONNX graph the nodes before the first parameter of features(). By default, they turn the pixels,
-  // [batch, 3, S, S], into channels-last.
+  // Adds to an ONNX graph the nodes before the first parameter of features(). By default, these nodes make the pixels,
+  // [batch, 3, S, S], channels-last.
   virtual std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const;
 
   // Parts of the model.
@@ -99,9 +99,9 @@ class ImageModel : public Model {
 
 // The base class of a family's model M. Adds the family's configuration to Base, which is ImageModel or TokenModel.
 //
-// M(config, seed, dtype, device) has parameters of `dtype`. Without a seed, those that initialize() would fill are 0;
-// copy values into them. Throws std::invalid_argument for a configuration that config.validate() or make_normalizer
-// refuses.
+// M(config, seed, dtype, device) has parameters of `dtype`. Without a seed, those that initialize() would fill are 0
+// until values are copied into them. Throws std::invalid_argument for a configuration that config.validate() or
+// make_normalizer refuses.
 template <class M, class Configuration, class Base = ImageModel>
 class ImageFamily : public Base {
  public:

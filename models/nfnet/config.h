@@ -18,10 +18,12 @@ struct NfNetConfig : ImageModelConfig {
   // these zeros.
   static inline const std::vector<std::string> kPaddings{"same", "port"};
   std::string padding = "same";
-  // The variance that standardizes the weights of convolutions: "biased" in the original, "unbiased" in the port.
+  // The variance by which the weights of convolutions are standardized: "biased" in the original, "unbiased" in the
+  // port.
   static inline const std::vector<std::string> kStandardizations{"biased", "unbiased", "none"};
   std::string standardization = "biased";
-  static inline const std::vector<std::string> kActivations{"gelu_tanh", "gelu"};  // in the original, in the port
+  // The activation: "gelu_tanh" in the original, "gelu" in the port.
+  static inline const std::vector<std::string> kActivations{"gelu_tanh", "gelu"};
   // The activation in squeeze-and-excitation: "relu" without a factor in the original, "gained" [NF-1] in the port.
   static inline const std::vector<std::string> kGateActivations{"relu", "gained"};
   std::string gate_activation = "relu";

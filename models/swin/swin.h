@@ -15,7 +15,7 @@
 //   [SWIN-4]  merging: the four neighbours of each square next to each other, at (row, column) (0, 0), (1, 0), (0, 1),
 //             (1, 1); x = W norm(x), norm over four times the channels. The map gets half as many rows and columns
 //
-//   models/images/model.h has the pool, the head and the inputs.
+//   models/images/model.h defines the pool, the head and the inputs.
 //
 //   Parameters have the authors' names and shapes (microsoft/Swin-Transformer, models/swin_transformer.py):
 //   patch_embed.proj and .norm, layers.S.blocks.B.norm1, .attn.qkv, .attn.proj, .attn.relative_position_bias_table

@@ -24,8 +24,8 @@ struct TranslationBatch {
   // Returns the tensors as a Model takes them: source, input and target, and the number of tokens in each sentence, i64
   // [pairs], as source_lengths, input_lengths and target_lengths (models/model.h). Omits an undefined target.
   NamedTensors named() const;
-  // Throws std::invalid_argument if a tensor of source or input is missing, or if its number of ids is not the sum
-  // of its lengths. The target may be missing.
+  // Throws std::invalid_argument if source or input lacks a tensor, or if its number of ids is not the sum of its
+  // lengths. The target may be missing.
   static TranslationBatch of(const NamedTensors& inputs);
 };
 

@@ -35,10 +35,10 @@ class InferenceTransformer {
 
 // Runs the decoder one token at a time, and caches the keys and values of earlier tokens.
 //
-//   Rows are hypotheses. For every row, a step takes its newest token and its parent: the row of the previous step that
-//   it continues. A parent may have several children or none. The cache is not copied; each row stores its ancestor in
-//   every earlier step. Example: after parents {0, 0}, both rows continue row 0. In the first step, parents are
-//   sentences.
+//   Rows are hypotheses. For every row, a step takes the newest token and the parent, which is the row of the previous
+//   step that this row continues. A parent may have several children or none. The cache is not copied; each row stores
+//   its ancestor in every earlier step. Example: after parents {0, 0}, both rows continue row 0. In the first step,
+//   parents are sentences.
 class StepDecoder {
  public:
   // Encodes the sources. `inference` must outlive this object. Throws std::invalid_argument if encode() refuses the

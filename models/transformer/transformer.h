@@ -24,8 +24,8 @@ namespace foldgrad {
 
 class Transformer final : public Model {
  public:
-  // Parameters have `dtype`. Without a seed, those that init.cpp would fill are 0; copy values into them. Throws
-  // std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
+  // Parameters have `dtype`. Without a seed, those that init.cpp would fill are 0 until values are copied into them.
+  // Throws std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Transformer(const TransformerConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
               Device device = Device::cpu);
 
@@ -86,7 +86,7 @@ class Transformer final : public Model {
   std::map<DType, Tensor> positions_;
 };
 
-// Returns the model, cast. Throws std::invalid_argument for another family: "WHO needs a transformer, got FAMILY".
+// Returns the model as a Transformer. Throws std::invalid_argument: "WHO needs a transformer, got FAMILY".
 Transformer& as_transformer(Model& model, const char* who);
 
 }  // namespace foldgrad
