@@ -10,13 +10,13 @@ namespace foldgrad::testing {
 // Checks that |got - want| <= tolerance (1 + |want|) for every element, for all dtypes and devices. Infinities must be
 // equal; NaN on either side fails.
 ::testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance);
-// Checks that dtype, shape and bits are the same.
+// Checks that dtypes, shapes and all bits are equal.
 ::testing::AssertionResult identical(const Tensor& got, const Tensor& want);
 
 // Returns mean + scale * N(0, 1), in f64 on the CPU. Equal seeds give equal values.
 Tensor randn(Shape shape, unsigned seed, double scale = 1, double mean = 0);
-// Returns N(0, 1), kept at least `margin` away from zero, for functions with a kink at zero, where finite differences
-// do not approximate gradients.
+// Returns randn(shape, seed) with every value moved at least `margin` away from zero, for functions with a kink at
+// zero, where finite differences do not approximate gradients.
 Tensor randn_off_zero(Shape shape, unsigned seed, double margin = 0.01);
 // Returns i64 ids in [0, limit).
 Tensor random_ids(Shape shape, std::int64_t limit, unsigned seed);
@@ -35,7 +35,7 @@ double derivative(double& x, double h, const Value& value) {
   return (8 * near - far) / (12 * h);
 }
 
-// Returns the message of the std::exception that body throws; "no error" if it throws none.
+// Returns the message of the std::exception that `body` throws, or "no error" if it throws none.
 template <class Body>
 std::string message_of(const Body& body) {
   return message<std::exception>(body);

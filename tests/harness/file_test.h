@@ -18,7 +18,7 @@ inline ::testing::AssertionResult begins(const std::string& text, const std::str
   return ::testing::AssertionFailure() << "'" << text << "' does not begin with '" << start << "'";
 }
 
-// Returns the lines of a text, or its parts if they end with another character.
+// Splits a text into its lines or, at another `end`, into other parts.
 inline std::vector<std::string> lines_of(const std::string& text, char end = '\n') {
   std::vector<std::string> lines;
   std::istringstream all(text);

@@ -32,7 +32,7 @@ inline constexpr int kEditsOfNumber = 8;
 // unless `zeros` is true. Returns false if no number has changed.
 bool simplify(std::vector<double*> numbers, int k, bool zeros = true);
 
-// Adds the edits of `count` numbers in a value: of all at once, of each half, and so on to each number.
+// Adds edits of `count` numbers in a value: for all of them at once, for each half, and so on down to single numbers.
 template <class T>
 void add_edits_of_numbers(std::vector<Edit<T>>& edits, std::size_t count,
                           const std::function<std::vector<double*>(T&)>& numbers_of, bool zeros = true) {

@@ -25,7 +25,8 @@ class Mutator {
   // Makes one to four changes of words: replaces numbers, strings and brackets, drops, doubles or swaps lines, or nests
   // values deeply. Now and then also changes bytes.
   std::string words(std::string text);
-  // Mutates a safetensors file: words of the header, whose length it then corrects, bits of values, or bytes anywhere.
+  // Mutates a safetensors file. Changes words of the header (and corrects its length), bits of values, or bytes
+  // anywhere.
   std::string safetensors(const std::string& file);
 
  private:

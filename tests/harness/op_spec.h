@@ -46,7 +46,7 @@ struct OpError {
 };
 
 struct OpSpec {
-  std::string name;  // of the public function
+  std::string name;  // name of the public function
   std::vector<OpCase> cases;
   std::vector<OpError> errors;
   double parity_tolerance = 1e-12;  // for f64 on two devices, which sum in different orders
@@ -94,7 +94,7 @@ void register_op_tests();
 // Calls `body` for each thread order of the emulation except the usual one. Does nothing if a GPU runs the kernels.
 void in_other_thread_orders(const std::function<void()>& body);
 
-// Returns cpu, and cuda if this process has it.
+// Returns cpu, and cuda if this process can use it.
 std::vector<Device> devices();
 
 }  // namespace foldgrad::testing

@@ -22,7 +22,7 @@ inline Spread spread(const Tensor& t) {
 }
 
 // Allows four standard errors of the mean of n values and of their deviation, whose relative error is 1 / sqrt(2 n) for
-// a normal distribution and 0.45 / sqrt(n) for a uniform one; but never more than 8 %.
+// a normal distribution and 0.45 / sqrt(n) for a uniform one. Never allows more than 8 %.
 inline void expect_deviation(const Spread& s, double deviation, double standard_error, double n) {
   EXPECT_NEAR(s.mean, 0, 4 * deviation / std::sqrt(n));
   EXPECT_NEAR(s.deviation, deviation, std::min(0.08, 4 * standard_error) * deviation);

@@ -15,7 +15,7 @@ inline ChannelNormOptions with_warmup(ChannelNormOptions o, std::int64_t warmup)
   o.warmup = warmup;
   return o;
 }
-// Returns options of UN, which filters as soon as its window is full.
+// Returns options of UN with a filter that is active as soon as the window is full.
 inline ChannelNormOptions filtered(Granularity granularity) {
   ChannelNormOptions o = with_warmup(ChannelNormOptions::un(), 0);
   o.filtration = true;

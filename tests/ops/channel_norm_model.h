@@ -175,7 +175,7 @@ class ChannelNormModel {
     return d > limit;
   }
 
-  // Computes var_hat, the divisor of x, r, and the state that forward passes write.
+  // Computes var_hat, r, the divisor of x, and the state that forward passes write.
   void forward(int c) {
     const Real old = run_var[c];
     if (held[c]) {  // the running estimates replace the statistics, and nothing is written
@@ -275,7 +275,7 @@ class ChannelNormModel {
       if (skip && o.psi_after_skip == PsiAfterSkip::freeze) next = before;
       if (storable(next)) psi_ema[c] = next;
     }
-    // The gradient itself: the paper's form uses it in warm-up and at outliers, the released UN only at outliers.
+    // Uses the gradient itself: the paper's form in the warm-up and at outliers, the released UN only at outliers.
     if (released() ? skip : flag || !active()) return G;
     return has_ema() ? next : m;
   }

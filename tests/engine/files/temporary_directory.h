@@ -1,4 +1,4 @@
-// A directory for one test's files, removed at the end.
+// A directory for the files of one test, which is removed when the test ends.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>

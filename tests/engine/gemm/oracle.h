@@ -137,8 +137,8 @@ std::optional<std::vector<C>> result(const BackEnd<T>& back_end, const Operands<
 
 // The expected C and its tolerance; a negative tolerance marks elements that must not be touched. A sum of k products,
 // in any order and with the scales applied anywhere, has an error of at most about (k + 8) u times the sum of the
-// magnitudes, u being half the epsilon of the type of the sum; storing as bf16 adds half a unit in its last place. See
-// Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
+// magnitudes, where u is half the epsilon of the sum's type. Storing the sum as bf16 adds half a unit in the last
+// place. See Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
 struct Expected {
   std::vector<double> c, tolerance;
 };

@@ -12,7 +12,7 @@
 namespace foldgrad::testing {
 
 // One run of a graph. Parameters get random values on first use; normalizers are affine maps with random A and B unless
-// another kind is named. In a folded graph only their remaining maps run.
+// another kind is named. In a folded graph, only the maps that remain of the normalizers run.
 class GraphBuilder {
  public:
   Tape tape;

@@ -48,7 +48,7 @@ inline void set_gains(Normalizer& norm, const std::vector<double>& decades, cons
   for (Parameter* p : norm.parameters()) {
     if (p->name == norm.site() + ".weight" || p->name == norm.site() + ".bn.weight") gain = p->value;
     if (p->name == norm.site() + ".bias" || p->name == norm.site() + ".bn.bias") bias = p->value;
-    if (p->name.ends_with(".eta")) p->value.copy_from(Tensor::full({1}, 1e-3, p->value.dtype()));  // is added to A
+    if (p->name.ends_with(".eta")) p->value.copy_from(Tensor::full({1}, 1e-3, p->value.dtype()));  // eta is added to A
   }
   if (!gain.defined()) return;
   const auto change = [](Tensor& t, const auto& to) {
@@ -133,12 +133,11 @@ inline double condition_number(Transformer& model, const TranslationBatch& batch
   return greatest;
 }
 
-// Bounds the difference that rounding makes between a model and its folded form. A computed sum of n products equals
-// the exact sum with weights that are each off by at most n u, u = half an epsilon, wherever in the sum it rounds;
-// folding rounds W diag(A) once more, and the map at the site rounds three times. So both models give the exact logits
-// of models whose numbers have a relative error of at most (n + 4) u. The condition number says how much more the
-// logits change than the numbers; a few draws find at least a quarter of it. n is the number of terms in the longest
-// sum.
+// Bounds the difference that rounding makes between a model and its folded form. Let u be half an epsilon. A computed
+// sum of n products equals the exact sum for weights that are each off by at most n u, wherever the sum rounds. Folding
+// rounds W diag(A) once more, and the map at the site rounds three times. So both models give the exact logits of
+// models whose numbers have a relative error of at most (n + 4) u. The condition number says how much more the logits
+// change than the numbers; a few draws find at least a quarter of it. n is the number of terms in the longest sum.
 inline double folding_tolerance(Transformer& model, const TranslationBatch& batch, DType dtype) {
   const double u =
       (dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon())) /

@@ -25,7 +25,7 @@ inline std::uint64_t fuzz_seed() {
 
 class Fuzz : public FileTest {
  protected:
-  // Makes a mutant of a text; usually a method of Mutator.
+  // A function that makes a mutant of a text, usually a method of Mutator.
   using Mutate = std::function<std::string(Mutator&, const std::string&)>;
 
   // Writes a mutant of the file's content, or of one of `good`, into the file and calls `read`. Repeats this `inputs`

@@ -80,7 +80,7 @@ class ClassificationRun : public SettingsRun {
 inline std::string few_words() {
   const std::vector<std::string> words{"das", "alte", "haus", "steht", "l\u00f6w", "in"};
   std::string text;
-  for (std::size_t i = 0; i < 120; ++i) text += words[i * i % 11 % 7] + (i % 4 == 3 ? "\n" : " ");  // squares: 0 to 5
+  for (std::size_t i = 0; i < 120; ++i) text += words[i * i % 11 % 7] + (i % 4 == 3 ? "\n" : " ");  // indices 0 to 5
   return text;
 }
 

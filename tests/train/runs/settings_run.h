@@ -85,7 +85,7 @@ class SettingsRun : public ProgramFiles {
 
   int runs_ = 0;
   std::map<std::string, RunNumbers> bases_;  // base runs of expect_effects(), by their settings
-  std::string text_;                         // the end of the last training
+  std::string text_;                         // TrainingEnd::text of the last training
 };
 
 }  // namespace foldgrad::testing
