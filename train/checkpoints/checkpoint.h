@@ -44,10 +44,10 @@ struct SaveOptions {
   std::function<void(const std::string& directory)> companions = {};
 };
 
-// Creates `checkpoints` if it does not exist, and replaces a checkpoint of the same step. Throws FileError if writing
-// fails (ENOSPC, EIO, ...). After an error, either this checkpoint is complete, or earlier checkpoints and LATEST are
-// unchanged; calling again is safe. Failure to remove old checkpoints is not an error. Only one process may call it at
-// a time.
+// Saves a checkpoint. Creates `checkpoints` if it does not exist, and replaces a checkpoint of the same step. Throws
+// FileError if writing fails (ENOSPC, EIO, ...). After an error, either this checkpoint is complete, or earlier
+// checkpoints and LATEST are unchanged; calling again is safe. Failure to remove old checkpoints is not an error. Only
+// one process may save at a time.
 void save_checkpoint(const std::string& checkpoints, const CheckpointContents& contents, const SaveOptions& options);
 
 // Compares all files except those in `without` with the manifest, if there is one. Throws CheckpointError.
@@ -62,8 +62,8 @@ struct NewestCheckpoint {
   std::vector<std::string> warnings;  // describe the faults of newer checkpoints
 };
 
-// Loads the checkpoint that LATEST names or, if that is damaged, the newest older one that is not. If none can be
-// loaded, throws a CheckpointError that names the fault of each.
+// Loads the checkpoint that LATEST names or, if that is damaged, the newest older one that is intact. If none can be
+// loaded, throws a CheckpointError that names the fault of each checkpoint.
 NewestCheckpoint load_newest_checkpoint(const std::string& checkpoints);
 
 }  // namespace foldgrad

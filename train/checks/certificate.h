@@ -19,7 +19,7 @@ namespace foldgrad {
 nlohmann::ordered_json certificate(Model& original, const FoldedModel& folded, const FoldOptions& options,
                                    const Probe& probe);
 
-// Returns a summary: what was folded and refused at each site, then the differences of the logits.
+// Returns a summary of the folds and refusals at each site, followed by the differences of the logits.
 std::string summary(const nlohmann::ordered_json& certificate);
 
 }  // namespace foldgrad

@@ -18,7 +18,7 @@ struct ExperimentConfig {
   explicit ExperimentConfig(const std::string& family = default_family().name);
 
   std::string family;
-  Section model;  // the configuration of the family's models, except what the data decide; includes [norm]
+  Section model;  // the configuration of the family's models, except values that the data decide; includes [norm]
   Section data;   // the configuration of their task
   // The tables [norm.NAME], by NAME. Initially there is at most one table, that of the family's default normalizer, if
   // the normalizer has options. blocks().normalizer_options is the chosen normalizer's table.
@@ -35,7 +35,7 @@ struct ExperimentConfig {
 };
 
 // Calls visitor(Member, ConfigKey) for every key, in order. The family comes first: if the visitor sets it, the model's
-// and the task's sections are replaced. Options of normalizers are not visited; normalizers() has them
+// and the task's sections are replaced. Options of normalizers are not visited; normalizers() lists them
 // (models/normalizers/normalizer.h).
 void visit_members(ExperimentConfig& config, const KeyVisitor& visitor);
 // Like visit_members(), but calls visitor(member, ConfigKey) with the member itself, of any type in Member.
@@ -53,8 +53,9 @@ class ConfigError : public std::runtime_error {
 // Reads the defaults, then the base file that the file's key `base` names (relative to the file), then the file, then
 // `settings` in order, each SECTION.KEY=VALUE, with or without quotes around text. Throws ConfigError for invalid TOML,
 // unknown keys (the message suggests the nearest), values of another type or out of range, and base files that cannot
-// be read or form a cycle; FileError if the file itself cannot be read. Checks how lengths and learning rates relate;
-// other relations between keys, such as heads that must divide the width, are checked where the keys are used.
+// be read or form a cycle; FileError if the file itself cannot be read. Checks the relations between lengths and
+// between learning rates. Other relations between keys, such as that heads must divide the width, are checked where the
+// keys are used.
 ExperimentConfig read_config(const std::string& path, const std::vector<std::string>& settings = {});
 // Reads `text` as if it were the content of a file at the path `name`.
 ExperimentConfig parse_config(const std::string& text, const std::string& name,

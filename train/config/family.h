@@ -23,7 +23,7 @@ struct Family {
   // std::invalid_argument if a key is missing, unknown or out of range.
   nlohmann::ordered_json (*to_json)(const Model& model);
   Section (*from_json)(const nlohmann::json& config);
-  // Makes a model, with initial weights if there is a seed. Throws std::invalid_argument.
+  // Makes a model, with initial weights if there is a seed. Throws std::invalid_argument for an invalid configuration.
   std::unique_ptr<Model> (*make)(const Section& model, std::optional<std::uint64_t> seed, DType dtype, Device device);
   // See models/blocks/keys.h.
   Section (*smallest)(const Section& model);
@@ -37,7 +37,8 @@ inline const Family& family_of(const Model& model) { return family(model.family(
 const Family& default_family();
 std::vector<std::string> family_names();
 
-// Adds a row. Call it at the start of the program, from one thread. Throws std::invalid_argument if the name is taken.
+// Adds a row to the table. Call it at the start of the program, from one thread. Throws std::invalid_argument if the
+// name is taken.
 void register_family(Family family);
 
 // Returns the library's rows, the default family's first.

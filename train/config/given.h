@@ -15,11 +15,11 @@ struct Given {
   std::string raw;    // the text of the setting
   std::string place;  // FILE:LINE or --set SECTION.KEY
 
-  // Throws ConfigError: "PLACE: WHAT".
+  // Throws ConfigError with the message "PLACE: WHAT".
   [[noreturn]] void refuse(const std::string& what) const;
   // Returns the value as messages show it.
   std::string shown() const;
-  // Returns a string that was given with or without quotes. Refuses other values: "MUST_BE, got ...".
+  // Returns a string that was given with or without quotes. Calls refuse("MUST_BE, got ...") for other values.
   std::string text(const std::string& must_be) const;
 };
 

@@ -27,8 +27,8 @@ struct Grid {
   std::optional<std::size_t> baseline = {};  // index of the baseline cell
 };
 
-// Throws FileError if the file cannot be read, and ConfigError if the TOML is invalid, a key does not exist in a grid
-// or its configuration, two cells would share a folder, or the baseline is not a cell.
+// Throws FileError if the file cannot be read, and ConfigError if the TOML is invalid, a key does not exist in grids or
+// in the configuration, two cells would share a folder, or the baseline is not a cell.
 Grid read_grid(const std::string& path);
 
 }  // namespace foldgrad

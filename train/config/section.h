@@ -54,7 +54,8 @@ class Section {
     return section;
   }
 
-  // as() and blocks() return the struct. They throw std::bad_any_cast if it has another type, or is not a BlockConfig.
+  // as() and blocks() return the struct. They throw std::bad_any_cast if it has another type or, for blocks(), is not a
+  // BlockConfig.
   template <class Struct>
   Struct& as() {
     return std::any_cast<Struct&>(value_);

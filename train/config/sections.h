@@ -17,15 +17,15 @@ constexpr auto names_of(UpdateRule) { return std::array{"adam", "adamw", "sgd"};
 enum class Undecayed { none, vectors };
 constexpr auto names_of(Undecayed) { return std::array{"none", "vectors"}; }
 
-// What to do with the output layer when training starts from a model.
+// The treatment of the output layer when training starts from a model.
 enum class Head { automatic, keep, fresh };
 constexpr auto names_of(Head) { return std::array{"auto", "keep", "new"}; }
 
 constexpr auto values_of(DType) { return std::array{DType::f32, DType::bf16}; }  // types of activations
 
 struct TrainConfig : TrainerOptions {
-  std::int64_t steps = 60000, epochs = 0;         // if epochs > 0, it replaces steps
-  std::int64_t warmup = 4000, warmup_epochs = 0;  // if warmup_epochs > 0, it replaces warmup
+  std::int64_t steps = 60000, epochs = 0;         // if positive, epochs replaces steps
+  std::int64_t warmup = 4000, warmup_epochs = 0;  // if positive, warmup_epochs replaces warmup
   UpdateRule optimizer = UpdateRule::adam;
   double beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0;
   bool nesterov = false;

@@ -17,8 +17,8 @@ struct DataSet {
   std::string directory;                            // name of a directory below the data root
   std::vector<Download> archives;                   // here `path` is only the file's name
   std::map<std::string, std::string> renamed = {};  // for text: names in the archives -> names in the directory
-  // Only for images, which are used as published: the SHA-256 of each file that training reads, by the file's name. In
-  // the archive, these files are in a folder that is also named `directory`.
+  // Empty except for images, which are used as published. Maps the name of each file that training reads to its
+  // SHA-256. In the archive, these files are in a folder that is also named `directory`.
   std::map<std::string, std::string> digests = {};
 };
 

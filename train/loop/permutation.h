@@ -28,7 +28,7 @@ inline std::vector<std::int64_t> permutation(std::int64_t n, Random random) {
   return indices;
 }
 
-// Returns a number in [0, n) from 32 random bits. They are equally likely, up to a relative difference of n / 2^32.
+// Returns a number in [0, n) from 32 random bits. All n are equally likely, up to a relative difference of n / 2^32.
 inline std::int64_t draw_below(std::uint32_t bits, std::int64_t n) {
   return std::int64_t(std::uint64_t(bits) * std::uint64_t(n) >> 32);
 }

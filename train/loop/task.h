@@ -33,8 +33,8 @@ struct Validation {
 
 // Facts about a task that do not change.
 struct TaskFacts {
-  std::string deciding_score = {};  // name of the score in Validation::deciding, which is negated if ...
-  bool smaller_is_better = false;   // ... this is true
+  std::string deciding_score = {};  // name of the score that is Validation::deciding
+  bool smaller_is_better = false;   // if true, Validation::deciding is this score negated
   std::string unit_of_work = {};    // unit of Examples::work, such as "tokens"
   bool validates_on_test = false;   // validation uses the test set, so it does not choose checkpoints
   std::map<std::string, std::string> data_digests = {};  // SHA-256 of each data file, by name

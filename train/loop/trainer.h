@@ -79,7 +79,7 @@ class Trainer {
   // swapped in and out again. Throws std::invalid_argument if accumulate is below 1, or clip or agc is negative.
   //
   // With a communicator, each rank has its own trainer, with the same state and settings, and calls the same functions.
-  // It computes its part of every batch; losses and gradients are then summed over the ranks.
+  // Each rank computes its part of every batch; losses and gradients are then summed over the ranks.
   Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
           Communicator* communicator = nullptr);
 
@@ -103,8 +103,9 @@ class Trainer {
 
   // Returns the state. The sums in it, for the next report, end at the last check() or report().
   TrainingState snapshot() const;
-  // Continues bit-identically to the run that made the snapshot. Entries of the average that the state lacks start at
-  // the values of their parameters and statistics. Throws std::invalid_argument if the state does not fit.
+  // After this call, training continues bit-identically to the run that made the snapshot. Entries of the average that
+  // the state lacks start at the values of their parameters and statistics. Throws std::invalid_argument if the state
+  // does not fit.
   void restore(const TrainingState& state);
 
  private:
@@ -134,7 +135,7 @@ class Trainer {
   std::vector<Parameter*> parameters_;  // the parameters of the model
   // The parameters in the optimizer. The others are frozen, and no norm includes them.
   std::vector<Parameter*> trained_, clipped_adaptively_;
-  std::optional<GradientSum> gradient_sum_;  // defined if there is a communicator
+  std::optional<GradientSum> gradient_sum_;  // present if there is a communicator
   Tape tape_;
   UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;

@@ -13,7 +13,7 @@ namespace foldgrad {
 struct GridRun {
   std::size_t cell;
   std::string path;
-  std::string outcome;  // "finished", "diverged", "exit code 3", ...; empty if it has not ended
+  std::string outcome;  // "finished", "diverged", "exit code 3", ...; empty if the run has not ended
 };
 
 struct GridResults {

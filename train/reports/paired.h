@@ -8,12 +8,12 @@
 namespace foldgrad {
 
 struct PairedDifference {
-  std::vector<double> values;  // a - b for each seed that both have
+  std::vector<double> values;  // a - b for each seed that both cells have
   double mean, deviation;      // NaN without such seeds; the deviation is also NaN with only one seed
   double p;                    // p-value of Student's paired two-sided t-test; NaN unless the values differ
 };
 
-// Returns a - b over the seeds that both have.
+// Returns a - b over the seeds that both cells have.
 PairedDifference paired_difference(const std::map<std::string, double>& a, const std::map<std::string, double>& b);
 
 // Returns the probability that Student's t with `freedom` degrees of freedom is at least as far from 0 as `t`

@@ -35,8 +35,8 @@ std::string aligned(const Rows& rows);
 // Returns an aligned table with a line for each run.
 std::string comparison_table(const std::vector<RunSummary>& runs);
 
-// Returns an aligned table with a line for each setting that differs between runs and a column for each run, "-" if its
-// config.toml lacks the setting. Returns an empty string if no setting differs.
+// Returns an aligned table with a line for each setting that differs between runs, and a column for each run. The entry
+// is "-" if the run's config.toml lacks the setting. Returns an empty string if no setting differs.
 std::string differences_table(const std::vector<RunLog>& runs);
 
 }  // namespace foldgrad

@@ -33,7 +33,7 @@ std::int64_t whole_number(const nlohmann::ordered_json& event, const char* key);
 std::string text_or_nothing(const std::string& path);
 
 // Returns the settings of the run in this directory, as text: {"train.lr": "0.0005", ...}. The object is empty if there
-// is no config.toml. Throws FileError if that is not TOML.
+// is no config.toml. Throws FileError if the file is not TOML.
 nlohmann::ordered_json settings_of(const std::string& run);
 
 struct RunSummary {

@@ -25,7 +25,7 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
 // Returns why from_checkpoint() refuses tensors of these contents, such as "tensor fc1.weight must be finite, got inf
 // at [2, 5]", or an empty string if it accepts all of them.
 std::string reason_to_refuse(const CheckpointContents& contents);
-// Restores a state; `path` is only for messages. Throws CheckpointError if it refuses a tensor, or if state.json lacks
+// Restores a state; `path` is only for messages. Throws CheckpointError if a tensor is refused, or if state.json lacks
 // a member or has one of the wrong type.
 RunState from_checkpoint(const CheckpointContents& contents, const std::string& path);
 
@@ -34,8 +34,8 @@ RunState from_checkpoint(const CheckpointContents& contents, const std::string& 
 void require_same_trajectory(const NewestCheckpoint& checkpoint, const ExperimentConfig& config,
                              const std::string& before, bool allow_change);
 
-// Throws CheckpointError if the digest of a data file differs from the one in env.json. `digests` has them by file
-// name.
+// Throws CheckpointError if the digest of a data file differs from the one in env.json. `digests` has the data files'
+// digests by name.
 void require_same_data(const NewestCheckpoint& checkpoint, const RunDirectory& run,
                        const std::map<std::string, std::string>& digests);
 

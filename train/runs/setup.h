@@ -25,9 +25,9 @@ std::string learning_rates(const Model& model, const std::vector<ParameterGroup>
 Optimizer::Rule optimizer_rule(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 
-// The parts of a run that take part in learning, and the recorder. The constructor throws ConfigError if
-// validate.patience is set when validating on the test set, since early stopping would then select by test scores,
-// and if a recording phase extends beyond the last update.
+// The task, optimizer, schedule, trainer and recorder of a run. The constructor throws ConfigError if validate.patience
+// is set when validating on the test set, since early stopping would then select by test scores, and if a recording
+// phase extends beyond the last update.
 struct Training {
   // A recording covers the whole batch: all ranks take part, and rank 0 saves it in the directory `statistics`.
   Training(const ExperimentConfig& experiment, std::unique_ptr<Task> task, Communicator* communicator,

@@ -29,8 +29,8 @@ std::string describe(const Launch& launch);
 // Connects this process with the others that the launcher started. They must arrive within `timeout` seconds. Returns
 // null if there are no others. Sets the number of threads to this process's share of the machine's CPUs, unless the
 // launcher has bound it to some CPUs or the user has set the number. Throws CommunicationError if the library (MPI or,
-// for torchrun, ZeroMQ) is missing or a process does not arrive in time. MPI, however, waits without a limit; then this
-// process is ended instead.
+// for torchrun, ZeroMQ) is missing or a process does not arrive in time. MPI itself waits without a limit, so with MPI
+// this process is ended instead.
 std::unique_ptr<Processes> join(const Launch& launch, double timeout);
 
 // Returns the device for this process if the user asked for `device`. With "auto" and "cuda", the processes on a

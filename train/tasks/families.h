@@ -45,8 +45,8 @@ struct ExampleSet {
   std::int64_t size = 0;
   // Returns the inputs of the examples with these numbers, on the CPU. Each number must be below `size`.
   std::function<NamedTensors(const std::vector<std::int64_t>&)> inputs;
-  // Returns the SHA-256 of the raw examples. It is needed if models make different inputs from the same examples; if
-  // null, the digest of the inputs is used.
+  // Returns the SHA-256 of the raw examples. Needed if models make different inputs from the same examples. If null,
+  // the digest of the inputs is used.
   std::function<std::string(const std::vector<std::int64_t>&)> digest = nullptr;
   // Returns the name of the input that holds the number of rows that each example has in a layer. Null if all examples
   // have the same number of rows.
@@ -69,19 +69,20 @@ struct TaskKind {
   // is read.
   Section (*keys)();
   // Reads the data, sets the sizes of the model that depend on the data, and makes the task with a new_model().
-  // `earlier` is the model directory from which training resumes or starts, or empty; its vocabulary is kept. Throws
-  // FileError, ConfigError and std::invalid_argument.
+  // Keeps the vocabulary in `earlier`, the model directory from which training resumes or starts, unless `earlier` is
+  // empty. Throws FileError, ConfigError and std::invalid_argument.
   std::unique_ptr<Task> (*make)(ExperimentConfig config, const std::string& data_directory, const std::string& earlier,
                                 Device device);
 
   // Runs the family's additional checks (FamilyChecks in train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
-  // Reads the inputs of `foldgrad run` from a file, onto the CPU. Throws FileError if they do not fit the model.
+  // Reads the inputs of `foldgrad run` from a file into tensors on the CPU. Throws FileError if they do not fit the
+  // model.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
   // Returns the results by name, including "logits". If null, the only result is "logits" [examples, classes].
   NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass) = nullptr;
-  // For commands that work on data; null if the task does not support the command. These functions throw FileError,
-  // ConfigError, CheckpointError, NonFiniteError and std::invalid_argument.
+  // Functions for commands that work on data. A function is null if the task does not support its command. All throw
+  // FileError, ConfigError, CheckpointError, NonFiniteError and std::invalid_argument.
   Evaluation (*evaluate)(Model& model, const ModelData& data, const EvaluationOptions& options) = nullptr;
   ExampleSet (*examples)(const Model& model, const ModelData& data) = nullptr;
   // Returns training inputs. If null, commands use the inputs on which the configuration's task trains.

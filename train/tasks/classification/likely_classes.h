@@ -16,8 +16,8 @@ std::vector<std::string> class_names(const ImageModel& model);
 
 // Returns the `count` most likely classes of each image. `images` is u8 [images, S, S, 3] on the CPU, where S is the
 // model's image_size. Among equal logits, the first counts as the largest; NaN counts as the smallest. Throws
-// std::invalid_argument for images of another shape, and NonFiniteError if a logit is not finite, unless
-// that is allowed.
+// std::invalid_argument for images of another shape, and NonFiniteError if a logit is not finite, unless `non_finite`
+// allows that.
 std::vector<LikelyClasses> classify(ImageModel& model, const Tensor& images, std::size_t count, NonFinite non_finite);
 
 }  // namespace foldgrad

@@ -11,7 +11,7 @@ namespace foldgrad {
 struct Mistake {
   double loss;  // -log p of the true label; infinity in place of NaN
   std::int64_t label, predicted;
-  double certainty;  // p of the predicted class
+  double certainty;  // probability of the predicted class
   Tensor image;      // u8 [1, H, W, 3]
 };
 

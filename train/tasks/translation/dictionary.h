@@ -16,12 +16,12 @@ class Dictionary {
  public:
   // Throws FileError, which names the line, for a missing count, a count that is not a number, or a repeated word.
   static Dictionary read(const std::string& path);
-  // Takes the words of all lines, the most frequent first and equally frequent words in the order of their bytes, as
-  // fairseq-preprocess does.
+  // Makes a dictionary of the words of all lines, the most frequent first and equally frequent words in the order of
+  // their bytes, as fairseq-preprocess does.
   static Dictionary of_lines(const std::vector<std::string>& lines);
   // Returns the dictionary that of_lines() would make of the lines of both dictionaries.
   static Dictionary joined(const Dictionary& a, const Dictionary& b);
-  // Takes words in order, with count 0.
+  // Makes a dictionary of these words in order, with count 0.
   static Dictionary of_words(const std::vector<std::string>& words);
 
   std::string text() const;  // the content of dict.txt, including the padding words

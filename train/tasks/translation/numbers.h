@@ -22,8 +22,8 @@ std::string english_cardinal(std::int64_t n);
 // Take n in [1, 999,999], and return it without an article: "einundzwanzigste", "twenty-first".
 std::string german_ordinal(std::int64_t n);
 std::string english_ordinal(std::int64_t n);
-// Take the whole part in [0, 999,999,999] and the digits after the point: (3, "14") -> "drei Komma eins vier", "three
-// point one four".
+// Take the whole part in [0, 999,999,999] and the digits after the point: (3, "14") gives "drei Komma eins vier",
+// "three point one four".
 std::string german_decimal(std::int64_t whole, const std::string& digits);
 std::string english_decimal(std::int64_t whole, const std::string& digits);
 // An existing day from 1800 to 2099: "am dritten Mai zweitausendzehn", "on the third of May twenty ten".

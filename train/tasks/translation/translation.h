@@ -58,7 +58,8 @@ extern const TaskKind kTranslation;
 // the tokens of a sentence, since decoding sees only one token at a time.
 CheckResult check_translations(Transformer& model, Transformer& folded, const Sentences& sources);
 
-// Loads the vocabulary of a model's directory. Throws CheckpointError, also if its sizes are not those of `config`.
+// Loads the vocabulary of a model's directory. Throws CheckpointError if that fails or the sizes are not those of
+// `config`.
 Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config);
 
 }  // namespace foldgrad

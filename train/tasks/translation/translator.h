@@ -27,7 +27,7 @@ class Translator {
   // Returns the best translation of each source (best_hypotheses()).
   std::vector<Hypothesis> translate(const std::vector<Ids>& sources) const;
   // Returns the text of a translation. Throws NonFiniteError, which names `place`, if logits were not finite, unless
-  // that is allowed.
+  // the options allow that.
   std::string decode(const Hypothesis& best, const std::string& place) const;
 
  private:

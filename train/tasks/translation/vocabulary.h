@@ -48,7 +48,7 @@ class Vocabulary {
 
   std::string kind_;
   bool lowercase_;
-  std::optional<Dictionary> source_, target_;  // defined for all kinds except sentencepiece
+  std::optional<Dictionary> source_, target_;  // present for all kinds except sentencepiece
   std::unique_ptr<Bpe> bpe_;
   std::optional<SentencePiece> pieces_;
 };

@@ -23,10 +23,10 @@ bool jpeg_available();  // true if this build has libjpeg-turbo
 // (EXIF) is ignored. Throws FileError for other files, files that their library rejects (for example truncated ones),
 // JPEG in CMYK, and more than kMostPixels.
 Picture read_picture(const std::string& path);
-// Decodes the content of such a file; `path` is only for messages.
+// Decodes the content of a PNG or JPEG file; `path` is only for messages.
 Picture decode_picture(const std::string& path, std::string_view content);
 
-// Returns a PNG file. Throws std::runtime_error if the build lacks libpng.
+// Returns the content of a PNG file with this picture. Throws std::runtime_error if the build lacks libpng.
 std::string encode_png(const Picture& picture);
 
 // Crops a picture to its largest centred square and scales that to size x size pixels: bilinear, and antialiased when

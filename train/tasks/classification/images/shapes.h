@@ -11,7 +11,7 @@ namespace foldgrad::shapes {
 
 constexpr std::int64_t kSide = 32, kClasses = 10, kMostImages = 10'000'000;
 
-// Returns disc, ring, square, frame, triangle, cross, star, bars, L, crescent.
+// Returns the names: disc, ring, square, frame, triangle, cross, star, bars, L, crescent.
 const std::vector<std::string>& classes();
 
 // Draws image i of a part, which has class i mod 10. Its 32 x 32 x 3 bytes, channels-last, depend only on the
@@ -23,8 +23,8 @@ ImageSet sample(ImagePart part, std::int64_t count, std::uint64_t seed = 1);
 // Default numbers of images.
 constexpr std::int64_t kTrainImages = 50000, kTestImages = 10000;
 
-// Returns the distance of (x, y) from the outline of a shape that fits into a circle of radius 1; negative inside.
-// Beyond a corner, the value is less than the true distance, which makes the corner sharp.
+// Returns the distance of (x, y) from the outline of a shape that fits into a circle of radius 1. It is negative inside
+// the shape. Beyond a corner, the value is less than the true distance, which makes the corner sharp.
 float distance(std::int64_t shape, float x, float y);
 
 }  // namespace foldgrad::shapes
