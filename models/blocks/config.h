@@ -36,7 +36,7 @@ struct BlockConfig {
     return bias || (input_bias && (matrix == BlockMatrix::qkv || matrix == BlockMatrix::fc1));
   }
 
-  // Standardizes the matrices in the scope [WS-3] and gives each of their rows a gain.
+  // Standardizes [WS-3] the matrices in the scope, and gives each of their rows a gain.
   bool weight_standardization = false;
   std::string standardization_scope = "all";  // one of kStandardizationScopes
   bool standardizes(BlockMatrix) const;

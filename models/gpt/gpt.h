@@ -13,7 +13,8 @@
 //   Parameters have nanoGPT's names, shapes and initial values (karpathy/nanoGPT, model.py): wte [vocabulary, width];
 //   wpe [context, width] if positions are learned; h.I.ln_1, h.I.attn.c_attn, h.I.attn.c_proj, h.I.ln_2,
 //   h.I.mlp.c_fc, h.I.mlp.c_proj, ln_f, lm_head. Weights are initialized from N(0, 0.02), those of both c_proj from
-//   N(0, 0.02 / sqrt(2 * layers)), and biases to 0. ResidualConstants::initial_gain multiplies the weights of v, c_fc and c_proj.
+//   N(0, 0.02 / sqrt(2 * layers)), and biases to 0. ResidualConstants::initial_gain multiplies the weights of v, c_fc
+//   and c_proj.
 //
 //   A LLaMA model (Touvron et al., 2023) has rotary positions, is gated with silu (which adds h.I.mlp.c_gate), and
 //   turns off bias, tied and depth_scaled_init. With dyt it also sets scaled_embedding, which adds wte.scale [1].

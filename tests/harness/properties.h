@@ -1,4 +1,4 @@
-// RapidCheck for tests. properties.cpp compiles the templates that most properties instantiate once.
+// Includes RapidCheck for tests. properties.cpp compiles the templates that most properties instantiate once.
 #pragma once
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

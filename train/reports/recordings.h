@@ -42,7 +42,7 @@ constexpr std::int64_t kMostTraceBytes = std::int64_t(16) << 20;
 //               channels, [iterations, channels] in base64, q and G as f32 and flags as bytes. These are all channels,
 //               or outstanding_channels() if all would take more than kMostTraceBytes
 //   trace_window  window of the arithmetic and geometric means (AM and GM)
-// Throws FileError if a file is damaged or records another model than the run's.
+// Throws FileError if a file is damaged or records a model that is not the run's.
 nlohmann::ordered_json recordings_json(const std::string& run);
 
 }  // namespace foldgrad
