@@ -30,7 +30,7 @@ class GptDecoder {
   // left.
   Tensor begin(const std::vector<TokenIds>& texts);
   Tensor step(const TokenIds& tokens);
-  // Returns how many more steps fit into the context.
+  // Returns the number of further steps that fit into the context.
   std::int64_t room() const;
 
  private:

@@ -47,7 +47,7 @@ class OnnxFile final : public OnnxGraph {
   std::vector<Node> nodes_;
   std::vector<std::pair<std::string, Tensor>> weights_;  // the encoded fields other than the values, and the values
   std::string inputs_and_outputs_, metadata_;            // encoded
-  std::map<std::string, int> named_;                     // how many nodes have used each name
+  std::map<std::string, int> named_;                     // number of nodes that have used each name
   std::set<std::string> initializers_;
   std::int64_t bytes_ = 0;  // size of all weights
 };

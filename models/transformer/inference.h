@@ -1,4 +1,4 @@
-// A Transformer at inference, in f32, f64 or bf16: runs the encoder and the decoder without recording. On the CPU it
+// Runs the encoder and the decoder of a Transformer at inference, in f32, f64 or bf16, without recording. On the CPU,
 // packs weights once (models/blocks/packed_weights.h).
 //
 //   InferenceTransformer inference(model, DType::f32);

@@ -13,7 +13,7 @@ namespace foldgrad::testing {
 
 struct HistoryStep {
   std::vector<Entries> x, dy;  // [C][P]
-  std::size_t counted;         // leading rows that are not padding
+  std::size_t counted;         // number of leading rows that are not padding
 };
 // `Kind` describes the options of one operation: their type, `draw(Draws&)`, `edits(Options)`, `text(Options)`, and
 // `allows(History)`, which is false for options that the operation refuses or that have no defined result.

@@ -70,7 +70,7 @@ class ChannelNormModel {
   // Runs one iteration. x and dy are [C][P], real is [P], with 0 for padding.
   ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
                  const Column& beta) {
-    t = ++iters;  // the first is 1
+    t = ++iters;  // the first iteration is 1
     begin(x, real);
     find_outliers();
     for (int c = 0; c < C; ++c) {

@@ -45,7 +45,7 @@ CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor&
 // Returns the logits of a batch at inference, [rows, classes] in f64 on the host.
 using LogitsOf = std::function<Tensor(const NamedTensors& inputs)>;
 // Checks that the logits of the first four examples do not depend on the other examples of their batch. `example` names
-// an example, such as "image". Skipped if the batch has only one example.
+// an example, such as "image". The check is skipped if the batch has only one example.
 CheckResult check_others(const char* example, const LogitsOf& logits_of, const NamedTensors& inputs);
 
 using Fold = std::function<FoldedModel(Model&)>;

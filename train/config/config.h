@@ -52,10 +52,10 @@ class ConfigError : public std::runtime_error {
 
 // Reads the defaults, then the base file that the file's key `base` names (relative to the file), then the file, then
 // `settings` in order, each SECTION.KEY=VALUE, with or without quotes around text. Throws ConfigError for invalid TOML,
-// unknown keys (the message suggests the nearest), values of another type or out of range, and base files that cannot
-// be read or form a cycle; FileError if the file itself cannot be read. Checks the relations between lengths and
-// between learning rates. Other relations between keys, such as that heads must divide the width, are checked where the
-// keys are used.
+// unknown keys (the message suggests the nearest), values that have the wrong type or are out of range, and base files
+// that cannot be read or form a cycle; FileError if the file itself cannot be read. Checks the relations between
+// lengths and between learning rates. Other relations between keys, such as that heads must divide the width, are
+// checked where the keys are used.
 ExperimentConfig read_config(const std::string& path, const std::vector<std::string>& settings = {});
 // Reads `text` as if it were the content of a file at the path `name`.
 ExperimentConfig parse_config(const std::string& text, const std::string& name,

@@ -73,9 +73,9 @@ nlohmann::ordered_json config_json(const Config& config) {
   return all;
 }
 
-// Reads strictly: throws std::invalid_argument for keys that do not exist, values of another type, sizes above 2^31 - 1
-// (max_positions: 1,000,000), and anything that config.validate() or the normalizer refuses. norm.options, norm.at and
-// keys without ConfigKey::required_in_json may be missing.
+// Reads strictly: throws std::invalid_argument for keys that do not exist, values of the wrong type, sizes above 2^31 -
+// 1 (max_positions: 1,000,000), and anything that config.validate() or the normalizer refuses. norm.options, norm.at
+// and keys without ConfigKey::required_in_json may be missing.
 template <class Config>
 Config parse_config_json(const nlohmann::json& root) {
   Config config;

@@ -26,8 +26,8 @@ void with_unpacked(const DataSet& set, const std::vector<std::string>& files, co
 // matched.
 void fetch_images(const DataSet& set, const std::vector<std::string>& files, const std::string& root);
 
-// Returns true if ROOT has the set's images already. Throws FileError if a file with one of their names has another
-// digest; such a file is never overwritten.
+// Returns true if ROOT has the set's images already. Throws FileError if a file has the name of one of the images but a
+// different digest. Existing files are never overwritten.
 bool has_images(const DataSet& set, const std::string& root);
 
 }  // namespace foldgrad

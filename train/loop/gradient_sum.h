@@ -13,7 +13,7 @@ namespace foldgrad {
 // time is copied. On the CPU, threads sum while the backward pass continues.
 class GradientSum {
  public:
-  // `parameters` are those whose gradients are summed, the same on all ranks. They must outlive this object.
+  // Sums the gradients of `parameters`, which must be the same on all ranks and must outlive this object.
   GradientSum(Communicator& communicator, std::vector<Parameter*> parameters, std::size_t bucket_bytes = 25 << 20);
   ~GradientSum();  // interrupts a thread that is waiting for another rank
 

@@ -86,7 +86,7 @@ class Trainer {
   // Sets the observer, which must outlive the trainer. Null removes it.
   void observe(UpdateObserver* observer) { observer_ = observer; }
 
-  // Makes one update. Throws what task, optimizer and schedule throw.
+  // Makes one update. Throws the exceptions of task, optimizer and schedule.
   void step();
 
   // Reports on the updates since the last report. Throws Diverged, and std::invalid_argument if there were none.

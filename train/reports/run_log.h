@@ -23,7 +23,7 @@ std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
 // a/un, b/un and b/ln. Throws std::invalid_argument if a path is repeated.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
-// Returns a number from an event, or 0 if it is missing or null, which stands for numbers that are not finite.
+// Returns a number from an event, or 0 if it is missing or null, which represents numbers that are not finite.
 double number(const nlohmann::ordered_json& event, const char* key);
 // Returns the number as an integer, clamped to [-2^53, 2^53].
 std::int64_t whole_number(const nlohmann::ordered_json& event, const char* key);

@@ -19,7 +19,7 @@ struct TrainOptions {
   bool allow_config_change = false;    // accept changed values of keys that affect the trained numbers
   std::string device = "cpu";          // the argument for require_device()
   Processes* processes = nullptr;      // processes that train together; null if there is only one
-  double timeout = 600;                // seconds that a rank waits for another
+  double timeout = 600;                // seconds that a rank waits for another rank
   bool profile_communication = false;  // at the end, report how long ranks waited for each other
   BuildInfo build;
   std::vector<std::string> command;  // the program's command line

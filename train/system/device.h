@@ -32,7 +32,7 @@ struct AutomaticDevice {
 AutomaticDevice automatic_device(int devices, const std::function<std::string(int)>& trouble);
 
 // Chooses the device with this name, which parse_device() must accept, for the rest of the program (use_cuda_device).
-// "auto" chooses a usable GPU, never the emulation; if there are only unusable GPUs, it warns and chooses the CPU.
+// "auto" chooses a usable GPU, never the emulation; if there are GPUs but none is usable, warns and chooses the CPU.
 // Throws DeviceError if any other device is missing or unusable.
 Device require_device(const std::string& name);
 // Returns the name of the device chosen by require_device(): "cpu", "cuda", "cuda:1", "emulated".

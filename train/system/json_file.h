@@ -17,8 +17,8 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::stri
                                           const std::string& where = "");
 
 // Returns a member of an object from this file. T is std::int64_t, std::uint64_t, int, double, std::string or, for a
-// member that is an object, nlohmann::json. Throws FileError if the member is missing or has another type; the message
-// names the member, the required type and the value.
+// member that is an object, nlohmann::json. Throws FileError if the member is missing or has the wrong type; the
+// message names the member, the required type and the value.
 template <class T>
 T member(const nlohmann::json& object, const std::string& key, const std::string& path);
 

@@ -50,7 +50,7 @@ inline Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, 
   return model.logits(batch, pass).value().to(DType::f64);
 }
 
-// Returns what logits_by_tape() returns, but decodes one token at a time.
+// Computes the same logits as logits_by_tape(), but decodes one token at a time.
 inline Tensor logits_by_steps(const InferenceTransformer& model, const TranslationBatch& batch) {
   const Segments& rows = batch.input.rows;
   const std::int64_t V = model.config().target_vocabulary;

@@ -53,7 +53,7 @@ class Optimizer {
 
   // Updates every parameter, and its bf16 copy if it has one (round_values()), with its gradient times
   // `gradient_scale`, f64 [] on the parameters' device, from clip_by_norm(). An undefined scale means 1. Throws
-  // std::invalid_argument before changing anything if a parameter has no gradient or one of another shape, or lr is
+  // std::invalid_argument before changing anything if a parameter has no gradient or one of a different shape, or lr is
   // negative or not finite.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }

@@ -13,8 +13,8 @@ class TextVocabulary {
  public:
   static constexpr std::int64_t kUnknown = 0;  // used only with characters; bpe encodes unknown characters as bytes
 
-  // Makes a vocabulary of characters. Entry 0 stands for all unknown characters; then come those of `text`, ordered by
-  // code point. Throws std::invalid_argument for text that is not UTF-8.
+  // Makes a vocabulary of characters. Entry 0 represents all unknown characters. The characters of `text` follow,
+  // ordered by code point. Throws std::invalid_argument for text that is not UTF-8.
   static TextVocabulary characters(const std::string& text);
   // Learns byte-pair encoding from a text. Throws std::invalid_argument as SentencePiece::train() does, and
   // std::runtime_error in a build without SentencePiece.
@@ -22,7 +22,7 @@ class TextVocabulary {
 
   // Throws FileError for missing and malformed files, and std::runtime_error for bpe in a build without SentencePiece.
   static TextVocabulary load(const std::string& directory);
-  // Creates `directory` and writes into it. Throws FileError.
+  // Creates `directory` and writes the vocabulary into it. Throws FileError.
   void save(const std::string& directory) const;
 
   // Throws std::invalid_argument for text that is not UTF-8.

@@ -25,7 +25,7 @@ class Vocabulary {
 
   // Throws FileError for missing and malformed files, and std::runtime_error for SentencePiece in a build without it.
   static Vocabulary load(const std::string& directory);
-  // Creates `directory` and writes into it. Throws FileError.
+  // Creates `directory` and writes the vocabulary into it. Throws FileError.
   void save(const std::string& directory) const;
 
   // Return ids, then kEos; unknown words become kUnk. Throw std::invalid_argument for text that is not UTF-8. They

@@ -28,7 +28,7 @@ const CifarLayout& cifar100_layout();
 ImageSet read_records(const std::vector<std::string>& paths, std::int64_t label_bytes,
                       const std::vector<std::string>& classes, std::int64_t only = -1);
 
-// Guesses from a file's size how many label bytes its records have: 2 if only records of CIFAR-100 fit, otherwise 1.
+// Guesses the number of label bytes per record from a file's size: 2 if only records of CIFAR-100 fit, otherwise 1.
 // Throws FileError.
 std::int64_t cifar_label_bytes(const std::string& path);
 
