@@ -27,8 +27,8 @@ namespace foldgrad {
 
 class TokenModule {
  public:
-  // Names of parameters are `name`, a dot and the authors' names: kqv, proj, w, norm1, norm2, mlp.0, mlp.2; with
-  // softmax, attn.qkv, attn.proj, norm1, norm2, mlp.fc1, mlp.fc2.
+  // A parameter's name is `name`, a dot and the authors' name: kqv, proj, w, norm1, norm2, mlp.0, mlp.2; with softmax,
+  // attn.qkv, attn.proj, norm1, norm2, mlp.fc1, mlp.fc2.
   TokenModule(const T2tConfig& config, const std::string& name, std::int64_t in, DType dtype, Device device);
 
   // Runs the module on x [B N, in], whose images are `rows`. Returns [B N, e].

@@ -1,4 +1,4 @@
-// Data sets that may not be in this repository. A test without its set is skipped.
+// Data sets that are not part of this repository. A test without its set is skipped.
 #pragma once
 #include <cstdlib>
 #include <filesystem>

@@ -27,7 +27,7 @@ void with_unpacked(const DataSet& set, const std::vector<std::string>& files, co
 void fetch_images(const DataSet& set, const std::vector<std::string>& files, const std::string& root);
 
 // Returns true if ROOT has the set's images already. Throws FileError if a file has the name of one of the images but a
-// different digest. Existing files are never overwritten.
+// different digest. That file is never overwritten.
 bool has_images(const DataSet& set, const std::string& root);
 
 }  // namespace foldgrad

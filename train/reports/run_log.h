@@ -49,8 +49,8 @@ struct RunSummary {
 
     double at(const std::string& name) const;  // NaN if there is no such score
   };
-  // The validation with the best deciding score and, among equal scores, the smallest loss; the last validation if
-  // validations used the test data.
+  // The validation with the best deciding score and, among equal scores, the smallest loss. If validations used the
+  // test data, the last validation.
   std::optional<Best> best;
   bool validated_on_test = false;
   // The number of training passes before the normalizer uses its averages, and the number of passes made.

@@ -37,7 +37,7 @@ class EventLog {
 
  private:
   void cut(std::uint64_t offset);
-  std::uint64_t line_end(std::uint64_t offset) const;  // returns where the last whole line before `offset` ends
+  std::uint64_t line_end(std::uint64_t offset) const;  // returns the end of the last whole line before `offset`
 
   std::string path_;
   int descriptor_ = -1;

@@ -5,7 +5,7 @@
 
 namespace foldgrad::testing {
 
-// Numbers in the order of a run: if one of them differs, those after it differ too.
+// Numbers in the order of a run: if one of them differs, all later ones differ, too.
 const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",     "work 1",          "shapes",
                                                 "loss 1",      "gradient 1",     "moments 1",       "weights 1",
                                                 "weights end", "statistics end", "validation loss", "samples"};

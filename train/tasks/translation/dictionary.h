@@ -32,7 +32,8 @@ class Dictionary {
 
   // Splits the line at white space and returns the ids of the words, then kEos.
   Ids encode(const std::string& line) const;
-  // Returns the words up to the first kEos, joined by one space; leaves out kBos and kPad; kUnk becomes "<unk>".
+  // Returns the words up to the first kEos, joined by single spaces. Leaves out kBos and kPad, and writes kUnk as
+  // "<unk>".
   std::string decode(const Ids& ids) const;
 
  private:
