@@ -134,7 +134,7 @@ std::pair<Tensor, GradMode> Tape::place_of(Slot& slot) {
 Tensor Tape::grad(const Var& variable) const {
   check_variable("grad()", variable);
   Slot slot = slots_[variable.id_];
-  FOLDGRAD_CHECK(!slot.produced, "tape: only variables and parameters have a grad(), results of operations do not");
+  FOLDGRAD_CHECK(!slot.produced, "tape: only variables and parameters have a grad(); results of operations do not");
   return slot.has_grad() ? slot.grad() : Tensor();
 }
 

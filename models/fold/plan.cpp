@@ -45,7 +45,7 @@ class Walk {
   Walk(const FoldState& state, int site) : state_(state), graph_(state.graph), site_(site) {}
 
   void follow(int value, const ChannelMap& pending) {
-    if (graph_.returned(value)) refuse("the result", "it is returned, so it must not change");
+    if (graph_.returned(value)) refuse("the result", "the value is returned, so it must not change");
     for (const GraphUse& use : graph_.uses(value)) visit(use, pending);
   }
   FoldPlan finish();
@@ -89,14 +89,14 @@ void Walk::visit(const GraphUse& use, const ChannelMap& pending) {
 
 void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
   const GraphNode& node = graph_.nodes[use.node];
-  if (use.operand != 0) return refuse(use, "it is used as a weight or bias");
-  if (graph_.parameter(use.node, 1).empty()) return refuse(use, "its weight is not a parameter");
+  if (use.operand != 0) return refuse(use, "the value is used as a weight or bias");
+  if (graph_.parameter(use.node, 1).empty()) return refuse(use, "the layer's weight is not a parameter");
   if (pending.place.axis != graph_.values[node.operands[0]].shape.rank() - 1)
-    return refuse(use, "its weight does not multiply the channel axis");
+    return refuse(use, "the layer's weight does not multiply the channel axis");
   if (graph_.values[node.operands[0]].shape[-1] != graph_.values[node.operands[1]].shape[1])
     return refuse(use, "the convolution has groups, so a row of its weight covers only some of the channels");
   if (node.description.pads && pending.map.adds())
-    return refuse(use, "the convolution pads with zeros, where the map would give B");
+    return refuse(use, "the convolution pads with zeros, but folding would pad with B");
   const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 unless it is a convolution
   pending.place = {pending.place.axis, pending.place.offset * kernel, pending.place.repeat * kernel};
   for (Reached& r : reached_)
@@ -108,13 +108,14 @@ void Walk::reach_normalizer(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   const auto found = state_.sites.find(node.scope);
   if (found == state_.sites.end() || use.operand != 0)
-    return refuse(use, "it is not a normalizer site that folding supports");
+    return refuse(use, "this is not a normalizer site that folding supports");
   const FoldSite& next = found->second;
   const std::string unknown = unknown_recording(state_, use.node);
   if (!unknown.empty()) return refuse(use, unknown);
-  if (!next.offline) return refuse(use, "it has statistics, or is not an affine map");
-  if (next.map.centered) return refuse(use, "it mixes the channels");
-  if (!pending.whole(graph_.values[node.operands[0]].shape)) return refuse(use, "it covers only some of the channels");
+  if (!next.offline) return refuse(use, "this normalizer has statistics, or is not an affine map");
+  if (next.map.centered) return refuse(use, "this normalizer mixes the channels");
+  if (!pending.whole(graph_.values[node.operands[0]].shape))
+    return refuse(use, "the map covers only some of the channels");
   AffineMap both = pending.map;  // [FOLD-4]
   for (std::int64_t c = 0; c < both.channels(); ++c) {
     both.A[c] *= next.map.A[c];
@@ -126,8 +127,9 @@ void Walk::reach_normalizer(const GraphUse& use, const ChannelMap& pending) {
 void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (node.description.dropout != 0) return refuse(use, "the recorded pass has dropout; record one at inference");
-  if (!contains(node.description.streams, use.operand)) return refuse(use, "it is the branch of a sum");
-  if (node.operands[branch_of(use)] == node.operands[use.operand]) return refuse(use, "it is both operands of a sum");
+  if (!contains(node.description.streams, use.operand)) return refuse(use, "the value is the branch of a sum");
+  if (node.operands[branch_of(use)] == node.operands[use.operand])
+    return refuse(use, "the value is both operands of a sum");
   std::string reason = "the sum and everything that reads the stream after it need the map";
   if (state_.options.rescale_stream) {
     reason = rescale(use, pending);
@@ -188,7 +190,8 @@ FoldPlan Walk::finish() {
   }
   for (const std::string& weight : weights) finish_weight(weight);
   for (const BranchRescale& branch : plan_.branches)
-    if (contains(weights, branch.weight)) refuse(branch.weight, "it is in a branch and reads the stream itself");
+    if (contains(weights, branch.weight))
+      refuse(branch.weight, "the layer of this weight is in a branch and reads the stream itself");
   plan_.only_tied = tied_ > 0 && tied_ == plan_.refused.size();
   return std::move(plan_);
 }
@@ -214,12 +217,12 @@ void Walk::finish_weight(const std::string& weight) {
     if (state_.options.tied != FoldOptions::Tied::untie) {
       ++tied_;
       return refuse(GraphUse{fold.nodes[0], 0},
-                    fmt::format("its weight {} is also read by {}", weight, graph_.describe(*other)));
+                    fmt::format("the layer's weight {} is also read by {}", weight, graph_.describe(*other)));
     }
     fold.copy = first.scope + ".weight";
     if (state_.parameters.count(fold.copy))
       return refuse(GraphUse{fold.nodes[0], 0},
-                    "a copy of its weight would need the name " + fold.copy + ", which is taken");
+                    "a copy of the layer's weight would need the name " + fold.copy + ", which is taken");
   }
   if (any(&AffineMap::adds) && !finish_bias(fold, other == uses.end())) return;
   plan_.linears.push_back(std::move(fold));
@@ -232,13 +235,14 @@ bool Walk::finish_bias(LinearFold& fold, bool alone) {
   for (int node : fold.nodes) {
     const Bias same = bias_of(graph_, node);
     if (same.name != bias.name || (same.name.empty() && graph_.nodes[node].operands.size() > 2))
-      return refuse(use, "its bias is not a parameter, or differs between layers"), false;
+      return refuse(use, "the layer's bias is not a parameter, or differs between layers"), false;
     adders.push_back(same.node);
   }
   if (!bias.name.empty()) {
     for (const GraphUse& adder : graph_.uses_of(bias.name))
       if (!contains(adders, adder.node))
-        return refuse(use, fmt::format("its bias {} is also read by {}", bias.name, graph_.describe(adder))), false;
+        return refuse(use, fmt::format("the layer's bias {} is also read by {}", bias.name, graph_.describe(adder))),
+               false;
     fold.bias = bias.name;
     return true;
   }
@@ -246,7 +250,7 @@ bool Walk::finish_bias(LinearFold& fold, bool alone) {
   const std::string& named = fold.copy.empty() ? fold.weight : fold.copy;
   fold.bias = (alone ? without_suffix(named, ".weight") : graph_.nodes[fold.nodes[0]].scope) + ".bias";
   if (state_.parameters.count(fold.bias))
-    return refuse(use, "it has no bias, and the name " + fold.bias + " is taken"), false;
+    return refuse(use, "the layer has no bias, and the name " + fold.bias + " is taken"), false;
   return true;
 }
 

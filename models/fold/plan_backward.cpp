@@ -19,15 +19,15 @@ std::string unknown_recording(const FoldState& state, int n) {
   const GraphNode& node = graph.nodes[n];
   const FoldSite& site = state.sites.at(node.scope);
   const bool known = !site.recording.empty();
-  if (known && node.description.training) return "it was recorded in training, where it has statistics";
+  if (known && node.description.training) return "the normalizer was recorded in training, where it has statistics";
   if (!known || node.parts != site.recording) return "folding does not support its recorded operations: " + node.parts;
   const auto applied = std::ranges::count_if(
       graph.nodes, [&](const GraphNode& other) { return other.kind == kNormalizer && other.scope == node.scope; });
-  if (applied != 1) return "it is applied " + std::to_string(applied) + " times";
+  if (applied != 1) return "the normalizer is applied " + std::to_string(applied) + " times";
   for (std::size_t k = 1; k < node.operands.size(); ++k)
     for (const GraphUse& use : graph.uses_of(graph.parameter(n, int(k))))
       if (use.node != n && !graph.parameter(n, int(k)).empty())
-        return "its parameter " + graph.parameter(n, int(k)) + " is also read by " + graph.describe(use);
+        return "the normalizer's parameter " + graph.parameter(n, int(k)) + " is also read by " + graph.describe(use);
   return "";
 }
 

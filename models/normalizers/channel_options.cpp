@@ -99,7 +99,7 @@ std::vector<NormalizerOption> un_options() {
                   "do not update the running variance in skipped iterations (at most 32 in a row)"),
       flag_option("hold_non_finite", "1", "use the running estimates for channels with NaN or infinity", "0"),
       enum_option("psi_after_skip", PsiAfterSkip::ema, "how to update the running psi after a skipped iteration"),
-      enum_option("rescale", Rescale::none, "passes that multiply by the released code's factor r", "backward"),
+      enum_option("rescale", Rescale::none, "in which passes to multiply by the released code's factor r", "backward"),
       enum_option("forward_average", ForwardAverage::geometric, "how to average the window into a variance"),
       enum_option("backward_average", BackwardAverage::arithmetic_exponential,
                   "how to average gradient statistics into psi")};

@@ -17,8 +17,8 @@ class NormalizerNodes {
     const std::optional<InferenceForm> form = norm_.inference();
     if (!form)
       throw std::invalid_argument(
-          fmt::format("onnx: {} ({}) cannot be expressed in ONNX: the normalizer must be offline with an affine map, "
-                      "or one of the library's own",
+          fmt::format("onnx: {} ({}) cannot be expressed in ONNX: the normalizer must have an affine map at inference, "
+                      "or be one of the library's own",
                       norm_.site(), norm_.info().name));
     const auto* groups = std::get_if<InferenceForm::Groups>(&form->instead);
     if (groups && groups->count == 1 && groups->centered)

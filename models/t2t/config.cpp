@@ -62,7 +62,7 @@ void T2tConfig::validate() const {
                  "t2t: normalizer must support pre-norm, got {}, which scales the residual sum of post-norm",
                  normalizer);
   FOLDGRAD_CHECK(pre_norm, "t2t: pre_norm must be on: the published layers are pre-norm");
-  FOLDGRAD_CHECK(!weight_standardization, "t2t: weight_standardization must be off: token modules have no such layers");
+  FOLDGRAD_CHECK(!weight_standardization, "t2t: weight_standardization must be off: token modules do not support it");
   TokenModelConfig::validate("t2t", kInitializations);
 }
 

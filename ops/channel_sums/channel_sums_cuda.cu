@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kRowBlocks = 1024;  // maximum along the rows; blocks loop over the rest; not tuned
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
-              "few enough for sums in the element's arithmetic");
+              "each thread must add up few enough rows for the arithmetic of the element type");
 
 // Returns a grid whose threads take N columns each and whose blocks take kChannelBlockRows rows at a time.
 template <int N, int K>

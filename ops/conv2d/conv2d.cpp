@@ -70,7 +70,7 @@ struct UnfoldNode {
   void describe(Description& d) const {
     // Moves a map to axis 2: a row of the result is a patch's channels x height x width.
     d.passes = [this](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
-      if (s.padding != 0 && map.map.adds()) return "unfold pads with zeros, where the map would give B";
+      if (s.padding != 0 && map.map.adds()) return "unfold pads with zeros, but folding would pad with B";
       if (map.place.axis != 3) return "unfold cuts patches out of the channels";
       const std::int64_t patch = s.kernel_height * s.kernel_width;
       map.place = {2, map.place.offset * patch, map.place.repeat * patch};

@@ -37,7 +37,7 @@ struct EmbeddingNode {
     d.table = 0;
     d.scale = scale;
     d.passes = [this](const Graph&, const GraphUse& use, ChannelMap& map) -> std::string {
-      if (use.operand != 0) return fmt::format("{} uses it as ids", op);
+      if (use.operand != 0) return fmt::format("{} uses this tensor as its ids", op);
       if (map.place.axis == 0) return fmt::format("{} selects channels", op);
       map.place.axis += ids.shape().rank() - 1;
       for (double& b : map.map.B) b *= scale;

@@ -105,7 +105,7 @@ struct Columns {
         first(first_column),
         order(packed_order(sizes)),
         begin(begin_byte) {
-    if (order.is_zero()) throw dnnl::error(dnnl_unimplemented, "no order of the weights");
+    if (order.is_zero()) throw dnnl::error(dnnl_unimplemented, "there is no packed layout for these weights");
   }
   // weight: [n, k] of the layer.
   void pack(const Tensor& weight, char* layer) const {

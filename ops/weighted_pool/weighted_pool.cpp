@@ -46,7 +46,7 @@ struct PoolNode {
   // sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t
   void describe(Description& d) const {
     d.passes = [this](const Graph& graph, const GraphUse& use, ChannelMap& map) -> std::string {
-      if (use.operand != 0) return "weighted_pool uses it as weights";
+      if (use.operand != 0) return "weighted_pool uses this tensor as its weights";
       if (map.place.axis != 2)
         return w.defined() ? "weighted_pool sums over the channels" : "mean_pool averages over the channels";
       if (w.defined() && map.map.adds() && !sums_to_one(graph, graph.nodes[use.node].operands[1]))

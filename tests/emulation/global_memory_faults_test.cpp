@@ -89,7 +89,7 @@ TEST(GlobalMemory, LanesThatSkipAnAccessAreAnError) {
   EXPECT_EQ(error_of_kernel(uneven_kernel, {1, 2}, Array{memory, 0}),
             "emulation: kernel 'planted', block (0, 0, 0), thread (1, 0, 0): load_pack" + at(kUnevenLine + 1) +
                 " where another lane of the warp does load_pack" + at(kUnevenLine) +
-                ": all lanes make the same accesses, some unwanted");
+                ": all lanes must make the same accesses, even those that they do not want");
 }
 
 }  // namespace

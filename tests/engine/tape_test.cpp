@@ -280,7 +280,7 @@ TEST(Tape, SaysWhatIsWrong) {
   EXPECT_EQ(message_of([&] { tape.constant(Tensor()); }), "tape: a recorded value must be a defined tensor");
   const Var y = product(x, x);
   EXPECT_EQ(message_of([&] { tape.grad(y); }),
-            "tape: only variables and parameters have a grad(), results of operations do not");
+            "tape: only variables and parameters have a grad(); results of operations do not");
   tape.backward(y, scalars({1, 1}));
   EXPECT_EQ(message_of([&] {
               tape.backward(y, scalars({1, 1}));

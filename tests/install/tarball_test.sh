@@ -22,7 +22,7 @@ env -i PATH=/usr/bin:/bin HOME=/root OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}" /us
   expect --version "$($F --version)" "x86-64-v"
   expect doctor "$($F doctor)" "png                yes"
   cd /opt/tarball/share/foldgrad
-  expect demo "$($F demo --steps 50 --out /opt/tarball/demo 2>/dev/null)" "translations are those of the unfolded model"
+  expect demo "$($F demo --steps 50 --out /opt/tarball/demo 2>/dev/null)" "translations equal those of the unfolded model"
   $F train configs/docs-gpt-un.toml --data-dir ../doc/foldgrad --out /opt/tarball/gpt --set train.steps=20 \
     --set train.warmup=5 --set validate.every=20 >/dev/null 2>&1
   expect generate "$($F generate /opt/tarball/gpt --prompt "The " --length 20)" "The "

@@ -52,7 +52,7 @@ PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/dem
                          r"^exact match +\d",
                          r"^Unseen numbers, translated by greedy decoding:\n(  \S.*\n    .*\n){8}",
                          r"^largest logit difference in f64: \S+ \(\S+ relative to the largest logit\)\n",
-                         r"^\d+ of 1000 translations are those of the unfolded model\.\n",
+                         r"^\d+ of 1000 translations equal those of the unfolded model\.\n",
                          r"^passed +folded",
                          r"^\$ foldgrad train configs/shapes-cct-un\.toml --out runs/demo-shapes ",
                          r"^\$ foldgrad report runs/demo-shapes$",

@@ -77,7 +77,7 @@ void Recorder::end(std::int64_t update) {
     const std::size_t batches = records_.empty() ? 0 : records_[0].size();
     for (std::size_t i = 0; i < records_.size(); ++i) {
       FOLDGRAD_CHECK(records_[i].size() == batches,
-                     "record: {} is applied {} times in an update, {} is applied {} times", normalizers_[0]->site(),
+                     "record: {} is applied {} times in an update, but {} is applied {} times", normalizers_[0]->site(),
                      batches, normalizers_[i]->site(), records_[i].size());
       for (const auto& record : records_[i]) append_pass(phase.recording.sites[i], channel_values(*record));
     }

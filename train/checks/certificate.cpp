@@ -41,8 +41,8 @@ FoldDifferences finite_differences(Model& original, const FoldedModel& folded, c
     return all;
   const std::string result = fmt::format("fold: a result in {} of the model ", name(dtype));
   if (!first_non_finite_operation(original, probe.inputs, dtype).empty())
-    refuse_non_finite(result + "as it was", original, probe.inputs, dtype);
-  refuse_non_finite(result + "folded", *folded.model, probe.inputs, dtype);
+    refuse_non_finite(result + "before folding", original, probe.inputs, dtype);
+  refuse_non_finite(result + "after folding", *folded.model, probe.inputs, dtype);
 }
 
 }  // namespace

@@ -281,7 +281,7 @@ Action add_data(CLI::App& data) {
                     "Root of all data; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
   add_repeated_option(*fetch, "--from-file", o->files, "FILE", "Use this archive instead of downloading it");
   add_repeated_option(*fetch, "--url", o->urls, "URL",
-                      "URL of another file, which needs --sha256; more URLs are mirrors");
+                      "URL of another file, which needs --sha256; further URLs are mirrors");
   fetch->add_option("--sha256", o->sha256, "SHA-256 digest of the file at --url");
   CLI::App* synth = data.add_subcommand("synth", "Generate synthetic images and write them in the layout of CIFAR-10");
   synth->callback([o] { o->run = run_synth; });

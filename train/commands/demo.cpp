@@ -102,7 +102,7 @@ class Demo {
     std::size_t same = 0;
     for (std::size_t i = 0; i < before.size(); ++i) same += translations_[i] == before[i];
     results_["same_translations"] = same;
-    if (!o_.json) fmt::print("\n{} of {} translations are those of the unfolded model.\n", same, before.size());
+    if (!o_.json) fmt::print("\n{} of {} translations equal those of the unfolded model.\n", same, before.size());
   }
 
   const DemoOptions& o_;

@@ -35,7 +35,7 @@ ordered_json examine(const BuildInfo& build) {
   all["processors"] = processors;
   if (quota < processors) all["processor_quota"] = quota;
   all["waiting"] = threads() <= std::min(processors, quota)
-                       ? "looks for work for 0.5 ms, then sleeps"
+                       ? "spins for 0.5 ms, then sleeps"
                        : "sleeps at once, since there are more threads than processors";
   int autogroup = 0;
   if (std::ifstream("/proc/sys/kernel/sched_autogroup_enabled") >> autogroup) all["autogroup"] = autogroup != 0;

@@ -16,7 +16,7 @@ Action add_eval(CLI::App& command, const BuildInfo& build) {
     EvaluationOptions evaluation;
   };
   const auto o = std::make_shared<Options>();
-  add_model_option(command, o->model, "; a model of text must have its vocabulary");
+  add_model_option(command, o->model, "; a text model must have its vocabulary");
   add_data_options(command, o->data, "test");
   add_decoding_options(command, o->evaluation.decoding);
   add_max_tokens_option(command, o->evaluation.max_tokens);

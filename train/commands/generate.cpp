@@ -101,7 +101,7 @@ Action add_generate(CLI::App& command) {
       ->excludes(prompt);
   add_number(
       command, "--temperature", o->sampling.temperature, 0, 100,
-      "Divide the logits by this: values below 1 make likely tokens likelier; 0 always takes the most likely token");
+      "Divisor of the logits: values below 1 make likely tokens likelier; 0 always chooses the most likely token");
   add_number(command, "--top-k", o->sampling.top_k, 0, 100000000,
              "Sample from the K most likely tokens; 0 means all tokens");
   add_number(command, "--top-p", o->sampling.top_p, 0, 1,

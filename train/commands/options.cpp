@@ -102,7 +102,7 @@ void add_fold_options(CLI::App& command, FoldOptions& options) {
   command
       .add_flag_callback(
           "--keep-tied", [&options] { options.tied = FoldOptions::Tied::keep; },
-          "Keep the output projection tied, and keep a gain per channel of the last normalizer")
+          "Keep the output projection tied, and keep the per-channel gain of the last normalizer")
       ->excludes(untie);
   command.add_flag("--rescale-stream", options.rescale_stream,
                    "For post-norm: store the residual stream divided by the gains, so that no normalizer operation is "
@@ -117,8 +117,8 @@ void add_data_options(CLI::App& command, ModelData& data, const std::string& spl
   command.add_option("--reference", data.reference, "File with the reference translations");
   command
       .add_option("--split", data.split,
-                  "If no files are given: train, valid or test of the run that MODEL belongs to, or another name in "
-                  "the run's data directory")
+                  "Split to use if no files are given: train, valid or test of the run that MODEL belongs to, or "
+                  "another name in the run's data directory")
       ->capture_default_str();
   command.add_option("--data-dir", data.data_directory,
                      "Root directory for data.directory or --source; default: the root of the run that MODEL belongs "

@@ -96,7 +96,7 @@ NormWarmup norm_warmup(const BlockConfig& config);
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config);
 // Returns the SHA-256 of trajectory_keys().
 std::string config_hash(const ExperimentConfig& config);
-// Returns "train.lr was 0.0005, is now 0.001" for every trajectory key that differs.
+// Returns "train.lr was 0.0005 and is now 0.001" for every trajectory key that differs.
 std::vector<std::string> trajectory_changes(const ExperimentConfig& before, const ExperimentConfig& now);
 
 }  // namespace foldgrad

@@ -169,7 +169,7 @@ std::vector<std::string> trajectory_changes(const ExperimentConfig& before, cons
   std::vector<std::string> changes;
   for (const auto& [key, unused] : all)
     if (value(old_keys, key) != value(new_keys, key))
-      changes.push_back(fmt::format("{} was {}, is now {}", key, value(old_keys, key), value(new_keys, key)));
+      changes.push_back(fmt::format("{} was {} and is now {}", key, value(old_keys, key), value(new_keys, key)));
   return changes;
 }
 

@@ -13,7 +13,7 @@ std::string not_finite(std::int64_t step, const Node& node, const char* what, co
   const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
   if (bad == values.end()) return "";
   const auto count = std::count_if(bad, values.end(), [](double v) { return !std::isfinite(v); });
-  return fmt::format("{}{}{}: at step {} the {} {} has {} values that are not finite, the first, {}, at {}",
+  return fmt::format("{}{}{}: at step {} the {} {} has {} values that are not finite; the first is {} at {}",
                      node.scope(), node.scope().empty() ? "" : ": ", node.name(), step, what, t.shape(), count, *bad,
                      bad - values.begin());
 }

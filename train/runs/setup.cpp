@@ -24,7 +24,7 @@ void require_phases(const RecordConfig& record) {
   if (from.size() > 2) wrong("must be at most two updates, one from the beginning and one from the end");
   if (contains(from, std::int64_t(0))) wrong("must not contain 0: the first update is 1, the last is -1");
   if (from.size() == 2 && (from[0] < 0 || from[1] > 0))
-    wrong("must be first an update from the beginning, above 0, and then one from the end, below 0");
+    wrong("must be an update above 0, counted from the beginning, and then one below 0, counted from the end");
 }
 
 // Returns the phases of a run, "begin" before "end". require_phases() must have accepted them.

@@ -100,10 +100,10 @@ TrainingEnd TrainingRun::finish(bool stopped) {
   const std::int64_t n = updates();
   logger_->terminal().erase();
   if (unsaved_)
-    throw FileError(run_.checkpoints(),
-                    fmt::format("step {} could not be saved; {}", n,
-                                checkpoint_files::steps_in(run_.checkpoints()).empty() ? "there is no earlier one"
-                                                                                       : "earlier ones are there"));
+    throw FileError(run_.checkpoints(), fmt::format("step {} could not be saved; {}", n,
+                                                    checkpoint_files::steps_in(run_.checkpoints()).empty()
+                                                        ? "there is no earlier checkpoint"
+                                                        : "there are earlier checkpoints"));
   if (!is_last(n) && !selection_.out_of_patience()) {
     say("interrupted at step {}, which is saved; continue with --resume\n", n);
     return {kExitInterrupted, ""};

@@ -184,7 +184,7 @@ TEST(FoldTransformer, PreNormWithATiedTable) {
   ASSERT_EQ(last.kept.size(), 1u);
   EXPECT_EQ(last.kept[0].edge, "decoder.layer_norm -> decoder.output_projection: linear");
   EXPECT_EQ(last.kept[0].reason,
-            "its weight encoder.embed_tokens.weight is also read by encoder.embed_tokens: embedding");
+            "the layer's weight encoder.embed_tokens.weight is also read by encoder.embed_tokens: embedding");
   using Sites = std::map<std::string, std::string>;
   EXPECT_EQ(transformer_of(folded).config().normalizer, "none");
   EXPECT_EQ(transformer_of(folded).config().normalizer_at, (Sites{{"decoder.layer_norm", "affine"}}));

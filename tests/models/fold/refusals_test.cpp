@@ -32,7 +32,7 @@ const Refusal kRefusals[] = {
        const Var y = g.norm(x3(g));
        return Vars{g.linear(y, "fc", 5), y};
      },
-     "norm -> the result: it is returned, so it must not change"},
+     "norm -> the result: the value is returned, so it must not change"},
     {"AnActivation", [](GraphBuilder& g) { return Vars{g.linear(relu(g.norm(x3(g))), "fc", 5)}; },
      "norm -> relu: relu is not linear"},
     {"OneOfTwoReadersIsNotLinear",
@@ -46,7 +46,7 @@ const Refusal kRefusals[] = {
        const Var mask = g.tape.constant(Tensor::of<double>({1, 2, 2}, {1, 1, 0, 0}));
        return Vars{g.linear(mul(g.norm(g.input({1, 2, 2})), mask), "fc", 5)};
      },
-     "norm -> mul: an elementwise product changes B: zeros stay zeros, where the map would give B"},
+     "norm -> mul: an elementwise product also multiplies B, but folding would add B after the product"},
     {"AProductThatDiffersFromChannelToChannelBehindCentring",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g), "norm", "centernorm", /*zero_bias=*/true);
@@ -57,7 +57,7 @@ const Refusal kRefusals[] = {
      [](GraphBuilder& g) {
        return Vars{g.linear(unfold(g.norm(g.input({2, 4, 4, 3})), 3, 3, {.padding = 1}), "fc", 4)};
      },
-     "norm -> unfold: unfold pads with zeros, where the map would give B"},
+     "norm -> unfold: unfold pads with zeros, but folding would pad with B"},
     {"PatchesAcrossTheChannels",
      [](GraphBuilder& g) {
        return Vars{g.linear(unfold(permute(g.norm(g.input({2, 3, 4, 4})), {0, 2, 3, 1}), 2, 2), "fc", 4)};
@@ -80,7 +80,7 @@ const Refusal kRefusals[] = {
      [](GraphBuilder& g) {
        return Vars{g.linear(permute(g.norm(x3(g)), {0, 2, 1}), "mix", 5)};
      },
-     "norm -> mix: linear: its weight does not multiply the channel axis"},
+     "norm -> mix: linear: the layer's weight does not multiply the channel axis"},
     {"AverageOverChannels",
      [](GraphBuilder& g) {
        return Vars{g.linear(mean_pool(permute(g.norm(x3(g)), {0, 2, 1})), "fc", 5)};
@@ -91,7 +91,7 @@ const Refusal kRefusals[] = {
        const Var x = embedding(g.parameter("table.weight", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
        return Vars{g.linear(g.norm(relu(x)), "table", 7)};
      },
-     "norm -> table: linear: its weight table.weight is also read by embedding"},
+     "norm -> table: linear: the layer's weight table.weight is also read by embedding"},
     {"AWeightThatReadsItInTwoWays",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g));
@@ -103,23 +103,23 @@ const Refusal kRefusals[] = {
        const Var y = g.linear(g.norm(x3(g)), "fc", 5);
        return Vars{y, sum(g.parameter("fc.weight", {5, 4}))};
      },
-     "norm -> fc: linear: its weight fc.weight is also read by sum"},
+     "norm -> fc: linear: the layer's weight fc.weight is also read by sum"},
     {"ABiasThatIsAddedElsewhereToo",
      [](GraphBuilder& g) {
        const Var x = x3(g), y = g.linear(g.norm(x), "fc", 4);
        return Vars{y, add_bias(x, g.parameter("fc.bias", {4}))};
      },
-     "norm -> fc: linear: its bias fc.bias is also read by add_bias"},
+     "norm -> fc: linear: the layer's bias fc.bias is also read by add_bias"},
     {"AWeightThatIsNoParameter",
      [](GraphBuilder& g) {
        return Vars{linear(g.norm(x3(g)), g.tape.constant(randn({5, 4}, 1)))};
      },
-     "norm -> linear: its weight is not a parameter"},
+     "norm -> linear: the layer's weight is not a parameter"},
     {"AWeightItself",
      [](GraphBuilder& g) {
        return Vars{linear(g.input({3, 4}), g.norm(g.parameter("W", {5, 4})))};
      },
-     "norm -> linear: it is used as a weight or bias"},
+     "norm -> linear: the value is used as a weight or bias"},
     {"ProductsOfActivations",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g));
@@ -142,7 +142,7 @@ const Refusal kRefusals[] = {
        const Var y = g.linear(g.norm(x3(g)), "fc", 4);
        return Vars{g.linear(g.norm(y), "fc2", 5)};
      },
-     "norm: it is applied 2 times"},
+     "norm: the normalizer is applied 2 times"},
     {"EmbeddingsThatSomethingElseReads",
      [](GraphBuilder& g) {
        const Var x = embedding(g.parameter("table", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
@@ -167,13 +167,13 @@ const Refusal kRefusals[] = {
        const Var y = linear(g.norm(x3(g)), g.parameter("head.weight", {5, 4}));
        return Vars{y, other};
      },
-     "norm -> linear: it has no bias, and the name head.bias is taken"},
+     "norm -> linear: the layer has no bias, and the name head.bias is taken"},
     {"ASumOfItsResultWithItself",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g));
        return Vars{g.linear(add(y, y), "fc", 5)};
      },
-     "norm -> add: it is both operands of a sum"},
+     "norm -> add: the value is both operands of a sum"},
     {"ASumBehindASelection",
      [](GraphBuilder& g) {
        const Var y = slice(g.norm(x3(g)), 1, 0, 2);
@@ -185,10 +185,10 @@ const Refusal kRefusals[] = {
        const Var x = x3(g);
        return Vars{bias_dropout_residual(g.norm(x), g.parameter("b", {4}), x, 0, {})};
      },
-     "norm -> bias_dropout_residual: it is the branch of a sum"},
+     "norm -> bias_dropout_residual: the value is the branch of a sum"},
     {"CentringBehindIt",
      [](GraphBuilder& g) { return Vars{g.linear(g.norm(g.norm(x3(g), "first"), "second", "centernorm"), "fc", 5)}; },
-     "first -> second: it mixes the channels",
+     "first -> second: this normalizer mixes the channels",
      {},
      "first"},
     // A stream that ends in a non-linear operation: the reason says where.
@@ -219,7 +219,7 @@ TEST(FoldRefused, ATableThatIsTheOutputProjectionByItsStorage) {
   const Var y = linear(norm->apply(relu(x), {}), tape.parameter(output));
   const FoldedGraph folded =
       fold_by_hand(y, *norm, {"norm", true, {{2, 2, 2, 2}, {1, 1, 1, 1}}, "affine"}, {&table, &output});
-  EXPECT_EQ(folded.reports[0].kept[0].reason, "its weight table is also read by embedding");
+  EXPECT_EQ(folded.reports[0].kept[0].reason, "the layer's weight table is also read by embedding");
 }
 
 TEST(FoldRefused, AWeightThatReadsTwoNormalizers) {
@@ -227,8 +227,8 @@ TEST(FoldRefused, AWeightThatReadsTwoNormalizers) {
     const Var x = x3(g);
     return Vars{g.linear(g.norm(x, "a"), "fc", 5), g.linear(g.norm(x, "b"), "fc", 5)};
   };
-  EXPECT_EQ(refusal(build, {}, "a"), "a -> fc: linear: its weight fc.weight is also read by fc: linear");
-  EXPECT_EQ(refusal(build, {}, "b"), "b -> fc: linear: its weight fc.weight is also read by fc: linear");
+  EXPECT_EQ(refusal(build, {}, "a"), "a -> fc: linear: the layer's weight fc.weight is also read by fc: linear");
+  EXPECT_EQ(refusal(build, {}, "b"), "b -> fc: linear: the layer's weight fc.weight is also read by fc: linear");
 }
 
 TEST(FoldRefused, StatisticsInTraining) {
@@ -236,7 +236,7 @@ TEST(FoldRefused, StatisticsInTraining) {
   g.training = true;
   const Var y = g.linear(g.norm(x3(g), "norm", "bn"), "fc", 5);
   const FoldedGraph folded = g.folded({y});
-  EXPECT_EQ(folded.reports[0].kept[0].reason, "it was recorded in training, where it has statistics");
+  EXPECT_EQ(folded.reports[0].kept[0].reason, "the normalizer was recorded in training, where it has statistics");
 }
 
 TEST(FoldRefused, ANormalizerWhoseGainIsReadElsewhere) {
@@ -250,7 +250,7 @@ TEST(FoldRefused, ANormalizerWhoseGainIsReadElsewhere) {
     if (!first) penalty();
     const FoldedGraph folded = fold_by_hand(y, *norm, {"norm", true, {{2, 2, 2, 2}, {1, 1, 1, 1}}, "affine"}, {&W});
     ASSERT_FALSE(folded.reports[0].kept.empty()) << first;
-    EXPECT_EQ(folded.reports[0].kept[0].reason, "its parameter norm.weight is also read by sum") << first;
+    EXPECT_EQ(folded.reports[0].kept[0].reason, "the normalizer's parameter norm.weight is also read by sum") << first;
   }
 }
 
@@ -259,7 +259,7 @@ TEST(FoldRefused, AnOnlineNormalizerBehindIt) {
   const Var y = g.linear(g.norm(g.norm(x3(g), "first"), "second", "ln"), "fc", 5);
   const FoldedGraph folded = g.folded({y});
   EXPECT_EQ(folded.reports[0].kept[0].edge, "first -> second");
-  EXPECT_EQ(folded.reports[0].kept[0].reason, "it has statistics, or is not an affine map");
+  EXPECT_EQ(folded.reports[0].kept[0].reason, "this normalizer has statistics, or is not an affine map");
   EXPECT_EQ(folded.reports[1].outcome, SiteReport::Outcome::folded);
 }
 

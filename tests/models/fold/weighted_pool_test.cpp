@@ -71,7 +71,7 @@ TEST(FoldWeightedPool, TheWeightsThemselves) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               return Vars{g.linear(weighted_pool(g.input({2, 4, 3}), g.norm(g.input({2, 4}))), "head", 5)};
             }),
-            "norm -> weighted_pool: weighted_pool uses it as weights");
+            "norm -> weighted_pool: weighted_pool uses this tensor as its weights");
 }
 
 TEST(FoldWeightedPool, ASumOverChannels) {

@@ -108,7 +108,7 @@ TEST(T2t, ImpossibleSizesNameTheKey) {
   EXPECT_EQ(refused([](Config& c) { c.pre_norm = false; }),
             "t2t: pre_norm must be on: the published layers are pre-norm");
   EXPECT_EQ(refused([](Config& c) { c.weight_standardization = true; }),
-            "t2t: weight_standardization must be off: token modules have no such layers");
+            "t2t: weight_standardization must be off: token modules do not support it");
 }
 
 TEST(T2t, TheSmallestImageHasOneToken) {

@@ -189,7 +189,7 @@ TEST_F(RecorderTest, SitesThatTakePartDifferentlyAreRefused) {
   r.begin(1);
   pass(*norms_[0], Device::cpu);
   EXPECT_EQ(message<std::invalid_argument>([&] { r.end(1); }),
-            "record: qmbn.norm is applied 1 times in an update, ln.norm is applied 0 times");
+            "record: qmbn.norm is applied 1 times in an update, but ln.norm is applied 0 times");
 }
 
 }  // namespace

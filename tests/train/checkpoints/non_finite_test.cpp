@@ -125,7 +125,7 @@ TEST_F(NonFiniteNumbers, AreNamedWhereTheyArise) {
   expect_diverged(commands()[0], "run: the result is not finite; " + operation);
   expect_diverged(commands()[1], "eval: the loss is not finite; " + operation);
   expect_diverged({"translate @m --lines 2 <@in.de", ""}, "stdin:1: the logits of its translation are not finite");
-  expect_diverged(commands()[3], "fold: a result in f32 of the model as it was is not finite; " + operation);
+  expect_diverged(commands()[3], "fold: a result in f32 of the model before folding is not finite; " + operation);
 }
 
 // The references lack one word, whose embedding overflows, and its bias makes every translation begin with it.

@@ -34,7 +34,7 @@ TEST(Program, ThreadsAreThoseAskedForBeforeOrBehindTheCommand) {
 }
 
 TEST(Program, DoctorSaysHowThreadsWait) {
-  for (const auto& [threads, waiting] : {std::pair("1", "looks for work for 0.5 ms"), {"1024", "sleeps at once"}})
+  for (const auto& [threads, waiting] : {std::pair("1", "spins for 0.5 ms"), {"1024", "sleeps at once"}})
     EXPECT_TRUE(contains(run_program(std::string("doctor --threads ") + threads).out,
                          std::string("\nwaiting            ") + waiting))
         << threads;

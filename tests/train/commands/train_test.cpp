@@ -91,7 +91,7 @@ TEST_F(TrainCommand, Errors) {
   EXPECT_EQ(
       refused("run", ""),
       "3 error: " + run + ": already holds a run; continue it with --resume, or choose another directory with --out");
-  EXPECT_TRUE(contains(refused("run", "--resume --set train.lr=1"), "train.lr was 0.01, is now 1. Pass --allow-"));
+  EXPECT_TRUE(contains(refused("run", "--resume --set train.lr=1"), "train.lr was 0.01 and is now 1. Pass --allow-"));
   EXPECT_EQ(refused("run", "--resume --allow-config-change --set model.ffn_width=8").substr(0, 2), "4 ");
   EXPECT_EQ(refused("run", "--resume " + files_.path()),
             "4 error: " + files_.path() + ": must be a directory in " + run + "/checkpoints");

@@ -247,12 +247,12 @@ TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   const auto changes = [](const std::string& setting) {
     return trajectory_changes(ExperimentConfig(), parse_config("", "a.toml", {setting}));
   };
-  EXPECT_EQ(changes("train.no_decay=vectors"), Settings{"train.no_decay was absent, is now \"vectors\""});
-  EXPECT_EQ(changes("train.average_statistics=true"), Settings{"train.average_statistics was absent, is now true"});
+  EXPECT_EQ(changes("train.no_decay=vectors"), Settings{"train.no_decay was absent and is now \"vectors\""});
+  EXPECT_EQ(changes("train.average_statistics=true"), Settings{"train.average_statistics was absent and is now true"});
   EXPECT_EQ(changes("train.epochs=2"), Settings());
   const ExperimentConfig vit = parse_config("model.family = 'vit'\n", "a.toml", {}),
                          black = parse_config("model.family = 'vit'\n", "a.toml", {"data.fill=zero"});
-  EXPECT_EQ(trajectory_changes(vit, black), Settings{"data.fill was absent, is now \"zero\""});
+  EXPECT_EQ(trajectory_changes(vit, black), Settings{"data.fill was absent and is now \"zero\""});
   EXPECT_FALSE(trajectory_keys(vit).count("model.standardization_scope"));
 }
 
@@ -270,10 +270,10 @@ TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {
   EXPECT_EQ(keys.at("norm.un.mask"), "\"valid\"");
   const ExperimentConfig cosine = parse_config("", "a.toml", {"train.schedule=cosine"}),
                          longer = parse_config("", "a.toml", {"train.schedule=cosine", "train.steps=70000"});
-  EXPECT_EQ(trajectory_changes(cosine, longer), Settings{"train.steps was 60000, is now 70000"});
-  EXPECT_EQ(
-      trajectory_changes(ExperimentConfig(), cosine),
-      (Settings{"train.schedule was \"inverse_sqrt\", is now \"cosine\"", "train.steps was absent, is now 60000"}));
+  EXPECT_EQ(trajectory_changes(cosine, longer), Settings{"train.steps was 60000 and is now 70000"});
+  EXPECT_EQ(trajectory_changes(ExperimentConfig(), cosine),
+            (Settings{"train.schedule was \"inverse_sqrt\" and is now \"cosine\"",
+                      "train.steps was absent and is now 60000"}));
 }
 
 }  // namespace

@@ -195,16 +195,16 @@ TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
   };
   EXPECT_EQ(base.data.as<ImageConfig>().fill, CropFill::zero);
   using Changes = std::vector<std::string>;
-  const std::string none = "norm.name was \"ln\", is now \"none\"",
-                    standardized = "model.weight_standardization was false, is now true";
-  EXPECT_EQ(keys("post-ln"), Changes{"model.pre_norm was true, is now false"});
+  const std::string none = "norm.name was \"ln\" and is now \"none\"",
+                    standardized = "model.weight_standardization was false and is now true";
+  EXPECT_EQ(keys("post-ln"), Changes{"model.pre_norm was true and is now false"});
   EXPECT_EQ(keys("none"), Changes{none});
   EXPECT_EQ(keys("none-ws"), (Changes{standardized, none}));
-  EXPECT_EQ(keys("none-ws-agc"), (Changes{standardized, none, "train.agc was 0, is now 0.1"}));
-  EXPECT_EQ(keys("none-agc"), (Changes{none, "train.agc was 0, is now 0.1"}));
-  EXPECT_EQ(keys("none-clip"), (Changes{none, "train.clip was 0, is now 1"}));
-  EXPECT_EQ(keys("none-tfixup"), (Changes{"model.initialization was \"pytorch\", is now \"tfixup\"",
-                                          "model.tfixup_scope was \"v_out_ffn\", is now \"all\"", none}));
+  EXPECT_EQ(keys("none-ws-agc"), (Changes{standardized, none, "train.agc was 0 and is now 0.1"}));
+  EXPECT_EQ(keys("none-agc"), (Changes{none, "train.agc was 0 and is now 0.1"}));
+  EXPECT_EQ(keys("none-clip"), (Changes{none, "train.clip was 0 and is now 1"}));
+  EXPECT_EQ(keys("none-tfixup"), (Changes{"model.initialization was \"pytorch\" and is now \"tfixup\"",
+                                          "model.tfixup_scope was \"v_out_ffn\" and is now \"all\"", none}));
   // 12 layers of 384 channels without normalizers have 21,309,322 parameters; with gains for 3 384 + 384 + 1536 + 384
   // rows of each layer 41,472 more, and fewer where the scope leaves matrices out.
   VitConfig config = read_config(grid + "none-ws.toml").model.as<VitConfig>();

@@ -195,7 +195,7 @@ TEST(OptimizerErrors, Parameters) {
   EXPECT_EQ(refusal(Sgd{}, {{{&w}}, {{&same}}}), "sgd: two parameters are named w");
   EXPECT_EQ(refusal(Adam{}, {{{&half}}}),
             "adam: h must be f32 or f64, got bf16 [2] on cpu; for training in bf16, keep it in f32 and cast it in the "
-            "forward");
+            "forward pass");
   EXPECT_EQ(refusal(Adam{}, {{{&w, &wide}}}),
             "adam: parameters must have the same dtype and device: w is f32 [2] on cpu, d is f64 [2] on cpu");
 }

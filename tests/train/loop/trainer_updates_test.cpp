@@ -110,7 +110,7 @@ TEST(Trainer, DivergenceOfAParameterFromTheStart) {
   run.steps(1);
   EXPECT_EQ(message<Diverged>([&] { run.trainer.report(); }),
             "decoder.layers.0.ffn: bias_activation: at step 1 the result [240, 64] has 240 values that are not "
-            "finite, the first, nan, at 5");
+            "finite; the first is nan at 5");
 }
 
 constexpr std::int64_t kPoisoned = 400, kPoison = kFirstWord + kWords;

@@ -99,10 +99,9 @@ TEST_F(RecordingRuns, GoOnAfterAKillWithTheSameFile) {
 }
 
 TEST_F(RecordingRuns, PhasesThatCannotBeAreRefused) {
-  expect_refused(
-      "--set record.from=[1,2]",
-      "record.from must be first an update from the beginning, above 0, and then one from the end, below 0, got "
-      "[1, 2]");
+  expect_refused("--set record.from=[1,2]",
+                 "record.from must be an update above 0, counted from the beginning, and then one below 0, counted "
+                 "from the end, got [1, 2]");
   expect_refused("--set record.from=[0]",
                  "record.from must not contain 0: the first update is 1, the last is -1, got [0]");
   expect_refused(

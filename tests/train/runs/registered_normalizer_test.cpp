@@ -158,7 +158,7 @@ TEST_F(RegisteredNormalizer, IsExportedByItsForm) {
   Transformer unknown(config, 3);
   EXPECT_EQ(message_of([&] { unknown.write_onnx(files_ / "other"); }),
             "onnx: encoder.layers.0.self_attn_layer_norm (opaque) cannot be expressed in ONNX: the normalizer must "
-            "be offline with an affine map, or one of the library's own");
+            "have an affine map at inference, or be one of the library's own");
   EXPECT_FALSE(std::filesystem::exists(files_ / "other"));
 }
 

@@ -123,7 +123,7 @@ TEST_F(TrainRobustness, AFullDiskToTheEndIsAnError) {
   child.send(SIGINT);
   EXPECT_EQ(child.exit_code(), 3) << errors();
   EXPECT_TRUE(contains(errors(), "error: " + files_ / "run/checkpoints: step 5 could not be saved; there is no "
-                                                      "earlier one\n"));
+                                                      "earlier checkpoint\n"));
 }
 
 TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {

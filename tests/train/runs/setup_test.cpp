@@ -228,7 +228,7 @@ TEST(Resume, RefusesAnotherConfigurationAndNamesWhatHasChanged) {
   const std::string start = "c/step-00000001: the configuration differs from the checkpoint's: ",
                     end = ". Pass --allow-config-change to resume anyway";
   EXPECT_EQ(message<CheckpointError>([&] { require_same_trajectory(checkpoint, now, file, false); }),
-            start + "train.lr was 0.0005, is now 0.25" + end);
+            start + "train.lr was 0.0005 and is now 0.25" + end);
   EXPECT_EQ(message<CheckpointError>([&] { require_same_trajectory(checkpoint, now, directory / "none", false); }),
             start + "its hash was " + config_hash(before) + " and is now " + config_hash(now) + end);
 }

@@ -62,7 +62,7 @@ TEST_F(Usage, ConfigRefusesWhatTrainRefuses) {
   refused(" --set train.schedule=cosine --set train.steps=60 --set train.warmup=150",
           "--set train.warmup: train.steps = 60 (--set train.steps) must be above the warm-up, train.warmup = 150");
   refused(" --set model.width=10", "model.heads must divide model.width = 10, got 4");
-  refused(" --set data.tokenizer=bpe", "data.bpe_codes must name a file with data.tokenizer = \"bpe\"");
+  refused(" --set data.tokenizer=bpe", "data.bpe_codes must name a file if data.tokenizer = \"bpe\"");
   expect_error("config ''", 2, "CONFIG must name a file, got \"\"");
 }
 

@@ -49,9 +49,10 @@ Optimizer::Optimizer(const Rule& rule, std::vector<ParameterGroup> groups) : rul
 
 void Optimizer::add(Parameter* parameter) {
   const Tensor& value = parameter->value;
-  FOLDGRAD_CHECK(value.defined() && (value.dtype() == DType::f32 || value.dtype() == DType::f64),
-                 "{}: {} must be f32 or f64, got {}; for training in bf16, keep it in f32 and cast it in the forward",
-                 name_, parameter->name, describe(value));
+  FOLDGRAD_CHECK(
+      value.defined() && (value.dtype() == DType::f32 || value.dtype() == DType::f64),
+      "{}: {} must be f32 or f64, got {}; for training in bf16, keep it in f32 and cast it in the forward pass", name_,
+      parameter->name, describe(value));
   Slot& slot = slots_.emplace_back(Slot{parameter, groups_.size(), {}, {}});
   FOLDGRAD_CHECK(value.dtype() == like().dtype() && value.device() == like().device(),
                  "{}: parameters must have the same dtype and device: {} is {}, {} is {}", name_,

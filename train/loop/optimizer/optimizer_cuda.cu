@@ -32,7 +32,8 @@ __global__ void multi_tensor_kernel(MultiTensor<T, F> p) {
 template <class T, class F>
 void for_each_piece_cuda(const char* name, const std::vector<T>& tensors, const F& f) {
   using Params = MultiTensor<T, F>;
-  static_assert(sizeof(Params) <= 32764, "what GPUs from architecture 70 on take as parameters of a kernel");
+  static_assert(sizeof(Params) <= 32764,
+                "GPUs of architecture 70 and newer limit the parameters of a kernel to this size");
   std::int64_t before = 0;
   for (std::size_t begin = 0; begin < tensors.size(); begin += Params::kTensors) {
     Params p{f, {}, {}, 0, before};

@@ -46,8 +46,8 @@ void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
                             "Fill color of crops outside the image: the mean of the training images, or zero (black, "
                             "as in torchvision's RandomCrop)");
   train(i.batch, "batch", "images", "Images of a batch", at_least(1));
-  train(i.mixup, "mixup", "", "a of mixup's Beta(a, a); 0: no mixup", at_least(0));
-  train(i.cutmix, "cutmix", "", "a of CutMix's Beta(a, a); 0: no CutMix", at_least(0));
+  train(i.mixup, "mixup", "", "Parameter a of mixup's distribution Beta(a, a); 0 turns mixup off", at_least(0));
+  train(i.cutmix, "cutmix", "", "Parameter a of CutMix's distribution Beta(a, a); 0 turns CutMix off", at_least(0));
   train(i.mix_off_epoch, "mix_off_epoch", "epochs", "Number of initial epochs that use mixup or CutMix; 0 means all",
         at_least(0));
 }

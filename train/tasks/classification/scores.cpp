@@ -119,7 +119,7 @@ ordered_json confusion_exhibit(const ClassificationScores& scores) {
     counts.push_back(std::move(row));
   }
   return {{"title", "Confusions"},
-          {"note", "A row for each class: the predicted classes of its images, shaded by their share."},
+          {"note", "Each row shows how the images of one class were classified; cells are shaded by their share."},
           {"matrix", {{"names", classes}, {"counts", counts}}}};
 }
 

@@ -39,12 +39,13 @@ void visit_keys(KeysOf<DataConfig> auto& d, const auto& v) {
   data(d.target, "target", "", "Target language; also the extension of its files");
   data(d.lowercase, "lowercase", "", "Lower-case all text");
   data(d.tokenizer, "tokenizer", "", "What a token is");
-  data(d.bpe_codes, "bpe_codes", "", "File in the directory with the BPE merges (bpe)");
-  const char* dictionary = "fairseq dict.txt in the directory; if empty, it is built from the training files";
+  data(d.bpe_codes, "bpe_codes", "", "File with the BPE merges in data.directory (bpe)");
+  const char* dictionary =
+      "fairseq dict.txt in data.directory; if empty, a dictionary is built from the training files";
   data(d.source_dictionary, "source_dictionary", "", dictionary);
   data(d.target_dictionary, "target_dictionary", "", dictionary);
   data(d.sentencepiece_model, "sentencepiece_model", "",
-       "SentencePiece model in the directory; if empty, it is learned from the training files");
+       "SentencePiece model file in data.directory; if empty, a model is trained on the training files");
   data(d.vocabulary, "vocabulary", "pieces", "Size of the vocabulary shared by both languages (sentencepiece)",
        at_least(5));
   data(d.train_pairs, "train_pairs", "pairs", "Number of training pairs to use; 0 means all", at_least(0));
@@ -55,8 +56,8 @@ void visit_keys(KeysOf<DataConfig> auto& d, const auto& v) {
        at_least(0));
   train(d.max_tokens, "max_tokens", "tokens", "Largest batch, padding included", at_least(1));
   validate(d.beam, "beam", "hypotheses", "Width of the beam", within(1, 1000));
-  validate(d.length_penalty, "length_penalty", "", "Length penalty: scores are divided by the length to this power",
-           at_least(0));
+  validate(d.length_penalty, "length_penalty", "",
+           "Length penalty: scores are divided by the length raised to this power", at_least(0));
   validate(d.max_length_a, "max_length_a", "",
            "a in the length limit floor(a * source tokens + b) of a translation; the source length includes the end "
            "token, the limit does not",

@@ -145,12 +145,12 @@ void DataConfig::validate() const {
     return;
   }
   if (bpe == bpe_codes.empty())
-    refuse(fmt::format("data.bpe_codes must {}name a file with data.tokenizer = \"{}\"", bpe ? "" : "not ",
+    refuse(fmt::format("data.bpe_codes must {}name a file if data.tokenizer = \"{}\"", bpe ? "" : "not ",
                        name(tokenizer)));
   if (files && tokenizer == Tokenizer::sentencepiece)
     refuse("data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
   if (!sentencepiece_model.empty() && tokenizer != Tokenizer::sentencepiece)
-    refuse(fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", name(tokenizer)));
+    refuse(fmt::format("data.sentencepiece_model must be empty if data.tokenizer = \"{}\"", name(tokenizer)));
   if (source_dictionary.empty() != target_dictionary.empty())
     refuse("data.source_dictionary and target_dictionary must both be given, or neither");
 }

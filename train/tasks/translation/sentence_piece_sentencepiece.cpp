@@ -55,7 +55,7 @@ std::string reason(const std::string& text) {
                        size);
   const std::size_t place = text.find(".cc("), condition = text.rfind("] ");
   if (place == text.npos) return text;
-  return condition == text.npos ? "the library cannot learn from this text" : text.substr(condition + 2);
+  return condition == text.npos ? "the library cannot train a model on this text" : text.substr(condition + 2);
 }
 
 // Returns true if the library's rules, NFKC and its own ("nmt_nfkc"), turn a character into white space or nothing. The
@@ -89,9 +89,10 @@ SentencePiece SentencePiece::read(const std::string& path) {
 
 SentencePiece SentencePiece::train(const std::vector<std::string>& lines, std::int64_t vocabulary, Kind kind) {
   FOLDGRAD_CHECK(!lines.empty(), "sentence_piece: there must be at least one line, got 0");
-  FOLDGRAD_CHECK(std::ranges::any_of(lines, has_words),
-                 "sentence_piece: the text must have words in lines of at most {} bytes, got {} lines without any",
-                 kLongestLine, lines.size());
+  FOLDGRAD_CHECK(
+      std::ranges::any_of(lines, has_words),
+      "sentence_piece: at least one line of at most {} bytes must contain a word, but none of the {} lines does",
+      kLongestLine, lines.size());
   std::unordered_map<std::string, std::string> arguments{{"model_type", kind == Kind::bpe ? "bpe" : "unigram"},
                                                          {"vocab_size", std::to_string(vocabulary)},
                                                          {"character_coverage", "1.0"},
@@ -111,7 +112,7 @@ SentencePiece SentencePiece::train(const std::vector<std::string>& lines, std::i
   auto model = std::make_shared<Model>();
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model->bytes);
   FOLDGRAD_CHECK(status.ok(), "sentence_piece: {}", reason(status.error_message()));
-  FOLDGRAD_CHECK(load(*model), "sentence_piece: the library cannot load what it learned from this text");
+  FOLDGRAD_CHECK(load(*model), "sentence_piece: the library cannot load the model that it trained on this text");
   return SentencePiece(std::move(model));
 }
 

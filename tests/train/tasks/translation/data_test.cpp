@@ -85,8 +85,8 @@ TEST_F(ExperimentDataTest, TextWithoutWordsIsNoTextForPieces) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   for (const char* name : {"train.de", "train.en"}) write(name, " \n\u200b\n");
   EXPECT_EQ(refusal<FileError>("tokenizer = 'sentencepiece'\nvocabulary = 20\n"),
-            "@train: data.tokenizer = \"sentencepiece\" with data.vocabulary = 20: sentence_piece: the text must have "
-            "words in lines of at most 4192 bytes, got 4 lines without any");
+            "@train: data.tokenizer = \"sentencepiece\" with data.vocabulary = 20: sentence_piece: at least one line "
+            "of at most 4192 bytes must contain a word, but none of the 4 lines does");
 }
 
 TEST_F(ExperimentDataTest, TheVocabularyOfARunStays) {
@@ -141,10 +141,9 @@ TEST_F(ExperimentDataTest, NumbersNeedNoFiles) {
 }
 
 TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
-  EXPECT_EQ(refusal<ConfigError>("tokenizer = 'bpe'\n"),
-            "data.bpe_codes must name a file with data.tokenizer = \"bpe\"");
+  EXPECT_EQ(refusal<ConfigError>("tokenizer = 'bpe'\n"), "data.bpe_codes must name a file if data.tokenizer = \"bpe\"");
   EXPECT_EQ(refusal<ConfigError>("bpe_codes = 'codes'\n"),
-            "data.bpe_codes must not name a file with data.tokenizer = \"words\"");
+            "data.bpe_codes must not name a file if data.tokenizer = \"words\"");
   EXPECT_EQ(refusal<ConfigError>("source_dictionary = 'dict.de.txt'\n"),
             "data.source_dictionary and target_dictionary must both be given, or neither");
   EXPECT_EQ(refusal<ConfigError>("tokenizer = 'sentencepiece'\nsource_dictionary = 'a'\ntarget_dictionary = 'a'\n"),

@@ -55,8 +55,8 @@ TEST_F(BpeCodes, RemoveJoinsPieces) {
 
 TEST_F(BpeCodes, ErrorsNameFileAndLine) {
   const auto error = [&](const std::string& content) { return error_of<FileError>([&] { bpe(content); }); };
-  EXPECT_EQ(error("#version: 0.2\na b\nc\n"), "@codes: line 3 must be two pieces with a space between, got \"c\"");
-  EXPECT_EQ(error("a b c\n"), "@codes: line 1 must be two pieces with a space between, got \"a b c\"");
+  EXPECT_EQ(error("#version: 0.2\na b\nc\n"), "@codes: line 3 must be two pieces separated by a space, got \"c\"");
+  EXPECT_EQ(error("a b c\n"), "@codes: line 1 must be two pieces separated by a space, got \"a b c\"");
   EXPECT_EQ(error("#version: 0.3\n"), "@codes: the version must be 0.1 or 0.2, got \"0.3\"");
   EXPECT_EQ(error(""), "@codes: must have at least one line, got 0");
   EXPECT_EQ(message<std::invalid_argument>([&] { bpe("a b\n").apply("x\xFF"); }),

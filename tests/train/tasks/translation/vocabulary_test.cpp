@@ -155,13 +155,14 @@ TEST_F(SentencePieceTest, ErrorsNameTheReason) {
   const auto error = [](const std::vector<std::string>& lines) {
     return message<std::invalid_argument>([&] { SentencePiece::train(lines, {}); });
   };
-  const std::string must = "sentence_piece: the text must have words in lines of at most 4192 bytes, got ";
-  EXPECT_EQ(error({" ", "", "\t"}), must + "3 lines without any");
+  const std::string must =
+      "sentence_piece: at least one line of at most 4192 bytes must contain a word, but none of the ";
+  EXPECT_EQ(error({" ", "", "\t"}), must + "3 lines does");
   const std::string longest(4193, 'a');
   // The library drops these or turns them into white space, and would then end the process.
   for (const char* line :
        {"\u200b", "\u200d\u2581", "\x1f", "\x7f", "\u3000", "\u2581", "\ufeff", "\ufffd", longest.c_str()})
-    EXPECT_EQ(error({line, " "}), must + "2 lines without any");
+    EXPECT_EQ(error({line, " "}), must + "2 lines does");
   const auto refusal = [&](std::int64_t pieces) {
     return message<std::invalid_argument>([&] { SentencePiece::train(lines_, pieces); });
   };

@@ -33,7 +33,7 @@ TEST(ImageSet, ErrorsNameWhatIsWrong) {
   EXPECT_EQ(error(), "images: labels must be i64 [4] on cpu, got i64 [3] on cpu");
   images.labels = Tensor::zeros({4}, DType::i32);
   EXPECT_EQ(error(), "images: labels must be i64 [4] on cpu, got i32 [4] on cpu");
-  const std::string rule = "images: pixels must be u8 [N, H, W, 3] on cpu, none of them 0, got ";
+  const std::string rule = "images: pixels must be u8 [N, H, W, 3] on cpu, without a size of 0, got ";
   images.pixels = Tensor::zeros({4, 2, 3, 4}, DType::u8);
   EXPECT_EQ(error(), rule + "u8 [4, 2, 3, 4] on cpu");
   images.pixels = Tensor::zeros({4, 6, 3}, DType::u8);
