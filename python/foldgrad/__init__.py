@@ -1,4 +1,4 @@
-"""The engine of foldgrad in Python: tape, operations, normalizers, models and training, as the program has them.
+"""foldgrad's engine in Python: the tape, operations, normalizers, models and training of the program `foldgrad`.
 
     import foldgrad as fg, numpy as np
 
@@ -8,7 +8,7 @@
     tape.backward(fg.ops.mean(y))
     w.grad.numpy()
 
-Arrays are NumPy's. Operations and tensors broadcast nothing.
+Arrays are NumPy arrays. Operations do not broadcast.
 """
 from foldgrad import _cpu, _level
 

@@ -1,6 +1,6 @@
 """Checks that the CPU has the instructions that the module needs. Without this check, loading the module would end the
 process."""
-# What /proc/cpuinfo lists for each level of x86-64, in addition to the level below.
+# The flags in /proc/cpuinfo that each level of x86-64 adds to the level below it.
 _FLAGS: dict[int, str] = {
     2: "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3",
     3: "abm avx avx2 bmi1 bmi2 f16c fma movbe",
@@ -9,7 +9,7 @@ _FLAGS: dict[int, str] = {
 
 
 def require_level(level: int, cpuinfo: str = "/proc/cpuinfo") -> None:
-    """Raises ImportError unless the CPU has the instructions of a level. Does nothing if the system does not tell."""
+    """Raises ImportError if the CPU lacks an instruction of the level. Does nothing if the flags cannot be read."""
     try:
         with open(cpuinfo) as file:
             found = next(line for line in file if line.startswith("flags")).split()

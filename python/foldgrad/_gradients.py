@@ -1,4 +1,4 @@
-"""Gradients against central differences."""
+"""Compares gradients with central differences."""
 import typing
 
 from foldgrad import _core
@@ -7,9 +7,9 @@ from foldgrad import _core
 def check_gradients(f: typing.Callable[..., _core.Var], *arrays: typing.Any, step: float = 1e-5) -> list[float]:
     """Compares the gradients of f with central differences, in f64.
 
-    f takes a Var for each array, whose numbers are floating, and returns a Var of any shape. The result has, for each
-    array, the largest difference between the two gradients of sum(w * f), divided by 1 + the largest gradient; w are
-    fixed random weights, since a plain sum hides gradients that cancel.
+    f takes one floating-point Var for each array and returns a Var of any shape. We differentiate sum(w * f), where w
+    are fixed random weights, since errors can cancel in a plain sum. Returns one number for each array: the largest
+    difference between the two gradients, divided by 1 + the largest absolute value of the gradient.
     """
     import numpy as np
     values = [np.array(array, np.float64) for array in arrays]

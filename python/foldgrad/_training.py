@@ -1,4 +1,4 @@
-"""Training as `foldgrad train` does it, and the runs that it leaves."""
+"""Training as in `foldgrad train`, and access to the files of a run."""
 import json
 import logging
 import os
@@ -13,7 +13,7 @@ Path = str | os.PathLike[str]
 
 
 def run_command(print_results: typing.Callable[[], None]) -> int:
-    """Calls the body of a command. Returns 0, or after an OSError or ValueError, which it prints, 1."""
+    """Calls the body of a command and returns 0. If it raises OSError or ValueError, prints the error and returns 1."""
     try:
         print_results()
     except (OSError, ValueError) as error:
@@ -27,14 +27,14 @@ class Run:
     """The directory of a run."""
 
     def __init__(self, path: Path):
-        """Raises FileNotFoundError if there is no run."""
+        """Raises FileNotFoundError if `path` is not the directory of a run."""
         self.path = pathlib.Path(path)
         if not (self.path / "config.toml").exists():
             raise FileNotFoundError(2, "there is no run", str(path))
 
     @property
     def config(self) -> str:
-        """The effective configuration, TOML."""
+        """The effective configuration as TOML."""
         return (self.path / "config.toml").read_text()
 
     @property
@@ -50,17 +50,17 @@ class Run:
 
     @property
     def log(self) -> dict[str, typing.Any]:
-        """The reports of training: step, loss, lr and others, each as an array."""
+        """The training reports as one array for each key, such as step, loss and lr."""
         return self._columns("train")
 
     @property
     def validations(self) -> dict[str, typing.Any]:
-        """The validations: step and scores, each as an array."""
+        """The validations as one array for each key: step and the scores."""
         return self._columns("validate")
 
     @property
     def recordings(self) -> dict[str, dict[str, _core.Tensor]]:
-        """The recordings of normalizers by phase (docs/analyses.md): "update", and SITE.q, SITE.G and others."""
+        """The normalizers' recordings by phase, then by name: "update", "SITE.q", "SITE.G", ... (docs/analyses.md)."""
         files = sorted((self.path / "statistics").glob("*.safetensors"))
         return {file.stem: _core.read_safetensors(str(file))[0] for file in files}
 
@@ -69,12 +69,12 @@ class Run:
         return checkpoints / (checkpoints / name).read_text().split()[0]
 
     def model(self, best: bool = True) -> _core.Model:
-        """Loads the best checkpoint, or the newest."""
+        """Loads the best checkpoint, or the newest one if `best` is false or no best one was selected."""
         has_best = (self.path / "checkpoints" / "BEST").exists()
         return _core.load(str(self._checkpoint("BEST" if best and has_best else "LATEST")))
 
     def report(self, path: Path | None = None) -> pathlib.Path:
-        """Writes the page of the run, by default to report.html in its directory, and returns the path."""
+        """Writes the run's report, by default to report.html in the run's directory, and returns its path."""
         page = pathlib.Path(path) if path else self.path / "report.html"
         _core.write_report(str(self.path), str(page))
         return page
@@ -86,12 +86,12 @@ class Run:
 def train(config: Path, out: Path, settings: dict[str, typing.Any] | None = None, data_dir: Path = "",
           resume: bool = False, device: str = "cpu", callback: typing.Callable[[Event], object] | None = None,
           progress: bool = True) -> Run:
-    """Trains a configuration and returns its run.
+    """Trains a model with the configuration and returns the run.
 
-    settings: keys of the configuration and their values, {"train.steps": 100}. callback: called with each event of
-    log.jsonl; an exception of it ends the training after the update, which is saved, and is raised. progress: print
-    losses and scores to stderr. Other messages go to the logger "foldgrad". Ctrl-C lets the update end, saves, and
-    raises KeyboardInterrupt. Raises ConfigError, CheckpointError, FileError and Diverged.
+    `settings` overrides keys of the configuration, as in {"train.steps": 100}. `callback` is called with each event of
+    log.jsonl. If it raises an exception, training stops after the current update, saves a checkpoint, and raises the
+    exception again; Ctrl-C does the same with KeyboardInterrupt. If `progress` is true, losses and scores are printed
+    to stderr. Other messages go to the logger "foldgrad". Raises ConfigError, CheckpointError, FileError or Diverged.
     """
     def on_event(event: Event) -> None:
         if progress:

@@ -1,8 +1,8 @@
-"""Tables of recordings and logs of runs, and of the layers of two runs (docs/analyses.md):
+"""Prints tables about the recordings and logs of runs, and compares the layers of two runs (docs/analyses.md):
 
     python3 -m foldgrad.analyze pnac RUN...
 
-The functions return the numbers of the tables, and of their means where a table has one.
+The functions return the numbers in the tables. Where a table shows a mean, they return the values behind it.
 """
 import argparse
 import sys
@@ -15,26 +15,27 @@ from foldgrad import _core
 from foldgrad._training import Run, run_command
 
 Array = typing.Any
-Curves = dict[str, dict[str, Array]]  # by site, then by name: a number for each iteration
+Curves = dict[str, dict[str, Array]]  # site -> name of the curve -> a number for each iteration
 Table = tuple[str, list[str], list[list[typing.Any]]]  # title, head, rows
 
 
 def _recorded(run: Run) -> tuple[list[str], dict[str, dict[str, Array]]]:
-    """Returns the sites in the order of the forward pass, and the arrays of each phase."""
+    """Returns the sites in the order of the forward pass, and each phase's arrays by name."""
     sites = _core.recorded_sites(str(run.path))
     return sites, {phase: {name: t.numpy() for name, t in tensors.items()} for phase, tensors in run.recordings.items()}
 
 
 def rolled(values: Array, window: int, least: int = 1) -> Array:
-    """Returns [rows - window + 1, ..., window], the last `window` values of each row. Throws ValueError."""
+    """Returns every run of `window` consecutive rows, as [rows - window + 1, ..., window]. Raises ValueError unless
+    `window` is in [least, rows]."""
     if not least <= window <= len(values):
         raise ValueError(f"the window must be in [{least}, {len(values)}], the recorded iterations, got {window}")
     return np.lib.stride_tricks.sliding_window_view(values, window, axis=0)
 
 
 def normal(values: Array, window: int) -> Array:
-    """Returns, for each `window` rows of values [rows, channels], the percentage of channels that pass D'Agostino and
-    Pearson's test of normality with p > 0.05. A constant channel does not pass."""
+    """Returns for each window of rows of values [rows, channels] the percentage of channels that pass D'Agostino and
+    Pearson's normality test with p > 0.05. Constant channels do not pass."""
     from scipy.stats import normaltest
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about constant channels
@@ -43,7 +44,7 @@ def normal(values: Array, window: int) -> Array:
 
 
 def pnac(run: Run, window: int = 32) -> Curves:
-    """Returns normal() of q and G in each phase, and of normally distributed noise: "q begin", "noise begin"."""
+    """Returns normal() of q, G and normally distributed noise in each phase, named "q begin", "noise begin", ..."""
     sites, phases = _recorded(run)
     curves: Curves = {site: {} for site in sites}
     noise: dict[tuple[int, ...], Array] = {}
@@ -60,26 +61,28 @@ def pnac(run: Run, window: int = 32) -> Curves:
 
 
 def gradient(run: Run) -> Curves:
-    """Returns how well dx agrees with the exact gradient: "cosine begin", "norm ratio begin", "lambda < 1 begin"."""
+    """Returns how well dx agrees with the exact gradient, in curves named "cosine begin", "norm ratio begin" and
+    "lambda < 1 begin"."""
     sites, phases = _recorded(run)
     curves = {site: {f"{name} {phase}": recorded[site + ".dx"][:, k] for phase, recorded in phases.items()
                      for k, name in enumerate(("cosine", "norm ratio", "lambda < 1"))}
               for site in sites if all(site + ".dx" in recorded for recorded in phases.values())}
     if not curves:
-        raise _core.FileError(f"{run.path}: has no gradients to compare: no site has SITE.dx, which is recorded of "
-                              "normalizers by mean squares over positions, such as un with mode = \"paper\"")
+        raise _core.FileError(f"{run.path}: has no gradients to compare: no site has SITE.dx, which is only recorded "
+                              "for normalizers by mean squares over positions, such as un with mode = \"paper\"")
     return curves
 
 
 def means(values: Array, window: int) -> tuple[Array, Array]:
-    """Returns the arithmetic and the geometric mean of the last `window` rows."""
+    """Returns the arithmetic and the geometric means of rolled(values, window)."""
     last = rolled(values, window)
     with np.errstate(divide="ignore", invalid="ignore"):
         return last.mean(-1), np.exp(np.log(last).mean(-1))
 
 
 def outstanding(q: Array, window: int) -> list[int]:
-    """Returns the channels of q [rows, channels] with the least and the greatest AM/GM, without those with a q of 0."""
+    """Returns the channels of q [rows, channels] with the smallest and the largest AM/GM. Channels in which q is 0 are
+    left out."""
     arithmetic, geometric = means(q.astype(float), window)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (arithmetic / geometric).sum(0)
@@ -111,8 +114,9 @@ def _trace(run: Run, options: argparse.Namespace) -> typing.Iterator[Table]:
 
 
 def outliers(normalizer: _core.Normalizer, q: Array) -> float:
-    """Returns the percentage of rows of q [rows, channels] that the outlier test of `un` finds after the first full
-    window. Windows hold the rows themselves, not what a skip would write. NaN without a window, or a row after it."""
+    """Returns the percentage of the rows of q [rows, channels] after the first full window that are outliers according
+    to the test of `un`. The window always takes the row itself, even where a skipped iteration would write another
+    value. Returns NaN if the normalizer has no window, or if no row follows the first window."""
     options = {**normalizer.options, "filtration": "1", "warmup": "0"}
     size = int(options["window"]) if normalizer.name == "un" else 0
     if size < 2 or len(q) <= size or options["forward_average"] in ("none", "exponential"):
@@ -128,9 +132,10 @@ def outliers(normalizer: _core.Normalizer, q: Array) -> float:
 
 
 def skips(run: Run) -> tuple[list[str], dict[str, list[float]]]:
-    """Returns names of numbers, and the numbers of each site: iterations skipped up to the last validation in each
-    third of the training, their percentage since the end of the warm-up, and for a recorded run how often the outlier
-    test fires on q, on q shuffled in time, and on normal noise of each channel's mean and deviation, in percent."""
+    """Returns the names of the columns, and the numbers of each site: the iterations skipped up to the last validation
+    in each third of the training, and the percentage skipped since the end of the warm-up. A recorded run also has the
+    percentages of outliers in q, in q shuffled over time, and in normal noise with each channel's mean and standard
+    deviation."""
     layers = [event for event in run.events if event["event"] == "layers"]
     if not layers:
         raise _core.FileError(f"{run.path}/log.jsonl: has no event \"layers\": the run has not been validated yet")
@@ -158,9 +163,9 @@ def skips(run: Run) -> tuple[list[str], dict[str, list[float]]]:
 
 
 def _grams(model: _core.Model, examples: _core.Examples, batch: list[int]) -> dict[str, Array]:
-    """Returns the Gram matrix of each layer, [examples, examples] with zeros on the diagonal."""
+    """Returns each layer's Gram matrix [examples, examples], with zeros on the diagonal."""
     parts: dict[str, list[Array]] = {}
-    for chosen in (batch[i:i + 32] for i in range(0, len(batch), 32)):  # a pass keeps all its activations
+    for chosen in (batch[i:i + 32] for i in range(0, len(batch), 32)):  # bounds memory: a pass keeps all activations
         inputs = examples.inputs(chosen)
         for layer, y in model.layer_outputs(inputs).items():
             rows, lengths = y.to("f64").numpy(), examples.lengths(layer)
@@ -179,7 +184,7 @@ def _grams(model: _core.Model, examples: _core.Examples, batch: list[int]) -> di
 
 
 def hsic1(K: Array, L: Array) -> Array:
-    """Returns the unbiased estimate of HSIC of each pair of Gram matrices K [A, n, n] and L [B, n, n], as [A, B]."""
+    """Returns [A, B], the unbiased estimate of HSIC for each pair of Gram matrices in K [A, n, n] and L [B, n, n]."""
     n = K.shape[1]
     return (np.tensordot(K, L, ((1, 2), (1, 2))) + np.outer(K.sum((1, 2)), L.sum((1, 2))) / ((n - 1) * (n - 2))
             - 2 / (n - 2) * K.sum(1) @ L.sum(1).T) / (n * (n - 3))
@@ -187,20 +192,21 @@ def hsic1(K: Array, L: Array) -> Array:
 
 def cka(a: Run, b: Run, examples: int = 2560, batch: int = 256, data_dir: str = "",
         dtype: str = "f32") -> tuple[list[str], list[str], Array]:
-    """Returns the layers of the two runs' models and their linear CKA, [layers of a, layers of b] (Nguyen et al. 2021,
-    "Do Wide and Deep Networks Learn the Same Things?", equations 2 to 4), NaN for a layer that does not vary:
+    """Returns the layers of both runs' models and the layers' linear CKA, [layers of a, layers of b] (Nguyen et al.
+    2021, "Do Wide and Deep Networks Learn the Same Things?", equations 2 to 4). CKA is NaN for a layer whose features
+    do not vary.
 
     K = X X^T, L = Y Y^T for features X [n, p] and Y [n, q] of the same n examples, zeros on the diagonals
     HSIC1(K, L) = [tr(K L) + (1'K 1)(1'L 1) / ((n-1)(n-2)) - 2/(n-2) 1'K L 1] / (n (n-3))
     CKA = mean HSIC1(K, L) / sqrt(mean HSIC1(K, K) mean HSIC1(L, L)), means over the minibatches of n = `batch`
 
-    Examples are those that the runs validate on, in a fixed random order and in whole batches.
+    The examples are those on which the runs validate, in a fixed random order and in whole batches.
     """
     models = [_core.load(run.path, dtype) for run in (a, b)]
     data = [model.examples(str(run.path), data_dir) for run, model in zip((a, b), models)]
     most = min(examples, data[0].size)
     if not 4 <= batch <= most:
-        raise ValueError(f"the batch must have 4 to {most} examples, all that there are, got {batch}")
+        raise ValueError(f"the batch must have 4 to {most} examples, since there are no more, got {batch}")
     order = np.random.default_rng(1).permutation(data[0].size)[:most // batch * batch].tolist()
     if data[0].size != data[1].size or data[0].digest(order) != data[1].digest(order):
         raise ValueError("cka compares models on the same examples, but "
@@ -216,7 +222,7 @@ def cka(a: Run, b: Run, examples: int = 2560, batch: int = 256, data_dir: str = 
 
 
 def _curves(curves: Curves) -> tuple[list[str], list[list[typing.Any]]]:
-    """Returns the head and the rows of a table of means over the iterations."""
+    """Returns the header and the rows of a table of the curves' means over the iterations."""
     names = list(dict.fromkeys(name for of in curves.values() for name in of))
     def mean(v: Array | None) -> float:
         return float(v[~np.isnan(v)].mean()) if v is not None and not np.isnan(v).all() else np.nan
@@ -257,22 +263,22 @@ def main(words: list[str] | None = None) -> int:
     """Prints the tables of an analysis. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python3 -m foldgrad.analyze", description="Docs: docs/analyses.md")
     analyses = parser.add_subparsers(dest="analysis", required=True)
-    for name, help in (("pnac", "channels whose last statistics are normally distributed"),
+    for name, help in (("pnac", "percentage of channels whose latest statistics are normally distributed"),
                        ("trace", "statistics of channels and their moving means"),
-                       ("skips", "iterations skipped as outliers, compared with noise"),
-                       ("gradient", "agreement of gradients with the exact ones"),
-                       ("cka", "similarity of the layers of two runs on their validation examples")):
+                       ("skips", "iterations skipped as outliers, compared with outliers in noise"),
+                       ("gradient", "agreement of dx with the exact gradient"),
+                       ("cka", "similarity of two runs' layers on their validation examples")):
         analysis = analyses.add_parser(name, help=help)
         analysis.add_argument("runs", nargs=2 if name == "cka" else "+", metavar="RUN")
         if name in ("pnac", "trace"):
             analysis.add_argument("--window", type=int, default={"pnac": 32, "trace": 4}[name], help="iterations")
         if name == "trace":
             analysis.add_argument("--site", help="normalizer (default: the first, the middle and the last)")
-            analysis.add_argument("--channel", type=int, help="default: those of the least and the greatest AM/GM")
+            analysis.add_argument("--channel", type=int, help="default: the channels with the least and greatest AM/GM")
         if name == "cka":
             analysis.add_argument("--examples", type=int, default=2560, help="rounded down to whole batches")
-            analysis.add_argument("--batch", type=int, default=256, help="examples compared with each other at a time")
-            analysis.add_argument("--data-dir", default="", help="root of data.directory")
+            analysis.add_argument("--batch", type=int, default=256, help="number of examples in a minibatch")
+            analysis.add_argument("--data-dir", default="", help="root directory for data.directory")
     given = parser.parse_args(words)
     return run_command(lambda: print(*(_aligned(*table) for table in _tables(given)), sep="\n\n"))
 

@@ -1,4 +1,5 @@
-"""Pictures of runs and normalizers, by matplotlib. Each function draws into `axes`, or into a new figure, and returns it.
+"""Plots runs and normalizers with matplotlib. Each function draws into `axes`, or into the axes of a new figure if
+`axes` is None, and returns the axes.
 
     import foldgrad as fg, foldgrad.plot
 
@@ -25,7 +26,7 @@ def _axes(axes: Axes, **labels: typing.Any) -> Axes:
 
 
 def curves(*runs: Run, axes: Axes = None) -> Axes:
-    """Draws the losses of training, and of validation as dots."""
+    """Draws the training losses as lines and the validation losses as dots."""
     axes = _axes(axes, xlabel="update", ylabel="loss")
     for run in runs:
         line, = axes.plot(run.log["step"], run.log["loss"], label=run.path.name)
@@ -36,7 +37,8 @@ def curves(*runs: Run, axes: Axes = None) -> Axes:
 
 
 def skips(run: Run, axes: Axes = None) -> Axes:
-    """Draws how many iterations each normalizer has skipped as outliers; empty if none can."""
+    """Draws the number of iterations that each normalizer has skipped as outliers. The plot is empty if no normalizer
+    has an outlier test."""
     axes = _axes(axes, xlabel="update", ylabel="skipped iterations")
     counts: dict[str, list[tuple[int, int]]] = {}
     for event in run.events:
@@ -52,7 +54,7 @@ def skips(run: Run, axes: Axes = None) -> Axes:
 
 
 def traces(run: Run, site: str, channel: int = 0, phase: str = "begin", window: int = 4, axes: Axes = None) -> Axes:
-    """Draws the mean square q of a channel, and the arithmetic and geometric mean of its last values."""
+    """Draws the mean square q of a channel, and the arithmetic and geometric means of its last `window` values."""
     recording = run.recordings[phase]
     update, q = recording["update"].numpy(), recording[site + ".q"].numpy()[:, channel].astype(float)
     axes = _axes(axes, xlabel="update", ylabel="mean square", yscale="log", title=f"{site}, channel {channel}")
@@ -64,9 +66,9 @@ def traces(run: Run, site: str, channel: int = 0, phase: str = "begin", window: 
 
 
 def pnac(run: Run, phase: str = "begin", window: int = 32, axes: Axes = None) -> Axes:
-    """Draws, for each site, the percentage of channels whose last q pass a test of normality with p > 0.05.
+    """Draws for each site the percentage of channels whose last `window` values of q pass a normality test.
 
-    The test is that of D'Agostino and Pearson. Compare with the gray line, normally distributed noise.
+    This is D'Agostino and Pearson's test with p > 0.05. The gray line shows normally distributed noise for comparison.
     """
     update = run.recordings[phase]["update"].numpy()[window - 1:]
     axes = _axes(axes, xlabel="update", ylabel="channels, %", ylim=(0, 105))
@@ -79,7 +81,8 @@ def pnac(run: Run, phase: str = "begin", window: int = 32, axes: Axes = None) ->
 
 
 def densities(run: Run, window: int = 32, axes: Axes = None) -> Axes:
-    """Draws the densities of PNAC over all iterations and sites, smoothed by a Gaussian of 2 percent, noise dashed."""
+    """Draws the densities of PNAC over all iterations and sites, smoothed by a Gaussian with a standard deviation of 2
+    percentage points. The curves of noise are dashed."""
     axes, percent = _axes(axes, xlabel="channels, %"), np.arange(101)
     sites = analyze.pnac(run, window).values()
     for name in dict.fromkeys(name for curves in sites for name in curves):
@@ -91,7 +94,7 @@ def densities(run: Run, window: int = 32, axes: Axes = None) -> Axes:
 
 
 def cka(a: Run, b: Run, axes: Axes = None, **options: typing.Any) -> Axes:
-    """Draws the linear CKA between the layers of two runs' models. `options`: those of foldgrad.analyze.cka."""
+    """Draws the linear CKA between the layers of two runs' models. `options` are passed to foldgrad.analyze.cka()."""
     of_a, of_b, values = analyze.cka(a, b, **options)
     axes = _axes(axes, title="linear CKA")
     axes.figure.colorbar(axes.imshow(values, vmin=0, vmax=1, origin="lower"))
@@ -102,7 +105,7 @@ def cka(a: Run, b: Run, axes: Axes = None, **options: typing.Any) -> Axes:
 
 
 def window(normalizer: _core.Normalizer, axes: Axes = None) -> Axes:
-    """Draws the window of a normalizer, by channel: its mean squares, their arithmetic and geometric mean."""
+    """Draws a normalizer's window: the mean squares of each channel, and their arithmetic and geometric means."""
     means = normalizer.diagnostics().get("window")
     if means is None:
         raise ValueError(f"{normalizer.name} has no window")

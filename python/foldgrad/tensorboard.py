@@ -1,9 +1,9 @@
-"""Writes runs as event files for TensorBoard:
+"""Writes the logs of runs as event files for TensorBoard:
 
     python3 -m foldgrad.tensorboard DIRECTORY RUN... && tensorboard --logdir DIRECTORY
 
-Scalars are train/KEY and validate/KEY, every number of these events, and gradient_norm/LAYER and KEY/SITE of the events
-"layers" (docs/training.md).
+The scalars are named train/KEY and validate/KEY for every number in these events, and gradient_norm/LAYER and KEY/SITE
+for the events "layers" (docs/training.md).
 """
 import argparse
 import os
@@ -21,7 +21,7 @@ except ImportError as error:
 
 
 def scalars(event: _training.Event) -> dict[str, float]:
-    """Returns the numbers of an event of log.jsonl by their tags."""
+    """Returns the numbers in an event of log.jsonl by their tags in TensorBoard."""
     kind, found = event["event"], {}
     if kind in ("train", "validate"):
         found = {f"{kind}/{key}": value for key, value in event.items() if key != "step"}
@@ -33,7 +33,7 @@ def scalars(event: _training.Event) -> dict[str, float]:
 
 
 def write(directory: _training.Path, *paths: _training.Path) -> list[pathlib.Path]:
-    """Writes DIRECTORY/NAME/events.out.tfevents.foldgrad for each run; replaces existing files. Returns the files."""
+    """Writes DIRECTORY/NAME/events.out.tfevents.foldgrad for each run, replacing existing files. Returns the paths."""
     above, written = os.path.commonpath([pathlib.Path(path).resolve().parent for path in paths]), []
     for path in paths:
         run = _training.Run(path)

@@ -1,9 +1,9 @@
-"""Properties of normalizers with state, by Hypothesis.
+"""Tests normalizers with state by comparing them with an oracle. Hypothesis generates the tests.
 
     class Machine(fg.testing.machine(lambda: fg.Normalizer("un", 3, dtype="f64", warmup=2), Oracle)): pass
     TestUn = Machine.TestCase
 
-Hypothesis makes steps, and shows the shortest history in which the normalizer and the oracle differ.
+Hypothesis generates sequences of steps and shows the shortest one in which the normalizer and the oracle differ.
 """
 import copy
 import typing
@@ -21,18 +21,20 @@ Array = typing.Any
 
 
 class Oracle(typing.Protocol):
-    """A normalizer in NumPy. copy.deepcopy() of it is a snapshot, so a backward pass must be given its oracle. If it
-    has `state`, {name: array}, buffers of these names in the normalizer's state must be equal, too."""
+    """A normalizer in NumPy. If it has a member `state`, {name: array}, these arrays are also compared with the buffers
+    of the same names in the normalizer's state. A snapshot is a copy.deepcopy() of the oracle; therefore backward() is
+    a method of the oracle and not a function that forward() returns."""
 
     def forward(self, x: Array) -> tuple[Array, typing.Any]:
-        """Makes a training pass over x [rows, channels]. Returns y, and what backward() needs."""
+        """Makes a training pass over x [rows, channels]. Returns y and the values that backward() needs."""
 
     def backward(self, saved: typing.Any, dy: Array) -> Array:
-        """Returns dx, and updates what a backward pass updates."""
+        """Returns dx and updates the state that a backward pass updates."""
 
 
 def histories(channels: int, most_rows: int = 4, most_steps: int = 20) -> typing.Any:
-    """Returns a strategy of lists of arrays [rows, channels], f64: the inputs of steps, some of them much larger."""
+    """Returns a strategy for lists of f64 arrays [rows, channels], the inputs of consecutive steps. Some arrays have
+    values that are much larger or smaller than those of the others."""
     return strategies.lists(_inputs(channels, most_rows), min_size=1, max_size=most_steps)
 
 
@@ -45,11 +47,11 @@ def _inputs(channels: int, most_rows: int) -> typing.Any:
 
 def machine(make: typing.Callable[[], _core.Normalizer], make_oracle: typing.Callable[[], Oracle],
             tolerance: float = 1e-9) -> type[RuleBasedStateMachine]:
-    """Returns a state machine that compares a normalizer, f64, with an oracle.
+    """Returns a state machine that compares an f64 normalizer with an oracle.
 
-    Its rules are: run a forward pass, whose backward pass may come after other forward passes; run the oldest waiting
-    backward pass; take a snapshot; restore it, which forgets the waiting passes. Results and states must agree to
-    within tolerance * (1 + the largest absolute value).
+    Its rules run a forward pass, run the oldest backward pass that is still waiting, take a snapshot, and restore the
+    snapshot, which drops the waiting backward passes. Other forward passes may therefore run between a forward pass and
+    its backward pass. Results and states must agree to within tolerance * (1 + the largest absolute value).
     """
     channels = make().channels
 

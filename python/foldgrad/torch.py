@@ -1,4 +1,4 @@
-"""The normalizers as modules of PyTorch, computed by foldgrad on the CPU.
+"""foldgrad's normalizers as PyTorch modules, which compute on the CPU.
 
     import torch
     from foldgrad.torch import Norm
@@ -19,11 +19,12 @@ _NAMES = {torch.float32: "f32", torch.float64: "f64"}
 
 
 class Norm(torch.nn.Module):
-    """A normalizer of normalizers() over the last axis: Norm("un", 64, warmup=100)(x) for x [..., 64] on the CPU.
+    """A normalizer that normalizers() lists, over the last axis: Norm("un", 64, warmup=100)(x) takes x [..., 64].
 
-    x is float32, float64 or bfloat16. Parameters and buffers share the memory of the normalizer: optimizers of PyTorch
-    update them, and state_dict() has them. `norm` is the Normalizer, with affine() and diagnostics(). A module stays on
-    the CPU and in its dtype, float32 or float64. Raises ValueError for an unknown name or option.
+    x is float32, float64 or bfloat16 on the CPU. Parameters and buffers share their memory with the normalizer, so
+    PyTorch's optimizers update it and state_dict() contains its state. The member `norm` is the foldgrad.Normalizer,
+    with methods such as affine() and diagnostics(). The module cannot leave the CPU or change its dtype, float32 or
+    float64. The constructor raises ValueError for an unknown name or option.
     """
 
     norm: _core.Normalizer
@@ -31,7 +32,7 @@ class Norm(torch.nn.Module):
     def __init__(self, name: str, channels: int, dtype: torch.dtype = torch.float32, **options: object) -> None:
         super().__init__()
         if dtype not in _NAMES:
-            raise TypeError(f"a Norm is of float32 or float64, got {dtype}")
+            raise TypeError(f"Norm: dtype must be float32 or float64, got {dtype}")
         self._arguments = (name, channels, dtype, options)
         self.norm = _core.Normalizer(name, channels, _NAMES[dtype], "norm", **options)
         self._shared = list(self.norm.parameters)
@@ -41,7 +42,7 @@ class Norm(torch.nn.Module):
             self.register_buffer(key, _view(buffer))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Returns y, with x's shape and dtype. In training mode updates the state."""
+        """Returns y with x's shape and dtype. In training mode, also updates the state."""
         return typing.cast(torch.Tensor, _Apply.apply(x, self, *self.parameters()))
 
     def extra_repr(self) -> str:

@@ -1,4 +1,5 @@
-"""Unified Normalization for PyTorch, trained and then folded into the next linear layers: see docs/pytorch.md."""
+"""Unified Normalization for PyTorch. After training, fold() merges the normalizers into the linear layers next to them
+(docs/pytorch.md)."""
 from .calibrate import calibrate
 from .channel_norm import WarmUpWarning
 from .fold import fold

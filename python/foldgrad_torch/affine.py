@@ -1,4 +1,5 @@
-"""Normalizers that are one affine map per channel at inference: this package's, and those with running statistics."""
+"""The affine map per channel that some normalizers are at inference: those of this package, and those with running
+statistics."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -15,8 +16,8 @@ class Affine(NamedTuple):
     """y = rest(A x + B) per channel, in f64 on the CPU."""
     A: Tensor  # [C]
     B: Tensor  # [C]
-    axis: int  # of the channels: 1 or -1
-    ranks: set[int]  # the numbers of axes that x may have, if `axis` is 1
+    axis: int  # the channel axis: 1 or -1
+    ranks: set[int]  # if `axis` is 1, the numbers of axes that x may have
     rest: list[nn.Module]  # applied to A x + B, such as an activation
 
 
@@ -44,12 +45,11 @@ def affine_map(norm: nn.Module) -> Affine:
 
 
 def tried(norm: nn.Module, A: Tensor, B: Tensor) -> Affine:
-    """Returns A x + B, followed by the normalizer's children, if the normalizer computes just that of random numbers.
-
-    So a timm BatchNormAct2d is one with its activation as the rest. Raises Refusal otherwise."""
+    """Returns the map A x + B, followed by the normalizer's children. For example, the rest of a timm BatchNormAct2d is
+    its activation. Raises Refusal unless the normalizer computes exactly this map for random numbers."""
     rest, ranks, generator = list(norm.children()), set(), torch.Generator().manual_seed(1)
     for rank in (2, 3, 4, 5):
-        # With equal numbers of examples and channels, an InstanceNorm would take the first axis for the channels.
+        # The numbers of examples and channels differ: otherwise an InstanceNorm would take axis 0 for the channels.
         x = torch.randn(3 if len(A) == 2 else 2, len(A), *[3] * (rank - 2), generator=generator, dtype=torch.float64)
         shape = (1, -1) + (1,) * (rank - 2)
         try:
@@ -58,7 +58,7 @@ def tried(norm: nn.Module, A: Tensor, B: Tensor) -> Affine:
             rounding = 1e-9 * (1 + wanted.abs().max())
             for part in rest:
                 wanted = part(wanted)
-        except Exception:  # it is the code of others, which may be for images only
+        except Exception:  # third-party code may raise anything, for example because it only takes images
             continue
         if y.shape != x.shape or not torch.allclose(y, wanted, rtol=1e-9, atol=rounding):
             raise Refusal(f"{type(norm).__name__} does not compute A x + B of its statistics, weight and bias, "

@@ -1,4 +1,5 @@
-"""Statistics for a model whose weights were trained without them, or changed since, such as averaged weights."""
+"""Recomputes the statistics of a model whose weights have changed since training, for example because they were
+averaged, or whose statistics were never collected."""
 from __future__ import annotations
 
 from typing import Any, Callable, Iterable
@@ -11,12 +12,12 @@ from .channel_norm import ChannelNorm
 
 @torch.no_grad()
 def calibrate(module: nn.Module, batches: Iterable, forward: Callable[[nn.Module, Any], Any] | None = None) -> int:
-    """Recomputes run_var of every UN, MABN and PNStar as the mean over the batches, and returns their number.
+    """Recomputes run_var of every UN, MABN and PNStar as the mean over the batches. Returns the number of batches.
 
-    Batches go through the model without dropout, with each normalizer as in training. A batch is a tensor, a list or
-    tuple that begins with one, or a dict of arguments; forward(module, batch) is for others, or for real_tokens().
-    Nothing else changes: parameters, other buffers, the counters, training or evaluation. Raises ValueError without a
-    batch or a normalizer.
+    The normalizers run in training mode and everything else in evaluation mode, so there is no dropout. A batch is a
+    tensor, a list or tuple whose first element is the input, or a dict of keyword arguments. For other batches, or to
+    use real_tokens(), pass forward(module, batch). Parameters, other buffers, counters and the modules' modes are
+    unchanged afterwards. Raises ValueError if there is no batch or no normalizer.
     """
     norms = [norm for norm in module.modules() if isinstance(norm, ChannelNorm)]
     modes = {part: part.training for part in module.modules()}

@@ -1,5 +1,6 @@
-"""ChannelNorm, the base of UN, MABN and PNStar: one set of statistics per channel, over all tokens, partly of earlier
-iterations. At inference each is one affine map per channel, which fold() puts into the next layer."""
+"""ChannelNorm, the base class of UN, MABN and PNStar. These normalizers keep statistics for each channel over all
+tokens, which they average over iterations. At inference they are an affine map per channel, which fold() merges into
+the next layer."""
 from __future__ import annotations
 
 import copy
@@ -21,18 +22,19 @@ WITHOUT_STATISTICS = ("inference without statistics, at iteration 0: train the m
 
 
 class WarmUpWarning(UserWarning):
-    """The warning of a normalizer that is used before its warm-up is over."""
+    """Warns that a normalizer is used for inference before its warm-up is over."""
 
 
 class ChannelNorm(nn.Module):
-    """A member of the family says in forward_statistic() and backward_statistic() how it averages.
+    """The base class of the family. Subclasses define their averages in forward_statistic() and backward_statistic().
 
-    x is [..., C], or has its C channels at axis `dim`. Statistics go over everything else, at real tokens. They are
-    computed and kept in f32, in f64 for parameters in f64, also after bfloat16() or half(); y has the dtype of x.
-    In training every forward pass with gradients is an iteration, also each micro-batch whose gradients are summed.
+    x is [..., C], or has its C channels at axis `dim`. Statistics are over all other axes, but only at real tokens.
+    They are computed and stored in f64 if the parameters are f64, otherwise in f32, even after bfloat16() or half(). y
+    has the dtype of x. In training, every forward pass with gradients is an iteration, so with gradient accumulation
+    each micro-batch counts.
 
-    Parameters and buffers have the names of foldgrad's model directories. Raises ValueError for options out of range,
-    TypeError for a width or warm-up that is not an integer.
+    Parameters and buffers have the same names as in foldgrad's model directories. The constructor raises ValueError for
+    an option that is out of range, and TypeError if the width or the warm-up is not an integer.
     """
 
     def __init__(self, width: int, warmup: int, alpha: float, eps: float, bias: bool, dim: int,
@@ -45,14 +47,14 @@ class ChannelNorm(nn.Module):
             raise ValueError(f"{self.kind}: width {width} must be at least 1, warmup {warmup} at least 0, "
                              f"alpha {alpha} in [0, 1], eps {eps} above 0")
         self.warmup, self.alpha, self.eps, self.dim = warmup, alpha, eps, dim
-        self.mask: Tensor | None = None  # of real_tokens()
-        self.calibrating = False  # True within calibrate(), whose passes count although they have no gradients
+        self.mask: Tensor | None = None  # set by real_tokens()
+        self.calibrating = False  # True during calibrate(), whose passes count although they have no gradients
         self.process_group = process_group
         self.weight = nn.Parameter(torch.ones(width, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.zeros(width, device=device, dtype=dtype)) if bias else None
         state = torch.promote_types(self.weight.dtype, torch.float32)
         self.register_buffer("run_var", torch.ones(width, device=device, dtype=state))
-        for name, axes in buffers.items():  # those before the channels
+        for name, axes in buffers.items():  # the axes before the channel axis
             self.register_buffer(name, torch.zeros(*axes, width, device=device, dtype=state))
         for name in ("iters", "skips"):
             self.register_buffer(name, torch.zeros((), dtype=torch.int64, device=device))
@@ -65,31 +67,32 @@ class ChannelNorm(nn.Module):
 
     @property
     def first_average(self) -> int:
-        """Returns the first iteration that averages. Until then dx is the exact gradient."""
+        """The first iteration that uses averages. Before it, dx is the exact gradient."""
         return self.warmup
 
     def active(self, t: Tensor | int) -> Tensor | bool:
-        """Returns bool [], True if iteration t normalizes with an average."""
+        """True if iteration t normalizes with an average; bool [] if t is a tensor."""
         return t >= self.first_average
 
     def forward_statistic(self, q: Tensor, t: Tensor | int, active: Tensor | bool, held: Tensor | bool,
                           state: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | bool, dict[str, Tensor]]:
-        """Returns var_hat [C], the skipped channels, bool [C], the held ones among them, and new values of buffers."""
+        """Returns var_hat [C], the skipped channels (bool [C], including the held ones), and new values for buffers."""
         raise NotImplementedError
 
     def backward_statistic(self, G: Tensor, past: Iteration,
                            state: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Returns psi [C] and new values of buffers, from the gradient statistic G [C]."""
+        """Returns psi [C] and new values for buffers, given the gradient statistic G [C]."""
         raise NotImplementedError
 
     def psi_when_held(self, state: Mapping[str, Tensor]) -> Tensor | float:
         return 0.0
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Normalizes x. mask: bool, shaped as x without its channels, True at real tokens; by default that of
-        real_tokens(), or all.
+        """Normalizes x. The mask is bool, has the shape of x without the channel axis, and is True at real tokens. By
+        default it is the mask of real_tokens(), or all tokens are real.
 
-        Raises ValueError for an x or mask that does not fit, RuntimeError for a pass that checkpointing repeats."""
+        Raises ValueError if x or the mask has a wrong shape or dtype, and RuntimeError if activation checkpointing
+        repeats a training pass."""
         mask = self.mask if mask is None else mask
         x = self.channels_last(x, mask)
         if self.training:
@@ -115,7 +118,7 @@ class ChannelNorm(nn.Module):
         return x
 
     def affine(self) -> tuple[Tensor, Tensor]:
-        """Returns A and B [C] of y = A x + B at inference [CN-4]."""
+        """Returns A and B [C] of the map y = A x + B at inference [CN-4]."""
         A = self.weight / (self.run_var + self.eps).sqrt()
         return A, torch.zeros_like(A) if self.bias is None else self.bias.to(A.dtype)
 
@@ -128,7 +131,7 @@ class ChannelNorm(nn.Module):
                               "computes what the next one would and leaves the statistics unchanged. For inference "
                               "call eval().")
         mask = None if mask is None else mask.reshape(-1, 1).bool()
-        state = dict(self._buffers)  # torch.func.functional_call takes its own away before the backward pass
+        state = dict(self._buffers)  # a copy, since torch.func.functional_call removes its buffers before backward
         with torch.no_grad():
             iteration = self.statistics(x.detach(), mask, state, counted)
             if compiling:
@@ -137,14 +140,14 @@ class ChannelNorm(nn.Module):
         return Normalize.apply(x, self.weight, self.bias, mask, rule, *iteration)
 
     def statistics(self, x: Tensor, mask: Tensor | None, state: Mapping[str, Tensor], counted: bool) -> Iteration:
-        """Takes the forward step per channel, [CN-1] to [CN-6]. Writes the state if `counted`."""
+        """Computes a forward pass's statistics for each channel, [CN-1] to [CN-6]. Writes the state if `counted`."""
         iters, run_var = state["iters"] + 1, state["run_var"]
         t = int(iters) if eager_cpu(iters) else iters
         real, active = real_elements(rows_of(x, run_var.dtype), mask), self.active(t)
         n = run_var.new_full((1,), len(real)) if mask is None else mask.sum(0, dtype=run_var.dtype)
         squares, n = self.over_ranks(column_sums(real, real)[0], n)
         q = squares / n  # [CN-1]
-        held = not_finite(q)  # also without tokens
+        held = not_finite(q)  # q is NaN if there are no tokens
         var_hat, skip, new = self.forward_statistic(q, t, active, held, state)
         root = (choose(held, run_var, var_hat) + self.eps).sqrt()
         if counted:
@@ -155,7 +158,7 @@ class ChannelNorm(nn.Module):
         return Iteration(t, n, root, active, held, skip)
 
     def over_ranks(self, *values: Tensor) -> list[Tensor]:
-        """Returns the sums of the values over the group's processes."""
+        """Returns each value summed over the processes of the group."""
         if self.process_group is None:
             return list(values)
         together = torch.cat(values)
@@ -163,8 +166,8 @@ class ChannelNorm(nn.Module):
         return list(together.split([len(value) for value in values]))
 
     def gradient_statistic(self, state: Mapping[str, Tensor], sums: Tensor, past: Iteration) -> Tensor:
-        """Takes the backward step per channel, from sums [C] of dz z: returns psi [C] and writes the state."""
-        G = self.over_ranks(sums)[0] / past.n  # over all tokens; n of them are real
+        """Returns psi [C], given the sums [C] of dz z over the rows, and writes the state."""
+        G = self.over_ranks(sums)[0] / past.n  # the sums are over all tokens, of which n are real
         held = past.held | not_finite(G)
         psi, new = self.backward_statistic(G, past, state)
         psi = choose(held, self.psi_when_held(state), psi)
@@ -178,12 +181,12 @@ class ChannelNorm(nn.Module):
     def train(self, mode: bool = True):
         if not mode and self.training:
             self.note_state()
-            if self.iters.is_meta or self.iters > 0:  # a new model may well be put to eval()
+            if self.iters.is_meta or self.iters > 0:  # no warning for eval() of a new model, which is common
                 self.warn_of_statistics()
         return super().train(mode)
 
     def lacking(self) -> str:
-        """Returns why the statistics are not ready for use, or "". Reads counters: waits for a GPU."""
+        """Returns the reason why the statistics are not ready for use, or "". On a GPU, waits for the counters."""
         if self.iters.is_meta or self.iters >= self.first_average:
             return ""
         if self.iters > 0:
@@ -191,7 +194,8 @@ class ChannelNorm(nn.Module):
                     "normalized by its own statistic. That is right for a validation early in training. At the end of "
                     "training the warm-up was too long: docs/pytorch.md says how to choose it. warm_up_report(model) "
                     "shows the counters.")
-        return WITHOUT_STATISTICS if (self.run_var == 1).all() else ""  # a BatchNorm's, or from calibrate()
+        # Without iterations, run_var differs from 1 if it comes from a BatchNorm or from calibrate().
+        return WITHOUT_STATISTICS if (self.run_var == 1).all() else ""
 
     def note_state(self) -> None:
         """Keeps the result of lacking(), so that forward passes need not read counters and wait for a GPU."""
@@ -199,14 +203,15 @@ class ChannelNorm(nn.Module):
 
     def warn_of_statistics(self) -> None:
         if self.noted and not torch.compiler.is_dynamo_compiling():
-            warnings.warn(f"{self.kind}: {self.noted}", WarmUpWarning)  # the same text each time: Python shows it once
+            warnings.warn(f"{self.kind}: {self.noted}", WarmUpWarning)  # Python shows repeated texts only once
 
     def _load_from_state_dict(self, *arguments, **options):
         super()._load_from_state_dict(*arguments, **options)
         self.note_state()
 
     def _apply(self, fn, recurse=True):
-        # bfloat16() and half() are for parameters. An average of weight 0.9 would stop moving in the 8 bits of bf16.
+        # bfloat16() and half() convert parameters only. With the 8 significant bits of bf16, a running average with
+        # weight 0.9 would stop changing.
         before = dict(self._buffers)
         super()._apply(fn, recurse)
         for name, old in before.items():
@@ -216,13 +221,13 @@ class ChannelNorm(nn.Module):
         return self
 
     def reset_iterations(self) -> None:
-        """Begins the warm-up again, for fine-tuning; the rest stays."""
+        """Restarts the warm-up, for fine-tuning. Everything else stays."""
         self.iters.zero_()
         self.note_state()
 
     def __deepcopy__(self, memo):
         new = type(self).__new__(type(self))
-        memo[id(self)], memo[id(self.process_group)] = new, self.process_group  # a copy is of the same group
+        memo[id(self)], memo[id(self.process_group)] = new, self.process_group  # the copy shares the process group
         new.__setstate__(copy.deepcopy(self.__dict__, memo))
         return new
 
@@ -231,5 +236,5 @@ class ChannelNorm(nn.Module):
 
 
 def no_fast_path(module, arguments):
-    """Does nothing, as a hook. At inference nn.TransformerEncoderLayer computes LayerNorm from the weight and bias of
-    norm1, whatever norm1 is, unless it finds a hook, which it looks for since PyTorch 2.5."""
+    """A hook that does nothing. At inference, nn.TransformerEncoderLayer computes LayerNorm with the weight and bias of
+    norm1, whatever type norm1 has, unless norm1 has a hook. PyTorch checks for hooks since version 2.5."""

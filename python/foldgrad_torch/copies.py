@@ -1,4 +1,4 @@
-"""Copies of modules after a training pass."""
+"""Copies modules after a training pass."""
 from __future__ import annotations
 
 import copy
@@ -9,8 +9,8 @@ from torch.overrides import TorchFunctionMode
 
 
 class Detaching(TorchFunctionMode):
-    """Copies tensors that have a history, which PyTorch refuses. The last pass leaves them in a module that computes
-    its weight (nn.utils.weight_norm, pruning) or keeps activations, in an attribute, a list or another object."""
+    """Makes copy.deepcopy() copy tensors with a gradient history, which PyTorch refuses to copy. A training pass leaves
+    such tensors in modules that compute their weight (nn.utils.weight_norm, pruning) or keep activations."""
 
     def __torch_function__(self, function, types, arguments=(), options=None):
         tensor = arguments[0] if arguments else None
@@ -21,6 +21,7 @@ class Detaching(TorchFunctionMode):
 
 
 def detached_copy(module: nn.Module, shared: tuple[Tensor, ...] = ()) -> nn.Module:
-    """Returns a deep copy of the module without histories. Both have the tensors in `shared` in common."""
+    """Returns a deep copy of the module whose tensors have no gradient history. The copy shares the tensors in `shared`
+    with the module."""
     with Detaching():
         return copy.deepcopy(module, {id(tensor): tensor for tensor in shared})

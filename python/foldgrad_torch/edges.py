@@ -1,4 +1,4 @@
-"""The linear layers before and after each normalizer, by their names in a model."""
+"""Finds the linear layers before and after each normalizer of a model."""
 from __future__ import annotations
 
 import fnmatch
@@ -16,20 +16,22 @@ from .copies import detached_copy
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 LINEAR = (nn.Linear, nn.MultiheadAttention, *CONVOLUTIONS)
 TRANSPARENT = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)  # at inference
+# Modules that are not traced: they have no forward(), or edges_within() handles them.
 OPAQUE = (nn.ModuleList, nn.ModuleDict, nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder,
-          nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)  # there is nothing to trace, or edges_within() knows
+          nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 PARTS = ("query", "key", "value")  # "attention.query" is the part of nn.MultiheadAttention that reads queries
 
 
 class Edges(NamedTuple):
-    """For each normalizer, the layers that read it, or why they are unknown; and the layer that only it reads."""
-    readers: dict[str, list[str] | str]
-    writers: dict[str, str]
+    """The neighbours of normalizers, by the normalizers' names."""
+    readers: dict[str, list[str] | str]  # the layers that read the normalizer, or the reason why they are unknown
+    writers: dict[str, str]  # the layer before the normalizer, if nothing else reads that layer
 
 
 def find_edges(root: nn.Module, norms: Mapping[str, nn.Module], readers: Mapping[str, str | Sequence[str]],
                writers: Mapping[str, str]) -> Edges:
-    """Returns the edges in the modules of PyTorch, then those in the graph of root(x), then those given."""
+    """Returns the edges within PyTorch's modules, in the graph of root(x), and in `readers` and `writers`. Where these
+    sources disagree, the later source wins."""
     edges = Edges({}, {})
     for name, module in root.named_modules():
         within = edges_within(module, name + "." if name else "", norms)
@@ -45,7 +47,7 @@ def find_edges(root: nn.Module, norms: Mapping[str, nn.Module], readers: Mapping
 
 
 def edges_within(module: nn.Module, prefix: str, norms: Mapping[str, nn.Module]) -> Edges:
-    """Returns the certain edges in a module of PyTorch."""
+    """Returns the edges within a module that follow from its type, if it is one of PyTorch's modules."""
     edges = Edges({}, {})
     if isinstance(module, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
         decoder = isinstance(module, nn.TransformerDecoderLayer)
@@ -60,7 +62,7 @@ def edges_within(module: nn.Module, prefix: str, norms: Mapping[str, nn.Module])
         edges.readers[f"{prefix}decoder.norm"] = "what nn.Transformer returns is read by a layer outside of it: name it"
     elif type(module).forward is nn.Sequential.forward:
         waiting, last = None, None
-        for key, part in module._modules.items():  # named_children() has a module that comes again only once
+        for key, part in module._modules.items():  # unlike named_children(), lists a repeated module each time
             if isinstance(part, TRANSPARENT):
                 continue
             name = prefix + key
@@ -81,13 +83,13 @@ def of_pytorch(transformer: nn.Transformer) -> bool:
 
 
 def output_norm(module: nn.Module) -> str:
-    """Returns the part of the module that gives its output, if it is a normalizer: "" for the module itself."""
+    """Returns the suffix of the name of the submodule that makes the module's output, or "" for the module itself."""
     return {nn.TransformerEncoder: ".norm", nn.TransformerDecoder: ".norm",
             nn.Transformer: ".decoder.norm"}.get(type(module), "")
 
 
 class Tracer(torch.fx.Tracer):
-    """Traces into modules, but not into normalizers and PyTorch's own."""
+    """Traces into modules except normalizers and PyTorch's own modules."""
 
     def __init__(self, norms: Mapping[str, nn.Module]):
         super().__init__()
@@ -98,21 +100,21 @@ class Tracer(torch.fx.Tracer):
 
 
 def traced(module: nn.Module, prefix: str, norms: Mapping[str, nn.Module]) -> Iterator[Edges]:
-    """Yields the edges in the graph of module(x), with defaults for other arguments. If control flow depends on numbers
-    there is no graph; then uses those of the children."""
+    """Yields the edges in the graph of module(x), with defaults for the other arguments. If torch.fx cannot make the
+    graph, for example because control flow depends on values, yields the edges in the graphs of the children."""
     inside = {name.removeprefix(prefix): norm for name, norm in norms.items() if name.startswith(prefix)}
     if not inside or module in norms.values():
         return
     try:
         if isinstance(module, OPAQUE):
             raise TypeError(type(module))
-        # forward() may keep its results: in a copy, which shares the parameters.
+        # We trace a copy that shares the parameters, since forward() may store traced values in the module.
         copied = detached_copy(module, (*module.parameters(), *module.buffers()))
         defaults = {p.name: p.default for p in inspect.signature(copied.forward).parameters.values()
                     if p.default is not inspect.Parameter.empty}
         tracer = Tracer({name: copied.get_submodule(name) for name in inside})
         graph = tracer.trace(copied, concrete_args=defaults)
-    except Exception:  # it is the code of others
+    except Exception:  # third-party code may raise anything
         for name, child in module.named_children():
             yield from traced(child, f"{prefix}{name}.", norms)
     else:
@@ -120,7 +122,7 @@ def traced(module: nn.Module, prefix: str, norms: Mapping[str, nn.Module]) -> It
 
 
 def edges_of(graph: torch.fx.Graph, module: nn.Module, prefix: str, norms: Mapping[str, nn.Module]) -> Edges:
-    """Returns the edges of modules that are called once."""
+    """Returns the edges of the modules that the graph calls exactly once."""
     modules, edges = dict(module.named_modules(remove_duplicate=False)), Edges({}, {})
     calls = Counter(id(modules[node.target]) for node in graph.nodes if node.op == "call_module")
 
@@ -144,7 +146,7 @@ def edges_of(graph: torch.fx.Graph, module: nn.Module, prefix: str, norms: Mappi
 
 
 def uses(node: torch.fx.Node, called: Callable) -> Iterator[tuple[torch.fx.Node, torch.fx.Node]]:
-    """Yields the nodes that read a value and the value as they see it, after dropout."""
+    """Yields each node that reads the value, with the value that the node reads: dropout layers are looked through."""
     for user in node.users:
         if isinstance(called(user), TRANSPARENT):
             yield from uses(user, called)
@@ -153,7 +155,8 @@ def uses(node: torch.fx.Node, called: Callable) -> Iterator[tuple[torch.fx.Node,
 
 
 def layers_read(user: torch.fx.Node, value: torch.fx.Node, layer: nn.Module | None, prefix: str) -> list[str]:
-    """Returns the name of the layer that has the value as its input, or the names of its parts; or why it has none."""
+    """Returns the name of the layer whose input is the value, or the names of the parts of an attention that read the
+    value. If `user` is no such layer, returns a sentence with the reason."""
     given = dict(zip(PARTS, user.args)) | user.kwargs
     parts = [part for part in PARTS if given.get(part) is value]
     if layer is None or len(parts) != [*user.args, *user.kwargs.values()].count(value):
@@ -167,7 +170,8 @@ def layers_read(user: torch.fx.Node, value: torch.fx.Node, layer: nn.Module | No
 
 def given(root: nn.Module, norms: Mapping[str, nn.Module], pairs: Mapping[str, str | Sequence[str]],
           what: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields the edges that a user gives. A name means every normalizer whose name ends so, and layers of its block."""
+    """Yields the edges that the user gives. A key selects every normalizer whose name ends with the key; the layers are
+    in the same block as the normalizer."""
     layers = [name + part for name, module in root.named_modules() if isinstance(module, LINEAR)
               for part in ("", *[f".{part}" for part in PARTS if isinstance(module, nn.MultiheadAttention)])]
     for key, names in pairs.items():

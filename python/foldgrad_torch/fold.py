@@ -1,5 +1,5 @@
-"""Folding: a normalizer's map at inference, y = A x + B, goes into the linear layers that read y, or into the layer
-before it; nothing is left of the normalizer."""
+"""Folding merges a normalizer's map at inference, y = A x + B, into the linear layers that read y, or into the layer
+before the normalizer. The normalizer itself is then removed."""
 from __future__ import annotations
 
 import warnings
@@ -20,11 +20,12 @@ from .warm_up import warm_up_report
 
 
 class Folded(nn.Module):
-    """The place of a folded normalizer: y = x. nn.TransformerEncoderLayer compares the eps of its normalizers.
+    """Takes the place of a folded normalizer: y = x.
 
-    `rank`: the number of axes that x must have, 0 for any. nn.Linear works on the last axis: after a BatchNorm1d, which
-    works on axis 1, only an x with two axes gives what the unfolded model does."""
-    eps = 0.0
+    `rank` is the number of axes that x must have, or 0 if any number will do. For example, the channels of a
+    BatchNorm1d are at axis 1, but those of nn.Linear are at the last axis. If the BatchNorm1d is folded into the
+    nn.Linear, the result is only correct if x has two axes."""
+    eps = 0.0  # nn.TransformerEncoderLayer compares the eps of its normalizers
 
     def __init__(self, rank: int = 0):
         super().__init__()
@@ -32,15 +33,15 @@ class Folded(nn.Module):
         self.register_forward_pre_hook(no_fast_path)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        if self.rank:  # torch.fx can trace this assertion, but not a raise that depends on x
+        if self.rank:  # torch.fx can trace this assertion, but not an exception that depends on x
             torch._assert(x.dim() == self.rank, f"Folded: x must have {self.rank} axes: otherwise the channels of the "
                           "normalizer and those of the layer that it is folded into are at different axes")
         return x
 
 
 def common_rank(name: str, layer: nn.Module, affine: Affine) -> int:
-    """Returns how many axes x has where the layer has its channels at the normalizer's axis, or 0 for any number.
-    Raises Refusal if there is no such x."""
+    """Returns the number of axes of x for which the layer and the normalizer have the same channel axis, or 0 if they
+    have it for any number. Raises Refusal if there is no such number."""
     convolution = type(layer) in CONVOLUTIONS
     if affine.axis == -1 and not convolution:
         return 0
@@ -55,15 +56,17 @@ def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = 
     """Returns a copy of the module for inference, in which every UN, MABN, PNStar and BatchNorm is folded if possible,
     and a report.
 
-    A normalizer goes into the linear layers that read it: nn.Linear, convolutions, nn.MultiheadAttention. Otherwise it
-    goes into the layer before it, an nn.Linear or a convolution, if nothing else reads that. fold() knows these layers
-    in PyTorch's Transformers and nn.Sequential, and from the graph of module(x) if torch.fx can make it. Otherwise
-    `readers` and `writers` name them: readers={"norm1": "attn.qkv", "norm2": ["mlp.fc1"]} are layers of the same block,
-    writers={"bn1": "conv1"} the layer before. "attention.query", ".key" and ".value" are parts of an attention, and "*"
-    stands for any text, the same on both sides: {"decoder.*.norm2": "decoder.*.multihead_attn.query"}. Nothing else may
-    read that normalizer or that layer. Products are taken in f64 and rounded once for each normalizer.
+    A normalizer is folded into the linear layers that read it: nn.Linear, convolutions and nn.MultiheadAttention. If
+    that is impossible, it is folded into the layer before it, if that layer is an nn.Linear or a convolution that
+    nothing else reads. fold() finds these layers in PyTorch's Transformers, in nn.Sequential, and in the graph of
+    module(x) if torch.fx can make it. You can name all others in `readers` and `writers`. For example,
+    readers={"norm1": "attn.qkv", "norm2": ["mlp.fc1"]} names layers of the same block, and writers={"bn1": "conv1"}
+    names the layer before. The parts of an attention are named "attention.query", ".key" and ".value". "*" matches any
+    text, the same one on both sides: {"decoder.*.norm2": "decoder.*.multihead_attn.query"}. Nothing but the named
+    layers may read the normalizer, and nothing but the normalizer may read the layer before. Products are computed in
+    f64 and rounded once for each normalizer.
 
-    Raises ValueError if nothing was folded and for names that do not exist. Warns of normalizers that have not left
+    Raises ValueError if nothing was folded, or if a name does not exist. Warns about normalizers that are still in
     their warm-up. The copy must not be trained.
     """
     warn_of_warm_up(module)
@@ -86,7 +89,7 @@ def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = 
 
 def warn_of_warm_up(module: nn.Module) -> None:
     if isinstance(module, AveragedModel) and module.use_buffers:
-        return  # the counters are averages too
+        return  # its counters are averages and do not count iterations
     warm_up = [row for row in warm_up_report(module) if not row.over and module.get_submodule(row.name).lacking()]
     if warm_up:
         warnings.warn(f"fold: {len(warm_up)} normalizers have not reached the first iteration that averages: "
@@ -95,7 +98,7 @@ def warn_of_warm_up(module: nn.Module) -> None:
 
 
 def split_part(root: nn.Module, name: str) -> tuple[str, tuple[str, ...]]:
-    """Returns a layer's name, and for an attention the parts in the name."""
+    """Returns the name of a layer and its parts: for an attention those that the name means, otherwise ("",)."""
     parent, _, last = name.rpartition(".")
     if last in PARTS and isinstance(root.get_submodule(parent), nn.MultiheadAttention):
         return parent, (last,)
@@ -103,7 +106,8 @@ def split_part(root: nn.Module, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 class Shared:
-    """Layers in several places of a model or after several normalizers: folding one would change the others."""
+    """Counts the uses of layers and parameters. A fold must not change a layer that is used in several places or reads
+    several normalizers."""
 
     def __init__(self, root: nn.Module, edges: Edges):
         self.modules = Counter(id(module) for _, module in root.named_modules(remove_duplicate=False))
@@ -122,7 +126,8 @@ class Shared:
 
 
 def fold_one(root: nn.Module, name: str, norm: nn.Module, edges: Edges, shared: Shared) -> str:
-    """Folds all or nothing, and returns the layers. Raises Refusal."""
+    """Folds the normalizer into all layers that read it, or into the layer before it. Returns the layers as text. If it
+    raises Refusal, nothing has changed."""
     if shared.modules[id(norm)] > 1:
         raise Refusal("it is used in several places")
     affine, writer = affine_map(norm), edges.writers.get(name)
@@ -158,8 +163,8 @@ def fold_one(root: nn.Module, name: str, norm: nn.Module, edges: Edges, shared: 
 
 def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
            shared: Shared) -> tuple[nn.Module, int, dict[str, Tensor]]:
-    """Returns a layer that reads A x + B in these parts, how many axes x must have, and the layer's new
-    parameters. Raises Refusal."""
+    """Returns the layer, the number of axes that x must have, and the layer's parameters with A x + B folded into these
+    parts. Raises Refusal."""
     layer = root.get_submodule(name)
     if type(layer) not in LINEAR:
         raise Refusal(f"{name} is a {type(layer).__name__}, not a linear layer")
@@ -181,7 +186,7 @@ def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
         shared.refuse(name, layer, W, b)
         if W.shape[1] * groups != len(A):
             raise Refusal(f"{name} reads {W.shape[1] * groups} channels, not {len(A)}")
-        if B.any() and b is None and attention:  # its fast path at inference needs all biases or none
+        if B.any() and b is None and attention:  # the attention's fast path at inference needs all biases or none
             raise Refusal(f"{name} has no biases: make the normalizer with bias=False, or the attention with bias=True")
         whole, biases = new.get(key, wide(W)), new.get(bias_key, None if b is None else wide(b))
         scaled, added = products(whole[rows], A, B, groups)
@@ -195,7 +200,7 @@ def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
 
 
 def weight_of(layer: nn.Module, part: str) -> tuple[str, slice]:
-    """Returns the name of the weight, and the rows of it that belong to the part of an attention."""
+    """Returns the name of the weight and, for a part of an attention, the rows that belong to this part."""
     if not part:
         return "weight", slice(None)
     if layer.in_proj_weight is None:
@@ -206,8 +211,8 @@ def weight_of(layer: nn.Module, part: str) -> tuple[str, slice]:
 
 def change_before(root: nn.Module, name: str, affine: Affine,
                   shared: Shared) -> tuple[nn.Module, int, dict[str, Tensor]]:
-    """Returns the layer before the normalizer, how many axes x must have, and the parameters W' = diag(A) W and
-    b' = A b + B. Raises Refusal."""
+    """Returns the layer before the normalizer, the number of axes that x must have, and the layer's new parameters:
+    W' = diag(A) W and b' = A b + B. Raises Refusal."""
     layer = root.get_submodule(name)
     if type(layer) not in (nn.Linear, *CONVOLUTIONS):
         raise Refusal(f"{name} before it is a {type(layer).__name__}, not a linear layer")
@@ -238,7 +243,7 @@ def pads_with_zeros(layer: nn.Module) -> bool:
 
 
 def products(W: Tensor, A: Tensor, B: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """Returns W diag(A) and W B [FOLD-1]. W: [out, in of a group, kernel...]; A and B: [in]."""
+    """Returns W diag(A) and W B [FOLD-1]. W is [out, in of a group, kernel...]; A and B are [in]."""
     grouped = W.unflatten(0, (groups, -1))  # [groups, out of a group, ...]
     per_input = (groups, 1, -1) + (1,) * (W.dim() - 2)
     return (grouped * A.view(per_input)).flatten(0, 1), (grouped * B.view(per_input)).flatten(2).sum(2).flatten()

@@ -1,5 +1,5 @@
-"""Writes a normalizer's state. The backward pass must not repeat a forward pass's decisions from a later state.
-Activation checkpointing and torch.compile would do that."""
+"""Writes a normalizer's state, and prevents a backward pass from recomputing the decisions of its forward pass from a
+later state, which activation checkpointing and torch.compile would do."""
 from typing import List
 
 import torch
@@ -9,15 +9,15 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 
 def refuse_repetition() -> None:
-    # The test of torch.utils.checkpoint itself: a forward pass within a backward pass is a repeated one.
+    # A forward pass that runs within a backward pass is a repeated one; torch.utils.checkpoint uses the same test.
     if torch._C._current_graph_task_id() != -1:
         raise RuntimeError("UN, MABN, PNStar: activation checkpointing repeats this forward pass, which would then "
                            "count twice in the statistics. Keep the normalizer outside of the checkpoint, as in "
                            "x + checkpoint(attention, norm(x), use_reentrant=False)")
 
 
-# Without it a compiled backward pass uses t + 1 for iteration t (PyTorch 2.15), since it computes t from the counter.
-# The compiler saves the results of operations that it does not know, unless it is told to checkpoint.
+# Without this operation, a compiled backward pass uses t + 1 for iteration t (PyTorch 2.15), since it recomputes t from
+# the counter. The compiler saves the results of operations that it does not know, unless it is told to checkpoint.
 @torch.library.custom_op("foldgrad_torch::keep", mutates_args=())
 def keep(values: List[Tensor]) -> List[Tensor]:
     """Copies the values for a compiled backward pass."""
@@ -31,7 +31,8 @@ def _(values):
 
 
 def store(buffer: Tensor, value: Tensor) -> None:
-    """Writes the value into the buffer. Under torch.func.grad PyTorch itself writes only into arguments of grad."""
+    """Copies the value into the buffer, even under torch.func.grad, where PyTorch only allows writes to grad's
+    arguments."""
     if torch.compiler.is_compiling() or is_functorch_wrapped_tensor(buffer) or not is_functorch_wrapped_tensor(value):
         buffer.copy_(value)
         return

@@ -1,4 +1,4 @@
-"""The family's arithmetic on every element of x; channel_norm.py has the arithmetic per channel."""
+"""The element-wise arithmetic of the family. channel_norm.py has the arithmetic for each channel."""
 from __future__ import annotations
 
 import inspect
@@ -13,43 +13,45 @@ BLOCK = 2048  # rows
 
 
 class Iteration(NamedTuple):
-    """The decisions of a forward pass. Its backward pass uses them even if other passes came between the two.
+    """The decisions of a forward pass. Its backward pass uses them even if other passes ran in between.
 
-    On a CPU, eagerly, t and active are Python numbers, and held and skip are False if they are so in all channels."""
-    t: Tensor | int  # int64 []: the iteration, 1 being the first
+    In eager mode on a CPU, t and active are Python values, and held and skip are False if they are False in all
+    channels."""
+    t: Tensor | int  # int64 []: the number of the iteration; the first is 1
     n: Tensor  # []: the number of real tokens
     root: Tensor  # [C]: sqrt(var_hat + eps)
-    active: Tensor | bool  # bool []: the iteration normalizes with an average
-    held: Tensor | bool  # bool [C]: normalized by the running estimate, since the batch has no usable statistic
-    skip: Tensor | bool  # bool [C]: held, or an outlier, normalized by its own statistic
+    active: Tensor | bool  # bool []: True if the iteration normalizes with an average
+    held: Tensor | bool  # bool [C]: True if run_var normalizes the channel, since its statistic is not finite
+    skip: Tensor | bool  # bool [C]: True if the channel is held, or is an outlier, which its own statistic normalizes
 
 
 def rows_of(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Returns x [..., C] as contiguous rows [P, C] of the dtype."""
+    """Returns x [..., C] as contiguous rows [P, C] with the given dtype."""
     return x.reshape(-1, x.shape[-1]).to(dtype).contiguous()
 
 
 def not_finite(values: Tensor) -> Tensor | bool:
-    """Returns true where a value is infinite or NaN. On a CPU it returns False if their sum is neither."""
+    """Returns True where a value is infinite or NaN. On a CPU, returns a single False if the sum of the values is
+    finite."""
     if eager_cpu(values) and math.isfinite(values.sum()):
         return False
-    return values - values != 0  # two operations; isfinite() takes five
+    return values - values != 0  # two operations; isfinite() needs five
 
 
 def choose(condition: Tensor | bool, a: Tensor | float, b: Tensor | float) -> Tensor | float:
-    """Returns torch.where(condition, a, b), without an operation for a Python bool."""
+    """Returns torch.where(condition, a, b). For a Python bool, returns a or b without running an operation."""
     return torch.where(condition, a, b) if isinstance(condition, Tensor) else a if condition else b
 
 
 def with_row(window: Tensor, row: Tensor | int, values: Tensor) -> Tensor:
-    """Returns a copy of the window [M, C] whose row has the values [C]."""
+    """Returns a copy of the window [M, C] with `values` [C] in the given row."""
     if isinstance(row, Tensor):
         return window.index_copy(0, row[None], values[None])
     return window.select_scatter(values, 0, row)
 
 
 def real_elements(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Returns x [P, C] with 0 at padding. mask: bool [P, 1], True at real tokens; None: all are real."""
+    """Returns x [P, C] with 0 at padding. The mask, bool [P, 1], is True at real tokens; with None, all are real."""
     return x if mask is None else torch.where(mask, x, 0)
 
 
@@ -59,7 +61,8 @@ def eager_cpu(*tensors: Tensor) -> bool:
 
 
 def scaled_difference(a: Tensor, A: Tensor, b: Tensor, B: Tensor) -> Tensor:
-    """Returns A a - B b of rows [P, C] and factors [C]. On a CPU by blocks of rows that its cache can hold."""
+    """Returns A a - B b for rows a and b [P, C] and factors A and B [C]. On a CPU, works on blocks of rows that fit
+    into the cache."""
     if not eager_cpu(a, b):
         return torch.addcmul(a * A, b, B, value=-1)
     result = torch.empty_like(a)
@@ -69,12 +72,12 @@ def scaled_difference(a: Tensor, A: Tensor, b: Tensor, B: Tensor) -> Tensor:
 
 
 def column_sums(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the sums over the rows of a b and of a, both [P, C], as [C]."""
+    """Returns the sums of a b and of a over the rows, both [C], for a and b [P, C]."""
     if not eager_cpu(a, b):
         return (a * b).sum(0), a.sum(0)
-    # PyTorch needs several passes over the memory for this. The weight and bias gradients of batch normalization at
-    # inference are the same sums in one pass, if its mean and variance are 0 and its eps 1. They are added one after
-    # the other; blocks of rows keep the rounding small.
+    # The line above passes over the memory several times. PyTorch computes the weight and bias gradients of batch
+    # normalization at inference in one pass, and they are the same sums if mean and variance are 0 and eps is 1. Since
+    # that pass adds the rows one after the other, blocks of rows keep the rounding error small.
     zero = a.new_zeros(a.shape[1])
     sums = torch.ops.aten.native_batch_norm_backward.default
     blocks = [sums(as_image(of_a), as_image(of_b), None, zero, zero, None, None, False, 1.0, (False, True, True))[1:]
@@ -83,17 +86,17 @@ def column_sums(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def as_image(rows: Tensor) -> Tensor:
-    """Views contiguous rows [P, C] as one image of P x 1 pixels with its channels last."""
+    """Views contiguous rows [P, C] as one image of P x 1 pixels with channels last."""
     length, width = rows.shape
     return rows.as_strided((1, width, length, 1), (length * width, 1, width, 1))
 
 
 class Normalize(torch.autograd.Function):
-    """y = weight z + bias, z = x / root, in the dtype of x; computed in the dtype of root.
+    """Computes y = weight z + bias with z = x / root. The result has the dtype of x, the arithmetic that of root.
 
-    Shapes: x [..., C]; weight and bias [C], bias or None; mask bool [P, 1] or None. In place of the gradient through
-    root the backward pass uses psi = gradient_statistic(sums of dz z, iteration), which writes the normalizer's state.
-    The host reads only values on a CPU, so it need not wait for a GPU.
+    x is [..., C]; weight is [C]; bias is [C] or None; mask is bool [P, 1] or None. The backward pass replaces the
+    gradient through root by psi = gradient_statistic(sums of dz z, iteration), which also writes the normalizer's
+    state. The host only reads values that are on a CPU, so it never waits for a GPU.
     """
     generate_vmap_rule = True
 
@@ -129,12 +132,12 @@ class Normalize(torch.autograd.Function):
         return (*given, *[None] * (5 + len(iteration) - len(given)))
 
 
-# PyTorch uses it at each call, and making it takes as long as ten operations.
+# PyTorch needs the signature in each call, and making it takes as long as ten operations.
 Normalize.forward.__signature__ = inspect.signature(Normalize.forward)
 
 
 class FirstOnly(torch.autograd.Function):
-    """Returns the gradients as functions without derivatives: psi is an estimate."""
+    """Returns the gradients and refuses to differentiate them, since psi is an estimate."""
     generate_vmap_rule = True
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Relatives of UN with plain exponential averages in the forward pass, as the UN paper describes them."""
+"""MABN and PN* as the UN paper describes them: relatives of UN whose forward pass uses exponential averages."""
 from __future__ import annotations
 
 from typing import Mapping
@@ -11,8 +11,8 @@ from .normalize import Iteration, choose, with_row
 
 
 class Exponential(ChannelNorm):
-    """y = weight x / sqrt(var_hat + eps) + bias, var_hat = alpha run_var + (1 - alpha) mean square [UN-14]; before
-    iteration `warmup` the batch's own mean square."""
+    """Computes y = weight x / sqrt(var_hat + eps) + bias, where var_hat = alpha run_var + (1 - alpha) mean square
+    [UN-14]. Before iteration `warmup`, var_hat is the batch's own mean square."""
 
     def forward_statistic(self, q: Tensor, t: Tensor | int, active: Tensor | bool, held: Tensor | bool,
                           state: Mapping[str, Tensor]):
@@ -23,8 +23,8 @@ class Exponential(ChannelNorm):
 class MABN(Exponential):
     """Moving Average Batch Normalization (Yan et al., 2020).
 
-    In backward psi is the arithmetic mean of the last `window` gradient statistics; before iteration `warmup` the
-    batch's own. It is foldgrad's `mabn` of mode paper; options are those of UN.
+    In the backward pass, psi is the arithmetic mean of the last `window` gradient statistics, or the batch's own
+    statistic before iteration `warmup`. This is foldgrad's `mabn` with mode = paper. UN describes the options.
     """
 
     def __init__(self, width: int, window: int = 4, warmup: int = 100, alpha: float = 0.98, eps: float = 1e-5,
@@ -45,8 +45,8 @@ class MABN(Exponential):
 class PNStar(Exponential):
     """PN*: PowerNorm (Shen et al., 2020).
 
-    In backward psi = psi_ema, the same average of gradient statistics [UN-17]; before iteration `warmup` the batch's
-    own. It is foldgrad's `pn_star` of mode paper; options are those of UN.
+    In the backward pass, psi is psi_ema, the exponential average of the gradient statistics [UN-17], or the batch's own
+    statistic before iteration `warmup`. This is foldgrad's `pn_star` with mode = paper. UN describes the options.
     """
 
     def __init__(self, width: int, warmup: int = 10000, alpha: float = 0.9, eps: float = 1e-5, bias: bool = True,

@@ -1,4 +1,4 @@
-"""Replaces the normalizers of a model by UN or a relative."""
+"""Replaces the normalizers of a model by UN, MABN or PNStar."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -21,19 +21,19 @@ OF_PYTORCH = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.RMSNorm, nn.Group
 def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
                   where: Callable[[str, nn.Module], bool] = lambda name, norm: True, dim: int | None = None,
                   **options) -> Report:
-    """Replaces the normalizers of the module, in the module itself, by a `kind` with these options.
+    """Replaces normalizers in the module, in place, by normalizers of type `kind` with these options.
 
-    Replaces modules that compute LayerNorm or RMSNorm over the last axis or over axis 1, tried on random numbers, and
-    PyTorch's BatchNorm1d, 2d and 3d. `dim` restricts that to one axis. The parameters `weight` and `bias` stay the same
-    objects, so that an optimizer may hold them already; without a bias there is none afterwards. where(name,
-    normalizer) returns true for candidates.
+    The candidates are the normalizers for which where(name, normalizer) returns true. PyTorch's BatchNorm1d, 2d and 3d
+    are replaced, and modules that compute LayerNorm or RMSNorm over the last axis or over axis 1, which is tested with
+    random numbers. `dim` restricts the replacement to one axis. The parameters `weight` and `bias` stay the same
+    objects, so an optimizer may already hold them. A normalizer without a bias gets none.
 
-    Keeps a BatchNorm's statistics: run_var becomes running_var + running_mean^2. Its mean goes into the bias and the
-    quotient of the deviations into the weight, in place, so that inference gives the same results. The iterations, the
-    windows and `alpha` begin anew.
+    The statistics of a BatchNorm are kept: run_var becomes running_var + running_mean^2, the mean is merged into the
+    bias, and the ratio of the standard deviations into the weight, both in place. Inference therefore gives the same
+    results. The iteration count and the windows start afresh, and `alpha` is not taken over.
 
-    The report lists the replaced normalizers, and every other one with the reason. Raises ValueError if none was
-    replaced, or if `module` is the normalizer itself.
+    The report lists the replaced normalizers, and all others with the reason why they stay. Raises ValueError if none
+    was replaced, or if `module` is itself a normalizer.
     """
     if is_norm(module):
         raise ValueError(f"replace_norms: this {type(module).__name__} has no parent to replace it in: construct "
@@ -60,17 +60,17 @@ def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
         raise ValueError(f"replace_norms: {type(module).__name__} has no normalizer that can be replaced{already}"
                          f"\n{report}")
     for encoder in module.modules():
-        if isinstance(encoder, nn.TransformerEncoder):  # nested tensors are for LayerNorm, see no_fast_path()
+        if isinstance(encoder, nn.TransformerEncoder):  # nested tensors only work with LayerNorm, see no_fast_path()
             encoder.enable_nested_tensor = encoder.use_nested_tensor = False
     return report
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Returns true for normalizers outside of this package: PyTorch's and their subclasses, modules with running
-    statistics, and modules that compute LayerNorm or RMSNorm or have such a name.
+    """True for normalizers from outside this package: PyTorch's normalizers and their subclasses, modules with running
+    statistics, modules that compute LayerNorm or RMSNorm, and modules whose class has "norm" in its name.
 
-    A module with children, such as a PreNorm, has no weight. Names with a leading underscore are PyTorch's _WeightNorm
-    and _SpectralNorm, which normalize weights."""
+    If a module of the last kind has children, it must have a weight, which excludes wrappers such as PreNorm. Names
+    with a leading underscore are excluded, since PyTorch's _WeightNorm and _SpectralNorm normalize weights."""
     if isinstance(module, ChannelNorm):
         return False
     if isinstance(module, OF_PYTORCH) or has_running_statistics(module):
@@ -82,7 +82,7 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def weight_of_channels(module: nn.Module) -> bool:
-    """Returns true if the module itself has a weight [C], maybe a bias [C], and no other parameters."""
+    """True if the module itself has a weight [C], optionally a bias [C], and no other parameters."""
     parameters = module._parameters
     return (parameters.get("weight") is not None and parameters.keys() <= {"weight", "bias"}
             and all(p is None or not nn.parameter.is_lazy(p) and p.dim() == 1 for p in parameters.values()))
@@ -92,7 +92,7 @@ AXES = ((-1, 3), (1, 4), (1, 3))  # the axes to try, each with the number of axe
 
 
 def channel_axis(norm: nn.Module, dim: int | None) -> int:
-    """Returns the axis of the channels: `dim`, or without one -1 or 1. Raises Refusal."""
+    """Returns the channel axis: `dim`, or if it is None, the axis that the normalizer uses, -1 or 1. Raises Refusal."""
     if any(nn.parameter.is_lazy(p) for p in norm.parameters()):
         raise Refusal("is lazy: its width is not known before the first pass of the model")
     if not weight_of_channels(norm):
@@ -114,7 +114,7 @@ def axis_by_trial(norm: nn.Module, axes) -> int | None:
     """Returns the first axis over which the normalizer equals LayerNorm or RMSNorm on random numbers and parameters."""
     try:
         norm = detached_copy(norm).to("cpu", torch.float64)
-    except Exception:  # here and below it is the code of others
+    except Exception:  # here and below, third-party code may raise anything
         return None
     width, generator = len(norm.weight), torch.Generator().manual_seed(1)
 
@@ -130,13 +130,13 @@ def axis_by_trial(norm: nn.Module, axes) -> int | None:
             x = random(*(2, 3, 5, 4)[:rank - 1], width).movedim(-1, axis)
             try:
                 y = norm(x).movedim(axis, -1)
-            except Exception:  # not made for such an input
+            except Exception:  # the normalizer does not take an input of this shape
                 continue
             x = x.movedim(axis, -1)
             bias = 0 if getattr(norm, "bias", None) is None else norm.bias
             for centred in (x - x.mean(-1, keepdim=True), x):
                 expected = centred / centred.square().mean(-1, keepdim=True).sqrt() * norm.weight + bias
-                # Its eps is unknown. The largest in use, 1e-3, changes y by 5e-4 of itself.
+                # The normalizer's eps is unknown. The largest in use, 1e-3, changes y by 0.05 %.
                 if y.shape == x.shape and torch.allclose(y, expected, rtol=1e-2, atol=1e-2):
                     return axis
     return None
@@ -153,7 +153,8 @@ def successor(norm: nn.Module, kind: type[ChannelNorm], dim: int, options: dict)
 
 @torch.no_grad()
 def take_over(norm: nn.Module, new: ChannelNorm) -> None:
-    """Takes over a BatchNorm's statistics, so that weight x / sqrt(run_var + eps) + bias equals its result."""
+    """Takes over a BatchNorm's statistics, so that weight x / sqrt(run_var + eps) + bias equals the BatchNorm's result
+    at inference."""
     mean, variance = norm.running_mean.double(), norm.running_var.double()
     if not mean.any() and (variance == 1).all():
         return  # it has not been trained

@@ -1,16 +1,16 @@
-"""A report of the changes to a model's normalizers, and of refusals."""
+"""A report on which normalizers of a model were changed, and why others were not."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 
 class Refusal(Exception):
-    """The reason why a normalizer stays unchanged."""
+    """Says why a normalizer stays unchanged."""
 
 
 @dataclass
 class Report:
-    """The changes, and the reasons for refusals, by the normalizers' names in the model."""
+    """The changes, and the reasons for refusals. The keys are the names of the normalizers in the model."""
     done: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 

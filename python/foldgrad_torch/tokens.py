@@ -1,4 +1,4 @@
-"""Padding masks for normalizers deep in a model whose forward passes do not pass a mask on."""
+"""Gives a padding mask to normalizers deep in a model whose modules do not pass on a mask."""
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -11,8 +11,9 @@ from .channel_norm import ChannelNorm
 
 @contextmanager
 def real_tokens(module: nn.Module, mask: Tensor) -> Iterator[None]:
-    """Makes all normalizers of the module leave padding out of their statistics. The mask is True at real tokens and
-    shaped as x without its channels, mostly [B, T]. Raises ValueError for a module without normalizers."""
+    """Returns a context in which the module's normalizers exclude padding from their statistics. The mask is True at
+    real tokens and has the shape of x without the channel axis, usually [B, T]. Raises ValueError if the module has no
+    UN, MABN or PNStar."""
     norms = [norm for norm in module.modules() if isinstance(norm, ChannelNorm)]
     if not norms:
         raise ValueError(f"real_tokens: {type(module).__name__} has no UN, MABN or PNStar")

@@ -14,19 +14,23 @@ LONGEST_HOLD = 32  # iterations
 
 
 class UN(ChannelNorm):
-    """y = weight x / sqrt(var_hat + eps) + bias, var_hat the geometric mean of the last `window` mean squares [UN-16].
+    """Computes y = weight x / sqrt(var_hat + eps) + bias, where var_hat is the geometric mean of the last `window` mean
+    squares [UN-16].
 
-    Until iteration max(warmup, window + 1), and at outliers, var_hat is the batch's own mean square. The gradient is
-    exact until then, an estimate by design after it. At inference var_hat is the running average run_var.
+    Before iteration max(warmup, window + 1), and at outliers, var_hat is the batch's own mean square. Before that
+    iteration, the gradient is exact; afterwards it is an estimate by design. At inference, var_hat is the running
+    average run_var.
 
-    width: C. warmup: iterations, half of a short training's; 4,000 are 4 % of the paper's. alpha: weight of the old
-    value in running averages. filtration: look for outliers [UN-19] and skip their iterations, in the channels given by
-    `granularity`: pooled, layer_any, channel or layer_sum. ddof: of the variance in that test. flag_low: falls are
-    outliers too. hold_on_skip: up to 32 outliers in a row stay out of run_var as well. bias: as in nn.LayerNorm. dim:
-    the axis of the channels. process_group: statistics go over all its processes, such as
-    torch.distributed.group.WORLD; None: each process has its own.
+    `width` is C. `warmup` is a number of iterations: choose half the iterations of a short training; the default of
+    4,000 is 4 % of the paper's training. `alpha` is the weight of the old value in running averages. With `filtration`,
+    iterations with outliers [UN-19] are skipped, in the channels that `granularity` selects: pooled, layer_any, channel
+    or layer_sum. `ddof` is subtracted from the count in the variance of the outlier test. With `flag_low`, sudden drops
+    are outliers too. With `hold_on_skip`, up to 32 consecutive outliers do not enter run_var either. `bias` is as in
+    nn.LayerNorm. `dim` is the channel axis. Statistics are over all processes of `process_group`, such as
+    torch.distributed.group.WORLD; if it is None, each process has separate statistics.
 
-    It is foldgrad's `un` of mode paper; docs/normalizers.md has all options and the differences of the released code.
+    This is foldgrad's `un` with mode = paper. docs/normalizers.md describes all options and how the released code
+    differs.
     """
     granularities = ("pooled", "layer_any", "channel", "layer_sum")
 
@@ -84,10 +88,11 @@ class UN(ChannelNorm):
         return state["psi_ema"]
 
     def outliers(self, window: Tensor, with_q: Tensor, average: Tensor, held: Tensor | bool) -> Tensor:
-        """Returns bool [C], or [] for all channels: true if the arithmetic mean of the window with q exceeds the
-        geometric one, `average`, by more than M times the variance of the roots of the window before [UN-19].
+        """Returns bool [C], or bool [] for all channels together. It is True if the arithmetic mean of the window with
+        q exceeds the geometric mean, `average`, by more than M times the variance of the square roots in the window
+        before q [UN-19].
 
-        The tolerance is for rounding: only rounding separates the means of equal entries, whose variance is 0."""
+        The tolerance absorbs rounding: the means of equal entries differ only by rounding, and the variance is 0."""
         tolerance = 1e-9 if window.dtype == torch.float64 else 4e-6
         mean = with_q.mean(0)
         distance, roots = mean - average, window.sqrt()
@@ -95,7 +100,7 @@ class UN(ChannelNorm):
                                    else torch.var(roots, 0, correction=self.ddof))
         takes_part = choose(held, False, True)
         if not self.flag_low:
-            takes_part = takes_part & (with_q > window).any(0)  # they differ in one row
+            takes_part = takes_part & (with_q > window).any(0)  # the two windows differ in one row
         if self.granularity == "layer_sum":
             distance, threshold, mean = (choose(takes_part, v, 0).sum() for v in (distance, threshold, mean))
             return distance > (1 + tolerance) * threshold + tolerance * mean
@@ -107,5 +112,5 @@ class UN(ChannelNorm):
 
 
 def geometric_mean(window: Tensor) -> Tensor:
-    """Returns [C] of [M, C]. Entries are at least 1e-38, so that no logarithm of 0 is taken."""
+    """Returns the geometric mean [C] of the rows [M, C]. Entries below 1e-38 count as 1e-38, which avoids log(0)."""
     return window.clamp_min(1e-38).log_().mean(0).exp_()

@@ -1,4 +1,4 @@
-"""The progress of normalizers in their warm-up: a training that ends before it never uses averages."""
+"""Reports the progress of warm-ups. Training that ends before a normalizer's warm-up is over never uses averages."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from .channel_norm import ChannelNorm
 
 
 class WarmUp(NamedTuple):
-    name: str  # in the module
-    iterations: int  # so far
-    first_average: int  # the first iteration that averages
+    name: str  # name of the normalizer in the module
+    iterations: int  # iterations so far
+    first_average: int  # first iteration that uses averages
 
     @property
     def over(self) -> bool:
@@ -19,6 +19,6 @@ class WarmUp(NamedTuple):
 
 
 def warm_up_report(module: nn.Module) -> list[WarmUp]:
-    """Returns the progress of each normalizer. Reads their counters: waits for a GPU once per normalizer."""
+    """Returns the progress of each normalizer. On a GPU, waits once for each normalizer's counter."""
     return [WarmUp(name, int(norm.iters), norm.first_average) for name, norm in module.named_modules()
             if isinstance(norm, ChannelNorm)]

@@ -201,7 +201,7 @@ class OfARun(unittest.TestCase):
                 (["trace", run, "--site", "x"], "the site x is not recorded; recorded are encoder.layers.0"),
                 (["trace", run, "--channel", 16], "must be in [0, 15], got 16"),
                 (["skips", other], "other/log.jsonl: reports no skips: the run's normalizers have no outlier test"),
-                (["cka", run, other, "--batch", 10], "the batch must have 4 to 9 examples, all that there are, got 10"),
+                (["cka", run, other, "--batch", 10], "the batch must have 4 to 9 examples, since there are no more, got 10"),
                 (["cka", run, "/nowhere"], "there is no run")):
             code, printed = self.printed(*words)
             self.assertEqual((code, printed[:7]), (1, "error: "))
