@@ -11,9 +11,9 @@ constexpr std::pair<const char*, DType> kNamesInNumpy[] = {{"<f4", DType::f32}, 
                                                            {"<i4", DType::i32}, {"<i8", DType::i64},
                                                            {"|u1", DType::u8},  {"|b1", DType::u8}};
 
-// Looks the module up among those that are loaded: importing it takes longer than a small operation.
+// Only looks at modules that are already loaded, since an import takes longer than a small operation.
 bool is_instance(nb::handle object, const char* module, const char* type) {
-  const nb::object loaded = nb::steal(PyImport_GetModule(nb::str(module).ptr()));  // null: no object can be one of its
+  const nb::object loaded = nb::steal(PyImport_GetModule(nb::str(module).ptr()));  // null unless the module is loaded
   return loaded.is_valid() && nb::isinstance(object, loaded.attr(type));
 }
 
@@ -24,7 +24,7 @@ DType dtype_of_numpy(const nb::object& array) {
     if (code == name) return known;
   if (nb::cast<std::string>(dtype.attr("name")) == "bfloat16") return DType::bf16;
   throw nb::type_error(fmt::format("an array must be float32, float64, int32, int64, uint8 or bool in the machine's "
-                                   "byte order, got {}; convert it by x.astype(...)",
+                                   "byte order, got {}; convert it with x.astype(...)",
                                    nb::str(dtype).c_str())
                            .c_str());
 }
@@ -82,7 +82,7 @@ Tensor of_dlpack(nb::handle object, bool copy) {
   return copy ? copied(shared) : shared;
 }
 
-// Returns an array of nanobind over the tensor's memory, which it keeps.
+// Returns a nanobind array that refers to the tensor's memory and keeps it alive.
 template <class Kind>
 nb::object exported(const Tensor& tensor, const nb::dlpack::dtype& type) {
   const std::vector<std::size_t> sizes(tensor.shape().begin(), tensor.shape().end());
@@ -117,7 +117,7 @@ NamedTensors to_tensors(const Dict& arrays) {
 Any to_numpy(const Tensor& tensor) {
   if (tensor.device() != Device::cpu) throw nb::value_error("a tensor on cuda has no array; use .to(\"cpu\").numpy()");
   nb::dlpack::dtype type = dlpack_type(tensor.dtype());
-  if (tensor.dtype() == DType::bf16) type.code = std::uint8_t(nb::dlpack::dtype_code::UInt);  // its bits
+  if (tensor.dtype() == DType::bf16) type.code = std::uint8_t(nb::dlpack::dtype_code::UInt);  // exported as raw bits
   const nb::object array = exported<nb::numpy>(tensor, type);
   if (tensor.is_external()) array.attr("setflags")("write"_a = false);
   if (tensor.dtype() != DType::bf16) return array;

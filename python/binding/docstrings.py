@@ -1,9 +1,9 @@
-"""Writes docstrings.h: the comments of headers as the docstrings of what they declare.
+"""Writes docstrings.h, which makes the comments of headers available as docstrings.
 
     docstrings.py ROOT OUTPUT
 
-An operation's docstring is its row of docs/ops.md, the comment before its declaration, and the head of its header with
-the equations. That of a header is its head.
+The docstring of an operation consists of its row in docs/ops.md, the comment before its declaration, and the comment at
+the top of its header, which has the equations. The docstring of a header is the comment at its top.
 """
 import re
 import sys
@@ -27,7 +27,7 @@ def head(lines):
 
 
 def before(lines, name):
-    """Returns the comment before the first declaration of a function, which others may come between."""
+    """Returns the comment before the first declaration of a function. Other declarations may come in between."""
     declared = re.compile(rf"^(inline )?\w+ {name}\(")
     at = next((i for i, line in enumerate(lines) if declared.match(line)), None)
     if at is None:

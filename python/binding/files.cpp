@@ -1,4 +1,4 @@
-// Files of tensors, and traces.
+// Binds safetensors files and the replay of traces.
 #include <nanobind/stl/pair.h>
 
 #include "engine/files/safetensors.h"
@@ -26,8 +26,8 @@ void add_files(nb::module_& m) {
         return std::pair(file.tensors, file.metadata);
       },
       "path"_a, Native(),
-      "Returns the tensors and the metadata of a file. Throws FileError for a file that is not strictly as the format "
-      "says.");
+      "Returns the tensors and the metadata of a safetensors file. Throws FileError if the file violates the format in "
+      "any way.");
   m.def(
       "write_safetensors",
       [](const Path& path, const Dict& tensors) {
@@ -35,8 +35,9 @@ void add_files(nb::module_& m) {
         native([&] { write_safetensors(path.string(), given); });
       },
       "path"_a, "tensors"_a, "Replaces the file atomically.");
-  m.def("replay_trace", trace_report, "path"_a, "dtype"_a = DType::f64, "tolerance"_a = 1e-5,
-        "Runs the recorded inputs of a trace through the normalizer and returns the largest differences by array.");
+  m.def(
+      "replay_trace", trace_report, "path"_a, "dtype"_a = DType::f64, "tolerance"_a = 1e-5,
+      "Runs the recorded inputs of a trace through the normalizer and returns the largest difference for each array.");
 }
 
 }  // namespace foldgrad::python

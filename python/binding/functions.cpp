@@ -1,4 +1,4 @@
-// Operations written in Python.
+// Binds operations that are written in Python.
 #include "engine/graph/description.h"
 #include "engine/node_grads.h"
 #include "python/binding/arrays.h"
@@ -7,7 +7,7 @@
 namespace foldgrad::python {
 namespace {
 
-// The base class for Python.
+// The base class of operations in Python.
 struct Function {};
 
 nb::object read_only(const Tensor& t) {
@@ -72,9 +72,8 @@ void add_functions(nb::module_& m) {
                        "An operation written in NumPy. Derive from it, define\n\n"
                        "    def forward(self, *arrays): return y, saved\n"
                        "    def backward(self, saved, dy): return gradients, one for each operand\n\n"
-                       "and call an object of it with Vars. The arrays are read-only. It is a node of the tape like "
-                       "any other; to folding it is "
-                       "a function that is not linear.")
+                       "and call an instance with Vars. The arrays are read-only. The call records a node on the tape. "
+                       "Folding treats the operation as not linear.")
       .def(nb::init<>())
       .def("__call__", call, nb::sig("def __call__(self, *operands: Var) -> Var"));
 }

@@ -84,17 +84,17 @@ void add_tasks(ModelClass& model) {
   model
       .def("translate", translate, "lines"_a, nb::kw_only(), "beam"_a = DecodingOptions().beam,
            "length_penalty"_a = DecodingOptions().length_penalty, "max_tokens"_a = 4096,
-           "Translates lines as `foldgrad translate` does. Throws ValueError for a model that does not translate, "
-           "FileError with the line's number for one that is not UTF-8 or too long.")
+           "Translates lines like `foldgrad translate`. Throws ValueError if the model does not translate, and "
+           "FileError with the line number if a line is not UTF-8 or is too long.")
+      .def("generate", generate, "prompt"_a, "tokens"_a, nb::kw_only(), "temperature"_a = SamplingOptions().temperature,
+           "top_k"_a = SamplingOptions().top_k, "top_p"_a = SamplingOptions().top_p, "seed"_a = SamplingOptions().seed,
+           "Returns the prompt and the model's continuation, like `foldgrad generate`. Throws ValueError if the model "
+           "does not generate text, or if the prompt has a character that is not in the vocabulary.")
       .def(
-          "generate", generate, "prompt"_a, "tokens"_a, nb::kw_only(), "temperature"_a = SamplingOptions().temperature,
-          "top_k"_a = SamplingOptions().top_k, "top_p"_a = SamplingOptions().top_p, "seed"_a = SamplingOptions().seed,
-          "Returns the prompt and what the model writes after it, as `foldgrad generate` does. Throws ValueError for a "
-          "model that does not write, and for a character that it does not know.")
-      .def("classify", classify, "images"_a, "count"_a = 5,
-           "Returns the `count` likeliest classes of each image with their probabilities. An image is a path of a PNG "
-           "or JPEG file, or an array u8 [height, width, 3]; the largest centred square of it is scaled to the model's "
-           "size. Throws ValueError for a model of another family.");
+          "classify", classify, "images"_a, "count"_a = 5,
+          "Returns the `count` likeliest classes of each image with their probabilities. An image is the path of a PNG "
+          "or JPEG file, or a u8 array [height, width, 3]. Its largest centred square is scaled to the size that the "
+          "model expects. Throws ValueError if the model does not classify images.");
 }
 
 }  // namespace foldgrad::python

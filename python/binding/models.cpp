@@ -19,7 +19,7 @@ namespace {
 
 struct SharedFolded {
   std::shared_ptr<SharedModel> model;
-  std::string certificate, reports;  // JSON, and a summary as text
+  std::string certificate, reports;  // the certificate as JSON, and a summary as text
 };
 
 std::shared_ptr<SharedModel> load(const Path& path, DType dtype, Device device) {
@@ -45,7 +45,7 @@ std::shared_ptr<SharedFolded> fold_model(SharedModel& m, const std::string& tied
 
 bool is_target(const std::string& name) { return name.starts_with("target"); }
 
-// Returns the inputs, whose names must be those of the model's.
+// Returns the inputs. Throws unless their names are those of the model's inputs.
 NamedTensors inputs_of(SharedModel& m, const Dict& given) {
   NamedTensors inputs = to_tensors(given), known = m.model->smallest_inputs();
   std::string names;
@@ -74,7 +74,7 @@ nb::typed<nb::dict, nb::str, Tensor> layer_outputs(SharedModel& m, const Dict& g
   return all;
 }
 
-// Returns the examples that the run with this model validates on.
+// Returns the validation examples of the run that this model belongs to.
 ExampleSet examples(SharedModel& m, const std::string& run, const std::string& data_directory) {
   const RunDirectory directory(run);
   return examples_of(*m.model, {.split = "valid",
@@ -116,7 +116,7 @@ void save_folded(SharedFolded& f, const Path& directory) {
 }
 
 void add_examples(nb::module_& m) {
-  nb::class_<ExampleSet>(m, "Examples", "Examples on which models are compared.")
+  nb::class_<ExampleSet>(m, "Examples", "The examples on which models are compared.")
       .def_ro("size", &ExampleSet::size)
       .def(
           "inputs",
@@ -135,8 +135,8 @@ void add_examples(nb::module_& m) {
       .def(
           "lengths", [](const ExampleSet& s, const std::string& layer) { return s.lengths ? s.lengths(layer) : ""; },
           "layer"_a,
-          "Returns the name of the input that is the number of rows of each example in a layer; \"\" if all are "
-          "equal.");
+          "Returns the name of the input that holds the number of rows of each example in a layer, or \"\" if all "
+          "examples have the same number.");
 }
 
 void add_parts(ModelClass& model) {
@@ -150,7 +150,7 @@ void add_parts(ModelClass& model) {
               if (!is_target(name)) shapes[name] = {t.dtype(), t.shape()};
             return shapes;
           },
-          "The names of the inputs, with dtype and shape of the smallest ones.")
+          "The names of the inputs, with the dtypes and shapes of the smallest valid inputs.")
       .def_prop_ro("parameters", [](const SharedModel& s) { return shared(s.model->parameters(), s.model); })
       .def_prop_ro("normalizers", [](const SharedModel& s) {
         std::vector<std::shared_ptr<SharedNormalizer>> all;
@@ -162,31 +162,32 @@ void add_parts(ModelClass& model) {
 
 void add_methods(ModelClass& model) {
   model
-      .def(
-          "run", run, "inputs"_a,
-          "Returns \"logits\" [rows, classes] at inference, for a batch: an input with NAME_lengths [examples] has the "
-          "rows of all examples, one after another.")
+      .def("run", run, "inputs"_a,
+           "Runs the model at inference on a batch and returns {\"logits\": [rows, classes]}. If NAME_lengths "
+           "[examples] is an input, the input NAME holds the rows of all examples, one after another.")
       .def(
           "random_inputs", [](const SharedModel& s, std::uint64_t seed) { return s.model->random_inputs(seed); },
-          "seed"_a = 1, "Returns random inputs, with \"target\". Equal seeds give equal inputs.")
+          "seed"_a = 1, "Returns random inputs, including \"target\". Equal seeds give equal inputs.")
       .def("layer_outputs", layer_outputs, "inputs"_a,
-           "Returns the outputs of normalizers, and of attention and feed-forward blocks before the residual sum.")
+           "Returns the outputs of the normalizers, and of the attention and feed-forward blocks before their residual "
+           "sums.")
       .def("examples", examples, "run"_a, "data_directory"_a = "", Native(),
-           "Returns the examples that a run of this model validates on.")
+           "Returns the validation examples of a run of this model.")
       .def("fold", fold_model, "tied"_a = "refuse", "rescale_stream"_a = false,
-           "Merges normalizers into linear layers where possible. `tied`: refuse, untie or keep, for weights that "
-           "another operation also reads (docs/folding.md).")
+           "Merges normalizers into linear layers where possible. `tied` (refuse, untie or keep) says what to do with "
+           "weights that another operation also reads (docs/folding.md).")
       .def("verify", verify, "tied"_a = "refuse", "rescale_stream"_a = false, "seed"_a = 1,
-           "Checks what `foldgrad verify` checks. Returns check, outcome and measured value of each. The model must be "
-           "f32.")
-      .def("save", save, "directory"_a, "Writes a model directory. Throws FileError, also if there is a model already.")
+           "Makes the checks of `foldgrad verify`. Returns the name, outcome and measured value of each check. The "
+           "model must be f32.")
+      .def("save", save, "directory"_a,
+           "Writes a model directory. Throws FileError if it cannot be written or already contains a model.")
       .def(
           "export_onnx",
           [](SharedModel& s, const Path& directory) {
             return native(s.mutex, [&] { return s.model->write_onnx(directory.string()); });
           },
           "directory"_a, "Writes the model as ONNX and returns the names of the files (docs/onnx.md).")
-      .def("graph", graph, "Returns the recorded forward pass as text for graphviz.");
+      .def("graph", graph, "Returns the recorded forward pass as a graph description for graphviz.");
 }
 
 }  // namespace
@@ -199,14 +200,15 @@ void add_models(nb::module_& m) {
   add_examples(m);
   nb::class_<SharedFolded>(m, "Folded", "A folded model and its certificate.")
       .def_ro("model", &SharedFolded::model)
-      .def_ro("reports", &SharedFolded::reports, "A summary as text: folds and refusals of each site, differences.")
+      .def_ro("reports", &SharedFolded::reports,
+              "A summary as text: the folds and refusals at each site, and the largest differences.")
       .def_prop_ro(
           "certificate", [](const SharedFolded& f) { return parsed(f.certificate); },
-          "What was folded at each site, and the difference to the trained model (docs/folding.md).")
+          "The folds at each site, and the difference from the trained model (docs/folding.md).")
       .def("save", save_folded, "directory"_a, "Writes a model directory with certificate.json.");
-  m.def("load", load, "path"_a, "dtype"_a = DType::f32, "device"_a = Device::cpu, Native(),
-        "Loads a model directory, or the best checkpoint of a run. Throws CheckpointError with the file and what is "
-        "wrong.");
+  m.def(
+      "load", load, "path"_a, "dtype"_a = DType::f32, "device"_a = Device::cpu, Native(),
+      "Loads a model directory, or the best checkpoint of a run. Throws CheckpointError with the file and the fault.");
 }
 
 }  // namespace foldgrad::python

@@ -23,10 +23,10 @@ const char* doc(const char* name) {
   throw std::logic_error(std::string("python/binding/docstrings.py found no comment for ") + name);
 }
 
-// Exceptions with the engine's texts.
+// Binds the exceptions, which have the engine's messages.
 void add_errors(nb::module_& m) {
   static const nb::object file_error = nb::exception<FileError>(m, "FileError", PyExc_OSError);
-  file_error.doc() = "A file that cannot be read or written, or is not what it should be.";
+  file_error.doc() = "A file that cannot be read or written, or has invalid contents.";
   const nb::tuple both = nb::make_tuple(file_error, nb::handle(PyExc_FileNotFoundError));
   static const nb::object missing_file = nb::steal(
       PyErr_NewExceptionWithDoc("foldgrad._core.MissingFile", "A file that does not exist.", both.ptr(), nullptr));
@@ -40,7 +40,7 @@ void add_errors(nb::module_& m) {
     try {
       std::rethrow_exception(thrown);
     } catch (const FileError& e) {
-      if (e.error() == 0) throw;  // FileError with the text alone
+      if (e.error() == 0) throw;  // nanobind raises FileError with only the text
       const nb::object& error = e.error() == ENOENT ? missing_file : file_error;
       PyErr_SetObject(error.ptr(), nb::make_tuple(e.error(), e.what(), e.path()).ptr());
     } catch (const OutOfMemory& e) {
@@ -55,7 +55,7 @@ void add_errors(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   using namespace foldgrad;
-  nanobind::set_leak_warnings(false);  // tensors may live until the interpreter ends
+  nanobind::set_leak_warnings(false);  // tensors may live until the interpreter exits
   m.attr("__version__") = FOLDGRAD_VERSION;
   python::add_errors(m);
   python::add_tensors(m);
@@ -71,7 +71,7 @@ NB_MODULE(_core, m) {
   python::add_training(m, {FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS});
   m.def(
       "memory_in_use", [](Device device) { return memory::statistics(device).current; },
-      nanobind::arg("device") = Device::cpu, "Returns the bytes of all tensors on a device.");
-  m.def("threads", threads, "Returns the number of threads that the calling thread's next operation uses.");
+      nanobind::arg("device") = Device::cpu, "Returns the number of bytes that all tensors on a device use.");
+  m.def("threads", threads, "Returns the number of threads that the calling thread's next operation will use.");
   m.def("set_threads", set_threads, nanobind::arg("n"), "Sets the number of threads for the calling thread.");
 }

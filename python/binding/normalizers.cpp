@@ -8,7 +8,7 @@
 namespace foldgrad::python {
 namespace {
 
-// Returns the options as a configuration writes them: window=3 is "3", flag_low=False is "0".
+// Returns the options as the text that they have in a configuration: window=3 becomes "3", flag_low=False becomes "0".
 std::map<std::string, std::string> texts_of(const nb::kwargs& options) {
   std::map<std::string, std::string> texts;
   for (const auto& [name, value] : options) {
@@ -42,7 +42,7 @@ Tensor compute(SharedNormalizer& n, nb::handle array, bool training) {
 
 using Pullback = nb::typed<nb::callable, std::pair<Tensor, NamedTensors>(nb::object)>;
 
-// Returns y of a training pass, and a function that returns dx and the parameters' gradients for dy.
+// Returns y of a training pass, and a function that maps dy to dx and the gradients of the parameters.
 std::pair<Tensor, Pullback> vjp(const std::shared_ptr<SharedNormalizer>& n, nb::handle array) {
   const auto tape = std::make_shared<SharedTape>(true);
   const Tensor given = to_tensor(array);
@@ -101,7 +101,8 @@ Dicts infos() {
 void add_normalizers(nb::module_& m) {
   nb::class_<SharedNormalizer>(m, "Normalizer", doc("models/normalizers/normalizer.h"))
       .def(nb::new_(&make), "name"_a, "channels"_a, "dtype"_a = DType::f32, "site"_a = "norm", "options"_a,
-           "Throws ValueError for an unknown name or option, with the nearest one, and for a value out of range.")
+           "Throws ValueError if a value is out of range, or if a name or option is unknown; the message then suggests "
+           "the nearest one.")
       .def_prop_ro("name", [](const SharedNormalizer& n) { return n.norm->info().name; })
       .def_prop_ro("site", [](const SharedNormalizer& n) { return n.norm->site(); })
       .def_prop_ro("channels", [](const SharedNormalizer& n) { return n.norm->channels(); })
@@ -109,18 +110,19 @@ void add_normalizers(nb::module_& m) {
       .def("__call__", compute, "x"_a, "training"_a = false,
            "Returns y for an array x [..., channels]. In training it also updates the state.")
       .def("apply", apply, "x"_a, "training"_a,
-           "Records y on x's tape. In training, forward writes the state, and some backward passes do, too.")
+           "Records y on x's tape. In training, the forward pass updates the state, and so does the backward pass of "
+           "some normalizers.")
       .def("vjp", vjp, "x"_a,
-           "Makes a training pass. Returns y and a function that takes dy and returns dx and the gradients of the "
-           "parameters by name; call it once.")
+           "Makes a training pass. Returns y and a function that takes dy and returns dx and a dict of the parameters' "
+           "gradients. Call the function only once.")
       .def_prop_ro("parameters",
                    [](const std::shared_ptr<SharedNormalizer>& n) { return shared(n->norm->parameters(), n); })
       .def_prop_ro(
           "state", [](const SharedNormalizer& n) { return n.norm->state(); },
-          "The live buffers: the next step uses values that you write into their .numpy().")
+          "The buffers themselves, not copies: the next step uses the values that you write into their .numpy().")
       .def(
           "statistics", [](const SharedNormalizer& n) { return n.norm->statistics(); },
-          "Returns the buffers that are running estimates for inference.")
+          "Returns the buffers with the running estimates that inference uses.")
       .def(
           "snapshot", [](SharedNormalizer& n) { return native(n.mutex, [&] { return n.norm->snapshot(); }); },
           "Returns a copy of the state.")
@@ -130,12 +132,18 @@ void add_normalizers(nb::module_& m) {
             const NamedTensors given = to_tensors(snapshot);
             native(n.mutex, [&] { n.norm->restore(given); });
           },
-          "snapshot"_a, "Throws ValueError unless the tensors are like those of the state.")
-      .def("affine", affine_map,
-           "Returns A and B, f64 [channels], of y = A x + B at inference; None if the normalizer is not such a map.")
-      .def("diagnostics", diagnostics, "Returns iterations, skips, and what else the normalizer reports.");
+          "snapshot"_a,
+          "Sets the state to a snapshot. Throws ValueError unless the tensors have the names, dtypes and shapes of the "
+          "state.")
+      .def(
+          "affine", affine_map,
+          "Returns A and B, f64 [channels], of the map y = A x + B at inference, or None if the normalizer is not such "
+          "a map.")
+      .def("diagnostics", diagnostics,
+           "Returns the numbers of iterations and skips, and any other figures that the normalizer reports.");
   m.def("normalizers", infos,
-        "Returns the normalizers: name, form at inference, summary, and options with default, values and meaning.");
+        "Returns each normalizer's name, form at inference, summary, and options with their defaults, values and "
+        "meanings.");
 }
 
 }  // namespace foldgrad::python

@@ -1,4 +1,5 @@
-// Normalizers written in Python, which models, configurations, checks and folding then know by name.
+// Binds the registration of normalizers that are written in Python. Models, configurations, checks and folding then
+// find them by name.
 #include <fmt/format.h>
 
 #include <map>
@@ -10,7 +11,7 @@
 namespace foldgrad::python {
 namespace {
 
-// A copy of a NormalizerSite, since Python may keep it.
+// A copy of a NormalizerSite, which Python may keep.
 struct Site {
   NormalizerInfo info;
   NormalizerOptions options;
@@ -24,7 +25,7 @@ struct Site {
   NormalizerSite site() const { return {info, options, name, channels, dtype, device}; }
 };
 
-// Classes by their name. Never destroyed: the interpreter may end first.
+// The registered classes by name. The map is never destroyed, since the interpreter may exit first.
 std::map<std::string, nb::object>& classes() {
   static auto* const all = new std::map<std::string, nb::object>;
   return *all;
@@ -71,7 +72,7 @@ class NormalizerOfPython final : public Normalizer {
   Var forward(const Var& x, const NormContext& context) override {
     const nb::gil_scoped_acquire held;
     const auto tape = std::make_shared<SharedTape>(x.tape());
-    struct End {  // values of the forward pass must not be used after it
+    struct End {  // invalidates the values of this forward pass, which must not be used after it
       SharedTape& tape;
       ~End() { tape.tape = nullptr; }
     } end{*tape};
@@ -91,7 +92,7 @@ std::unique_ptr<Normalizer> make_of_python(const NormalizerSite& site) {
 }
 
 NormalizerOption option(const std::string& name, const nb::tuple& row) {
-  if (nb::len(row) != 4) throw nb::type_error("an option is (default, least, most, help)");
+  if (nb::len(row) != 4) throw nb::type_error("an option must be a tuple (default, least, most, help)");
   const std::string help = nb::cast<std::string>(row[3]);
   return number_option(name.c_str(), nb::cast<std::string>(nb::str(nb::handle(row[0]))).c_str(), help.c_str(),
                        within(nb::cast<double>(row[1]), nb::cast<double>(row[2])));
@@ -111,7 +112,7 @@ void register_class(const nb::object& type) {
   if (nb::hasattr(type, "options"))
     for (const auto& [name, row] : nb::cast<nb::dict>(type.attr("options")))
       info.options.push_back(option(nb::cast<std::string>(name), nb::cast<nb::tuple>(row)));
-  foldgrad::register_normalizer({info, make_of_python});  // refuses names that are taken
+  foldgrad::register_normalizer({info, make_of_python});  // throws if the name is taken
   classes().emplace(info.name, type);
 }
 
@@ -134,15 +135,15 @@ void add_normalizers_of_python(nb::module_& m) {
           "Returns the parameter SITE.name of `size` equal values, by default one for each channel.");
   m.def("register_normalizer", register_class, "type"_a, nb::sig("def register_normalizer(type: type) -> None"),
         "Adds a class to normalizers(), so that models, configurations, checks and folding treat it like the library's "
-        "own "
-        "(docs/python.md). Call it before a model is made. The class has\n\n"
-        "    name, summary                 texts\n"
-        "    options                       {name: (default, least, most, help)} of numbers; may be absent\n"
+        "own normalizers (docs/python.md). Call this function before you make a model. The class has\n\n"
+        "    name, summary                 strings\n"
+        "    options                       optional: {name: (default, least, most, help)} for numbers\n"
         "    __init__(self, site)          sets self.parameters, and self.state, {name: Tensor}, if it has buffers\n"
         "    forward(self, x, training)    returns y for the Var x [..., channels]\n"
-        "    affine(self)                  returns A and B of y = A x + B at inference; absent: it is never folded\n\n"
-        "A class replaces an earlier one of the same name, but not its options. Throws ValueError for a name of the "
-        "library's own.");
+        "    affine(self)                  optional: returns A and B of y = A x + B at inference; without it, the\n"
+        "                                  normalizer is never folded\n\n"
+        "A class replaces an earlier class of the same name, but its options stay those of the earlier one. Throws "
+        "ValueError if one of the library's normalizers has the name.");
 }
 
 }  // namespace foldgrad::python

@@ -1,4 +1,4 @@
-// The operations of docs/ops.md.
+// Binds the operations of docs/ops.md.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/tuple.h>
 
@@ -60,7 +60,7 @@ tuple<Tensor, Tensor, Tensor> largest(nb::handle x, std::int64_t k) {
   return {result.values, result.indices, result.log_sum_exp};
 }
 
-// Returns the sequences of x's rows; without lengths all rows are one sequence.
+// Returns the sequences that the rows of x form. Without lengths, all rows form one sequence.
 Segments rows_of(const Var& x, const Lengths& lengths) {
   const std::int64_t rows = x.shape().rank() > 0 ? x.shape()[0] : 0;
   return Segments(lengths.value_or(std::vector<std::int64_t>{rows})).to(x.device());

@@ -7,7 +7,7 @@
 namespace foldgrad::python {
 namespace {
 
-// An optimizer that keeps its parameters.
+// An optimizer that keeps its parameters alive.
 struct SharedOptimizer {
   SharedParameters kept;
   Optimizer optimizer;
@@ -19,7 +19,7 @@ struct SharedOptimizer {
 
 using Groups = nb::typed<nb::sequence, nb::any>;
 
-// `groups`: Parameters, or dicts with parameters, weight_decay and rate.
+// Makes an optimizer. The elements of `groups` are Parameters, or dicts with parameters, weight_decay and rate.
 std::shared_ptr<SharedOptimizer> make(const Optimizer::Rule& rule, const Groups& groups, double weight_decay) {
   SharedParameters kept;
   std::vector<ParameterGroup> all;
@@ -32,7 +32,7 @@ std::shared_ptr<SharedOptimizer> make(const Optimizer::Rule& rule, const Groups&
       continue;
     }
     if (!nb::isinstance<nb::dict>(group))
-      throw nb::type_error("an optimizer takes Parameters, or dicts with parameters, weight_decay and rate");
+      throw nb::type_error("an optimizer needs Parameters, or dicts with parameters, weight_decay and rate");
     ParameterGroup& added = all.emplace_back();
     for (const auto& [key, value] : nb::borrow<nb::dict>(group)) {
       const std::string name = nb::cast<std::string>(key);
@@ -80,16 +80,16 @@ void add_optimizers(nb::module_& m) {
   nb::class_<SharedOptimizer>(m, "Optimizer", doc("train/loop/optimizer/optimizer.h"))
       .def(
           "step", [](SharedOptimizer& o, double lr) { native(o.mutex, [&] { o.optimizer.step(lr); }); }, "lr"_a,
-          "Updates every parameter by its gradient. Throws ValueError, before anything has changed, if a parameter has "
-          "no gradient, and for a negative lr or one that is not finite.")
+          "Updates every parameter with its gradient. Throws ValueError, and changes nothing, if a parameter has no "
+          "gradient, or if lr is negative or not finite.")
       .def(
           "zero_grad", [](SharedOptimizer& o) { native(o.mutex, [&] { o.optimizer.zero_grad(); }); },
-          "Drops every gradient. Call it before the next backward pass, since gradients add up otherwise.")
+          "Drops all gradients. Call this method before each backward pass, since gradients add up otherwise.")
       .def_prop_ro("steps", [](const SharedOptimizer& o) { return o.optimizer.steps(); })
       .def_ro("parameters", &SharedOptimizer::kept)
       .def(
           "state", [](SharedOptimizer& o) { return native(o.mutex, [&] { return clone(o.optimizer.state()); }); },
-          "Returns a copy of step and moments, for load_state().")
+          "Returns a copy of the step count and the moments, for load_state().")
       .def(
           "load_state",
           [](SharedOptimizer& o, const Dict& state) {
@@ -97,20 +97,21 @@ void add_optimizers(nb::module_& m) {
             native(o.mutex, [&] { o.optimizer.load_state(given); });
           },
           "state"_a,
-          "Throws ValueError, before anything has changed, if a tensor is missing, unknown or does not fit.");
+          "Restores a copy that state() returned. Throws ValueError, and changes nothing, if a tensor is missing, "
+          "unknown or of the wrong dtype or shape.");
   def_adam<Adam>(m, "Adam",
-                 "Returns fairseq's Adam of Parameters or of groups: dicts with parameters, weight_decay "
-                 "and rate, the factor of the learning rate.");
-  def_adam<AdamW>(m, "AdamW", "Returns PyTorch's AdamW; arguments as in Adam().");
+                 "Returns an Adam optimizer as in fairseq, for Parameters or for groups. A group is a dict with "
+                 "parameters, weight_decay, and rate, a factor of the learning rate.");
+  def_adam<AdamW>(m, "AdamW", "Returns an AdamW optimizer as in PyTorch. The arguments are those of Adam().");
   m.def(
       "SGD",
       [](const Groups& groups, double momentum, bool nesterov, double weight_decay) {
         return make(Sgd{momentum, nesterov}, groups, weight_decay);
       },
       "groups"_a, nb::kw_only(), "momentum"_a = 0.0, "nesterov"_a = false, "weight_decay"_a = 0.0,
-      "Returns PyTorch's SGD without dampening; arguments as in Adam().");
+      "Returns an SGD optimizer as in PyTorch, without dampening. `groups` and `weight_decay` are as in Adam().");
   m.def("clip_by_norm", clip, "parameters"_a, "max_norm"_a, Native(),
-        "Multiplies the gradients by min(1, max_norm / (norm + 1e-6)) and returns their norm before.");
+        "Multiplies the gradients by min(1, max_norm / (norm + 1e-6)) and returns the norm before this.");
 }
 
 }  // namespace foldgrad::python

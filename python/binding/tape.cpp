@@ -66,7 +66,7 @@ std::string text_of(SharedTape& t) {
   });
 }
 
-// A scope that begins with `with`.
+// A scope that is opened by the statement `with`.
 struct OpenScope {
   std::shared_ptr<SharedTape> tape;
   std::string name;
@@ -96,12 +96,12 @@ void add_parameter(nb::module_& m) {
     };
   };
   nb::class_<Parameter>(m, "Parameter",
-                        "A trainable tensor. Its gradient outlives the tape: backward passes add to it until "
-                        "zero_grad().")
+                        "A trainable tensor with a gradient. The gradient outlives the tape: every backward pass adds "
+                        "to it, until zero_grad() drops it.")
       .def(nb::new_([](const std::string& name, nb::handle array) {
              return std::make_shared<Parameter>(Parameter{name, native([t = to_tensor(array)] { return t.clone(); })});
            }),
-           "name"_a, "array"_a.none(), "Copies the values.")
+           "name"_a, "array"_a.none(), "Copies the values of the array.")
       .def_ro("name", &Parameter::name)
       .def_prop_rw(
           "value", [](const Parameter& p) { return p.value; },
@@ -110,8 +110,8 @@ void add_parameter(nb::module_& m) {
             native([&] { p.value.copy_from(value); });
           },
           nb::for_setter(nb::sig("def value(self, value: object) -> None")),
-          "The tensor; writing to its .numpy() changes the parameter. Assigning copies values of the same shape and "
-          "dtype.")
+          "The tensor. Writing to its .numpy() changes the parameter. Assignment copies the values of an array with "
+          "the same shape and dtype.")
       .def_prop_ro(
           "grad", [](const Parameter& p) { return p.has_grad ? std::optional(p.grad) : std::nullopt; },
           "The gradient; None before the first backward pass and after zero_grad().")
@@ -120,13 +120,13 @@ void add_parameter(nb::module_& m) {
         return fmt::format("Parameter({} {} {})", p.name, name(p.value.dtype()), p.value.shape());
       });
   m.def("uniform", filled(&uniform_parameter), "name"_a, "shape"_a, "bound"_a, "seed"_a, "dtype"_a = DType::f32,
-        "Returns a parameter with values in [-bound, bound].");
+        "Returns a parameter with values drawn uniformly from [-bound, bound].");
   m.def("normal", filled(&normal_parameter), "name"_a, "shape"_a, "deviation"_a, "seed"_a, "dtype"_a = DType::f32,
         "Returns a parameter with normally distributed values.");
 }
 
 void add_var(nb::module_& m) {
-  nb::class_<TapeVar>(m, "Var", "A value with its place on a tape, which it keeps.")
+  nb::class_<TapeVar>(m, "Var", "A value on a tape. It keeps the tape alive.")
       .def_prop_ro("value", [](const TapeVar& v) { return v.var.value(); })
       .def_prop_ro("shape", [](const TapeVar& v) { return v.var.shape(); })
       .def_prop_ro("dtype", [](const TapeVar& v) { return v.var.dtype(); })
@@ -162,21 +162,19 @@ void add_tape(nb::module_& m) {
       .def("__exit__", [](OpenScope& s, const nb::args&) { s.scope.reset(); });
   nb::class_<SharedTape>(m, "Tape", doc("engine/tape.h"))
       .def(nb::new_([](bool recording) { return std::make_shared<SharedTape>(recording); }), "recording"_a = true,
-           "Without recording, operations only compute.")
+           "If `recording` is false, operations compute their results but record nothing.")
       .def("constant", array_on<&Tape::constant>, "x"_a.none(), "Returns a value that gets no gradient.")
       .def("variable", array_on<&Tape::variable>, "x"_a.none(), "Returns a value that gets a gradient.")
-      .def(
-          "parameter", parameter_on, "p"_a, "dtype"_a = nb::none(),
-          "Returns the parameter as a value whose gradient is added to p.grad; always the same Var. With `dtype`, that "
-          "of the values that it is used with, the parameter is converted.")
-      .def(
-          "backward", run_backward, "y"_a, "dy"_a = nb::none(),
-          "Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, "
-          "and dy is 1. A recording runs backward only once. Throws ValueError for a second run, a y of another "
-          "recording, or a dy that does not fit y.")
+      .def("parameter", parameter_on, "p"_a, "dtype"_a = nb::none(),
+           "Returns the parameter as a value on the tape, always the same Var. Backward passes add its gradient to "
+           "p.grad. Pass `dtype` to convert the parameter to the dtype of the values that it is used with.")
+      .def("backward", run_backward, "y"_a, "dy"_a = nb::none(),
+           "Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. If dy is None, y must have one "
+           "element, and dy is 1. Throws ValueError if backward() has already run on this recording, if y belongs to "
+           "another recording, or if dy does not have the shape and dtype of y.")
       .def("grad", grad, "v"_a,
            "Returns the gradient of a variable or parameter; None until something has been added to it.")
-      .def("clear", clear, "Forgets the recording. Its Vars can no longer be used.")
+      .def("clear", clear, "Drops the recording. Its Vars can no longer be used.")
       .def(
           "scope",
           [](SharedTape& t, const std::string& name) {
@@ -184,7 +182,8 @@ void add_tape(nb::module_& m) {
           },
           "name"_a, "Names a layer in errors and graphs: `with tape.scope(\"encoder\"): ...`. Dots join nested scopes.")
       .def("nodes", nodes,
-           "Returns the recorded operations: name, scope, ids of the operands, id and shape of the result.")
+           "Returns a dict for each recorded operation: its name, its scope, the ids of its operands, and the id and "
+           "shape of its result.")
       .def_prop_ro("recording", [](const SharedTape& t) { return t.get().recording(); })
       .def("__repr__", text_of);
   add_var(m);

@@ -25,21 +25,21 @@ void add_tensors(nb::module_& m) {
             return copy && nb::isinstance<Tensor>(array) ? native([&] { return t.clone(); }) : t;
           }),
           "array"_a.none(), nb::kw_only(), "copy"_a = true,
-          "Takes the values of an array. Copies them unless the array is read-only or `copy` is false; then the tensor "
-          "shares the array's memory, which must not change while a tape needs it.")
+          "Makes a tensor with the values of an array. The values are copied, unless the array is read-only or `copy` "
+          "is false. In those cases the tensor shares the array's memory, which must not change while a tape needs it.")
       .def_prop_ro("shape", &Tensor::shape, "The sizes of the axes.")
       .def_prop_ro("dtype", &Tensor::dtype, "\"f32\", \"f64\", \"bf16\", \"i32\", \"i64\" or \"u8\".")
       .def_prop_ro("device", &Tensor::device, "\"cpu\" or \"cuda\".")
       .def("numpy", to_numpy,
-           "Returns a NumPy array over the tensor's memory. Writing to it changes the tensor, unless that shares the "
-           "memory of another array.")
+           "Returns a NumPy array that shares the tensor's memory. Writing to the array changes the tensor. The array "
+           "is read-only if the tensor itself shares the memory of another array.")
       .def("item", &Tensor::item, Native(),
            "Returns the value of a tensor with one element. Throws ValueError for any other tensor.")
       .def("to", converted, "to"_a, Native(), "Returns the tensor in another dtype or on another device.")
       .def("__array__", as_array, "dtype"_a = nb::none(), "copy"_a = nb::none())
       .def("__dlpack__",
            [](const Tensor& t, const nb::kwargs& wanted) { return to_dlpack(t).attr("__dlpack__")(**wanted); })
-      .def("__dlpack_device__", [](const Tensor&) { return std::pair(1, 0); })  // the host
+      .def("__dlpack_device__", [](const Tensor&) { return std::pair(1, 0); })  // the CPU
       .def("__len__",
            [](const Tensor& t) {
              if (t.shape().rank() == 0) throw nb::type_error("a tensor of rank 0 has no length");

@@ -13,7 +13,7 @@
 namespace foldgrad::python {
 namespace {
 
-// Lets pending signals arrive. Returns true if one of them raised an exception of Python, such as KeyboardInterrupt.
+// Handles pending signals. Returns true if one of them raised a Python exception, such as KeyboardInterrupt.
 bool interrupted(const sigset_t& before) {
   sigset_t blocked;
   pthread_sigmask(SIG_SETMASK, &before, &blocked);
@@ -25,7 +25,7 @@ bool interrupted(const sigset_t& before) {
 
 using OnEvent = nb::typed<nb::callable, nb::object(Dict)>;
 
-// Trains. Returns the exit code of `foldgrad train` and its text.
+// Trains a model. Returns the exit code and the text of `foldgrad train`.
 std::pair<int, std::string> run_training(TrainOptions options, const OnEvent& on_event) {
   std::optional<nb::python_error> raised;
   options.on_event = [&](const nlohmann::ordered_json& event) {
@@ -47,7 +47,7 @@ std::pair<int, std::string> run_training(TrainOptions options, const OnEvent& on
   };
   const TrainingEnd end = train_experiment(options);
   const nb::gil_scoped_acquire held;
-  // After Ctrl-C the caller raises KeyboardInterrupt itself, with the step from which training can continue.
+  // After Ctrl-C, the caller itself raises KeyboardInterrupt with the step from which training can continue.
   if (raised && !(end.exit_code == kExitInterrupted && raised->matches(PyExc_KeyboardInterrupt))) throw *raised;
   return {end.exit_code, end.text};
 }
@@ -58,7 +58,7 @@ void add_runs(nb::module_& m) {
       [](const std::string& run, const std::string& path) {
         write_file_atomically(path, report_html({read_run_log(run)}));
       },
-      "run"_a, "path"_a, Native(), "Writes the page of a run.");
+      "run"_a, "path"_a, Native(), "Writes the report of a run.");
   m.def(
       "recorded_sites",
       [](const std::string& run) {
@@ -70,8 +70,8 @@ void add_runs(nb::module_& m) {
         return sites;
       },
       "run"_a, Native(),
-      "Returns the sites of a run's recordings in the order of the forward pass. Throws FileError without a recording, "
-      "and unless all are of the run's model.");
+      "Returns the sites of a run's recordings in the order of the forward pass. Throws FileError if there is no "
+      "recording, or if a recording is of a different model.");
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ void add_training(nb::module_& m, const BuildInfo& build) {
                             on_event);
       },
       nb::kw_only(), "config"_a, "out"_a, "settings"_a, "data_directory"_a, "resume"_a, "device"_a, "command"_a,
-      "on_event"_a, "What train() calls.");
+      "on_event"_a, "Implements train().");
   m.def(
       "run_command_line",
       [build](const std::vector<std::string>& arguments, const std::vector<std::string>& self) {
@@ -106,7 +106,8 @@ void add_training(nb::module_& m, const BuildInfo& build) {
         return run_command_line(int(words.size()), argv.data(), build, self);
       },
       "arguments"_a, "self"_a,
-      "Runs the program `foldgrad` and returns its exit code. `self`: the words that start it again.");
+      "Runs the program `foldgrad` and returns its exit code. `self` is the command line that starts the program "
+      "again.");
   m.def(
       "send_messages_to",
       [](const nb::object& logger) {
@@ -120,7 +121,7 @@ void add_training(nb::module_& m, const BuildInfo& build) {
           }
         });
       },
-      "logger"_a.none(), "Sends the engine's messages to a function; None: to stderr.");
+      "logger"_a.none(), "Sends the engine's messages to a function, or to stderr if it is None.");
 }
 
 }  // namespace foldgrad::python

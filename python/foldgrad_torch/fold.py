@@ -57,14 +57,14 @@ def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = 
     and a report.
 
     A normalizer is folded into the linear layers that read it: nn.Linear, convolutions and nn.MultiheadAttention. If
-    that is impossible, it is folded into the layer before it, if that layer is an nn.Linear or a convolution that
-    nothing else reads. fold() finds these layers in PyTorch's Transformers, in nn.Sequential, and in the graph of
-    module(x) if torch.fx can make it. You can name all others in `readers` and `writers`. For example,
-    readers={"norm1": "attn.qkv", "norm2": ["mlp.fc1"]} names layers of the same block, and writers={"bn1": "conv1"}
-    names the layer before. The parts of an attention are named "attention.query", ".key" and ".value". "*" matches any
-    text, the same one on both sides: {"decoder.*.norm2": "decoder.*.multihead_attn.query"}. Nothing but the named
-    layers may read the normalizer, and nothing but the normalizer may read the layer before. Products are computed in
-    f64 and rounded once for each normalizer.
+    that is impossible, it is folded into the layer before it, which must be an nn.Linear or a convolution that nothing
+    else reads. fold() finds these layers in PyTorch's Transformers, in nn.Sequential, and in the graph of module(x) if
+    torch.fx can make it. Name any other layers in `readers` and `writers`. For example,
+    readers={"norm1": "attn.qkv", "norm2": ["mlp.fc1"]} names layers in the normalizer's block, and
+    writers={"bn1": "conv1"} names the layer before it. The parts of an attention are named "attention.query", ".key"
+    and ".value". A "*" matches any text, which must be the same in both names:
+    {"decoder.*.norm2": "decoder.*.multihead_attn.query"}. Only the named layers may read the normalizer, and only the
+    normalizer may read the layer before it. Products are computed in f64 and rounded once for each normalizer.
 
     Raises ValueError if nothing was folded, or if a name does not exist. Warns about normalizers that are still in
     their warm-up. The copy must not be trained.
