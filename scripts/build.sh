@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up and builds the program without its tests, and prints where it is: build/release/foldgrad.
+# Installs what the build needs, builds the program without tests, and prints its path, build/release/foldgrad.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

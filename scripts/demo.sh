@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Sets up, builds and runs a demo on the CPU, in a few minutes once the program is built.
-#   scripts/demo.sh [OPTION...]                         a Transformer learns to translate number words; as `foldgrad demo`
-#   scripts/demo.sh --task shapes [--set KEY=VALUE]     a CCT learns to classify drawn shapes; options of `foldgrad train`
-#   scripts/demo.sh --task language [--set KEY=VALUE]   a GPT learns to write like the documentation; the same options
+# Builds the program and runs a demo on the CPU. Once the program is built, the demo takes a few minutes.
+#   scripts/demo.sh [OPTION...]                         a Transformer learns to translate number words (`foldgrad demo`)
+#   scripts/demo.sh --task shapes [--set KEY=VALUE]     a CCT learns to classify drawn shapes (`foldgrad train`)
+#   scripts/demo.sh --task language [--set KEY=VALUE]   a GPT learns to write like the documentation (`foldgrad train`)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,7 +25,7 @@ if [[ "${*:3}" =~ (^| )(-h|--help)( |$) ]]; then
   exec "$program" train --help
 fi
 
-# Runs a command of foldgrad and prints it first, so that you can repeat it by hand.
+# Prints a foldgrad command, so that you can repeat it by hand, and runs it.
 foldgrad() {
   printf '\n$ foldgrad'
   printf ' %q' "$@"
@@ -35,7 +35,7 @@ foldgrad() {
 
 out=runs/demo-$2
 if [[ $2 == shapes ]]; then
-  # Often enough for full curves in the report, and on few images each time.
+  # Validates and logs often, so that the report has full curves, but on few images, so that it takes little time.
   foldgrad train configs/shapes-cct-un.toml --out "$out" --set data.valid_images=1000 --set validate.every=40 \
     --set output.log_every=20 "${@:3}"
   foldgrad eval "$out"

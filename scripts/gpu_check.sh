@@ -1,14 +1,15 @@
 #!/bin/sh
-# The check on a machine with a GPU, from a kit (scripts/gpu_kit.sh) in which everything is built.
+# Checks foldgrad on a machine with a GPU. Everything is already built in the kit (scripts/gpu_kit.sh).
 #
 #   gpu_kit/scripts/gpu_check.sh [--out FOLDER] [--seconds 570] [STAGE...]
 #
-# scripts/gpu/check.py names the stages, which run in the order of their value; each ends within 100 seconds, even if it
-# hangs. After each, FOLDER has a page of all stages so far, the figures as JSON, and the logs in one file. Exit code 1:
-# a stage has failed; the others ran nevertheless. 2: a mistake in the command. 6: no GPU, no Python, or no kit.
+# scripts/gpu/check.py lists the stages. The most valuable stage runs first, and each ends within 100 seconds, even if
+# it hangs. After each stage, FOLDER contains a report on all stages so far, the figures as JSON, and an archive of the
+# logs. The exit code is 1 if a stage has failed, 2 if the command is wrong, and 6 if there is no GPU, no Python or no
+# kit. After a failed stage, the other stages still run.
 #
-# The kit contains its libraries except those of the driver, of C and C++, and cuBLAS, which is searched for in the CUDA
-# toolkit and in Python's packages (LD_LIBRARY_PATH adds others).
+# The kit contains all libraries except the driver's, the C and C++ libraries, and cuBLAS. This script looks for cuBLAS
+# in LD_LIBRARY_PATH, in the CUDA toolkit and in Python packages.
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 6
 python=$(command -v python3) || { echo "gpu_check: python3 is not on PATH" >&2; exit 6; }
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Packs everything for scripts/gpu_check.sh on a machine with a GPU, so that nothing is built or fetched there: test
-# programs, benchmarks and `foldgrad` with their libraries and input files. Needs nvcc, but no GPU.
+# Packs all files that scripts/gpu_check.sh needs, so that a machine with a GPU need not build or fetch anything: the
+# test programs, the benchmarks and `foldgrad`, with their libraries and input files. Needs nvcc, but no GPU.
 #
-#   scripts/gpu_kit.sh [-DNAME=VALUE...]     build/gpu_kit.tar.xz, of at most 60 MB; the arguments are cmake's
+#   scripts/gpu_kit.sh [-DNAME=VALUE...]     writes build/gpu_kit.tar.xz (at most 60 MB); the arguments go to cmake
 #
-# The programs run on GPUs of capability 8.x and 9.0, and any Linux on x86-64 with AVX2 whose C library is as new as
-# that of this machine. They are linked with cuBLASLt of this CUDA and do not use cuDNN. Multi30k is packed if this
-# machine has it ($FOLDGRAD_DATA). At the end each program is started in an empty root, without a GPU.
+# The programs run on GPUs with compute capability 8.x or 9.0, under any Linux on x86-64 with AVX2 whose C library is at
+# least as new as this machine's. They are linked with cuBLASLt of this machine's CUDA and do not use cuDNN. Multi30k is
+# packed if $FOLDGRAD_DATA contains it. At the end, the script starts each program in an empty root without a GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packing.sh
@@ -48,7 +48,7 @@ echo "gpu_kit: $packed, $size bytes, of $(du -s --block-size=1MB "$kit" | cut -f
   needed_versions "$kit/$build"/* "$kit/$build"/lib/*)"
 ((size <= most_bytes)) || { echo "gpu_kit: more than $most_bytes bytes" >&2; exit 1; }
 
-# An empty root has the C and C++ libraries, and dummies of cuBLAS' functions, but no driver.
+# The empty root contains the C and C++ libraries and a dummy of cuBLAS, but no driver.
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 tar -xJf "$packed" -C "$root" --strip-components=1

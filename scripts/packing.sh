@@ -1,7 +1,8 @@
-# Functions of the scripts that pack programs for other machines.
+# Functions for the scripts that pack programs for other machines.
 
-# Prints the libraries that programs load, except those that the machine must have: the C and C++ libraries. Newer ones
-# run programs built with older ones, and libraries of the machine may need the newer ones.
+# Prints the libraries that programs load, except the C and C++ libraries, which must come from the machine that runs
+# the programs. Newer versions of them also run programs built with older ones, and other libraries of that machine may
+# need its newer versions.
 libraries_of() {  # PROGRAM...
   local program
   for program in "$@"; do
@@ -9,7 +10,7 @@ libraries_of() {  # PROGRAM...
   done | sort -u | grep -vE '/(lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s)|ld-linux[^/]*)\.so[^/]*$'
 }
 
-# Prints the newest versions of the C and C++ libraries that files ask for: "GLIBC_2.36 GLIBCXX_3.4.30".
+# Prints the newest versions of the C and C++ libraries that the files require, such as "GLIBC_2.36 GLIBCXX_3.4.30".
 needed_versions() {  # FILE...
   local library symbols
   symbols=$(objdump -T "$@" 2>/dev/null)
@@ -18,7 +19,7 @@ needed_versions() {  # FILE...
   done | xargs
 }
 
-# Gives an empty root the C and C++ libraries.
+# Copies the C and C++ libraries into an empty root.
 fill_root() {  # ROOT
   local library
   mkdir -p "$1"/{tmp,lib,lib64}
@@ -29,8 +30,8 @@ fill_root() {  # ROOT
   done
 }
 
-# Runs a command in a root. It has no /proc, without which a program does not find libraries relative to itself:
-# LIBRARIES is their folder.
+# Runs a command in a root. Since the root has no /proc, a program does not find libraries relative to its own path, so
+# LIBRARIES names their folder.
 in_root() {  # ROOT LIBRARIES COMMAND...
   local enter=("$(PATH=$PATH:/usr/sbin command -v chroot)")
   ((EUID == 0)) || enter=("$(command -v unshare)" --map-root-user "${enter[@]}")

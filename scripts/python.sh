@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Python packages into a virtual environment outside the tree and prints its interpreter:
+# Installs Python packages into a virtual environment outside the source tree, and prints the path of its interpreter:
 #   FOLDGRAD_PYTHON=$(scripts/python.sh numpy torch safetensors) ctest --preset emulate -L python
 # The environment is $FOLDGRAD_VENV, by default ~/.cache/foldgrad/venv.
 set -euo pipefail

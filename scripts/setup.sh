@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the tools and libraries to build foldgrad, from Debian's packages. Does nothing if all are installed.
-# --browser: also Chromium (300 MB), in which tests open reports and the site, and KaTeX for scripts/site.sh.
+# Installs the Debian packages that are needed to build foldgrad. Does nothing if all are installed. With --browser,
+# also installs Chromium (300 MB), in which tests open reports and the site, and KaTeX for scripts/site.sh.
 set -euo pipefail
 
 packages=(
@@ -48,7 +48,7 @@ echo "setup: installing ${missing[*]}"
 if ! known; then
   apt update
 fi
-# The package lists may be too old for the mirror; then they are fetched and the installation is tried once more.
+# If the package lists are too old for the mirror, fetches new lists and tries the installation once more.
 apt install --no-install-recommends "${missing[@]}" || {
   apt update
   apt install --no-install-recommends "${missing[@]}"

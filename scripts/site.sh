@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the site of the documentation, build/site/index.html, which a browser opens from the file system. The first
-# call installs Sphinx from the Python registry; KaTeX is Debian's. Warnings are errors.
+# Builds the documentation site. Open build/site/index.html in a browser; no server is needed. The first call installs
+# Sphinx from the Python registry; KaTeX must be installed from Debian's package. Warnings are errors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 (($# == 0)) || { echo "site: takes no arguments, got $1" >&2; exit 2; }

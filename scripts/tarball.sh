@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Packs the program for machines without its libraries: build/foldgrad-VERSION-linux-x86_64.tar.xz has the program, all
-# libraries that it loads except the C and C++ libraries, their licences, its manual page, completion, configurations
-# and documentation. Needs Debian and the packages of scripts/setup.sh.
+# Packs the program for machines that lack its libraries. build/foldgrad-VERSION-linux-x86_64.tar.xz contains the
+# program, the libraries that it loads (except the C and C++ libraries) with their licences, the manual page, the
+# completion scripts, the configurations and the documentation. Needs Debian and the packages of scripts/setup.sh.
 #
-#   scripts/tarball.sh [-DNAME=VALUE...]     the arguments are cmake's
+#   scripts/tarball.sh [-DNAME=VALUE...]     the arguments go to cmake
 #
-# The program runs from any folder, on any Linux on x86-64 with AVX2 (-DFOLDGRAD_CPU=x86-64-v2: with SSE 4.2) whose C
-# and C++ libraries are at least as new as the script prints. It has no CUDA kernels. `mpirun` needs the machine's Open
-# MPI. At the end the program is started in an empty root; tests/install/tarball_test.sh does more in another system's
-# root.
+# The program runs from any folder, on any Linux on x86-64 with AVX2, or with SSE 4.2 if -DFOLDGRAD_CPU=x86-64-v2 is
+# given. The C and C++ libraries must be at least as new as the versions that the script prints. The program has no CUDA
+# kernels. With `mpirun`, it uses the machine's Open MPI. At the end, the script starts the program in an empty root;
+# tests/install/tarball_test.sh tests more of it in the root of another system.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packing.sh
 build=build/tarball
 
-# All libraries, including indirect ones, are searched for next to the program first: by RPATH, not RUNPATH.
+# With RPATH instead of RUNPATH, the loader looks for all libraries, even indirect ones, next to the program first.
 flags=-Wl,--disable-new-dtags
 cmake --preset release -B "$build" -DFOLDGRAD_CUDA=OFF -DFOLDGRAD_CPU=x86-64-v3 -DFOLDGRAD_TESTS=OFF \
   -DFOLDGRAD_BENCH=OFF -DCMAKE_INSTALL_RPATH="\$ORIGIN/../lib" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
@@ -30,7 +30,7 @@ programs=("$folder"/bin/foldgrad)
 if [[ -e $folder/bin/foldgrad_zmq.so ]]; then programs+=("$folder"/bin/foldgrad_zmq.so); fi
 mapfile -t libraries < <(libraries_of "${programs[@]}")
 cp -L -t "$folder/lib" "${libraries[@]}"
-packages=(libcli11-dev nlohmann-json3-dev libjs-chart.js)  # parts of the program itself
+packages=(libcli11-dev nlohmann-json3-dev libjs-chart.js)  # compiled into the program
 for library in "${libraries[@]}"; do
   found=$(dpkg-query -S "*/x86_64-linux-gnu/*$(basename "$(realpath "$library")")")
   packages+=("${found%%:*}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds foldgrad and runs its tests: on the GPU if there is one with nvcc, otherwise kernels run on the host. Arguments
-# go to cmake when they begin with -D, else to ctest:  scripts/test.sh -DFOLDGRAD_WERROR=ON -R layer_norm
+# Builds foldgrad and runs its tests. If the machine has a GPU and nvcc, the CUDA kernels run on the GPU, otherwise they
+# are emulated on the host. Arguments that begin with -D go to cmake, all others to ctest:
+#   scripts/test.sh -DFOLDGRAD_WERROR=ON -R layer_norm
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

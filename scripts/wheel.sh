@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds the Python package foldgrad as a wheel in build/wheels/, for CPUs of x86-64-v3. Arguments are options of CMake:
+# Builds the Python package foldgrad as a wheel in build/wheels/, for CPUs of level x86-64-v3. The arguments go to
+# cmake:
 #   scripts/wheel.sh -DFOLDGRAD_CPU=x86-64-v2
 #
-# The wheel contains oneDNN, OpenBLAS and others. libgomp stays outside: a second one would start a second team of
-# threads next to PyTorch's.
+# The wheel contains oneDNN, OpenBLAS and other libraries, but not libgomp, since a second copy of libgomp would start
+# another thread pool next to PyTorch's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for argument in "$@"; do

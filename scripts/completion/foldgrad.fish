@@ -1,4 +1,4 @@
-# Completion for fish. The program knows the words; where it names none, fish completes names of files.
+# Completion for fish. The program suggests words; if it suggests none, fish completes file names.
 function __foldgrad_complete
     set -l words (commandline -opc) (commandline -ct)
     set -l known ($words[1] complete $words[2..] 2>/dev/null)

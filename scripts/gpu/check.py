@@ -1,4 +1,4 @@
-"""The stages of scripts/gpu_check.sh."""
+"""Runs the stages of scripts/gpu_check.sh."""
 import argparse
 import json
 import os
@@ -19,12 +19,13 @@ from shards import run_tests  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/kit"
 STAGE_SECONDS = 100
-# The engine's tests come first, so that a fault shows there before it shows in everything above.
+# The engine's tests come first: a fault in the engine makes most other tests fail, too.
 BASICS = ["engine_cuda_test", "engine_cuda_runtime_test", "engine_test", "engine_gemm_test"]
-# Few examples of each property: a GPU's own mistakes are in kernels, not in rare examples. Few threads: one process
-# runs for each core.
+# Few examples of each property suffice, since faults that only occur on a GPU are in the kernels, not in rare examples.
+# Each test has few threads, since one process runs on each core.
 OF_TESTS = {"RC_PARAMS": "max_success=10", "OMP_NUM_THREADS": "2"}
-TIMES = re.compile(r'"name": "([^"]+)",.*?"real_time": ([^,]+),.*?"time_unit": "(\w+)"', re.S)  # of Google Benchmark
+# Matches a result in the JSON of Google Benchmark.
+TIMES = re.compile(r'"name": "([^"]+)",.*?"real_time": ([^,]+),.*?"time_unit": "(\w+)"', re.S)
 MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}
 
 
@@ -52,7 +53,7 @@ class Check:
         return text
 
     def bench(self, log, *command):
-        """Keeps the times of a benchmark in milliseconds, even if it ran out of time and left half a file."""
+        """Runs a benchmark and keeps its times in milliseconds, even if it runs out of time and leaves half a file."""
         file = self.logs / f"{log}.json"
         try:
             self.run(f"{log}.log", *command, "--device=cuda", f"--benchmark_out={file}", "--benchmark_out_format=json")
@@ -80,7 +81,7 @@ class Check:
                 result = "passed"
             except Failed as failure:
                 result, self.note = "failed", str(failure)
-            except Exception as failure:  # of one stage, such as a file that a benchmark left half-written
+            except Exception as failure:  # only this stage fails, for example because a benchmark left half a file
                 result, self.note = "failed", f"{type(failure).__name__}: {failure}"
         self.stages.append({"stage": name, "result": result, "seconds": round(time.monotonic() - began, 1),
                             "note": self.note})
@@ -128,7 +129,7 @@ def training(check):
 
 
 def profile(check):
-    """Times the kernels of a step, on the GPU and on the host that launches them."""
+    """Measures how long the kernels of a step take on the GPU, and how long their launches take on the host."""
     notes = []
     for name, bench in {"ln": "iwslt/step/bf16", "un": "iwslt/step/un/bf16"}.items():
         table = check.out / f"gpu-check-launches-{name}.tsv"
@@ -163,7 +164,7 @@ def sanitizer(check, tool):
 
 
 def fast(check):
-    """Times operations and a step with fast kernels and with plain ones only."""
+    """Times operations and a step with the fast kernels and with only the plain ones."""
     plain = {}
     for options in (["--plain"], []):
         for program, wanted in {"ops_bench": "norm|attention|cross_entropy|softmax", "transformer_bench": "bf16"}.items():
@@ -210,7 +211,8 @@ STAGES = {
 
 
 def page(check):
-    """Returns a page with passes, failures, and the figures next to predictions and PyTorch's."""
+    """Returns the report as Markdown: passed and failed stages, and the times next to PyTorch's and the predicted
+    ones."""
     commit = (ROOT / "build/kit/commit").read_text().strip()
     lines = [f"# scripts/gpu_check.sh at {commit}", "", check.machine, "", "| stage | result | seconds | |",
              "|---|---|---|---|"]
@@ -252,7 +254,7 @@ def main():
         print("gpu_check: nvidia-smi lists no GPU", file=sys.stderr)
         return 6
     os.environ["FOLDGRAD_PROGRAM"] = str(BUILD / "foldgrad")
-    out = options.out.resolve()  # relative to the caller; programs run in the kit
+    out = options.out.resolve()  # the path is relative to the caller's folder, but programs run in the kit
     os.chdir(ROOT)
     check = Check(out, options.seconds)
     for name in options.stages or STAGES:

@@ -1,7 +1,8 @@
-// A library for LD_PRELOAD that times each kernel, matrix product, copy and fill of a program that uses one stream: on
-// the GPU by events around it, and on the host by the clock around the call. When the program ends it writes a table to
-// the file named in LAUNCH_TIMES: name, launches, and the medians in microseconds on the GPU and on the host. The first
-// line is two events with nothing between them, a time that every other GPU time includes.
+// A library for LD_PRELOAD that times each kernel, matrix product, copy and fill of a program that uses one stream. The
+// time on the GPU is that between two events around the launch, and the time on the host is that of the call. When the
+// program ends, the library writes a table to the file that LAUNCH_TIMES names: the name, the number of launches, and
+// the medians on the GPU and on the host in microseconds. The first line is for two events with nothing between them;
+// every other GPU time includes this time.
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <cxxabi.h>
@@ -36,7 +37,7 @@ struct Launches {
   std::vector<Launch> all;
 };
 Launches& launches() {
-  static auto* kept = new Launches;  // also while the program ends
+  static auto* kept = new Launches;  // never destroyed, since write_table() runs while the program ends
   return *kept;
 }
 
@@ -74,7 +75,7 @@ template <class Call>
 auto timed(const std::string& name, cudaStream_t stream, const Call& call) {
   const std::lock_guard lock(launches().mutex);
   if (launches().all.empty()) {
-    std::atexit(write_table);  // after the driver has registered its own, and so before it is gone
+    std::atexit(write_table);  // registered after the driver's handler, so it runs before the driver is gone
     for (int i = 0; i < 100; ++i) {
       const cudaEvent_t begin = record(stream);
       launches().all.push_back({" nothing", begin, record(stream), 0});
@@ -122,7 +123,7 @@ cudaError_t cudaMemsetAsync(void* target, int value, size_t bytes, cudaStream_t 
   return timed("fill", stream, [&] { return real(target, value, bytes, stream); });
 }
 
-// Named by the sizes of C and of the operands as stored, in the library's order.
+// The name consists of the sizes of C and of the operands as stored, in the library's order.
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,

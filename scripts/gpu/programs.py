@@ -1,4 +1,4 @@
-"""Programs in separate process groups, which end as a whole when their time is up."""
+"""Runs programs in separate process groups, so that a program and its children can be killed when their time is up."""
 import os
 import signal
 import subprocess
@@ -12,13 +12,14 @@ def launch(command, log, environment):
 
 
 def finish(child, ends):
-    """Waits, kills the rest of the group, and returns 0 or, in words, how the child ended."""
+    """Waits for the child until `ends` and then kills the rest of its group. Returns 0, or text that says how the child
+    failed."""
     try:
         status = child.wait(max(0, ends - time.monotonic()))
     except subprocess.TimeoutExpired:
         status = None
     try:
-        os.killpg(child.pid, signal.SIGKILL)  # whatever it left running
+        os.killpg(child.pid, signal.SIGKILL)  # also kills processes that the child left running
     except ProcessLookupError:
         pass
     child.wait()

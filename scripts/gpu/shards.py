@@ -1,5 +1,6 @@
-"""Runs test programs in several processes at a time. A faulty kernel also fails all later tests of its process, so
-tests that did not pass run again, each in a separate process; tests after a crash run in another process."""
+"""Runs test programs in several processes at a time. A faulty kernel makes all later tests of its process fail, too.
+Therefore each test that failed runs again in a separate process. After a crash, the remaining tests run in a new
+process."""
 import os
 import re
 import subprocess
@@ -11,8 +12,8 @@ from programs import finish, launch
 
 JOBS = os.cpu_count() or 1
 TESTS_OF_A_SHARD = 50
-SECONDS_AT_ONCE = 45  # of a process, so that one test that hangs does not take the time of all
-SHARE_ALONE = 0.25  # of the time, left at the end for those that run again
+SECONDS_AT_ONCE = 45  # time limit of a process, so that a hanging test does not use up the time of all
+SHARE_ALONE = 0.25  # fraction of the time that is reserved for the tests that run again
 OUTCOME = re.compile(r"^\[( RUN     |       OK|  FAILED |  SKIPPED) \] ([^\s,.]+\.[^\s,]+)", re.M)
 RESULTS = {"       OK": "passed", "  FAILED ": "failed", "  SKIPPED": "skipped", " RUN     ": "failed"}
 
@@ -30,7 +31,7 @@ def names_of(program):
 
 
 def outcomes(text):
-    """Returns {test: result}. A test that has begun and not ended has crashed."""
+    """Returns {test: result}. A test that began but did not end has crashed."""
     found = {}
     for kind, name in OUTCOME.findall(text):
         found[name] = RESULTS[kind]
@@ -49,7 +50,7 @@ def run_once(program, names, log, ends, environment):
 
 
 def run_shard(program, names, log, ends, environment):
-    """After each crash continues with the remaining tests."""
+    """Runs tests and returns {test: result}. After each crash, continues with the remaining tests."""
     results = {}
     while names:
         new = run_once(program, names, log, min(ends, time.monotonic() + SECONDS_AT_ONCE), environment)

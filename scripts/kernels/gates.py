@@ -1,4 +1,4 @@
-"""The compiler's description of kernels, and the table of their requirements."""
+"""Reads the compiler's description of kernels and the table of requirements, and compares them."""
 import re
 import subprocess
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ ARCHITECTURE = "sm_90a"
 
 @dataclass
 class Kernel:
-    name: str  # "FILE: readable name", in which the table's patterns are searched
+    name: str  # "FILE: readable name"; the patterns of the table are searched for in this text
     registers: int
     stack: int
-    spills: int  # bytes stored and loaded
+    spills: int  # number of bytes stored and loaded
     ptx: str
 
 
@@ -20,8 +20,8 @@ class Kernel:
 class Row:
     line: int
     kind: str
-    value: str  # a number of registers, or a pattern of instructions
-    kernels: str  # a pattern
+    value: str  # a number of registers, or a pattern for instructions
+    kernels: str  # a pattern for names of kernels
 
     def fits(self, kernel):
         return re.search(self.kernels, kernel.name) is not None
@@ -45,8 +45,8 @@ def _demangled(names):
 
 
 def _bodies(ptx):
-    """Returns {mangled name: the instructions of that kernel}."""
-    ptx = re.sub(r"^\s*\.(file|loc)\b.*$", "", ptx, flags=re.M)  # names of sources, with -lineinfo
+    """Returns {mangled name: instructions of the kernel}."""
+    ptx = re.sub(r"^\s*\.(file|loc)\b.*$", "", ptx, flags=re.M)  # -lineinfo adds the names of source files
     parts = re.split(r"^(?:\.(?:visible|weak|extern) )*\.(entry|func)\b", ptx, flags=re.M)
     bodies = {}
     for kind, text in zip(parts[1::2], parts[2::2]):
@@ -56,7 +56,8 @@ def _bodies(ptx):
 
 
 def kernels_of(source, ptxas, ptx):
-    """Returns the kernels of a file, from the PTX and the output of `ptxas -v`, also for other architectures."""
+    """Returns the kernels of a source file, given its PTX and the output of `ptxas -v`, which may also describe other
+    architectures."""
     bodies, kernels = _bodies(ptx), []
     entries = re.split(rf"Compiling entry function '([\w$]+)' for '{ARCHITECTURE}'", ptxas)
     readable = _demangled(entries[1::2])
@@ -75,7 +76,7 @@ def described(kernel):
 
 
 def violations(kernels, rows):
-    """Returns a sentence for each rule that a kernel breaks."""
+    """Returns a message for each requirement that a kernel violates."""
     broken = []
     for kernel in kernels:
         if kernel.stack:

@@ -1,8 +1,8 @@
-"""Compiles and links one changed file against a finished build, which stays untouched.
+"""Compiles one changed file and links it with the objects of a finished build, which stays untouched.
 
-A changed source is compiled by the build's own command, a changed header is found first because its copy's folder comes
-first in the include path. A program is linked by the build's own command with the changed objects in front: they define
-the symbols of the libraries' own objects, so that the linker does not use those."""
+A changed source is compiled with the build's own command. The compiler finds a changed header because the folder of its
+copy comes first in the include path. A program is linked with the build's own command with the changed objects in
+front. They define the same symbols as the libraries' own objects, so the linker does not use the latter."""
 import json
 import re
 import shlex
@@ -15,11 +15,11 @@ class BuildTree:
     def __init__(self, root, build):
         self.root, self.build = Path(root), Path(build)
         self.sanitized = re.search(r"^FOLDGRAD_SANITIZE:\w+=\w", (self.build / "CMakeCache.txt").read_text(), re.M)
-        self.commands = {}  # object -> its compilation
+        self.commands = {}  # object -> the command that compiles it
         for entry in json.loads((self.build / "compile_commands.json").read_text()):
             tokens = shlex.split(entry["command"])
             self.commands[tokens[tokens.index("-o") + 1]] = tokens
-        self.dependents = {}  # source or header below root -> objects
+        self.dependents = {}  # source or header in the tree -> the objects that depend on it
         self.main_source = {}
         for block in self._ninja("-t", "deps").split("\n\n"):
             lines = block.strip().split("\n")
@@ -52,7 +52,7 @@ class BuildTree:
         source = tokens[-1]
         if self.main_source[target] == mutant_path:
             source = str(overlay / mutant_path)
-        elif mutant_path.endswith((".cpp", ".cu")):  # several sources compiled as one
+        elif mutant_path.endswith((".cpp", ".cu")):  # several sources are compiled as one
             joined = Path(source).read_text().replace(str(self.root / mutant_path), str(overlay / mutant_path))
             source = str(overlay / Path(source).name)
             Path(source).write_text(joined)
@@ -79,7 +79,7 @@ class BuildTree:
         return self.archives[archive]
 
     def objects_in(self, program):
-        """Returns the objects that can become part of the program: its own, and those of its libraries."""
+        """Returns the objects that can become part of the program: its own objects and those of its libraries."""
         tokens = self._link_tokens(program)
         found = {t for t in tokens if t.endswith(".o")}
         for t in tokens:

@@ -1,9 +1,9 @@
-"""The changes that can be made to a source file: one operator, constant, index, condition or initializer at a time."""
+"""Lists the changes to a source file, each to one operator, constant, index, condition or initializer."""
 import hashlib
 import re
 from dataclasses import dataclass
 
-# Comments, strings and characters, and preprocessor lines are not changed.
+# Comments, strings, character literals and preprocessor lines are not changed.
 _TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'""",
                    re.S)
 _PREPROCESSOR = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
@@ -14,7 +14,8 @@ _ARRAY = re.compile(r"\s*(?:(?:static|const|constexpr|thread_local|alignas\(\w+\
 
 _LOOP = re.compile(r"\s*for \([^;]*;[^;]*;[^;{)]*$")
 
-# clang-format puts blanks around operators with two operands, and none around templates, pointers and references.
+# clang-format puts spaces around binary operators, but not around the brackets of templates, * of pointers and & of
+# references.
 _OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
               "+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&&": "||", "||": "&&",
               "+=": "-=", "-=": "+=", "*=": "/=", "/=": "*=", "<<": ">>", ">>": "<<",
@@ -32,7 +33,7 @@ _INITIALIZER = re.compile(r"(?<=[{ ])\.\w+ = [\w.:]+(?:\([\w.:]*\))?(?:, |,(?=\n
 
 
 def code_of(text):
-    """Returns `text` with everything that is not code blanked, character for character."""
+    """Returns the text with a space in place of each character that is not code."""
     def blank(m):
         return re.sub(r"[^\n]", " ", m.group())
     return _PREPROCESSOR.sub(blank, _TEXT.sub(blank, text))
@@ -41,13 +42,13 @@ def code_of(text):
 @dataclass(frozen=True)
 class Mutant:
     path: str
-    line: int  # from 1
-    begin: int  # in the file
+    line: int  # number of the line; the first is 1
+    begin: int  # position of `old` in the file
     old: str
     new: str
-    before: str  # the line, and as it becomes
-    after: str
-    key: str  # the same while the line is the same, wherever it moves
+    before: str  # the line before the change
+    after: str  # the line after the change
+    key: str  # depends on the text of the line, not on its number
 
     def apply(self, text):
         return text[:self.begin] + self.new + text[self.begin + len(self.old):]
@@ -57,7 +58,7 @@ class Mutant:
 
 
 def _changes(code):
-    """Yields (begin, old, new) of every change, in no particular order."""
+    """Yields (begin, old, new) for every change, in no particular order."""
     for m in _BINARY.finditer(code):
         yield m.start(), m[0], _OPERATORS[m[0]]
     for m in _SIGN.finditer(code):
@@ -104,7 +105,7 @@ def mutants_of(path, text):
         if _DECLARATION.match(line) or (array and column < array.end()):
             continue
         if text[begin:begin + len(old)] != old:
-            continue  # a condition with a string in it, which is blank in `code`
+            continue  # the condition contains a string, which is blank in `code`
         before = text[start:end]
         after = before[:column] + new + before[column + len(old):]
         name = f"{path}|{before.strip()}|{after.strip()}"
@@ -115,5 +116,5 @@ def mutants_of(path, text):
 
 
 def chosen(mutants, seed, count):
-    """Returns the first `count` mutants in an order given by the seed. Other code does not change the order."""
+    """Returns the first `count` mutants in an order that the seed determines. Changes to other code keep the order."""
     return sorted(mutants, key=lambda m: hashlib.sha1(f"{seed}|{m.key}".encode()).digest())[:count]

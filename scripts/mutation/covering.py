@@ -1,16 +1,17 @@
-"""The tests that can reach a source file, the nearest first: a walk along #include, from tests to implementations."""
+"""Finds the tests that can reach a source file, the nearest first, by following #include from tests to implementations.
+"""
 import heapq
 import re
 from pathlib import Path
 
 FOLDERS = ("engine", "ops", "models", "train")
-PROGRAM = {"train/main.cpp", "train/families.cpp"}  # sources of the program that implement no header next to them
+PROGRAM = {"train/main.cpp", "train/families.cpp"}  # the program's sources that do not implement a header next to them
 _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
 
 
 def _program(path):
-    """Returns the name of a test, as in cmake/FoldgradTests.cmake: fold_graph_test of tests/models/fold/graph_test.cpp,
-    python.a_test of tests/python/a_test.py."""
+    """Returns the name of a test as in cmake/FoldgradTests.cmake: fold_graph_test for tests/models/fold/graph_test.cpp,
+    python.a_test for tests/python/a_test.py."""
     _, *folders, name = Path(path).with_suffix("").parts
     if Path(path).suffix == ".py":
         return f"python.{name}"
@@ -33,7 +34,7 @@ class Covering:
             for p in (self.root / "tests" / folder).glob("*_test.py"):
                 if "PROGRAM" in p.read_text():
                     self.includes[str(p.relative_to(self.root))] = set(PROGRAM)
-        self.implementers = {}  # of a header: [(source next to it that includes it, through how many headers there)]
+        self.implementers = {}  # header -> [(source next to it that includes it, number of headers in between)]
         for path in self.includes:
             if path.endswith((".cpp", ".cu")):
                 for header, through in self._beside(path).items():
@@ -43,7 +44,8 @@ class Covering:
         self.distances = {name: self._distances(p) for name, p in self.tests.items()}
 
     def _beside(self, path):
-        """Returns {header: number of headers in between} for includes of `path` from its folder and the two above."""
+        """Returns {header: number of headers in between} for the headers that `path` includes from its folder and the
+        two folders above."""
         folders = Path(path).parents[:3]
         found, layer = {}, [path]
         while layer:
@@ -54,7 +56,8 @@ class Covering:
         return found
 
     def _distances(self, start):
-        """Returns {file: distance from `start`}: an include costs 1, from a header to its implementation 0 or more."""
+        """Returns {file: distance from `start`}. An include has the length 1. The way from a header to its
+        implementation has the length 0 or more."""
         distance, heap = {start: 0}, [(0, start)]
         while heap:
             d, path = heapq.heappop(heap)
@@ -73,7 +76,7 @@ class Covering:
         return sorted((d[path], name) for name, d in self.distances.items() if path in d)
 
     def script(self, test):
-        """Returns the path of a Python test, which has no separate program, and None for others."""
+        """Returns the path of a Python test, or None for other tests, which have separate programs."""
         return self.tests[test] if test.startswith("python.") else None
 
     def runs_program(self, test):

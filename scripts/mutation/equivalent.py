@@ -1,8 +1,8 @@
-"""Equivalent mutants: equivalent.txt has three lines for each, and a blank one:
+"""Reads the equivalent mutants from equivalent.txt. An entry has three lines, and entries are separated by blank lines:
 
     PATH: the reason
-    -the line as it is
-    +the line as it becomes, or * for every change of it
+    -the unchanged line
+    +the changed line, or * for all changes of this line
 """
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tries one mutant: compiles it, then links and runs the tests that can reach it until one fails."""
+"""Tries one mutant: compiles it, and then links and runs the tests that can reach it, until one fails."""
 import os
 import re
 import resource
@@ -10,15 +10,15 @@ from pathlib import Path
 
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
 NOT_COMPILED, NOT_LINKED, SAME_OBJECT, NOT_BUILT = "not compiled", "not linked", "same object", "not built"
-_MOST_OBJECTS = 6  # recompiled for a header that more include: those nearest to the test
+_MOST_OBJECTS = 6  # maximum number of objects recompiled for a header; the nearest to the test are chosen
 _SKIPPED = 77  # exit code of Python tests that lack a package
-_SECONDS = 60  # of a core, for one test program; one that takes more without a change is left out
-_MEMORY = 24 << 30  # of addresses; sanitizers, which reserve terabytes, count memory in use
-_WALL = 4  # times as long on the clock, for machines that are busy
+_SECONDS = 60  # CPU time limit of a test program; a test that takes longer without a change is left out
+_MEMORY = 24 << 30  # limit of the address space, or of memory in use under sanitizers, which reserve terabytes
+_WALL = 4  # limit of the wall-clock time, relative to the CPU time, since the machine may be busy
 
 
 def _limits():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which shells ignore for background jobs
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells make background jobs ignore SIGINT
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
@@ -34,7 +34,7 @@ def _named(word, by):
 
 
 class Tester:
-    """Runs test programs, and knows which tests fail without a change."""
+    """Runs test programs, and remembers the tests that fail without a change."""
 
     def __init__(self, tree, covering, work, cases):
         self.tree, self.covering, self.work = tree, covering, Path(work)
@@ -44,20 +44,21 @@ class Tester:
                             "FOLDGRAD_SOURCE_DIR": str(tree.root), "FOLDGRAD_PROGRAM": str(tree.build / "foldgrad"),
                             "ASAN_OPTIONS": f"detect_leaks=1:strict_string_checks=1:hard_rss_limit_mb={_MEMORY >> 20}"}
         self.sound, self.locks, self.lock = {}, {}, threading.Lock()
-        self.red = set()  # those that fail without a change
-        self.seconds = {}  # of a test program, when it last passed
-        self.kills = {}  # (path, test) -> how often
+        self.red = set()  # the tests that fail without a change
+        self.seconds = {}  # test program -> CPU time when it last passed
+        self.kills = {}  # (path, test) -> number of mutants killed
 
     def build(self, test, changed, folder):
-        """Returns the command that runs `test` with the objects of `changed`, {object: changed object}; None if it
-        cannot be linked."""
+        """Returns the command that runs `test` with the objects of `changed`, {object: changed object}, or None if the
+        test cannot be linked."""
         script = self.covering.script(test)
         if script:
             return ["sh", str(self.tree.root / "tests" / "python" / "run.sh"), str(self.tree.root / script)]
         return [folder / test] if self.tree.link(test, changed, folder / test) else None
 
     def run(self, command, folder, foldgrad=None, only="*"):
-        """Returns (the test that failed or was the last to begin, "" when all passed; seconds of a core)."""
+        """Returns a name and the CPU time in seconds. The name is that of the test that failed, or of the last test
+        that began; it is "" if all tests passed."""
         environment = {**self.environment, "TMPDIR": str(folder), "GTEST_FILTER": only}
         if foldgrad:
             environment["FOLDGRAD_PROGRAM"] = str(foldgrad)
@@ -80,7 +81,7 @@ class Tester:
         return (failed or last[-1:] or [f"exit code {process.returncode}"])[0], seconds
 
     def passes_unchanged(self, test, failed):
-        """Returns True if the failed test passes without a change; for NOT_LINKED, if the program links."""
+        """True if the failed test passes without a change. If `failed` is NOT_LINKED, True if the program links."""
         only = failed if "." in failed or failed == NOT_LINKED else "*"
         with self.lock:
             lock = self.locks.setdefault((test, only), threading.Lock())
@@ -99,7 +100,8 @@ class Tester:
             return self.sound[test, only]
 
     def order(self, path):
-        """Returns tests by nearness, first those that have killed mutants of this file, then those named like it."""
+        """Returns the tests of a file in the order in which to try them: first those that have killed mutants of the
+        file, then the nearest ones, with preference for tests whose names resemble the file's."""
         words = set(re.split(r"[/_.]", path)) - {"cpp", "cu", "h", "test"}
 
         def rank(entry):
@@ -114,7 +116,8 @@ class Trial:
         self.tester, self.tree, self.folder = tester, tester.tree, Path(folder)
 
     def _compile(self, mutant, targets):
-        """Adds to self.changed, {object: changed object}, and self.same. Returns NOT_COMPILED if one fails, or None."""
+        """Compiles the targets and adds them to self.changed, {object: changed object}, or to self.same. Returns None,
+        or NOT_COMPILED if a target fails."""
         overlay = self.folder / "overlay"
         for target in targets:
             if target in self.changed or target in self.same:
@@ -140,7 +143,7 @@ class Trial:
         dependents = self.tree.dependents.get(mutant.path, [])
         if not dependents:
             return NOT_BUILT, "", []
-        if len(dependents) <= 2:  # no test need be built to see that it does not compile
+        if len(dependents) <= 2:  # shows without building a test whether the mutant compiles
             outcome = self._compile(mutant, dependents)
             if outcome or not self.changed:
                 return outcome or SAME_OBJECT, "", []
@@ -159,7 +162,7 @@ class Trial:
             if outcome == NOT_LINKED:
                 return NOT_COMPILED, "", ran
             ran.append(test)
-            spent += seconds + 1  # to link it
+            spent += seconds + 1  # linking takes about a second
             if outcome == KILLED:
                 with self.tester.lock:
                     self.tester.kills[mutant.path, test] = self.tester.kills.get((mutant.path, test), 0) + 1

@@ -1,4 +1,4 @@
-"""Sphinx' configuration of the site; scripts/site.sh calls it, pages.py makes the pages."""
+"""Configures Sphinx for the site. scripts/site.sh runs Sphinx, and pages.py makes the pages."""
 import html
 
 from docutils import nodes
@@ -13,10 +13,10 @@ html_js_files = ["katex/katex.min.js", "equations.js"]
 html_math_renderer = "katex"
 html_copy_source = False
 html_show_copyright = False
-html_show_search_summary = False  # it would fetch pages, which browsers refuse from the file system
-highlight_language = "none"       # of blocks without a language
+html_show_search_summary = False  # summaries are fetched, which browsers refuse for pages from the file system
+highlight_language = "none"       # for blocks without a language
 myst_enable_extensions = ["dollarmath"]
-myst_dmath_allow_space = False    # "$A and $B" is no equation
+myst_dmath_allow_space = False    # "$A and $B" is not an equation
 myst_heading_anchors = 4
 
 

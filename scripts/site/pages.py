@@ -1,6 +1,6 @@
-"""Writes the pages of the site into a folder for Sphinx: the tree's Markdown, with links to pages of code; a page for
-each header, and for files of code that documents link or that cite an equation's tag; a list of them; the index of
-equations."""
+"""Writes the pages of the site into a folder for Sphinx. There is a page for each Markdown file, with links to the
+pages of code; a page for each header and for each other file of code to which a document links or which cites an
+equation's tag; a list of all pages of code; and the index of equations."""
 import html
 import os
 import re
@@ -22,12 +22,12 @@ import backward  # noqa: E402
 from sources import anchors, rows  # noqa: E402
 
 TAG, GROUP = backward.TAG, backward.GROUP
-COPIED = {".png", ".svg", ".json", ".tsv"}  # linked as they are
+COPIED = {".png", ".svg", ".json", ".tsv"}  # files that are copied unchanged if a page links to them
 LINK = re.compile(r"\]\(([^)\s#]+)((?:#[^)\s]*)?)\)")
 TEST = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\((\w+),\s*(\w+)", re.M)
 NAME = re.compile(r" {0,2}(?:(?:template .*|inline|static|constexpr|explicit|virtual|friend|extern)\s+)*(?:"
                   r"(?:struct|class|enum(?: class)?|#define|using) +(\w+)|[\w:][\w:<>,*& ]*[ *&](\w+)\()")
-PLAIN = re.compile(r'<span class="(?:n|p|o|w|kt|nf|nc|nb|mi|mf|cp|ow)">([^<]*)</span>')  # drawn as other text
+PLAIN = re.compile(r'<span class="(?:n|p|o|w|kt|nf|nc|nb|mi|mf|cp|ow)">([^<]*)</span>')  # shown like plain text
 
 
 def target(page, link):
@@ -50,7 +50,7 @@ class Site:
         self.documents = [path for path in self.text if path.endswith(".md")]
         self.tags = {cells[0]: cells[1:] for _, cells in rows(self.text["docs/equations.md"])
                      if re.fullmatch(TAG, cells[0])}
-        self.places = defaultdict(list)  # of a tag: (path, line, how the index names it, whether it is in a test)
+        self.places = defaultdict(list)  # tag -> [(path, line, name in the index, True if it is in a test)]
         for path, text in self.text.items():
             if not path.endswith(".md"):
                 self.find_tags(path, text)
@@ -75,7 +75,7 @@ class Site:
                     self.places[tag].append((path, at, ".".join(found.groups()), True))
 
     def document(self, page, text, at):
-        """Returns a document with links to pages of code and folders. at: where it is written."""
+        """Returns a document whose links lead to pages of the site. `at` is the path of the document in the site."""
         def link(found):
             path = target(page, found[1])
             if path in self.folders:
@@ -88,7 +88,7 @@ class Site:
         return ("" if listed else "---\norphan: true\n---\n") + LINK.sub(link, text)
 
     def source(self, path):
-        """Returns the page of a file of code, with anchors at declarations and tags; includes and tags are links."""
+        """Returns the page for a file of code. Declarations and tags have anchors; includes and tags are links."""
         text = (ROOT / path).read_text()
         try:
             lexer = get_lexer_for_filename("x.cpp" if path.endswith((".h", ".cu")) else path, stripnl=False)
@@ -136,7 +136,7 @@ class Site:
         return "# Files\n\n" + "\n".join(f"## {folder}/\n\n{''.join(files)}" for folder, files in folders.items())
 
     def index(self):
-        """Returns the first page, with the lists of docs/index.md as the site's contents."""
+        """Returns the first page. The lists in docs/index.md become the site's table of contents."""
         text = self.document("docs/index.md", self.first, "index.md")
         text += "* [Index of equations](tags.md): sources, statements, lines and tests\n* [Files](files.md)\n"
         for part in text.split("\n## ")[1:]:
@@ -156,7 +156,7 @@ def main():
     for path in (*pages, *site.copied):
         (out / path).parent.mkdir(parents=True, exist_ok=True)
     for path, text in pages.items():
-        if not (out / path).exists() or (out / path).read_text() != text:  # Sphinx reads only what has changed
+        if not (out / path).exists() or (out / path).read_text() != text:  # Sphinx only reads files that have changed
             (out / path).write_text(text)
     for path in site.copied:
         shutil.copyfile(ROOT / path, out / path)
