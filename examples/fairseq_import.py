@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Converts a Transformer trained by fairseq to a model directory of foldgrad.
+"""Converts a Transformer that was trained with fairseq to a foldgrad model directory.
 
     examples/fairseq_import.py checkpoint_best.pt DIRECTORY [--source-dictionary dict.de.txt --target-dictionary
                                dict.en.txt [--bpe-codes code]]
 
-Weights have the same names in both; old checkpoints with `in_proj_weight` work too. Features that foldgrad's
-Transformer lacks (learned positions, a normalizer of the embeddings, ...) are an error, and so are tensors with unknown
-names. Dictionaries are needed to translate; without them `foldgrad run` takes ids.
+Weights have the same names in both libraries. Old checkpoints with `in_proj_weight` are supported. Features that
+foldgrad's Transformer lacks (learned positions, a normalizer of the embeddings, ...) are errors, and so are tensors
+with unknown names. Translation needs the dictionaries; without them, you can only use `foldgrad run`, which takes ids.
 """
 import argparse
 import json
@@ -21,14 +21,14 @@ from pytorch_model import Transformer
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh",
                "tanh": "tanh", "swish": "silu"}
-# With these options the model would compute something different from foldgrad's.
+# With these options, the model would not compute the same function as foldgrad's Transformer.
 MUST_BE_OFF = ("encoder_learned_pos", "decoder_learned_pos", "no_scale_embedding", "layernorm_embedding",
                "no_token_positional_embeddings", "cross_self_attention", "no_cross_attention", "adaptive_input",
                "tie_adaptive_weights", "adaptive_softmax_cutoff", "encoder_layerdrop", "decoder_layerdrop")
 
 
 def read(path, trust):
-    """Returns the checkpoint's options, as a dictionary, and its weights."""
+    """Returns the options of the checkpoint as a dictionary, and the weights."""
     torch.serialization.add_safe_globals([argparse.Namespace])
     checkpoint = load_pickled(path, trust)
     for key in ("args", "cfg"):
@@ -41,7 +41,8 @@ def read(path, trust):
 
 
 def rename_old(weights):
-    """Renames old weights: in_proj_weight [3 C, C] to q_proj, k_proj and v_proj, embed_out to the output projection."""
+    """Converts old names: splits in_proj_weight [3 C, C] into q_proj, k_proj and v_proj, and renames embed_out to
+    output_projection."""
     if "decoder.embed_out" in weights:
         weights["decoder.output_projection.weight"] = weights.pop("decoder.embed_out")
     for name in [name for name in weights if ".in_proj_" in name]:
@@ -78,13 +79,13 @@ def config_of(options, weights):
 
 
 def names_of(config):
-    """Returns the names of model.safetensors; a shared table has the name of its first use."""
+    """Returns the names of the tensors in model.safetensors. A shared table has the name of its first use."""
     with torch.device("meta"):
         return {name for name, _ in Transformer(config).named_parameters()}
 
 
 def weights_for(config, weights):
-    """Returns the weights without other tensors, with shared tables once."""
+    """Returns only the tensors of model.safetensors. A shared table occurs once."""
     wanted = names_of(config)
     beside = re.compile(r".*(\.version|\.embed_positions\..*)$")
     shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"} - wanted
@@ -116,8 +117,8 @@ def main(arguments=None):
     parser.add_argument("directory")
     parser.add_argument("--source-dictionary", help="dict.txt of fairseq")
     parser.add_argument("--target-dictionary")
-    parser.add_argument("--bpe-codes", help="of subword-nmt, when the text was cut by it")
-    parser.add_argument("--trust", action="store_true", help="unpickle whatever the file holds, also code")
+    parser.add_argument("--bpe-codes", help="merges of subword-nmt, if the text was split with it")
+    parser.add_argument("--trust", action="store_true", help="unpickle any content of the file, which may run code")
     args = parser.parse_args(arguments)
     if bool(args.source_dictionary) != bool(args.target_dictionary) or (args.bpe_codes and not args.source_dictionary):
         parser.error("both dictionaries are needed, or neither; --bpe-codes needs them")

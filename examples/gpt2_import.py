@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes a GPT-2 of Hugging Face's Transformers as a model directory of foldgrad.
+"""Converts a GPT-2 of Hugging Face's Transformers to a foldgrad model directory.
 
     examples/gpt2_import.py GPT2 DIRECTORY
 
-GPT2 is a folder with config.json and model.safetensors, as on the hub or written by save_pretrained(). Both libraries
-use nanoGPT's names of weights, but Transformers stores the matrices of a layer transposed. Features that foldgrad's
-model lacks are an error. The tokenizer is dropped: foldgrad has no byte-level BPE. `foldgrad run` takes ids and returns
-logits; `fold`, `verify` and `export` need no text; `generate` and `eval` report that the vocabulary is missing.
+GPT2 is a folder with config.json and model.safetensors, from the hub or from save_pretrained(). Both libraries use
+nanoGPT's names for the weights, but Transformers stores the matrices of a layer transposed. Features that foldgrad's
+model lacks are errors. The tokenizer is dropped, since foldgrad has no byte-level BPE. You can use `foldgrad run`,
+which takes ids and returns logits, and `fold`, `verify` and `export`, which need no text. `generate` and `eval` fail,
+since the vocabulary is missing.
 """
 import argparse
 import json
@@ -38,7 +39,7 @@ def read_config(path):
 
 
 def shapes_of(m):
-    """Returns the shape of each weight of foldgrad's model."""
+    """Returns the shapes of the weights of foldgrad's model."""
     width, inner = m["width"], m["ffn_width"]
     shapes = {"wte.weight": [m["vocabulary"], width], "wpe.weight": [m["context"], width], "ln_f.weight": [width],
               "ln_f.bias": [width]}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws the maps of trained layer norms, element by element, as the page on Dynamic Tanh does.
+"""Plots the outputs of trained layer norms against their inputs, as on Dynamic Tanh's page.
 
     examples/layer_norm_maps.py RUN TEXT > maps.svg
 
-RUN is a character-level language model with layer normalization (docs/language.md), TEXT a file whose last tokens it
-reads. Three plots, for the first, the middle and the last site, show (x - mean) / sqrt(variance + eps) against x. A
-layer norm is linear within a token, so each token is a line; all tokens together may look like an S.
+RUN is a character-level language model with layer normalization (docs/language.md). The model reads the last tokens of
+the file TEXT. Three plots, for the first, the middle and the last site, show (x - mean) / sqrt(variance + eps) against
+x. A layer norm is linear within a token, so each token is a line, but all tokens together may look like an S.
 """
 import json
 import os
@@ -20,7 +20,7 @@ TOKENS, SHOWN, SIZE = 2048, 800, 220
 
 
 def ids_of(directory, text, context):
-    """Returns ids [B, context] of the text's last characters; an unknown one is 0."""
+    """Returns the ids [B, context] of the text's last characters. Unknown characters have id 0."""
     with open(os.path.join(directory, "vocabulary", "vocabulary.json"), encoding="utf-8") as file:
         characters = json.load(file)["characters"]
     ids = [characters.find(c) + 1 for c in text][-TOKENS:]
@@ -28,7 +28,7 @@ def ids_of(directory, text, context):
 
 
 def pairs(model, sites, ids):
-    """Returns (input, output before gain and bias) of each site, flattened."""
+    """Returns the input of each site and its output before gain and bias, both flattened."""
     found = {}
     norms = dict(model.named_modules())
     for site in sites:

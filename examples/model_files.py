@@ -1,5 +1,5 @@
-"""Reads and writes the files of a model directory, and runs a model as a program. Needs torch, safetensors and
-numpy."""
+"""Reads and writes the files of a model directory, and makes command-line programs of models. Needs torch, safetensors
+and numpy."""
 import argparse
 import json
 import math
@@ -17,7 +17,7 @@ def fail(message):
 
 
 def load_metadata(path):
-    """Returns the metadata, strings by name."""
+    """Returns the metadata of a safetensors file, {name: text}."""
     try:
         with safe_open(path, "pt") as file:
             return file.metadata() or {}
@@ -26,34 +26,35 @@ def load_metadata(path):
 
 
 def load_tensors(path):
-    """Returns all tensors of a safetensors file, by name."""
+    """Returns all tensors of a safetensors file, {name: tensor}."""
     metadata = load_metadata(path)
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}
-    for key, other in metadata.items():  # tensors that share their storage are written once
+    for key, other in metadata.items():  # tensors that share their storage are stored once
         if key.startswith("alias."):
             tensors[key[len("alias."):]] = tensors[other]
     return tensors
 
 
 def save_tensors(path, tensors, metadata={}):
-    """Writes tensors by name. metadata: strings by name."""
+    """Writes `tensors`, {name: tensor}, and `metadata`, {name: text}."""
     save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, path, {"format": "pt"} | metadata)
 
 
 def load_pickled(path, trust):
-    """Returns the content of a file of torch.save. Without `trust` it must be only tensors and plain data, not code."""
+    """Returns the contents of a file that torch.save wrote. Unless `trust` is true, the file may only contain tensors
+    and plain data, no code."""
     try:
         return torch.load(path, map_location="cpu", weights_only=not trust)
     except (OSError, RuntimeError, EOFError) as e:
         fail(f"{path}: cannot be read: {str(e).splitlines()[0]}")
     except pickle.UnpicklingError as e:
-        fail(f"{path}: {str(e).splitlines()[0]}\nA file of somebody you trust can be read with --trust, which runs what "
-             "it says.")
+        fail(f"{path}: {str(e).splitlines()[0]}\nIf you trust the author of the file, use --trust, which runs the code "
+             "in the file.")
 
 
 def make_new_directory(path):
-    """Creates a directory, which must not exist yet."""
+    """Creates a directory. Fails if it exists."""
     try:
         os.makedirs(path)
     except OSError as e:
@@ -61,14 +62,16 @@ def make_new_directory(path):
 
 
 def save_model(directory, family, config, weights):
-    """Writes a model directory. config.json with `config` is written last: only then is the directory a model."""
+    """Writes the weights and `config` into a model directory. config.json is written last, since it makes the directory
+    a model."""
     save_tensors(os.path.join(directory, "model.safetensors"), weights)
     with open(os.path.join(directory, "config.json"), "w") as file:
         json.dump({"format": f"foldgrad {family}", "format_version": 1, **config}, file, indent=2)
 
 
 def model_directory(path):
-    """Returns `path`, or for a run its best or else its latest checkpoint."""
+    """Returns `path` if it is a model directory. If `path` is a run, returns its best checkpoint, or the latest one if
+    there is no best."""
     if os.path.exists(os.path.join(path, "config.json")):
         return path
     for pointer in ("BEST", "LATEST"):
@@ -80,7 +83,8 @@ def model_directory(path):
 
 
 def load_config(directory, family="transformer"):
-    """Returns config.json of a model of the family; docs/model_directory.md explains it."""
+    """Returns the contents of config.json (docs/model_directory.md). Raises ValueError if the model is of another
+    family."""
     with open(os.path.join(directory, "config.json")) as file:
         config = json.load(file)
     if config["format"] != f"foldgrad {family}" or config["format_version"] != 1:
@@ -89,8 +93,8 @@ def load_config(directory, family="transformer"):
 
 
 def load_values(directory, model):
-    """Returns the state for `model`, a module: weights, and the running estimates of normalizers. Inference needs no
-    other state; windows and counters are for training."""
+    """Returns the state_dict for `model`: the weights, and the running estimates of normalizers. Windows and counters
+    are left out, since only training needs them."""
     tensors = load_tensors(os.path.join(directory, "model.safetensors"))
     state = os.path.join(directory, "norm_state.safetensors")
     if os.path.exists(state):
@@ -100,8 +104,8 @@ def load_values(directory, model):
 
 
 def run_program(description, load_model, results):
-    """Runs a program with three arguments. load_model(path, dtype) returns the model, and results(model, input tensors)
-    returns the output tensors."""
+    """Runs a program with the arguments MODEL, INPUT and OUTPUT. load_model(path, dtype) must return the model, and
+    results(model, input tensors) the output tensors."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("input")
@@ -117,7 +121,8 @@ def run_program(description, load_model, results):
 
 
 def sinusoids(rows, width):
-    """Returns [POS-1] of ops/positions/positions.h: sines, then cosines; row 1, for padding, is zero."""
+    """Returns the table [POS-1] of ops/positions/positions.h. A row has sines, then cosines; row 1, for padding, is
+    0."""
     half = width // 2
     frequencies = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10000) / (half - 1)))
     angles = torch.arange(rows, dtype=torch.float64)[:, None] * frequencies[None]

@@ -1,14 +1,14 @@
-"""The normalizers of foldgrad at inference, for examples/pytorch_*.py; docs/normalizers.md has the formulas.
+"""foldgrad's normalizers at inference, for examples/pytorch_*.py. docs/normalizers.md has the formulas.
 
-Parameters and buffers have the names of model.safetensors and norm_state.safetensors. To train UN in PyTorch see
-docs/pytorch.md.
+Parameters and buffers have the same names as in model.safetensors and norm_state.safetensors. docs/pytorch.md explains
+how to train UN in PyTorch.
 """
 import torch
 from torch import nn
 
 
 class Affine(nn.Module):
-    """y = weight x + bias; for `scale` the bias is 0."""
+    """Computes y = weight x + bias. The normalizer `scale` has no bias."""
 
     def __init__(self, width, bias=True):
         super().__init__()
@@ -20,8 +20,9 @@ class Affine(nn.Module):
 
 
 class Offline(Affine):
-    """y = A x + B with A = weight / sqrt(variance + eps) and B = bias - A run_mean: one factor per channel, which folds
-    away. `state` names the statistics from training: the variance, and the mean if it is subtracted."""
+    """Computes y = A x + B with A = weight / sqrt(variance + eps) and B = bias - A run_mean. Since A and B are
+    constants for each channel, they can be folded into the next layer. `state` names the statistics from training: the
+    variance, and the mean if the normalizer subtracts it."""
 
     def __init__(self, width, eps, state=("run_var",), clamped=False):
         super().__init__(width)
@@ -36,7 +37,7 @@ class Offline(Affine):
 
 
 class RepBN(Offline):
-    """y = BN(x) + eta x."""
+    """Computes y = BN(x) + eta x."""
 
     def __init__(self, width, eps):
         super().__init__(width, eps, ("run_var", "run_mean"))
@@ -47,7 +48,7 @@ class RepBN(Offline):
 
 
 class PRepBN(nn.Module):
-    """At inference only RepBN counts, even if layer normalization still has a share."""
+    """Computes RepBN. Inference leaves out the layer normalization, even if its weight is not 0 yet."""
 
     def __init__(self, width, eps):
         super().__init__()
@@ -62,7 +63,7 @@ class PRepBN(nn.Module):
 
 
 class PowerNorm(Offline):
-    """Groups of channels divided by their root mean square, then as pn_star."""
+    """Divides groups of channels by their root mean square, and then applies pn_star."""
 
     def __init__(self, width, eps, state, groups):
         super().__init__(width, eps, state)
@@ -74,7 +75,7 @@ class PowerNorm(Offline):
 
 
 class RMSNorm(Affine):
-    """RMSNorm; with `partial` the mean is only over the first channels."""
+    """Computes RMSNorm. The mean is over the first partial * width channels."""
 
     def __init__(self, width, eps, outside, partial, bias):
         super().__init__(width, bias)
@@ -91,7 +92,7 @@ class CenterNorm(Affine):
 
 
 class Elementwise(Affine):
-    """dyt: tanh(alpha x); derf: erf(alpha x + shift)."""
+    """Computes tanh(alpha x) for `dyt`, or erf(alpha x + shift) for `derf`, and then weight and bias."""
 
     def __init__(self, width, derf, bias):
         super().__init__(width, bias)
@@ -105,7 +106,7 @@ class Elementwise(Affine):
 
 
 class TokenGroupNorm(Affine):
-    """Group normalization per token and group of channels."""
+    """Normalizes each group of channels of each token."""
 
     def __init__(self, width, eps, groups):
         super().__init__(width)
@@ -117,7 +118,7 @@ class TokenGroupNorm(Affine):
 
 
 class Length(nn.Module):
-    """x / max(|x|, eps), times one number: learned (scalenorm) or fixed (fixnorm)."""
+    """Computes x / max(|x|, eps) times a number, which is learned for `scalenorm` and fixed for `fixnorm`."""
 
     def __init__(self, eps, factor):
         super().__init__()
@@ -129,7 +130,7 @@ class Length(nn.Module):
 
 
 class DeepNorm(nn.LayerNorm):
-    """LN of residual_factor x + branch, which residual_sum() adds up."""
+    """Computes LN(residual_factor x + branch). residual_sum() computes the argument."""
 
     def __init__(self, width, eps, encoder_layers, decoder_layers, stack):
         super().__init__(width, eps)
@@ -141,24 +142,25 @@ class DeepNorm(nn.LayerNorm):
 
 
 def residual_sum(x, norm, branch, pre_norm, residual=nn.Identity()):
-    """Returns the sum of a sublayer; post-norm applies `residual` to x before the sum."""
+    """Returns the residual sum of a sublayer. With post-norm, `residual` is applied to x before the sum."""
     if isinstance(norm, DeepNorm):
         return norm(norm.residual_factor * x + branch(x))
     return x + branch(norm(x)) if pre_norm else norm(residual(x) + branch(x))
 
 
 def make_residual(config, sublayer):
-    """Makes the map of x before the sum of a sublayer such as "blocks.0.attn". Some folded models normalize here."""
+    """Makes the module that is applied to x before the residual sum of a sublayer such as "blocks.0.attn". In some
+    folded models, it is a normalizer."""
     site = f"{sublayer}.residual"
     return make_norm(config, site) if site in config["norm"].get("at", {}) else nn.Identity()
 
 
 def make_norm(config, site, channels=None):
-    """Makes the normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says, with `channels`
-    channels or the model's width."""
+    """Makes the normalizer that config.json specifies for a site such as "encoder.layers.0.final_layer_norm". It has
+    `channels` channels, by default the model's width."""
     model, norm = config["model"], config["norm"]
     width, at = channels or model["width"], norm.get("at", {})
-    if site in at:  # with the defaults of its options
+    if site in at:  # such a normalizer has default options
         name, o = at[site], {"encoder_layers": 6, "decoder_layers": 6}
     else:
         name, o = norm["name"], {"encoder_layers": model.get("encoder_layers", model.get("layers")),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Greedy decoding with onnxruntime, from the files of `foldgrad export MODEL -o DIRECTORY`.
+"""Translates by greedy decoding with onnxruntime, using the files that `foldgrad export MODEL -o DIRECTORY` writes.
 
     echo "4 5 6" | examples/onnx_greedy.py DIRECTORY
 
-Every line has the ids of a sentence without its end; the output has the ids of the translations.
+Each input line has the ids of a sentence without the end token. Each output line has the ids of the translation.
 """
 import argparse
 import os
@@ -14,7 +14,7 @@ import onnxruntime
 
 
 class Translator:
-    def __init__(self, directory, threads=0):  # 0: one for each core
+    def __init__(self, directory, threads=0):  # 0 means one thread for each core
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         session = lambda name: onnxruntime.InferenceSession(os.path.join(directory, name + "_model.onnx"), options,
@@ -26,7 +26,7 @@ class Translator:
         self.max_positions = int(known["max_positions"])
 
     def encode(self, sentences):
-        """Returns the decoders' inputs for sentences, lists of ids that end with eos."""
+        """Returns the decoders' inputs for the sentences, which are lists of ids that end with eos."""
         ids = np.full((len(sentences), max(map(len, sentences))), self.pad, np.int64)
         for row, sentence in enumerate(sentences):
             ids[row, :len(sentence)] = sentence
@@ -35,7 +35,8 @@ class Translator:
         return {"encoder_hidden_states": states, "encoder_attention_mask": mask}
 
     def step(self, prefix, encoded, past):
-        """Returns logits [batch, vocabulary] after the prefix [batch, length]; `past`, kept from step to step, may be None."""
+        """Returns logits [batch, vocabulary] for the token after the prefix [batch, length]. `past` is the cache, which
+        is updated; if it is None, every step computes everything anew."""
         if past:
             session, given = self.decoder_with_past, {"input_ids": prefix[:, -1:], **past,
                                                       "encoder_attention_mask": encoded["encoder_attention_mask"]}
@@ -48,7 +49,7 @@ class Translator:
         return results["logits"][:, -1]
 
     def translate(self, sentences, limit=None, cached=True):
-        """Translates lists of ids without their end to such lists, of at most `limit` ids and at least one."""
+        """Translates lists of ids without eos. Returns such lists, with at least one and at most `limit` ids."""
         encoded = self.encode([[*sentence, self.eos] for sentence in sentences])
         prefix = np.full((len(sentences), 1), self.eos, np.int64)
         done, past = np.zeros(len(sentences), bool), {} if cached else None
@@ -68,7 +69,7 @@ class Translator:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
-    parser.add_argument("--limit", type=int, help="ids of a translation, at most")
+    parser.add_argument("--limit", type=int, help="maximum number of ids in a translation")
     args = parser.parse_args()
     sentences = [[int(word) for word in line.split()] for line in sys.stdin]
     for ids in Translator(args.directory).translate(sentences, args.limit):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A Compact Convolutional Transformer of foldgrad in PyTorch: the whole model, written out.
+"""foldgrad's Compact Convolutional Transformer, written out in PyTorch.
 
     examples/pytorch_cct.py MODEL IN.safetensors OUT.safetensors
 
-computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have the names
-and shapes of SHI-Labs/Compact-Transformers. MODEL is a model directory or a run, whose best checkpoint is used, or else
-the latest; normalizers.py has the normalizers, pytorch_vit.py the attention. Everything is in torch.float32 unless
---dtype says float64.
+computes the same results as `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors`. Parameters have the
+names and shapes of SHI-Labs/Compact-Transformers. MODEL is a model directory or a run; of a run, the best checkpoint is
+used, or the latest one if there is no best. normalizers.py has the normalizers, and pytorch_vit.py has the attention.
+The computation is in torch.float32, or in float64 with --dtype float64.
 """
 from collections import OrderedDict
 
@@ -38,10 +38,10 @@ class Tokenizer(nn.Module):
         self.conv_layers = nn.ModuleList(layers)
 
     def forward(self, x):
-        """Returns tokens [B, tokens, width] of images [B, 3, S, S]."""
+        """Returns the tokens [B, tokens, width] of images [B, 3, S, S]."""
         for layer in self.conv_layers:
             x = layer["0"](x)
-            if "norm" in layer:  # a normalizer takes pixels as tokens
+            if "norm" in layer:  # to a normalizer, pixels are tokens
                 x = layer["norm"](x.flatten(2).transpose(1, 2)).transpose(1, 2).unflatten(2, x.shape[2:])
             x = layer["pool"](layer["act"](x))
         return x.flatten(2).transpose(1, 2)
@@ -100,7 +100,7 @@ class Cct(nn.Module):
         return normalized(images, self.config, self.classifier.positional_emb.dtype)
 
     def forward(self, images):
-        """Returns logits [B, classes] of images [B, S, S, 3]."""
+        """Returns the logits [B, classes] of images [B, S, S, 3]."""
         return self.classifier(self.tokenizer(self.normalized(images).permute(0, 3, 1, 2)))
 
 

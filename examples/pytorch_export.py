@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes a model of PyTorch as a model directory for foldgrad's run, inspect, fold, eval and translate.
+"""Writes a PyTorch model as a model directory for foldgrad's commands run, inspect, fold, eval and translate.
 
     examples/pytorch_export.py DIRECTORY [--norm un]
 
-makes a small model with random weights and a vocabulary of words; call `export` with your own model.
+writes a small model with random weights and a vocabulary of words. Call export() with your own model.
 """
 import argparse
 import json
@@ -17,9 +17,10 @@ from pytorch_model import Transformer
 
 
 def export(model, config, directory, source_words=None, target_words=None):
-    """Writes `model`, named as in pytorch_model.Transformer. Words have ids 4, 5, ...; 0 to 3 are special."""
+    """Writes `model`, whose parameters must be named as in pytorch_model.Transformer. Words have the ids 4, 5, ...; the
+    ids 0 to 3 are special tokens."""
     os.makedirs(directory)
-    parameters = {name: p for name, p in model.named_parameters()}  # shared ones once, under their first name
+    parameters = {name: p for name, p in model.named_parameters()}  # a shared parameter occurs only once
     save_tensors(os.path.join(directory, "norm_state.safetensors"), norm_state(model, config))
     if source_words:
         write_vocabulary(os.path.join(directory, "vocabulary"), source_words, target_words)
@@ -27,7 +28,7 @@ def export(model, config, directory, source_words=None, target_words=None):
 
 
 def norm_state(model, config):
-    """Returns un's state: inference needs only run_var, the rest has its initial values."""
+    """Returns the state of `un`. Inference only needs run_var; everything else has its initial value."""
     state = {}
     window = config["norm"].get("options", {}).get("window", 4)
     for site, norm in model.named_modules():
@@ -42,7 +43,8 @@ def norm_state(model, config):
 
 
 def write_vocabulary(directory, source_words, target_words):
-    """Writes fairseq's dictionaries, one "WORD COUNT" per line; the reader pads them to a multiple of 8."""
+    """Writes dictionaries in fairseq's format, one "WORD COUNT" per line. The reader pads them to a multiple of 8
+    words."""
     os.makedirs(directory)
     for name, words in (("source", source_words), ("target", target_words)):
         with open(os.path.join(directory, f"dict.{name}.txt"), "w", encoding="utf-8") as file:

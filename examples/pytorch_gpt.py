@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A decoder-only Transformer of foldgrad in PyTorch: the whole model, written out.
+"""foldgrad's decoder-only Transformer, written out in PyTorch.
 
     examples/pytorch_gpt.py MODEL IN.safetensors OUT.safetensors
 
-computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have nanoGPT's
-names and shapes. MODEL is a model directory or a run, whose best checkpoint is used, or else the latest; normalizers.py
-has the normalizers. Everything is in torch.float32 unless --dtype says float64.
+computes the same results as `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors`. Parameters have
+nanoGPT's names and shapes. MODEL is a model directory or a run; of a run, the best checkpoint is used, or the latest
+one if there is no best. normalizers.py has the normalizers. The computation is in torch.float32, or in float64 with
+--dtype float64.
 """
 import torch
 from torch import nn
@@ -16,12 +17,12 @@ from pytorch_model import ACTIVATIONS
 
 
 def linear(m, inputs, outputs, reads_norm):
-    """Makes a linear layer. If the model has no biases, folding adds one where a layer reads a normalizer."""
+    """Makes a linear layer. In a model without biases, folding adds a bias to layers that read a normalizer."""
     return nn.Linear(inputs, outputs, m.get("bias", True) or reads_norm and m.get("input_bias", False))
 
 
 def turned(x, theta):
-    """Rotates each pair of neighbouring columns of x [B, heads, T, D], as complex numbers, by its position's angle."""
+    """Rotates each pair of neighbouring columns of x [B, heads, T, D] by an angle that depends on the position."""
     length, width = x.shape[-2:]
     frequencies = theta ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
     angles = torch.outer(torch.arange(length, dtype=torch.float64), frequencies).to(x.dtype)
@@ -37,7 +38,7 @@ class Attention(nn.Module):
         self.c_attn, self.c_proj = linear(m, width, 3 * width, True), linear(m, width, width, False)
 
     def forward(self, x):
-        """Lets every token attend to itself and to those before it."""
+        """Computes causal self-attention: every token attends to itself and to the tokens before it."""
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.c_attn(x).chunk(3, -1))
         if self.theta:
             q, k = turned(q, self.theta), turned(k, self.theta)
@@ -99,7 +100,7 @@ class Gpt(nn.Module):
         return x * self.config["width"] ** 0.5 + self.sinusoids[:length]
 
     def forward(self, ids):
-        """Returns logits [B, T, vocabulary] of ids [B, T]."""
+        """Returns the logits [B, T, vocabulary] for ids [B, T]."""
         x = self.embed(ids)
         for layer in self.h:
             x = layer(x)

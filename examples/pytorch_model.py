@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A model directory of foldgrad in PyTorch: the whole model, written out.
+"""foldgrad's Transformer for translation, written out in PyTorch.
 
     examples/pytorch_model.py MODEL IN.safetensors OUT.safetensors
 
-computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. MODEL is a model directory
-or a run, whose best checkpoint is used, or else the latest. normalizers.py has the normalizers. Everything is in
-torch.float32 unless --dtype says float64.
+computes the same results as `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors`. MODEL is a model
+directory or a run; of a run, the best checkpoint is used, or the latest one if there is no best. normalizers.py has the
+normalizers. The computation is in torch.float32, or in float64 with --dtype float64.
 """
 import torch
 from torch import nn
@@ -27,11 +27,11 @@ class Attention(nn.Module):
         self.v_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, x, keys, sees):
-        """Attends from x [B, T, C] to keys [B, S, C]. sees: bool, broadcast to [B, heads, T, S]."""
+        """Attends from x [B, T, C] to keys [B, S, C]. `sees` is a bool mask that broadcasts to [B, heads, T, S]."""
         split = lambda y: y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         q, k, v = split(self.q_proj(x)), split(self.k_proj(keys)), split(self.v_proj(keys))
         scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
-        # A query that sees no key gets zero.
+        # A query that sees no key gets the result 0.
         p = torch.softmax(scores.masked_fill(~sees, float("-inf")), -1).nan_to_num(0.0)
         return self.out_proj((p @ v).transpose(1, 2).flatten(-2))
 
@@ -68,20 +68,20 @@ class Stack(nn.Module):
         self.layer_norm = make_norm(config, f"{name}.layer_norm") if m["pre_norm"] else nn.Identity()
 
     def embed(self, ids, mask, positions):
-        """Embeds ids. A sentence's first token has position 2, padding that of the token before it."""
+        """Embeds ids. The first token of a sentence has position 2. Padding has the position of the token before it."""
         x = self.embed_tokens(ids) * self.embed_tokens.weight.shape[1] ** 0.5
         places = torch.where(mask, mask.long().cumsum(1) + 1, 1)
         return x + positions[places]
 
 
 class Transformer(nn.Module):
-    """The model; parameters have the names of model.safetensors, buffers those of norm_state.safetensors."""
+    """Parameters have the same names as in model.safetensors, and buffers as in norm_state.safetensors."""
 
     def __init__(self, config):
         super().__init__()
         m = self.config = config["model"]
         if any(site.endswith(".residual") for site in config["norm"].get("at", {})):
-            raise NotImplementedError("this example knows no normalizer of a residual")
+            raise NotImplementedError("this example does not support normalizers of a residual")
         self.encoder, self.decoder = Stack(config, "encoder"), Stack(config, "decoder")
         if m["share_embeddings"] in ("all", "inputs"):
             self.decoder.embed_tokens = self.encoder.embed_tokens
@@ -99,7 +99,7 @@ class Transformer(nn.Module):
         return self.encoder.layer_norm(x)
 
     def forward(self, source, target_input, source_mask=None, input_mask=None):
-        """Returns logits [B, T, target_vocabulary] and the encoder's output."""
+        """Returns the logits [B, T, target_vocabulary] and the encoder's output."""
         source_mask = source != self.config["pad"] if source_mask is None else source_mask.bool()
         input_mask = target_input != self.config["pad"] if input_mask is None else input_mask.bool()
         memory = self.encode(source, source_mask)
@@ -115,12 +115,12 @@ def load_model(path, dtype=torch.float32):
     directory = model_directory(path)
     model = Transformer(load_config(directory)).to(dtype)
     tensors = load_values(directory, model)
-    if model.config.get("fixnorm"):  # the model uses the tables' rows divided by their lengths
+    if model.config.get("fixnorm"):  # the model divides the rows of the tables by their norms
         for name in tensors:
             if name.endswith(("embed_tokens.weight", "output_projection.weight")):
                 tensors[name] = nn.functional.normalize(tensors[name].to(dtype), dim=1, eps=1e-12)
     missing, unexpected = model.load_state_dict(tensors, strict=False)
-    shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"}  # under the encoder's name
+    shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"}  # stored under the encoder's name
     if set(missing) - shared or unexpected:
         raise ValueError(f"{directory}: missing {sorted(set(missing) - shared)}, unexpected {unexpected}")
     model.positions = sinusoids(model.positions.shape[0], model.positions.shape[1]).to(dtype)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""An NFNet of foldgrad in PyTorch: the whole model, written out.
+"""foldgrad's NFNet, written out in PyTorch.
 
     examples/pytorch_nfnet.py MODEL IN.safetensors OUT.safetensors
 
-computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have timm's
-names; gains are vectors. MODEL is a model directory or a run, whose best checkpoint is used, or else the latest;
-normalizers.py has the normalizers. Everything is in torch.float32 unless --dtype says float64.
+computes the same results as `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors`. Parameters have
+timm's names, but gains are vectors. MODEL is a model directory or a run; of a run, the best checkpoint is used, or the
+latest one if there is no best. normalizers.py has the normalizers. The computation is in torch.float32, or in float64
+with --dtype float64.
 """
 import torch
 import torch.nn.functional as F
@@ -18,12 +19,12 @@ from pytorch_vit import normalized
 
 
 def gained(x, m):
-    """Returns the activation, scaled so that a normal variable of variance 1 keeps its variance."""
+    """Returns the activation times a constant, so that a standard normal variable keeps its variance."""
     return ACTIVATIONS[m["activation"]](x) * 1.7015043497085571
 
 
 class Conv(nn.Conv2d):
-    """A convolution with standardized weights, and the normalizer after it."""
+    """A convolution with standardized weights, followed by its normalizer."""
 
     def __init__(self, config, name, channels, out, kernel=1, stride=1, groups=1):
         m = config["model"]
@@ -102,7 +103,7 @@ class NfNet(nn.Module):
         return normalized(images, self.m, self.final_conv.weight.dtype)
 
     def forward(self, images):
-        """Returns logits [B, classes] of images [B, S, S, 3]."""
+        """Returns the logits [B, classes] of images [B, S, S, 3]."""
         x = self.normalized(images).permute(0, 3, 1, 2)
         for i, conv in enumerate(self.stem.values()):
             x = conv(gained(x, self.m) if i else x)

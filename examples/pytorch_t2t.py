@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A Tokens-to-Token vision Transformer of foldgrad in PyTorch: the whole model, written out.
+"""foldgrad's Tokens-to-Token vision Transformer, written out in PyTorch.
 
     examples/pytorch_t2t.py MODEL IN.safetensors OUT.safetensors
 
-computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have the names
-and shapes of yitu-opensource/T2T-ViT. MODEL is a model directory or a run, whose best checkpoint is used, or else the
-latest; normalizers.py has the normalizers, pytorch_vit.py the layers. Everything is in torch.float32 unless --dtype says
-float64.
+computes the same results as `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors`. Parameters have the
+names and shapes of yitu-opensource/T2T-ViT. MODEL is a model directory or a run; of a run, the best checkpoint is used,
+or the latest one if there is no best. normalizers.py has the normalizers, and pytorch_vit.py has the layers. The
+computation is in torch.float32, or in float64 with --dtype float64.
 """
 import torch
 from torch import nn
@@ -58,7 +58,7 @@ class TokenTransformer(TokenModule):
 
     def attend(self, x):
         q, k, v = self.attn["qkv"](x).chunk(3, -1)
-        p = torch.softmax(q @ k.transpose(1, 2) * x.shape[-1] ** -0.5, -1)  # scaled by the width of the input
+        p = torch.softmax(q @ k.transpose(1, 2) * x.shape[-1] ** -0.5, -1)  # the scale depends on the input's width
         return v + self.attn["proj"](p @ v)
 
 
@@ -74,9 +74,9 @@ class TokensToToken(nn.Module):
         self.project = nn.Linear(widths[2], m["width"])
 
     def forward(self, x):
-        """Returns tokens [B, tokens, width] of images [B, 3, S, S]."""
+        """Returns the tokens [B, tokens, width] of images [B, 3, S, S]."""
         for (kernel, stride, padding), module in zip(self.unfolds, (self.attention1, self.attention2, self.project)):
-            if x.dim() == 3:  # [B, N, C], the rows of a square map
+            if x.dim() == 3:  # x is [B, N, C], the rows of a square map
                 side = round(x.shape[1] ** 0.5)
                 x = x.transpose(1, 2).unflatten(2, (side, side))
             x = module(nn.functional.unfold(x, kernel, padding=padding, stride=stride).transpose(1, 2))
@@ -103,7 +103,7 @@ class T2t(nn.Module):
         return normalized(images, self.config, self.pos_embed.dtype)
 
     def forward(self, images):
-        """Returns logits [B, classes] of images [B, S, S, 3]."""
+        """Returns the logits [B, classes] of images [B, S, S, 3]."""
         x = self.tokens_to_token(self.normalized(images).permute(0, 3, 1, 2))
         if self.cls_token is not None:
             x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], 1)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A vision Transformer of foldgrad in PyTorch: the whole model, written out.
+"""foldgrad's vision Transformer, written out in PyTorch.
 
     examples/pytorch_vit.py MODEL IN.safetensors OUT.safetensors
 
-computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have timm's
-names and shapes. MODEL is a model directory or a run, whose best checkpoint is used, or else the latest; normalizers.py
-has the normalizers. Everything is in torch.float32 unless --dtype says float64.
+computes the same results as `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors`. Parameters have
+timm's names and shapes. MODEL is a model directory or a run; of a run, the best checkpoint is used, or the latest one
+if there is no best. normalizers.py has the normalizers. The computation is in torch.float32, or in float64 with --dtype
+float64.
 """
 import torch
 from torch import nn
@@ -16,7 +17,8 @@ from pytorch_model import ACTIVATIONS
 
 
 class StandardizedLinear(nn.Linear):
-    """A layer with rows of mean 0 and norm |gain|: scaled weight standardization, with the unbiased variance."""
+    """A linear layer with scaled weight standardization, which uses the unbiased variance: each row of the weight has
+    mean 0 and norm |gain|."""
 
     def __init__(self, *sizes, **options):
         super().__init__(*sizes, **options)
@@ -86,7 +88,7 @@ class PatchEmbed(nn.Module):
 
 
 def normalized(images, m, dtype):
-    """Normalizes bytes for the model; floating-point pixels are already normalized."""
+    """Returns normalized images. Floating-point images are normalized already."""
     if images.dtype != torch.uint8:
         return images.to(dtype)
     mean = torch.tensor(m.get("image_mean", [0] * 3), dtype=dtype)
@@ -95,7 +97,7 @@ def normalized(images, m, dtype):
 
 
 def pooled(x, pooling, attention_pool):
-    """Returns the input of the classifier. x: [B, T, C]."""
+    """Returns the input of the classifier, [B, C], for tokens x [B, T, C]."""
     if pooling == "sequence":
         return (torch.softmax(attention_pool(x), 1) * x).sum(1)
     return x[:, 0] if pooling == "cls" else x.mean(1)

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Converts an image classifier trained by timm, SHI-Labs/Compact-Transformers or efficientnet-lite-pytorch to a model
-directory of foldgrad.
+"""Converts an image classifier of timm, SHI-Labs/Compact-Transformers or efficientnet-lite-pytorch to a foldgrad model
+directory.
 
     examples/vision_import.py WEIGHTS DIRECTORY [--heads 6] [--activation gelu] [--eps 1e-6] [--image-size 224]
                               [--mean 0.491 0.482 0.447 --std 0.247 0.243 0.262] [--classes names.txt]
 
-WEIGHTS is a state_dict: a .safetensors file, or a file of torch.save, which may hold it below the key "state_dict" or
-"model". The models of timm are VisionTransformer with square patches and a class token, or with the mean of tokens
-before or after its last normalizer; SwinTransformer, also with its authors' names; ConvNeXt; and tf_efficientnet_lite0.
-efficientnet_lite0 has the same names, but pads differently: its logits would be wrong. Features that foldgrad's model
-lacks (distillation, register tokens, LayerScale of a VisionTransformer, ...) are an error, and so are weights with
-unknown names. Sizes follow from shapes, but eps of the normalization and mean and deviation of the images do not. Only
-VisionTransformer and Compact-Transformers need --heads, and only their weights determine the size of the images.
---classes is a file with the name of a class on each line.
+WEIGHTS is a state_dict in a .safetensors file, or in a file that torch.save wrote, possibly under the key "state_dict"
+or "model". These models of timm are supported: VisionTransformer with square patches and a class token, or with the
+mean of the tokens before or after the last normalizer; SwinTransformer, also with its authors' names; ConvNeXt; and
+tf_efficientnet_lite0. Do not convert efficientnet_lite0: it has the same names but pads differently, so its logits
+would be wrong. Features that foldgrad's model lacks (distillation, register tokens, LayerScale of a VisionTransformer,
+...) are errors, and so are weights with unknown names. The sizes follow from the shapes of the weights, but the eps of
+the normalization and the mean and standard deviation of the images do not. Only VisionTransformer and
+Compact-Transformers need --heads, and only their weights determine the size of the images. --classes is a file with one
+class name per line.
 """
 import argparse
 import os
@@ -26,7 +27,7 @@ from pytorch_vit import Vit
 
 
 def read(path, trust):
-    """Returns the state_dict."""
+    """Returns the state_dict in the file."""
     if path.endswith(".safetensors"):
         return load_tensors(path)
     weights = load_pickled(path, trust)
@@ -50,7 +51,7 @@ def layers_of(weights, prefix):
 
 
 def vit_of(weights):
-    """Returns the keys of `model`."""
+    """Returns the keys of the section `model` in config.json."""
     patches, cls = weights["patch_embed.proj.weight"], "cls_token" in weights
     patch, side = patches.shape[-1], root(weights["pos_embed"].shape[1] - cls, "positions of patches")
     model = {"patch": patch, "image_size": patch * side, "classes": len(weights["head.weight"]), "width": len(patches),
@@ -65,7 +66,7 @@ def cct_of(weights):
     convs = layers_of(weights, "tokenizer.conv_layers.")
     last = weights[f"tokenizer.conv_layers.{convs - 1}.0.weight"]
     kernel, cls = last.shape[-1], "classifier.class_emb" in weights
-    # Each convolution with its pooling halves the side of an image; with kernels of 7 it quarters the side.
+    # Each convolution and its pooling divide the side of an image by 2, or by 4 if the kernel size is 7.
     side = root(weights["classifier.positional_emb"].shape[1] - cls, "positions of tokens")
     return {"stem": "cct", "convs": convs, "kernel": kernel, "image_size": side * (4 if kernel == 7 else 2) ** convs,
             "classes": len(weights["classifier.fc.weight"]), "width": len(last),
@@ -132,7 +133,7 @@ def efficientnet_names(model):
 
 
 def lite_name(name):
-    """Returns efficientnet-lite-pytorch's name of a weight of timm's tf_efficientnet_lite0."""
+    """Returns efficientnet-lite-pytorch's name for a weight of timm's tf_efficientnet_lite0."""
     found = re.match(r"blocks\.(\d)\.(\d)\.(\w+)(.*)", name)
     if not found:
         layer, _, part = name.partition(".")
@@ -140,7 +141,7 @@ def lite_name(name):
     stage, block, layer, part = int(found[1]), int(found[2]), found[3], found[4]
     depths = (1, 2, 2, 3, 3, 4, 1)
     if stage >= len(depths) or block >= depths[stage]:
-        return name  # a weight of a larger EfficientNet-Lite
+        return name  # the weight belongs to a larger EfficientNet-Lite
     layers = {"conv_pw": "expand_conv", "bn1": "bn0", "conv_dw": "depthwise_conv", "bn2": "bn1",
               "conv_pwl": "project_conv", "bn3": "bn2"}
     if stage == 0:  # stage 0 does not widen
@@ -149,7 +150,8 @@ def lite_name(name):
 
 
 def swin_name(name):
-    """Returns the authors' name of a weight of timm's SwinTransformer, which merges before a stage."""
+    """Returns the authors' name for a weight of timm's SwinTransformer. timm counts the merging of patches as a part of
+    the stage after it, the authors as a part of the stage before it."""
     name = re.sub(r"^layers\.(\d+)\.downsample", lambda m: f"layers.{int(m[1]) - 1}.downsample", name)
     return name.replace("head.fc.", "head.")
 
@@ -159,8 +161,8 @@ def renamed(weights):
     if f"layers.0.blocks.0.{TABLE}" in weights:  # Swin
         by_timm = "head.fc.weight" in weights
         return {swin_name(name) if by_timm else name: tensor for name, tensor in weights.items()
-                if not name.endswith(("relative_position_index", "attn_mask"))}  # they are constant
-    if "stem.0.weight" in weights:  # ConvNeXt, whose linear layers may be convolutions of one pixel
+                if not name.endswith(("relative_position_index", "attn_mask"))}  # these tensors are constants
+    if "stem.0.weight" in weights:  # ConvNeXt, whose linear layers may be 1 x 1 convolutions
         return {re.sub(r"\.gamma$", ".gamma.weight", name): tensor.flatten(1) if ".mlp." in name and tensor.ndim > 1
                 else tensor for name, tensor in weights.items()}
     if "_conv_stem.weight" in weights:
@@ -172,14 +174,14 @@ def renamed(weights):
 
 
 def names_of(network, model):
-    """Returns the names of a model's weights, which do not depend on heads and activation."""
+    """Returns the names of a model's weights. They do not depend on the number of heads and the activation."""
     config = {"model": {"heads": 1, "activation": "gelu", **model}, "norm": {"name": "ln"}}
     with torch.device("meta"):
         return network(config).state_dict().keys()
 
 
 def model_of(weights):
-    """Returns the family, and the keys of `model`."""
+    """Returns the family, and the keys of the section `model` in config.json."""
     if f"layers.0.blocks.0.{TABLE}" in weights:
         family, names_by, keys_of = "swin", swin_names, swin_of
     elif "patch_embed.proj.weight" in weights:
@@ -210,16 +212,16 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weights")
     parser.add_argument("directory")
-    parser.add_argument("--heads", type=int, help="of attention")
-    parser.add_argument("--activation", default="gelu", help="of the feed-forward blocks")
-    parser.add_argument("--eps", type=float, help="of the normalization; by default 1e-6, for Swin and CCT 1e-5, for "
-                                                  "EfficientNet-Lite0 1e-3")
-    parser.add_argument("--image-size", type=int, help="pixels on a side, where rounding hides it (CCT) or no weight "
-                                                       "tells (Swin, ConvNeXt, EfficientNet-Lite0: by default 224)")
-    parser.add_argument("--mean", type=float, nargs=3, default=[0, 0, 0], help="of red, green and blue, in [0, 1]")
+    parser.add_argument("--heads", type=int, help="number of attention heads")
+    parser.add_argument("--activation", default="gelu", help="activation in the feed-forward blocks (gelu)")
+    parser.add_argument("--eps", type=float, help="eps of the normalization; default: 1e-5 for Swin and CCT, 1e-3 for "
+                                                  "EfficientNet-Lite0, otherwise 1e-6")
+    parser.add_argument("--image-size", type=int, help="side of the images in pixels, if the weights do not determine "
+                                                       "it (CCT: rounded; Swin, ConvNeXt, EfficientNet-Lite0: 224)")
+    parser.add_argument("--mean", type=float, nargs=3, default=[0, 0, 0], help="means of the colors, in [0, 1]")
     parser.add_argument("--std", type=float, nargs=3, default=[1, 1, 1])
-    parser.add_argument("--classes", help="a file with their names")
-    parser.add_argument("--trust", action="store_true", help="unpickle whatever the file holds, also code")
+    parser.add_argument("--classes", help="file with the names of the classes")
+    parser.add_argument("--trust", action="store_true", help="unpickle any content of the file, which may run code")
     args = parser.parse_args(arguments)
     weights = renamed(read(args.weights, args.trust))
     family, model = model_of(weights)

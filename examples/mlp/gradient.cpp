@@ -1,4 +1,4 @@
-// A minimal program: y = sum of relu(x W^T), and its gradient with respect to W.
+// A minimal program that computes y = sum of relu(x W^T) and the gradient of y with respect to W.
 #include <cstdio>
 
 #include "ops/activation/activation.h"

@@ -1,4 +1,4 @@
-// Translates lines with a trained model, folded or not:  translate MODEL <source.txt >target.txt
+// Translates text line by line with a trained model, which may be folded:  translate MODEL <source.txt >target.txt
 #include <exception>
 #include <iostream>
 #include <string>
