@@ -1,6 +1,7 @@
-"""The course: ten chapters and a capstone, each a text to read and functions to fill in, and a check for each function.
+"""The course has ten chapters and a capstone. Each has a text to read, functions to fill in, and a check for each
+exercise.
 
-chapters/NAME.py has the solutions. A student's file is the same without the bodies of the exercises.
+chapters/NAME.py has the solutions. The student's file is the same, but without the bodies of the exercises.
 """
 import ast
 import functools
@@ -13,7 +14,7 @@ import types
 
 CHAPTERS = sorted((pathlib.Path(__file__).parent / "chapters").glob("ch*.py"))
 MARK = re.compile(r"^ *# Exercise (\d+\.\d+)$")
-THINK = {  # a phrase of an error, and what to think of
+THINK = {  # a phrase in the message of an exception -> a hint
     "has no gradient": "Who fills p.grad, and who empties it? Does the loss depend on the optimizer's Parameters?",
     "got object": "This is not an array. Is it a Parameter, a Tensor or a Var? How does each of them come onto a tape?",
     "foldgrad._core.Var,": "help() of this function names the types. Arrays and Parameters become Vars on a tape.",
@@ -28,7 +29,7 @@ NO_LINE = "What does the docstring promise? Print what your function returns: it
 
 
 class NotYet(Exception):
-    """A solution that is not right yet; the text says what it gave, what was wanted, and what to think of next."""
+    """Raised for a solution that is not right yet. The text has its result, the wanted result and a hint."""
 
 
 def expect(holds, think, got=None, wanted=None, case=""):
@@ -39,9 +40,9 @@ def expect(holds, think, got=None, wanted=None, case=""):
 
 
 def near(got, wanted, think, case="", tolerance=1e-9, known=()):
-    """Raises NotYet unless each |got - wanted| is at most tolerance * (1 + |wanted|), and names the worst element.
+    """Raises NotYet, which names the worst element, unless each |got - wanted| is at most tolerance * (1 + |wanted|).
 
-    known: pairs (result, think) of common mistakes; if `got` is such a result, its text replaces `think`.
+    `known` has a pair (result, hint) for each common mistake. If `got` is such a result, the hint replaces `think`.
     """
     import numpy as np
     expect(got is not None, "Which line sets or returns this?", "None", "an array or a number", case)
@@ -66,14 +67,14 @@ def near(got, wanted, think, case="", tolerance=1e-9, known=()):
 
 
 def several(got, names):
-    """Returns `got`, and raises NotYet unless it is a tuple with one value for each of `names`."""
+    """Returns `got`. Raises NotYet unless it is a tuple with one value for each of the names."""
     expect(isinstance(got, tuple) and len(got) == len(names.split()), "Does your function return all of them, in this "
            "order?", f"{len(got)} values" if isinstance(got, tuple) else type(got).__name__, f"a tuple {names}")
     return got
 
 
 def _guarded(function):
-    """Returns `function` with a look at its arrays and lists, which it must not change: callers still need them."""
+    """Returns a wrapper that raises NotYet if the function changes an argument that is an array or a list."""
     import numpy as np
 
     def bits(value):
@@ -91,7 +92,7 @@ def _guarded(function):
 
 
 def _marked(source):
-    """Yields (exercise, function) for the functions below a mark."""
+    """Yields (exercise, function) for each function below a line "# Exercise N.M"."""
     lines = source.split("\n")
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and (mark := MARK.match(lines[node.lineno - 2])):
@@ -109,7 +110,7 @@ def exercises():
 
 
 def skeleton(source):
-    """Returns a chapter's file as a student gets it: the exercises keep signature and docstring."""
+    """Returns the student's version of a chapter's file, in which the exercises keep only signature and docstring."""
     lines = source.split("\n")
     for exercise, node in sorted(_marked(source), key=lambda pair: -pair[1].lineno):
         first = node.body[0]
@@ -133,7 +134,7 @@ def solution(chapter):
 
 
 def check(exercise, source, path):
-    """Runs the check of an exercise on the text of a file. Returns None if it passes, otherwise what to tell."""
+    """Runs the check of an exercise on the text of a file. Returns None if it passes, otherwise a message."""
     import numpy as np
     empty = f'NotImplementedError("exercise {exercise}")'
     if source.count(empty) == len(exercises()[exercise]):

@@ -7,12 +7,12 @@ from foldgrad.course import CHAPTERS, check, exercises, skeleton
 
 
 def page(text):
-    """Returns a chapter's text with the paths of links into the sources of foldgrad, which a student may not have."""
+    """Returns a chapter's text. Links into foldgrad's source tree, which a student may not have, become paths."""
     return re.sub(r"\[[^]]+\]\((?:\.\./)+([^)]+)\)", r"`\1`", text)
 
 
 def start(directory):
-    """Writes the texts and the files to fill in, and keeps files that are there."""
+    """Writes the texts and the files to fill in. Files that exist are kept."""
     directory.mkdir(parents=True, exist_ok=True)
     for path in CHAPTERS:
         for name, text in ((path.stem + ".md", page(path.with_suffix(".md").read_text())),
@@ -24,7 +24,7 @@ def start(directory):
 
 
 def told(exercise):
-    """Returns what the check of an exercise says of the file in this folder, None if it passes."""
+    """Runs the check of an exercise on the file in this folder. Returns its message, or None if it passes."""
     path = pathlib.Path(CHAPTERS[int(exercise.split(".")[0]) - 1].name)
     if not path.exists():
         sys.exit(f"there is no {path} here; go to the folder of `start`, or write it again: "

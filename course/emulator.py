@@ -1,9 +1,9 @@
-"""Runs a kernel written as a generator the way a GPU does: blocks of threads, shared memory, barriers.
+"""Runs a kernel that is written as a generator like a GPU does, with blocks of threads, shared memory and barriers.
 
-chapters/ch10_kernel.md has an example. Between two barriers threads run in a random order. launch() raises Fault where
-a GPU would compute garbage in silence: an index out of bounds, a word that one thread writes and another uses between
-the same two barriers, a word that one block writes and a later one uses, shared memory that nothing has written, a
-barrier that some threads of a block do not reach. It has no warp instructions, caches or time.
+chapters/ch10_kernel.md has an example. Between two barriers, threads run in a random order. launch() raises Fault where
+a GPU would silently compute garbage: if an index is out of bounds, if one thread writes a word that another uses
+between the same two barriers, if one block writes a word that a later block uses, if shared memory is read before it is
+written, or if some threads of a block do not reach a barrier. Warp instructions, caches and time are not emulated.
 """
 import inspect
 import random
@@ -11,22 +11,23 @@ from types import SimpleNamespace
 
 import numpy as np
 
-WARP, SEGMENT = 32, 32  # threads of a warp; elements of a transaction: 128 bytes of f32
+WARP, SEGMENT = 32, 32  # number of threads in a warp, and of elements in a transaction (128 bytes of f32)
 
 
 class Fault(Exception):
-    """A mistake of the kernel."""
+    """Raised for a mistake in the kernel."""
 
 
 class _Memory:
-    """An array that checks and notes each access of the running thread."""
+    """An array that checks and records each access of the running thread."""
 
     def __init__(self, name, array, run):
         self.name, self.array, self.run, self.shape = name, array, run, array.shape
-        self.used = {}      # between two barriers: element -> [its threads, whether one wrote]
-        self.accesses = {}  # between two barriers: (warp, n) -> the segments of the n-th access of its threads
-        self.count = {}     # of a thread: its accesses since the last barrier
-        self.block = {}     # element -> the block that wrote it
+        # The first three describe the time since the last barrier.
+        self.used = {}      # element -> [threads that used it, True if one of them wrote it]
+        self.accesses = {}  # (warp, n) -> segments that the n-th accesses of the warp's threads touch
+        self.count = {}     # thread -> index of its latest access
+        self.block = {}     # element -> block that wrote it
 
     def place(self, index, writes):
         index = tuple(map(int, index if isinstance(index, tuple) else (index,)))
@@ -59,7 +60,7 @@ class _Memory:
         self.array[self.place(index, True)] = value
 
     def barrier(self):
-        """Forgets the accesses so far and returns how many transactions they took."""
+        """Drops the accesses since the last barrier and returns the number of transactions that they took."""
         transactions = sum(map(len, self.accesses.values()))
         self.used, self.accesses, self.count = {}, {}, {}
         return transactions
@@ -72,7 +73,8 @@ def _line(thread):
 
 
 def launch(kernel, blocks, threads, *arrays, seed=1):
-    """Runs the kernel for each thread of each block. Returns {"transactions": n, "barriers": n}, of global memory."""
+    """Runs the kernel for each thread of each block. Returns the numbers of transactions of global memory and of
+    barriers, as {"transactions": n, "barriers": n}."""
     run, shuffle = SimpleNamespace(thread=0, block=0), random.Random(seed)
     _, *given = inspect.signature(kernel).bind(None, *arrays).arguments.items()
     memory = [_Memory(f"argument {name}", array, run) for name, array in given]

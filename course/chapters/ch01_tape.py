@@ -1,14 +1,14 @@
-"""Chapter 1, a tape of numbers. ch01_tape.md explains it."""
+"""Chapter 1: a tape of numbers. Read ch01_tape.md first."""
 import math
 
 
 class Tape:
     def __init__(self):
-        self.steps = []  # a function for each operation, in the order in which the operations ran
+        self.steps = []  # one function for each operation, in the order of the operations
 
 
 class Var:
-    """A number on a tape. grad is dL/dvalue; backward() adds to it."""
+    """A number on a tape. `grad` is dL/dvalue, to which backward() adds."""
 
     def __init__(self, tape, value):
         self.tape, self.value, self.grad = tape, value, 0.0
@@ -21,7 +21,7 @@ class Var:
 
 
 def add(a, b):
-    """Returns a + b. This is the model for the exercises."""
+    """Returns the Var a + b, and records its step. Use this function as the model for the exercises."""
     y = Var(a.tape, a.value + b.value)
 
     def step():
@@ -67,7 +67,7 @@ def backward(loss):
 
 # Exercise 1.4
 def difference_quotient(f, values, k, step=1e-5):
-    """Returns the slope of f in values[k] from two values of f, one on either side. f takes a list of numbers."""
+    """Returns the slope of f in values[k], from one value of f on either side. f takes a list of numbers."""
     above, below = list(values), list(values)
     above[k] += step
     below[k] -= step

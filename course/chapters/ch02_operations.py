@@ -1,4 +1,4 @@
-"""Chapter 2, operations on arrays and how to test their gradients. ch02_operations.md explains it."""
+"""Chapter 2: operations on arrays, and tests of their gradients. Read ch02_operations.md first."""
 import numpy as np
 
 
@@ -16,10 +16,11 @@ def softplus_backward(x, dy):
 
 # Exercise 2.3
 def gradient_error(f, backward, x):
-    """Returns the largest difference between backward and difference quotients of a loss L that you choose.
+    """Returns the largest difference between the dx of `backward` and the difference quotients of a loss L.
 
-    x and y = f(x) are arrays of any shapes; backward(x, dy) returns dx. Choose an L, one number computed from y, that
-    shows every wrong backward. The result for a right one is below 1e-7 if f is smooth and x has elements near 1.
+    x and y = f(x) are arrays of any shapes; backward(x, dy) returns dx. L is a number computed from y. Choose an L for
+    which every wrong backward pass gives a large result. For a right one, the result is below 1e-7 if f is smooth and
+    the elements of x are near 1.
     """
     weight = np.random.default_rng(1).normal(size=f(x).shape)
     dx, worst = backward(x, weight), 0.0
@@ -34,12 +35,12 @@ def gradient_error(f, backward, x):
 
 
 def softmax(x):
-    """Returns e^x / (sum of e^x of the row), x [R, C] [SM-2]."""
+    """Returns e^x, divided by its sum over the row, for x [R, C] [SM-2]."""
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 
 
 # Exercise 2.4
 def softmax_backward(y, dy):
-    """Returns dx for y = softmax(x), both [R, C]."""
+    """Returns dx [R, C], where y = softmax(x) and dy = dL/dy."""
     return y * (dy - np.sum(dy * y, axis=1, keepdims=True))

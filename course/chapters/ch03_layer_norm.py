@@ -1,16 +1,16 @@
-"""Chapter 3, layer normalization derived. ch03_layer_norm.md explains it."""
+"""Chapter 3: layer normalization, derived. Read ch03_layer_norm.md first."""
 import numpy as np
 
 
 # Exercise 3.1
 def statistics(x, eps):
-    """Returns mu and rstd of each row, both [R, 1] for x [R, C] [LN-1, LN-2]; keeps digits for rows far from 0."""
+    """Returns mu and rstd of each row, both [R, 1] for x [R, C] [LN-1, LN-2]. They are accurate for rows far from 0."""
     mu = x.mean(axis=1, keepdims=True)
     return mu, 1 / np.sqrt(np.mean((x - mu) ** 2, axis=1, keepdims=True) + eps)
 
 
 def layer_norm(x, gamma, beta, eps=1e-5):
-    """Returns y [R, C]."""
+    """Returns y [R, C] for x [R, C]."""
     mu, rstd = statistics(x, eps)
     return gamma * ((x - mu) * rstd) + beta
 

@@ -1,31 +1,31 @@
-"""Chapter 4, a training loop on two spirals. ch04_training.md explains it."""
+"""Chapter 4: a training loop for two spirals. Read ch04_training.md first."""
 import foldgrad as fg
 import numpy as np
 
 
 def spirals(n=100):
-    """Returns points [2n, 2] on two spirals, and 0 or 1, the spiral of each."""
+    """Returns points [2n, 2] on two spirals, and for each point 0 or 1, the number of its spiral."""
     angle = np.linspace(0.3, 3 * np.pi, n)
     arm = np.stack([np.cos(angle), np.sin(angle)], 1) * angle[:, None] / (3 * np.pi)
     return np.concatenate([arm, -arm]).astype(np.float32), np.repeat([0, 1], n)
 
 
 def parameters(seed=1):
-    """Returns the weights and biases of two linear layers, 2 -> 64 -> 2."""
+    """Returns the weights and biases of two linear layers, 2 -> 64 -> 2, by name."""
     return {"w1": fg.uniform("w1", [64, 2], 4.0, seed), "b1": fg.uniform("b1", [64], 4.0, seed),
             "w2": fg.uniform("w2", [2, 64], 0.1, seed), "b2": fg.uniform("b2", [2], 0.1, seed)}
 
 
 # Exercise 4.1
 def logits(tape, x, p):
-    """Returns the Var [rows, 2] of linear, tanh, linear on the array x [rows, 2]."""
+    """Applies linear, tanh and linear to the array x [rows, 2]. Returns the Var [rows, 2]."""
     hidden = fg.ops.tanh(fg.ops.linear(tape.constant(x), tape.parameter(p["w1"]), tape.parameter(p["b1"])))
     return fg.ops.linear(hidden, tape.parameter(p["w2"]), tape.parameter(p["b2"]))
 
 
 # Exercise 4.2
 def train(p, x, target, steps, lr):
-    """Trains p by AdamW on the mean cross-entropy of all rows, and returns the loss of each step before its update."""
+    """Trains p with AdamW on the mean cross-entropy over all rows. Returns the loss of each step, before its update."""
     optimizer, losses = fg.AdamW(list(p.values())), []
     for _ in range(steps):
         optimizer.zero_grad()
@@ -39,6 +39,6 @@ def train(p, x, target, steps, lr):
 
 # Exercise 4.3
 def accuracy(p, x, target):
-    """Returns the share of rows whose largest logit is that of their target. Records nothing."""
+    """Returns the fraction of rows whose largest logit is that of the target. Records nothing."""
     of_rows = logits(fg.Tape(False), x, p).value.numpy()
     return float(np.mean(of_rows.argmax(axis=1) == target))

@@ -1,4 +1,4 @@
-"""Chapter 5, Unified Normalization from its equations. ch05_un.md explains it."""
+"""Chapter 5: Unified Normalization from its equations. Read ch05_un.md first."""
 import numpy as np
 
 
@@ -9,11 +9,11 @@ def geometric_mean(window):
 
 
 class UN:
-    """Unified Normalization of arrays [rows, channels], with gamma = 1, beta = 0 and without the outlier test."""
+    """Unified Normalization for arrays [rows, channels], with gamma = 1, beta = 0 and no outlier test."""
 
     def __init__(self, channels, window, warmup, alpha=0.9, eps=1e-5):
         self.window, self.warmup, self.alpha, self.eps = window, warmup, alpha, eps
-        self.t = 0                                  # iterations, 1 in the first one
+        self.t = 0                                  # number of the iteration; the first is 1
         self.run_var = np.ones(channels)            # running average of var_hat, for inference
         self.win_sq = np.zeros((window, channels))  # a ring of the last mean squares q
         self.win_g = np.zeros((window, channels))   # a ring of the last gradient statistics G
@@ -21,7 +21,7 @@ class UN:
 
     # Exercise 5.2
     def forward(self, x):
-        """Makes a training pass: updates t, win_sq and run_var. Returns z and what backward() needs of this pass."""
+        """Makes a training pass, which updates t, win_sq and run_var. Returns z, and what backward() needs to know."""
         self.t += 1
         q = np.mean(x * x, axis=0)
         self.win_sq[self.t % self.window] = q
@@ -34,7 +34,8 @@ class UN:
 
     # Exercise 5.3
     def backward(self, saved, dy):
-        """Returns dx for the pass that gave `saved`, and updates win_g and psi_ema. Others may have followed it."""
+        """Returns dx for the pass that returned `saved`, and updates win_g and psi_ema. That pass may not be the
+        last."""
         t, full, active, z, rstd = saved
         G = np.mean(dy * z, axis=0)
         self.win_g[t % self.window] = G
@@ -45,5 +46,5 @@ class UN:
 
     # Exercise 5.4
     def affine(self):
-        """Returns A and B, both [channels], of the map y = A x + B that the normalizer is at inference."""
+        """Returns A and B, both [channels], of the map y = A x + B at inference."""
         return 1 / np.sqrt(self.run_var + self.eps), np.zeros_like(self.run_var)

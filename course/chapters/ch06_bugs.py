@@ -1,55 +1,55 @@
-"""Chapter 6, ten planted bugs. Each function below is wrong in one place; write the property that its bug breaks.
+"""Chapter 6: ten planted bugs. Each function below is wrong in one place. Write a property that the bug violates.
 
-property_K(f) takes one version of the function of bug K. It returns True if the property holds for it and False if it
-does not. The check tries it on the right version and on the one below. Leave the bugs as they are.
+property_K(f) takes one version of function K. It returns True if that version has the property, and False if it does
+not. The check calls property_K with the right version and with the version below. Do not fix the bugs.
 """
 import numpy as np
 
 
 def tanh_1(x):
-    """Returns y = tanh(x), and the function that takes dy and returns dx."""
+    """Returns y = tanh(x), and a function that maps dy to dx."""
     y = np.tanh(x)
     return y, lambda dy: dy * (1 - y)
 
 
 def square_2(x, dy, grad):
-    """y = x^2: adds dx to the array grad."""
+    """Adds dx to the array grad, where y = x^2."""
     grad[...] = 2 * x * dy
 
 
 def mean_loss_3(losses, counts):
-    """Returns the mean of those losses [N] for which counts, bool [N], is True."""
+    """Returns the mean of the losses [N] for which `counts`, bool [N], is True."""
     return np.sum(losses * counts) / len(losses)
 
 
 def dropout_4(x, p, random):
-    """Drops each element of x with probability p, and scales the others by 1 / (1 - p). Returns y, and dx as a
-    function of dy.
+    """Drops each element of x with probability p, and scales the others by 1 / (1 - p). Returns y, and a function that
+    maps dy to dx.
 
-    random: a numpy.random.Generator."""
+    random is a numpy.random.Generator."""
     keep = random.random(x.shape) >= p
     return x * keep / (1 - p), lambda dy: dy * (random.random(x.shape) >= p) / (1 - p)
 
 
 def mean_square_5(x, real):
-    """Returns the mean square [C] of the rows of x [N, C] that are real; real: bool [N]. The others are padding."""
+    """Returns the mean square [C] over the real rows of x [N, C], where `real` [N] is True. Other rows are padding."""
     return np.mean(x * x, axis=0)
 
 
 def infer_6(state, x):
-    """Returns x / sqrt(state["run_var"]) and leaves the state; state: {"run_var": [C]}."""
+    """Returns x / sqrt(state["run_var"]) and does not change the state, {"run_var": [C]}."""
     state["run_var"] *= 0.9
     state["run_var"] += 0.1 * np.mean(x * x, axis=0)
     return x / np.sqrt(state["run_var"])
 
 
 def restore_7(state, saved):
-    """Gives state, a dict of arrays that training changes in place, the values of the dict saved."""
+    """Sets the arrays in the dict `state` to the values in the dict `saved`. Training changes the arrays in place."""
     state.update(saved)
 
 
 def attention_8(q, k, v):
-    """Returns causal attention, all [T, C]: row t is a mean of the rows 0 ... t of v."""
+    """Returns causal attention; all arrays are [T, C]. Row t is a weighted mean of rows 0 ... t of v."""
     scores = q @ k.T / np.sqrt(q.shape[1])
     scores = np.where(np.tri(len(q), k=1) > 0, scores, -np.inf)
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -57,7 +57,7 @@ def attention_8(q, k, v):
 
 
 def clip_9(gradients, limit):
-    """Returns the arrays scaled by one factor, so that all together have at most the norm `limit`."""
+    """Returns the arrays, all scaled by the same factor so that their joint norm is at most `limit`."""
     return [g * min(1, limit / np.sqrt(np.sum(g * g))) for g in gradients]
 
 

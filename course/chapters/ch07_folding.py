@@ -1,24 +1,25 @@
-"""Chapter 7, a fold by hand, by the engine, and refused. ch07_folding.md explains it."""
+"""Chapter 7: folds by hand and by the engine, and refusals. Read ch07_folding.md first."""
 import numpy as np
 
 
 # Exercise 7.1
 def fold_after(A, B, W, b):
-    """Returns W' and b' with W' x + b' = W (A x + B) + b: W, [out, in], reads the normalizer; A, B: [in]."""
+    """Returns W' and b' with W' x + b' = W (A x + B) + b. W [out, in] reads the normalizer; A and B are [in]."""
     return W * A, b + W @ B
 
 
 # Exercise 7.2
 def fold_before(W, b, A, B):
-    """Returns W' and b' with W' x + b' = A (W x + b) + B: the normalizer reads W, [out, in]; A, B: [out]."""
+    """Returns W' and b' with W' x + b' = A (W x + b) + B. The normalizer reads W [out, in]; A and B are [out]."""
     return A[:, None] * W, A * b + B
 
 
 # Exercise 7.3
 def fold_model(model):
-    """Folds a foldgrad.Model with a tied table untied. Returns the Folded, and how far its logits are from the model's.
+    """Folds a foldgrad.Model and unties its tied table. Returns the Folded and the relative difference of the logits.
 
-    That is the largest absolute difference over the largest absolute logit of the model, for its random_inputs().
+    The relative difference is the largest absolute difference, divided by the model's largest absolute logit, for the
+    inputs of random_inputs().
     """
     folded, inputs = model.fold(tied="untie"), model.random_inputs()
     want = model.run(inputs)["logits"].numpy()
@@ -28,9 +29,10 @@ def fold_model(model):
 
 # Exercise 7.4
 def refusals(readers, uses):
-    """Returns the readers of a normalizer that forbid its fold, in their order; [] if it folds.
+    """Returns the readers that prevent the fold of a normalizer, in their order, or [] if it can be folded.
 
-    readers: the operations that read the normalizer's result, as pairs (operation, weight), the weight None where there
-    is none: [("linear", "q"), ("add", None)]. uses: how many operations read each weight, {"q": 1}.
+    `readers` has a pair (operation, weight) for each operation that reads the normalizer's result, as in
+    [("linear", "q"), ("add", None)]. The weight is None if the operation has no weight. `uses` has the number of
+    operations that read each weight, as in {"q": 1}.
     """
     return [(kind, weight) for kind, weight in readers if kind != "linear" or uses[weight] > 1]

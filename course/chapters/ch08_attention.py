@@ -1,11 +1,12 @@
-"""Chapter 8, attention, a cache, and a small GPT that writes. ch08_attention.md explains it."""
+"""Chapter 8: attention, a cache, and a small GPT that writes text. Read ch08_attention.md first."""
 import foldgrad as fg
 import numpy as np
 
 
 # Exercise 8.1
 def attention(q, k, v):
-    """Returns the causal attention of one head, all [T, C]: row t is a weighted mean of rows 0 ... t of v."""
+    """Returns the causal attention of one head; all arrays are [T, C]. Row t is a weighted mean of rows 0 ... t of
+    v."""
     scores = q @ k.T / np.sqrt(q.shape[1])
     scores = np.where(np.tri(len(q)) > 0, scores, -np.inf)
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -13,7 +14,7 @@ def attention(q, k, v):
 
 
 class Cache:
-    """Keys and values of the tokens so far, both [t, C]."""
+    """The keys and values of the tokens so far, both [t, C]."""
 
     def __init__(self, channels):
         self.k, self.v = np.zeros((0, channels)), np.zeros((0, channels))
@@ -28,7 +29,7 @@ class Cache:
 
 
 def parameters(vocabulary, context, C=32, seed=1):
-    """Returns the parameters of a GPT of one layer."""
+    """Returns the parameters of a GPT with one layer, by name."""
     shapes = {"table": [vocabulary, C], "places": [context, C], "qkv": [3 * C, C], "out": [C, C], "up": [4 * C, C],
               "down": [C, 4 * C]}
     p = {name: fg.normal(name, shape, 0.1, seed + i) for i, (name, shape) in enumerate(shapes.items())}
@@ -38,7 +39,7 @@ def parameters(vocabulary, context, C=32, seed=1):
 
 
 def logits(tape, p, ids):
-    """Returns the Var [T, vocabulary] for the T tokens ids: row t is about token t + 1."""
+    """Returns the logits for the T tokens `ids`, a Var [T, vocabulary]. Row t predicts token t + 1."""
     o, w = fg.ops, {name: tape.parameter(q) for name, q in p.items()}
     x = o.embedding(w["table"], tape.constant(ids)) + o.slice(w["places"], 0, 0, len(ids))
     qkv = o.linear(o.rms_norm(x, w["first"]), w["qkv"])
@@ -49,15 +50,16 @@ def logits(tape, p, ids):
 
 # Exercise 8.3
 def loss(tape, p, ids):
-    """Returns the mean cross-entropy of predicting each of the tokens ids[1:] from those before it."""
+    """Returns the mean cross-entropy of the predictions of ids[1:], each from the tokens before it."""
     return fg.ops.cross_entropy(logits(tape, p, ids[:-1]), tape.constant(ids[1:]))
 
 
 # Exercise 8.4
 def choose(logits, temperature, top_k, u):
-    """Returns a token by the probabilities softmax(logits / temperature) of the top_k largest logits, the others 0.
+    """Returns a token that is drawn from softmax(logits / temperature). Only the top_k largest logits can be drawn.
 
-    u from [0, 1) decides: the token is the first one, in the order of tokens, whose cumulative probability exceeds u.
+    u from [0, 1) determines the token: it is the first one, in the order of tokens, whose cumulative probability
+    exceeds u.
     """
     kept = np.where(logits >= np.sort(logits)[-top_k], logits, -np.inf)
     p = np.exp((kept - kept.max()) / temperature)

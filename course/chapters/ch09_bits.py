@@ -1,13 +1,13 @@
-"""Chapter 9, precision, the order of sums, and resuming to the bit. ch09_bits.md explains it."""
+"""Chapter 9: precision, the order of sums, and bit-identical resuming. Read ch09_bits.md first."""
 import foldgrad as fg
 import numpy as np
 
 
 # Exercise 9.1
 def sum_of_parts(arrivals):
-    """Returns the sum of the parts as np.float32, with the same bits for every order of arrival.
+    """Returns the sum of the parts as np.float32. It has the same bits for every order of arrival.
 
-    arrivals: pairs (k, part), the number of a thread and its np.float32, in the order in which threads finish."""
+    `arrivals` has pairs (k, part), the number of a thread and its np.float32, in the order in which threads finish."""
     total = np.float32(0)
     for _, part in sorted(arrivals):
         total += part
@@ -16,7 +16,8 @@ def sum_of_parts(arrivals):
 
 # Exercise 9.2
 def compensated_sum(values):
-    """Returns the sum of an iterator of np.float32 as np.float32, up to a few last bits. Keeps two np.float32."""
+    """Returns the sum of an iterator of np.float32 as np.float32, with an error of at most a few last bits. Uses two
+    np.float32 of state."""
     total = lost = np.float32(0)
     for value in values:
         value = value - lost
@@ -28,16 +29,16 @@ def compensated_sum(values):
 
 # Exercise 9.3
 def to_bf16(x):
-    """Returns the float32 array x rounded to bf16, the nearest of two neighbours, of equal distances the even one.
+    """Returns the float32 array x, rounded to the nearest bf16 numbers. A tie goes to the even one.
 
-    bf16 has the upper 16 bits of float32. The results are float32 arrays; every NaN becomes 0x7fff0000 [CAST-1]."""
+    bf16 has the upper 16 bits of float32. The result is a float32 array; every NaN becomes 0x7fff0000 [CAST-1]."""
     bits = x.view(np.uint32)
     rounded = bits + 0x7FFF + ((bits >> 16) & 1) & 0xFFFF0000
     return np.where(np.isnan(x), 0x7FFF0000, rounded).astype(np.uint32).view(np.float32)
 
 
 class Training:
-    """A layer and UN learn a product; the data of a step follow from its number."""
+    """Trains a small network with UN to multiply two numbers. The number of a step determines its data."""
 
     def __init__(self):
         self.step = 0
@@ -62,14 +63,14 @@ class Training:
 
 # Exercise 9.4
 def save(training):
-    """Returns all that the next updates of a Training depend on; later updates leave it as it is."""
+    """Returns everything on which the next updates of a Training depend. Later updates must not change the result."""
     return {"step": training.step, "parameters": [p.value.numpy().copy() for p in training.parameters],
             "norm": training.norm.snapshot(), "optimizer": training.optimizer.state()}
 
 
 # Exercise 9.4
 def resume(saved):
-    """Returns a new Training whose updates have the bits of the one that was saved."""
+    """Returns a new Training whose updates are bit-identical to those of the Training that was saved."""
     training = Training()
     training.step = saved["step"]
     for p, value in zip(training.parameters, saved["parameters"]):

@@ -1,17 +1,18 @@
-"""Chapter 10, [RMS-3] for a GPU, emulated. ch10_kernel.md explains it."""
+"""Chapter 10: a kernel for [RMS-3] on an emulated GPU. Read ch10_kernel.md first."""
 
 
 # Exercise 10.1
 def columns(thread, threads, C):
-    """Returns the columns of a row [C] that a thread handles: each column one thread, neighbours read neighbours."""
+    """Returns the columns of a row [C] that a thread handles. Each column belongs to one thread, and neighbouring
+    threads read neighbouring columns."""
     return range(thread, C, threads)
 
 
 # Exercise 10.2
 def block_sum(t, value):
-    """Returns the sum of `value` over the threads of the block, to each thread. Call it by `yield from`.
+    """Returns to each thread the sum of `value` over the threads of the block. Call this generator with `yield from`.
 
-    t.threads is a power of two; t.shared has t.threads words. It may be called again right away.
+    t.threads is a power of two, and t.shared has t.threads words. A kernel may call block_sum again right away.
     """
     t.shared[t.thread] = value
     yield
@@ -28,7 +29,7 @@ def block_sum(t, value):
 
 # Exercise 10.3
 def rms_norm_backward(t, x, rrms, h, dx):
-    """Writes dx [R, C] of row t.block by [RMS-3]; rrms is [R], h = dy gamma [R, C]."""
+    """Writes row t.block of dx [R, C] by [RMS-3]. rrms is [R], and h = dy gamma is [R, C]."""
     C, row = x.shape[1], t.block
     along = 0.0
     for c in columns(t.thread, t.threads, C):

@@ -1,17 +1,18 @@
-"""The capstone, a normalizer of your own. ch11_capstone.md explains it."""
+"""Capstone: a normalizer of your own. Read ch11_capstone.md first."""
 import foldgrad as fg
 import numpy as np
 
 
 class Mine:
-    """y = gain x / sqrt(run_sq + eps) + bias, where run_sq follows the mean squares of the channels in training."""
+    """Computes y = gain x / sqrt(run_sq + eps) + bias. run_sq is a running average of the channels' mean squares."""
 
     name = "mine"
     summary = "divides by a running mean square"
 
     # Exercise 11.1
     def __init__(self, site):
-        """site has channels, dtype ("f32" or "f64"), and parameter(name, value): a Parameter, that value per channel."""
+        """`site` has channels, dtype ("f32" or "f64"), and parameter(name, value), which makes a Parameter with that
+        value in each channel."""
         self.gain, self.bias = site.parameter("weight", 1), site.parameter("bias", 0)
         self.parameters = [self.gain, self.bias]
         self.run_sq = fg.Tensor(np.ones(site.channels, np.float64 if site.dtype == "f64" else np.float32))
@@ -30,17 +31,17 @@ class Mine:
 
     # Exercise 11.1
     def affine(self):
-        """Returns A and B [channels] of y = A x + B at inference."""
+        """Returns A and B [channels] of the map y = A x + B at inference."""
         run_sq = self.run_sq.numpy().astype(float)
         return self.gain.value.numpy() / np.sqrt(run_sq + 1e-5), self.bias.value.numpy().astype(float)
 
 
 # Exercise 11.2
 def deliver(run, directory):
-    """Verifies, folds and exports the model of a fg.Run whose table is tied; directory is a pathlib.Path.
+    """Verifies, folds and exports the model of a fg.Run. The model's table is tied. `directory` is a pathlib.Path.
 
-    Raises ValueError with the name of the check if one failed, and then writes nothing. Saves the folded model to
-    directory / "folded" and its ONNX files to directory / "onnx". Returns the Folded.
+    If a check fails, raises ValueError with the name of the check and writes nothing. Otherwise saves the folded model
+    to directory / "folded" and its ONNX files to directory / "onnx", and returns the Folded.
     """
     model = run.model()
     for row in model.verify(tied="untie"):
