@@ -31,9 +31,8 @@ void count(const Lane* lanes, const std::vector<Access>* warp, int size, std::si
     if (!first) first = &access;
     if (access.site.line != first->site.line || std::strcmp(access.site.file, first->site.file) != 0)
       throw fault(lanes[i], std::string(access.site.function) + " at " + place_of(access.site) +
-                                " where another lane of the warp does " + first->site.function + " at " +
-                                place_of(first->site) +
-                                ": all lanes must make the same accesses, even those that they do not want");
+                                ", but another lane of the warp calls " + first->site.function + " at " +
+                                place_of(first->site) + ": all lanes must make the same accesses, even unwanted ones");
     if (access.begin == access.end) continue;
     lowest = std::min(lowest, access.begin);
     bytes += access.end - access.begin;

@@ -51,7 +51,7 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  if (fsync(descriptor_) != 0) throw FileError(temporary_, "cannot be synced to the disk", errno);
+  if (fsync(descriptor_) != 0) throw FileError(temporary_, "cannot be synced to disk", errno);
   const int descriptor = descriptor_;
   descriptor_ = -1;
   if (close(descriptor) != 0) throw FileError(temporary_, "cannot be closed", errno);

@@ -66,7 +66,7 @@ class Reader {
 void Reader::watch(std::size_t depth, Json::parse_event_t event, const std::string& key) {
   using Event = Json::parse_event_t;
   if (event == Event::key) {
-    if (depth > 2) fail("{} must not be nested deeper", subject_of(top_));
+    if (depth > 2) fail("{} must not contain nested objects", subject_of(top_));
     (depth == 1 ? top_ : field_) = key;
   }
   const bool array = event == Event::array_start;

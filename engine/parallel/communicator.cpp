@@ -146,7 +146,7 @@ void require_alike(Communicator& communicator, const NamedTexts& texts) {
     const std::string first = communicator.first_text(communicator.rank() == 0 ? text : "");
     std::string difference;
     if (text != first)
-      difference = fmt::format("parallel: all ranks must have the same {}: rank {} has \"{}\", rank 0 \"{}\"", what,
+      difference = fmt::format("parallel: all ranks must have the same {}: rank {} has \"{}\", rank 0 has \"{}\"", what,
                                communicator.rank(), different_line(text, first), different_line(first, text));
     const std::string found = communicator.first_text(difference);
     FOLDGRAD_CHECK(found.empty(), "{}", found);

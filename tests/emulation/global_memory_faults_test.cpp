@@ -88,8 +88,8 @@ TEST(GlobalMemory, LanesThatSkipAnAccessAreAnError) {
   const emulation::CountAccesses count;
   EXPECT_EQ(error_of_kernel(uneven_kernel, {1, 2}, Array{memory, 0}),
             "emulation: kernel 'planted', block (0, 0, 0), thread (1, 0, 0): load_pack" + at(kUnevenLine + 1) +
-                " where another lane of the warp does load_pack" + at(kUnevenLine) +
-                ": all lanes must make the same accesses, even those that they do not want");
+                ", but another lane of the warp calls load_pack" + at(kUnevenLine) +
+                ": all lanes must make the same accesses, even unwanted ones");
 }
 
 }  // namespace

@@ -269,7 +269,7 @@ TEST(Tape, SaysWhatIsWrong) {
   Tape tape, other;
   const Var x = tape.variable(scalars({1, 2})), foreign = other.variable(scalars({1, 2}));
   EXPECT_EQ(message_of([&] { product(x, foreign); }),
-            "product: operand 1 is of another tape, not of this operation's tape");
+            "product: operand 1 is of another tape, but must be of this operation's tape");
   EXPECT_EQ(message_of([&] { tape.backward(x); }), "tape: backward without dy needs a y with one element, got [2]");
   EXPECT_EQ(message_of([&] { tape.backward(x, scalars({1})); }),
             "tape: dy must be f64 [2] on cpu, to go with y, which is f64 [2] on cpu, got f64 [1] on cpu");

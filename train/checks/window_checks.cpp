@@ -208,9 +208,10 @@ CheckResult check_outliers(const OwnedNormalizers& sites) {
     }
   if (outliers + otherwise == 0)
     return check_skipped(kName, "no site has a full window from which a drawn value stands out");
-  return check_that(kName, otherwise == 0 && lemma == 0,
-                    fmt::format("of {} drawn values, {} were outliers; {} contradict Eq. 19, {} contradict the lemma",
-                                drawn, outliers, otherwise, lemma));
+  return check_that(
+      kName, otherwise == 0 && lemma == 0,
+      fmt::format("of {} drawn values, {} were outliers; {} contradict Eq. 19, and {} contradict the lemma", drawn,
+                  outliers, otherwise, lemma));
 }
 
 }  // namespace foldgrad

@@ -19,10 +19,11 @@ std::string default_of(const NormalizerOption& option) {
 std::string overview() {
   using enum Inference;
   std::string text;
-  for (const auto& [inference, title] : {std::pair(affine, "Foldable, an affine map of each channel at inference:"),
-                                         std::pair(linear, "Foldable, a linear map at inference:"),
-                                         std::pair(elementwise, "Not foldable, a function of each element:"),
-                                         std::pair(online, "Not foldable, use statistics of the current tokens:")}) {
+  for (const auto& [inference, title] :
+       {std::pair(affine, "Foldable (an affine map of each channel at inference):"),
+        std::pair(linear, "Foldable (a linear map at inference):"),
+        std::pair(elementwise, "Not foldable (a function of each element):"),
+        std::pair(online, "Not foldable (statistics of the current tokens are needed):")}) {
     std::vector<std::string> names;
     for (const NormalizerInfo& norm : normalizers())
       if (norm.inference == inference) names.push_back(norm.name);

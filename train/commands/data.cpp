@@ -236,7 +236,8 @@ Answer run_fetch(const DataOptions& options) {
 
 // Overwrites nothing.
 Answer run_synth(const DataOptions& options) {
-  FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to draw; known: shapes", in_quotes(options.name));
+  FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to draw; the only one is shapes",
+                 in_quotes(options.name));
   for (const ImagePart part : {ImagePart::train, ImagePart::test})
     for (const std::string& path : cifar_files(options.to, cifar10_layout(), part))
       if (file_exists(path)) throw FileError(path, "already exists; choose another directory, or remove it");
@@ -277,8 +278,9 @@ Action add_data(CLI::App& data) {
                       "Learn sentencepiece.model with this many pieces from train");
   CLI::App* fetch = add("fetch", "Fetch and prepare a data set: " + known_sets(), run_fetch);
   fetch->add_option("NAME", o->name, "Name of the data set; with --url, the directory below --data-dir");
-  fetch->add_option("--data-dir", o->data_directory,
-                    "Root of all data; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
+  fetch->add_option(
+      "--data-dir", o->data_directory,
+      "Root directory of all data; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
   add_repeated_option(*fetch, "--from-file", o->files, "FILE", "Use this archive instead of downloading it");
   add_repeated_option(*fetch, "--url", o->urls, "URL",
                       "URL of another file, which needs --sha256; further URLs are mirrors");

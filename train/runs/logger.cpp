@@ -72,7 +72,7 @@ RunLogger::RunLogger(const std::string& path, std::uint64_t offset, std::int64_t
                      std::function<void(const nlohmann::ordered_json&)> on_event)
     : steps_(steps), on_event_(std::move(on_event)), log_(path, offset), terminal_(first, steps) {
   if (log_.missing() > 0)
-    say("warning: {}: {} bytes that it had when the checkpoint was saved are missing\n", path, log_.missing());
+    say("warning: {}: {} bytes that the file had when the checkpoint was saved are missing\n", path, log_.missing());
 }
 
 void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& config,

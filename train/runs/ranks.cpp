@@ -98,9 +98,9 @@ void require_examples(Task& task, std::int64_t ranks) {
   const std::int64_t examples = examples_in(task.next().inputs);
   task.batches().seek(begin);
   if (examples < ranks)
-    throw ConfigError(fmt::format(
-        "the first batch has {} examples for {} ranks; larger batches or fewer ranks (train.shards) are needed",
-        examples, ranks));
+    throw ConfigError(
+        fmt::format("the first batch has {} examples for {} ranks; use larger batches or fewer ranks (train.shards)",
+                    examples, ranks));
 }
 
 std::string ranks_text(const Communicator* communicator, const Processes* processes) {

@@ -99,8 +99,8 @@ TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_
   const bool counted = t.epochs > 0 || t.warmup_epochs > 0;
   if (counted && t.schedule == ScheduleShape::cosine && t.steps <= t.warmup)
     throw ConfigError(
-        fmt::format("train.epochs = {}, which is {} updates with this data, must be above the warm-up of train.warmup "
-                    "= {}, train.warmup_epochs = {}, which is {} updates",
+        fmt::format("train.epochs = {}, which is {} updates with this data, must exceed the warm-up: with train.warmup "
+                    "= {} and train.warmup_epochs = {}, it takes {} updates",
                     config.epochs, t.steps, config.warmup, config.warmup_epochs, t.warmup));
   return t;
 }

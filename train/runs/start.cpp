@@ -60,7 +60,7 @@ void note_unused(const std::vector<std::string>& settings, const BlockConfig& bl
   const bool folded = file_exists(from.directory + "/certificate.json");
   throw CheckpointError(fmt::format(
       "{}/{}: {}{}", from.directory, file, what,
-      folded ? ". The model was folded: start from the model before folding, which has its normalizers" : ""));
+      folded ? ". The model was folded; start from the unfolded model, which still has its normalizers" : ""));
 }
 
 // Returns the value of a key of config.json; null if it is missing.

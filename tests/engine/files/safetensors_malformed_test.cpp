@@ -290,7 +290,7 @@ TEST(SafetensorsMalformed, Depth) {
   const int levels = 1'000'000;
   check_cases({
       {"{\"a\":" + repeated("[", levels), 0, R"(tensor "a" must be an object, got an array)"},
-      {repeated("{\"a\":", levels), 0, R"(tensor "a" must not be nested deeper)"},
+      {repeated("{\"a\":", levels), 0, R"(tensor "a" must not contain nested objects)"},
       {shape(repeated("[", levels)), 0, R"(tensor "a": shape must be integers from 0 to 2^63 - 1, got an array)"},
   });
 }

@@ -104,9 +104,9 @@ TEST(Communicator, TextsThatDifferAreShownByTheirFirstDifferentLine) {
     });
   };
   EXPECT_EQ(refusal("0ne\ntwo\nthree"),
-            "parallel: all ranks must have the same lines: rank 1 has \"0ne\", rank 0 \"one\"");
+            "parallel: all ranks must have the same lines: rank 1 has \"0ne\", rank 0 has \"one\"");
   EXPECT_EQ(refusal("one\ntoo\nthree"),
-            "parallel: all ranks must have the same lines: rank 1 has \"too\", rank 0 \"two\"");
+            "parallel: all ranks must have the same lines: rank 1 has \"too\", rank 0 has \"two\"");
 }
 
 TEST(Communicator, AnyIsTrueIfOneRankSaysSo) {

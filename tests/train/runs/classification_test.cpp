@@ -146,7 +146,7 @@ TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
 TEST(ReadImages, SayWhereTheyWereLookedForAndHowToFetchThem) {
   EXPECT_EQ(message_of([] { read_images({}, "/absent"); }),
             "/absent/cifar-10-batches-bin: there is no such directory; CIFAR's files are expected below --data-dir, "
-            "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch cifar10` creates it, see docs/data.md");
+            "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch cifar10` creates it (docs/data.md)");
 }
 
 TEST(ReadImages, ShapesNeedNoFilesAndDrawWhatTheyAreValidatedOn) {

@@ -230,7 +230,7 @@ TEST_F(FineTuning, TakesFoldedModelsOnlyWhereTheyFit) {
   EXPECT_EQ(
       refused(folded),
       "@folded/config.json: norm.name is \"none\", but \"un\" in this configuration; set it to \"none\", or start from "
-      "another model. The model was folded: start from the model before folding, which has its normalizers");
+      "another model. The model was folded; start from the unfolded model, which still has its normalizers");
   EXPECT_EQ(train("tuned", folded + "norm.name=none"), 0);
 }
 

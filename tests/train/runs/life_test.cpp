@@ -82,8 +82,8 @@ TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
     std::string message;
   };
   std::vector<Change> changes{
-      {"log.jsonl", removed, "that it had when the checkpoint was saved are missing\n"},
-      {"log.jsonl", cut, "that it had when the checkpoint was saved are missing\n"},
+      {"log.jsonl", removed, "that the file had when the checkpoint was saved are missing\n"},
+      {"log.jsonl", cut, "that the file had when the checkpoint was saved are missing\n"},
       {"checkpoints/step-00000003/config.json", longer, "step-00000003/config.json: must have "},
       {"checkpoints/step-00000003/vocabulary/dict.source.txt", longer, "dict.source.txt: must have "},
       {"checkpoints/step-00000003/optimizer.safetensors", cut, "optimizer.safetensors: must have "}};

@@ -209,11 +209,10 @@ TEST_F(RanksRun, NumbersOfShardsThatAreRefused) {
 
 TEST_F(RanksRun, MoreRanksThanExamplesAreRefused) {
   expect_error(arguments("out", "--set train.shards=4 --set train.max_tokens=8"), 2,
-               "the first batch has 2 examples for 4 ranks; larger batches or fewer ranks (train.shards) are needed");
+               "the first batch has 2 examples for 4 ranks; use larger batches or fewer ranks (train.shards)");
   EXPECT_FALSE(exists("out"));
-  expect_error(
-      arguments("out", "--set train.shards=1024"), 2,
-      "the first batch has 8 examples for 1024 ranks; larger batches or fewer ranks (train.shards) are needed");
+  expect_error(arguments("out", "--set train.shards=1024"), 2,
+               "the first batch has 8 examples for 1024 ranks; use larger batches or fewer ranks (train.shards)");
 }
 
 TEST_F(RanksRun, AnotherNumberOfShardsIsAnotherTrajectory) {

@@ -72,8 +72,8 @@ TEST(TrainingSetup, EpochsAreCountedInWholeUpdates) {
   EXPECT_EQ(with_epochs_counted(t, 7).steps, 21);
   t.warmup = 21;
   EXPECT_EQ(message<ConfigError>([&] { with_epochs_counted(t, 7); }),
-            "train.epochs = 3, which is 21 updates with this data, must be above the warm-up of train.warmup = 21, "
-            "train.warmup_epochs = 0, which is 21 updates");
+            "train.epochs = 3, which is 21 updates with this data, must exceed the warm-up: with train.warmup = 21 "
+            "and train.warmup_epochs = 0, it takes 21 updates");
 }
 
 std::vector<std::string> names(const ParameterGroup& group) {

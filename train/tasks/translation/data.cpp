@@ -99,8 +99,9 @@ void clean(Corpus& corpus, const DataConfig& d, const std::string& directory) {
     kept.pairs.target.push_back(std::move(target));
   }
   if (kept.pairs.source.empty())
-    throw FileError(path_in(directory, d.train),
-                    fmt::format("no pair fits data.max_length = {}, data.max_ratio = {}", d.max_length, d.max_ratio));
+    throw FileError(
+        path_in(directory, d.train),
+        fmt::format("no pair fits data.max_length = {} and data.max_ratio = {}", d.max_length, d.max_ratio));
   corpus = std::move(kept);
 }
 

@@ -103,7 +103,7 @@ TEST_F(ExperimentDataTest, LeavesOutWhatIsTooLongOrTooUnequal) {
   EXPECT_EQ(read("max_ratio = 1.5\n").train.text.source, (std::vector<std::string>{"Ein Haus", "low lower"}));
   EXPECT_EQ(read("max_ratio = 1.4\n").train.text.source, (std::vector<std::string>{"Ein Haus"}));
   EXPECT_EQ(read("max_ratio = 1.4\n").train.pairs.target.size(), 1u);
-  EXPECT_EQ(refusal<FileError>("max_length = 1\n"), "@train: no pair fits data.max_length = 1, data.max_ratio = 0");
+  EXPECT_EQ(refusal<FileError>("max_length = 1\n"), "@train: no pair fits data.max_length = 1 and data.max_ratio = 0");
 }
 
 TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine) {
@@ -187,7 +187,7 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
   const auto refused = [&] { return error_of<FileError>([&] { read_text(d, directory, "train"); }); };
   const std::string lies =
       "; data.directory = \"multi30k\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch "
-      "multi30k` creates it, see docs/data.md";
+      "multi30k` creates it (docs/data.md)";
   EXPECT_EQ(refused(), "@multi30k: there is no such directory" + lies);
   std::filesystem::create_directory(directory);  // which a failed fetch may have left
   EXPECT_EQ(refused(), "@multi30k: has no train.de" + lies);

@@ -136,9 +136,9 @@ TEST_F(CifarTest, WhatTheLayoutCannotHoldIsRefused) {
     return message<std::invalid_argument>([&] { write_cifar10(files_ / "new", train, test); });
   };
   EXPECT_EQ(error_of(counting_images(5, 32, 30, 7), good),
-            "the layout of CIFAR-10: images must be 32 x 32 of at most 256 classes, got 32 x 30 of 7");
+            "the layout of CIFAR-10: images must be 32 x 32 with at most 256 classes, got 32 x 30 of 7");
   EXPECT_EQ(error_of(good, counting_images(5, 32, 32, 257)),
-            "the layout of CIFAR-10: images must be 32 x 32 of at most 256 classes, got 32 x 32 of 257");
+            "the layout of CIFAR-10: images must be 32 x 32 with at most 256 classes, got 32 x 32 of 257");
   EXPECT_EQ(error_of(counting_images(4, 32, 32, 7), good),
             "the layout of CIFAR-10: there must be at least 5 training images, got 4");
   EXPECT_EQ(error_of(good, counting_images(5, 32, 32, 8)),
