@@ -130,7 +130,7 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   if (!contains(node.description.streams, use.operand)) return refuse(use, "the value is the branch of a sum");
   if (node.operands[branch_of(use)] == node.operands[use.operand])
     return refuse(use, "the value is both operands of a sum");
-  std::string reason = "the sum and everything that reads the stream after it need the map";
+  std::string reason = "the sum and all later readers of the stream need the map";
   if (state_.options.rescale_stream) {
     reason = rescale(use, pending);
     if (reason.empty()) return;

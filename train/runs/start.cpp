@@ -101,7 +101,7 @@ void require_fit(const Pretrained& from, const char* file, const NamedTensors& o
         from, file,
         fmt::format("{} {}, but must be {} according to this configuration and its data; {}", name,
                     found == theirs.end() ? "is missing" : fmt::format("is {}", found->second.shape()), tensor.shape(),
-                    contains(head, name) ? "train.head = \"new\" creates a new one"
+                    contains(head, name) ? "train.head = \"new\" creates a new output layer"
                                          : "config.json next to it has the sizes that fit"));
   }
   for (const auto& [name, tensor] : theirs)

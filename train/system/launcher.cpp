@@ -79,8 +79,7 @@ Launch find_launch(const std::function<const char*(const char*)>& variable) {
     launch.host = host;
     const int port = number("MASTER_PORT", 29500);
     FOLDGRAD_CHECK(port >= 1 && port < kMostPort,
-                   "$MASTER_PORT must be from 1 to {}, since the processes take the port "
-                   "after it, got {}",
+                   "$MASTER_PORT must be from 1 to {}, since the processes also use the next port, got {}",
                    kMostPort - 1, port);
     launch.port = port + 1;
     return launch;

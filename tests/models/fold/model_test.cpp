@@ -215,7 +215,7 @@ TEST(FoldTransformer, PostNormKeepsItsMapOnTheResidualOrRescalesTheStream) {
   EXPECT_EQ(first.into, std::vector<std::string>{"encoder.layers.0.fc1.weight"});
   ASSERT_EQ(first.kept.size(), 1u);
   EXPECT_EQ(first.kept[0].edge, "encoder.layers.0.self_attn_layer_norm -> encoder.layers.0.ffn: bias_dropout_residual");
-  EXPECT_EQ(first.kept[0].reason, "the sum and everything that reads the stream after it need the map");
+  EXPECT_EQ(first.kept[0].reason, "the sum and all later readers of the stream need the map");
   EXPECT_EQ(sites.at("encoder.layers.0.final_layer_norm").outcome, Outcome::folded);  // only for the memory
   EXPECT_EQ(sites.at("decoder.layers.0.final_layer_norm").outcome, Outcome::folded);
   using Sites = std::map<std::string, std::string>;

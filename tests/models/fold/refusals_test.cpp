@@ -268,7 +268,7 @@ TEST(FoldRefused, ASumKeepsTheMap) {
     const Var y = g.norm(x3(g)), h = relu(g.linear(y, "fc", 4));
     return Vars{g.linear(g.sum(y, [&](const Var& stream) { return add(stream, h); }), "head", 5)};
   };
-  EXPECT_EQ(refusal(build), "norm -> sum: add: the sum and everything that reads the stream after it need the map");
+  EXPECT_EQ(refusal(build), "norm -> sum: add: the sum and all later readers of the stream need the map");
   EXPECT_EQ(
       refusal(build, {.rescale_stream = true}),
       "norm -> sum: add: the stream cannot be rescaled: the added branch is not the direct result of a linear layer");

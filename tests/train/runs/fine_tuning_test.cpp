@@ -120,7 +120,7 @@ TEST_F(FineTuning, BeginsWithANewHeadWhereTheClassesAreOthersOrWhenTold) {
   EXPECT_STREQ(heads("data.directory=more"), "new");
   EXPECT_EQ(refused("data.directory=more;train.head=keep"),
             "@run/checkpoints/step-00000003/model.safetensors: head.bias is [3], but must be [4] according to this "
-            "configuration and its data; train.head = \"new\" creates a new one");
+            "configuration and its data; train.head = \"new\" creates a new output layer");
   // A model without names of classes fits any.
   const std::string at = find_model_directory(files_ / "run");
   auto json = nlohmann::json::parse(read_bytes(at + "/config.json"));
@@ -241,7 +241,7 @@ TEST_F(FineTuning, RefusesAVocabularyThatIsNotTheModels) {
   write("model/vocabulary/vocabulary.json", "{\"format\": 1, \"kind\": \"characters\", \"characters\": \"abc\"}");
   EXPECT_EQ(refused("train.from=" + files_ / "model"),
             "@model/model.safetensors: wte.weight is [15, 8], but must be [4, 8] according to this configuration and "
-            "its data; train.head = \"new\" creates a new one");
+            "its data; train.head = \"new\" creates a new output layer");
 }
 
 }  // namespace

@@ -64,9 +64,9 @@ TEST(Launcher, Errors) {
   torchrun["MASTER_ADDR"] = "localhost";
   for (const char* port : {"0", "65535", "99999"}) {
     torchrun["MASTER_PORT"] = port;
-    EXPECT_EQ(error(torchrun), std::string("$MASTER_PORT must be from 1 to 65534, since the processes take the port "
-                                           "after it, got ") +
-                                   port);
+    EXPECT_EQ(
+        error(torchrun),
+        std::string("$MASTER_PORT must be from 1 to 65534, since the processes also use the next port, got ") + port);
   }
   torchrun["WORLD_SIZE"] = "0";
   EXPECT_EQ(error(torchrun), "$WORLD_SIZE must be at least 1, got 0");
