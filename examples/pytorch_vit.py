@@ -123,7 +123,7 @@ class Vit(nn.Module):
         return normalized(images, self.config, self.pos_embed.dtype)
 
     def forward(self, images):
-        """Returns logits [B, classes] of images [B, S, S, 3]."""
+        """Returns the logits [B, classes] of images [B, S, S, 3]."""
         x = self.patch_embed(self.normalized(images).permute(0, 3, 1, 2))
         if self.cls_token is not None:
             x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], 1)

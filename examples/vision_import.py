@@ -144,7 +144,7 @@ def lite_name(name):
         return name  # the weight belongs to a larger EfficientNet-Lite
     layers = {"conv_pw": "expand_conv", "bn1": "bn0", "conv_dw": "depthwise_conv", "bn2": "bn1",
               "conv_pwl": "project_conv", "bn3": "bn2"}
-    if stage == 0:  # stage 0 does not widen
+    if stage == 0:  # stage 0 has no expanding convolution
         layers = {"conv_dw": "depthwise_conv", "conv_pw": "project_conv"}
     return f"blocks.{sum(depths[:stage]) + block}.{layers.get(layer, layer)}{part}"
 

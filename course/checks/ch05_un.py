@@ -1,5 +1,5 @@
-"""Checks of chapter 5: the student's UN next to the engine's, step by step with the smallest settings first, then in
-orders of passes that Hypothesis makes."""
+"""Checks of chapter 5. They compare the student's UN with the engine's: step by step, beginning with the smallest
+settings, and then in sequences of passes that Hypothesis generates."""
 import functools
 
 import numpy as np
@@ -11,7 +11,7 @@ ACTIVE = "Is this iteration active? Go through the three conditions: of t, of t 
 
 
 def histories():
-    """Yields, step by step, the student's settings, x, dy and the engine's y, dx and state."""
+    """Yields window, warm-up and steps for each setting. A step has x, dy and the engine's y, dx and states."""
     import foldgrad as fg
     for window, warmup in SETTINGS:
         draw = np.random.default_rng(window).normal
@@ -91,13 +91,13 @@ def check_3(m):
 
 
 def check_orders(m):
-    """Lets Hypothesis look for a short order of passes in which both differ. Backward passes may wait."""
+    """Lets Hypothesis look for a short sequence of passes in which the two differ. Backward passes may be delayed."""
     import foldgrad as fg
     from hypothesis import given, settings, strategies
 
     @settings(max_examples=100, deadline=None, derandomize=True, database=None, report_multiple_bugs=False)
     @given(strategies.lists(strategies.sampled_from([0, 0, 0, 1, 2, 3]), min_size=6, max_size=10))
-    def compare(choices):  # 0 begins a pass, k ends the k-th of those that wait
+    def compare(choices):  # 0 begins a pass, k finishes the k-th pass that is waiting
         un, n = m.UN(1, 2, 0), fg.Normalizer("un", 1, dtype="f64", window=2, warmup=0)
         lines, waiting, begun = [], {}, 0
         for k in choices:

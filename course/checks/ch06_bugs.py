@@ -5,7 +5,7 @@ import numpy as np
 
 from foldgrad.course import CHAPTERS, NotYet, expect, load
 
-RIGHT = [  # what each planted line should be
+RIGHT = [  # function, planted code, right code
     ("tanh_1", "dy * (1 - y)", "dy * (1 - y * y)"),
     ("square_2", "grad[...] = 2", "grad[...] += 2"),
     ("mean_loss_3", "/ len(losses)", "/ np.sum(counts)"),

@@ -33,7 +33,7 @@ def check_1(m):
     copy.restore(n.snapshot())
     near(copy(x).numpy(), y, "A checkpoint stores self.parameters, and the Tensors that __init__ put into self.state. "
          "What else does forward() read?", "y after a restart from a checkpoint")
-    fg.Normalizer(m.Mine.name, 6)(np.ones((2, 3, 6), np.float32), training=True)  # x of another dtype and rank
+    fg.Normalizer(m.Mine.name, 6)(np.ones((2, 3, 6), np.float32), training=True)  # another dtype and rank
     _, pullback = n.vjp(x)
     _, of = pullback(draw(size=(32, 6)))
     for p in n.parameters:

@@ -69,13 +69,13 @@ Tensor of_dlpack(nb::handle object, bool copy) {
   FOLDGRAD_CHECK(!nb::hasattr(object, "requires_grad") || !nb::cast<bool>(object.attr("requires_grad")),
                  "a tensor that requires a gradient would lose it; use x.detach(), or foldgrad.torch");
   nb::ndarray<nb::ro> array;
-  if (!nb::try_cast(object, array)) throw nb::type_error("an object with __dlpack__ gave no array");
+  if (!nb::try_cast(object, array)) throw nb::type_error("__dlpack__() must return an array");
   FOLDGRAD_CHECK(array.device_type() == nb::device::cpu::value,
                  "the tensor must be in the host's memory; use x.cpu(), and then .to(\"cuda\")");
   const Shape shape(std::vector<std::int64_t>(array.shape_ptr(), array.shape_ptr() + array.ndim()));
   for (std::size_t i = 0; i < array.ndim(); ++i)
     FOLDGRAD_CHECK(shape[int(i)] == 1 || array.stride(i) == shape.stride(int(i)),
-                   "a tensor with these strides cannot be taken; use x.contiguous()");
+                   "a tensor with these strides cannot be shared; use x.contiguous()");
   const DType dtype = dtype_of_dlpack(array.dtype());
   void* const memory = const_cast<void*>(array.data());
   const Tensor shared = Tensor::external(memory, shape, dtype, kept(std::move(array)));
@@ -129,7 +129,7 @@ Any to_numpy(const Tensor& tensor) {
 }
 
 nb::object to_dlpack(const Tensor& tensor) {
-  if (tensor.device() != Device::cpu) throw nb::value_error("DLPack is for tensors on cpu; use .to(\"cpu\")");
+  if (tensor.device() != Device::cpu) throw nb::value_error("DLPack needs a tensor on cpu; use .to(\"cpu\")");
   return exported<nb::array_api>(tensor, dlpack_type(tensor.dtype()));
 }
 

@@ -59,7 +59,7 @@ TapeVar call(nb::handle self, const nb::args& operands) {
   if (vars.empty()) throw nb::type_error((called + ": there must be at least one operand").c_str());
   const nb::object result = self.attr("forward")(*arrays);
   if (!nb::isinstance<nb::tuple>(result) || nb::len(result) != 2)
-    throw nb::type_error((called + ": forward must return a pair: y, and what backward needs").c_str());
+    throw nb::type_error((called + ": forward must return a pair: y, and the values that backward needs").c_str());
   const Tensor y = to_tensor(result[0]);
   FunctionNode node{kept(nb::borrow(self)), kept(nb::object(result[1])), called, vars.size()};
   return record(first, [&] { return first.var.tape().record(y, vars, std::move(node)); });

@@ -52,7 +52,7 @@ NamedTensors inputs_of(SharedModel& m, const Dict& given) {
   for (const auto& [name, t] : known)
     if (!is_target(name)) names += (names.empty() ? "" : ", ") + name;
   for (const auto& [name, t] : known)
-    FOLDGRAD_CHECK(is_target(name) || inputs.count(name), "the inputs must have {}, and lack {}", names, name);
+    FOLDGRAD_CHECK(is_target(name) || inputs.count(name), "the inputs must have {}, but lack {}", names, name);
   for (const auto& [name, t] : inputs)
     FOLDGRAD_CHECK(known.count(name), "the inputs must have {}, got {}", names, name);
   return inputs;

@@ -35,7 +35,7 @@ void add_errors(nb::module_& m) {
   nb::exception<CheckpointError>(m, "CheckpointError", PyExc_ValueError).doc() =
       "A model or checkpoint that cannot be used.";
   nb::exception<NonFiniteError>(m, "NonFiniteError", PyExc_ArithmeticError).doc() = "A number that is not finite.";
-  nb::exception<Diverged>(m, "Diverged", PyExc_ArithmeticError).doc() = "A training that cannot continue.";
+  nb::exception<Diverged>(m, "Diverged", PyExc_ArithmeticError).doc() = "Training that cannot continue.";
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);

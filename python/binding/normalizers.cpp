@@ -108,7 +108,7 @@ void add_normalizers(nb::module_& m) {
       .def_prop_ro("channels", [](const SharedNormalizer& n) { return n.norm->channels(); })
       .def_prop_ro("options", [](const SharedNormalizer& n) { return n.norm->options().all(); })
       .def("__call__", compute, "x"_a, "training"_a = false,
-           "Returns y for an array x [..., channels]. In training it also updates the state.")
+           "Returns y for an array x [..., channels]. In training, it also updates the state.")
       .def("apply", apply, "x"_a, "training"_a,
            "Records y on x's tape. In training, the forward pass updates the state, and so does the backward pass of "
            "some normalizers.")

@@ -45,7 +45,8 @@ std::shared_ptr<SharedOptimizer> make(const Optimizer::Rule& rule, const Groups&
       } else if (name == "rate") {
         added.rate = nb::cast<double>(value);
       } else {
-        throw std::invalid_argument(fmt::format("a group has parameters, weight_decay and rate, got \"{}\"", name));
+        throw std::invalid_argument(
+            fmt::format("a group may only have parameters, weight_decay and rate, got \"{}\"", name));
       }
     }
   }

@@ -34,8 +34,8 @@ def rolled(values: Array, window: int, least: int = 1) -> Array:
 
 
 def normal(values: Array, window: int) -> Array:
-    """Returns for each window of rows of values [rows, channels] the percentage of channels that pass D'Agostino and
-    Pearson's normality test with p > 0.05. Constant channels do not pass."""
+    """Returns the percentage of channels of `values` [rows, channels] that pass D'Agostino and Pearson's normality test
+    with p > 0.05, for each window of rows. Constant channels do not pass."""
     from scipy.stats import normaltest
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about constant channels

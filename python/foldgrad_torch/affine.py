@@ -13,7 +13,7 @@ from .report import Refusal
 
 
 class Affine(NamedTuple):
-    """y = rest(A x + B) per channel, in f64 on the CPU."""
+    """The map y = rest(A x + B) of each channel, in f64 on the CPU."""
     A: Tensor  # [C]
     B: Tensor  # [C]
     axis: int  # the channel axis: 1 or -1

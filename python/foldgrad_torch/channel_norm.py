@@ -166,7 +166,7 @@ class ChannelNorm(nn.Module):
         return list(together.split([len(value) for value in values]))
 
     def gradient_statistic(self, state: Mapping[str, Tensor], sums: Tensor, past: Iteration) -> Tensor:
-        """Returns psi [C], given the sums [C] of dz z over the rows, and writes the state."""
+        """Returns psi [C], given the sums [C] of dz * z over the rows, and writes the state."""
         G = self.over_ranks(sums)[0] / past.n  # the sums are over all tokens, of which n are real
         held = past.held | not_finite(G)
         psi, new = self.backward_statistic(G, past, state)

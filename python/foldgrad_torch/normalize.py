@@ -95,7 +95,7 @@ class Normalize(torch.autograd.Function):
     """Computes y = weight z + bias with z = x / root. The result has the dtype of x, the arithmetic that of root.
 
     x is [..., C]; weight is [C]; bias is [C] or None; mask is bool [P, 1] or None. The backward pass replaces the
-    gradient through root by psi = gradient_statistic(sums of dz z, iteration), which also writes the normalizer's
+    gradient through root by psi = gradient_statistic(sums of dz * z, iteration), which also writes the normalizer's
     state. The host only reads values that are on a CPU, so it never waits for a GPU.
     """
     generate_vmap_rule = True

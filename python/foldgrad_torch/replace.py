@@ -88,7 +88,7 @@ def weight_of_channels(module: nn.Module) -> bool:
             and all(p is None or not nn.parameter.is_lazy(p) and p.dim() == 1 for p in parameters.values()))
 
 
-AXES = ((-1, 3), (1, 4), (1, 3))  # the axes to try, each with the number of axes of the input
+AXES = ((-1, 3), (1, 4), (1, 3))  # (axis to try, number of axes of the input)
 
 
 def channel_axis(norm: nn.Module, dim: int | None) -> int:
@@ -157,7 +157,7 @@ def take_over(norm: nn.Module, new: ChannelNorm) -> None:
     at inference."""
     mean, variance = norm.running_mean.double(), norm.running_var.double()
     if not mean.any() and (variance == 1).all():
-        return  # it has not been trained
+        return  # the BatchNorm has not been trained
     if norm.bias is None:
         raise Refusal("has running means, but no bias to take them over")
     second_moment, root = variance + mean.square(), (variance + norm.eps).sqrt()

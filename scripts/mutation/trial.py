@@ -132,7 +132,8 @@ class Trial:
         return None
 
     def run(self, mutant, budget):
-        """Tries a mutant and returns (outcome, "TEST: WHY" if it was killed, else "", tests that ran)."""
+        """Tries a mutant. Returns the outcome, "TEST: WHY" if the mutant was killed (otherwise ""), and the tests that
+        ran."""
         shutil.rmtree(self.folder, ignore_errors=True)
         for name in ("objects", "tmp"):
             (self.folder / name).mkdir(parents=True)
