@@ -8,7 +8,7 @@ from torch import nn
 
 
 class Affine(nn.Module):
-    """Computes y = weight x + bias. The normalizer `scale` has no bias."""
+    """Computes y = weight * x + bias. The normalizer `scale` has no bias."""
 
     def __init__(self, width, bias=True):
         super().__init__()
@@ -20,7 +20,7 @@ class Affine(nn.Module):
 
 
 class Offline(Affine):
-    """Computes y = A x + B with A = weight / sqrt(variance + eps) and B = bias - A run_mean. Since A and B are
+    """Computes y = A x + B with A = weight / sqrt(variance + eps) and B = bias - A * run_mean. Since A and B are
     constants for each channel, they can be folded into the next layer. `state` names the statistics from training: the
     variance, and the mean if the normalizer subtracts it."""
 
@@ -37,7 +37,7 @@ class Offline(Affine):
 
 
 class RepBN(Offline):
-    """Computes y = BN(x) + eta x."""
+    """Computes y = BN(x) + eta * x."""
 
     def __init__(self, width, eps):
         super().__init__(width, eps, ("run_var", "run_mean"))
@@ -92,7 +92,7 @@ class CenterNorm(Affine):
 
 
 class Elementwise(Affine):
-    """Computes tanh(alpha x) for `dyt`, or erf(alpha x + shift) for `derf`, and then weight and bias."""
+    """Applies tanh(alpha * x) for `dyt` or erf(alpha * x + shift) for `derf`, and then weight and bias."""
 
     def __init__(self, width, derf, bias):
         super().__init__(width, bias)
@@ -130,7 +130,7 @@ class Length(nn.Module):
 
 
 class DeepNorm(nn.LayerNorm):
-    """Computes LN(residual_factor x + branch). residual_sum() computes the argument."""
+    """Normalizes the sum residual_factor * x + branch, which residual_sum() computes."""
 
     def __init__(self, width, eps, encoder_layers, decoder_layers, stack):
         super().__init__(width, eps)

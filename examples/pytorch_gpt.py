@@ -4,9 +4,9 @@
     examples/pytorch_gpt.py MODEL IN.safetensors OUT.safetensors
 
 computes the same results as `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors`. Parameters have
-nanoGPT's names and shapes. MODEL is a model directory or a run; of a run, the best checkpoint is used, or the latest
-one if there is no best. normalizers.py has the normalizers. The computation is in torch.float32, or in float64 with
---dtype float64.
+nanoGPT's names and shapes. MODEL is a model directory or a run. If it is a run, its best checkpoint is used, or the
+latest one if there is no best. normalizers.py has the normalizers. The computation is in torch.float32, or in float64
+with --dtype float64.
 """
 import torch
 from torch import nn

@@ -4,8 +4,8 @@
     examples/pytorch_t2t.py MODEL IN.safetensors OUT.safetensors
 
 computes the same results as `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors`. Parameters have the
-names and shapes of yitu-opensource/T2T-ViT. MODEL is a model directory or a run; of a run, the best checkpoint is used,
-or the latest one if there is no best. normalizers.py has the normalizers, and pytorch_vit.py has the layers. The
+names and shapes of yitu-opensource/T2T-ViT. MODEL is a model directory or a run. If it is a run, its best checkpoint is
+used, or the latest one if there is no best. normalizers.py has the normalizers, and pytorch_vit.py has the layers. The
 computation is in torch.float32, or in float64 with --dtype float64.
 """
 import torch

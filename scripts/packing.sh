@@ -1,8 +1,8 @@
 # Functions for the scripts that pack programs for other machines.
 
-# Prints the libraries that programs load, except the C and C++ libraries, which must come from the machine that runs
-# the programs. Newer versions of them also run programs built with older ones, and other libraries of that machine may
-# need its newer versions.
+# Prints the libraries that programs load, except the C and C++ libraries. These two must come from the machine that
+# runs the programs: a program can use a newer version than the one it was built with, and other libraries of that
+# machine may need the newer version.
 libraries_of() {  # PROGRAM...
   local program
   for program in "$@"; do

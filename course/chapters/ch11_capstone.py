@@ -4,7 +4,7 @@ import numpy as np
 
 
 class Mine:
-    """Computes y = gain x / sqrt(run_sq + eps) + bias. run_sq is a running average of the channels' mean squares."""
+    """Computes y = gain * x / sqrt(run_sq + eps) + bias. run_sq is a running average of the channels' mean squares."""
 
     name = "mine"
     summary = "divides by a running mean square"

@@ -17,12 +17,12 @@ class Iteration(NamedTuple):
 
     In eager mode on a CPU, t and active are Python values, and held and skip are False if they are False in all
     channels."""
-    t: Tensor | int  # int64 []: the number of the iteration; the first is 1
-    n: Tensor  # []: the number of real tokens
+    t: Tensor | int  # int64 []: number of the iteration; the first is 1
+    n: Tensor  # []: number of real tokens
     root: Tensor  # [C]: sqrt(var_hat + eps)
     active: Tensor | bool  # bool []: True if the iteration normalizes with an average
-    held: Tensor | bool  # bool [C]: True if run_var normalizes the channel, since its statistic is not finite
-    skip: Tensor | bool  # bool [C]: True if the channel is held, or is an outlier, which its own statistic normalizes
+    held: Tensor | bool  # bool [C]: True if the channel's statistic is not finite, so that run_var replaces it
+    skip: Tensor | bool  # bool [C]: True if the channel is held or an outlier; an outlier is divided by its own root
 
 
 def rows_of(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -92,7 +92,7 @@ def as_image(rows: Tensor) -> Tensor:
 
 
 class Normalize(torch.autograd.Function):
-    """Computes y = weight z + bias with z = x / root. The result has the dtype of x, the arithmetic that of root.
+    """Computes y = weight * z + bias with z = x / root. The result has the dtype of x, the arithmetic that of root.
 
     x is [..., C]; weight is [C]; bias is [C] or None; mask is bool [P, 1] or None. The backward pass replaces the
     gradient through root by psi = gradient_statistic(sums of dz * z, iteration), which also writes the normalizer's

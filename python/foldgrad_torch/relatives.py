@@ -11,8 +11,8 @@ from .normalize import Iteration, choose, with_row
 
 
 class Exponential(ChannelNorm):
-    """Computes y = weight x / sqrt(var_hat + eps) + bias, where var_hat = alpha run_var + (1 - alpha) mean square
-    [UN-14]. Before iteration `warmup`, var_hat is the batch's own mean square."""
+    """Computes y = weight * x / sqrt(var_hat + eps) + bias, where var_hat = alpha * run_var + (1 - alpha) * q [UN-14]
+    and q is the batch's mean square. Before iteration `warmup`, var_hat = q."""
 
     def forward_statistic(self, q: Tensor, t: Tensor | int, active: Tensor | bool, held: Tensor | bool,
                           state: Mapping[str, Tensor]):

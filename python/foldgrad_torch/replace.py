@@ -153,8 +153,8 @@ def successor(norm: nn.Module, kind: type[ChannelNorm], dim: int, options: dict)
 
 @torch.no_grad()
 def take_over(norm: nn.Module, new: ChannelNorm) -> None:
-    """Takes over a BatchNorm's statistics, so that weight x / sqrt(run_var + eps) + bias equals the BatchNorm's result
-    at inference."""
+    """Takes over a BatchNorm's statistics, so that weight * x / sqrt(run_var + eps) + bias equals the BatchNorm's
+    result at inference."""
     mean, variance = norm.running_mean.double(), norm.running_var.double()
     if not mean.any() and (variance == 1).all():
         return  # the BatchNorm has not been trained

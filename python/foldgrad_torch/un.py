@@ -14,8 +14,8 @@ LONGEST_HOLD = 32  # iterations
 
 
 class UN(ChannelNorm):
-    """Computes y = weight x / sqrt(var_hat + eps) + bias, where var_hat is the geometric mean of the last `window` mean
-    squares [UN-16].
+    """Computes y = weight * x / sqrt(var_hat + eps) + bias, where var_hat is the geometric mean of the last `window`
+    mean squares [UN-16].
 
     Before iteration max(warmup, window + 1), and at outliers, var_hat is the batch's own mean square. Before that
     iteration, the gradient is exact; afterwards it is an estimate by design. At inference, var_hat is the running
