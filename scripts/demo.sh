@@ -48,7 +48,7 @@ else
   foldgrad fold "$out" -o "$out/folded" --untie
   foldgrad verify "$out" --untie
   foldgrad generate "$out/folded" --prompt "The " --length 600
-  shown="text that the model writes"
+  shown="generated text"
 fi
 foldgrad report "$out"
-echo "Open $out/report.html in a browser: curves, layers and $shown of this run."
+echo "Open $out/report.html in a browser to see the curves, layers and $shown of this run."

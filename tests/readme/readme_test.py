@@ -57,7 +57,7 @@ PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/dem
                          r"^\$ foldgrad train configs/shapes-cct-un\.toml --out runs/demo-shapes ",
                          r"^\$ foldgrad report runs/demo-shapes$",
                          r"^\$ foldgrad generate runs/demo-language/folded --prompt The\\  --length 600$",
-                         r"^Open runs/demo/report\.html in a browser: "],
+                         r"^Open runs/demo/report\.html in a browser to see "],
            "docs/tutorial.md": []}
 
 

@@ -229,9 +229,9 @@ Answer run_fetch(const DataOptions& options) {
   if (!options.urls.empty()) throw std::invalid_argument("--url needs --sha256");
   for (const DataSet& set : data_sets())
     if (set.name == options.name) return fetch_known(set, options);
-  throw std::invalid_argument(
-      fmt::format("there is no data set \"{}\" to fetch; known: {}. For other files, use foldgrad data prepare",
-                  options.name, known_sets()));
+  throw std::invalid_argument(fmt::format(
+      "there is no data set \"{}\" to fetch; the known ones are {}. For other files, use foldgrad data prepare",
+      options.name, known_sets()));
 }
 
 // Overwrites nothing.

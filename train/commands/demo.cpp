@@ -58,7 +58,8 @@ class Demo {
            succeeds({"verify", o_.out, "--untie"}, add_verify, "verify") && succeeds({"report", o_.out}, add_report));
     if (exit_code_ != kExitOk) return {"", results_, exit_code_};
     const std::string page = RunDirectory(o_.out).report();
-    return {fmt::format("\nOpen {} in a browser: curves, layers and translations of this run.\n", page), results_};
+    return {fmt::format("\nOpen {} in a browser to see the curves, layers and translations of this run.\n", page),
+            results_};
   }
 
  private:

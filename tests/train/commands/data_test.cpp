@@ -100,8 +100,8 @@ TEST_F(DataCommand, BadDirectoriesAndOptions) {
   EXPECT_EQ(run("data prepare @ @train.de/x").exit_code, 3);
   EXPECT_EQ(run("data prepare @ @made --rename a").exit_code, 2);
   expect_error("data fetch multi31k", 2,
-               "there is no data set \"multi31k\" to fetch; known: multi30k, cifar10, cifar100. For other files, use "
-               "foldgrad data prepare");
+               "there is no data set \"multi31k\" to fetch; the known ones are multi30k, cifar10, cifar100. For other "
+               "files, use foldgrad data prepare");
   EXPECT_EQ(run("data fetch x --url http://localhost/").exit_code, 2);
   EXPECT_EQ(run("data").exit_code, 2);
   EXPECT_TRUE(begins(run("data fetch").err, "error: NAME: is missing; known data sets: multi30k, cifar10, cifar100\n"));
