@@ -1,11 +1,13 @@
-// Copies tiles during the computation, for rungs 4 and 5. For .cu files.
+// Copies tiles to shared memory while the block computes, for rungs 4 and 5 of the ladder. This header is for .cu
+// files.
 #pragma once
 #include "book/ladder/ladder.h"
 #include "engine/cuda/async_copy.h"
 
 namespace foldgrad::ladder {
 
-// One step's tiles in shared memory: [kTile, kDepth] of A, then [kDepth, kTile] of B, with kGap elements between rows.
+// The tiles of one step in shared memory: first a tile [kTile, kDepth] of A, then a tile [kDepth, kTile] of B. kGap
+// unused elements separate the rows.
 template <class T, int kTile, int kDepth, int kGap>
 struct Tiles {
   static constexpr int kRowA = kDepth + kGap, kRowB = kTile + kGap;  // elements between the starts of two rows
@@ -13,7 +15,7 @@ struct Tiles {
   static constexpr int kChunk = 16 / int(sizeof(T));  // elements per copy
 
   // Begins to copy the tiles that start at row first_i of A, column first_j of B and index first_p along k, as one
-  // group of copies. Elements outside A and B become zeros. If first_p is past the end of k, the group is empty.
+  // group of copies. Elements outside A and B become zeros. If first_p >= g.k, the group is empty.
   __device__ static void begin_copies(T* tiles, const Product<T>& g, std::int64_t first_i, std::int64_t first_j,
                                       std::int64_t first_p) {
     FOLDGRAD_UNROLL

@@ -1,16 +1,16 @@
-// The part of C in a thread's registers, for rungs 3 and 4: 16 numbers from shared memory serve 64 multiply-adds. For
-// .cu files.
+// The elements of C that a thread keeps in its registers, for rungs 3 and 4 of the ladder. A thread reads 16 numbers
+// from shared memory for every 64 multiply-adds. This header is for .cu files.
 #pragma once
 #include "book/ladder/ladder.h"
 #include "engine/cuda/pack.h"
 
 namespace foldgrad::ladder {
 
-// A block computes kTile x kTile elements of C in steps of kDepth along k, from a tile [kTile, kDepth] of A, followed
-// by a tile [kDepth, kTile] of B. It has 16 x 16 threads. A thread's elements are 16 rows and 16 columns apart, so that
-// neighbouring threads read neighbouring elements.
+// A block of 16 x 16 threads computes kTile x kTile elements of C in steps of kDepth along k. For each step, shared
+// memory holds a tile [kTile, kDepth] of A, followed by a tile [kDepth, kTile] of B. The rows and columns of a thread
+// are 16 apart, so that neighbouring threads read neighbouring elements.
 constexpr int kTile = 128, kDepth = 16, kSide = 16, kThreads = kSide * kSide, kPerThread = kTile / kSide;
-constexpr int kTileB = kTile * kDepth, kTiles = 2 * kTileB;  // where the tile of B begins, and where it ends
+constexpr int kTileB = kTile * kDepth, kTiles = 2 * kTileB;  // offsets of the first element of B's tile and of its end
 
 struct RegisterTile {
   float sums[kPerThread][kPerThread] = {};
@@ -18,7 +18,7 @@ struct RegisterTile {
   __device__ static int row(int u) { return int(threadIdx.x) / kSide + u * kSide; }
   __device__ static int column(int v) { return int(threadIdx.x) % kSide + v * kSide; }
 
-  // Adds the products of the tiles that begin at `first`.
+  // Adds the product of the two tiles, which begin at element `first` of shared memory.
   __device__ void add_products(const SharedArray<float>& tiles, int first) {
     FOLDGRAD_UNROLL_BY_4
     for (int p = 0; p < kDepth; ++p) {
