@@ -9,19 +9,19 @@
 
 namespace foldgrad::emulation {
 
-// Finds the access through SharedArray with the worst conflict while the object lives.
+// While the object lives, finds the access through SharedArray that has the worst conflict.
 class WorstBankConflict : Watch {
  public:
   WorstBankConflict();
-  // Returns the number of passes that the worst access needs, which is the largest number of words of one bank that
-  // lanes access together, or 0 if there was no access. A GPU serves half a warp at a time if the numbers have 8 bytes.
+  // Returns the number of passes that the worst access needs: the largest number of words of one bank that its lanes
+  // access together. Returns 0 if there was no access. A GPU serves 8-byte numbers for half a warp at a time.
   int ways() const;
   // Returns "KERNEL at FILE:LINE".
   const std::string& where() const;
 };
 
-// Records an access by the running thread. At a given place in the source, the n-th accesses of all lanes belong
-// together.
+// Records an access by the running thread. The n-th accesses of a warp's lanes at one place in the source count as one
+// access of the warp.
 void shared_access(const CallSite& site, const void* at, std::size_t bytes);
 
 // An index together with its place in the source.

@@ -1,14 +1,15 @@
-// Runs CUDA kernels on the host, without a GPU: one fiber per CUDA thread, suspended at barriers and shuffles.
+// Runs CUDA kernels on the host, without a GPU. Each CUDA thread is a fiber, which is suspended at barriers and
+// shuffles.
 //
-// A warp runs until all its threads wait or have returned, then the next warp runs; blocks run one after another. Tests
-// choose the order of threads, warps and blocks: if a kernel's result depends on it, the kernel lacks a barrier. The
-// emulation is stricter than a GPU, because kernels should be readable: every thread of a block must reach the same
-// __syncthreads(), and every lane of a mask the same shuffle. A violation throws std::runtime_error with the kernel,
-// block, thread and source line. ThreadSanitizer sees each CUDA thread as a thread, so a missing barrier is a data
-// race.
+// A warp runs until each of its threads waits or has returned. Then the next warp runs. Blocks run one after another.
+// Tests vary the order of threads, warps and blocks: if a kernel's result depends on the order, the kernel lacks a
+// barrier. The emulation is stricter than a GPU, because kernels should be readable: every thread of a block must reach
+// the same __syncthreads(), and every lane of a mask must reach the same shuffle. A violation throws std::runtime_error
+// with the kernel, block, thread and source line. ThreadSanitizer sees each CUDA thread as a thread, so it reports a
+// missing barrier as a data race.
 //
-// Races between blocks and errors of memory order are not detected. A GPU's timing and its arithmetic (fast math,
-// contraction) are not reproduced.
+// The emulation does not detect races between blocks or wrong memory orders. It does not reproduce a GPU's timing and
+// arithmetic (fast math, contraction).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -45,15 +46,15 @@ class OrderScope {
   unsigned seed_before_;
 };
 
-// Totals since the start of the process. A switch passes control to a fiber; threads that never wait share one switch.
-// Bank conflicts are the passes over shared memory that ldmatrix needs beyond one per matrix. Products are those of
-// tensor cores, one per warp and mma.
+// Totals since the start of the process. A switch passes control to a fiber; the threads of a warp that never wait
+// share one switch. Bank conflicts are the passes over shared memory that ldmatrix needs beyond one per matrix. Each
+// mma instruction of a warp is one product.
 struct Counts {
   std::int64_t launches = 0, switches = 0, bank_conflicts = 0, products = 0;
 };
 Counts counts();
 
-// Sets a flag while the object lives. Only one such object per flag may live at a time.
+// Sets a flag while the object lives. Each flag may have only one object at a time.
 class Watch {
  public:
   Watch(const Watch&) = delete;
@@ -87,17 +88,17 @@ struct Position {
 };
 inline Position position;
 
-// Returns the block's shared memory, aligned to 16 bytes. Each block finds it filled with 0xff, which makes every float
-// a NaN.
+// Returns the block's shared memory, aligned to 16 bytes. When a block begins, all its bytes are 0xff, so that every
+// float in it is a NaN.
 inline void* dynamic_shared() { return position.shared; }
 
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(const void*),
          const void* context);
 
-// Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. Call it from
-// one host thread at a time, not from a kernel. Throws std::runtime_error for the violations above, for writes past the
-// end of shared memory (AddressSanitizer reports these where they happen), and beyond a GPU's limits: 1024 threads per
-// block (64 in z), 99 KiB of shared memory. Rethrows exceptions that a kernel throws.
+// Calls kernel() once per thread of the grid and returns when all calls have returned. Messages contain `name`. Call
+// run() from one host thread at a time, and not from a kernel. Throws std::runtime_error for the violations above, for
+// writes past the end of shared memory (AddressSanitizer reports these where they happen), and for blocks that exceed a
+// GPU's limits of 1024 threads (64 in z) and 99 KiB of shared memory. Rethrows exceptions that a kernel throws.
 template <class Kernel>
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& kernel) {
   run(
@@ -109,7 +110,7 @@ struct CallSite {
   const char* file;
   int line;
 };
-// If this is the default value of a function's last parameter, returns the place where that function is called.
+// Used as the default value of a function's last parameter, returns the place where that function is called.
 constexpr CallSite call_site(const char* function, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return {function, file, line};
 }
@@ -120,16 +121,16 @@ int lane_id();
 void barrier(const CallSite& site);
 // Waits for the lanes of `mask`. Afterwards all of them see each other's writes.
 void sync_warp(const CallSite& site, unsigned mask);
-// Waits for the lanes of `mask`, then returns `value` of lane `source`, which must be in `mask`.
+// Waits for the lanes of `mask`, then returns the `value` of lane `source`, which must be in `mask`.
 std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source);
 // Waits for the lanes of `mask`, then returns the mask of the lanes whose predicate is true.
 unsigned ballot(const CallSite& site, unsigned mask, bool predicate);
-// Emulates an instruction of a whole warp: waits for all 32 lanes, then calls together() once with the `brought` of
-// every lane, in lane order. Does not order memory.
+// Emulates an instruction of a whole warp: waits for all 32 lanes, then calls together() once with an array of every
+// lane's `brought`, in lane order. Does not order memory accesses.
 void collective(const CallSite& site, void* brought, void (*together)(void* const* brought));
 
-// Emulates cp.async.cg.shared.global for 16 bytes, or for zeros if `inside` is false. Fills the destination with NaN
-// until the copy happens, either at once or in the wait that covers it; copies_at_once() chooses. Throws if an address
+// Emulates cp.async.cg.shared.global for 16 bytes, or for zeros if `inside` is false. The destination holds NaN until
+// the copy happens, either at once or in the wait that covers it; copies_at_once() decides when. Throws if an address
 // is not a multiple of 16, or if the destination is not in shared memory. Reading the source counts as an access to
 // global memory (global_memory.h), so all lanes of a warp must make the same copies.
 void async_copy(const CallSite& site, void* shared, const void* global, bool inside);
@@ -139,7 +140,7 @@ void async_commit(const CallSite& site);
 void async_wait(const CallSite& site, int pending);
 
 // Emulates mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32, with fragments as in the PTX ISA. Computes each sum in
-// double and rounds it to float once; how a GPU orders and rounds sums is unknown.
+// double and rounds it to float once, because it is unknown how a GPU orders and rounds sums.
 void mma(const CallSite& site, float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]);
 // Emulates ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16. Each lane reads its own row, so that sanitizers see the
 // access. Throws if a row's address is not a multiple of 16 or not in shared memory.

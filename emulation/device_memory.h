@@ -10,7 +10,7 @@ namespace foldgrad::emulation {
 
 bool guards_device_memory();
 
-// Returns null if there is no memory left. Call these two only if guards_device_memory().
+// Call these two functions only if guards_device_memory() is true. The first returns null if there is no memory left.
 void* allocate_device_memory(std::size_t bytes);
 void release_device_memory(void* pointer) noexcept;
 

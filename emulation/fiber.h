@@ -7,16 +7,17 @@
 
 namespace foldgrad::emulation {
 
-// A fiber. Its stack is never freed, so fibers should live as long as the process.
+// The stack of a fiber is never freed, so fibers should live as long as the process.
 class Fiber {
  public:
-  // Allocates the stack, the first time. entry() must never return. Throws std::runtime_error if there is no memory
-  // left.
+  // Prepares the fiber to run entry(), which must never return. The first call allocates the stack. Throws
+  // std::runtime_error if there is no memory left.
   void prepare(void (*entry)());
-  // Runs entry(), from its start or from where it was suspended, until it calls suspend(). Call from the host's stack.
+  // Runs entry(), from its start or from where it was suspended, until it calls suspend(). Call this from the host's
+  // stack.
   void resume();
   // Switches from entry() back to resume(). Do not call it while an exception is being handled: the C++ runtime keeps
-  // that state per host thread.
+  // the state of exceptions per host thread.
   void suspend();
 
   // Tell ThreadSanitizer that everything this fiber did before release(point) happens before everything that others do

@@ -8,8 +8,8 @@ namespace foldgrad::emulation {
 
 struct GlobalAccesses {
   std::int64_t bytes = 0;    // requested by all threads
-  std::int64_t sectors = 0;  // accessed, summed over the accesses of all warps
-  std::int64_t least = 0;    // sectors if the bytes of each access were consecutive, from its lowest address
+  std::int64_t sectors = 0;  // sectors accessed, summed over the accesses of all warps
+  std::int64_t least = 0;    // sectors that would suffice if the bytes of each access were consecutive
 };
 
 // Counts the accesses of kernels while the object lives.
@@ -19,12 +19,12 @@ class CountAccesses : Watch {
   GlobalAccesses result() const;
 };
 
-// Records an access by the running thread. With `wanted` = false the thread does not take part in this access of its
-// warp. Throws if the address is not a multiple of the size. While accesses are counted, the end of a block throws if
-// the n-th accesses of a warp's lanes differ.
+// Records an access by the running thread. If `wanted` is false, the thread does not take part in this access of its
+// warp. Throws if the address is not a multiple of the size. While accesses are counted, a block throws at its end if
+// the n-th accesses of a warp's lanes come from different places in the source.
 void global_access(const CallSite& site, const void* at, std::size_t bytes, bool wanted);
 
-// Only checks the alignment; does not count the access.
+// Checks the alignment as global_access() does, but does not count the access.
 void check_alignment(const CallSite& site, const void* at, std::size_t bytes, bool wanted);
 
 }  // namespace foldgrad::emulation

@@ -12,7 +12,8 @@ namespace foldgrad::emulation {
 
 constexpr int kWarpSize = 32;
 constexpr int kMaxThreads = 1024;
-// The most shared memory that every GPU since compute capability 8.0 gives to a block that opts in, as `launch` does.
+// The amount of shared memory that a block can get on every GPU since compute capability 8.0 if the launch opts in, as
+// ours do.
 constexpr std::size_t kMaxShared = 99 * 1024;
 
 inline const char* kernel_name = nullptr;
@@ -20,30 +21,30 @@ inline Counts totals;
 
 enum class State : std::uint8_t { fresh, ready, at_barrier, at_exchange, returned };
 
-// Values of `source` for calls without a source lane: ballots, and __syncwarp(), which only orders memory. CUDA
-// guarantees memory order only for __syncwarp(), so shuffles and ballots order nothing here either, and ThreadSanitizer
-// reports code that relies on it.
+// Values of `source` for calls that have no source lane. Of all exchanges, CUDA guarantees memory order only for
+// __syncwarp(). So emulated shuffles and ballots do not order memory either, and ThreadSanitizer reports code that
+// relies on them for that.
 constexpr int kBallot = kWarpSize, kSyncwarp = kWarpSize + 1;
 
 struct Lane {
   dim3 index;
   State state;
   Fiber* fiber;   // set when the lane begins
-  CallSite site;  // the call in which it waits; its arguments follow
+  CallSite site;  // describes the call in which the lane waits; the call's arguments follow
   unsigned mask;  // unused at a barrier
   int source;
   std::uint64_t offered, received;
   void (*together)(void* const*);  // computes a collective from one pointer per lane
 };
 
-// Completes every exchange at which all lanes of its mask have arrived, so that they can run again. Returns false if no
-// lane of the warp waits in an exchange. Throws if lanes wait for others that can no longer arrive.
+// Completes every exchange at which all lanes of its mask have arrived, so that these lanes can run again. Returns
+// false if no lane of the warp waits in an exchange. Throws if lanes wait for others that can no longer arrive.
 bool complete_exchanges(Lane* warp, int size);
 
-// Opens the barrier at which all threads wait. Returns false if all have returned.
+// Opens the barrier at which all threads wait. Returns false if all threads have returned.
 bool open_barrier(Lane* lanes, int count);
 
-// Returns the running thread's lane and records the call that it makes. Throws if no kernel is running.
+// Records the call that the running thread makes, and returns the thread's lane. Throws if no kernel is running.
 Lane& calling_lane(const CallSite& site, unsigned mask);
 
 // Returns the running thread's index in its block.
@@ -53,8 +54,8 @@ int thread_number();
 // and aligned to their size.
 std::size_t shared_offset(const CallSite& site, const void* data, std::size_t bytes);
 
-// Returns true if an asynchronous copy should happen as early as possible. Always true with ascending threads, always
-// false with descending ones (copies then happen as late as possible), random with shuffled ones.
+// Returns true if an asynchronous copy should happen at once, and false if it should happen as late as possible.
+// Returns true if threads run in ascending order, false in descending order, and a random value in shuffled order.
 bool copies_at_once();
 // The scheduler calls this at the beginning of a block of `count` threads.
 void forget_copies(int count);
@@ -68,8 +69,8 @@ void count_accesses(const Lane* lanes, int threads);
 void forget_shared_accesses(int count);
 void count_shared_accesses(int threads);
 
-// Tells ThreadSanitizer that everything before this call, also on the host, happens before everything after it. Called
-// at the beginning and at the end of a block, and at its barriers.
+// Tells ThreadSanitizer that everything before this call, even on the host, happens before everything after it. The
+// scheduler calls this at the beginning and at the end of a block, and at its barriers.
 void synchronize_block(Lane* lanes, int count);
 
 std::string describe(const dim3& d);

@@ -1,4 +1,4 @@
-// Tells the sanitizers about switches between fibers; does nothing in builds without sanitizers.
+// Macros that tell the sanitizers about switches between fibers. In builds without sanitizers they do nothing.
 #pragma once
 
 #ifdef __has_feature  // clang
@@ -16,8 +16,8 @@
 #define FOLDGRAD_HAS_ASAN 0
 #endif
 
-// FOLDGRAD_UNSEEN hides a function from ThreadSanitizer: fibers share the scheduler's data without locks, which it
-// would report as races.
+// FOLDGRAD_UNSEEN hides a function from ThreadSanitizer, which would report races: fibers share the scheduler's data
+// without locks.
 #if defined(__SANITIZE_THREAD__) || FOLDGRAD_HAS_FEATURE(thread_sanitizer)
 #include <sanitizer/tsan_interface.h>
 #define FOLDGRAD_TSAN(...) __VA_ARGS__

@@ -15,9 +15,9 @@ class SharedMemory {
   }
 
   unsigned char* data() { return block_.get(); }
-  // Fills it with a pattern that makes every float a NaN, so that a block cannot use values of an earlier block.
+  // Fills the memory with a pattern that makes every float a NaN, so that no block can use values of an earlier block.
   void fill() { std::memset(data(), kFill, bytes_); }
-  // Throws, with the running block's name, if a thread has written past the end.
+  // Throws an error that names the running block if a thread has written past the end.
   void check_guard() const {
     const unsigned char* guard = block_.get() + bytes_;
     if (kGuardBytes == 0 || (guard[0] == kFill && std::memcmp(guard, guard + 1, kGuardBytes - 1) == 0)) return;
@@ -27,8 +27,8 @@ class SharedMemory {
   }
 
  private:
-  // Big enough that one extra 4-byte write by each thread of the largest block still hits the guard. With
-  // AddressSanitizer there are no extra bytes: it guards the end of the heap block itself.
+  // The guard is big enough to catch one extra 4-byte write by each thread of the largest block. With AddressSanitizer
+  // there is no guard, because it checks the end of every heap block itself.
   static constexpr std::size_t kGuardBytes = kAddressSanitizer ? 0 : 4096;
   static constexpr int kFill = 0xff;
 
