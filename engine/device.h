@@ -1,6 +1,6 @@
 // The two kinds of memory, and the few functions that the engine needs from the CUDA runtime. CMake chooses the file
-// that implements these functions: device_cudart.cu with nvcc, otherwise device_no_cudart.cpp. Without nvcc, `cuda` is
-// host memory, and emulation/ runs the kernels on the host (FOLDGRAD_CUDA=EMULATE), or there is no `cuda` (OFF).
+// that implements these functions: device_cudart.cu with nvcc, otherwise device_no_cudart.cpp. FOLDGRAD_CUDA=EMULATE
+// uses host memory as `cuda`, and emulation/ to run the kernels on the host. FOLDGRAD_CUDA=OFF has no `cuda`.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,12 +16,12 @@ constexpr const char* name(Device device) { return device == Device::cpu ? "cpu"
 bool cuda_available();
 // Returns true if kernels are emulated on the host, with one fiber per CUDA thread. Emulation is slow: it is for tests.
 bool cuda_is_emulated();
-// Returns "NVIDIA H200, compute capability 9.0, 139.8 GiB", "emulated on the host", or why there is no device.
+// Describes the device as in "NVIDIA H200, compute capability 9.0, 139.8 GiB", or says why there is no device.
 std::string cuda_description();
 // Waits for all kernels launched so far. Throws their errors as std::runtime_error.
 void cuda_synchronize();
-// Returns how often this process has waited for a device: in cuda_synchronize(), in a copy to the host, and in a copy
-// to the device while 64 MiB were still queued. For tests: a training step must not wait, or the GPU would idle.
+// Returns the number of times this process has waited for a device: in cuda_synchronize(), in a copy to the host, or in
+// a copy to the device with 64 MiB still queued. Tests use it to check that a training step never lets the GPU idle.
 std::int64_t host_waits();
 
 constexpr int kMostCudaDevices = 16;
@@ -39,8 +39,8 @@ int cuda_device();
 
 namespace memory {
 
-// Returns memory from the system, aligned to at least 64 bytes. All other code should call memory::allocate
-// (memory.h), which caches. Throws std::runtime_error if the device is out of memory.
+// Returns memory from the system, aligned to at least 64 bytes. Usually, call memory::allocate (memory.h) instead,
+// which reuses memory. Throws std::runtime_error if the device is out of memory.
 void* system_allocate(Device device, std::size_t bytes);
 void system_release(Device device, void* pointer) noexcept;
 // Copies between any two devices; the source may be changed as soon as this returns. A copy from the device to the

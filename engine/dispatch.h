@@ -1,4 +1,4 @@
-// Selects templates by a dtype and a device that are known at run time, and has the checks that operations share.
+// Selects templates by dtype and device at run time, and contains the checks that operations share.
 #pragma once
 #include "engine/fast.h"
 #include "engine/tensor.h"
@@ -39,7 +39,7 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
 }
 
 // Runs a kernel: FOLDGRAD_RUN(x.device(), softmax, p) calls softmax_cpu(p) or softmax_cuda(p), or a fast kernel that
-// takes p (fast.h). Grep for these names. Builds without CUDA need no softmax_cuda: no tensor can be on `cuda`.
+// takes p (fast.h). Grep for these names. Builds without CUDA need no softmax_cuda, since no tensor is on `cuda`.
 #ifdef FOLDGRAD_HAVE_CUDA
 #define FOLDGRAD_RUN(device, NAME, ...)                                                       \
   ((device) == ::foldgrad::Device::cpu ? NAME##_cpu(__VA_ARGS__) : [&](auto&&... arguments) { \
@@ -60,7 +60,7 @@ inline void check_operand(const char* op, const char* what, const Tensor& operan
 }
 // Throws std::invalid_argument unless x is defined, has a floating-point dtype, and has at least `rank` axes.
 void check_floating(const char* op, const char* what, const Tensor& x, int rank = 0);
-// Checks a normalizer's operands: x as above, gamma and beta [C] of x's dtype and device. Returns C, x's last size.
+// Checks x like check_floating(), and that gamma and beta are [C] with x's dtype and device. Returns C, x's last size.
 std::int64_t check_channels(const char* op, const Tensor& x, const Tensor& gamma, const Tensor& beta);
 // Returns `axis` as an index from the front. Throws std::invalid_argument if the shape has no such axis.
 int check_axis(const char* op, int axis, const Shape& shape);
@@ -68,7 +68,7 @@ int check_axis(const char* op, int axis, const Shape& shape);
 // Returns "f32 [2, 3] on cpu", or "nothing" for an undefined tensor.
 std::string describe(const Tensor& tensor);
 
-// Returns null if the tensor is undefined.
+// Returns the tensor's data, or null if the tensor is undefined.
 template <class T>
 T* data_or_null(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;

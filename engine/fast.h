@@ -1,7 +1,7 @@
-// Fast CUDA kernels that replace plain ones. FOLDGRAD_RUN (dispatch.h) tries the fast kernel first and runs the plain
-// one if it returns false. Example: layer_norm_kernels.h declares FOLDGRAD_FASTER(row_in_registers, LayerNormForward),
-// and a file in fast/ defines bool row_in_registers(const P&), which returns false for rows that are too long.
-// FOLDGRAD_FAST=OFF builds without fast kernels. Kernels include this file: C++17, no libraries.
+// Fast CUDA kernels that replace plain ones. FOLDGRAD_RUN (dispatch.h) tries the fast kernel first, and runs the plain
+// one if the fast one returns false. Example: layer_norm_kernels.h declares FOLDGRAD_FASTER(row_in_registers,
+// LayerNormForward), and a file in fast/ defines bool row_in_registers(const P&), which returns false for long rows.
+// FOLDGRAD_FAST=OFF builds without fast kernels. Kernels include this file, so it must be C++17 without libraries.
 #pragma once
 #include <atomic>
 #include <cstdint>

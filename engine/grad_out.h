@@ -1,4 +1,4 @@
-// The destinations of gradients in backward kernels. Kernels include this file: C++17, no libraries.
+// The destinations of gradients in backward kernels. Kernels include this file, so it is C++17 without libraries.
 #pragma once
 #include "engine/dtype.h"
 

@@ -1,11 +1,11 @@
-// Includes that kernel headers share. Kernels include this file: C++17, no libraries.
+// The includes that kernel headers share. Kernels include this file, so it must be C++17 without libraries.
 #pragma once
 #include "engine/fast.h"
 #include "engine/grad_out.h"
 
 namespace foldgrad {
 
-// Step k of a row operation, as a type: selects an overload of reduce() and finish() (engine/cpu/row_op.h).
+// The type for step k of a row operation. It selects an overload of reduce() and finish() (engine/cpu/row_op.h).
 template <int k>
 struct Step {};
 
@@ -19,7 +19,7 @@ void elementwise_cuda(const F& f);
 
 // Lists a parameter struct's operands, so that CUDA loops load several neighbours at once (engine/cuda/operands.h):
 //   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gamma));
-// says that y[i] is written, x[i] is read, gamma[c] is read once per column. CPU loops only check if y overwrites x.
+// says that y[i] is written, x[i] read, and gamma[c] read once per column. CPU loops only check if y overwrites x.
 #define FOLDGRAD_OPERANDS(...)              \
   template <class Visit>                    \
   FOLDGRAD_HD void operands(Visit& visit) { \

@@ -2,7 +2,7 @@
 // first training steps it no longer asks the system for memory, and `system_allocations` stays constant. A large block
 // also serves requests for more than half its size.
 //
-// On `cuda` a block may be handed out while queued kernels still read it. This is safe because all kernels run in
+// On `cuda`, a block may be handed out while queued kernels still read it. This is safe because all kernels run in
 // order on one stream: the new owner's kernels run after them.
 #pragma once
 #include <cstddef>
@@ -24,8 +24,8 @@ class OutOfMemory : public std::runtime_error {
 };
 
 inline const std::string kNoScope;
-// The scope whose operation this thread is recording or differentiating, for error messages of code that does not know
-// the tape. Only the tape sets it.
+// The scope whose operation this thread is recording or differentiating, for error messages of code that has no access
+// to the tape. Only the tape sets it.
 inline thread_local const std::string* scope_at_hand = &kNoScope;
 class ScopeAtHand {
  public:
@@ -41,7 +41,7 @@ namespace memory {
 
 // Returns uninitialised memory, aligned to 64 bytes, or null for zero bytes. The memory returns to the cache when its
 // last reference is gone. If the device has no memory left, empties the cache and tries again. If that also fails,
-// throws OutOfMemory; on a GPU the message has a table of the memory used by each tape scope.
+// throws OutOfMemory. On a GPU, the message contains a table of the memory used by each tape scope.
 std::shared_ptr<void> allocate(Device device, std::size_t bytes);
 
 struct Statistics {

@@ -11,7 +11,7 @@ using NamedTensors = std::map<std::string, Tensor>;
 
 // Returns a copy of each tensor. No copy shares memory with its original.
 NamedTensors clone(const NamedTensors& tensors);
-// Moves tensors to `device`; those already there are not copied.
+// Returns the tensors on `device`. Tensors that are already there are not copied.
 NamedTensors to(const NamedTensors& tensors, Device device);
 
 // Throws std::invalid_argument unless `from` has the names, shapes and dtypes of `own`. The message begins with `who`.

@@ -9,7 +9,7 @@
 //   };
 //
 // All three functions are required. Folding and export treat an operation with an empty describe() as nonlinear and
-// without ONNX nodes.
+// without an ONNX form.
 #pragma once
 #include <string>
 #include <utility>
@@ -24,9 +24,9 @@ class Node {
  public:
   virtual ~Node() = default;
   virtual const char* name() const = 0;
-  // Adds to the gradient of every operand that wants one.
+  // Adds to the gradient of every operand that needs one.
   virtual void backward(NodeGrads& grads) = 0;
-  // Sets the properties that differ from the defaults. Stored functions may be called while the node lives.
+  // Sets the properties that differ from the defaults. The functions among them may be called while the node lives.
   virtual void describe(Description& description) const = 0;
 
   const std::vector<int>& inputs() const { return inputs_; }  // ids of the operands on the tape

@@ -15,12 +15,12 @@ class NodeGrads {
 
   // Returns where to write operand k's gradient, or an undefined tensor if the gradient is not wanted. Call it once per
   // operand, and write every element. An operand that occurs twice has two places; their contents are added after the
-  // node has run. The kernel writes elements of type `dtype`: usually dy's, or sum_dtype(k) if it can write either.
+  // node has run. The kernel writes elements of type `dtype`: usually dy's, or sum_dtype(k) if it supports both.
   std::pair<Tensor, GradMode> place(int k, DType dtype) { return place(k, dtype, {}); }
 
-  // Returns the same place as a pointer for a kernel with elements of type T, null if the gradient is not wanted. Sums
-  // over rows, such as the gradients of biases and gains, are written in compute_t<T>: the gradient of a bf16 copy of
-  // an f32 parameter (Tape::parameter) is f32, so such a sum is rounded at most once.
+  // Returns the same place for a kernel with elements of type T. Its pointer is null if the gradient is not wanted.
+  // Sums over rows, such as the gradients of biases and gains, are written in compute_t<T>: the gradient of a bf16 copy
+  // of an f32 parameter (Tape::parameter) is f32, so these sums are rounded at most once.
   //
   // `spent` is a saved tensor of operand k's shape. If nothing else refers to it, the gradient may overwrite it, so the
   // kernel must read spent[i] before it writes element i.
@@ -29,11 +29,11 @@ class NodeGrads {
     const auto [tensor, mode] = place(k, dtype_of<T>, spent);
     return tensor.defined() ? GradOut<T>{tensor.template data<T>(), mode} : GradOut<T>{};
   }
-  // Returns the dtype in which operand k's gradient is kept: f32 if the operand is the bf16 copy of a parameter.
+  // Returns the dtype of operand k's gradient, which is f32 if the operand is the bf16 copy of an f32 parameter.
   DType sum_dtype(int k) const { return slot(k).grad_dtype(); }
 
   // Adds dy, reshaped to the operand's shape, to operand k's gradient. For one operand of the node, dy itself may
-  // become the gradient, without a copy. Call it last, since later contributions may be added in dy's memory.
+  // become the gradient, without a copy. Call this last, since later contributions may then be added to dy's memory.
   void pass_dy(int k);
 
  private:

@@ -25,7 +25,7 @@ FOLDGRAD_HD inline PhiloxWords philox4x32_10(PhiloxWords counter, std::uint32_t 
   return counter;
 }
 
-// A sequence of random numbers. `seed` identifies the run, `stream` a place in the model, `step` the training step.
+// A sequence of random numbers. `seed` identifies the run, `stream` a place in the model, and `step` the training step.
 struct Random {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0, step = 0;
@@ -37,7 +37,7 @@ struct Random {
                          std::uint32_t(seed >> 32));
   }
   FOLDGRAD_HD std::uint32_t bits(std::uint64_t element) const { return block(element / 4).word[element % 4]; }
-  // Returns a number in [0, 2^16). A block has eight of them, so they cost half as much as bits().
+  // Returns a number in [0, 2^16). A block has eight of these numbers, so each costs half as much as bits().
   FOLDGRAD_HD std::uint32_t bits16(std::uint64_t element) const { return half(block(element / 8), int(element % 8)); }
   // Selects the word by conditions, since a GPU would keep an array that is indexed at run time in memory.
   FOLDGRAD_HD static std::uint32_t half(const PhiloxWords& words, int k) {

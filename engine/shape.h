@@ -12,8 +12,8 @@ namespace foldgrad {
 class Shape {
  public:
   Shape() = default;
-  // Throws std::invalid_argument if a size is negative, or if the product of the nonzero sizes exceeds 2^63 - 1; so the
-  // strides of every shape can be computed.
+  // Throws std::invalid_argument if a size is negative, or if the product of the nonzero sizes exceeds 2^63 - 1. So no
+  // stride of a shape overflows.
   Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::vector<std::int64_t>(sizes)) {}
   explicit Shape(std::vector<std::int64_t> sizes);
 
@@ -28,7 +28,7 @@ class Shape {
   // These return the shape with one axis resized or removed. The axis may be negative, as in operator[].
   Shape with(int axis, std::int64_t size) const;
   Shape without(int axis) const;
-  // Returns the product of the sizes after `axis`: the distance between neighbouring elements along it.
+  // Returns the product of the sizes after `axis`: the distance between neighbouring elements along this axis.
   std::int64_t stride(int axis) const;
 
   std::string str() const;  // returns, for example, "[2, 3]"

@@ -1,4 +1,4 @@
-// The tape: records operations in the order in which they are computed, and differentiates them.
+// The tape records operations in the order in which they are computed, and differentiates them.
 //
 //   Tape tape;
 //   Var y = relu(linear(tape.constant(x), tape.parameter(weight), tape.parameter(bias)));
@@ -34,11 +34,11 @@ struct Parameter {
   void zero_grad() { has_grad = false; }
 };
 
-// Computes target += source, or target = source. Both have the same shape and device. The source and the sum are
+// Computes target += source, or target = source. Both must have the same shape and device. The source and the sum are
 // rounded to the target's floating-point dtype.
 void accumulate(const Tensor& target, const Tensor& source, GradMode mode = GradMode::add);
 
-// A value with its place on a tape. Copying it is cheap.
+// A value with its place on a tape. Copying a Var is cheap.
 class Var {
  public:
   Var() = default;
@@ -47,7 +47,7 @@ class Var {
   DType dtype() const { return value_.dtype(); }
   Device device() const { return value_.device(); }
   Tape& tape() const { return *tape_; }
-  int id() const { return id_; }  // index among the tape's values; -1 if it was not recorded
+  int id() const { return id_; }  // index among the tape's values; -1 if the value was not recorded
 
  private:
   friend class Tape;
@@ -92,7 +92,7 @@ class Tape {
   // std::invalid_argument for a second run, for a y of another recording, or for a dy that does not match y.
   void backward(const Var& y, Tensor dy = {});
 
-  // Returns the gradient of a variable or parameter. Undefined until a backward pass has added to it.
+  // Returns the gradient of a variable or parameter, which is undefined until a backward pass has added to it.
   Tensor grad(const Var& variable) const;
 
   // Discards the recording and returns its memory to the cache. Its Vars can no longer be used.
@@ -159,7 +159,7 @@ class Tape {
   std::vector<Slot> slots_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::map<std::pair<const Parameter*, DType>, int> parameters_;
-  std::unordered_set<std::string> scopes_;  // kept by clear(), so that later training steps allocate none
+  std::unordered_set<std::string> scopes_;  // clear() keeps the names, so that later training steps allocate none
   const std::string* scope_ = &kNoScope;
   Observer observe_result_, observe_gradient_;
 };

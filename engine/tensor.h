@@ -22,8 +22,8 @@ class Tensor {
   // Takes the values in row-major order. Throws std::invalid_argument unless there are shape.elements() values.
   template <class T>
   static Tensor of(Shape shape, const std::vector<T>& values, Device device = Device::cpu);
-  // Wraps row-major host memory that foldgrad did not allocate; it may be unaligned. `owner` keeps the memory alive
-  // until the last tensor that shares it is gone. No operation and no backward pass writes to it.
+  // Wraps row-major host memory that foldgrad did not allocate and that may be unaligned. `owner` keeps the memory
+  // alive until the last tensor that shares it is gone. Neither operations nor backward passes write to this memory.
   static Tensor external(void* memory, Shape shape, DType dtype, std::shared_ptr<void> owner);
 
   bool defined() const { return defined_; }
@@ -33,7 +33,7 @@ class Tensor {
   std::int64_t size() const { return shape_.elements(); }
   std::size_t bytes() const { return defined_ ? std::size_t(size()) * size_of(dtype_) : 0; }
 
-  // Returns element 0's address on device(), or null without storage. Throws std::invalid_argument if T is wrong.
+  // Returns element 0's address on device(), or null if there is none. Throws std::invalid_argument if T is wrong.
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);
@@ -41,7 +41,7 @@ class Tensor {
   }
   void* raw() const { return storage_ ? static_cast<char*>(storage_.get()) + offset_ : nullptr; }
   bool shares_storage_with(const Tensor& other) const { return storage_ && storage_ == other.storage_; }
-  // Returns true if no other tensor shares the storage and foldgrad allocated it, so that it may be overwritten.
+  // Returns true if the storage may be overwritten: foldgrad allocated it, and no other tensor shares it.
   bool owns_storage() const { return !external_ && storage_.use_count() == 1; }
   bool is_external() const { return external_; }
 
@@ -52,7 +52,7 @@ class Tensor {
   Tensor slice(std::int64_t begin, std::int64_t end) const;
 
   Tensor clone() const;
-  Tensor to(Device device) const;  // returns the same storage if it is already on `device`
+  Tensor to(Device device) const;  // returns the same storage if the tensor is already on `device`
   // Converts on the host, element by element, and rounds once to nearest. The operation `cast` is faster. (i64 to bf16
   // goes through f64 and rounds twice beyond 2^53.)
   Tensor to(DType dtype) const;

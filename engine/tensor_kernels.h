@@ -1,10 +1,10 @@
-// Kernels that the engine itself needs for tensors and gradients. Kernels include this file: C++17, no libraries.
+// The engine's own kernels for tensors and gradients. Kernels include this file, so it is C++17 without libraries.
 #pragma once
 #include "engine/kernels.h"
 
 namespace foldgrad {
 
-// Sets every element to one value. On a GPU this avoids a copy from the host.
+// Sets every element to one value. On a GPU, this avoids a copy from the host.
 template <class T>
 struct Fill {
   static constexpr const char* kName = "fill";

@@ -1,11 +1,11 @@
 // Sums over the rows of a matrix, column by column, such as the gradients of biases and gains. The order of the sums
-// does not depend on the number of threads. A parameter struct F describes them for both devices:
+// does not depend on the number of threads. A parameter struct F describes the sums for both devices:
 //
 //   using Value = ...;                    the type of the sums: compute_t of the element type
 //   static constexpr int kSums;           the number of sums per column
 //   std::int64_t rows, columns;
 //   void add(r, c, Value (&sums)[kSums])  adds the contribution of row r to column c
-//   ParameterGradOut<T> total(k)          the destination of sum k of each column; null if it is not wanted
+//   ParameterGradOut<T> total(k)          the destination of sum k of each column; null if sum k is not wanted
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -30,14 +30,14 @@ void finish_column_sums(const F& p, const typename F::Value* partials, std::int6
   });
 }
 
-// Calls add_row(r, own) once for every row r; it adds the row's contributions to own [kSums, columns]. Use this for
-// operations that do more with a row while it is in the cache. `work` is the number of elements that are read or
-// written for all rows together.
+// Calls add_row(r, own) once for every row r. add_row() must add the row's contributions to own [kSums, columns]; it
+// may do more with the row while the row is in the cache. `work` is the total number of elements that are read or
+// written.
 template <class F, class AddRow>
 void column_sums_cpu(const F& p, const AddRow& add_row, std::int64_t work) {
   using Value = typename F::Value;
   // There are at most 32 blocks of at least 16 rows, so that the partial sums stay small and all cores are busy. The
-  // number of blocks does not depend on the number of threads, so neither do the bits of the sums.
+  // number of blocks does not depend on the number of threads, so the sums do not depend on it either.
   const std::int64_t rows = std::max<std::int64_t>(16, (p.rows + 31) / 32), blocks = (p.rows + rows - 1) / rows;
   const auto scratch = memory::allocate(Device::cpu, std::size_t(blocks * F::kSums * p.columns) * sizeof(Value));
   Value* partials = static_cast<Value*>(scratch.get());
@@ -53,9 +53,9 @@ void column_sums_cpu(const F& p, const AddRow& add_row) {
   column_sums_cpu(p, add_row, p.rows * p.columns);
 }
 
-// Adds row r's contributions with p.add() and, if with_elements, computes the row's elements. It stores the sums after
-// both. A store in between might change the operands, as far as the compiler knows, and would make it compute all
-// values twice.
+// Adds row r's contributions with p.add() and, if with_elements, computes the row's elements. Stores the sums after
+// both steps. After a store in between, the compiler would compute all values again, because the store might have
+// changed the operands.
 template <bool with_elements, class F>
 void add_row_cpu(const F& p, std::int64_t r, typename F::Value* own) {
   const std::int64_t begin = r * p.columns;
@@ -86,8 +86,8 @@ void column_sums_cpu(const F& p) {
   column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/false>(p, r, own); });
 }
 
-// Computes the sums and the elements of a matrix (elementwise.h) in one pass, so that values in both add() and value()
-// are computed once. The target may be null. The CPU also computes sums that are not wanted; such calls are rare.
+// Computes the sums and the elements of a matrix (elementwise.h) in one pass, so that values that both add()
+// and value() use are computed once. The target may be null. The CPU also computes unwanted sums; such calls are rare.
 template <class F>
 void elements_and_column_sums_cuda(const F& f);
 template <class F>

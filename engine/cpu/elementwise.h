@@ -1,15 +1,15 @@
-// Element-wise operations. A parameter struct F describes one for both devices:
+// CPU loops for element-wise operations. A parameter struct F describes an operation for both devices:
 //
-//   static constexpr const char* kName;  for messages: the operation and the pass
+//   static constexpr const char* kName;  the operation and the pass, for messages
 //   std::int64_t n;                      the number of elements
 //   target()                             the destination of the results: a pointer or a GradOut
 //   Value value(i)                       the result of element i
 //
-// Instead of the last two, F may have operator()(i), which may write several tensors. For a matrix F has `rows` and
-// `columns` instead of n, and value(i, c) or operator()(i, c) also gets the column. The operation's .cpp runs it with
+// Instead of the last two, F may have operator()(i), which may write several tensors. For a matrix, F has `rows` and
+// `columns` instead of n, and value(i, c) or operator()(i, c) also gets the column. The operation's .cpp runs F with
 // FOLDGRAD_RUN(device, elementwise, f) or FOLDGRAD_RUN(device, matrix, f), and its .cu instantiates elementwise_cuda or
-// matrix_cuda (engine/cuda/elementwise.h). On the CPU large results of value() bypass the caches (write.h).
-// Random numbers and start() of F are described in run_element.h.
+// matrix_cuda (engine/cuda/elementwise.h). On the CPU, large results of value() bypass the caches (write.h).
+// run_element.h describes the optional members of F, such as random() and start().
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -69,8 +69,8 @@ bool results_bypass_cache(const F& f, std::int64_t elements) {
 template <class F>
 void matrix_cuda(const F& f);
 
-// Calls body(i, end_i, bits_of) for consecutive parts [i, end_i) of [begin, end). Generates no bits if F draws no
-// random numbers.
+// Calls body(i, end_i, bits_of) for consecutive parts [i, end_i) of [begin, end). bits_of(j) returns the random bits of
+// element j, or 0 if f draws no random numbers.
 template <class F, class Body>
 void with_bits_cpu(const F& f, std::int64_t begin, std::int64_t end, const Body& body) {
   if constexpr (IsRandom<F>::value) {
@@ -112,7 +112,7 @@ void for_row_parts(std::int64_t begin, std::int64_t end, std::int64_t columns, c
   }
 }
 
-// Returns a copy of f after start_elements() for elements i, i + 1, ... of row r.
+// Returns a copy of f that is prepared by start_elements() for elements i, i + 1, ... of row r.
 template <class F>
 F started(F f, std::int64_t i, std::int64_t r) {
   start_elements(f, i, r);

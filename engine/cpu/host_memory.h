@@ -1,10 +1,10 @@
-// Host memory: the part that both implementations of device.h share.
+// Functions for host memory that both implementations of device.h share.
 #pragma once
 #include <cstddef>
 
 namespace foldgrad::memory {
 
-// The host's part of system_allocate() and system_release().
+// Implement system_allocate() and system_release() for host memory.
 void* host_allocate(std::size_t bytes);
 void host_release(void* pointer) noexcept;
 // Copies like memcpy. Large copies use all threads and bypass the caches.

@@ -1,5 +1,5 @@
-// Random::bits16 for many elements at once on the CPU. One vector computes several blocks; the bits are those of
-// engine/philox.h.
+// Computes Random::bits16 for many elements at once on the CPU. One vector computes several blocks. The results are the
+// same as those of engine/philox.h.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 namespace foldgrad {
 
-constexpr int kPhiloxElements = 256;  // elements that one call generates: 32 blocks
+constexpr int kPhiloxElements = 256;  // the number of elements that one call generates, in 32 blocks
 
 namespace philox_block {
 
@@ -26,10 +26,10 @@ constexpr int kLanes = 2;
 #endif
 using Lanes = std::uint64_t __attribute__((vector_size(8 * kLanes)));
 
-// Multiplies the lower halves. The compiler does not generate this instruction (vpmuludq) by itself.
+// Multiplies the lower halves of the lanes. The compiler would not choose this instruction (vpmuludq) on its own.
 inline Lanes multiply(Lanes a, Lanes b) {
 #if defined(__AVX512F__)
-  return Lanes(_mm512_maskz_mul_epu32(0xFF, __m512i(a), __m512i(b)));  // unmasked, GCC warns: bug 105593
+  return Lanes(_mm512_maskz_mul_epu32(0xFF, __m512i(a), __m512i(b)));  // without a mask, GCC warns (bug 105593)
 #elif defined(__AVX2__)
   return Lanes(_mm256_mul_epu32(__m256i(a), __m256i(b)));
 #elif defined(__SSE2__)
@@ -47,7 +47,8 @@ Lanes interleave(Lanes a, Lanes b, std::integer_sequence<int, i...>) {
   return __builtin_shufflevector(a, b, (kFirst + i / 2 + i % 2 * kLanes)...);
 }
 
-// generate() computes kVectors * kLanes blocks at once: with a single vector, each product would wait for the last one.
+// generate() computes kVectors * kLanes blocks at once: with a single vector, each multiplication would wait for the
+// previous one.
 constexpr int kVectors = 4;
 constexpr auto kPlaces = std::make_integer_sequence<int, kLanes>();
 inline void generate(const Random& random, std::uint64_t first_block, std::uint16_t* out) {
@@ -76,7 +77,7 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
     key1 += 0xBB67AE85u;
   }
   for (int v = 0; v < kVectors; ++v) {
-    // In memory a block is eight halves of words: two lanes, the lowest half first (the machine is little-endian).
+    // In memory, a block is two lanes of four half-words each. The lowest half-word comes first (little-endian).
     const Lanes words01 = (c0[v] & 0xFFFFFFFFu) | (c1[v] << 32), words23 = (c2[v] & 0xFFFFFFFFu) | (c3[v] << 32);
     const Lanes halves[2] = {interleave<0>(words01, words23, kPlaces),
                              interleave<kLanes / 2>(words01, words23, kPlaces)};
@@ -87,18 +88,18 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
 }  // namespace philox_block
 
 // Sets out[i] = random.bits16(first + i) for i < kPhiloxElements; `first` must be a multiple of 8.
-// It is not inlined, since every loop that draws random numbers would get a copy of it.
+// It is not inlined: otherwise every loop that draws random numbers would contain a copy of the function.
 [[gnu::noinline]] inline void philox_bits16(const Random& random, std::uint64_t first, std::uint32_t* out) {
   alignas(64) std::uint16_t halves[kPhiloxElements];
   constexpr int kBlocks = philox_block::kVectors * philox_block::kLanes;
   for (int b = 0; b < kPhiloxElements / 8; b += kBlocks)
     philox_block::generate(random, first / 8 + std::uint64_t(b), halves + 8 * b);
-    // Widened here: if generate() wrote 32-bit elements, GCC 12 would use half the vector width.
+    // We widen the elements here. If generate() wrote 32-bit elements, GCC 12 would use only half the vector width.
 #pragma omp simd
   for (int i = 0; i < kPhiloxElements; ++i) out[i] = halves[i];
 }
 
-// Calls body(i, end_i, bits) for consecutive parts of begin <= i < end, where bits[k] = random.bits16(i + k).
+// Calls body(i, end_i, bits) for consecutive parts [i, end_i) of [begin, end), where bits[k] = random.bits16(i + k).
 template <class Body>
 void with_random_bits16(const Random& random, std::int64_t begin, std::int64_t end, const Body& body) {
   alignas(64) std::uint32_t bits[kPhiloxElements];

@@ -1,4 +1,4 @@
-// The square root of a sum of squares that overflows in the type of its terms. Kernels include this file.
+// Computes the square root of a sum of squares that overflows in the type of its terms. Kernels include this file.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -1,21 +1,21 @@
-// Operations along the rows of a matrix [rows, columns], such as layer norm and softmax: they compute a few sums over a
-// row, one after another, then a result for each of its elements. A parameter struct F describes one for both devices
-// (engine/cuda/row_op.h). Element i = r columns + c is in row r and column c:
+// Row operations, such as layer norm and softmax, on a matrix [rows, columns]. For each row, an operation computes a
+// few sums, one after another, and then a result for each element. A parameter struct F describes an operation for both
+// devices (engine/cuda/row_op.h). Element i = r * columns + c is in row r and column c:
 //
-//   static constexpr const char* kName;   for messages: the operation and the pass
+//   static constexpr const char* kName;   the operation and the pass, for messages
 //   using Value = ...;                    the type of sums: compute_t of the element type
-//   static constexpr int kSteps, kTerms;  the number of steps, and of sums that each step computes at once
+//   static constexpr int kSteps, kTerms;  the number of steps, and the number of sums per step
 //   struct Row { ... };                   values of a row, such as its mean
 //   Row row(r)                            the values of row r before the first step
-//   void reduce(Step<k>, const Row&, i, c, Value (&sums)[kTerms])  adds the terms of an element to the sums of step k
+//   void reduce(Step<k>, const Row&, i, c, Value (&sums)[kTerms])  adds the terms of element i to the sums of step k
 //   void finish(Step<k>, Row&, const Value (&sums)[kTerms])        computes values of the row from these sums
 //   void keep(const Row&, r)              stores values for the backward pass
-//   target()                              the matrix of results: a pointer, or a GradOut, which may be null
-//   Value value(const Row&, i, c)         the result
+//   target()                              the matrix of results: a pointer or a GradOut; null if no results are wanted
+//   Value value(const Row&, i, c)         the result of element i
 //
 // A backward pass that also sums over the rows has one step, kSums and total() as in column_sums.h, and
 //
-//   void add(const Row&, i, c, Value (&sums)[kSums])  adds an element's contribution to the sums of its column
+//   void add(const Row&, i, c, Value (&sums)[kSums])  adds the terms of element i to the sums of column c
 //
 // If F has a member kMaxStep = k, step k takes maxima instead of sums.
 #pragma once
@@ -27,8 +27,8 @@
 
 namespace foldgrad {
 
-// These run an operation. Its .cpp calls them with FOLDGRAD_RUN(device, row_op, f); its .cu instantiates the CUDA
-// versions.
+// These functions run an operation. The operation's .cpp calls them with FOLDGRAD_RUN(device, row_op, f); its .cu
+// instantiates the CUDA versions.
 template <class F>
 void row_op_cpu(const F& f);
 template <class F>
@@ -38,7 +38,7 @@ void row_op_with_column_sums_cpu(const F& f);
 template <class F>
 void row_op_with_column_sums_cuda(const F& f);
 
-// Runs step k on row r and calls also(row, i, c) for each of its elements.
+// Runs step k on row r, and calls also(row, i, c) for each element of the row.
 template <int k, class F, class Also>
 void reduce_row_cpu(const F& f, typename F::Row& row, std::int64_t r, const Also& also) {
   using Value = typename F::Value;
@@ -108,8 +108,8 @@ template <class F>
   write_row_cpu(f, row, r);
 }
 
-// Computes the operation and the sums over rows in one pass, so that values in both add() and reduce() are computed
-// once.
+// Computes the operation and the sums over rows in one pass, so that values that both add() and reduce() use are
+// computed once.
 template <class F>
 void row_op_with_column_sums_cpu(const F& f) {
   column_sums_cpu(f, [&f](std::int64_t r, typename F::Value* own) { run_row_with_column_sums(f, r, own); });

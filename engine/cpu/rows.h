@@ -1,4 +1,4 @@
-// Loops along the rows of a matrix on the CPU.
+// CPU loops over the rows of a matrix.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,9 +15,9 @@ void for_rows_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
   });
 }
 
-// Calls body(begin, end) for groups of rows. An operation runs each step on the whole group before the next step, so
-// that it need not wait for the end of one row's reduction. Larger groups would leave the memory idle in between
-// (tuned).
+// Calls body(begin, end) for groups of rows. An operation runs each step on all rows of a group before the next step,
+// so that the reductions of several rows overlap. With larger groups, memory would be idle while the later steps run in
+// the cache (tuned).
 constexpr std::int64_t kRowGroup = 8;
 template <class Body>
 void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
@@ -34,7 +34,7 @@ constexpr bool rows_bypass_cache(const Target& target, std::int64_t elements) {
   return kVectorBytes == 64 && bypasses_cache(target, elements);
 }
 
-// Merges a[0 .. n) in a binary tree; n is a power of two. The function is inlined so that `a` stays in registers.
+// Merges a[0 .. n) in a binary tree; n must be a power of two. The function is inlined so that `a` stays in registers.
 template <int n, class Value, class Merge>
 [[gnu::always_inline]] inline Value merge_lanes(Value* a, const Merge& merge) {
   if constexpr (n == 1) {
@@ -47,8 +47,8 @@ template <int n, class Value, class Merge>
 }
 
 // Folds a row into K results: step(c, results) adds element c to the results, and merge(a, b) combines two partial
-// results. The order is the same for every instruction set: lane j takes elements j, j + kLanes, j + 2 kLanes, ... The
-// lanes fill four registers of 512 bits, so that while one waits for its previous step the others advance.
+// results. The order is the same for every instruction set: lane j takes elements j, j + kLanes, j + 2 * kLanes, ...
+// The lanes fill four registers of 512 bits: while one register waits for its previous step, the others advance.
 template <int K, class Value, class Step, class Merge>
 std::array<Value, K> fold_cpu(std::int64_t n, Value identity, const Step& step, const Merge& merge) {
   constexpr int kLanes = 256 / int(sizeof(Value)) / K;
@@ -72,7 +72,7 @@ std::array<Value, K> fold_cpu(std::int64_t n, Value identity, const Step& step, 
   return results;
 }
 
-// Returns K sums over a row; add(c, sums) adds the terms of element c to them.
+// Returns K sums over a row; add(c, sums) must add the terms of element c to the sums.
 template <int K, class Value, class Add>
 std::array<Value, K> sums_cpu(std::int64_t n, const Add& add) {
   return fold_cpu<K>(n, Value(0), add, [](Value a, Value b) { return a + b; });

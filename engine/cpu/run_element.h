@@ -1,5 +1,5 @@
 // Calls the optional members of parameter structs (elementwise.h, row_op.h), for the loops of both devices. Kernels
-// include this file: C++17.
+// include this file, so it must be C++17.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// Stores a result in a tensor, or puts it into a gradient.
+// Stores a result in a tensor, or calls put() of a gradient.
 template <class T>
 FOLDGRAD_HD void put_result(T* y, std::int64_t i, compute_t<T> value) {
   y[i] = T(value);
@@ -24,8 +24,8 @@ template <class F>
 struct GivesValue<F, std::void_t<decltype(std::declval<const F&>().target())>> : std::true_type {};
 
 // A struct that draws random numbers has random(), which returns the sequence, and draws(), which returns false if no
-// number is needed. value() and add() then take one more argument, the element's 16 random bits or 0; in add() it
-// precedes the sums.
+// numbers are needed. Its value() and add() take one more argument: the 16 random bits of the element, or 0 if draws()
+// is false. In add(), this argument precedes the sums.
 template <class F, class = void>
 struct IsRandom : std::false_type {};
 template <class F>
@@ -35,8 +35,8 @@ struct IsRandom<F, std::void_t<decltype(std::declval<const F&>().random())>> : s
 // element i.
 template <class F, class = void>
 struct HasStart : std::false_type {};
-// True for any member `start`, so that a start() with other arguments does not compile. Otherwise it would silently
-// never be called.
+// True for any member named start(). So a start() with wrong parameters does not compile, instead of silently never
+// being called.
 template <class F>
 struct HasStart<F, std::void_t<decltype(&F::start)>> : std::true_type {};
 template <class F>
@@ -44,7 +44,8 @@ FOLDGRAD_HD void start_elements(F& f, std::int64_t i, std::int64_t r) {
   if constexpr (HasStart<F>::value) f.start(i, r);
 }
 
-// Calls value() or add() of a struct that may be random; bits_of(i) returns the bits of element i.
+// These call value() or add() of a struct that may draw random numbers. bits_of(i) returns the random bits of element
+// i.
 template <class F, class Bits, class... Column>
 FOLDGRAD_HD auto value_of(const F& f, const Bits& bits_of, std::int64_t i, Column... c) {
   if constexpr (IsRandom<F>::value)
@@ -85,7 +86,7 @@ FOLDGRAD_HD void put_column_sums(const F& f, std::int64_t c, const typename F::V
     if (f.total(k)) f.total(k).put(c, sums[k]);
 }
 
-// True if step k of an operation along rows takes maxima (row_op.h).
+// True if step k of a row operation takes maxima instead of sums (row_op.h).
 template <int k, class F, class = void>
 constexpr bool kTakesMaxima = false;
 template <int k, class F>

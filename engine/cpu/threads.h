@@ -10,9 +10,9 @@
 //      the same memory again, which its caches still hold.
 //   2. Each thread takes the pieces of its share from the front. When its share is empty, it takes pieces from the back
 //      of the others' shares.
-//   3. When the caller finds no more pieces, it waits for the helpers that are still running one. It does not wait for
-//      a helper that has begun none: that helper may be asleep, or another program may have its processor.
-//   4. A helper without work polls for the next call for about 0.5 ms, and then sleeps until one comes.
+//   3. When the caller finds no more pieces, it waits for the helpers that are still running a piece. It does not wait
+//      for a helper that has not begun one: that helper may be asleep, or another program may be using its processor.
+//   4. A helper without work polls for the next call for about 0.5 ms, and then sleeps until the next call.
 //
 // A share is one word that holds the range {begin, end} of its remaining pieces. A thread takes a piece by replacing
 // the word with a compare-and-swap, which fails if another thread was faster. The word that it read may be from an
@@ -30,7 +30,8 @@
 
 namespace foldgrad {
 
-// A reference to a callable object that takes the number of a piece. Unlike std::function, it allocates no memory.
+// A reference to a callable object, whose argument is the number of a piece. Unlike std::function, it allocates no
+// memory.
 class Body {
  public:
   template <class F, class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<F>, Body>>>
@@ -44,11 +45,11 @@ class Body {
   void (*call_)(void*, std::int64_t);
 };
 
-// Returns the number of threads that this thread's next parallel() uses: the last number that it passed to
+// Returns the number of threads that this thread's next parallel() uses: the last number that the thread passed to
 // set_threads(), otherwise the first number in $OMP_NUM_THREADS, otherwise the number of processors that the process
 // may use. Returns 1 inside a piece.
 int threads();
-// Sets the number for the calling thread. Throws std::invalid_argument unless n is at least 1.
+// Sets this number for the calling thread. Throws std::invalid_argument unless n is at least 1.
 void set_threads(int n);
 
 // Calls body(piece) once for each piece from 0 to pieces - 1, on any thread and in any order, and returns when all
@@ -59,8 +60,8 @@ void set_threads(int n);
 // When it returns, all stores that bypass the caches (engine/cpu/write.h) are complete.
 //
 // Helpers block all signals, may run on every processor of the process even if the caller is bound to one, and end with
-// the calling thread. After fork() the child starts its own. If the system refuses to start a helper, the other threads
-// do its work.
+// the calling thread. After fork(), the child process starts its own helpers. If the system refuses to start a helper,
+// the other threads do its work.
 void parallel(std::int64_t pieces, Body body);
 
 // Loops over fewer elements run as one piece: waking the helpers costs more than they save. Tuned on 2 cores of a

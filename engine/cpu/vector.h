@@ -1,5 +1,5 @@
 // Vectors of the width of engine/cpu/vector_width.h, for the few loops that assign registers by hand. There is no
-// function for a fused multiply-add of vector types, so files that need it are compiled with -ffp-contract=fast
+// function for a fused multiply-add of vector types, so files that need one are compiled with -ffp-contract=fast
 // (cmake/FoldgradTargets.cmake).
 #pragma once
 #include <cstdint>

@@ -1,12 +1,15 @@
-// exp, tanh, sigmoid, erf and two distribution functions for float. They have no branches and no calls, so that loops
-// that use them vectorise. Both devices use the same formulas. Results are within 2.5 units in the last place of the
-// exact value (sigmoid: 3.5; erf: 4.5; the distribution functions: 2e-7 away) over the whole range. Infinities give the
-// limits; NaN stays NaN. The overloads for double call the standard library, since gradients are checked in double.
+// exp, tanh, sigmoid, erf and two distribution functions for float. They have no branches and no calls, so loops that
+// use them vectorise. Both devices use the same formulas. Over the whole range, errors are at most 2.5 units in the
+// last place for exp and tanh, 3.5 for sigmoid, 4.5 for erf, and 2e-7 (absolute) for the distribution functions.
+// Infinities give the limits, and NaN stays NaN. The overloads for double call the standard library, since gradients
+// are checked in double.
 //
 // exp and sigmoid return 0 for results below e^-87.33, where floats become subnormal: an instruction that reads or
-// makes a subnormal number takes some 100 cycles, and attention would make many of them for scores that a mask hides.
+// produces a subnormal number takes some 100 cycles, and attention would produce many of these numbers for masked
+// scores.
 //
-// The polynomials are minimax fits (Remez's algorithm in 40 digits, then rounded). Each comment gives the error.
+// The polynomials are minimax fits (Remez's algorithm with 40 digits, then rounded). The comment of each function gives
+// its error.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -17,19 +20,20 @@
 namespace foldgrad {
 namespace vector_math {
 
-// x = n ln 2 + r with |r| <= ln(2) / 2. The lower bits of `bits` are those of n + offset, so a bias is free.
+// The parts of x = n ln 2 + r with |r| <= ln(2) / 2. The lower bits of `bits` are those of n + offset, so the
+// exponent's bias can be added at no cost.
 struct Reduced {
   std::uint32_t bits;
   float r;
 };
 
 FOLDGRAD_HD inline Reduced reduce(float x, float offset) {
-  const float shift = 12582912.0f + offset;  // 1.5 * 2^23: adding it rounds to an integer, in the low bits
+  const float shift = 12582912.0f + offset;  // 1.5 * 2^23; a sum with it is rounded to an integer
   const float shifted = std::fma(x, 1.44269504f, shift);
   std::uint32_t bits;
   std::memcpy(&bits, &shifted, sizeof bits);
   const float n = shifted - shift;
-  const float r = std::fma(n, -0.693147182f, x);  // ln 2 is split into two parts with 48 bits together
+  const float r = std::fma(n, -0.693147182f, x);  // ln 2 is split into two parts, together 48 bits long
   return {bits, std::fma(n, 1.90465421e-9f, r)};
 }
 
@@ -71,7 +75,7 @@ FOLDGRAD_HD inline float polynomial(float s, float c0, float c1, float c2, float
   return std::fma(p, s, c0);
 }
 
-// Written so that a NaN x is returned unchanged.
+// These return x unchanged if it is a NaN.
 FOLDGRAD_HD inline float at_most(float x, float bound) { return bound < x ? bound : x; }
 FOLDGRAD_HD inline float at_least(float x, float bound) { return bound > x ? bound : x; }
 
@@ -93,7 +97,8 @@ FOLDGRAD_HD inline float fast_exp_nonpositive(float x) {
   return x < kLeastExponent ? 0.0f : value;
 }
 
-// Computes (e^2a - 1) / (e^2a + 1), with e^2a - 1 = 2^n (e^r - 1) + (2^n - 1), which keeps the digits of a small a.
+// Computes (e^2a - 1) / (e^2a + 1) for a = |x|. Computes e^2a - 1 as 2^n (e^r - 1) + (2^n - 1), which keeps the digits
+// of a small a.
 FOLDGRAD_HD inline float fast_tanh(float x) {
   using namespace vector_math;
   const float a = at_most(std::fabs(x), 10.0f);  // tanh(10) rounds to 1
@@ -123,7 +128,7 @@ FOLDGRAD_HD inline float fast_erf(float x) {
 // Two functions that rise from 0 to 1 as 1/2 + x P(x^2) / Q(x^2). Their errors, 2^-26.7 and 2^-27.3, are absolute: for
 // x far below 0, few digits are correct. This does not matter in gelu, which is x times the function.
 
-// Returns the normal distribution function; at 5.6 it rounds to 1.
+// Returns the normal distribution function of x, which rounds to 1 at 5.6.
 FOLDGRAD_HD inline float fast_normal_cdf(float x) {
   const float s = x * x;
   const float p = vector_math::polynomial(s, 3.98942232e-1f, 3.43761258e-2f, 4.70725959e-3f, 1.73850713e-4f,
@@ -133,7 +138,7 @@ FOLDGRAD_HD inline float fast_normal_cdf(float x) {
   return 0.5f + (s > 31.36f ? std::copysign(0.5f, x) : x * p / q);
 }
 
-// Returns the approximation (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 of that function; at 5.1 it rounds to 1.
+// Returns (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, an approximation of that function, which rounds to 1 at 5.1.
 FOLDGRAD_HD inline float fast_tanh_cdf(float x) {
   const float s = x * x;
   const float p = vector_math::polynomial(s, 3.98942322e-1f, 3.04327551e-2f, 3.62876779e-3f, 1.33292822e-4f,

@@ -1,4 +1,4 @@
-// The widest vector that the build's instruction set has, in bytes.
+// The number of bytes in the widest vector of the instruction set that the build uses.
 #pragma once
 
 namespace foldgrad {

@@ -2,7 +2,7 @@
 //
 // A plain store first fetches the cache line that it will overwrite, and later evicts another line. Non-temporal stores
 // do neither, which saves one third of the traffic of a copy. But then the next operation finds nothing in the cache,
-// so only large results use such stores. They are not ordered with other stores, so parallel() ends with
+// so we use them only for large results. Non-temporal stores are not ordered with other stores, so parallel() ends with
 // finish_writes().
 #pragma once
 #include <cstdint>
@@ -16,8 +16,9 @@
 
 namespace foldgrad {
 
-// Results of at least this size bypass the caches. Tuned on a Zen 5 with 32 MiB of cache for 8 cores: y = f(x) followed
-// by z = f(y) is slower with plain stores for tensors above 12 to 16 MiB, by a quarter at 64 MiB.
+// Results of at least this size bypass the caches. Tuned on a Zen 5 with 32 MiB of cache for 8 cores: with plain
+// stores, y = f(x) followed by z = f(y) is slower for tensors above 12 to 16 MiB, and takes a quarter longer for 64
+// MiB.
 constexpr std::int64_t kBypassBytes = std::int64_t(16) << 20;
 
 template <class T>
@@ -42,7 +43,7 @@ inline void store_past_cache(void* to, const void* values) {
 #endif
 }
 
-// Makes this thread's earlier writes visible to other threads before its later ones.
+// Makes this thread's earlier writes visible to other threads before its later writes.
 inline void finish_writes() {
 #ifdef __SSE2__
   _mm_sfence();
@@ -58,7 +59,7 @@ template <class T, class F>
     for (; begin < end && reinterpret_cast<std::uintptr_t>(y + begin) % kVectorBytes; ++begin)
       y[begin] = T(local(begin));
     for (; begin + kStep <= end; begin += kStep) {
-      T values[kStep];  // the compiler keeps it in a register
+      T values[kStep];  // the compiler keeps this array in a register
 #pragma omp simd
       for (int j = 0; j < kStep; ++j) values[j] = T(local(begin + j));
       store_past_cache(y + begin, values);
@@ -68,7 +69,7 @@ template <class T, class F>
   for (std::int64_t i = begin; i < end; ++i) y[i] = T(local(i));
 }
 
-// Calls dx.put(i, f(i)) for each i. Decides only once whether to set or to add, not for each element.
+// Has the effect of dx.put(i, f(i)) for each i, but decides only once whether to set or to add.
 template <class T, class F>
 [[gnu::flatten]] void write_cpu(const GradOut<T>& dx, std::int64_t begin, std::int64_t end, bool bypass, const F& f) {
   T* target = dx.data;

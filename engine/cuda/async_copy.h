@@ -1,6 +1,7 @@
-// Copies from global to shared memory that run while the thread computes. Needs compute capability 8.0. For .cu files.
+// Asynchronous copies from global to shared memory, which run while the thread computes. They need compute capability
+// 8.0. This header is for .cu files.
 //
-// A thread issues copies, commits them as a group, and waits for groups, the oldest first. After the wait the thread
+// A thread issues copies, commits them as a group, and waits for groups, the oldest first. After the wait, the thread
 // sees its own copies; other threads of the block see them after a barrier. Until then, do not access the destination
 // and do not change the source.
 #pragma once

@@ -1,6 +1,6 @@
-// Element-wise kernels over [batch, rows, columns] that address memory themselves and so need all three indices. For
-// other kernels matrix_cuda (elementwise.h) is faster. The grid has the same three axes, so that no thread has to
-// divide an index; a 64-bit division takes a hundred instructions. For .cu files.
+// Runs element-wise kernels over [batch, rows, columns] that compute their own addresses and so need all three indices.
+// For other kernels, matrix_cuda (elementwise.h) is faster. The grid has the same three axes, so that no thread has to
+// divide an index; a 64-bit division takes about a hundred instructions. This header is for .cu files.
 #pragma once
 #include "engine/cuda/pack.h"
 
@@ -14,8 +14,8 @@ struct Cells {
   std::int64_t batch, rows, columns;
 };
 
-// The loops are not unrolled: most of them run once, and an unrolled loop would begin with a division, for the number
-// of iterations.
+// The loops are not unrolled: most of them run once, and an unrolled loop would begin with a division to find the
+// number of iterations.
 template <int N, class F>
 __global__ void __launch_bounds__(kCellThreads, 4) cells_kernel(Cells<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kCellThreads, 4) cells_kernel(Cells<F> p) {
   }
 }
 
-// Calls f(s, r, c) for every pack of N columns, which begins at column c; `columns` must be a multiple of N.
+// Calls f(s, r, c) for every pack of N columns, where c is the pack's first column; `columns` must be a multiple of N.
 // Neighbouring threads take neighbouring packs.
 template <int N = 1, class F>
 void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const F& f) {
@@ -39,7 +39,7 @@ void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::in
   while (across < kCellThreads && across < packs) across *= 2;
   while (across * down < kCellThreads && down < rows) down *= 2;
   const Blocks blocks(blocks_for(packs, across), std::min(blocks_for(rows, down), kMostBlocks),
-                      std::min(batch, kMostBlocks));  // the kernel loops over the rest
+                      std::min(batch, kMostBlocks));  // the kernel loops over what exceeds the grid
   const Grid grid{blocks, dim3(unsigned(across), unsigned(down))};
   launch(name, cells_kernel<N, F>, grid, Cells<F>{f, batch, rows, columns});
 }

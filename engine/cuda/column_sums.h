@@ -1,6 +1,6 @@
-// The CUDA loops for sums over rows, for the same parameter structs as engine/cpu/column_sums.h. The grid splits the
-// rows into parts, so that even a few columns occupy the whole GPU. A second kernel adds the sums of the parts in
-// order, so every run on every GPU gives the same bits. For .cu files.
+// CUDA loops for sums over the rows of a matrix. engine/cpu/column_sums.h describes their parameter structs. The grid
+// splits the rows into parts, so that even a few columns occupy the whole GPU. A second kernel adds the sums of the
+// parts in order, so results are bit-identical on every run and every GPU. This header is for .cu files.
 #pragma once
 #include "engine/cuda/elementwise.h"
 #include "engine/cuda/reduce.h"
@@ -38,7 +38,7 @@ class SumsOfThreads {
     }
     __syncthreads();
   }
-  // Returns sum k of column `column` of the strip. Adds the sums of the rows of threads in order.
+  // Returns sum k of column `column` of the strip. Adds one row of threads after another.
   __device__ Value total(int k, int column) const {
     const int first = (k * N + column % N) * kPitch + column / N;
     Value sum = 0;
@@ -63,7 +63,7 @@ __device__ void write_part(const ColumnSumParts<F>& p, const typename F::Value (
   }
 }
 
-// Uses one block for each strip of columns and each part of the rows. With kElements it also runs f(i, c) for every
+// Uses one block for each strip of columns and each part of the rows. With kElements, also runs f(i, c) for every
 // element.
 template <int N, bool kElements, class F>
 __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(ColumnSumParts<F> p) {
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(Col
   write_part<N>(p, own);
 }
 
-// Adds the parts. Uses one block of [kFinishGroups, 32] threads for 32 columns.
+// Adds the sums of all parts. Uses one block of [kFinishGroups, 32] threads for every 32 columns.
 template <class F>
 __global__ void finish_column_sums_kernel(ColumnSumParts<F> p) {
   using Value = typename F::Value;
@@ -110,7 +110,7 @@ __global__ void finish_column_sums_kernel(ColumnSumParts<F> p) {
   put_column_sums(p.f, c, sums);
 }
 
-// Calls launch_parts(p), which computes the partial sums of `parts` parts of the rows, and adds these.
+// Calls launch_parts(p), which must compute the sums of `parts` parts of the rows. Then adds these partial sums.
 template <class F, class LaunchParts>
 void sums_of_parts(const char* name, const F& f, std::int64_t parts, const LaunchParts& launch_parts) {
   using Value = typename F::Value;
@@ -134,9 +134,8 @@ void launch_column_sums(const char* name, const F& f, void (*parts_kernel)(Colum
   });
 }
 
-// Computes the sums in packs of 16 bytes of the element type. f must name its operands (operands.h). Its add() is
-// called with row 0 and columns 0 ... N - 1, whatever the pack. With kElements, the same pass also runs f(i, c) for
-// every element.
+// Computes the sums in packs of 16 bytes of the element type. f must name its operands (operands.h). For every pack,
+// add() gets row 0 and columns 0 ... N - 1. With kElements, the same pass also runs f(i, c) for every element.
 template <bool kElements, class F>
 void run_column_sums(const F& f) {
   constexpr int N = kPackOf<F>;

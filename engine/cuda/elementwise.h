@@ -1,4 +1,4 @@
-// The CUDA loops for element-wise operations (engine/cpu/elementwise.h). For .cu files.
+// CUDA loops for element-wise operations (engine/cpu/elementwise.h). This header is for .cu files.
 #pragma once
 #include "engine/cuda/operands.h"
 
@@ -12,8 +12,8 @@ inline Grid elementwise_grid(std::int64_t threads) {
 }
 
 // Runs f(i) for i < f.n, one element at a time, for structs that do not name their operands. It is a grid-stride loop,
-// so any grid covers all n elements. It is not unrolled: an unrolled loop would begin with a division, for the number
-// of iterations, and there is usually only one.
+// so any grid covers all n elements. It is not unrolled: an unrolled loop would begin with a division to find the
+// number of iterations, which is usually 1.
 template <class F>
 __global__ void elementwise_kernel(F f) {
   const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x;

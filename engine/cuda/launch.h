@@ -1,10 +1,10 @@
-// Launches all kernels. Without nvcc they run on the host, with one fiber per thread (emulation/).
+// All kernels are launched here. Without nvcc, they run on the host, with one fiber per CUDA thread (emulation/).
 //
-// Rules for kernels, which the emulation enforces: a kernel takes one parameter struct by value, gets shared memory
+// The emulation enforces our rules for kernels: a kernel takes one parameter struct by value and gets shared memory
 // only from dynamic_shared<T>(), and no thread returns before a barrier that other threads of its block still reach.
 //
 // If a kernel fails while it runs, the next wait for the device throws an error without the kernel's name. With
-// FOLDGRAD_CUDA_BLOCKING=1 in the environment every launch waits for its kernel, and the error names it.
+// FOLDGRAD_CUDA_BLOCKING=1 in the environment, every launch waits for its kernel, and the error names the kernel.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -16,9 +16,9 @@
 #include "emulation/bank_conflicts.h"
 #endif
 
-// Loops over a thread's arrays must be unrolled, or the arrays would be in memory instead of registers. Only nvcc knows
-// the pragma. If the indices need not be constants, unrolling by 2 or 4 saves registers and still overlaps the loads of
-// several iterations.
+// Loops over a thread's arrays must be unrolled, or the arrays would be in memory instead of registers. Only nvcc
+// supports the pragma. If the indices need not be constants, unrolling by 2 or 4 saves registers and still overlaps the
+// loads of several iterations.
 #ifdef __CUDACC__
 #define FOLDGRAD_UNROLL _Pragma("unroll")
 #define FOLDGRAD_UNROLL_BY_2 _Pragma("unroll 2")
@@ -39,7 +39,7 @@ __device__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char raw_shared[];
   return reinterpret_cast<T*>(raw_shared);
 }
-// A pointer to shared memory; the emulation counts its bank conflicts.
+// A pointer to shared memory. The emulation replaces it by a class that counts bank conflicts.
 template <class T>
 using SharedArray = T*;
 template <class T>
@@ -58,7 +58,7 @@ SharedArray<T> shared_array() {
 }
 #endif
 
-// Numbers of blocks in 64 bits. launch() checks that they fit a GPU's 32 bits.
+// The numbers of blocks in x, y and z, as 64-bit integers. launch() checks that a GPU supports them.
 struct Blocks {
   std::int64_t x, y, z;
   constexpr Blocks(std::int64_t x_ = 1, std::int64_t y_ = 1, std::int64_t z_ = 1) : x(x_), y(y_), z(z_) {}
@@ -73,15 +73,16 @@ struct Grid {
 
 constexpr std::int64_t kMostBlocks = 65535;  // the limit for the y and z dimensions of a grid
 
-// Throws std::runtime_error if there are more blocks than a GPU supports: 2^31 - 1 in x, kMostBlocks in y and in z.
+// Returns `blocks` in CUDA's type. Throws std::runtime_error if there are more blocks than a GPU supports: 2^31 - 1 in
+// x, kMostBlocks in y and in z.
 dim3 checked_blocks(const char* name, const Blocks& blocks);
 
 #ifdef __CUDACC__
-// Throws std::runtime_error with the kernel's name if it cannot be launched.
+// Throws std::runtime_error with the kernel's name if the kernel cannot be launched.
 void launch_kernel(const char* name, const void* kernel, const Grid& grid, void* params);
 #endif
 
-// Launches a kernel. `name` is for error messages: the operation and the kernel.
+// Launches a kernel. `name` is the name of the operation and the kernel, for error messages.
 template <class Params>
 void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Params& params) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // there are no elements

@@ -13,8 +13,8 @@
 // Example: for y[i] = gamma[c] x[i] in f32, N is 4. A thread loads x[8 ... 11] and gamma[8 ... 11] into registers,
 // points x, y and gamma in its copy of the struct to these registers, runs the struct for elements 0 ... 3 of row 0,
 // and stores y[8 ... 11]. So no load waits for a store that might change its source. Null operands are neither loaded
-// nor stored. start() gets the actual indices of the pack's first element and row (engine/cpu/run_element.h). For .cu
-// files.
+// nor stored. start() gets the actual indices of the pack's first element and row (engine/cpu/run_element.h). This
+// header is for .cu files.
 #pragma once
 #include "engine/cpu/run_element.h"
 #include "engine/cuda/pack.h"
@@ -70,8 +70,8 @@ struct OperandVisitor {
   }
 };
 
-// Loads columns c ... c + N - 1. After the first row they are in the caches, so the emulation does not count them as
-// traffic.
+// Loads the operands of columns c ... c + N - 1. After the first row, these are in the caches, so the emulation does
+// not count them as traffic.
 template <int N>
 struct FetchColumns : OperandVisitor<N> {
   std::int64_t c;
@@ -92,7 +92,8 @@ struct FetchColumns : OperandVisitor<N> {
   }
 };
 
-// Loads elements i ... i + N - 1 of row r, with kResults also the gradients to which results are added.
+// Loads elements i ... i + N - 1, which are in row r. With kResults, also loads the gradients to which results are
+// added.
 template <int N, bool kResults = true>
 struct FetchElements : OperandVisitor<N> {
   std::int64_t i, r;
@@ -201,7 +202,7 @@ bool aligned_operands(F f) {
   f.operands(visit);
   return takes_packs(visit.aligned);
 }
-// Does the same, and also requires that packs of N cover each row of the matrix exactly.
+// Returns true if aligned_operands() does and packs of N cover each row of the matrix exactly.
 template <int N, class F>
 bool in_packs(const F& f) {
   return f.columns % N == 0 && aligned_operands<N>(f);
@@ -220,11 +221,11 @@ struct HasOperands<F, std::void_t<decltype(std::declval<F&>().operands(std::decl
     : std::true_type {};
 
 // The random bits for a pack that begins with element i. A Philox block gives eight half-words of 16 bits, and a pack
-// never crosses a block.
+// never crosses the end of a block.
 template <class F>
 struct PackBits {
   PhiloxWords words = {};
-  int first = 0;  // index of the half-word that holds element 0 of the pack
+  int first = 0;  // index of the half-word for element 0 of the pack
 
   __device__ PackBits(const F& f, std::int64_t i) {
     if constexpr (IsRandom<F>::value) {

@@ -1,11 +1,12 @@
 // A pack is a few neighbouring elements that a thread loads or stores with one access of up to 16 bytes. Memory-bound
-// kernels need many bytes in flight, and one wide access keeps more in flight than several narrow ones. For .cu files.
+// kernels need many bytes in flight, and one wide access keeps more in flight than several narrow ones. This header is
+// for .cu files.
 //
 // A pack must begin at a multiple of its size. If rows or operands are not aligned, kernels use packs of one element.
 // Lanes then still access consecutive elements, so accesses cover whole sectors of memory, but take more instructions.
 //
-// All lanes of a warp make the same accesses; a lane with nothing to load or store passes wanted = false. So the
-// emulation can check alignment and count sectors (emulation/global_memory.h).
+// All lanes of a warp make the same accesses; a lane with nothing to load or store passes wanted = false. This allows
+// the emulation to check alignment and count sectors (emulation/global_memory.h).
 #pragma once
 #include "engine/cuda/launch.h"
 #include "engine/fast.h"
@@ -53,7 +54,7 @@ using PackWord = std::conditional_t<
         bytes == 8, uint2,
         std::conditional_t<bytes == 4, unsigned, std::conditional_t<bytes == 2, unsigned short, unsigned char>>>>;
 
-// Loads data that nothing writes while the kernel runs. Returns zeros if not wanted.
+// Loads data that nothing writes while the kernel runs. Returns zeros if `wanted` is false.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = true) {
   using Word = PackWord<int(N * sizeof(T))>;
@@ -63,7 +64,7 @@ __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = tru
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
-// Loads data that is in the caches. The emulation does not count it as traffic.
+// Loads data that is in the caches, so that the emulation does not count it as traffic.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_cached_pack(const T* from, bool wanted = true) {
   return load_pack<N>(from, wanted);

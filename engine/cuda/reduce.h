@@ -1,4 +1,5 @@
-// Reductions within a warp and within a block. Their order is fixed, so every run gives the same bits. For .cu files.
+// Reductions within a warp and within a block. Their order is fixed, so results are bit-identical on every run. This
+// header is for .cu files.
 #pragma once
 #include "engine/cuda/launch.h"
 
@@ -18,7 +19,7 @@ struct Sum {
 struct Max {
   template <class T>
   __device__ T operator()(T a, T b) const {
-    return a > b || a != a ? a : b;  // a NaN counts as the maximum, so that it does not get lost
+    return a > b || a != a ? a : b;  // a NaN counts as the maximum, so that the result is a NaN
   }
 };
 

@@ -1,5 +1,4 @@
-// The CUDA loops for operations along the rows of a matrix. engine/cpu/row_op.h describes their parameter structs. For
-// .cu files.
+// CUDA loops for row operations. engine/cpu/row_op.h describes their parameter structs. This header is for .cu files.
 #pragma once
 #include <cmath>
 
@@ -15,7 +14,7 @@ FOLDGRAD_HD constexpr typename F::Value row_identity() {
   return kTakesMaxima<k, F> ? typename F::Value(-HUGE_VAL) : typename F::Value(0);
 }
 
-// Runs steps k, k + 1, ... of F on row r, with one block.
+// Runs steps k, k + 1, ... of F on row r. All threads of a block share the row.
 template <int k, class F>
 __device__ void reduce_row(const F& f, typename F::Row& row, std::int64_t r) {
   using Value = typename F::Value;
@@ -31,7 +30,7 @@ __device__ void reduce_row(const F& f, typename F::Row& row, std::int64_t r) {
   }
 }
 
-// Uses one block per row; a row may have any length.
+// Uses one block per row. Rows may have any length.
 template <class F>
 __global__ void row_kernel(F f) {
   const std::int64_t r = blockIdx.x;
@@ -68,7 +67,7 @@ struct ColumnSumsOf {
 template <class F>
 constexpr int kPackOf<ColumnSumsOf<F>> = kPackSize<std::remove_cv_t<std::remove_pointer_t<decltype(F::dy)>>>;
 
-// Runs two kernels: one for the results, one for the sums over rows.
+// Runs two kernels: one for the results, and one for the sums over rows.
 template <class F>
 void row_op_with_column_sums_cuda(const F& f) {
   if (f.target()) row_op_cuda(f);

@@ -1,14 +1,14 @@
-// Products of small matrices on tensor cores, which need compute capability 8.0: mma.m16n8k16 multiplies bf16 and sums
-// in float, and ldmatrix loads its operands from shared memory. For .cu files.
+// Products of small matrices on tensor cores. mma.m16n8k16 multiplies bf16 and sums in float; ldmatrix loads its
+// operands from shared memory. Both need compute capability 8.0. This header is for .cu files.
 //
 // All 32 lanes of a warp make each of these calls together. Each lane holds a part of each matrix, a fragment, in
-// registers. Two neighbouring bf16 share a register, the first one in its lower half. For lane l:
+// registers. Two neighbouring bf16 share a register; the first is in the lower half. For lane l:
 //
 //   A [16, 16]: register r has row l / 4 + 8 (r % 2) and columns l % 4 * 2 + 8 (r / 2) and the next
 //   B [16, 8]:  register r has rows l % 4 * 2 + 8 r and the next, and column l / 4
 //   C [16, 8]:  number r has row l / 4 + 8 (r / 2) and column l % 4 * 2 + r % 2
 //
-// So the fragments of two neighbouring matrices C, rounded to bf16, form a fragment of an A. Source: PTX ISA 9.0,
+// So the fragments of two neighbouring matrices C, rounded to bf16, form a fragment of a matrix A. Source: PTX ISA 9.0,
 // sections on mma.m16n8k16 and ldmatrix.
 #pragma once
 #include "engine/cuda/launch.h"
@@ -37,8 +37,8 @@ __device__ __forceinline__ void mma(FragmentC& c, const FragmentA& a, const Frag
 }
 
 // Loads four 8 x 8 matrices of bf16. Lane 8 m + i passes the address of row i of matrix m: 16 aligned bytes of shared
-// memory. Register m of lane l then has two numbers of matrix m: row l / 4, columns l % 4 * 2 and the next. The
-// transposed form gives rows l % 4 * 2 and the next, column l / 4.
+// memory. Register m of lane l then holds two numbers of matrix m: those in row l / 4, column l % 4 * 2 and the next
+// column. The transposed form loads the numbers in column l / 4, row l % 4 * 2 and the next row.
 __device__ __forceinline__ void load_matrices(std::uint32_t (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

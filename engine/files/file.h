@@ -46,16 +46,16 @@ class InputFile {
 // Returns the whole content. Throws FileError.
 std::string read_file(const std::string& path);
 
-// Calls `take` with each line, without its "\n"; `ended` is false if the last line has none. Reads the file in parts.
-// Throws FileError for a line longer than 256 MiB, and for a zero byte, which text files do not contain; so a sparse
-// file is refused at once, whatever its size.
+// Calls `take` with each line, without its "\n"; `ended` is false for a last line that has no "\n". Reads the file in
+// parts. Throws FileError for a line longer than 256 MiB, and for a zero byte, which text files do not contain. So it
+// rejects a sparse file at once, whatever the file's size.
 void read_lines_of(const std::string& path, const std::function<void(std::string& line, bool ended)>& take);
 
 // Returns true if the path exists, even as a broken symbolic link. Returns false if the system cannot tell.
 bool file_exists(const std::string& path);
 
-// Returns the sorted paths of a directory's entries. Throws FileError if it cannot be read, unless it is `optional` and
-// there is no such directory.
+// Returns the sorted paths of a directory's entries. Throws FileError if the directory cannot be read. If it does not
+// exist and is `optional`, returns no paths.
 std::vector<std::filesystem::path> paths_in(const std::string& directory, bool optional = false);
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// Parses JSON from untrusted files. Takes O(n log n) time for any text.
+// Parses JSON from untrusted files. Parsing takes O(n log n) time for any text.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -23,7 +23,7 @@ using JsonWatch = std::function<void(std::size_t depth, nlohmann::json::parse_ev
 // throws.
 //
 // We do not use the library's parser with a callback, because it searches an object again after each member that is an
-// object, and an ordered object after every member. A header with 100,000 tensors took minutes.
+// object, and an ordered object after every member. It took minutes to parse a header with 100,000 tensors.
 template <class Json>
 Json parse_json(std::string_view text, const JsonWatch& watch);
 

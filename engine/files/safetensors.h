@@ -18,19 +18,19 @@ struct SafetensorsFile {
 };
 
 // Reads strictly. N must be at most 100,000,000. Names must be unique and not empty. An entry must have these three
-// keys and no others, at most 64 axes, and an end - begin that fits its shape and dtype. Sorted by offset, the entries
-// must begin at 0, leave no gap, not overlap, and end with the file. Otherwise throws FileError with the file, the
-// place, the requirement and the value found. No claim in the file can make the reader allocate more at once than the
-// file's size plus a few hundred bytes.
+// keys and no others, and at most 64 axes. Its size, end - begin, must fit its shape and dtype. Sorted by offset, the
+// entries must begin at 0, leave no gaps, not overlap, and end with the file. Otherwise throws FileError with the file,
+// the place, the requirement and the value found. Whatever the file claims, the reader never allocates more at once
+// than the file's size plus a few hundred bytes.
 SafetensorsFile read_safetensors(const std::string& path);
 
 // Replaces the file atomically. Tensors are ordered by element size, largest first, then by name. The header is padded
 // so that every tensor is aligned to its element size. Adds `format` = `pt` to the metadata, which Python needs to load
 // the file.
 //
-// Tensors with the same storage, offset, shape and dtype are written once, as OTHER; for each further one, NAME, the
-// metadata has `alias.NAME` = `OTHER`. The reader makes NAME share OTHER's storage again and removes these keys. Other
-// overlapping views are written as separate tensors.
+// Tensors that share storage, offset, shape and dtype are written once, under one of their names, OTHER. For every
+// other name, NAME, the metadata has `alias.NAME` = `OTHER`. The reader makes NAME share OTHER's storage again and
+// removes these keys. All other overlapping views are written as separate tensors.
 //
 // Throws std::invalid_argument for an empty name or `__metadata__`, for text that is not UTF-8, for an undefined
 // tensor, and for metadata that would redefine `format` or an alias. Throws FileError if the file cannot be written.

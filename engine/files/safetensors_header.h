@@ -26,12 +26,12 @@ struct Header {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses a header. Checks each entry, but not whether entries overlap or leave gaps. Throws FileError, which names
+// Parses a header. Checks each entry, but not whether entries overlap or leave gaps. Throws a FileError that names
 // `path`.
 Header parse_header(const std::string& path, const std::string& text);
 
 const char* format_name(DType dtype);  // returns, for example, "F32"
-// Throws std::invalid_argument if `text` is not UTF-8. The message calls it `what`.
+// Throws std::invalid_argument if `text` is not UTF-8. The message refers to the text as `what`.
 void require_utf8(const std::string& text, const char* what);
 // Returns `text` as a JSON string for messages, truncated if it is long.
 std::string quote(const std::string& text);

@@ -1,4 +1,4 @@
-// The back ends of gemm(), private to this folder and its tests. C++17, since .cu files include it.
+// The back ends of gemm(), private to this folder and its tests. .cu files include this header, so it must be C++17.
 //
 // Each back end takes a checked and resolved product with m, n, k, batch > 0. It returns false if it does not support
 // the bias, the element type, the layout, or sizes beyond the range of its integers. C is then unchanged, and the
@@ -20,9 +20,9 @@ struct GemmPointers {
 };
 
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
-// Returns op(B), bf16, in the order in which oneDNN's kernels read it (panels.h), for all pieces of the product
-// (pieces.h); otherwise oneDNN would reorder B for every piece. Returns null if reordering does not pay, or if oneDNN
-// has no kernel for that order.
+// Returns op(B), which must be bf16, in the order in which oneDNN's kernels read it (panels.h). All pieces of the
+// product (pieces.h) use the result; otherwise oneDNN would reorder B for every piece. Returns null if reordering does
+// not pay off, or if oneDNN has no kernel for that order.
 std::shared_ptr<void> onednn_panels(DType dtype, const Gemm& g, const GemmPointers& p);
 const char* onednn_name();  // returns, for example, "oneDNN 2.6.3"
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
@@ -38,7 +38,8 @@ inline Gemm resolved(Gemm g) {
   return g;
 }
 
-// Returns a cache key for objects that a library prepares for a resolved product. They may also depend on `more`.
+// Returns a cache key for objects that a library prepares for a resolved product. The objects may also depend on
+// `more`.
 template <class... More>
 std::array<std::int64_t, 11 + sizeof...(More)> key_of(DType dtype, const Gemm& g, More... more) {
   return {std::int64_t(dtype) << 3 | g.transpose_a << 2 | g.transpose_b << 1 | g.f32_c,
@@ -67,8 +68,8 @@ struct GemmStrides {
         b_j(g.transpose_b ? g.row_stride_b : 1) {}
 };
 
-// Multiplies with plain loops; the fallback if no other back end supports the product. T is float, double or bf16. C
-// has type T, or float with f32_c. Adds terms in the order of k, for any number of threads.
+// Multiplies with plain loops. This is the fallback if no other back end supports the product. T is float, double or
+// bf16. C has type T, or float with f32_c. Adds terms in the order of k, for any number of threads.
 template <class T, class C>
 void reference_gemm_cpu(const Gemm& g, C* c, const T* a, const T* b);
 // Multiplies with our own CUDA kernel, which also runs under emulation.

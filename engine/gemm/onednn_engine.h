@@ -1,4 +1,4 @@
-// oneDNN's engine, and a cache for its primitives, each of which oneDNN compiles for one shape.
+// oneDNN's engine, and a cache for its primitives. oneDNN compiles a primitive for each shape.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -44,8 +44,8 @@ struct OnednnPrimitive {
     add(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
     scratch_bytes = chosen.scratchpad_desc().get_size();
   }
-  // Runs the primitive on these addresses. A null address is skipped: its argument was not added. oneDNN has no const
-  // arguments, but it does not write to its inputs.
+  // Runs the primitive on these addresses. Skips null addresses, since their arguments were not added. oneDNN has no
+  // const arguments, but it does not write to its inputs.
   void run(std::initializer_list<std::pair<int, const void*>> addresses) {
     const auto scratch = memory::allocate(Device::cpu, scratch_bytes);
     for (const auto& [id, address] : addresses)
@@ -62,8 +62,8 @@ class OnednnCache {
  public:
   using Key = std::array<std::int64_t, n>;
 
-  // Returns the object for the key. If there is none yet, calls make(), and first drops all objects if there are
-  // `most`.
+  // Returns the object for the key. If there is none yet, calls make(). If the cache already holds `most` objects,
+  // drops all of them first.
   template <class Make>
   Value& of(const Key& key, const Make& make) {
     if (const auto found = values_.find(key); found != values_.end()) return found->second;

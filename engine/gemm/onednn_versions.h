@@ -8,9 +8,9 @@
 
 namespace foldgrad {
 
-// Returns oneDNN's first implementation of an operation whose name does not contain `avoided`; empty if there is none.
-// `operation` has the arguments that describe the operation, which are the same in both versions. `forward` is only for
-// backward operations: the implementation that was chosen for the forward one.
+// Returns oneDNN's first implementation of an operation that does not have `avoided` in its name, or an empty object if
+// there is none. `operation` holds the arguments that describe the operation, which are the same in both versions.
+// Backward operations also need `forward`, the implementation that was chosen for the forward operation.
 template <class Primitive, class... Operation, class... Forward>
 typename Primitive::primitive_desc choose_implementation(const dnnl::primitive_attr& attributes,
                                                          std::string_view avoided,
@@ -39,8 +39,8 @@ inline void append_eltwise(dnnl::post_ops& after, dnnl::algorithm f, float alpha
 #endif
 }
 
-// Scales a product by alpha before all other post-ops. If one of those adds something, oneDNN 3 then has only its
-// generic loops.
+// Scales a product by alpha before all other post-ops. If one of these post-ops adds something, oneDNN 3 has only
+// generic loops for the product.
 inline void scale_product(dnnl::primitive_attr& attributes, dnnl::post_ops& after, float alpha) {
 #if DNNL_VERSION_MAJOR < 3
   static_cast<void>(after);
@@ -51,12 +51,13 @@ inline void scale_product(dnnl::primitive_attr& attributes, dnnl::post_ops& afte
 #endif
 }
 
-// Returns a part of the names of the implementations that compute this product of bf16 or f32 wrongly, or "".
+// Returns a string that is in the names of all implementations that compute this product of bf16 or f32 wrongly, or ""
+// if there are none.
 //   2.x: if 63 terms are left after blocks of 64, AMX code uses tiles that it has not configured, which ends the
 //        process with SIGILL or gives wrong numbers (uxlfoundation/oneDNN#1661).
-//   3.x: unless the number of terms is a multiple of 32, AMX code multiplies elements after a row of A by zeros, so
-//        that a NaN there spreads to other rows of C (#5717, up to 3.14). It also misreads rows with gaps (#3060, until
-//        3.7.3) and batches (until 3.9.2). All implementations named brg may take a matrix with gaps and one row or
+//   3.x: unless the number of terms is a multiple of 32, AMX code multiplies the elements after a row of A by zeros, so
+//        a NaN there spreads to other rows of C (#5717, up to 3.14). It also misreads rows with gaps (#3060, until
+//        3.7.3) and batches (until 3.9.2). All implementations named brg may mistake a matrix with gaps and one row or
 //        column for its transpose (seen in 3.7.2).
 inline std::string_view faulty_implementations(const Gemm& g) {
 #if DNNL_VERSION_MAJOR < 3

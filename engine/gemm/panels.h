@@ -1,6 +1,6 @@
-// Packs op(B), bf16, in the order in which oneDNN's kernels read it: panels of 64 columns. Instructions multiply pairs
-// of terms, so a panel has a row of 64 pairs for every two terms. Missing columns are zeros, and so are missing terms
-// up to a multiple of 32. oneDNN calls this order BA16a64b2a.
+// Packs op(B), which is bf16, in the order in which oneDNN's kernels read it: in panels of 64 columns. Instructions
+// multiply pairs of terms, so a panel has a row of 64 pairs for every two terms. The last panel is padded to 64 columns
+// with zeros, and every panel is padded to a multiple of 32 terms. oneDNN calls this order BA16a64b2a.
 #pragma once
 #include <algorithm>
 
@@ -18,7 +18,8 @@ inline std::int64_t elements_of_panels(const Gemm& g) {
   return whole(g.n, kPanel) * whole(g.k, kPanelTerms);
 }
 
-// Stores terms of up to 64 columns, which begin at b, as rows of a panel; missing terms up to `padded` become zeros.
+// Stores the terms of up to 64 columns as rows of a panel, and zeros for the terms up to `padded`. The columns begin at
+// b.
 inline void pack_panel(bf16* to, const bf16* b, const GemmStrides& at, std::int64_t columns, std::int64_t terms,
                        std::int64_t padded) {
   constexpr std::int64_t kSquare = kLanes<std::uint32_t>;  // number of pairs per side of a square

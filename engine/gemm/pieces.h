@@ -2,7 +2,7 @@
 // some rows and columns of C. A library computes it on one thread. The pieces depend only on the shape, so results do
 // not depend on the number of threads.
 //
-// A library packs B for every piece, which takes as long as multiplying a few rows by it. So pieces have many rows, and
+// A library packs B for every piece, which takes as long as multiplying a few rows by B. So pieces have many rows, and
 // in bf16 oneDNN gets a B that is already packed (onednn_panels()). Columns are split only if there are few rows.
 #pragma once
 #include <algorithm>

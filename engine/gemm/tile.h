@@ -1,15 +1,15 @@
 // A tile of C = A B that stays in registers while its terms are summed: 14 rows of 2 vectors with AVX-512, otherwise 6
 // rows of 2 vectors. Each number of A that is loaded is multiplied by 2 vectors, and each vector of B by 14 numbers.
 //
-// Include it only in files that are compiled with -ffp-contract=fast (NAME_fma.cpp). Elsewhere a multiplication and an
-// addition are two instructions, which halves the speed.
+// Include this header only in files that are compiled with -ffp-contract=fast (NAME_fma.cpp). Elsewhere a
+// multiplication and an addition are two instructions, which halves the speed.
 #pragma once
 #include "engine/cpu/vector.h"
 
 namespace foldgrad {
 
-// A tile's sums take 28 of AVX-512's 32 registers, otherwise 12 of 16. The others hold B and an element of A. Two FMA
-// units with a latency of four cycles need at least 8 sums to stay busy.
+// A tile's sums take 28 of the 32 registers with AVX-512, otherwise 12 of 16. The others hold B and an element of A.
+// Two FMA units with a latency of four cycles need at least 8 sums to stay busy.
 constexpr int kTileRows = kVectorBytes == 64 ? 14 : 6;
 constexpr int kTileVectors = 2;
 

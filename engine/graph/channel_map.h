@@ -1,4 +1,5 @@
-// Affine maps per channel. A normalizer is such a map at inference; folding moves it through a recorded forward pass.
+// Affine maps per channel. At inference, a normalizer is an affine map; folding moves the map through a recorded
+// forward pass.
 #pragma once
 #include <algorithm>
 
@@ -31,7 +32,7 @@ struct AffineMap {
 };
 
 // Where the channels of a value are: index i of axis `axis` belongs to channel (i - offset) / repeat, or to no channel
-// if this is out of range.
+// if that number is out of range.
 struct ChannelPlace {
   int axis = 0;
   std::int64_t offset = 0, repeat = 1;

@@ -22,14 +22,14 @@ struct Description {
   int bias = -1;                  // shape [out]; added to that product or to operand 0 before any other step
   int table = -1;                 // shape [rows, C]; the result consists of rows of the table, multiplied by `scale`
   int positions = -1;             // shape [T, C]; added to operand 0
-  int recorded = -1;              // ONNX export writes its recorded value, which must not depend on the inputs
+  int recorded = -1;              // ONNX export writes this operand's recorded value; it must not depend on the inputs
   std::vector<int> streams = {};  // operands of a sum that may be a residual stream
 
   double scale = 1;
   double dropout = 0;        // probability that an element is dropped
   bool pads = false;         // the operation pads operand 0 with zeros
   bool activates = false;    // the operation ends with a nonlinear function
-  bool sums_to_one = false;  // each row of the result, along the last axis, sums to one for all operands
+  bool sums_to_one = false;  // each row of the result, along the last axis, sums to one, whatever the operands
   bool training = false;     // the operation used batch statistics
 
   // How the result's numbers relate to operand 0. same: the same numbers, in the same order in memory. same_rows: each
@@ -41,7 +41,7 @@ struct Description {
   // reason is "NAME is not linear".
   std::function<std::string(const Graph& graph, const GraphUse& use, ChannelMap& map)> passes = {};
   // Adds the operation to an ONNX graph and returns its result's name. Throws std::invalid_argument if ONNX lacks the
-  // operation. If an operation does not set this function, it always throws.
+  // operation. The default always throws.
   std::function<std::string(OnnxGraph& g, const OnnxOperands& operands)> onnx = {};
 
   // Returns the node's description. Its `passes` and `onnx` refer to the node.

@@ -16,17 +16,17 @@ struct GraphValue {
 
 struct GraphNode {
   std::string kind;                                 // Node::name(), or kNormalizer
-  std::string scope;                                // the layer's name: Tape::Scope
+  std::string scope;                                // the layer's name, from Tape::Scope
   std::vector<int> operands;                        // ids of values; a normalizer has x first and its parameters last
   int result;                                       // id of the result
-  Description description;                          // for a normalizer only `training` is set
-  std::shared_ptr<const Node> operation = nullptr;  // owns what `description` refers to; null for a normalizer
-  std::string parts = {};  // for a normalizer: its operations, such as "channel_norm scale_by add"
+  Description description;                          // for a normalizer, only `training` is set
+  std::shared_ptr<const Node> operation = nullptr;  // `description` refers to it; null for a normalizer
+  std::string parts = {};                           // a normalizer's operations, such as "channel_norm scale_by add"
 };
 
 inline constexpr const char* kNormalizer = "normalizer";
 
-// An edge, seen from its end: operand number `operand` of node `node`.
+// A use of a value, as operand number `operand` of node `node`.
 struct GraphUse {
   int node, operand;
   bool operator==(const GraphUse&) const = default;
@@ -43,13 +43,13 @@ struct Graph {
   bool returned(int value) const;
   const Shape& shape(const GraphUse& use) const { return values[nodes[use.node].operands[use.operand]].shape; }
   const Shape& result_shape(int node) const { return values[nodes[node].result].shape; }
-  const std::string& parameter(int node, int operand) const;  // returns its name; empty if it is not a parameter
+  const std::string& parameter(int node, int operand) const;  // the operand's name, or "" if it is not a parameter
   std::string describe(const GraphUse& use) const;            // returns, for example, "encoder.layers.0.ffn: relu"
 };
 
-// Returns the whole recording. Consecutive operations of a scope in `sites` become one node, a normalizer; if the scope
-// appears again later, it becomes a second node. A parameter that was cast or reshaped counts as the parameter itself.
-// Parameters that share storage count as the first of them.
+// Returns the whole recording. If a scope is in `sites`, its consecutive operations become one node, a normalizer;
+// operations that follow later become a second node. A parameter that was cast or reshaped counts as the parameter
+// itself. Parameters that share storage count as the first of them.
 Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vector<std::string>& sites = {});
 
 }  // namespace foldgrad

@@ -1,5 +1,6 @@
-// Builds an ONNX graph (https://onnx.ai), operator set 17; operations export themselves with it. A value is identified
-// by its name. It has the shape of the recorded value, except that the size of the first axis is set at run time.
+// Builds an ONNX graph (https://onnx.ai) with operator set 17. Operations use this interface to export themselves. The
+// name of a value identifies it. Its shape is that of the recorded value, except that the size of the first axis is set
+// at run time.
 #pragma once
 #include <string>
 #include <utility>
@@ -17,7 +18,7 @@ class OnnxGraph {
 
   virtual ~OnnxGraph() = default;
 
-  // Sets the prefix for the names of later nodes and their results, PLACE/OPERATOR; repeated names get numbers.
+  // Sets the place in the names of later nodes and their results, PLACE/OPERATOR. Repeated names get numbers.
   void at(const std::string& place) { place_ = place; }
   // Adds a node and returns the name of its only result.
   virtual std::string node(const std::string& op, const std::vector<std::string>& inputs,
@@ -26,10 +27,10 @@ class OnnxGraph {
   // Reshapes x to [rest, others...]; the first axis takes all remaining elements.
   std::string reshape(const std::string& x, Sizes others);
 
-  // Adds a weight, f32 or i64, that must not change until the graph is written. If the name exists, keeps its first
+  // Adds an f32 or i64 weight, which must not change until the graph is written. If the name exists, keeps its first
   // weight. Throws std::invalid_argument if the weights no longer fit into a protobuf file.
   virtual std::string initializer(const std::string& name, const Tensor& value) = 0;
-  // These add a constant.
+  // These functions add a constant.
   std::string number(double value);           // an f32 scalar
   std::string integer(std::int64_t value);    // an i64 scalar
   std::string integers(const Sizes& values);  // an i64 vector
@@ -51,18 +52,19 @@ class OnnxOperands {
   // Returns operand k's recorded integers `value` as a constant, repeated for every index of the first axis.
   virtual std::string constant(int k, const Tensor& value) const = 0;
 
-  // Returns the recorded `value` of operand k = Description::recorded as a weight.
+  // Returns `value`, the recorded value of operand k, as a weight. k must be Description::recorded.
   virtual std::string recorded(int k, const Tensor& value) const = 0;
 
-  // For operations on rows of sequences. `length` is the length of all sequences, or -1 if they differ.
-  // Returns the position of each row, i64: [POS-2], or for rotary its index in the sequence.
+  // The functions below are for operations on rows of sequences. `length` is the length of all sequences, or -1 if they
+  // differ in length.
+  // Returns the i64 position of each row, as in [POS-2]; for rotary, the index of the row in its sequence.
   virtual std::string positions() const = 0;
-  // Splits rows of `heads` x `width` columns into [batch, heads, length, width], and merges them again.
+  // These split rows of `heads` * `width` columns into [batch, heads, length, width], and merge them again.
   virtual std::string split_heads(const std::string& rows, std::int64_t length, std::int64_t heads,
                                   std::int64_t width) const = 0;
   virtual std::string merge_heads(const std::string& y) const = 0;
   // The keys and values that attention reads instead of the recorded ones: k and v in the layout of split_heads(), and
-  // a bias to add to the scores, "" if there is none.
+  // a bias to add to the scores, or "" if there is none.
   struct Keys {
     std::string k, v, bias = "";
   };

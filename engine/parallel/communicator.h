@@ -1,13 +1,13 @@
 // Communication between the ranks of a data-parallel computation. All ranks call the same operations in the same order.
 //
 // A rank is a thread of a Team (engine/parallel/team.h), in one process or in several. Code that may also run without
-// ranks takes a pointer to a communicator, which is null in that case. Sums are added in a binary tree over the ranks,
-// ((0 + 1) + (2 + 3)) + ..., so their bits depend on the number of ranks, but not on where the ranks run or on a
+// ranks takes a pointer to a communicator, which is null in that case. Sums are formed in a binary tree over the ranks,
+// ((0 + 1) + (2 + 3)) + ..., so their rounding depends on the number of ranks, but not on where the ranks run or on a
 // library.
 //
-//   [PAR-1]  Sums of n elements on S ranks are formed by recursive halving and doubling (Thakur, Rabenseifner, Gropp:
+//   [PAR-1]  Sums of n elements on S ranks use recursive halving and doubling (Thakur, Rabenseifner, Gropp:
 //            "Optimization of Collective Communication Operations in MPICH", 2005): a rank sends 2 n (S - 1) / S
-//            elements; small ones, at most kSmallSum bytes, by recursive doubling, n log2 S elements.
+//            elements. Sums of at most kSmallSum bytes use recursive doubling: a rank sends n log2 S elements.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -51,8 +51,8 @@ class Communicator {
   void all_reduce_sum(std::span<T> values) {
     sum(Device::cpu, values);
   }
-  // Does the same for an f32 or f64 tensor on any device. Linked GPUs (device_link.h) exchange data directly, other
-  // GPUs through host memory; the bits are the same.
+  // Does the same for an f32 or f64 tensor on any device. Linked GPUs (device_link.h) exchange data directly; other
+  // GPUs go through host memory. Results are bit-identical.
   void all_reduce_sum(const Tensor& tensor);
   // Returns the values of all ranks, in rank order. Each rank has the same number of values.
   template <class T>
@@ -66,9 +66,9 @@ class Communicator {
     broadcast_bytes(Device::cpu, std::as_writable_bytes(values));
   }
   void broadcast(const Tensor& tensor);  // accepts any dtype and any device
-  // Returns the first text, in rank order, that is not empty, or "".
+  // Returns the first text in rank order that is not empty, or "" if all are empty.
   std::string first_text(const std::string& own);
-  bool any(bool flag);  // returns true if it is true on any rank
+  bool any(bool flag);  // returns true if `flag` is true on any rank
   void barrier() { (void)any(false); }
 
   // Returns a communicator for another thread of each rank. It must not outlive this one. All ranks must call this.
@@ -86,19 +86,20 @@ class Communicator {
     double seconds = 0;
   };
   const Traffic& traffic() const { return traffic_; }
-  // Moves the traffic of `from`, another communicator of this rank, into this one's. `seconds` is the time that this
-  // rank has waited for it; it replaces the seconds of `from`.
+  // Adds the traffic of `from`, another communicator of this rank, to the traffic of this one, and resets it.
+  // `seconds`, the time that this rank has waited for `from`, replaces the seconds of `from`.
   void take_traffic(Communicator& from, double seconds);
 
  protected:
   // Sends `out` to rank `partner` and receives `in` from it, while the partner does the opposite.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
-  // Returns the link for tensors on GPUs, or null if they go through host memory. All ranks return the same.
+  // Returns the link for tensors on GPUs, or null if tensors go through host memory. The answer is the same on all
+  // ranks.
   virtual DeviceLink* device_link() const = 0;
   const char* operation() const { return operation_; }
 
  private:
-  // The spans that these take are in the memory of `device`.
+  // The spans that these functions take are in the memory of `device`.
   void swap(Device device, int partner, std::span<const std::byte> out, std::span<std::byte> in);
   void broadcast_bytes(Device device, std::span<std::byte> bytes);
   template <class T>
@@ -117,7 +118,7 @@ class Communicator {
 };
 
 // Throws std::invalid_argument unless all ranks have the same texts, each with a name such as "commit". This detects
-// ranks that would compute something different. The message has the text's name and the first line that differs.
+// ranks that would compute something different. The message contains the text's name and the first line that differs.
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 void require_alike(Communicator& communicator, const NamedTexts& texts);
 

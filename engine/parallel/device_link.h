@@ -24,17 +24,18 @@ class DeviceLink {
   virtual void join(const std::string& id, int rank, int ranks) = 0;
 
   // Sends `out` to rank `partner` and receives `in` from it, while the partner does the opposite. Both are in GPU
-  // memory and may be empty. The exchange is queued like a kernel and need not wait. Call from one thread at a time.
-  // Throws CommunicationError.
+  // memory and may be empty. The exchange is queued like a kernel and need not wait. Call this from one thread at a
+  // time. Throws CommunicationError.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
 };
 
-// Returns a link that has not joined yet. Throws std::runtime_error with the reason if this rank cannot open one.
+// A function that returns a link that has not joined yet. Throws std::runtime_error with the reason if this rank cannot
+// open one.
 using OpenDeviceLink = std::function<std::unique_ptr<DeviceLink>()>;
 
 // Links the GPUs of all ranks; each rank must be its own process and call this. If one rank fails, all ranks return
 // null and put the reason into `trouble`. `open` is empty on ranks that compute on the CPU. Caution: if a rank fails in
-// join(), the library may wait for it forever on the others.
+// join(), the library may wait for that rank forever on the others.
 std::unique_ptr<DeviceLink> link_devices(Communicator& communicator, const OpenDeviceLink& open, std::string& trouble);
 
 // Opens NCCL on the GPU in use, through the library next to the program (engine/parallel/nccl).

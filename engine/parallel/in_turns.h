@@ -6,9 +6,9 @@
 
 namespace foldgrad {
 
-// Calls work(i) for the pieces i in [0, count), each only on rank i mod R of the R ranks. Every rank returns all
-// results in the order of the pieces, so they have the same bits as on one process. Without a communicator, this
-// process computes all pieces.
+// Calls work(i) once for each piece i in [0, count), on rank i mod R of the R ranks. Every rank returns the results of
+// all pieces in order, so they are bit-identical to those of a single process. Without a communicator, this process
+// computes all pieces.
 template <class T>
 std::vector<std::vector<T>> in_turns(Communicator* communicator, std::int64_t count,
                                      const std::function<std::vector<T>(std::int64_t)>& work) {

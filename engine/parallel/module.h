@@ -1,5 +1,5 @@
 // Loads our shared libraries, which are next to the program, on demand. So the program starts even if a library that
-// they link is missing.
+// they depend on is missing.
 #pragma once
 #include <dlfcn.h>
 
@@ -9,7 +9,7 @@
 
 namespace foldgrad {
 
-// Returns a function of a library and an empty string, or null and the reason why it cannot be loaded.
+// Returns a function of a library and an empty string, or null and the reason why the function cannot be loaded.
 template <class Function>
 std::pair<Function*, std::string> find_in_module(const char* library, const char* function) {
   std::error_code ignored;

@@ -1,5 +1,4 @@
-// Runs ranks as threads. Ranks of one process exchange messages in memory, ranks of different processes through
-// Processes.
+// Runs ranks as threads. Ranks of one process exchange messages in memory; ranks of different processes use Processes.
 //
 //   Team team({.ranks = 4});
 //   team.run([&](Communicator& c) { ...; c.all_reduce_sum(gradients); ... });
@@ -13,7 +12,7 @@
 namespace foldgrad {
 
 struct TeamOptions {
-  int ranks = 1;                   // ranks of all processes: a power of two, and a multiple of the number of processes
+  int ranks = 1;                   // number of ranks in all processes: a power of two, a multiple of Processes::count()
   Processes* processes = nullptr;  // must outlive the team; null if there is only this process
   double timeout = 600;            // seconds that a rank waits for another rank
   int threads = 1;                 // compute threads that the ranks of this process share; each rank has at least one
@@ -28,9 +27,9 @@ class Team {
   int first() const { return first_; }  // index of the first rank of this process
   int local() const { return local_; }  // the number of ranks in this process
 
-  // Calls `body` with the communicator of each rank of this process. The first rank runs on the calling thread, each
-  // other one on a new thread. If one rank throws, the other ranks throw CommunicationError as soon as they wait for
-  // it. Once all have ended, run() rethrows the first exception. May be called only once.
+  // Calls `body` with the communicator of each rank of this process. The first rank runs on the calling thread, and
+  // each other rank on a new thread. If one rank throws, the other ranks throw CommunicationError as soon as they wait
+  // for it. Once all ranks have ended, run() rethrows the first exception. Call run() only once.
   void run(const std::function<void(Communicator&)>& body);
 
   // While `body` runs, returns why tensors go through host memory, or an empty string if the GPUs are linked. The

@@ -1,16 +1,17 @@
-// Operations along rows (engine/cuda/row_op.h) that keep a row in the registers of a warp or a block. Every number is
-// loaded once, in packs of 16 bytes, and all steps work on registers. For .cu files.
+// Row operations (engine/cuda/row_op.h) that keep a row in the registers of a warp or a block. Every element is loaded
+// once, in packs of 16 bytes, and all steps work on registers. This header is for .cu files.
 #pragma once
 #include "engine/cuda/row_op.h"
 
 namespace foldgrad {
 
 constexpr int kWarpsPerBlock = 4;  // warps per block if each warp processes its own row; not tuned
-// Threads of a block that shares one row; not tuned. With more threads, each would have fewer registers.
+// Number of threads in a block that processes one row; not tuned. With more threads, each would have fewer registers.
 constexpr int kMiddleRowThreads = 512;
 template <class T>
 constexpr int kLongRowThreads = sizeof(T) == 8 ? 512 : 1024;
-// The most numbers of a row that a thread keeps. With two such rows, x and dy, it still needs fewer than 128 registers.
+// The largest number of elements of a row that a thread keeps. Even for two rows, x and dy, a thread needs fewer than
+// 128 registers.
 template <class T>
 constexpr int kMostRowNumbers = sizeof(T) == 8 ? 16 : 32;
 
@@ -25,7 +26,7 @@ template <class F>
 using ElementOf = decltype(element_type(std::declval<const F&>().target()));
 
 // A thread's share of a row that kThreads threads keep together: K packs of N elements. Pack k of thread t begins at
-// column (k kThreads + t) N.
+// column (k * kThreads + t) * N.
 template <int kThreads_, int N_, int K_>
 struct RowShare {
   static constexpr int kThreads = kThreads_, N = N_, K = K_;
@@ -43,8 +44,8 @@ struct RowShare {
   __device__ bool inside(int k) const { return column(k) < columns; }
   __device__ std::int64_t first(int k) const { return row * columns + column(k); }
 
-  // Reduces over the row and returns the result to all its threads. If a block has the row, it needs shared memory for
-  // one Value per warp.
+  // Reduces over the row and returns the result to all threads that share the row. If the whole block shares it, the
+  // block needs shared memory for one Value per warp.
   template <class Value, class Combine>
   __device__ __forceinline__ Value reduce(Value own, Value identity, Combine combine) const {
     if constexpr (kThreads == kWarp)
@@ -71,7 +72,7 @@ struct RowRegisters {
     for (int k = 0; k < Share::K; ++k)
       visited(f, FetchElements<N, /*kResults=*/false>{{packs[k]}, share.first(k), share.row, share.inside(k)});
   }
-  // Returns f with its operands redirected to pack k, whose elements and columns are 0 ... N - 1.
+  // Returns a copy of f that reads pack k as elements and columns 0 ... N - 1.
   __device__ __forceinline__ F shown(const F& f, const Share& share, int k) {
     const F columns = visited(f, FetchColumns<N>{{packs[k]}, share.column(k), share.inside(k)});
     return visited(columns, ShowElements<N>{{packs[k]}});
@@ -130,8 +131,8 @@ __global__ void __launch_bounds__(Share::kBlockThreads, 1) row_in_registers_kern
   write_share(f, share, registers, row);
 }
 
-// The layout of a warp's column sums in shared memory. Threads of the warp access different banks, and so do
-// neighbouring columns.
+// The layout of a warp's column sums in shared memory. The threads of a warp access different banks, and neighbouring
+// columns are in different banks.
 template <class Share, class Value>
 struct RowOfSums {
   static constexpr int kPitch = kWarp + kBanks<Value> / Share::N;
@@ -143,8 +144,9 @@ struct RowOfSums {
   }
 };
 
-// Computes rows and partial sums over them. Each warp processes one row after another. While a row is in registers for
-// dx, the warp adds it to its own column sums, so each row is loaded only once. Shared memory: a RowOfSums per warp.
+// Computes the results and partial sums over rows. Each warp processes one row after another. While a row is in
+// registers for dx, the warp also adds the row's terms to its own column sums, so each row is loaded only once. Needs
+// shared memory for one RowOfSums per warp.
 template <class F, class Share>
 __global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) row_sums_kernel(ColumnSumParts<ColumnSumsOf<F>> p) {
   using Value = typename F::Value;
@@ -183,7 +185,7 @@ struct ShareType {
   using type = Share;
 };
 
-// Like row_op_cuda, but returns false if a row is too long for every share, or if rows and operands are not aligned for
+// Like row_op_cuda, but returns false if a row is too long for every share, or if rows or operands are not aligned for
 // packs.
 template <class F>
 bool row_in_registers(const F& f) {
@@ -203,8 +205,8 @@ bool row_in_registers(const F& f) {
   return false;
 }
 
-// Computes results and sums over rows in one kernel, for up to 1,024 columns, or 512 of f64. Each thread also keeps
-// kSums partial sums for each of its columns.
+// Computes results and sums over rows in one kernel. Returns false for more than 1,024 columns (512 in f64), since each
+// thread also keeps kSums partial sums for each of its columns, and if operands are not aligned for packs.
 template <class F>
 bool row_and_sums_in_registers(const F& f) {
   using T = ElementOf<F>;
@@ -226,7 +228,7 @@ bool row_and_sums_in_registers(const F& f) {
   return false;
 }
 
-// Like row_op_with_column_sums_cuda, but returns false if the row does not fit.
+// Like row_op_with_column_sums_cuda, but returns false if a row does not fit or if there is no target.
 template <class F>
 bool row_with_column_sums_in_registers(const F& f) {
   const bool sums = wants_column_sums(f);

@@ -1,4 +1,4 @@
-// The CUDA stream that we use, and checks of CUDA runtime errors. For files compiled with CUDA.
+// The CUDA stream that we use, and checks of CUDA runtime errors. This header needs the CUDA toolkit.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -10,7 +10,8 @@ namespace foldgrad {
 // report.
 void check_cuda(cudaError_t error, const char* call);
 
-// Returns the stream for all our kernels and copies on cuda_device(), and makes this device current on this thread.
+// Returns the stream for all our kernels and copies on cuda_device(), and makes this device current on the calling
+// thread.
 cudaStream_t cuda_stream();
 
 namespace memory {

@@ -1,5 +1,5 @@
-// Makes our device current for calls of the CUDA runtime. They apply to the host thread's current device, which other
-// libraries may have changed.
+// Makes our device current for calls to the CUDA runtime. These calls apply to the host thread's current device, which
+// other libraries may have changed.
 #pragma once
 #include <array>
 #include <mutex>
@@ -8,12 +8,12 @@
 
 namespace foldgrad {
 
-// These read and set this thread's current device. The CUDA runtime or the emulation implements them.
+// These functions read and set the calling thread's current device, through the CUDA runtime or the emulation.
 int current_cuda_device();
 void set_current_cuda_device(int index);
 void restore_cuda_device(int index) noexcept;  // if this fails, the next call that needs the device reports why
 
-// Call this before the host waits for the device. host_waits() returns the count.
+// Counts a wait of the host for the device. Call this before the wait. host_waits() returns the count.
 void count_host_wait();
 
 // Makes cuda_device() current while the object lives, then restores the previous device.

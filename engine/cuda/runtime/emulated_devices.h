@@ -13,7 +13,7 @@ struct Devices {
   std::size_t bytes_each = SIZE_MAX;  // memory per device; allocations beyond it fail
 };
 
-// Call from one thread, while no tensor is on a device.
+// Replaces the emulated devices. Call it from one thread, while no tensor is on a device.
 void set_devices(const Devices& devices);
 // Returns the bytes in use on one device.
 std::size_t bytes_on(int index);
