@@ -6,8 +6,8 @@
 //            dx_rc = keep_rc dy_rc / (1 - q) activation'(x_rc + b_c), db_c = sum_r dx_rc
 //
 //   activation_math.h defines y and y' of each activation; keep and q are as in ops/dropout/dropout.h.
-//   x, y: any shape; with a bias [..., C] seen as [R, C], b: [C]. Saved: y if y' is a function of y, otherwise x and b.
-//   With dropout, x and b are saved, and backward recomputes the mask.
+//   x, y: any shape. With a bias b [C], x and y are [..., C] seen as [R, C]. Saved: y if y' is a function of y,
+//   otherwise x and b. With dropout, x and b are saved, and backward recomputes the mask.
 #pragma once
 #include "engine/philox.h"
 #include "engine/tape.h"
@@ -23,7 +23,8 @@ Var activate(const Var& x, Activation activation);
 FOLDGRAD_ACTIVATIONS(FOLDGRAD_FUNCTION)
 #undef FOLDGRAD_FUNCTION
 
-// Makes one pass over memory instead of two. Throws std::invalid_argument unless bias is [C], of x's dtype and device.
+// Adds the bias and activates in one pass over memory. Throws std::invalid_argument unless bias is [C] with x's dtype
+// and device.
 Var bias_activation(const Var& x, const Var& bias, Activation activation);
 // Also applies dropout. The result is bit-identical to bias_activation() followed by dropout(). Also throws
 // std::invalid_argument unless 0 <= p < 1.

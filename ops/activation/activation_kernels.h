@@ -71,7 +71,7 @@ struct BiasActivationBackward {
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(saved),
                     F::kFromOutput ? void() : visit.column(bias));
 };
-// The next two structs round to T where bias_activation followed by dropout would, so that the bits are the same.
+// The next two structs round to T where bias_activation followed by dropout would, so that results are bit-identical.
 template <class T, class F>
 struct BiasActivationDropoutForward {
   static constexpr const char* kName = "bias_activation_dropout forward";

@@ -13,7 +13,8 @@
 namespace foldgrad {
 namespace activation_math {
 
-// Returns x (0.5 + 0.5 f), the last step of both gelus. ONNX runtimes recognize gelu by these nodes after an erf.
+// Returns x (0.5 + 0.5 f), the last step of both variants of gelu. ONNX runtimes recognize gelu by these nodes after an
+// erf.
 template <class Graph>
 std::string onnx_gelu(Graph& g, const std::string& x, const std::string& f) {
   return g.node("Mul", {g.node("Mul", {x, g.node("Add", {f, g.number(1)})}), g.number(0.5)});
@@ -117,10 +118,10 @@ struct GeluTanh {  // [ACT-6]
   }
   template <class V>
   FOLDGRAD_HD static V derivative(V x) {
-    // fast_tanh_cdf would be too inexact: s is multiplied by a large factor where s is small.
+    // fast_tanh_cdf is not accurate enough here: s is multiplied by a large factor where s is small.
     const V square = x * x, two_sqrt = V(1.5957691216057308);  // 2 sqrt(2 / pi)
     const V s = fast_sigmoid(x * std::fma(square, V(0.071354816272600248), two_sqrt));
-    const V ds = s * (V(1) - s);  // 0 for large |x|, where its factor may be infinite
+    const V ds = s * (V(1) - s);  // 0 for large |x|, where the factor of ds may be infinite
     return ds == V(0) ? s : std::fma(ds, x * std::fma(square, V(0.21406444881780074), two_sqrt), s);
   }
   template <class Graph>
@@ -212,7 +213,7 @@ constexpr const char* kActivationNames[] = {FOLDGRAD_ACTIVATIONS(FOLDGRAD_TEXT)}
 
 inline const char* name(Activation activation) { return kActivationNames[int(activation)]; }
 
-// Calls body(f) with the struct of an activation and returns its result, whose type must not depend on f.
+// Calls body(f) with the struct of an activation, and returns body's result, whose type must not depend on f.
 template <class Body>
 auto with_activation(Activation activation, const Body& body) {
   switch (activation) {
@@ -225,7 +226,7 @@ auto with_activation(Activation activation, const Body& body) {
   __builtin_unreachable();
 }
 
-// Adds y = activation(x) to an OnnxGraph and returns its name.
+// Adds y = activation(x) to an OnnxGraph and returns the name of y.
 template <class Graph>
 std::string onnx(Graph& g, Activation activation, const std::string& x) {
   return with_activation(activation, [&](auto f) { return decltype(f)::onnx(g, x); });

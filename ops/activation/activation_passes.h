@@ -6,16 +6,17 @@
 
 namespace foldgrad {
 
-// Computes y = activation(x + bias), or activation(x) if bias is undefined. `op` begins error messages. On the CPU y
-// may be x; on CUDA that throws std::invalid_argument because kernels load x as read-only data (engine/cuda/pack.h).
+// Computes y = activation(x + bias), or activation(x) if bias is undefined. Error messages begin with `op`. On the CPU,
+// y may be x; on CUDA, this throws std::invalid_argument because kernels load x as read-only data (engine/cuda/pack.h).
 void activation_forward(const char* op, Activation activation, const Tensor& y, const Tensor& x, const Tensor& bias);
 
-// Operands of a backward pass. With a bias [C], tensors are seen as rows of C channels.
+// Operands of the backward pass of an activation. With a bias [C], all tensors are seen as rows of C channels.
 template <class T>
 struct ActivationGradients {
   GradOut<T> dx;
   ParameterGradOut<T> dbias = {};
-  const Tensor &dy, &saved, &bias;  // saved: y if from_output(), else x; bias: undefined if there is none or saved is y
+  // `saved` is y if from_output(), otherwise x. `bias` is undefined unless there is a bias and `saved` is x.
+  const Tensor &dy, &saved, &bias;
 };
 template <class T>
 void activation_backward(Activation activation, bool has_bias, const ActivationGradients<T>& gradients);

@@ -13,9 +13,9 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless gamma and beta are [C], of x's dtype and device.
+// Throws std::invalid_argument unless gamma and beta are [C] with x's dtype and device.
 Var affine(const Var& x, const Var& gamma, const Var& beta);
-// Throws std::invalid_argument unless eta is [1], of x's dtype and device.
+// Throws std::invalid_argument unless eta is [1] with x's dtype and device.
 Var scale_by(const Var& x, const Var& eta);
 
 }  // namespace foldgrad

@@ -64,7 +64,7 @@ struct ScaleByBackward {
   static constexpr int kSums = 1;
 
   GradOut<T> dx;                        // [rows, columns]
-  ParameterGradOut<T> columns_of_deta;  // [columns]; ops/total/total.h adds them up to deta
+  ParameterGradOut<T> columns_of_deta;  // [columns]; their sum is deta (ops/total/total.h)
   const T *dy, *x, *eta;                // [rows, columns], [rows, columns], [1]
   std::int64_t rows, columns;
 

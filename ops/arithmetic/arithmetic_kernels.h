@@ -50,7 +50,7 @@ struct MulBackward {
   FOLDGRAD_OPERANDS(visit.result(da), visit.result(db), visit.element(dy), visit.element(a), visit.element(b));
 };
 
-// Serves both passes: computes y from a, or da from dy. With s = -1, it computes db of [AR-2].
+// Computes y from a in the forward pass, and da from dy in the backward pass. With s = -1, computes db of [AR-2].
 template <class T>
 struct Scale {
   static constexpr const char* kName = "scale";

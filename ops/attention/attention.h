@@ -11,11 +11,11 @@
 //   [ATT-6]  dq_i  = scale sum_j ds_ij k_j        dk_j  = scale sum_i ds_ij q_i
 //   [ATT-9]  dbias_(g h i j) = sum of ds_ij of head h over the segments s with s mod G = g, in their order
 //
-//   Segment s has Tq queries and Tk keys, its rows in the two batches (ops/segments/segments.h). Query i sees every key
-//   or, if causal, those with j <= i + (Tk - Tq); so the last query sees every key. A query that sees no key gets y_i =
-//   0 and a zero gradient. z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones. For each probability,
-//   dropout reads the 16 bits of one element of the sequence `random`, as in ops/dropout/dropout.h; without dropout z =
-//   1. If the segment's first query is row r of the whole batch,
+//   Segment s has Tq queries and Tk keys: its rows in the two batches (ops/segments/segments.h). Query i sees every key
+//   j; if causal, only those with j <= i + (Tk - Tq), so that the last query sees every key. A query that sees no key
+//   gets y_i = 0 and a zero gradient. z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones. For each
+//   probability, dropout reads the 16 bits of one element of the sequence `random`, as in ops/dropout/dropout.h;
+//   without dropout, z = 1. If the segment's first query is row r of the whole batch,
 //   [ATT-8]  the element is  2^24 r H + (h Tq + i) Tk + j
 //
 //   q, y: [Nq, H D], k, v: [Nk, H D], the rows of all segments. Head h has the columns h D ... h D + D - 1.
@@ -32,21 +32,21 @@ namespace foldgrad {
 
 struct AttentionOptions {
   int heads = 1;
-  double scale = 0;  // 0 stands for 1 / sqrt(D)
+  double scale = 0;  // 0 means 1 / sqrt(D)
   bool causal = false;
-  double dropout = 0;  // drop probability of attention weights, in [0, 1)
+  double dropout = 0;  // probability of dropping an attention weight, in [0, 1)
   Random random = {};
 };
 
-// The queries of a segment attend to the keys of the segment with the same number.
+// Returns y. The queries of a segment attend to the keys of the segment with the same number.
 // Throws std::invalid_argument unless q, k, v have the shapes above and q's dtype and device, a head has at most 128
 // columns, scale >= 0, and `queries` and `keys` have the same number of segments, on q's device, each with fewer than
 // 2^24 keys.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options, const Segments& queries,
               const Segments& keys);
 
-// Computes self-attention over a joint projection qkv [N, 3 H D] with the columns q, then k, then v. It is neither
-// split nor copied.
+// Computes self-attention over a joint projection qkv [N, 3 H D], whose columns are those of q, then k, then v. The
+// projection is neither split nor copied.
 Var attention_packed(const Var& qkv, const AttentionOptions& options, const Segments& rows);
 // Also adds a bias to the scores. Throws std::invalid_argument unless the bias has the shape above, all segments have
 // the same length, and causal is off. The fast kernels do not support a bias.

@@ -1,5 +1,5 @@
-// Blocks of attention on the CPU, forward and backward: up to 80 queries and 80 keys of one head. Their scores and
-// operands stay in a core's cache. bf16 operands are converted to float.
+// Blocks of attention for both passes on the CPU. A block has up to 80 queries and 80 keys of one head, so that its
+// scores and operands stay in a core's cache. bf16 operands are converted to float.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -21,13 +21,13 @@ inline std::int64_t elements_of_work(const AttentionShape& s, std::int64_t n) {
   return s.products / 2 / std::max<std::int64_t>(n, 1);
 }
 
-// A block of the queries of one head, starting at query `first`.
+// A block of queries of one head, starting at query `first`.
 struct QueryBlock {
   std::int64_t head, first;
 };
 
-// Returns the number of positions per block, rounded up to whole vectors, when a head's queries or keys are divided
-// evenly.
+// Returns the number of positions per block if a head's queries or keys are divided evenly, rounded up to whole
+// vectors.
 template <class V>
 std::int64_t block_of(std::int64_t positions) {
   const std::int64_t some = std::max<std::int64_t>(positions, 1), blocks = (some + kBlock - 1) / kBlock;
@@ -55,7 +55,7 @@ struct Matrix {
   std::int64_t row;  // stride: elements from one row to the next
 };
 
-// Returns n rows of a head, each in whole vectors of V. If x has another type, or its width is not a whole number of
+// Returns n rows of a head, each in whole vectors of V. If T is not V, or if the width is not a whole number of
 // vectors, copies the rows to `room` and pads each with zeros.
 template <class T, class V = compute_t<T>>
 Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::int64_t width, V* room) {
@@ -88,8 +88,8 @@ void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0
   }
 }
 
-// Adds the bias of one query and n keys to their q . k. These are multiplied by `scale` later, so the bias is divided
-// by it.
+// Adds the biases of one query and n keys to their scores q . k. Scores are multiplied by `scale` later, so the biases
+// are divided by `scale` here.
 template <class T, class V = compute_t<T>>
 void add_bias(V* scores, const T* bias, std::int64_t n, double scale) {
   const V factor = V(1 / scale);
@@ -129,8 +129,8 @@ class KeepFactors {
   }
 
  private:
-  // Returns the bits of n elements. Rows of scores follow each other in the sequence, so bits generated for one short
-  // row often include the next row's.
+  // Returns the bits of n elements. Rows of scores follow each other in the sequence, so the bits generated for a short
+  // row often include those of the next row.
   const std::uint32_t* bits_of(std::uint64_t first, std::int64_t n) {
     static_assert(kBlock + 7 <= kPhiloxElements);
     if (first < begin_ || first + std::uint64_t(n) > end_) {

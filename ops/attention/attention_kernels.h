@@ -18,8 +18,8 @@ template <class V>
 FOLDGRAD_HD V p(V q_dot_k, V scale, V L) {
   return fast_exp(q_dot_k * scale - L);  // [ATT-1] [ATT-2]
 }
-// Computes L from the largest q_dot_k and the sum of exp(s_ij - scale max). Returns infinity for a query without keys,
-// which makes every p 0.
+// Computes L from `max`, the largest q_dot_k, and `sum`, the sum of exp(s_ij - scale * max). Returns infinity for a
+// query without keys, which makes every p 0.
 template <class V>
 FOLDGRAD_HD V L(V max, V sum, V scale) {
   return sum == 0 ? -kHidden<V> : scale * max + std::log(sum);  // [ATT-2]
@@ -44,7 +44,7 @@ struct AttentionShape {
   std::int64_t bias_groups;                    // G, the number of biases; 1 without a bias
   double scale;
   bool causal;
-  std::uint32_t drop_below;  // a probability is dropped if its 16 bits are below this; 0 without dropout
+  std::uint32_t drop_below;  // a probability is dropped if its 16 bits are below this number; 0 without dropout
   double keep_factor;        // multiplies the kept probabilities
   Random random;
 
@@ -75,26 +75,26 @@ struct AttentionHead {
     element = first_element();
   }
 
-  // Return the offsets of the head's first elements: in q, in k and v, in y, and in L.
+  // These return the offsets of the head's first elements: in q, in k and v, in y, and in L.
   FOLDGRAD_HD std::int64_t q() const { return q_begin * s.q_row + head * s.width; }
   FOLDGRAD_HD std::int64_t k() const { return k_begin * s.k_row + head * s.width; }
   FOLDGRAD_HD std::int64_t y() const { return q_begin * s.y_row() + head * s.width; }
   FOLDGRAD_HD std::int64_t L() const { return head * s.rows + q_begin; }
-  // Return the offsets of query i and key 0 in the bias, and in ds.
+  // These return the offsets of query i and key 0 in the bias and in ds.
   FOLDGRAD_HD std::int64_t bias(int i) const {
     return ((number / s.heads % s.bias_groups * s.heads + head) * queries + i) * keys;
   }
   FOLDGRAD_HD std::int64_t ds(int i) const { return (number * queries + i) * keys; }
-  // Returns n: query i sees the first n keys.
+  // Returns n, where the first n keys are those that query i sees.
   FOLDGRAD_HD int visible(int i) const {
     const int n = i + 1 + keys - queries;
     return !causal || n > keys ? keys : n < 0 ? 0 : n;
   }
-  // Computes the random element of query 0 and key 0, for kernels that lack the registers to keep `element`.
+  // Returns the index of the random number of query 0 and key 0, for kernels that lack the registers to keep `element`.
   FOLDGRAD_HD std::uint64_t first_element() const {
     return (std::uint64_t(q_begin * s.heads) << 24) + std::uint64_t(std::int64_t(head) * queries * keys);  // [ATT-8]
   }
-  // Returns the random element of query i and key 0.
+  // Returns the index of the random number of query i and key 0.
   FOLDGRAD_HD std::uint64_t random_element(int i) const { return element + std::uint64_t(std::int64_t(i) * keys); }
 };
 

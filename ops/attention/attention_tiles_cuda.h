@@ -1,5 +1,5 @@
 // The two matrix products of the attention kernels, for blocks of 256 threads. The threads' registers hold a tile of 32
-// x 32 scores and up to 32 x 128 sums. For .cu files.
+// x 32 scores and up to 32 x 128 sums. This header is for .cu files.
 //
 // Thread (x, y), with x and y in 0 ... 15, owns rows y and y + 16. It owns columns x and x + 16 of the scores, and
 // columns x, x + 16, ..., x + 112 of the sums. So half a warp, 16 threads, shares a row.
@@ -72,13 +72,14 @@ __device__ void row_products(Scores<V>& scores, const Rows<T>& a, const Rows<T>&
   }
 }
 
-// Adds W B to `sums`. W [32, 32] is in shared memory, B is [b.n, width]. `tile_b` is scratch space for one tile of B.
+// Adds W B to `sums`. W [32, 32], the weights, is in shared memory; B is [b.n, width]. `tile_b` is scratch space for
+// one tile of B.
 template <class T, class V>
 __device__ void add_weighted_rows(Sums<V>& sums, const V* weights, const Rows<T>& b, V* tile_b) {
   FOLDGRAD_UNROLL
   for (int chunk = 0; chunk < kChunks; ++chunk) {
     if (chunk * kTile >= b.width) break;
-    __syncthreads();  // threads may still read the tile or write the weights
+    __syncthreads();  // threads may still be reading the tile or writing the weights
     load_tile(tile_b, b, chunk * kTile);
     __syncthreads();
     for (int t = 0; t < kTile; ++t) {
@@ -127,7 +128,7 @@ __device__ V row_reduce(V v, Combine combine) {
   return v;
 }
 
-// Returns how many of n positions are in the tile that begins at `first`.
+// Returns the number of positions below n that are in the tile that begins at `first`.
 __device__ inline int in_tile(int n, int first) { return n - first < kTile ? n - first : kTile; }
 
 FOLDGRAD_HD inline std::int64_t tiles(std::int64_t positions) { return (positions + kTile - 1) / kTile; }

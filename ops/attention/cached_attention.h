@@ -14,7 +14,7 @@ class CachePlaces {
  public:
   void add(std::int64_t block, std::int64_t row) { places_.push_back(block << 32 | row); }
   void end_query() { begins_.push_back(std::int64_t(places_.size())); }
-  // Copies the rows to the device; do not add rows afterwards. Throws std::invalid_argument if called again.
+  // Copies the list of rows to the device. Do not add rows afterwards. A second call throws std::invalid_argument.
   void upload(Device device);
 
  private:
@@ -24,9 +24,9 @@ class CachePlaces {
   Tensor uploaded_places_, uploaded_begins_;
 };
 
-// Returns y [queries, H D]. q: [queries, .]; its first H D columns are the queries. blocks: the cache, each [rows, .],
-// all with the same number of columns; the last 2 H D columns are the keys, then the values. So q and the blocks can
-// both be rows of a joint projection to queries, keys and values.
+// Returns y [queries, H D]. The first H D columns of q [queries, .] are the queries. `blocks` are the parts of the
+// cache, each [rows, .] with the same number of columns; the last 2 H D columns are the keys, followed by the values.
+// So q and the blocks can both be rows of a joint projection to queries, keys and values.
 // Throws std::invalid_argument unless q and the blocks have room for `heads` heads of `width` columns, the blocks have
 // q's dtype and device, and `places` has been uploaded to this device and has as many queries as q. Does not check that
 // the rows exist.

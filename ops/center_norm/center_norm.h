@@ -1,5 +1,5 @@
-// CenterNorm: layer normalisation without the division by the deviation. It is linear and needs no statistics at
-// inference (Qi et al., "LipsFormer", 2023).
+// CenterNorm: layer normalisation without the division by the standard deviation. It is linear and needs no statistics
+// at inference (Qi et al., "LipsFormer", 2023).
 //
 //   [CEN-1]  mu_r  = (1/C) sum_c x_rc            z_rc = k (x_rc - mu_r),   k = C / (C - 1)
 //   [CEN-2]  y_rc  = gamma_c z_rc + beta_c
@@ -14,7 +14,7 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless C >= 2 and gamma and beta are [C], of x's dtype and device.
+// Throws std::invalid_argument unless C >= 2, and gamma and beta are [C] with x's dtype and device.
 Var center_norm(const Var& x, const Var& gamma, const Var& beta);
 
 }  // namespace foldgrad

@@ -1,4 +1,5 @@
-// CenterNorm along the rows of a matrix. engine/cpu/row_op.h runs these structs and explains their members.
+// CenterNorm of each row of a matrix. The loops in engine/cpu/row_op.h run these structs; that file explains their
+// members.
 #pragma once
 #include "engine/kernels.h"
 

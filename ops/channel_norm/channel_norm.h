@@ -1,10 +1,10 @@
 // Unified Normalization (UN) and its relatives: normalizers with one set of statistics per channel. Several keep
-// windows and running averages of the statistics of earlier iterations. At inference each is one affine map per channel
-// and can be folded into a linear layer.
+// windows and running averages of the statistics of earlier iterations. At inference, each normalizer is one affine map
+// per channel, which can be folded into a linear layer.
 //
 // x is seen as [P, C], P positions of C channels. S is the first n positions, which enter the statistics; the other
-// positions are padding. All formulas are per channel. AM, GM: arithmetic and geometric mean, V: variance. UN in
-// training iteration t, with h = gamma dy:
+// positions are padding. All formulas are per channel. AM and GM are the arithmetic and the geometric mean, and V is
+// the variance. UN computes in training iteration t, with h = gamma dy:
 //
 //   forward
 //   [CN-1]   q_t = (1/n) sum_S x_i^2
@@ -22,14 +22,14 @@
 //   inference
 //   [CN-4]   y_i = A x_i + B,   A = gamma / sqrt(run_var + eps),   B = beta
 //
-// After a skip the windows record the old run_var and psi_ema instead of q_t and G_t. By default the whole layer skips
-// if the test fires for one channel; the threshold uses the windows of all channels (see Granularity). The threshold is
-// the variance over all channels, so it depends on how much their levels differ. If the levels are equal, M <= 4 and
-// the noise is 5 %, UN skips every iteration forever and never averages (docs/normalizers.md). The threshold uses the
-// window before q_t, because with only one window the test never fires:
+// After a skip the windows record the old run_var and psi_ema instead of q_t and G_t. By default, the whole layer skips
+// if the test fires for one channel, and the threshold uses the windows of all channels (see Granularity). The
+// threshold is then the variance over all channels, so it depends on how much the levels of channels differ. If the
+// levels are equal, M <= 4 and the noise is 5 %, UN skips every iteration forever and never averages
+// (docs/normalizers.md). The threshold uses the window before q_t, because with only one window the test never fires:
 //   [UN-18]  AM(A) - GM(A) <= M V(sqrt(A))
 // Until iteration `warmup`, while the window is not full (t <= M), and if M = 1, var_hat = q_t and psi = G_t; then dx
-// is the exact gradient. Later psi is an estimate by design. dgamma and dbeta are always exact. Several forward passes
+// is the exact gradient. Later, psi is an estimate by design. dgamma and dbeta are always exact. Several forward passes
 // of one state may precede their backward passes: each backward pass uses the decisions of its own forward pass and
 // writes the window slot of that iteration. Exponential averages advance in the order of the backward passes.
 //
@@ -45,10 +45,10 @@
 //   rbn:     as bn, but run_var averages q_t itself; ops/rbn_penalty/ is the term that it adds to the loss
 //   [RBN-1]  rstd = 1 / sqrt(max(var_hat, eps)); psi = 0 if eps is the larger
 //
-// Held channels: a channel is held if it has no position in S (for a variance: fewer than two) or, with
-// hold_non_finite, if its statistic is not finite. Its running estimates then normalize it, and it writes no state.
-// (Its window entry keeps the old value, 0 in the first M iterations.) With finite_state, only finite values are stored
-// as state.
+// A channel is held if S is empty (for a variance, if S has fewer than two positions) or, with hold_non_finite, if the
+// channel's statistic is not finite. Its running estimates then normalize it, and it writes no state. (Its window entry
+// keeps the old value, which is 0 in the first M iterations.) With finite_state, only finite values are stored as
+// state.
 //
 // Released forms compute what the authors' code computes:
 //   un_released    psi_ema is used during warm-up, too; all channels share one pooled threshold; r multiplies h; G is a
@@ -60,10 +60,10 @@
 //                  iteration max(1000, warmup)
 //   The released PowerNorm is a different method: ops/power_norm/power_norm.h.
 //
-// Saved: x, gamma, and per channel mean, rstd, r and flags; never a window. Statistics, decisions and state are on x's
-// device, so a training step never waits for the host. channel_norm_forward.h and channel_norm_backward.h have
-// Algorithm 2. Sources: Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers" (2022),
-// whose equation numbers are in the UN tags; for the relatives, their papers. Derivations:
+// Saved: x, gamma, and mean, rstd, r and flags of each channel, but never a window. Statistics, decisions and state are
+// on x's device, so a training step never waits for the host. channel_norm_forward.h and channel_norm_backward.h
+// contain Algorithm 2. Sources: Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers"
+// (2022), whose equation numbers are in the UN tags, and the papers of the relatives. Derivations:
 // docs/derivations/channel_norm.md.
 #pragma once
 #include "engine/named_tensors.h"
@@ -84,19 +84,20 @@ struct ChannelNormState {
   Tensor skips;                       // i64 []: training forward passes with at least one skipped or held channel
   Tensor skips_in_a_row;              // i64 [C]: consecutive skips up to now, with hold_on_skip
 
-  // Returns the initial state; dtype f32, or f64 for f64 activations.
+  // Returns the initial state. dtype must be f32, or f64 for f64 activations.
   static ChannelNormState create(const ChannelNormOptions& options, std::int64_t channels, DType dtype,
                                  Device device = Device::cpu);
   NamedTensors named() const;  // returns the defined buffers by their names above
 };
 
-// Normalizes x. FORWARD AND BACKWARD WRITE `state` when training: forward writes the running estimates, win_sq and the
-// counters, backward writes psi_ema and win_g. When not training, the running estimates are constants, nothing is
+// Normalizes x. In training, BOTH PASSES WRITE `state`: the forward pass writes the running estimates, win_sq and the
+// counters, and the backward pass writes psi_ema and win_g. Otherwise the running estimates are constants, nothing is
 // written, and gradients are exact.
 //
 // x: [..., C]; gamma, beta: [C].
-// If `record` is given, a training pass and its backward pass write their results to it. This changes no other bit.
-// Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of range.
+// If `record` is given, a training pass and its backward pass write their results to it. This does not change any other
+// result. Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of
+// range.
 Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const ChannelNormState& state,
                  const ChannelNormOptions& options, const ChannelPass& pass,
                  std::shared_ptr<ChannelRecord> record = nullptr);

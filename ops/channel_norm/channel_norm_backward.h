@@ -6,7 +6,7 @@
 
 namespace foldgrad {
 
-// The coefficients of each channel in dx = dy_factor dy - [i in S] (offset + x_factor (x - mean)).
+// The coefficients of each channel in dx = dy_factor * dy - [i in S] * (offset + x_factor * (x - mean)).
 template <class S>
 struct ChannelCoefficients {
   S *dy_factor, *offset, *x_factor;  // [C]
@@ -21,7 +21,7 @@ struct ChannelBackward {
 
   ChannelNormOptions options;
   bool training;
-  std::int64_t rows, n;  // n is the number of channels here, since the element-wise loop runs over them
+  std::int64_t rows, n;  // n is the number of channels here, since the element-wise loop runs over channels
   double share;          // factor for dgamma and dbeta: 1 / ranks if ranks share the sums
   ChannelBuffers<S> state;
   Context context;

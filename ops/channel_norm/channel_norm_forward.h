@@ -18,8 +18,8 @@ struct ChannelBuffers {
 // The values that a forward pass saves for its backward pass.
 template <class S>
 struct ChannelContext {
-  // kSkip: the channel skipped the iteration, so psi = G; the released form with M = 1 sets it, too. kHeld: the running
-  // estimates normalize the channel. kConstant: the variance is clamped, so it does not depend on x.
+  // kSkip: the channel skipped the iteration, so psi = G; the released form with M = 1 sets this flag, too. kHeld: the
+  // running estimates normalize the channel. kConstant: the variance is clamped, so it does not depend on x.
   enum Flag : std::uint8_t { kSkip = 1, kHeld = 2, kConstant = 4 };
 
   S *mean, *rstd, *r;    // [C]
@@ -30,8 +30,8 @@ struct ChannelContext {
   FOLDGRAD_HD bool flag(std::int64_t c, Flag which) const { return flags[c] & which; }
 };
 
-// Turns a batch's moments into the mean and gain of each channel. Channels are independent, so threads may take them in
-// any order.
+// Turns a batch's moments into the mean and gain of each channel. Channels are independent, so threads may process them
+// in any order.
 template <class T>
 struct ChannelForward {
   using S = compute_t<T>;
@@ -46,7 +46,7 @@ struct ChannelForward {
   Context context;
   const double *batch_mean, *batch_square;  // [C], from ChannelMoments; null if not training
   const T* gamma;                           // [C]
-  S* gain;                                  // [C]: y = gain (x - mean) + beta
+  S* gain;                                  // [C]: y = gain * (x - mean) + beta
 
   // Returns true if run() needs the sum of terms() over all channels. Otherwise each channel decides for itself.
   FOLDGRAD_HD bool layer_decides() const { return filters() && options.granularity != Granularity::channel; }
@@ -122,8 +122,8 @@ struct ChannelForward {
     const bool own = options.granularity == Granularity::channel;
     return filters() && channel_norm_math::fires<S>(options, own ? terms(c) : layer, entries);  // [UN-19]
   }
-  // Returns true if run_var must not change (`hold_on_skip`). Counts consecutive skips; after kLongestHold skips the
-  // change counts as lasting, and run_var follows it.
+  // Returns true if run_var must not change (`hold_on_skip`). Counts consecutive skips: after kLongestHold of them, the
+  // statistic is considered to have changed for good, and run_var follows it.
   FOLDGRAD_HD bool keeps_running(std::int64_t c, bool skip) const {
     if (!options.hold_on_skip) return false;
     std::int64_t& in_a_row = state.skips_in_a_row[c];
@@ -149,7 +149,7 @@ struct ChannelForward {
     const double alpha = options.alpha_forward, n = double(context.counted);
     double value = var_hat;
     if (has_mean() && !options.clamped_variance) value = var_hat * (n / (n - 1));  // [BN-1]
-    if (options.forward == ForwardAverage::exponential) value = q;                 // var_hat already is this average
+    if (options.forward == ForwardAverage::exponential) value = q;                 // var_hat is already this average
     const double variance = channel_norm_math::ema(alpha, run_var, value);         // [CN-6]
     if (options.finite_state && !channel_norm_math::finite(double(S(variance)))) return;  // run_mean is kept, too
     state.run_var[c] = S(variance);

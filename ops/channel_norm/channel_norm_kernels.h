@@ -1,5 +1,5 @@
 // The kernels of channel_norm over the matrix [rows, columns]. ChannelForward and ChannelBackward first compute factors
-// per channel; ChannelApply and ChannelGradient apply them to each element.
+// per channel; ChannelApply and ChannelGradient apply these factors to each element.
 #pragma once
 #include "engine/kernels.h"
 #include "ops/channel_norm/channel_norm_backward.h"
@@ -32,7 +32,7 @@ struct ChannelGradient {
   const T *dy, *x;
   const Value* mean;  // [columns]
   ChannelCoefficients<Value> of;
-  bool corrects;  // false if dx = h rstd without corrections
+  bool corrects;  // false if dx = h * rstd, without corrections
   std::int64_t rows, columns;
 
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }

@@ -14,15 +14,15 @@ FOLDGRAD_HD inline double rstd(double variance, const ChannelNormOptions& o) {
 FOLDGRAD_HD inline double ema(double alpha, double old_value, double new_value) {
   return alpha * old_value + (1 - alpha) * new_value;
 }
-// False for NaN and infinity.
+// Returns false for NaN and infinity.
 FOLDGRAD_HD inline bool finite(double v) { return std::fabs(v) <= 1.7976931348623157e308; }
 // Returns q rounded to the type of the state, or q itself if the rounded value would be infinite.
 template <class S>
 FOLDGRAD_HD double as_stored(double q) {
   return finite(double(S(q))) ? double(S(q)) : q;
 }
-// Stores a value of the state. With finite_state, drops a value that would not be finite: it would spoil all later
-// iterations.
+// Stores a value of the state. With finite_state, drops a value that would not be finite, since it would spoil all
+// later iterations.
 template <class S>
 FOLDGRAD_HD void store(const ChannelNormOptions& o, S& state, double value) {
   if (!o.finite_state || finite(double(S(value)))) state = S(value);
@@ -38,8 +38,8 @@ FOLDGRAD_HD inline bool has_ema(BackwardAverage a) {
   return a == BackwardAverage::exponential || a == BackwardAverage::arithmetic_exponential;
 }
 
-// Returns true if iteration t normalizes with an average. The first such t is M + 1, when the window before t is full
-// as well, so that averages and the outlier test begin together.
+// Returns true if iteration t normalizes with an average. With a window, t must exceed M: the window before t is then
+// full as well, so that averages and the outlier test begin together.
 FOLDGRAD_HD inline bool active(const ChannelNormOptions& o, double t) {
   if (o.forward == ForwardAverage::none && o.backward == BackwardAverage::none) return false;
   return t >= double(o.warmup) && (!has_window(o.forward) || (o.window_forward > 1 && t > double(o.window_forward)));
@@ -48,7 +48,7 @@ FOLDGRAD_HD inline bool filters(const ChannelNormOptions& o, double t) {
   return o.filtration && (o.form == ChannelForm::released ? t >= double(o.warmup) : active(o, t));
 }
 
-// A channel's window, that is its last M values: a column of [M, columns]. One value may be replaced.
+// A channel's window: its last M values, in a column of [M, columns]. One value may be replaced.
 template <class S>
 struct Window {
   const S* first;
@@ -66,7 +66,7 @@ FOLDGRAD_HD double arithmetic_mean(const Window<S>& window) {
   for (std::int64_t k = 0; k < window.length; ++k) sum += window.at(k);
   return sum / double(window.length);
 }
-// Raises entries below `floor` to `floor`, which avoids log(0) unless `floor` is 0.
+// Treats entries below `floor` as `floor`, which avoids log(0) unless `floor` is 0.
 template <class S>
 FOLDGRAD_HD double geometric_mean(const Window<S>& window, double floor) {
   double logs = 0;
@@ -84,8 +84,8 @@ FOLDGRAD_HD double variance_of_roots(const Window<S>& window, int ddof) {
   }
   return squares / double(window.length - ddof);
 }
-// Returns the lower bound of entries in the geometric mean. The released code has none: log(0) is then -infinity and
-// the mean 0.
+// Returns the lower bound of entries in the geometric mean. The released code has no bound: log(0) is then -infinity,
+// and the mean is 0.
 FOLDGRAD_HD inline double least_entry(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : 1e-38;
 }

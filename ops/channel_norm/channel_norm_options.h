@@ -1,4 +1,5 @@
-// The choices that define a member of channel_norm's family. Kernels include this file (C++17, no libraries).
+// The choices that define a member of channel_norm's family. Kernels include this file, so it must be C++17 and use no
+// libraries.
 #pragma once
 #include <cstdint>
 
@@ -8,17 +9,17 @@ enum class ChannelStatistic : std::uint8_t { variance, mean_square };  // mean_s
 enum class ForwardAverage : std::uint8_t { none, arithmetic, geometric, exponential };
 enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arithmetic_exponential };
 
-// `paper`: gradients are exact until averages begin; gradient statistics are means over the positions in S. `released`:
-// computes what the UN authors' code computes; see channel_norm.h.
+// In the form `paper`, gradients are exact until averages begin, and gradient statistics are means over the positions
+// in S. The form `released` computes the same as the code of UN's authors; see channel_norm.h.
 enum class ChannelForm : std::uint8_t { paper, released };
 
 // Which windows decide whether a batch is an outlier, and which channels then skip the iteration.
 enum class Granularity : std::uint8_t {
   channel,    // each channel decides for itself
-  layer_any,  // any channel decides for all
-  layer_sum,  // sums over the channels decide for all; after a lasting change it may skip forever
-  pooled      // any channel decides for all, with one threshold from the entries of all channels, as in the released
-              // code; if the channels have equal levels, it may skip forever
+  layer_any,  // all channels skip if the test fires for any channel
+  layer_sum,  // all channels skip if the test fires for the sums over channels; this may last forever after a change
+  pooled      // as layer_any, but with one threshold from the entries of all channels, as in the released code; if the
+              // channels have equal levels, this may last forever
 };
 // The update of psi_ema after a skip. ema: average it with G; literal: replace it by G; freeze: keep it.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
@@ -39,7 +40,7 @@ struct ChannelNormOptions {
   bool filtration = false;  // test for outliers, and skip iterations that contain one
   Granularity granularity = Granularity::pooled;
   int ddof = 1;                 // delta degrees of freedom of the threshold's variance
-  bool flag_low = true;         // a drop of the statistic may also be an outlier
+  bool flag_low = true;         // a drop in the statistic may also be an outlier
   bool hold_on_skip = false;    // a skip leaves run_var unchanged, at most kLongestHold times in a row (ours)
   bool hold_non_finite = true;  // a channel with NaN or infinity uses its running estimates and writes none (ours)
   bool finite_state = true;     // state keeps its old value if the new one is NaN or infinity (ours)
@@ -48,7 +49,7 @@ struct ChannelNormOptions {
   Rescale rescale = Rescale::none;
   bool clamped_variance = false;  // sqrt(max(v, eps)) replaces sqrt(v + eps); no n/(n-1) in the running variance
 
-  // Return the members of the family, as published.
+  // These return the members of the family as published.
   static ChannelNormOptions bn();
   static ChannelNormOptions rbn();
   static ChannelNormOptions qmbn();

@@ -38,8 +38,8 @@ FOLDGRAD_HD bool abstains(const ChannelNormOptions& o, const Window<S>& before, 
   return (o.hold_non_finite && !finite(q)) || (!o.flag_low && !(q > before.at(slot)));
 }
 
-// Returns the terms of one channel. `before` is the old window; q replaces its entry `slot`. By [UN-18] the gap of a
-// window never exceeds its own threshold, so a q equal to the entry that it replaces never fires.
+// Returns the terms of one channel. `before` is the old window; q replaces its entry `slot`. By [UN-18], the gap of a
+// window never exceeds its own threshold, so the test never fires for a q that equals the entry that it replaces.
 template <class S>
 FOLDGRAD_HD SkipTerms skip_terms(const ChannelNormOptions& o, const Window<S>& before, std::int64_t slot, double q) {
   SkipTerms terms;
@@ -65,7 +65,7 @@ FOLDGRAD_HD SkipTerms skip_terms(const ChannelNormOptions& o, const Window<S>& b
 // Returns M V(sqrt) over all `entries` entries of a layer's windows.
 FOLDGRAD_HD inline double pooled_threshold(const ChannelNormOptions& o, const SkipTerms& terms, double entries) {
   const double variance = (terms.squares - terms.roots * terms.roots / entries) / (entries - o.ddof);
-  return double(o.window_forward) * (variance < 0 ? 0 : variance);  // rounding can make it negative
+  return double(o.window_forward) * (variance < 0 ? 0 : variance);  // rounding can make the variance negative
 }
 
 // Returns true for an outlier. `terms` are those of one channel or the sums over all channels; all windows together

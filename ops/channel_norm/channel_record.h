@@ -1,4 +1,4 @@
-// A record of one training pass through a normalizer, per channel, for analyses (train/analyses/channel_values.h).
+// A per-channel record of one training pass through a normalizer, for analyses (train/analyses/channel_values.h).
 // Tensors stay on x's device.
 #pragma once
 #include "ops/channel_norm/channel_norm_options.h"
@@ -6,11 +6,12 @@
 
 namespace foldgrad {
 
-// Members may be undefined. channel_norm fills all of them; its record is complete after the backward pass.
+// A normalizer may leave members undefined. channel_norm fills all of them; its record is complete after the backward
+// pass.
 struct ChannelRecord {
   ChannelMoments moments;      // moments of x over the positions in the statistics
   Tensor gradient_sum;         // f64 [C]: sum of dy (y - offset), or of dy (x - mean)
-  Tensor gain;                 // [C]; multiply the second form of gradient_sum by gain rstd
+  Tensor gain;                 // [C]; multiply the second form of gradient_sum by gain * rstd
   Tensor rstd, flags;          // [C], from channel_norm's ChannelContext
   Tensor x_factor;             // [C], psi rstd^2
   Tensor iteration;            // f64 []

@@ -13,7 +13,7 @@ namespace foldgrad {
 // Moments over n rows: the mean of x and the mean of (x - mean)^2 or, without a mean, 0 and the mean of x^2.
 struct ChannelMoments {
   Tensor mean, square;     // [C]
-  std::int64_t count = 0;  // n; if it is 0, the moments are NaN, except a mean that is 0 by definition
+  std::int64_t count = 0;  // n; if n is 0, the moments are NaN, except a mean that is 0 by definition
 };
 
 // The settings of one forward pass, over x [..., C], of an operation with running statistics.
@@ -21,7 +21,8 @@ struct ChannelPass {
   bool training = false;                     // if false, the running estimates are constants and nothing is written
   std::optional<std::int64_t> counted = {};  // n, the number of leading positions in the statistics; default: all
   // In training, both passes compute statistics over the positions of all ranks. The ranks' states stay equal, and
-  // their parameter gradients add up to the true gradients. Must outlive the recording. Null if x has all positions.
+  // their parameter gradients add up to the true gradients. The communicator must outlive the recording. It is null if
+  // x has all positions.
   Communicator* communicator = nullptr;
 };
 
@@ -35,7 +36,7 @@ inline std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() /
 // with a message that begins with `op`, if x has fewer rows, or if a communicator is given and not all rows enter.
 std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted,
                           Communicator* communicator = nullptr);
-// Returns the first n rows of x, [n, C], in its storage.
+// Returns a view [n, C] of the first n rows of x.
 Tensor first_rows(const Tensor& x, std::int64_t n);
 
 // Sums over all rows; with a communicator, over the rows of all ranks.
@@ -43,11 +44,11 @@ struct ChannelGradientSums {
   Tensor dy, dy_x;  // [C]: sum dy and sum dy (x - mean)
 };
 
-// Computes these sums. dy has x's shape and dtype; mean is [C], f64 for f64 and otherwise f32.
+// Computes these sums. dy has x's shape and dtype; mean is [C], in f64 if x is f64, otherwise in f32.
 ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean,
                                           Communicator* communicator = nullptr);
 
-// Return the dtype of the state that normalizers of x keep, and a tensor [C] of this dtype.
+// These return the dtype of the state that normalizers of x keep, and an uninitialised tensor [C] of this dtype.
 inline DType statistics_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 inline Tensor per_channel(const Tensor& x) { return Tensor::empty({x.shape()[-1]}, statistics_dtype(x), x.device()); }
 // Throws std::invalid_argument unless `state` has the tensors of `wanted`, with the same shapes and dtypes, on x's

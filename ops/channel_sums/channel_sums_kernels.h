@@ -1,13 +1,13 @@
-// Sums over the rows of a matrix, by column. Each block of 64 rows is summed first: each chunk of 16 rows in the
-// element's arithmetic, then the chunks in f64. Then the blocks are added in f64. Blocks do not depend on the number of
-// rows, so rows of zeros at the end change no bit. FOLDGRAD_RUN(device, channel_sums, p) does this for a struct with
-// these members:
+// Sums over the rows of a matrix, one per column. First, the rows of each block of 64 are summed: each chunk of 16 rows
+// in the arithmetic of the elements, then the chunks in f64. Then the sums of the blocks are added in f64. Blocks do
+// not depend on the number of rows, so rows of zeros at the end do not change the result. FOLDGRAD_RUN(device,
+// channel_sums, p) computes these sums for a struct with these members:
 //
 //   using Value;  static constexpr int kSums;
 //   std::int64_t rows, columns;
 //   double* partials;                        // [blocks, kSums, columns]: the sums of each block
-//   void start(block)                        // is called on a copy, before it adds the rows of a block
-//   void add(r, c, S (&sums)[kSums])         // adds the terms of one element, computed in S: Value, or double
+//   void start(block)                        // called on a copy of the struct, before it adds the rows of a block
+//   void add(r, c, S (&sums)[kSums])         // adds the terms of one element; S is Value or double
 //   void finish_block(block, c, double (&sums)[kSums])  // changes a block's sums before they are stored
 //   double share(k, block, c)                // a block's share of total k, from its partials and earlier totals
 //   void put(k, c, double sum)               // stores total k
@@ -37,10 +37,10 @@ FOLDGRAD_HD inline ChannelBlock channel_block(std::int64_t block, std::int64_t r
   return {begin, end < rows ? end : rows};
 }
 
-// False for NaN and infinity.
+// Returns false for NaN and infinity.
 FOLDGRAD_HD inline bool finite_sum(double sum) { return std::fabs(sum) <= 1.7976931348623157e308; }
 
-// Recomputes the sums of a block in f64, after squares have overflowed in the element's arithmetic.
+// Recomputes the sums of a block in f64, after squares have overflowed in the arithmetic of the elements.
 template <class P>
 FOLDGRAD_HD void sum_again(P p, std::int64_t block, std::int64_t c, double (&sums)[P::kSums]) {
   const ChannelBlock rows = channel_block(block, p.rows);

@@ -1,4 +1,5 @@
-// Joins tensors along an axis, and cuts a slice out of a tensor. Seen along this axis, every tensor is [R, n, inner].
+// Joins tensors along an axis, and cuts a slice out of a tensor. Every tensor is seen as [R, n, inner], where n is the
+// size of this axis.
 //
 //   [CAT-1]  y_(r, n_0 + ... + n_(k-1) + i) = x^k_(r, i)        i = 0 ... n_k - 1, for the operands k = 0, 1, ...
 //   [CUT-1]  y_(r, i) = x_(r, begin + i)                        i = 0 ... end - begin - 1

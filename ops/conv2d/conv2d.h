@@ -21,14 +21,14 @@
 //   and c < C / G. G = C = O is a depthwise convolution.
 //
 //   x: [B, H, W, C]; weight: [O, C / G, Kh, Kw], as in PyTorch's files; bias: [O]; s: stride; p: padding. A convolution
-//   may also pad the end of both axes by e more, so that Ho = floor((H + 2p + e - Kh) / s) + 1: TensorFlow's SAME
-//   padding has e = 1 if its total padding is odd. Saved: x, weight and y; if activation' needs z, then z without the
-//   bias instead of y (activation.h).
-//   On the CPU, oneDNN computes f32 and bf16 convolutions; on CUDA, cuDNN computes those that it covers. All others use
-//   unfold and gemm(), or plain loops if depthwise. On the CPU our loops compute dweight of every depthwise
-//   convolution, because oneDNN 2.6 takes 7 to 20 times as long for 7 x 7 kernels (docs/log.md). Derivation:
-//   docs/derivations/conv2d.md. In PyTorch: torch.nn.functional.unfold (transposed); torch.nn.functional.conv2d,
-//   channels_last, and an activation.
+//   may also pad the end of both axes by e more pixels, so that Ho = floor((H + 2p + e - Kh) / s) + 1. TensorFlow's
+//   SAME padding has e = 1 if its total padding is odd. Saved: x, weight and y; if activation' needs z, then z without
+//   the bias instead of y (activation.h).
+//   On the CPU, oneDNN computes f32 and bf16 convolutions; on CUDA, cuDNN computes those that it covers. All other
+//   convolutions use unfold and gemm(), or plain loops if they are depthwise. On the CPU, our loops compute dweight of
+//   every depthwise convolution, because oneDNN 2.6 takes 7 to 20 times as long for 7 x 7 kernels (docs/log.md).
+//   Derivation: docs/derivations/conv2d.md. In PyTorch: torch.nn.functional.unfold (transposed);
+//   torch.nn.functional.conv2d, channels_last, and an activation.
 #pragma once
 #include <optional>
 
@@ -44,11 +44,11 @@ struct Conv2dChannelsLastOptions {
   std::int64_t stride = 1, padding = 0;
   std::optional<Activation> activation = {};
   std::int64_t groups = 1;
-  std::int64_t extra_padding = 0;  // e: additional padding below (rows) and on the right (columns)
+  std::int64_t extra_padding = 0;  // e: additional rows of padding below, and columns on the right
 };
 
-// All throw std::invalid_argument unless the operands have these shapes and x's dtype and device, stride is positive,
-// paddings are not negative, the kernel fits the padded image, and groups divides C and O.
+// All functions throw std::invalid_argument unless the operands have these shapes and x's dtype and device, stride is
+// positive, paddings are not negative, the kernel fits the padded image, and groups divides C and O.
 
 // Returns [B, Ho Wo, C Kh Kw].
 Var unfold(const Var& x, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options = {});
@@ -57,7 +57,7 @@ Var unfold(const Var& x, std::int64_t kernel_height, std::int64_t kernel_width, 
 // divide H and W.
 Var patch_embedding(const Var& x, const Var& weight, const Var& bias);
 
-// Return [B, Ho, Wo, O].
+// These return [B, Ho, Wo, O].
 Var conv2d_channels_last(const Var& x, const Var& weight, const Conv2dChannelsLastOptions& options = {});
 Var conv2d_channels_last(const Var& x, const Var& weight, const Var& bias,
                          const Conv2dChannelsLastOptions& options = {});

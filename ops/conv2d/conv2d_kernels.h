@@ -15,7 +15,7 @@ struct Conv2dSizes {
   }
   // Returns the place whose kernel value (v, w) covers pixel (h, g) of the image; -1 if there is none.
   FOLDGRAD_HD std::int64_t place_of(std::int64_t h, std::int64_t g, std::int64_t v, std::int64_t w) const {
-    const std::int64_t down = h + padding - v, across = g + padding - w;  // stride i and stride j
+    const std::int64_t down = h + padding - v, across = g + padding - w;  // stride * i and stride * j
     if (down < 0 || across < 0 || down % stride != 0 || across % stride != 0) return -1;
     const std::int64_t i = down / stride, j = across / stride;
     return i < out_height && j < out_width ? i * out_width + j : -1;
@@ -69,10 +69,10 @@ struct Depthwise {
   }
 };
 
-// Partial sums of a depthwise convolution's dweight, each over one part of all images' places.
+// Partial sums of a depthwise convolution's dweight. Each is over one part of the places of all images.
 template <class T>
 struct DepthwiseWeightParts {
-  compute_t<T>* sums;  // [parts, kernel_height kernel_width, channels]
+  compute_t<T>* sums;  // [parts, kernel_height * kernel_width, channels]
   const T *x, *dy;
   Conv2dSizes s;
   std::int64_t parts;
@@ -81,7 +81,7 @@ struct DepthwiseWeightParts {
   FOLDGRAD_HD std::int64_t begin(std::int64_t part) const { return s.batch * s.places() * part / parts; }
 };
 
-// Adds the parts in their order.
+// Adds the partial sums of all parts in order.
 template <class T>
 struct DepthwiseWeight {
   static constexpr const char* kName = "depthwise convolution, gradient of the weight";

@@ -26,17 +26,17 @@ class CudnnDescriptors {
 
 class CudnnPlan {
  public:
-  // Chooses the engine that cuDNN's heuristics rank highest among those that give the same bits on every run and round
-  // operands and sums only to their own types; with `tf32`, f32 may be multiplied as TensorFloat-32. There may be none:
-  // see covered(). p must be f32 or bf16, without f32_dweight; device is from cudnn_device(). Throws std::runtime_error
-  // if cuDNN fails.
+  // Chooses the engine that cuDNN's heuristics rank highest among those that give bit-identical results on every run
+  // and round operands and sums only to their own types; with `tf32`, f32 may be multiplied as TensorFloat-32. If there
+  // is no such engine, covered() returns false. p must be f32 or bf16, without f32_dweight; device is from
+  // cudnn_device(). Throws std::runtime_error if cuDNN fails.
   CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, cudnnBackendDescriptor_t device);
 
   bool covered() const { return plan_ != nullptr; }
   std::size_t workspace() const;  // returns the size of the workspace in bytes
   // Returns cuDNN's notes on the engine's arithmetic.
   const std::vector<cudnnBackendNumericalNote_t>& notes() const { return notes_; }
-  // Launches the plan on the handle's stream. Throws std::runtime_error.
+  // Launches the plan on the handle's stream. Throws std::runtime_error if this fails.
   void run(cudnnHandle_t handle, const Conv2dBuffers& at, void* workspace) const;
 
  private:
@@ -45,7 +45,7 @@ class CudnnPlan {
   std::vector<cudnnBackendNumericalNote_t> notes_;
 };
 
-// Returns a descriptor of the device that the handle uses. Throws std::runtime_error.
+// Returns a descriptor of the device that the handle uses. Throws std::runtime_error if this fails.
 cudnnBackendDescriptor_t cudnn_device(CudnnDescriptors& to, cudnnHandle_t handle);
 
 }  // namespace foldgrad

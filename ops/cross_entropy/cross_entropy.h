@@ -1,4 +1,4 @@
-// Cross entropy of softmax(logits) against one class per row, with label smoothing. The target distribution is 1 - eps
+// Cross entropy of softmax(logits) against one class per row, with label smoothing. The target probability is 1 - eps
 // for the given class t_n and eps_i = eps / (V - 1) for each other class, as in fairseq 1.0.0a0. Older versions of
 // fairseq spread eps over all V classes, as torch.nn.functional.cross_entropy does.
 //
@@ -11,14 +11,14 @@
 //   backward, with q_nv = 1 - eps for v = t_n and eps_i otherwise:
 //   [CE-4]  dz_nv  = dloss weight (exp(z_nv - m_n) / S_n - q_nv)            and 0 where t_n = ignore_index
 //
-//   With two classes per row, for mixed images (Zhang et al.: "mixup", 2018; Yun et al.: "CutMix", 2019): class t_n has
-//   the share lambda_n, class u_n the rest:
+//   A row may have two classes, for mixed images (Zhang et al.: "mixup", 2018; Yun et al.: "CutMix", 2019). Class t_n
+//   then has the share lambda_n, and class u_n has the rest:
 //   [CE-5]  loss_n = lambda_n loss_n(t_n) + (1 - lambda_n) loss_n(u_n), where loss_n(t) is that of CE-2
 //   [CE-6]  q_nv   = (1 - eps - eps_i) (lambda_n [v = t_n] + (1 - lambda_n) [v = u_n]) + eps_i        in CE-4
 //
 //   logits z: [..., V] seen as [N, V]; targets t, u: i64 [...]; lambda: f32 [...], a constant; loss: scalar, f64 for
 //   f64 logits, otherwise f32. If all targets are ignored, the loss and the gradients are 0. The sum over n has a fixed
-//   order. The only other tensor with V columns is the gradient; it reuses the memory of the logits if nothing else
+//   order. Besides the logits, only their gradient has V columns; it reuses the memory of the logits if nothing else
 //   needs them. Saved: logits, targets, lambda, m [N], S [N], weight.
 //   Derivation: docs/derivations/cross_entropy.md.
 #pragma once
@@ -36,11 +36,11 @@ struct CrossEntropyOptions {
 
 // Throws std::invalid_argument for targets that do not fit the logits, for a label_smoothing outside [0, 1), for
 // smoothing with fewer than two classes, and on the CPU for a target outside [0, V). On CUDA, a check would make the
-// host wait; there such a target makes the loss NaN unless its share is 0.
+// host wait; there, such a target makes the loss NaN unless its share is 0.
 Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropyOptions& options = {});
 
-// Takes two targets per row; a row is ignored if its first target is. On the CPU, lambda must be in [0, 1] unless the
-// row is ignored. Backward throws std::invalid_argument if lambda needs a gradient.
+// Takes two targets per row. A row is ignored if its first target is ignored. On the CPU, lambda must be in [0, 1]
+// unless the row is ignored. Backward throws std::invalid_argument if lambda needs a gradient.
 Var cross_entropy(const Var& logits, const Var& targets, const Var& second_targets, const Var& lambda,
                   const CrossEntropyOptions& options = {});
 

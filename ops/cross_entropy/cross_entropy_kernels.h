@@ -6,7 +6,7 @@
 namespace foldgrad {
 namespace cross_entropy_math {
 
-// The target distribution: gold + rest for the class of the target, rest for each other class.
+// The target distribution: the probability is gold + rest for the target's class, and rest for each other class.
 template <class T>
 struct Smoothing {
   T gold, rest;  // gold is 1 - eps - eps_i, rest is eps_i
@@ -21,7 +21,7 @@ template <class T>
 FOLDGRAD_HD T loss(T sum, T gold_shifted, T sum_shifted, const Smoothing<T>& q) {
   return std::log(sum) - q.gold * gold_shifted - (q.rest == T(0) ? T(0) : q.rest * sum_shifted);  // [CE-2]
 }
-// A class with share 0 may have logit -infinity.
+// A class with share 0 may have a logit of -infinity.
 template <class T>
 FOLDGRAD_HD T mixed(T first, T second, T lambda) {
   return (lambda == T(0) ? T(0) : lambda * first) + (lambda == T(1) ? T(0) : (T(1) - lambda) * second);  // [CE-5]
@@ -38,7 +38,7 @@ FOLDGRAD_HD T dz(T exponential, T sum_inverse, T q, T weight) {
 }  // namespace cross_entropy_math
 
 struct CrossEntropyTargets {
-  const std::int64_t *first, *second;  // [rows]; second and lambda are null with one target per row
+  const std::int64_t *first, *second;  // [rows]; second and lambda are null if there is one target per row
   const float* lambda;                 // [rows], the weight of the first target
   std::int64_t ignore_index;
 
@@ -102,7 +102,7 @@ struct CrossEntropyForward {
   }
 };
 
-// The sum of the losses of all rows, which are seen as one row of a matrix.
+// The sum of the losses of all rows. The losses are seen as one row of a matrix.
 template <class T>
 struct CrossEntropyTotal {
   static constexpr const char* kName = "cross_entropy sum over rows";

@@ -13,7 +13,7 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless d has all axes of n except the last, and n's dtype and device, and eps >= 0.
+// Throws std::invalid_argument unless d has all axes of n except the last, d has n's dtype and device, and eps >= 0.
 Var divide_rows(const Var& n, const Var& d, double eps);
 
 }  // namespace foldgrad

@@ -1,4 +1,5 @@
-// Inverted dropout (Srivastava et al., JMLR 2014): training scales, so that inference needs no change.
+// Inverted dropout (Srivastava et al., JMLR 2014): training scales the kept elements, so that inference needs no
+// change.
 //
 //   [DO-1]  keep_i = [bits_i >= 2^16 q]        bits_i: the 16 bits of element i (a flat index) of sequence `random`
 //           q: the multiple of 2^-16 below 1 that is nearest to p; the mean of keep_i / (1 - q) is exactly 1
@@ -14,7 +15,7 @@
 //   [DO-6]  m_n    = [bits_n >= 2^16 q] / (1 - q), with bits and q of `path` as in DO-1; for the rows r of sample n,
 //           keep_rc / (1 - q) in DO-4 and DO-5 is multiplied by m_n
 //
-//   x, y: any shape; for bias_dropout_residual [..., C] seen as [R, C], like residual; b: [C].
+//   x, y: any shape. In bias_dropout_residual, x, y and residual are [..., C] seen as [R, C], and b is [C].
 //   Saved: m; backward recomputes the mask of elements.
 #pragma once
 #include "engine/philox.h"

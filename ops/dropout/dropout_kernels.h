@@ -9,7 +9,7 @@ namespace foldgrad {
 template <class V>
 struct Mask {
   Random random;
-  std::uint32_t threshold;  // an element is dropped if its 16 bits are below this; if 0, all are kept
+  std::uint32_t threshold;  // an element is dropped if its 16 bits are below this number
   V scale;
 
   // Rounds p to threshold / 2^16, the nearest multiple of 2^-16 below 1.
@@ -18,15 +18,15 @@ struct Mask {
     return {random, threshold, V(65536 / double(65536 - threshold))};
   }
 
-  // Multiplies by 0 instead of selecting 0, because GCC would then use masked loads, which a Zen 5 does not prefetch. A
-  // dropped infinity becomes NaN, as in PyTorch.
+  // Multiplies by 0 instead of selecting 0: for a selection, GCC would use masked loads, which a Zen 5 does not
+  // prefetch. A dropped infinity becomes NaN, as in PyTorch.
   FOLDGRAD_HD V apply(V value, std::uint32_t bits) const {
     return value * (bits >= threshold ? scale : V(0));  // [DO-1, DO-2, DO-3]
   }
   FOLDGRAD_HD Mask times(V factor) const { return {random, threshold, scale * factor}; }
 };
 
-// Lets a struct with a member `mask` draw random numbers (engine/cpu/run_element.h). With can_be_0 = true it
+// Lets a struct with a member `mask` draw random numbers (engine/cpu/run_element.h). If can_be_0 is true, the struct
 // draws none if p is 0.
 #define FOLDGRAD_DRAWS_MASK(can_be_0)                                           \
   FOLDGRAD_HD const ::foldgrad::Random& random() const { return mask.random; }  \
@@ -52,15 +52,15 @@ struct DropPathFactors {
 template <class V>
 struct SampleFactors {
   const V* m;         // [samples]; null if all factors are 1
-  std::int64_t size;  // elements per sample; without m, the elements of the whole tensor
+  std::int64_t size;  // number of elements per sample, or in the whole tensor if m is null
 
-  // Returns `mask` times the factor of the sample that has element i.
+  // Returns `mask` times the factor of the sample that contains element i.
   FOLDGRAD_HD Mask<V> times(const Mask<V>& mask, std::int64_t i) const {
     return m ? mask.times(m[i / size]) : mask;  // [DO-6]
   }
 };
 
-// Serves both passes: computes y from x, or dx from dy.
+// Computes y from x in the forward pass, and dx from dy in the backward pass.
 template <class T>
 struct Dropout {
   static constexpr const char* kName = "dropout";

@@ -1,7 +1,7 @@
 // Element-wise kernels of a function F (engine/cpu/elementwise.h); parameter gradients are sums over rows
-// (engine/cpu/column_sums.h). Kernels read the scalars themselves, so that the host never waits for them. They read
-// them before the loop: inside the loop, the compiler would have to assume that a store changes them, and could not
-// vectorize.
+// (engine/cpu/column_sums.h). Kernels read the scalars themselves, so that the host never waits for their values. They
+// do so before the loop: inside the loop, the compiler would have to assume that a store changes the scalars, and could
+// not vectorise.
 #pragma once
 #include "engine/cpu/vector_math.h"
 #include "engine/kernels.h"
@@ -29,7 +29,7 @@ struct DytErf {
   }
 };
 
-// alpha and shift: [1]; shift is null for a function without one.
+// alpha and shift are [1]; shift is null for a function without a shift.
 template <class T>
 struct DytScalars {
   const T *alpha, *shift;

@@ -26,7 +26,7 @@ struct EmbeddingBackward {
   std::int64_t padding_id;  // -1 if no id is padding
 
   FOLDGRAD_HD bool counts(std::int64_t id) const { return 0 <= id && id < rows && id != padding_id; }
-  // Puts an element of dx. `sum` is the sum of dy over the positions with id v.
+  // Puts element (v, c) of dx. `sum` is the sum of dy over the positions with id v.
   FOLDGRAD_HD void put(std::int64_t v, std::int64_t c, compute_t<T> sum) const {
     dx.put(v * columns + c, scale * sum);  // [EMB-2]
   }

@@ -3,13 +3,13 @@
 
 namespace foldgrad {
 
-// Runs element by element (engine/cpu/elementwise.h). Forward and backward are the same kernel.
+// An element-wise kernel (engine/cpu/elementwise.h). The forward and the backward pass both use it.
 template <class T>
 struct Flip {
   static constexpr const char* kName = "flip";
   GradOut<T> y;
   const T* x;
-  std::int64_t n, length, inner;  // x: [n / (length inner), length, inner]
+  std::int64_t n, length, inner;  // x: [n / (length * inner), length, inner]
 
   FOLDGRAD_HD const GradOut<T>& target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const {

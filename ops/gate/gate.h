@@ -13,7 +13,7 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless x and w are as above, with the same dtype and device.
+// Throws std::invalid_argument unless x and w have the shapes above and the same dtype and device.
 Var gate(const Var& x, const Var& w);
 
 }  // namespace foldgrad

@@ -59,12 +59,12 @@ struct GroupNormForward {
   GroupNormShape shape;
   compute_t<T> eps;
 
-  // Returns rstd of group g of sample s from the sum of its squared deviations from mu.
+  // Returns rstd of group g of sample s from `squares`, the sum of squared deviations from mu.
   FOLDGRAD_HD compute_t<T> rstd_of(compute_t<T> squares, std::int64_t s, std::int64_t g, compute_t<T> mu) const {
     const compute_t<T> weight = shape.template weight<compute_t<T>>(s),
                        plain = group_norm_math::rstd(squares, weight, eps);
     if (plain != 0 || weight == 0) return plain;
-    // The squares overflowed; next to them eps is negligible.
+    // The squares overflowed; compared with them, eps is negligible.
     const std::int64_t width = shape.columns / shape.groups, first = shape.begin(s) * shape.columns + g * width,
                        n = (shape.end(s) - shape.begin(s)) * width;
     return compute_t<T>(std::sqrt(double(n)) / root_of_squares(n, [&](std::int64_t i) {
@@ -84,7 +84,7 @@ struct GroupNormBackward {
   const Value *mu, *rstd;
   const std::int64_t* sample_of_row;  // [rows], used only on CUDA; null if each row is a sample
   GroupNormShape shape;
-  std::int64_t rows, columns;  // for the column sums; on the CPU each row is a whole sample
+  std::int64_t rows, columns;  // for the column sums; on the CPU, each row is a whole sample
 
   FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
 };

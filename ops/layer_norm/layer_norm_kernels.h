@@ -1,4 +1,5 @@
-// Layer norm along the rows of a matrix. engine/cpu/row_op.h runs these structs and explains their members.
+// Layer norm of each row of a matrix. The loops in engine/cpu/row_op.h run these structs; that file explains their
+// members.
 #pragma once
 #include <cmath>
 
@@ -37,7 +38,7 @@ struct LayerNormForward {
   }
   FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[1]) const {
     row.rstd = Value(1) / std::sqrt(sums[0] / Value(columns) + eps);  // [LN-2]
-    if (row.rstd == 0)  // the squares overflowed; next to them eps is negligible
+    if (row.rstd == 0)  // the squares overflowed; compared with them, eps is negligible
       row.rstd = Value(std::sqrt(double(columns)) / root_of_squares(columns, [&](std::int64_t c) {
                          return double(x[row.first + c]) - double(row.mu);
                        }));

@@ -1,11 +1,12 @@
-// Tensors concatenated along their leading axis; all other sizes, dtype and device are the same.
+// Concatenates tensors along their leading axis, and splits them again. Their other sizes, dtypes and devices are
+// equal.
 #pragma once
 #include "engine/tensor.h"
 
 namespace foldgrad {
 
 // Returns all parts as one tensor, which is a copy unless there is only one part. Throws std::invalid_argument unless
-// they differ only in the length of the leading axis.
+// the parts differ only in the length of the leading axis.
 Tensor stacked(const std::vector<Tensor>& parts);
 
 // Cuts the leading axis into consecutive parts of these lengths.

@@ -9,7 +9,7 @@
 //
 //   x: [B, H, W, C]; y: [B, Ho, Wo, C]; K: kernel; s: stride; p: padding. Padding is never the maximum.
 //   Saved: the maximum's position in the kernel, v K + w, as u8 [B, Ho, Wo, C].
-//   In PyTorch: torch.nn.functional.max_pool2d, channels_last; there the last of several NaN gets the gradient.
+//   In PyTorch: torch.nn.functional.max_pool2d, channels_last; there, the last of several NaNs gets the gradient.
 #pragma once
 #include "engine/tape.h"
 

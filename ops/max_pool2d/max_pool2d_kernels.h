@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Positions within an image are int, because a 64-bit division takes a hundred instructions on a GPU.
+// Positions within an image are int, because a 64-bit division takes about a hundred instructions on a GPU.
 struct MaxPool2dSizes {
   struct Range {
     int begin, end;  // the range is empty if begin >= end
@@ -11,12 +11,12 @@ struct MaxPool2dSizes {
   std::int64_t batch, channels;
   int height, width, out_height, out_width, kernel, stride, padding;
 
-  // Returns the rows of the kernel that are inside the image for output i. It works for columns, too.
+  // Returns the rows of the kernel that are inside the image for output i. Also works for columns.
   FOLDGRAD_HD Range hits(int i, int image) const {
     const int first = i * stride - padding, rest = image - first;
     return {first < 0 ? -first : 0, rest < kernel ? rest : kernel};
   }
-  // Returns the outputs in [0, places) whose kernel covers row h of the image. It works for columns, too.
+  // Returns the outputs in [0, places) whose kernel covers row h of the image. Also works for columns.
   FOLDGRAD_HD Range seen_from(int h, int places) const {
     const int before = h + padding - kernel + 1, end = (h + padding) / stride + 1;
     return {before > 0 ? (before + stride - 1) / stride : 0, end < places ? end : places};

@@ -18,14 +18,14 @@
 namespace foldgrad {
 
 // Computes [POS-1]. Call it once per model. Throws std::invalid_argument for negative sizes or a dtype that is not
-// floating.
+// floating-point.
 Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, Device device = Device::cpu);
 
 // The table is a constant. places: i64 [N], on the CPU, from Segments::places().
-// Throws std::invalid_argument unless the table is [., C] of x's dtype and device and has a row for every place.
+// Throws std::invalid_argument unless the table is [., C] with x's dtype and device, and has a row for every place.
 Var sinusoidal_positions(const Var& x, const Tensor& places, const Tensor& table);
 
-// Throws std::invalid_argument unless table is [at least T, C], of x's dtype and device.
+// Throws std::invalid_argument unless table has x's dtype and device, C columns, and at least T rows.
 Var learned_positions(const Var& x, const Var& table);
 
 }  // namespace foldgrad

@@ -12,11 +12,11 @@
 //           dgamma = sum dy_i z_i,   dbeta = sum dy_i
 //   inference: z_i = x_i / sqrt(phi + eps)
 //
-// dx is an estimate at every step; on a constant stream (1 - alpha) nu_ema tends to mean(h z) / mean(z^2). dgamma and
+// dx is an estimate at every step; on a constant stream, (1 - alpha) nu_ema tends to mean(h z) / mean(z^2). dgamma and
 // dbeta are exact. Only q excludes padding. If n = 0, phi replaces q, and only the counters are written. The UN paper's
 // form of PN* is in ops/channel_norm/channel_norm.h.
 //
-// Saved: x, gamma; per channel 1 / sqrt(...) for z and for q, and (1/P) sum x_i^2. All state is on x's device.
+// Saved: x, gamma, and for each channel 1 / sqrt(...) for z and for q, and (1/P) sum x_i^2. All state is on x's device.
 //
 // group_rms, the authors' "layer-scale", divides each position and group of channels by its root mean square:
 //
@@ -38,20 +38,21 @@ struct PowerNormState {
   Tensor iters;        // i64 []: training forward passes so far
   Tensor skips;        // i64 []: training forward passes with n = 0
 
-  // Returns the initial state; dtype f32, or f64 for f64 activations.
+  // Returns the initial state. dtype must be f32, or f64 for f64 activations.
   static PowerNormState create(std::int64_t channels, DType dtype, Device device = Device::cpu);
   NamedTensors named() const;  // returns the tensors by their names above
 };
 
-// Normalizes x. FORWARD AND BACKWARD WRITE `state` when training: forward writes phi and the counters, backward writes
-// nu_ema. When not training, phi is a constant, nothing is written, and gradients are exact.
+// Normalizes x. In training, BOTH PASSES WRITE `state`: the forward pass writes phi and the counters, and the backward
+// pass writes nu_ema. Otherwise phi is a constant, nothing is written, and gradients are exact.
 //
 // x: [..., C]; gamma, beta: [C].
 // Throws std::invalid_argument for operands or state that don't fit x, and for options out of range.
 Var power_norm(const Var& x, const Var& gamma, const Var& beta, const PowerNormState& state,
                const PowerNormOptions& options, const ChannelPass& pass);
 
-// Calls reshape() and rms_norm(), so its gradient is exact. Throws std::invalid_argument unless `groups` divides C.
+// Computes [PN-4] with reshape() and rms_norm(), so its gradient is exact. Throws std::invalid_argument unless `groups`
+// divides C.
 Var group_rms(const Var& x, std::int64_t groups, double eps = 1e-5);
 
 // Returns the affine map at inference.  [CN-4]

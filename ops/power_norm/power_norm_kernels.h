@@ -32,7 +32,7 @@ struct PowerNormForwardStep {
   const double* square;           // [columns], mean squares from ChannelMoments; null if not training
   std::int64_t counted;           // number of rows in the statistics; 0 if not training
   const T* gamma;                 // [columns]
-  S *phi, *rstd, *rstd_q, *gain;  // [columns]: the state; rstd of z; rstd of q; gain in y = gain x + beta
+  S *phi, *rstd, *rstd_q, *gain;  // [columns]: the state; rstd of z; rstd of q; gain in y = gain * x + beta
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double t = double(*iters), old = phi[c], q = counted > 0 ? double(S(square[c])) : old;
@@ -62,7 +62,7 @@ struct PowerNormBackwardStep {
   const S *rstd, *rstd_q;             // [columns]
   S* nu_ema;                          // [columns]
   ParameterGradOut<T> dgamma, dbeta;  // [columns]
-  ChannelCoefficients<S> dx;          // this step does not write its offset
+  ChannelCoefficients<S> dx;          // this step does not write the offset
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double rstd_z = rstd[c], gamma_c = gamma[c], nu = nu_ema[c], sum_dy_z = rstd_z * sum_dy_x[c];

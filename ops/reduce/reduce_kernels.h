@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Each part is summed separately; then the parts are added in order.
+// Each part is summed separately; then the sums of the parts are added in order.
 template <class T>
 struct SumForward {
   using Value = compute_t<T>;
@@ -18,7 +18,8 @@ struct SumForward {
     const std::int64_t parts = (n + kPartElements - 1) / kPartElements;
     return parts < kMaxParts ? parts : kMaxParts;
   }
-  // Returns a multiple of kPack, so that all parts except the last consist of whole packs.
+  // Returns the index at which a part begins: a multiple of kPack, so that all parts except the last consist of whole
+  // packs.
   FOLDGRAD_HD std::int64_t begin(std::int64_t part) const {
     return part == parts ? n : part * n / parts / kPack * kPack;
   }

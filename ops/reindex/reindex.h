@@ -24,7 +24,7 @@ struct RowOrder {
   RowOrder inverted() const { return {inverse, order}; }
 };
 
-// Throws std::invalid_argument unless x has 2 axes, a multiple of N rows, and the order's device.
+// Throws std::invalid_argument unless x has 2 axes and a multiple of N rows, and is on the order's device.
 Var reindex(const Var& x, const RowOrder& order);
 
 }  // namespace foldgrad

@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Forward and backward are the same kernel, with inverse orders.
+// The forward and the backward pass both use this kernel, with orders that are inverse to each other.
 template <class T>
 struct Reindex {
   GradOut<T> y;  // [blocks, rows, columns], like x

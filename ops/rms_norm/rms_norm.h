@@ -21,10 +21,10 @@ namespace foldgrad {
 struct RmsNormOptions {
   double eps = 1e-6;
   bool eps_outside = false;
-  std::int64_t channels = 0;  // k; 0 stands for all channels
+  std::int64_t channels = 0;  // k; 0 means all channels
 };
 
-// Throws std::invalid_argument unless gamma is [C], of x's dtype and device, eps is positive, and k is at most C.
+// Throws std::invalid_argument unless gamma is [C] with x's dtype and device, eps is positive, and k is at most C.
 Var rms_norm(const Var& x, const Var& gamma, const RmsNormOptions& options);
 Var rms_norm(const Var& x, const Var& gamma, double eps = 1e-6);
 

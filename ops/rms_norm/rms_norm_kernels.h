@@ -1,4 +1,5 @@
-// RMS norm of each row of a matrix. The loops in engine/cpu/row_op.h use these structs and explain their members.
+// RMS norm of each row of a matrix. The loops in engine/cpu/row_op.h run these structs; that file explains their
+// members.
 #pragma once
 #include <cmath>
 
@@ -32,7 +33,7 @@ struct RmsNormForward {
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const {
     const Value mean = sums[0] / Value(k), R = std::sqrt(mean);
     row.rrms = Value(1) / (eps_outside ? R + eps : std::sqrt(mean + eps));  // [RMS-1] [RMS-5]
-    if (row.rrms == 0)  // the squares overflowed; next to them eps is negligible
+    if (row.rrms == 0)  // the squares overflowed; compared with them, eps is negligible
       row.rrms = Value(std::sqrt(double(k)) / root_of_squares(k, [&](std::int64_t c) { return x[row.first + c]; }));
     row.weight = Value(1) / Value(k);
     if (eps_outside) row.weight = R == Value(0) ? Value(0) : (Value(1) + eps / R) / Value(k);  // [RMS-6]

@@ -10,10 +10,10 @@
 //   [ROT-3]  dx_(r, 2 i)     =  cos(a) dy_(r, 2 i) + sin(a) dy_(r, 2 i + 1),
 //            dx_(r, 2 i + 1) = -sin(a) dy_(r, 2 i) + cos(a) dy_(r, 2 i + 1)
 //
-//   x, y: [N, H D]; the first `columns` columns are rotated, all others copied; in a joint projection to q, k and v,
-//   two thirds are rotated. Saved: the places and the table. Derivation: docs/derivations/rotary.md. Columns are paired
-//   as in LLaMA's released code (facebookresearch/llama, model.py, apply_rotary_emb); Hugging Face's Transformers pairs
-//   column i with i + D / 2.
+//   x, y: [N, H D]; the first `columns` columns are rotated, and all others are copied; in a joint projection to q, k
+//   and v, two thirds are rotated. Saved: the places and the table. Derivation: docs/derivations/rotary.md. Columns are
+//   paired as in LLaMA's released code (facebookresearch/llama, model.py, apply_rotary_emb); Hugging Face's
+//   Transformers pairs column i with i + D / 2.
 #pragma once
 #include "engine/tape.h"
 
@@ -24,13 +24,13 @@ struct RotaryTable {
   Tensor cosines, sines;  // [places, D / 2], f64 for f64 operands, otherwise f32
 
   // Computes the table for `places` places and heads of `width` = D columns, for operands of `dtype`. Throws
-  // std::invalid_argument for an odd width or one below 2, and unless theta is a positive number.
+  // std::invalid_argument unless width is even and at least 2, and theta is a positive number.
   RotaryTable(std::int64_t places, std::int64_t width, double theta, DType dtype, Device device = Device::cpu);
 };
 
 // places: i64 [N] on x's device. Throws std::invalid_argument unless x is [N, H D], `columns` is a multiple of D and at
-// most H D, and places and the table fit x. On the CPU it also throws for a place outside the table. On CUDA a check
-// would make the host wait; there such a row becomes NaN.
+// most H D, and places and the table fit x. On the CPU, it also throws for a place outside the table. On CUDA, a check
+// would make the host wait; there, the row of such a place becomes NaN.
 Var rotary(const Var& x, const Tensor& places, const RotaryTable& table, std::int64_t columns);
 
 }  // namespace foldgrad

@@ -5,7 +5,7 @@
 
 namespace foldgrad {
 
-// Forward and backward are the same kernel, with opposite signs.
+// The forward and the backward pass both use this kernel, with opposite signs.
 template <class T>
 struct Rotary {
   GradOut<T> y;  // [rows, heads, pairs, 2], like x

@@ -14,7 +14,7 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless g is [1], of x's dtype and device, and eps is positive.
+// Throws std::invalid_argument unless g is [1] with x's dtype and device, and eps is positive.
 Var scale_norm(const Var& x, const Var& g, double eps = 1e-5);
 // Throws std::invalid_argument unless eps is positive.
 Var unit_rows(const Var& x, double eps = 1e-12);

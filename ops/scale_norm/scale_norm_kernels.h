@@ -1,4 +1,5 @@
-// ScaleNorm along the rows of a matrix. engine/cpu/row_op.h runs these structs and explains their members.
+// ScaleNorm of each row of a matrix. The loops in engine/cpu/row_op.h run these structs; that file explains their
+// members.
 #pragma once
 #include <cmath>
 
@@ -19,7 +20,7 @@ struct ScaleNormForward {
 
   T* y;            // [rows, columns]
   Value* rnorm;    // [rows]
-  const T *x, *g;  // [rows, columns], [1]; null stands for a g of 1
+  const T *x, *g;  // [rows, columns], [1]; a null g counts as 1
   std::int64_t rows, columns;
   Value eps;
 
@@ -52,8 +53,8 @@ struct ScaleNormBackward {
   };
 
   GradOut<T> dx;        // [rows, columns]
-  Value* dy_u;          // [rows]: dy . u; ops/total/total.h adds them up to dg
-  const T *dy, *x, *g;  // [rows, columns], [rows, columns], [1]; null stands for a g of 1
+  Value* dy_u;          // [rows]: dy . u; their sum is dg (ops/total/total.h)
+  const T *dy, *x, *g;  // [rows, columns], [rows, columns], [1]; a null g counts as 1
   const Value* rnorm;   // [rows]
   std::int64_t rows, columns;
   Value eps;

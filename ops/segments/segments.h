@@ -7,8 +7,8 @@
 
 namespace foldgrad {
 
-// Segment s has length(s) rows, which begin at row offset(s). Example: with lengths {2, 1} rows 0 and 1 are segment 0,
-// row 2 is segment 1. Make one object per batch. Copies share memory.
+// Segment s has length(s) rows, which begin at row offset(s). Example: with lengths {2, 1}, rows 0 and 1 are segment 0,
+// and row 2 is segment 1. Make one object per batch. Copies share memory.
 class Segments {
  public:
   Segments() : Segments(std::vector<std::int64_t>()) {}
@@ -24,10 +24,10 @@ class Segments {
   std::int64_t rows() const { return offset(count()); }
   std::int64_t longest() const { return longest_; }                                           // the largest length
   std::int64_t equal_length() const { return rows() == count() * longest_ ? longest_ : -1; }  // -1 if lengths differ
-  // Return the number of rows and of segments that precede these in the batch.
+  // These return the numbers of rows and of segments that precede these segments in the batch.
   std::int64_t first_row() const { return first_row_; }
   std::int64_t first_segment() const { return first_segment_; }
-  // s is in [0, count()); offset() also takes count().
+  // s must be in [0, count()); offset() also accepts count().
   std::int64_t offset(std::int64_t s) const { return host_offsets_.data<std::int64_t>()[s]; }
   std::int64_t length(std::int64_t s) const { return offset(s + 1) - offset(s); }
   Tensor lengths() const;  // returns i64 [count] on the CPU

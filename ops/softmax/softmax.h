@@ -13,7 +13,7 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless x has a floating dtype and an axis.
+// Throws std::invalid_argument unless x has a floating-point dtype and at least one axis.
 Var softmax(const Var& x);
 
 }  // namespace foldgrad

@@ -1,4 +1,5 @@
-// Softmax along the rows of a matrix. engine/cpu/row_op.h runs these structs and explains their members.
+// Softmax of each row of a matrix. The loops in engine/cpu/row_op.h run these structs; that file explains their
+// members.
 #pragma once
 #include <cmath>
 
@@ -36,7 +37,7 @@ struct SoftmaxForward {
   FOLDGRAD_HD void reduce(Step<1>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
     sums[0] += exponential(row, i);
   }
-  // Scales a row that is -infinity everywhere, and so has sum 0, by 0. NaN stays NaN.
+  // A row that is -infinity everywhere has sum 0, and is scaled by 0. NaN stays NaN.
   FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[1]) const {
     row.scale = sums[0] == Value(0) ? Value(0) : Value(1) / sums[0];
   }

@@ -5,8 +5,8 @@
 //
 //   Also returns the entries of some given columns.
 //
-//   x: [R, C], f32 or f64. A NaN is never among the largest: if a row has too few other entries, the rest are -infinity
-//   with index -1. l is NaN if the row has a NaN or +infinity, or if all its entries are -infinity.
+//   x: [R, C], f32 or f64. A NaN is never among the largest: if a row has too few other entries, the remaining results
+//   are -infinity with index -1. l is NaN if the row has a NaN or +infinity, or if all its entries are -infinity.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Sums in a fixed order, for two kinds of gradients: that of a scalar, from one term per row or column, and that of a
-// vector that was added to every row of a matrix.
+// Sums in a fixed order, for two kinds of gradients: the gradient of a scalar, from one term per row or column, and the
+// gradient of a vector that was added to every row of a matrix.
 #pragma once
 #include "engine/kernels.h"
 

@@ -12,7 +12,7 @@
 namespace foldgrad {
 
 // Returns y. Its backward pass writes record->gradient_sum; with a communicator, this is the sum over all ranks.
-// y: [..., C]; offset: [C], f64 for f64 and otherwise f32. Throws std::invalid_argument if offset does not fit y.
+// y: [..., C]; offset: [C], f64 if y is f64, otherwise f32. Throws std::invalid_argument if offset does not fit y.
 Var watch_channels(const Var& y, const Tensor& offset, std::shared_ptr<ChannelRecord> record,
                    Communicator* communicator = nullptr);
 

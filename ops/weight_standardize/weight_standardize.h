@@ -11,7 +11,7 @@
 //   [WS-5]  dg_o    = sum_n dWhat_on w_on
 //
 //   W, What: [O, ...] seen as [O, N]; g: [O]. Saved: W, g, mu [O], 1 / s [O], c_o [O]. c S is N times the biased
-//   variance, as in DeepMind's code, or N times the unbiased variance, as in many PyTorch ports. At inference What
+//   variance, as in DeepMind's code, or N times the unbiased variance, as in many PyTorch ports. At inference, What
 //   replaces W. Derivation: docs/derivations/weight_standardize.md.
 #pragma once
 #include "engine/tape.h"
@@ -24,7 +24,7 @@ struct WeightStandardizeOptions {
 };
 
 // Throws std::invalid_argument unless W has an axis of units and at least one more, the fan-in is at least 1 (2 if
-// unbiased), g is [O] of W's dtype and device, and minimum is positive.
+// unbiased), g is [O] with W's dtype and device, and minimum is positive.
 Var weight_standardize(const Var& W, const Var& g, const WeightStandardizeOptions& options = {});
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// Weight standardization along the rows of a matrix (engine/cpu/row_op.h). Row o is unit o; columns are its fan-in.
+// Weight standardization of each row of a matrix (engine/cpu/row_op.h). Row o holds the weights of unit o.
 #pragma once
 #include <cmath>
 

@@ -10,14 +10,14 @@
 //   [RED-4]  mean_pool: dx_btc = dy_bc / T
 //
 //   x: [B, T, C]; w: [B, T]; y: [B, C]. The order of the sums is fixed. Saved: x, w; nothing for a mean. We do not use
-//   a matrix product because folding must know that an affine map of x passes through if each row of w sums to 1
+//   a matrix product because folding has to detect that an affine map of x passes through if each row of w sums to 1
 //   (PoolNode::describe). In PyTorch: torch.matmul(w.unsqueeze(1), x).squeeze(1), x.mean(1).
 #pragma once
 #include "engine/tape.h"
 
 namespace foldgrad {
 
-// Both throw std::invalid_argument unless x and w are as above, with the same dtype and device.
+// Both throw std::invalid_argument unless x and w have the shapes above and the same dtype and device.
 Var weighted_pool(const Var& x, const Var& w);
 Var mean_pool(const Var& x);
 

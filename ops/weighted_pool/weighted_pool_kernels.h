@@ -26,7 +26,7 @@ struct WeightedPoolBackward {
   Value factor;
   std::int64_t batch, steps, columns;
 
-  // Return one element of dx, and its channel's share of dw; `row` is an index into [batch * steps].
+  // These return one element of dx, and the contribution of one channel to dw; `row` is an index into [batch * steps].
   FOLDGRAD_HD Value dx_of(std::int64_t row, T dy_bc) const {
     return (w ? Value(w[row]) : factor) * Value(dy_bc);  // [WP-2] [RED-4]
   }

@@ -1,5 +1,5 @@
 // Building blocks of attention with tensor cores: tiles in shared memory, and products in which each warp owns 16 rows.
-// For .cu files.
+// This header is for .cu files.
 //
 // A warp keeps its results in registers as 16 x 8 fragments (engine/cuda/tensor_core.h). A lane holds the elements of a
 // fragment in rows lane / 4 (a = 0 below) and lane / 4 + 8 (a = 1), in columns lane % 4 * 2 (c = 0) and lane % 4 * 2 +
@@ -55,7 +55,7 @@ __device__ float quad_reduce(float v, Combine combine) {
 }
 
 // Rows of kWidth numbers in shared memory, in chunks of 16 bytes. ldmatrix reads one chunk from each of 8 neighbouring
-// rows at once; the chunks' order changes from row to row, so that these 8 are in different banks.
+// rows at once; the order of chunks changes from row to row, so that these 8 chunks are in different banks.
 template <int kWidth>
 struct Tile {
   static constexpr int kChunks = kWidth / 8;
@@ -79,7 +79,7 @@ struct Tile {
   // Returns the address that this lane passes to ldmatrix for the 16 rows at `row` and the two chunks at `c`: a
   // fragment A or, transposed, two fragments B.
   __device__ const bf16* rows_first(int row, int c) const { return chunk(row + lane() % 16, c + lane() / 16); }
-  // The same for two fragments B whose columns are rows of this tile or, transposed, for a fragment A.
+  // Does the same for two fragments B whose columns are rows of this tile or, transposed, for a fragment A.
   __device__ const bf16* columns_first(int row, int c) const {
     return chunk(row + lane() / 16 * 8 + lane() % 8, c + lane() / 8 % 2);
   }
@@ -92,14 +92,14 @@ struct Rows {
   int count;
 };
 
-// Tiles of two operands, kRows rows each. While a kernel computes on one pair of tiles, it loads the next.
+// Tiles of two operands, kRows rows each. While a kernel computes on one pair of tiles, it loads the next pair.
 template <int kWidth, int kRows, int kStages>
 struct Stages {
   bf16* data;
 
   __device__ Tile<kWidth> first(int t) const { return Tile<kWidth>{data + t % kStages * 2 * kRows * kWidth}; }
   __device__ Tile<kWidth> second(int t) const { return Tile<kWidth>{first(t).data + kRows * kWidth}; }
-  // Begins to copy the t-th pair as one group of copies; after the last tile the group is empty.
+  // Begins to copy the t-th pair as one group of copies; after the last pair, the group is empty.
   __device__ void load(int t, const Rows& a, const Rows& b) const {
     const int begin = t * kRows;
     if (begin < a.count) {
@@ -145,7 +145,7 @@ __device__ void add_product(FragmentC (&sums)[kFragments], const FragmentA& a, c
   }
 }
 
-// Adds W B to `sums`. W [16, 8 kFragments] is rounded to bf16; B is the first `rows` rows of b.
+// Adds W B to `sums`. W [16, 8 * kFragments], the weights, is rounded to bf16; B is the first `rows` rows of b.
 template <int kWidth, int kFragments>
 __device__ void add_weighted_rows(FragmentC (&sums)[kWidth / 8], const FragmentC (&weights)[kFragments],
                                   const Tile<kWidth>& b, int rows) {
@@ -169,7 +169,7 @@ struct RowBits {
 
 __device__ inline std::uint32_t first_bits(int n) { return n <= 0 ? 0 : n >= 32 ? 0xffffffffu : (1u << n) - 1; }
 
-// Finds which of the 64 keys that begin at j0 are seen by this lane's two rows, among the 16 queries that begin at i0.
+// Finds which of the 64 keys that begin at j0 are seen by this lane's two rows of the 16 queries that begin at i0.
 __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, int i0, int j0) {
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) {
@@ -195,7 +195,7 @@ __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t elemen
   return std::uint32_t(bits >> skipped);
 }
 
-// Finds which of the same keys dropout keeps in the two rows. Each lane computes half a row for its warp.
+// Finds which of the keys of find_seen() dropout keeps in the two rows. Each lane computes half a row for its warp.
 __device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, const AttentionHead& at, int i0, int j0) {
   const std::uint64_t element = at.random_element(i0 + lane() / 2) + std::uint64_t(j0 + lane() % 2 * 32);
   const std::uint32_t mine = s.drop_below == 0 ? 0xffffffffu : keep_bits<4>(s, element);
@@ -216,7 +216,7 @@ __device__ __forceinline__ void store_pair(bf16* to, float lower, float upper) {
 #endif
 }
 
-// Exchanges one of two numbers with lane (own lane XOR distance): the lower lane keeps its first, the upper its second.
+// Exchanges one of two numbers with lane (own lane XOR distance): the lower lane keeps `first`, the upper one `second`.
 __device__ __forceinline__ void exchange(float& first, float& second, int distance) {
   const bool upper = lane() & distance;
   const float got = __shfl_xor_sync(0xffffffffu, upper ? first : second, distance);
@@ -226,9 +226,9 @@ __device__ __forceinline__ void exchange(float& first, float& second, int distan
     second = got;
 }
 
-// Calls put(row, column, values, wanted) for 8 adjacent columns at a time, so that it can store 16 bytes; `wanted` is
-// true in the first `rows` rows. At first each lane of a quad has two numbers of each of four fragments; after the
-// exchanges it has all eight of one fragment.
+// Calls put(row, column, values, wanted) for 8 adjacent columns at a time, so that put() can store 16 bytes; `wanted`
+// is true in the first `rows` rows. At first, each lane of a quad has two numbers of a row in each of four fragments;
+// after the exchanges, it has all eight of that row in one fragment.
 template <int kFragments, class Put>
 __device__ void for_packs(const FragmentC (&sums)[kFragments], int rows, const Put& put) {
   FOLDGRAD_UNROLL
@@ -261,10 +261,11 @@ void with_width(std::int64_t width, const F& f) {
   f(std::integral_constant<int, 128>());
 }
 
-// Returns the number of tile pairs that are in shared memory at once: computed on or being loaded.
+// Returns the number of tile pairs in shared memory at once, including those that are still being loaded.
 inline int stages_for(std::int64_t tiles, int most) { return int(tiles < most ? tiles : most); }
 
-// Constants of kernels whose blocks own queries of one head, 16 per warp, and loop over tiles of its keys. Not tuned.
+// Constants of kernels whose blocks own queries of one head, 16 per warp, and loop over tiles of the head's keys; not
+// tuned.
 constexpr int kQueryWarps = 4;  // largest number of warps in a block
 constexpr int kKeys = 64;       // keys per tile
 constexpr int kKeyStages = 2;

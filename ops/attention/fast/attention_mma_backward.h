@@ -1,10 +1,10 @@
-// The code common to the two backward kernels of attention with tensor cores. For .cu files.
+// The code common to the two backward kernels of attention with tensor cores. This header is for .cu files.
 #pragma once
 #include "ops/attention/fast/attention_mma.h"
 
 namespace foldgrad {
 
-// Writes delta and, if wanted, dq. Call it first: the other kernel reads delta.
+// Writes delta and, if wanted, dq. Call this first, since the other kernel reads delta.
 void attention_mma_backward_q(const AttentionBackward<bf16>& p);
 
 namespace attention_mma {
@@ -13,8 +13,8 @@ namespace attention_mma {
 template <int kWidth>
 constexpr int kDeltas = kWarp * 8 / kWidth;
 
-// Writes delta for groups of kDeltas consecutive queries, which begin at first, first + stride, ..., up to query `end`.
-// Runs in one warp.
+// Writes delta for groups of kDeltas consecutive queries. The groups begin at queries first, first + stride, ...;
+// queries from `end` are left out. Runs in one warp.
 template <int kWidth>
 __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHead& at, int first, int end,
                              int stride) {
@@ -36,7 +36,7 @@ __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHe
 struct Row {
   float L, delta;  // L is rescaled for powers of 2
 };
-// Returns the data of query i; past the last query, data that make every p 0.
+// Returns the data of query i; past the last query, returns data that make every p 0.
 __device__ inline Row row_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i) {
   if (i >= at.queries) return {-attention_math::kHidden<float>, 0.0f};
   return {p.L[at.L() + i] * kLog2e, p.delta[at.L() + i]};
