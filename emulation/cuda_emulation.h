@@ -47,8 +47,8 @@ class OrderScope {
 };
 
 // Totals since the start of the process. A switch passes control to a fiber; the threads of a warp that never wait
-// share one switch. Bank conflicts are the passes over shared memory that ldmatrix needs beyond one per matrix. Each
-// mma instruction of a warp is one product.
+// share one switch. Bank conflicts are the passes over shared memory that ldmatrix needs beyond one per matrix.
+// `products` counts the mma instructions of all warps.
 struct Counts {
   std::int64_t launches = 0, switches = 0, bank_conflicts = 0, products = 0;
 };
@@ -88,8 +88,8 @@ struct Position {
 };
 inline Position position;
 
-// Returns the block's shared memory, aligned to 16 bytes. When a block begins, all its bytes are 0xff, so that every
-// float in it is a NaN.
+// Returns the block's shared memory, aligned to 16 bytes. When a block begins, all bytes are 0xff, so that every float
+// is a NaN.
 inline void* dynamic_shared() { return position.shared; }
 
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(const void*),

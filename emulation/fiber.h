@@ -20,9 +20,9 @@ class Fiber {
   // the state of exceptions per host thread.
   void suspend();
 
-  // Tell ThreadSanitizer that everything this fiber did before release(point) happens before everything that others do
-  // after acquire(point). ThreadSanitizer sees fibers as threads, and a switch between them orders nothing. Call these
-  // from the host's stack.
+  // These tell ThreadSanitizer that everything this fiber did before release(point) happens before everything that
+  // others do after acquire(point). ThreadSanitizer sees fibers as threads, and a switch between fibers orders nothing.
+  // Call these functions from the host's stack.
   void release(void* point);
   void acquire(void* point);
 

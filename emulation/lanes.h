@@ -23,14 +23,14 @@ enum class State : std::uint8_t { fresh, ready, at_barrier, at_exchange, returne
 
 // Values of `source` for calls that have no source lane. Of all exchanges, CUDA guarantees memory order only for
 // __syncwarp(). So emulated shuffles and ballots do not order memory either, and ThreadSanitizer reports code that
-// relies on them for that.
+// relies on them to do so.
 constexpr int kBallot = kWarpSize, kSyncwarp = kWarpSize + 1;
 
 struct Lane {
   dim3 index;
   State state;
   Fiber* fiber;   // set when the lane begins
-  CallSite site;  // describes the call in which the lane waits; the call's arguments follow
+  CallSite site;  // the call in which the lane waits; the call's arguments follow
   unsigned mask;  // unused at a barrier
   int source;
   std::uint64_t offered, received;
@@ -75,7 +75,7 @@ void synchronize_block(Lane* lanes, int count);
 
 std::string describe(const dim3& d);
 std::string place_of(const CallSite& site);   // "FILE:LINE"
-std::string describe_call(const Lane& lane);  // the call in which the lane waits
+std::string describe_call(const Lane& lane);  // describes the call in which the lane waits
 // Returns "emulation: kernel 'NAME', block (x, y, z)" for the running block.
 std::string running_block();
 std::runtime_error fault(const Lane& lane, const std::string& what);

@@ -14,7 +14,7 @@ constexpr const char* name(Device device) { return device == Device::cpu ? "cpu"
 
 // Returns true if this process can place tensors on `cuda`: there is a GPU with a driver, or the build emulates one.
 bool cuda_available();
-// Returns true if kernels are emulated on the host, with one fiber per CUDA thread. Emulation is slow: it is for tests.
+// Returns true if the host emulates kernels, with one fiber per CUDA thread. Emulation is slow; use it only for tests.
 bool cuda_is_emulated();
 // Describes the device as in "NVIDIA H200, compute capability 9.0, 139.8 GiB", or says why there is no device.
 std::string cuda_description();

@@ -13,8 +13,8 @@
 
 namespace foldgrad {
 
-// f32, f64 and bf16 are for values and gradients, i32 and i64 for ids and lengths, u8 for masks (0 or 1), pixels and
-// small indices.
+// f32, f64 and bf16 are for values and gradients, i32 and i64 for ids and lengths, and u8 for masks (0 or 1), pixels
+// and small indices.
 enum class DType : std::uint8_t { f32, f64, bf16, i32, i64, u8 };
 
 // Brain floating point: the upper half of a float. It is only a storage type; arithmetic happens in float.

@@ -8,7 +8,7 @@ namespace foldgrad {
 enum class GradMode : std::uint8_t { set, add };
 
 // The destination of one operand's gradient. A kernel calls put() exactly once for every element. If the operand needs
-// no gradient, `data` is null, and the kernel skips it.
+// no gradient, `data` is null, and the kernel skips the gradient.
 template <class T>
 struct GradOut {
   T* data = nullptr;

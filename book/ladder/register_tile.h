@@ -10,7 +10,7 @@ namespace foldgrad::ladder {
 // memory holds a tile [kTile, kDepth] of A, followed by a tile [kDepth, kTile] of B. The rows and columns of a thread
 // are 16 apart, so that neighbouring threads read neighbouring elements.
 constexpr int kTile = 128, kDepth = 16, kSide = 16, kThreads = kSide * kSide, kPerThread = kTile / kSide;
-constexpr int kTileB = kTile * kDepth, kTiles = 2 * kTileB;  // offsets of the first element of B's tile and of its end
+constexpr int kTileB = kTile * kDepth, kTiles = 2 * kTileB;  // offsets at which the tile of B begins and ends
 
 struct RegisterTile {
   float sums[kPerThread][kPerThread] = {};

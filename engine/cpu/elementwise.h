@@ -106,7 +106,7 @@ void elementwise_cpu(const F& f) {
 template <class Body>
 void for_row_parts(std::int64_t begin, std::int64_t end, std::int64_t columns, const Body& body) {
   for (std::int64_t c = begin % columns; begin < end; c = 0) {
-    const std::int64_t run = std::min(end - begin, columns - c);  // ends at the end of the row
+    const std::int64_t run = std::min(end - begin, columns - c);  // stops at the end of the row
     body(begin, begin + run, c);
     begin += run;
   }

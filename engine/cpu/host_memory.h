@@ -4,7 +4,7 @@
 
 namespace foldgrad::memory {
 
-// Implement system_allocate() and system_release() for host memory.
+// These implement system_allocate() and system_release() for host memory.
 void* host_allocate(std::size_t bytes);
 void host_release(void* pointer) noexcept;
 // Copies like memcpy. Large copies use all threads and bypass the caches.

@@ -7,9 +7,9 @@
 
 namespace foldgrad {
 
-// Returns sqrt(sum over i < n of term(i)^2), computed in f64 as m sqrt(sum (term(i) / m)^2), where m is the largest
-// |term(i)|. Returns infinity if a term is infinite. Kernels call it only for rows whose plain sum of squares is
-// infinite.
+// Returns sqrt(sum over i < n of term(i)^2), computed in f64 as m * sqrt(sum of (term(i) / m)^2), where m is the
+// largest |term(i)|. Returns infinity if a term is infinite. Kernels call it only for rows whose plain sum of squares
+// is infinite.
 template <class Term>
 FOLDGRAD_HD double root_of_squares(std::int64_t n, const Term& term) {
   double largest = 0, sum = 0;

@@ -53,9 +53,9 @@ int threads();
 void set_threads(int n);
 
 // Calls body(piece) once for each piece from 0 to pieces - 1, on any thread and in any order, and returns when all
-// calls have ended. Inside a piece, and if there is only one thread, it is a plain loop. If pieces throw, rethrows the
-// exception of the first one, as a loop would; later pieces may or may not have run. Throws std::invalid_argument for
-// 2^31 pieces or more.
+// calls have ended. Inside a piece, or if there is only one thread, the call is a plain loop. If pieces throw, rethrows
+// the exception of the first one, as a loop would; later pieces may or may not have run. Throws std::invalid_argument
+// for 2^31 pieces or more.
 //
 // When it returns, all stores that bypass the caches (engine/cpu/write.h) are complete.
 //

@@ -28,12 +28,12 @@ struct Reduced {
 };
 
 FOLDGRAD_HD inline Reduced reduce(float x, float offset) {
-  const float shift = 12582912.0f + offset;  // 1.5 * 2^23; a sum with it is rounded to an integer
+  const float shift = 12582912.0f + offset;  // 1.5 * 2^23; adding this number rounds to an integer
   const float shifted = std::fma(x, 1.44269504f, shift);
   std::uint32_t bits;
   std::memcpy(&bits, &shifted, sizeof bits);
   const float n = shifted - shift;
-  const float r = std::fma(n, -0.693147182f, x);  // ln 2 is split into two parts, together 48 bits long
+  const float r = std::fma(n, -0.693147182f, x);  // ln 2 is split into two parts, which have 48 bits in total
   return {bits, std::fma(n, 1.90465421e-9f, r)};
 }
 

@@ -39,7 +39,7 @@ void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::in
   while (across < kCellThreads && across < packs) across *= 2;
   while (across * down < kCellThreads && down < rows) down *= 2;
   const Blocks blocks(blocks_for(packs, across), std::min(blocks_for(rows, down), kMostBlocks),
-                      std::min(batch, kMostBlocks));  // the kernel loops over what exceeds the grid
+                      std::min(batch, kMostBlocks));  // the kernel loops over the remaining rows and matrices
   const Grid grid{blocks, dim3(unsigned(across), unsigned(down))};
   launch(name, cells_kernel<N, F>, grid, Cells<F>{f, batch, rows, columns});
 }

@@ -82,7 +82,7 @@ dim3 checked_blocks(const char* name, const Blocks& blocks);
 void launch_kernel(const char* name, const void* kernel, const Grid& grid, void* params);
 #endif
 
-// Launches a kernel. `name` is the name of the operation and the kernel, for error messages.
+// Launches a kernel. `name` names the operation and the kernel in error messages.
 template <class Params>
 void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Params& params) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // there are no elements

@@ -56,7 +56,7 @@ struct OnednnPrimitive {
   }
 };
 
-// A cache of objects by key. Each thread needs its own, since the cache has no lock.
+// A cache of objects by key. Each thread needs its own cache, since the cache has no lock.
 template <class Value, std::size_t n, std::size_t most>
 class OnednnCache {
  public:

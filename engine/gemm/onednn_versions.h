@@ -8,9 +8,10 @@
 
 namespace foldgrad {
 
-// Returns oneDNN's first implementation of an operation that does not have `avoided` in its name, or an empty object if
-// there is none. `operation` holds the arguments that describe the operation, which are the same in both versions.
-// Backward operations also need `forward`, the implementation that was chosen for the forward operation.
+// Returns oneDNN's first implementation of an operation, skipping implementations with `avoided` in their names.
+// Returns an empty object if there is none. `operation` holds the arguments that describe the operation, which are the
+// same in both versions. Backward operations also need `forward`, the implementation that was chosen for the forward
+// operation.
 template <class Primitive, class... Operation, class... Forward>
 typename Primitive::primitive_desc choose_implementation(const dnnl::primitive_attr& attributes,
                                                          std::string_view avoided,

@@ -31,8 +31,8 @@ struct AffineMap {
   bool operator==(const AffineMap&) const = default;
 };
 
-// Where the channels of a value are: index i of axis `axis` belongs to channel (i - offset) / repeat, or to no channel
-// if that number is out of range.
+// The place of the channels in a value: index i of axis `axis` belongs to channel (i - offset) / repeat, or to no
+// channel if that number is out of range.
 struct ChannelPlace {
   int axis = 0;
   std::int64_t offset = 0, repeat = 1;

@@ -20,7 +20,7 @@ struct GraphNode {
   std::vector<int> operands;                        // ids of values; a normalizer has x first and its parameters last
   int result;                                       // id of the result
   Description description;                          // for a normalizer, only `training` is set
-  std::shared_ptr<const Node> operation = nullptr;  // `description` refers to it; null for a normalizer
+  std::shared_ptr<const Node> operation = nullptr;  // keeps alive what `description` uses; null for a normalizer
   std::string parts = {};                           // a normalizer's operations, such as "channel_norm scale_by add"
 };
 
@@ -47,9 +47,9 @@ struct Graph {
   std::string describe(const GraphUse& use) const;            // returns, for example, "encoder.layers.0.ffn: relu"
 };
 
-// Returns the whole recording. If a scope is in `sites`, its consecutive operations become one node, a normalizer;
-// operations that follow later become a second node. A parameter that was cast or reshaped counts as the parameter
-// itself. Parameters that share storage count as the first of them.
+// Returns the whole recording. Consecutive operations of a scope in `sites` become one normalizer node; if the scope
+// appears again later, its operations become a second node. A parameter that was cast or reshaped counts as the
+// parameter itself. Parameters that share storage count as the first of them.
 Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vector<std::string>& sites = {});
 
 }  // namespace foldgrad

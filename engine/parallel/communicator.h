@@ -86,8 +86,8 @@ class Communicator {
     double seconds = 0;
   };
   const Traffic& traffic() const { return traffic_; }
-  // Adds the traffic of `from`, another communicator of this rank, to the traffic of this one, and resets it.
-  // `seconds`, the time that this rank has waited for `from`, replaces the seconds of `from`.
+  // Moves the traffic of `from`, another communicator of this rank, into the traffic of this communicator. `seconds`,
+  // the time that this rank has waited for `from`, replaces the seconds of `from`.
   void take_traffic(Communicator& from, double seconds);
 
  protected:

@@ -23,8 +23,8 @@ Var activate(const Var& x, Activation activation);
 FOLDGRAD_ACTIVATIONS(FOLDGRAD_FUNCTION)
 #undef FOLDGRAD_FUNCTION
 
-// Adds the bias and activates in one pass over memory. Throws std::invalid_argument unless bias is [C] with x's dtype
-// and device.
+// Adds the bias and applies the activation in one pass over memory. Throws std::invalid_argument unless bias is [C]
+// with x's dtype and device.
 Var bias_activation(const Var& x, const Var& bias, Activation activation);
 // Also applies dropout. The result is bit-identical to bias_activation() followed by dropout(). Also throws
 // std::invalid_argument unless 0 <= p < 1.

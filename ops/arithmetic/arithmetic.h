@@ -12,7 +12,7 @@
 
 namespace foldgrad {
 
-// Throw std::invalid_argument unless b has a's shape, dtype and device.
+// These throw std::invalid_argument unless b has a's shape, dtype and device.
 Var add(const Var& a, const Var& b);
 Var sub(const Var& a, const Var& b);
 Var mul(const Var& a, const Var& b);

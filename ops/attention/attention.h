@@ -40,8 +40,8 @@ struct AttentionOptions {
 
 // Returns y. The queries of a segment attend to the keys of the segment with the same number.
 // Throws std::invalid_argument unless q, k, v have the shapes above and q's dtype and device, a head has at most 128
-// columns, scale >= 0, and `queries` and `keys` have the same number of segments, on q's device, each with fewer than
-// 2^24 keys.
+// columns, scale >= 0, `queries` and `keys` are on q's device and have the same number of segments, and each segment
+// has fewer than 2^24 keys.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options, const Segments& queries,
               const Segments& keys);
 

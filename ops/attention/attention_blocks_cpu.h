@@ -34,7 +34,7 @@ std::int64_t block_of(std::int64_t positions) {
   return padded<V>((some + blocks - 1) / blocks);
 }
 
-// One thread's scratch memory, handed out in parts; each part is aligned to a vector.
+// One thread's scratch memory, handed out in parts that are aligned to vectors.
 template <class V>
 class Arena {
  public:
@@ -78,8 +78,8 @@ Matrix<const V> transposed(Matrix<const V> rows, std::int64_t n, std::int64_t wi
   return {room, padded<V>(n)};
 }
 
-// Finds the first query that sees each of the keys j0 ... j0 + n - 1. No query sees the lanes that pad the last vector,
-// so one comparison handles both the causal mask and the padding.
+// For each of the keys j0 ... j0 + n - 1, finds the first query that sees it. No query sees the lanes that pad the last
+// vector, so one comparison handles both the causal mask and the padding.
 template <class V>
 void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0, std::int64_t n) {
   constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();

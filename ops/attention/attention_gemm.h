@@ -9,9 +9,9 @@ namespace foldgrad {
 // The part of a product to skip. In a block of scores, the causal mask hides the entries (i, j) with j > i + diagonal.
 enum class Causal : std::uint8_t {
   none,
-  columns,     // C is such a block: hidden entries are not computed and are undefined afterwards
-  terms,       // A is such a block with zeros in hidden places: terms j > i + diagonal are skipped
-  first_terms  // A is the transpose of such a block: terms i < j - diagonal are skipped
+  columns,     // C is a block of scores: hidden entries are not computed and are undefined afterwards
+  terms,       // A is a block of scores, with zeros as hidden entries: terms j > i + diagonal are skipped
+  first_terms  // A is the transpose of such a block of scores: terms i < j - diagonal are skipped
 };
 
 // The product C = A B, or C += A B if `add`, with A [m, k], B [k, n] and C [m, n].

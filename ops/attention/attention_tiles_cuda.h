@@ -35,7 +35,7 @@ struct Rows {
   int n, width;
 };
 
-// Loads columns first ... first + 31 of the rows; columns and rows outside become zeros.
+// Loads columns first ... first + 31 of the rows; elements outside the matrix become zeros.
 template <class T, class V>
 __device__ void load_tile(V* tile, const Rows<T>& rows, int first) {
   for (int e = int(threadIdx.x); e < kTile * kTile; e += kThreads) {

@@ -9,7 +9,8 @@
 
 namespace foldgrad {
 
-// The rows of a cache that each query attends to. One object serves all layers: their caches have the same layout.
+// The rows of a cache that each query attends to. One object serves all layers, since their caches have the same
+// layout.
 class CachePlaces {
  public:
   void add(std::int64_t block, std::int64_t row) { places_.push_back(block << 32 | row); }

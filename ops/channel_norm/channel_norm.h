@@ -4,7 +4,7 @@
 //
 // x is seen as [P, C], P positions of C channels. S is the first n positions, which enter the statistics; the other
 // positions are padding. All formulas are per channel. AM and GM are the arithmetic and the geometric mean, and V is
-// the variance. UN computes in training iteration t, with h = gamma dy:
+// the variance. In training iteration t, UN computes, with h = gamma dy:
 //
 //   forward
 //   [CN-1]   q_t = (1/n) sum_S x_i^2
@@ -22,8 +22,8 @@
 //   inference
 //   [CN-4]   y_i = A x_i + B,   A = gamma / sqrt(run_var + eps),   B = beta
 //
-// After a skip the windows record the old run_var and psi_ema instead of q_t and G_t. By default, the whole layer skips
-// if the test fires for one channel, and the threshold uses the windows of all channels (see Granularity). The
+// After a skip, the windows record the old run_var and psi_ema instead of q_t and G_t. By default, the whole layer
+// skips if the test fires for one channel, and the threshold uses the windows of all channels (see Granularity). The
 // threshold is then the variance over all channels, so it depends on how much the levels of channels differ. If the
 // levels are equal, M <= 4 and the noise is 5 %, UN skips every iteration forever and never averages
 // (docs/normalizers.md). The threshold uses the window before q_t, because with only one window the test never fires:
@@ -80,9 +80,9 @@ struct AffineMap;  // engine/graph/channel_map.h
 struct ChannelNormState {
   Tensor run_mean, run_var, psi_ema;  // [C]; initially 0, 1, 0
   Tensor win_sq, win_g;               // [M_f, C], [M_b, C]; initially 0
-  Tensor iters;                       // i64 []: training forward passes so far
-  Tensor skips;                       // i64 []: training forward passes with at least one skipped or held channel
-  Tensor skips_in_a_row;              // i64 [C]: consecutive skips up to now, with hold_on_skip
+  Tensor iters;                       // i64 []: number of training forward passes so far
+  Tensor skips;                       // i64 []: number of those with at least one skipped or held channel
+  Tensor skips_in_a_row;              // i64 [C]: number of consecutive skips up to now, with hold_on_skip
 
   // Returns the initial state. dtype must be f32, or f64 for f64 activations.
   static ChannelNormState create(const ChannelNormOptions& options, std::int64_t channels, DType dtype,

@@ -13,13 +13,13 @@ enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arith
 // in S. The form `released` computes the same as the code of UN's authors; see channel_norm.h.
 enum class ChannelForm : std::uint8_t { paper, released };
 
-// Which windows decide whether a batch is an outlier, and which channels then skip the iteration.
+// Determines which windows decide whether a batch is an outlier, and which channels then skip the iteration.
 enum class Granularity : std::uint8_t {
   channel,    // each channel decides for itself
   layer_any,  // all channels skip if the test fires for any channel
-  layer_sum,  // all channels skip if the test fires for the sums over channels; this may last forever after a change
+  layer_sum,  // all channels skip if the test fires for sums over channels; they may skip forever after a change
   pooled      // as layer_any, but with one threshold from the entries of all channels, as in the released code; if the
-              // channels have equal levels, this may last forever
+              // channels have equal levels, they may skip forever
 };
 // The update of psi_ema after a skip. ema: average it with G; literal: replace it by G; freeze: keep it.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
@@ -47,7 +47,7 @@ struct ChannelNormOptions {
   PsiAfterSkip psi_after_skip = PsiAfterSkip::ema;
 
   Rescale rescale = Rescale::none;
-  bool clamped_variance = false;  // sqrt(max(v, eps)) replaces sqrt(v + eps); no n/(n-1) in the running variance
+  bool clamped_variance = false;  // use sqrt(max(v, eps)) instead of sqrt(v + eps), and the biased running variance
 
   // These return the members of the family as published.
   static ChannelNormOptions bn();

@@ -69,7 +69,7 @@ struct Depthwise {
   }
 };
 
-// Partial sums of a depthwise convolution's dweight. Each is over one part of the places of all images.
+// Partial sums of a depthwise convolution's dweight. Each sum covers one part of the places of all images.
 template <class T>
 struct DepthwiseWeightParts {
   compute_t<T>* sums;  // [parts, kernel_height * kernel_width, channels]

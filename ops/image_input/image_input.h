@@ -17,8 +17,8 @@ struct ImageStatistics {
   bool operator==(const ImageStatistics&) const = default;
 };
 
-// Throws std::invalid_argument unless x is as above, dtype is f32, f64 or bf16, every mean is finite, and every std is
-// finite and positive.
+// Throws std::invalid_argument unless x has the shape and dtype above, dtype is f32, f64 or bf16, every mean is finite,
+// and every std is finite and positive.
 Var image_input(const Var& x, const ImageStatistics& statistics, DType dtype);
 
 }  // namespace foldgrad

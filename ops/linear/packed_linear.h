@@ -3,8 +3,8 @@
 //
 //   y = f(x W^T + b)          or, with add > 0,          y = add * y + x W^T + b
 //
-// oneDNN computes y for f32 and bf16. For f64, or without oneDNN, gemm() computes the product, and a second pass adds
-// the rest.
+// oneDNN computes y for f32 and bf16. For f64, or without oneDNN, gemm() computes the product, and a second pass
+// computes y from it.
 #pragma once
 #include <compare>
 #include <functional>
@@ -16,7 +16,7 @@
 namespace foldgrad {
 
 struct PackedLinearOptions {
-  DType in, out;                              // of x and the packed weights, and of y; they are equal, or bf16 and f32
+  DType in, out;                              // dtypes of x and the packed weights, and of y: equal, or bf16 and f32
   std::optional<Activation> activation = {};  // f; cannot be combined with add
   double add = 0;
 

@@ -13,7 +13,7 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless the shapes are as above and b has a's dtype and device.
+// Throws std::invalid_argument unless a and b have the shapes above and the same dtype and device.
 Var matmul(const Var& a, const Var& b, bool transpose_a = false, bool transpose_b = false);
 
 }  // namespace foldgrad

@@ -19,8 +19,9 @@ struct MaxPool2dOptions {
   std::int64_t kernel = 2, stride = 2, padding = 0;
 };
 
-// Throws std::invalid_argument unless x is as above with 1 to 2^29 pixels per image, kernel is in [1, 15] and fits the
-// padded image, stride is positive, and padding is in [0, kernel / 2], so that the kernel always covers some pixel.
+// Throws std::invalid_argument unless x has the shape above and 1 to 2^29 pixels per image, kernel is in [1, 15] and
+// fits the padded image, stride is positive, and padding is in [0, kernel / 2], so that the kernel always covers some
+// pixel.
 Var max_pool2d(const Var& x, const MaxPool2dOptions& options = {});
 
 }  // namespace foldgrad

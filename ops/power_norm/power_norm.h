@@ -35,8 +35,8 @@ struct PowerNormOptions {
 // The state of one layer. Copies share the buffers.
 struct PowerNormState {
   Tensor phi, nu_ema;  // [C]; initially 1, 0
-  Tensor iters;        // i64 []: training forward passes so far
-  Tensor skips;        // i64 []: training forward passes with n = 0
+  Tensor iters;        // i64 []: number of training forward passes so far
+  Tensor skips;        // i64 []: number of training forward passes with n = 0
 
   // Returns the initial state. dtype must be f32, or f64 for f64 activations.
   static PowerNormState create(std::int64_t channels, DType dtype, Device device = Device::cpu);

@@ -54,7 +54,7 @@ struct PowerNormBackwardStep {
   bool training;
   double alpha;
   std::int64_t rows, n;               // n is the number of columns here
-  double share;                       // factor for dgamma and dbeta: 1 / ranks if ranks share the sums
+  double share;                       // factor of dgamma and dbeta: 1 / ranks if the ranks share the sums
   std::int64_t counted;               // number of rows in the statistics; 0 if not training
   const double *sum_dy, *sum_dy_x;    // [columns], from ChannelGradientSums
   const double* square;               // [columns], mean square over all rows; null if not training

@@ -18,7 +18,7 @@ struct TopK {
   Tensor values, indices, log_sum_exp, wanted;  // [R, k], i64 [R, k], f64 [R], [R, wanted]; on the device of x
 };
 
-// Throws std::invalid_argument unless x is as above, 0 < k <= C, and all wanted columns exist.
+// Throws std::invalid_argument unless x has the shape and a dtype above, 0 < k <= C, and all wanted columns exist.
 TopK top_k(const Tensor& x, std::int64_t k, const std::vector<std::int64_t>& wanted = {});
 
 }  // namespace foldgrad

@@ -205,8 +205,8 @@ bool row_in_registers(const F& f) {
   return false;
 }
 
-// Computes results and sums over rows in one kernel. Returns false for more than 1,024 columns (512 in f64), since each
-// thread also keeps kSums partial sums for each of its columns, and if operands are not aligned for packs.
+// Computes results and sums over rows in one kernel. Returns false if operands are not aligned for packs, or if there
+// are more than 1,024 columns (512 in f64): each thread also keeps kSums partial sums for each of its columns.
 template <class F>
 bool row_and_sums_in_registers(const F& f) {
   using T = ElementOf<F>;

@@ -270,8 +270,8 @@ constexpr int kQueryWarps = 4;  // largest number of warps in a block
 constexpr int kKeys = 64;       // keys per tile
 constexpr int kKeyStages = 2;
 
-// Launches such a kernel. `name` and `kernel` are as for launch(); `row_tiles` is the number of tiles in shared memory
-// with one row per query of the block.
+// Launches a kernel of this kind. `name` and `kernel` are as for launch(); `row_tiles` is the number of tiles in shared
+// memory with one row per query of the block.
 template <int kWidth, class P>
 void launch_over_queries(const char* name, void (*kernel)(P), int row_tiles, const P& p) {
   const AttentionShape& s = p.shape;

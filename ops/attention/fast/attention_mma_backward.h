@@ -14,7 +14,7 @@ template <int kWidth>
 constexpr int kDeltas = kWarp * 8 / kWidth;
 
 // Writes delta for groups of kDeltas consecutive queries. The groups begin at queries first, first + stride, ...;
-// queries from `end` are left out. Runs in one warp.
+// queries at or after `end` are left out. Runs in one warp.
 template <int kWidth>
 __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHead& at, int first, int end,
                              int stride) {
