@@ -88,7 +88,7 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
 }  // namespace philox_block
 
 // Sets out[i] = random.bits16(first + i) for i < kPhiloxElements; `first` must be a multiple of 8.
-// It is not inlined: otherwise every loop that draws random numbers would contain a copy of the function.
+// The function is not inlined, since otherwise every loop that draws random numbers would contain a copy of it.
 [[gnu::noinline]] inline void philox_bits16(const Random& random, std::uint64_t first, std::uint32_t* out) {
   alignas(64) std::uint16_t halves[kPhiloxElements];
   constexpr int kBlocks = philox_block::kVectors * philox_block::kLanes;

@@ -57,7 +57,7 @@ void set_threads(int n);
 // the exception of the first one, as a loop would; later pieces may or may not have run. Throws std::invalid_argument
 // for 2^31 pieces or more.
 //
-// When it returns, all stores that bypass the caches (engine/cpu/write.h) are complete.
+// When parallel() returns, all stores that bypass the caches (engine/cpu/write.h) are complete.
 //
 // Helpers block all signals, may run on every processor of the process even if the caller is bound to one, and end with
 // the calling thread. After fork(), the child process starts its own helpers. If the system refuses to start a helper,

@@ -47,8 +47,8 @@ bool gemm_with_row_sums(Device device, DType dtype, const Gemm& g, void* c, cons
 const char* gemm_backend(Device device, DType dtype);
 
 // Allows all later f32 products on a GPU, on any thread, to round their operands to TensorFloat-32, which has 10
-// fraction bits instead of 23 and is several times as fast. Off by default. It affects cuBLAS and cuDNN; the CPU and
-// the emulation have no TensorFloat-32.
+// fraction bits instead of 23 and is several times as fast. This is off by default. It affects cuBLAS and cuDNN; the
+// CPU and the emulation do not support TensorFloat-32.
 void allow_tf32(bool allowed);
 bool tf32_allowed();
 

@@ -14,8 +14,8 @@
 
 namespace foldgrad {
 
-// Returns oneDNN's engine for the CPU. Call it before any other use of oneDNN: it excludes instructions that oneDNN
-// must not use on this machine.
+// Returns oneDNN's engine for the CPU. Call this before any other use of oneDNN, since it excludes instructions that
+// oneDNN must not use on this machine.
 dnnl::engine& onednn_engine();
 // Returns this thread's stream.
 inline dnnl::stream& onednn_stream() {

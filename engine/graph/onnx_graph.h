@@ -47,7 +47,7 @@ class OnnxOperands {
   virtual std::string operator[](int k) const = 0;
   virtual const Shape& shape(int k) const = 0;  // shape of operand k in the recorded pass
   virtual const Shape& result() const = 0;      // shape of the result in the recorded pass
-  // Returns the weight of operand k, `value` [out, in], transposed to [in, out].
+  // Returns operand k's weight `value` [out, in], transposed to [in, out].
   virtual std::string matrix(int k, const Tensor& value) const = 0;
   // Returns operand k's recorded integers `value` as a constant, repeated for every index of the first axis.
   virtual std::string constant(int k, const Tensor& value) const = 0;

@@ -71,7 +71,7 @@ class Communicator {
   bool any(bool flag);  // returns true if `flag` is true on any rank
   void barrier() { (void)any(false); }
 
-  // Returns a communicator for another thread of each rank. It must not outlive this one. All ranks must call this.
+  // Returns a communicator for another thread of each rank, which must not outlive this one. All ranks must call this.
   virtual std::unique_ptr<Communicator> another() = 0;
   // Makes operations that wait, now or later, throw CommunicationError. Any thread may call this.
   virtual void interrupt() = 0;

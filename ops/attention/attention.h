@@ -1,6 +1,6 @@
 // Scaled dot-product attention with several heads, in one operation that never stores a Tq x Tk matrix.
 //
-//   for every segment s and head h; i is a query, j a key, and sums over j include only the keys that i sees:
+//   for every segment s and head h, where i is a query and j is a key; sums over j include only the keys that i sees:
 //   [ATT-1]  s_ij  = scale q_i . k_j + bias_((s mod G) h i j)     without a bias operand the bias is 0
 //   [ATT-2]  L_i   = log sum_j exp(s_ij)          p_ij  = exp(s_ij - L_i)
 //   [ATT-3]  y_i   = sum_j z_ij p_ij v_j

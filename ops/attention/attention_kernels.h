@@ -33,7 +33,7 @@ FOLDGRAD_HD V ds(V p, V z_dy_dot_v, V delta) {
 
 constexpr int kMaxHeadWidth = 128;
 
-// The parameters common to forward and backward.
+// The parameters that the forward and the backward kernels share.
 struct AttentionShape {
   std::int64_t segments, heads, width;         // width is the number of columns of one head, D
   const std::int64_t *q_offsets, *k_offsets;   // [segments + 1]: index of each segment's first query and first key

@@ -43,7 +43,7 @@ struct ChannelNormOptions {
   bool flag_low = true;         // a drop in the statistic may also be an outlier
   bool hold_on_skip = false;    // a skip leaves run_var unchanged, at most kLongestHold times in a row (ours)
   bool hold_non_finite = true;  // a channel with NaN or infinity uses its running estimates and writes none (ours)
-  bool finite_state = true;     // state keeps its old value if the new one is NaN or infinity (ours)
+  bool finite_state = true;     // the state keeps its old value if the new one is NaN or infinity (ours)
   PsiAfterSkip psi_after_skip = PsiAfterSkip::ema;
 
   Rescale rescale = Rescale::none;

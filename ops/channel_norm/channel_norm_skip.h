@@ -17,7 +17,7 @@ FOLDGRAD_HD double tolerance(const ChannelNormOptions& o) {
 
 // The contribution of one channel, or of several channels together, to the decision. A NaN never becomes a maximum.
 struct SkipTerms {
-  double distance = 0, threshold = 0, level = 0;  // sums of AM - GM, of M V(sqrt), and of AM
+  double distance = 0, threshold = 0, level = 0;  // sums of AM - GM, of M times the variance of roots, and of AM
   double largest_excess = 0, largest_distance = 0;
   double roots = 0, squares = 0;  // sums over the entries of all windows, for the pooled threshold
 
@@ -62,7 +62,7 @@ FOLDGRAD_HD SkipTerms skip_terms(const ChannelNormOptions& o, const Window<S>& b
   return terms;
 }
 
-// Returns M V(sqrt) over all `entries` entries of a layer's windows.
+// Returns M times the variance of the roots of all `entries` entries of a layer's windows.
 FOLDGRAD_HD inline double pooled_threshold(const ChannelNormOptions& o, const SkipTerms& terms, double entries) {
   const double variance = (terms.squares - terms.roots * terms.roots / entries) / (entries - o.ddof);
   return double(o.window_forward) * (variance < 0 ? 0 : variance);  // rounding can make the variance negative

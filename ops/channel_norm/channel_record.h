@@ -10,7 +10,7 @@ namespace foldgrad {
 // pass.
 struct ChannelRecord {
   ChannelMoments moments;      // moments of x over the positions in the statistics
-  Tensor gradient_sum;         // f64 [C]: sum of dy (y - offset), or of dy (x - mean)
+  Tensor gradient_sum;         // f64 [C]: sum of dy * (y - offset), or of dy * (x - mean)
   Tensor gain;                 // [C]; gain * rstd times the second form of gradient_sum is the first form
   Tensor rstd, flags;          // [C], from channel_norm's ChannelContext
   Tensor x_factor;             // [C], psi rstd^2

@@ -41,7 +41,7 @@ Tensor first_rows(const Tensor& x, std::int64_t n);
 
 // Sums over all rows; with a communicator, over the rows of all ranks.
 struct ChannelGradientSums {
-  Tensor dy, dy_x;  // [C]: sum dy and sum dy (x - mean)
+  Tensor dy, dy_x;  // [C]: the sums of dy and of dy * (x - mean)
 };
 
 // Computes these sums. dy has x's shape and dtype; mean is [C], in f64 if x is f64, otherwise in f32.

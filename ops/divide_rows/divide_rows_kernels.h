@@ -1,5 +1,5 @@
-// Division of each row of a matrix. The loops in engine/cpu/row_op.h run these structs; that file explains their
-// members.
+// Division of each row of a matrix. The loops in engine/cpu/row_op.h call the members of these structs, which that file
+// explains.
 #pragma once
 #include "engine/kernels.h"
 

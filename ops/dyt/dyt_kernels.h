@@ -68,7 +68,7 @@ struct DytBackward {
 
   GradOut<T> dx;                                   // [rows, columns]
   ParameterGradOut<T> dgamma, dbeta;               // [columns]
-  ParameterGradOut<T> dalpha_terms, dshift_terms;  // [columns]; ops/total/total.h adds them up
+  ParameterGradOut<T> dalpha_terms, dshift_terms;  // [columns]; their sums are da and ds (ops/total/total.h)
   const T *dy, *x, *gamma;                         // [rows, columns], [rows, columns], [columns]
   DytScalars<T> scalars;
   std::int64_t rows, columns;

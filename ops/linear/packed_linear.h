@@ -16,7 +16,8 @@
 namespace foldgrad {
 
 struct PackedLinearOptions {
-  DType in, out;                              // dtypes of x and the packed weights, and of y: equal, or bf16 and f32
+  // `in` is the dtype of x and of the packed weights, `out` that of y. They are equal, or bf16 and f32.
+  DType in, out;
   std::optional<Activation> activation = {};  // f; cannot be combined with add
   double add = 0;
 

@@ -1,5 +1,5 @@
-// Divides rows by their length (Nguyen, Salazar: "Transformers without Tears", 2019): ScaleNorm, and the unit rows of
-// FixNorm's embedding table.
+// Divides each row by its length, for ScaleNorm and for FixNorm's embedding table (Nguyen, Salazar: "Transformers
+// without Tears", 2019).
 //
 //   [SN-1]  scale_norm:  y_rc = g u_rc            u_rc = x_rc rnorm_r,   rnorm_r = 1 / max(|x_r|, eps)
 //   [FN-1]  unit_rows:   y_rc = u_rc

@@ -7,7 +7,7 @@
 //   [SM-3]  dx_rc = y_rc (dy_rc - sum_j dy_rj y_rj)
 //
 //   x, y: [..., C] seen as [R, C]. A row in which all elements are -infinity gives zeros and a zero gradient; in
-//   PyTorch it gives NaN. Saved: y. Derivation: docs/derivations/softmax.md. In PyTorch: torch.softmax(x, -1).
+//   PyTorch, it gives NaN. Saved: y. Derivation: docs/derivations/softmax.md. In PyTorch: torch.softmax(x, -1).
 #pragma once
 #include "engine/tape.h"
 

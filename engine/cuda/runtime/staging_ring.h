@@ -26,8 +26,8 @@ class StagingRing {
   // `marks` must outlive the ring.
   StagingRing(std::size_t bytes, Marks& marks) : size_(bytes), marks_(marks) {}
 
-  // Returns the offset of `bytes` free bytes; `bytes` must be at least 1 and at most the ring's size. Waits while
-  // copies still read these bytes.
+  // Returns the offset of a free range of `bytes` bytes, at least 1 and at most the ring's size. Waits for copies that
+  // still read this range.
   std::size_t reserve(std::size_t bytes);
   // Tells the ring that the copy from the last reserve() is queued.
   void queued();
