@@ -110,7 +110,7 @@ struct CallSite {
   const char* file;
   int line;
 };
-// Used as the default value of a function's last parameter, returns the place where that function is called.
+// As the default value of a function's last parameter, returns the place where that function is called.
 constexpr CallSite call_site(const char* function, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return {function, file, line};
 }

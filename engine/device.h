@@ -1,6 +1,6 @@
 // The two kinds of memory, and the few functions that the engine needs from the CUDA runtime. CMake chooses the file
-// that implements these functions: device_cudart.cu with nvcc, otherwise device_no_cudart.cpp. FOLDGRAD_CUDA=EMULATE
-// uses host memory as `cuda`, and emulation/ to run the kernels on the host. FOLDGRAD_CUDA=OFF has no `cuda`.
+// that implements these functions: device_cudart.cu with nvcc, otherwise device_no_cudart.cpp. With
+// FOLDGRAD_CUDA=EMULATE, `cuda` is host memory, and emulation/ runs the kernels. With OFF, there is no `cuda`.
 #pragma once
 #include <cstddef>
 #include <cstdint>

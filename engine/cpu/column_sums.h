@@ -16,7 +16,7 @@
 
 namespace foldgrad {
 
-// Adds the partial sums of all blocks, [kSums, columns] each, in order, and stores the totals.
+// Adds the partial sums [kSums, columns] of all blocks, one block after another, and stores the totals.
 template <class F>
 void finish_column_sums(const F& p, const typename F::Value* partials, std::int64_t blocks) {
   using Value = typename F::Value;

@@ -20,8 +20,9 @@
 // then it has taken piece 5 of the newest call. This is harmless, because a helper looks up what to run only after it
 // has taken a piece, and a call does not end before all pieces that were taken are done.
 //
-// Results do not depend on the number of threads if the work of a piece depends only on its number, and the number of
-// pieces only on the shapes. Give a loop at least 8 pieces, or pieces of 50 us each: a piece always runs on one thread.
+// Results do not depend on the number of threads if the work of a piece depends only on the piece's number, and the
+// number of pieces depends only on shapes. A piece always runs on one thread, so give a loop at least 8 pieces, or
+// pieces of 50 us each.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -54,8 +55,8 @@ void set_threads(int n);
 
 // Calls body(piece) once for each piece from 0 to pieces - 1, on any thread and in any order, and returns when all
 // calls have ended. Inside a piece, or if there is only one thread, the call is a plain loop. If pieces throw, rethrows
-// the exception of the first one, as a loop would; later pieces may or may not have run. Throws std::invalid_argument
-// for 2^31 pieces or more.
+// the exception of the first of them, as a loop would; later pieces may or may not have run. Throws
+// std::invalid_argument for 2^31 pieces or more.
 //
 // When parallel() returns, all stores that bypass the caches (engine/cpu/write.h) are complete.
 //

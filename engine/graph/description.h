@@ -17,7 +17,7 @@ class OnnxGraph;
 class OnnxOperands;
 
 struct Description {
-  // Operand numbers; -1 if the operation has no such operand.
+  // Operand numbers. -1 means that the operation has no such operand.
   int weight = -1;                // shape [out, channels, ...]; multiplies the last axis of operand 0
   int bias = -1;                  // shape [out]; added to that product or to operand 0 before any other step
   int table = -1;                 // shape [rows, C]; the result consists of rows of the table, multiplied by `scale`

@@ -85,7 +85,7 @@ struct AttentionHead {
     return ((number / s.heads % s.bias_groups * s.heads + head) * queries + i) * keys;
   }
   FOLDGRAD_HD std::int64_t ds(int i) const { return (number * queries + i) * keys; }
-  // Returns the number of keys that query i sees. It sees the first ones.
+  // Returns the number of keys that query i sees, starting at key 0.
   FOLDGRAD_HD int visible(int i) const {
     const int n = i + 1 + keys - queries;
     return !causal || n > keys ? keys : n < 0 ? 0 : n;

@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Positions within an image are int, because a 64-bit division takes about a hundred instructions on a GPU.
+// Positions within an image have type int, because a 64-bit division takes about a hundred instructions on a GPU.
 struct MaxPool2dSizes {
   struct Range {
     int begin, end;  // the range is empty if begin >= end

@@ -21,7 +21,7 @@ namespace foldgrad {
 // floating-point.
 Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, Device device = Device::cpu);
 
-// The table is a constant. places: i64 [N], on the CPU, from Segments::places().
+// The table is a constant. `places` is i64 [N] on the CPU, from Segments::places().
 // Throws std::invalid_argument unless the table is [., C] with x's dtype and device, and has a row for every place.
 Var sinusoidal_positions(const Var& x, const Tensor& places, const Tensor& table);
 

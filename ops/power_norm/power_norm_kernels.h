@@ -32,7 +32,7 @@ struct PowerNormForwardStep {
   const double* square;           // [columns], mean squares from ChannelMoments; null if not training
   std::int64_t counted;           // number of rows in the statistics; 0 if not training
   const T* gamma;                 // [columns]
-  S *phi, *rstd, *rstd_q, *gain;  // [columns]: the state; rstd of z; rstd of q; gain in y = gain * x + beta
+  S *phi, *rstd, *rstd_q, *gain;  // [columns]: the state phi, rstd of z and of q, and the gain in y = gain * x + beta
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double t = double(*iters), old = phi[c], q = counted > 0 ? double(S(square[c])) : old;

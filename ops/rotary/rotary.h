@@ -28,9 +28,9 @@ struct RotaryTable {
   RotaryTable(std::int64_t places, std::int64_t width, double theta, DType dtype, Device device = Device::cpu);
 };
 
-// places: i64 [N] on x's device. Throws std::invalid_argument unless x is [N, H D], `columns` is a multiple of D and at
-// most H D, and places and the table fit x. On the CPU, it also throws for a place outside the table. On CUDA, a check
-// would make the host wait; there, the row of such a place becomes NaN.
+// `places` is i64 [N] on x's device. Throws std::invalid_argument unless x is [N, H D], `columns` is a multiple of D
+// and at most H D, and places and the table fit x. On the CPU, it also throws for a place outside the table. On CUDA, a
+// check would make the host wait; there, the row of such a place becomes NaN.
 Var rotary(const Var& x, const Tensor& places, const RotaryTable& table, std::int64_t columns);
 
 }  // namespace foldgrad

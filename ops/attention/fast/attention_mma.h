@@ -2,8 +2,8 @@
 // This header is for .cu files.
 //
 // A warp keeps its results in registers as 16 x 8 fragments (engine/cuda/tensor_core.h). A lane holds the elements of a
-// fragment in rows lane / 4 (a = 0 below) and lane / 4 + 8 (a = 1), in columns lane % 4 * 2 (c = 0) and lane % 4 * 2 +
-// 1 (c = 1). The four lanes of a row are a quad.
+// fragment in rows lane / 4 (called a = 0 below) and lane / 4 + 8 (a = 1), and in columns lane % 4 * 2 (c = 0) and lane
+// % 4 * 2 + 1 (c = 1). The four lanes of a row are a quad.
 #pragma once
 #include <type_traits>
 
