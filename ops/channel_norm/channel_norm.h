@@ -81,7 +81,7 @@ struct ChannelNormState {
   Tensor run_mean, run_var, psi_ema;  // [C]; initially 0, 1, 0
   Tensor win_sq, win_g;               // [M_f, C], [M_b, C]; initially 0
   Tensor iters;                       // i64 []: number of training forward passes so far
-  Tensor skips;                       // i64 []: number of those with at least one skipped or held channel
+  Tensor skips;                       // i64 []: number of training forward passes with a skipped or held channel
   Tensor skips_in_a_row;              // i64 [C]: number of consecutive skips up to now, with hold_on_skip
 
   // Returns the initial state. dtype must be f32, or f64 for f64 activations.

@@ -6,7 +6,7 @@
 //   using Value;  static constexpr int kSums;
 //   std::int64_t rows, columns;
 //   double* partials;                        // [blocks, kSums, columns]: the sums of each block
-//   void start(block)                        // called on a copy of the struct, before it adds the rows of a block
+//   void start(block)                        // called on a copy of the struct, before the rows of a block are added
 //   void add(r, c, S (&sums)[kSums])         // adds the terms of one element; S is Value or double
 //   void finish_block(block, c, double (&sums)[kSums])  // changes a block's sums before they are stored
 //   double share(k, block, c)                // a block's share of total k, from its partials and earlier totals

@@ -53,7 +53,7 @@ struct ScaleNormBackward {
   };
 
   GradOut<T> dx;        // [rows, columns]
-  Value* dy_u;          // [rows]: dy . u; their sum is dg (ops/total/total.h)
+  Value* dy_u;          // [rows]: dy . u; the sum over the rows is dg (ops/total/total.h)
   const T *dy, *x, *g;  // [rows, columns], [rows, columns], [1]; a null g counts as 1
   const Value* rnorm;   // [rows]
   std::int64_t rows, columns;
