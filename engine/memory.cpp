@@ -12,7 +12,7 @@
 namespace foldgrad::memory {
 namespace {
 
-// Rounds up to a size class: 256 bytes, then four per power of two. So at most a fifth of a larger block is unused.
+// Rounds up to 256 bytes or to one of four sizes per power of two. Above 256 bytes, at most a fifth is unused.
 std::size_t size_class(std::size_t bytes) {
   constexpr std::size_t kSmallest = 256;
   if (bytes <= kSmallest) return kSmallest;
@@ -98,8 +98,8 @@ class Pool {
     std::size_t all = 0;  // free blocks and blocks in use
   };
 
-  // Returns `size`, or a larger size class that has a free block. Otherwise batches with different numbers of rows
-  // would fill the cache with activations of every size.
+  // Returns `size`, or a larger size class that has a free block. Without such reuse, batches with different numbers of
+  // rows would fill the cache with activations of every size.
   std::size_t class_with_a_free_block(std::size_t size) const {
     constexpr std::size_t kLarge = std::size_t(64) << 10;
     if (size < kLarge) return size;
@@ -135,7 +135,7 @@ class Pool {
   const Device device_;
   std::mutex mutex_;
   std::map<std::size_t, Blocks> blocks_;
-  std::map<std::string, std::size_t> held_;  // bytes in use by tape scope, on a GPU
+  std::map<std::string, std::size_t> held_;  // bytes of a GPU that each tape scope uses
   Statistics statistics_;
 };
 

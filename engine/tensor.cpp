@@ -94,7 +94,7 @@ Tensor Tensor::to(DType dtype) const {
   Tensor t(shape_, dtype, Device::cpu);
   dispatch_any(dtype_, [&]<class From>(Type<From>) {
     dispatch_any(dtype, [&]<class To>(Type<To>) {
-      // Converts integers to bf16 by way of double; by way of float they would be rounded twice.
+      // Converts integers to bf16 through double; through float they would be rounded twice.
       using Between = std::conditional_t<std::is_same_v<To, bf16>, double, From>;
       std::transform(source.data<From>(), source.data<From>() + size(), t.data<To>(),
                      [](From v) { return To(Between(v)); });

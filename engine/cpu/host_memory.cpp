@@ -15,7 +15,7 @@ namespace {
 // Blocks of at least this size use huge pages: with 4 KiB pages, a pass over 16 MiB spends a third of its time on page
 // faults and TLB misses.
 constexpr std::size_t kHugePage = std::size_t(2) << 20;
-constexpr std::size_t kAlignment = 64;  // one cache line, one AVX-512 register
+constexpr std::size_t kAlignment = 64;  // size of a cache line and of an AVX-512 register
 }  // namespace
 
 void* host_allocate(std::size_t bytes) {
@@ -23,7 +23,7 @@ void* host_allocate(std::size_t bytes) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* pointer = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (!pointer) throw OutOfMemory("the host", bytes);
-  if (alignment == kHugePage) madvise(pointer, rounded, MADV_HUGEPAGE);  // only advice: it may fail
+  if (alignment == kHugePage) madvise(pointer, rounded, MADV_HUGEPAGE);  // only advice, so failures are ignored
   return pointer;
 }
 

@@ -12,7 +12,7 @@ namespace foldgrad {
 #ifdef FOLDGRAD_CPU_LEVEL
 const char* cpu_level() { return FOLDGRAD_CPU_LEVEL; }
 
-// Uses only C. For functions of C++ templates, the linker may choose a copy from a file that is compiled for the level.
+// Uses only C: the linker may take the code of a C++ template from a file that is compiled for a newer processor.
 void require_cpu_support() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports(FOLDGRAD_CPU_LEVEL)) return;
@@ -34,10 +34,11 @@ std::string cpu_model() {
 }
 
 int processor_quota(const std::string& root) {
-  double time = 0, period = 0;            // microseconds of processor time per period
+  double time = 0, period = 0;            // microseconds: the process may use `time` in each `period`
   std::ifstream both(root + "/cpu.max");  // control groups, version 2; "max" if there is no quota
   if (!(both >> time >> period)) {
-    std::ifstream of_time(root + "/cpu/cpu.cfs_quota_us"), of_period(root + "/cpu/cpu.cfs_period_us");  // version 1
+    // control groups, version 1
+    std::ifstream of_time(root + "/cpu/cpu.cfs_quota_us"), of_period(root + "/cpu/cpu.cfs_period_us");
     if (!(of_time >> time && of_period >> period)) return INT_MAX;
   }
   return time > 0 && period > 0 ? int(std::min(std::ceil(time / period), double(INT_MAX))) : INT_MAX;

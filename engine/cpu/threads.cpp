@@ -24,7 +24,7 @@
 namespace foldgrad {
 namespace {
 
-// How often a thread polls before it sleeps. The caller polls for 0.1 to 0.2 ms on x86; after that, a helper that has
+// The number of polls before a thread sleeps. The caller polls for 0.1 to 0.2 ms on x86; after that, a helper that has
 // lost its processor can run on the caller's. Helpers poll longer, since only the caller computes until they have woken
 // up: with 2000 polls, beam search on one sentence takes a tenth longer, because of the gaps between its loops.
 constexpr int kLooks = 2000, kLooksOfHelper = 8000;
@@ -47,7 +47,7 @@ struct Processors {
   Processors() {
     const bool known = sched_getaffinity(getpid(), sizeof mask, &mask) == 0;  // fails above 1024 processors
     count = known ? CPU_COUNT(&mask) : 0;
-    // With $OMP_PROC_BIND, libgomp, which oneDNN needs, binds the first thread to one processor before main().
+    // If $OMP_PROC_BIND is set, libgomp (which oneDNN needs) binds the first thread to one processor before main().
     if (std::getenv("OMP_PROC_BIND") && count == 1) {
       std::memset(&mask, 0xff, sizeof mask);  // the system removes processors that are not allowed
       count = std::max(1, int(std::thread::hardware_concurrency()));
@@ -70,7 +70,7 @@ const Processors& processors() {
 
 int processor_count() {
   const int all = processors().count > 0 ? processors().count : std::max(1, int(std::thread::hardware_concurrency()));
-  static const int quota = processor_quota();  // more threads would exhaust it and then all wait
+  static const int quota = processor_quota();  // more threads would use up the quota, and then all would have to wait
   return std::min(all, quota);
 }
 
@@ -83,7 +83,7 @@ int default_threads() {
   return threads;
 }
 
-// The remaining pieces of one thread's share, [first, end), in one word.
+// The remaining pieces [first, end) of one thread's share, packed into one word.
 class alignas(kCacheLine) Share {
  public:
   void deal(std::int64_t first, std::int64_t end) { word_.store(word(first, end), std::memory_order_release); }
@@ -133,20 +133,20 @@ class Pool {
   std::atomic<bool> stopped_ = false;
   const Body* body_ = nullptr;
   std::mutex failing_;
-  std::exception_ptr failure_;  // of piece failed_
+  std::exception_ptr failure_;  // thrown by piece failed_
   alignas(kCacheLine) std::atomic<std::int64_t> failed_ = INT64_MAX;
   alignas(kCacheLine) std::atomic<std::uint32_t> calls_ = 0;    // changes when there is something to do
   alignas(kCacheLine) std::atomic<std::uint32_t> pending_ = 0;  // pieces of this call that have not ended
 };
 
-thread_local int chosen_threads = 0;  // 0: the default
+thread_local int chosen_threads = 0;  // 0 means the default
 thread_local bool in_piece = false;
 
-// Spinning would take the processor from a thread that has work, if there are more threads than processors.
+// If there are more threads than processors, a spinning thread would take the processor from one that has work.
 Pool::Pool(int threads) : shares_(std::size_t(threads)), spins_(threads <= processor_count()) { start_helpers(); }
 
 void Pool::start_helpers() {
-  const BlockedSignals blocked;  // new threads inherit this
+  const BlockedSignals blocked;  // new threads inherit the signal mask
   try {
     for (int self = 1; self < threads(); ++self) helpers_.emplace_back([this, self] { help(self); });
   } catch (const std::system_error&) {  // the other threads do the work of the missing helpers
@@ -186,7 +186,7 @@ void Pool::work(int self) {
   for (int i = 1; i < threads(); ++i)
     for (; (piece = shares_[std::size_t((self + i) % threads())].take_last()) >= 0; ++done) run_piece(piece);
   finish_writes();
-  // Up to here, the call cannot have ended. After this line, the next call may have begun.
+  // The call cannot have ended before this line. After this line, the next call may have begun.
   if (done > 0 && pending_.fetch_sub(done) == done) pending_.notify_one();
 }
 
@@ -218,7 +218,7 @@ void Pool::run(std::int64_t pieces, const Body& body) {
   std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-std::atomic<int> forks = 0;  // forks by this process and its ancestors
+std::atomic<int> forks = 0;  // number of forks by this process and its ancestors
 
 // Returns the calling thread's pool. If its pool was made before a fork, the pool's threads do not exist in this
 // process, so its memory is leaked.

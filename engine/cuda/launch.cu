@@ -35,7 +35,7 @@ bool waits_for_each_kernel() {
   return waits;
 }
 
-// Allows a kernel more than 48 KiB of shared memory; CUDA requires this call.
+// Lets a kernel use more than 48 KiB of shared memory; CUDA requires this call.
 void allow_shared_bytes(const char* name, const void* kernel, std::size_t bytes) {
   if (bytes <= 48 * 1024) return;
   const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
@@ -58,7 +58,7 @@ void launch_kernel(const char* name, const void* kernel, const Grid& grid, void*
   config.stream = cuda_stream();
   void* arguments[] = {params};
   if (const cudaError_t error = cudaLaunchKernelExC(&config, kernel, arguments); error != cudaSuccess) {
-    cudaGetLastError();  // clears the error: we report it here, and other libraries should not see it
+    cudaGetLastError();  // clears the error, which we report ourselves and other libraries should not see
     throw std::runtime_error(std::string(name) + ": launch of " + describe(grid.blocks) + " blocks of " +
                              std::to_string(grid.threads.x * grid.threads.y * grid.threads.z) + " threads with " +
                              std::to_string(grid.shared_bytes) +

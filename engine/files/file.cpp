@@ -20,14 +20,14 @@ FileError::FileError(const std::string& path, const std::string& what, int error
   error_ = error;
 }
 
-// Without O_NONBLOCK, opening a FIFO would wait for a writer before we could refuse it.
+// Without O_NONBLOCK, opening a FIFO would wait for a writer before we could reject it.
 InputFile::InputFile(std::string path)
     : path_(std::move(path)), descriptor_(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (descriptor_ < 0) throw FileError(path_, "cannot be opened", errno);
   struct stat status;
   const bool known = fstat(descriptor_, &status) == 0;
   const int error = errno;
-  // Refuses files such as /proc/version, which have content but a size of 0.
+  // Rejects files such as /proc/version, which have content but a size of 0.
   char first;
   if (known && S_ISREG(status.st_mode) && (status.st_size > 0 || pread(descriptor_, &first, 1, 0) == 0)) {
     size_ = std::uint64_t(status.st_size);
@@ -55,7 +55,8 @@ void InputFile::read(std::uint64_t offset, void* target, std::size_t bytes) cons
 }
 
 std::string read_file(const std::string& path) {
-  // 256 MiB is larger than any file that we read as a whole, but limits the memory that a sparse or a wrong file takes.
+  // Larger than any file that we read as a whole, but small enough to limit the memory that a sparse or a wrong file
+  // takes.
   constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;
   const InputFile file(path);
   if (file.size() > kMostBytes)

@@ -57,8 +57,8 @@ class Reader {
   Entry entry(const std::string& name, const Json& fields) const;
 
   const std::string& path_;
-  std::string top_, field_;   // the latest keys of the first and the second level
-  std::size_t elements_ = 0;  // number of elements in the latest array
+  std::string top_, field_;   // the last keys that were read at the first and second level
+  std::size_t elements_ = 0;  // number of elements of the last array that were read
 };
 
 // Checks each key and value before the parser stores it, since a malicious header could be nested as deep as it is
@@ -102,7 +102,7 @@ Entry Reader::entry(const std::string& name, const Json& fields) const {
                                   offsets = integers({name, ": data_offsets"}, fields["data_offsets"]);
   if (offsets.size() != 2) fail("{}: data_offsets must have two entries, got {}", subject_of(name), offsets.size());
 
-  // Leaves out sizes of zero: the product of the others must not overflow, so that strides can be computed.
+  // Skips sizes of zero: strides are products of the other sizes, and these products must not overflow.
   std::int64_t bytes = std::int64_t(size_of(known->dtype));
   bool empty = false, counted = true;
   for (const std::int64_t size : sizes)
@@ -123,7 +123,7 @@ Header Reader::read(const std::string& text) {
   const auto found = [&](std::size_t at) {
     return at < text.size() ? fmt::format("0x{:02x}", std::uint8_t(text[at])) : "its end";
   };
-  // Checks this here, since the parser would skip a byte order mark and white space, and stop at a zero byte.
+  // The parser would skip a byte order mark and white space, and would stop at a zero byte, so we check the first byte.
   if (!text.starts_with('{')) fail("byte {}: the header must begin with {{, got {}", kLengthBytes, found(0));
   if (const std::size_t zero = text.find('\0'); zero != text.npos)
     fail("byte {}: the header must not contain zero bytes", kLengthBytes + zero);

@@ -7,7 +7,7 @@ namespace {
 // Writes the bias to columns j to j + N - 1 of row i of matrix s.
 template <int N, class T>
 struct StoreBias {
-  T* c;           // [batch, m, n] with strides
+  T* c;           // [batch, m, n]; rows and matrices may have gaps
   const T* bias;  // [n]
   std::int64_t row_stride, batch_stride;
 

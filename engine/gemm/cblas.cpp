@@ -1,8 +1,8 @@
 // Multiplies f64, and some products of f32, with any CBLAS; Debian's default is OpenBLAS.
 //
-// OpenBLAS 0.3.21 takes processors that are newer than itself (Zen 5, some virtual Intel ones) for a Zen 1 or older,
-// and then runs at about half their speed. OPENBLAS_CORETYPE=SKYLAKEX in the environment selects its AVX-512 kernels.
-// We leave that to the user, because a library must not change the environment of its process.
+// OpenBLAS 0.3.21 mistakes processors that are newer than itself (Zen 5, some virtual Intel ones) for a Zen 1 or older,
+// and then reaches about half of the possible speed. OPENBLAS_CORETYPE=SKYLAKEX in the environment selects its AVX-512
+// kernels. We leave that to the user, because a library must not change the environment of its process.
 #include <cblas.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Matrix products of f32, f64 and bf16 on the GPU, with cuBLASLt.
 //
-// We ask the library for an algorithm once per shape and keep the answer, so that equal calls give equal bits. We
-// exclude algorithms that add partial sums in bf16 or with atomics.
+// We ask the library for an algorithm once per shape and keep the answer, so that equal calls give bit-identical
+// results. We exclude algorithms that add partial sums in bf16 or with atomics.
 #include <cublasLt.h>
 
 #include <map>
@@ -18,7 +18,7 @@ namespace foldgrad {
 namespace {
 
 constexpr std::size_t kWorkspace = std::size_t(32) << 20;  // NVIDIA's recommendation for Hopper
-constexpr std::size_t kMostPlans = 16384;                  // about 1 KiB each; at this number all are dropped
+constexpr std::size_t kMostPlans = 16384;                  // about 1 KiB each; all are dropped once there are this many
 
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -78,8 +78,8 @@ Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns, std::i
   return l;
 }
 
-// Returns true if the library may add a bias, or beta C, to a product that it has already rounded to bf16. It does so
-// (13.1, on an H100) if stored rows are not whole packs of 16 bytes.
+// Returns true if the library may add a bias, or beta * C, to a product that it has already rounded to bf16. Version
+// 13.1 does so on an H100 unless the stored rows consist of whole packs of 16 bytes.
 bool rounds_twice(DType dtype, const Gemm& g, const GemmPointers& p) {
   const auto whole_packs = [](const void* at, std::int64_t row, std::int64_t row_stride, std::int64_t batch_stride) {
     return alignment(at) >= 16 && row % 8 == 0 && row_stride % 8 == 0 && batch_stride % 8 == 0;
@@ -90,7 +90,7 @@ bool rounds_twice(DType dtype, const Gemm& g, const GemmPointers& p) {
            whole_packs(p.c, g.n, g.row_stride_c, g.batch_stride_c));
 }
 
-// How the library computes a product. Since it is column-major, the operands change places: C^T = op(B)^T op(A)^T.
+// The library's description of a product. The library is column-major, so it computes C^T = op(B)^T op(A)^T.
 struct Plan {
   Description description;
   Layout a, b, c;
@@ -99,13 +99,13 @@ struct Plan {
 };
 
 cublasLtEpilogue_t epilogue_of(const GemmPointers& p) {
-  if (p.row_sums) return CUBLASLT_EPILOGUE_BGRADB;  // of the library's B, which is our A
+  if (p.row_sums) return CUBLASLT_EPILOGUE_BGRADB;  // sums the library's B, which is our A
   return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 // Returns the bias that the epilogue adds, or the sums that it writes; both have C's type.
 const void* vector_of(const GemmPointers& p) { return p.row_sums ? p.row_sums : p.bias; }
-// Sets the address of that vector, which may differ from call to call.
+// Sets the address of the bias or of the sums, which may differ from call to call.
 void set_vector(Plan& plan, const GemmPointers& p) {
   if (const void* vector = vector_of(p)) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
 }
@@ -171,7 +171,8 @@ struct Library {
 
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   if (g.batch > INT32_MAX || rounds_twice(dtype, g, p)) return false;
-  // We can tell the library how the matrices are aligned, but not this vector, which it may load 16 bytes at a time.
+  // We can tell the library how the matrices are aligned, but not how this vector is. It may load the vector in packs
+  // of 16 bytes.
   if (alignment(vector_of(p)) < 16) return false;
   const float alpha_f32 = float(g.alpha), beta_f32 = float(g.beta);
   const bool f64 = dtype == DType::f64;
@@ -181,7 +182,7 @@ bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   static std::mutex mutex;  // guards the plans and the workspace
   const std::lock_guard lock(mutex);
   const CudaDeviceGuard guard;
-  static PerDevice<Library*> libraries;  // never destroyed: the driver may shut down first
+  static PerDevice<Library*> libraries;  // never destroyed, since the driver may shut down first
   Library& library = *libraries.here([] { return new Library; });
   Plan& plan = library.plan(dtype, g, p);
   if (!plan.covered) return false;

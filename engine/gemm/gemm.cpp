@@ -25,7 +25,7 @@ void check_stride(const char* matrix, std::int64_t stride, std::int64_t row) {
                  row, stride);
 }
 
-// Throws std::invalid_argument as gemm() does; g is resolved.
+// Throws std::invalid_argument as gemm() does. `g` must be resolved.
 void check(DType dtype, const Gemm& g, const void* bias) {
   FOLDGRAD_CHECK(is_floating(dtype), "gemm: the element type must be f32, f64 or bf16, got {}", name(dtype));
   FOLDGRAD_CHECK(g.m >= 0 && g.n >= 0 && g.k >= 0 && g.batch >= 0,
@@ -47,7 +47,7 @@ void check(DType dtype, const Gemm& g, const void* bias) {
                  name(dtype), bias ? " with a bias" : "");
 }
 
-// Merges a batch of consecutive inputs that share a weight into one tall product. Every library computes that faster.
+// Merges a batch of consecutive inputs that share a weight into one tall product, which every library computes faster.
 Gemm merged(Gemm g) {
   const bool tall = !g.transpose_a && g.batch_stride_b == 0 && g.batch_stride_a == g.m * g.row_stride_a &&
                     g.batch_stride_c == g.m * g.row_stride_c;
@@ -85,8 +85,9 @@ void with_type(DType dtype, const Gemm& g, const GemmPointers& p, F f) {
   });
 }
 
-// Returns true if our own loops are at least as fast as oneDNN. They are for large products on Intel processors with
-// AVX-512: there they save 3 to 6 % of the time of a step's products, except in CCT-4 (docs/products.md).
+// Returns true if our own loops are at least as fast as oneDNN: for large products on Intel processors with AVX-512.
+// There they save 3 to 6 % of the time that a training step spends on matrix products, except in CCT-4
+// (docs/products.md).
 bool own_loops_pay([[maybe_unused]] DType dtype, [[maybe_unused]] const Gemm& g) {
 #ifdef __AVX512F__
   static const bool measured = __builtin_cpu_is("intel");
@@ -100,14 +101,14 @@ bool own_loops_pay([[maybe_unused]] DType dtype, [[maybe_unused]] const Gemm& g)
 void multiply_piece(DType dtype, Gemm g, GemmPointers p) {
   [[maybe_unused]] const bool libraries = kLibraries && g.k > 0;
 #ifdef FOLDGRAD_HAVE_CBLAS
-  // With AVX2, OpenBLAS computes weight gradients faster: at 76 to 81 instead of 70 to 77 % of the peak for ViT-S/4,
-  // and at 68 instead of 45 % for 512 x 512, on a Zen 3 (docs/products.md).
+  // With AVX2, OpenBLAS computes weight gradients faster. On a Zen 3 it reaches 76 to 81 % of the peak for ViT-S/4,
+  // where oneDNN reaches 70 to 77 %, and 68 instead of 45 % for 512 x 512 (docs/products.md).
   const bool gradient = dtype == DType::f32 && g.transpose_a && std::min(g.m, g.n) >= 256;
   if (libraries && kVectorBytes == 32 && gradient && cblas_gemm_cpu(dtype, g, p)) return;
 #endif
 #ifdef FOLDGRAD_HAVE_ONEDNN
-  // oneDNN would scale its bias, too. It could add the bias in a post-op (binary_add), but gives wrong results then if
-  // there are gaps between matrices C.
+  // oneDNN would scale the bias, too. A post-op (binary_add) could add the bias unscaled, but its results are wrong if
+  // there are gaps between the matrices C.
   if (g.alpha != 1) begin_with_bias(Device::cpu, dtype, g, p);
   if (libraries && onednn_gemm_cpu(dtype, g, p)) return;
 #endif
@@ -131,7 +132,7 @@ void gemm_cpu(DType dtype, const Gemm& g, GemmPointers p) {
 void gemm_cuda(DType dtype, Gemm g, GemmPointers p) {
 #ifdef FOLDGRAD_HAVE_CUBLAS
   if (g.k > 0 && cublas_gemm_cuda(dtype, g, p)) return;
-  if (g.k > 0 && p.bias) {  // cuBLASLt cannot add a bias to every type
+  if (g.k > 0 && p.bias) {  // cuBLASLt cannot add a bias of every type
     begin_with_bias(Device::cuda, dtype, g, p);
     if (cublas_gemm_cuda(dtype, g, p)) return;
   }

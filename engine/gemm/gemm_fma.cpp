@@ -2,9 +2,9 @@
 //
 //   1. A tile of C stays in registers while its terms are summed (engine/gemm/tile.h).
 //   2. A block is 512 terms of the inner dimension. For each block, B is packed into panels as wide as a tile: the 32
-//      columns of one term, then those of the next. So a tile reads consecutive memory instead of 512 rows on different
-//      pages. A transposed A is packed in the same way, into panels of 14 rows. Otherwise A is read in place, since its
-//      rows are contiguous.
+//      columns of one term, then those of the next term. So a tile reads consecutive memory instead of 512 rows on
+//      different pages. A transposed A is packed in the same way, into panels of 14 rows. Otherwise A is read in place,
+//      since its rows are contiguous.
 //   3. A piece of C is up to 140 rows by 256 columns. Its tiles are computed row by row, so that the 14 rows of A stay
 //      in the L1 cache, and the columns of B, 512 KiB, in the L2 cache. Threads share the pieces.
 //
@@ -45,8 +45,8 @@ struct Lines {
   float factor;
 };
 
-// Packs kWidth lines into a panel: term t of line l goes to to[t * kWidth + l]; missing lines become zeros. May write
-// up to one vector beyond the panel.
+// Packs kWidth lines into a panel. Term t of line l is stored in to[t * kWidth + l]; missing lines become zeros. May
+// write up to one vector beyond the panel.
 template <int kWidth>
 void pack(float* to, const Lines& from, std::int64_t terms) {
   constexpr int L = kLanes<float>;
@@ -63,8 +63,8 @@ void pack(float* to, const Lines& from, std::int64_t terms) {
     for (int l = 0; l < kWidth; ++l) to[t * kWidth + l] = l < count ? factor * x[l * line + t * term] : 0.0f;
 }
 
-// Computes the product for one matrix of the batch. At any time, some panels of B and of a transposed A are packed, for
-// one block.
+// Computes the product for one matrix of the batch. Keeps one block of some panels of B packed and, if A is transposed,
+// one block of some panels of A.
 class Product {
  public:
   Product(const Gemm& g, const GemmPointers& p, std::int64_t number)
@@ -98,14 +98,14 @@ class Product {
  private:
   static constexpr int kColumns = kTileVectors * kLanes<float>;
   static constexpr std::int64_t kPanelA = kTileRows * kBlock + kLanes<float>, kPanelB = kColumns * kBlock;
-  static constexpr std::int64_t kPacked = 1024;  // packed rows and columns; for one block they take 2 MiB each
+  static constexpr std::int64_t kPacked = 1024;  // limits the packed rows and columns; each take 2 MiB per block
   static constexpr std::size_t kHugePage = std::size_t(2) << 20;
 
   bool packs_a() const { return g_.transpose_a; }
   float* packed_a(std::int64_t panel) const { return packed_a_ + (panel - panels_a_.begin) * kPanelA; }
   float* packed_b(std::int64_t panel) const { return packed_b_ + (panel - panels_b_.begin) * kPanelB; }
 
-  // Each piece packs panels of A and of B, so that a thread usually multiplies the rows of A that it packed itself.
+  // Each piece packs panels of both A and B, so that a thread usually multiplies the rows of A that it packed itself.
   void pack_panels(bool with_b) const {
     const Range some_a = packs_a() ? panels_a_ : Range{}, some_b = with_b ? panels_b_ : Range{};
     const std::int64_t pieces = parts_of(std::max(some_a.size(), some_b.size()), /*panels, of each*/ 2);
@@ -130,7 +130,7 @@ class Product {
   }
 
   void multiply_panels() const {
-    // There are at least 64 pieces, each of 8 panels of B and at most 10 panels of A.
+    // A piece has 8 panels of B and at most 10 panels of A. There are at least 64 pieces, unless A has too few panels.
     const std::int64_t across = parts_of(panels_b_.size(), 8);
     const std::int64_t down =
         std::min(panels_a_.size(), std::max(parts_of(64, across), parts_of(panels_a_.size(), 10)));
@@ -164,7 +164,7 @@ class Product {
     columns == kColumns ? multiply_tile(tile, rows, kTileVectors) : multiply_beside(tile, rows, columns);
   }
 
-  // Multiplies a tile at the right edge of C, whose columns do not fill its vectors, by way of a buffer.
+  // Multiplies a tile at the right edge of C, whose columns do not fill the vectors, and uses a buffer for the result.
   static void multiply_beside(Tile<float> tile, std::int64_t rows, std::int64_t columns) {
     float wide[kTileRows * kColumns] = {};
     float* const c = std::exchange(tile.c, wide);
@@ -178,7 +178,7 @@ class Product {
   const GemmStrides at_;
   const float *a_, *b_, *bias_;
   float* c_;
-  Range panels_a_{}, panels_b_{}, terms_{};  // the packed panels of A and of B, and their terms
+  Range panels_a_{}, panels_b_{}, terms_{};  // the panels of A and B that are packed now, and their terms
   float *packed_a_ = nullptr, *packed_b_ = nullptr;
 };
 

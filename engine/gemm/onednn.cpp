@@ -1,4 +1,4 @@
-// Products of f32 and bf16 with oneDNN, usually with its matmul primitive.
+// Multiplies f32 and bf16 matrices with oneDNN, usually with its matmul primitive.
 #include <cpuid.h>
 #include <fmt/core.h>
 
@@ -54,7 +54,7 @@ OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias, bool wi
     const auto chosen = with_bias ? choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(a, b, bias, c))
                                   : choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(a, b, c));
     if (onednn_covers(chosen)) product.set<dnnl::matmul>(chosen);
-  } catch (const dnnl::error&) {  // oneDNN has no such matmul, as with batch strides 0 for A and B
+  } catch (const dnnl::error&) {  // oneDNN has no such matmul, for example if A and B both have batch stride 0
   }
   product.add(DNNL_ARG_DST, c);
   product.add(DNNL_ARG_SRC, a);
@@ -63,7 +63,7 @@ OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias, bool wi
   return product;
 }
 
-// Returns this thread's primitive for the product.
+// Returns this thread's primitive for a product.
 OnednnPrimitive& product_of(DType dtype, const Gemm& g, bool with_bias, bool with_panels) {
   thread_local OnednnCache<OnednnPrimitive, 15, 1024> products;
   // alpha and beta are compiled into the primitive, too.
@@ -72,7 +72,7 @@ OnednnPrimitive& product_of(DType dtype, const Gemm& g, bool with_bias, bool wit
   return products.of(key, [&] { return make_product(dtype, g, with_bias, with_panels); });
 }
 
-// Computes A^T B of f32 without a batch, as in weight gradients. oneDNN's BLAS call packs a transposed A faster than
+// Computes A^T B for single f32 matrices, as in weight gradients. oneDNN's BLAS call packs a transposed A faster than
 // its matmul does, which saves a tenth of the time.
 bool transposed_sgemm(DType dtype, const Gemm& g, const GemmPointers& p) {
   if (dtype != DType::f32 || !g.transpose_a || g.batch != 1 || p.bias) return false;
@@ -109,7 +109,7 @@ Gemm of_transposed_copy(Gemm g) {
   return g;
 }
 
-// Computes some rows of A^T B, bf16, with a copy of A^T. These rows are columns of a wider A, for which oneDNN does not
+// Computes A^T B in bf16 from a copy of A^T. The stored rows of A are parts of wider rows, for which oneDNN does not
 // use AMX.
 bool multiply_transposed_copy(const Gemm& g, const GemmPointers& p) {
   const std::int64_t matrices = g.batch_stride_a == 0 ? 1 : g.batch;
@@ -132,7 +132,7 @@ bool run(OnednnPrimitive& product, const GemmPointers& p, const void* b) {
 
 dnnl::engine& onednn_engine() {
   static dnnl::engine engine = [] {
-    if (amx_is_broken()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);  // before the first primitive
+    if (amx_is_broken()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);  // must precede the first primitive
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return engine;
@@ -152,8 +152,8 @@ bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
 
 std::shared_ptr<void> onednn_panels(DType dtype, const Gemm& g, const GemmPointers& p) {
   const Cut cut = cut_of(dtype, g);
-  // With two pieces, one for each of two threads, panels save nothing. Panels of more than 4 MiB would be read from
-  // memory again for each piece, while oneDNN uses a part of B for all rows at once.
+  // If there are only two pieces, one for each of two threads, panels save nothing. Panels of more than 4 MiB would be
+  // read from memory again for each piece, while oneDNN uses a part of B for all rows at once.
   const std::size_t bytes = std::size_t(elements_of_panels(g)) * sizeof(bf16);
   const bool pays = dtype == DType::bf16 && cut.rows > 2 && bytes <= std::size_t(4) << 20;
   if (!pays || g.batch > 1 || g.n < kPanel || g.k == 0 || (p.bias && g.alpha != 1)) return nullptr;

@@ -6,10 +6,10 @@
 namespace foldgrad {
 namespace {
 
-// Number of columns that are summed at once. With unit stride in B, the loop over them is vectorised. Not tuned.
+// Number of columns that are summed at once (not tuned). The loop over them is vectorised if B has unit stride.
 constexpr int kColumns = 64;
 
-// Computes row i of C, kColumns columns beginning at `first`; all pointers are those of one matrix of the batch.
+// Computes kColumns elements of row i of C, beginning in column `first`. All pointers are to one matrix of the batch.
 template <class T, class C>
 void row_block(const Gemm& g, C* c, const T* a, const T* b, std::int64_t i, std::int64_t first) {
   using Sum = compute_t<T>;

@@ -7,10 +7,11 @@
 namespace foldgrad {
 namespace {
 
-// A block computes kTile x kTile elements of C, and each thread kPerThread x kPerThread of them. In each step the
-// threads share kDepth columns of op(A) and kDepth rows of op(B), so a block reads each value from global memory once.
+// A block computes kTile x kTile elements of C, and each of its threads kPerThread x kPerThread of them. In each step
+// the threads share kDepth columns of op(A) and kDepth rows of op(B), so a block reads each value from global memory
+// once.
 constexpr int kTile = 32, kDepth = 16, kPerThread = 4, kSide = kTile / kPerThread, kThreads = kSide * kSide;
-constexpr int kPitch = kTile + 1;  // one more, so that the elements of a column are in different banks
+constexpr int kPitch = kTile + 1;  // one extra element puts a column's elements in different banks
 
 template <class T, class C>
 struct Tiled {
@@ -19,7 +20,7 @@ struct Tiled {
   Gemm g;  // resolved
 };
 
-// Sets tile[p][x] = source[(first_x + x) stride_x + (first_p + p) stride_p], zero outside [0, end_x) x [0, end_p).
+// Sets tile[p][x] = source[(first_x + x) * stride_x + (first_p + p) * stride_p], and 0 outside [0, end_x) x [0, end_p).
 // Neighbouring threads read along the axis of stride 1.
 template <class T>
 __device__ void load_tile(compute_t<T>* tile, const T* source, std::int64_t first_x, std::int64_t end_x,
@@ -32,7 +33,7 @@ __device__ void load_tile(compute_t<T>* tile, const T* source, std::int64_t firs
   }
 }
 
-// Adds to sum[u][v] the terms of the element in row u kSide + ty and column v kSide + tx of the tile.
+// Adds to sum[u][v] the terms of the element in row u * kSide + ty and column v * kSide + tx of the tile.
 template <class Sum>
 __device__ void multiply_tiles(Sum (&sum)[kPerThread][kPerThread], const Sum* tile_a, const Sum* tile_b) {
   const int tx = threadIdx.x % kSide, ty = threadIdx.x / kSide;

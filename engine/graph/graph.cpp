@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-// Adds `node` to a normalizer: appends its operands from outside, and makes its result the normalizer's result.
+// Adds `node` to a normalizer: appends the node's operands from outside, and makes its result that of the normalizer.
 void absorb(GraphNode& normalizer, const GraphNode& node, std::set<int>& inner) {
   for (int operand : node.operands)
     if (!inner.count(operand) && !contains(normalizer.operands, operand)) normalizer.operands.push_back(operand);
@@ -53,7 +53,7 @@ Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vec
     }
     absorb(graph.nodes.back(), node, inner);
   }
-  // Puts x first: the result of another node or, if there is none, a value that is not a parameter.
+  // Makes x the first operand. It is the result of another node or, if there is none, a value that is not a parameter.
   std::set<int> computed;
   for (GraphNode& node : graph.nodes) {
     const auto rank = [&](int v) { return computed.count(v) ? 0 : graph.values[v].parameter.empty() ? 1 : 2; };

@@ -18,7 +18,7 @@ std::span<T> values_of(const Tensor& tensor) {
 }
 
 template <class T>
-void add_to(std::span<T> sum, const Tensor& values) {  // both on values.device()
+void add_to(std::span<T> sum, const Tensor& values) {  // `sum` must be on values.device()
   const Accumulate<T, T> add{{sum.data(), GradMode::add}, values.data<T>(), std::int64_t(sum.size())};
   FOLDGRAD_RUN(values.device(), elementwise, add);
 }
@@ -38,7 +38,7 @@ void Communicator::swap(Device device, int partner, std::span<const std::byte> o
   if (device == Device::cpu) {
     exchange(partner, out, in);
   } else {
-    exchange(partner, {}, {});  // times out if the partner does not come
+    exchange(partner, {}, {});  // times out if the partner does not take part
     device_link()->exchange(partner, out, in);
   }
   traffic_.seconds += seconds_since(begin);
@@ -46,7 +46,7 @@ void Communicator::swap(Device device, int partner, std::span<const std::byte> o
   ++traffic_.exchanges;
 }
 
-// Sums over a binary tree. After the exchange over distance d each rank has the sum of its subtree of 2 d ranks. Both
+// Sums over a binary tree. After the exchange at distance d, each rank has the sum of its subtree of 2 * d ranks. Both
 // partners compute the same bits, since a + b = b + a.
 template <class T>
 void Communicator::sum_small(Device device, std::span<T> values) {
@@ -58,7 +58,7 @@ void Communicator::sum_small(Device device, std::span<T> values) {
 }
 
 // Sums over the same tree, but each rank sums only one slice. On the way up, each rank keeps one half of its range and
-// gives the other half away; on the way down, the ranges grow again.
+// sends the other half to its partner; on the way down, the ranges grow again.
 template <class T>
 void Communicator::sum_by_halves(Device device, std::span<T> values) {
   struct Halves {
@@ -107,7 +107,8 @@ void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   }
 }
 
-// Copies the bytes from subtree to subtree, the largest first: at distance d, rank 2 d i sends to rank 2 d i + d.
+// Sends the bytes from subtree to subtree, the largest first. At distance d, rank 2 * d * i sends to rank 2 * d * i +
+// d.
 void Communicator::broadcast_bytes(Device device, std::span<std::byte> bytes) {
   operation_ = "broadcast";
   for (int d = size_ / 2; d >= 1; d /= 2) {

@@ -34,10 +34,10 @@ struct TeamState {
   int first, local;
   std::mutex mutex{};
   std::condition_variable changed{};
-  std::map<int, Message> messages{};  // by tag
+  std::map<int, Message> messages{};  // the key is tag()
   std::vector<int> waits{};           // for each local rank, the number of its threads that wait for another rank
   std::vector<int> channels{};        // for each local rank, the channel that it assigned last
-  std::exception_ptr failure{};       // the first
+  std::exception_ptr failure{};       // the first exception of any rank
   std::unique_ptr<DeviceLink> link{};
 
   bool is_here(int rank) const { return rank >= first && rank < first + local; }
@@ -83,7 +83,7 @@ class TeamMember final : public Communicator {
       const auto ended = [&] { return done() || team_.failure != nullptr || interrupted_; };
       const bool in_time = team_.changed.wait_until(lock, until, ended);
       if (done()) return;
-      // Withdraws the message, since it refers to this rank's memory.
+      // Withdraws the message, which refers to this rank's memory, as soon as its receiver does not read it.
       team_.changed.wait(lock, [&] { return !mine.being_read; });
       mine.there = false;
       lock.unlock();
@@ -118,7 +118,7 @@ class TeamMember final : public Communicator {
     return team_.failure || interrupted_;
   }
 
-  // Throws CommunicationError: another rank has failed, this communicator was interrupted, or the time is up.
+  // Throws CommunicationError: another rank has failed, this communicator was interrupted, or the wait has timed out.
   [[noreturn]] void give_up(int partner, bool ended) {
     if (ended)
       throw CommunicationError(

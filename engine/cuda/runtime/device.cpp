@@ -1,4 +1,4 @@
-// The parts of device.h that are the same in every build.
+// Implements the parts of device.h that are the same in every build.
 #include <algorithm>
 #include <atomic>
 

@@ -41,7 +41,7 @@ std::string built_for() {
   return all;
 }
 
-// Stands for all kernels: if this one has no image for the GPU, no kernel has.
+// A probe: if this kernel has no image for the GPU, no other kernel has one.
 __global__ void probe_kernel() {}
 
 CudaMachine examine(int index) {
@@ -76,7 +76,7 @@ int cuda_devices() {
   return count;
 }
 
-// Examines each device only once, since this creates a context, which takes a second.
+// Examines each device only once, since that creates a context and takes a second.
 std::string cuda_trouble(int index) {
   if (index >= kMostCudaDevices) return "devices are numbered up to " + std::to_string(kMostCudaDevices - 1);
   static std::once_flag looked[kMostCudaDevices];
@@ -107,8 +107,8 @@ std::string cuda_description() {
   return text;
 }
 
-// Returns our own stream, since the default stream would wait for those of other libraries. The device stays current on
-// this thread, since the caller is about to use the stream.
+// Returns our own stream, since the default stream would wait for the streams of other libraries. The device stays
+// current on this thread, since the caller is about to use the stream.
 cudaStream_t cuda_stream() {
   static PerDevice<cudaStream_t> streams;
   if (current_cuda_device() != cuda_device()) set_current_cuda_device(cuda_device());
@@ -138,15 +138,15 @@ void* system_allocate(Device device, std::size_t bytes) {
   void* pointer = nullptr;
   const cudaError_t error = cudaMallocAsync(&pointer, bytes, cuda_stream());
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // clears the error: the allocator may empty its cache and try again
+    cudaGetLastError();  // clears the error, since the allocator may empty its cache and try again
     throw OutOfMemory("the GPU", bytes);
   }
   check_cuda(error, "cudaMallocAsync");
   return pointer;
 }
 
-// The caller must have synchronized: for memory from the runtime's pool, cudaFree does not wait for kernels. cudaFree
-// fails only while the process ends, after the driver has shut down.
+// The caller must have synchronized, since cudaFree does not wait for kernels if the memory is from the runtime's pool.
+// cudaFree fails only while the process ends, after the driver has shut down.
 void system_release(Device device, void* pointer) noexcept {
   device == Device::cpu ? host_release(pointer) : void(cudaFree(pointer));
 }

@@ -1,4 +1,5 @@
-// Devices in builds without nvcc: the host and, under emulation, several simulated GPUs whose memory is host memory.
+// Implements devices in builds without nvcc: the host and, under emulation, several simulated GPUs whose memory is host
+// memory.
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
@@ -79,7 +80,7 @@ std::string cuda_trouble(int) {
   return "this program was built without CUDA; build it on a machine with nvcc and a GPU, or with -DFOLDGRAD_CUDA=ON";
 }
 
-// These are never called: there is no device.
+// These functions are never called, because there is no device.
 namespace emulation {
 namespace {
 void* allocate(std::size_t) { return nullptr; }

@@ -11,7 +11,8 @@
 namespace foldgrad::memory {
 namespace {
 
-// Far more than the ids or images of a batch. Larger copies are made piece by piece. Not tuned.
+// The ring has room for far more than the ids or images of a batch. Larger copies are made piece by piece. Neither size
+// is tuned.
 constexpr std::size_t kRingBytes = std::size_t(64) << 20, kPieceBytes = std::size_t(8) << 20;
 
 class Events final : public Marks {
@@ -51,7 +52,7 @@ struct Uploads {
   }
 
   std::mutex mutex;
-  void* memory = nullptr;  // not pageable
+  void* memory = nullptr;  // page-locked
   Events events;
   StagingRing ring;
 };
@@ -59,7 +60,7 @@ struct Uploads {
 }  // namespace
 
 void upload(void* target, const void* source, std::size_t bytes) {
-  static PerDevice<Uploads*> all;  // never destroyed: at the end of the process the driver may have shut down first
+  static PerDevice<Uploads*> all;  // never destroyed, since the driver may shut down before the process ends
   const CudaDeviceGuard guard;
   Uploads* const uploads = all.here([] { return new Uploads; });
   const std::lock_guard lock(uploads->mutex);

@@ -25,7 +25,7 @@ void check(int status, const char* call) {
   throw std::runtime_error(std::string("parallel: ") + call + ": " + text);
 }
 
-// Makes one MPI call at a time, which every MPI supports.
+// Makes one MPI call at a time, which every MPI library supports.
 class MpiProcesses final : public Processes {
  public:
   MpiProcesses() {
@@ -38,7 +38,8 @@ class MpiProcesses final : public Processes {
     MPI_Comm_size(MPI_COMM_WORLD, &count_);
   }
   ~MpiProcesses() override {
-    // If an exception ends this process, others may never reach MPI_Finalize, and it would wait forever.
+    // If an exception ends this process, the others may never reach MPI_Finalize, and our call would wait for them
+    // forever.
     if (std::uncaught_exceptions() == 0) MPI_Finalize();
   }
 

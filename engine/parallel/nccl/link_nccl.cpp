@@ -41,7 +41,7 @@ class NcclLink final : public DeviceLink {
     check(ncclGroupStart(), "ncclGroupStart");
     if (!out.empty()) sent = ncclSend(out.data(), out.size(), ncclInt8, partner, comm_, stream_);
     if (!in.empty()) received = ncclRecv(in.data(), in.size(), ncclInt8, partner, comm_, stream_);
-    const ncclResult_t ended = ncclGroupEnd();  // even after an error, or the next group would join this one
+    const ncclResult_t ended = ncclGroupEnd();  // needed even after an error, or the next group would join this one
     check(sent, "ncclSend");
     check(received, "ncclRecv");
     check(ended, "ncclGroupEnd");

@@ -18,7 +18,7 @@ auto find_nccl() {
 std::unique_ptr<DeviceLink> open_nccl() {
   const auto [open, trouble] = find_nccl();
   if (!open) throw std::runtime_error(trouble);
-  const cudaStream_t stream = cuda_stream();  // makes its device current, which NCCL then uses
+  const cudaStream_t stream = cuda_stream();  // makes the stream's device current, and NCCL then uses it
   cudaDeviceProp properties;
   check_cuda(cudaGetDeviceProperties(&properties, cuda_device()), "cudaGetDeviceProperties");
   DeviceLink::Uuid uuid;

@@ -1,6 +1,6 @@
-// Implements Processes with ZeroMQ, as a separate library (engine/parallel/processes.h). At first each process knows
-// only the address of process 0, for example from torchrun. Each has an inbox, a port on its machine, to which the
-// others send.
+// Implements Processes with ZeroMQ, as a separate library (engine/parallel/processes.h). At first each process has only
+// the address of process 0, for example from torchrun. The inbox of a process is a port on its machine; other processes
+// send their messages there.
 #include <netdb.h>
 #include <zmq.h>
 
@@ -23,8 +23,8 @@ namespace foldgrad {
 namespace {
 
 constexpr int kPresence = -1;   // the tag of missing()'s messages, which must not mix with others
-constexpr int kLinger = 10000;  // milliseconds to wait at the end until messages are sent
-constexpr int kUnlimited = 0;   // messages in a queue: no limit
+constexpr int kLinger = 10000;  // milliseconds that closing waits for unsent messages
+constexpr int kUnlimited = 0;   // no limit on the number of messages in a queue
 constexpr const char* kGreeting = "foldgrad";
 
 void check(bool good, const std::string& call) {
@@ -98,12 +98,12 @@ class ZmqProcesses final : public Processes {
     return missing;
   }
 
-  [[noreturn]] void abort(int exit_code) override { std::_Exit(exit_code); }  // torchrun ends the others
+  [[noreturn]] void abort(int exit_code) override { std::_Exit(exit_code); }  // torchrun ends the other processes
 
  private:
   struct Header {
     int from, tag;
-    std::uint64_t training;  // a random number from process 0; messages with another one are not ours
+    std::uint64_t training;  // a random number from process 0; we drop messages that have another number
     auto operator<=>(const Header&) const = default;
   };
 
@@ -122,7 +122,7 @@ class ZmqProcesses final : public Processes {
     return std::strrchr(endpoint, ':') + 1;
   }
 
-  // Receives a message of `wanted` parts; drops others. Returns false if none has come in time.
+  // Receives a message of `wanted` parts, and drops all others. Returns false if no such message arrives in time.
   bool receive(void* socket, Clock::time_point until, std::vector<Message>& parts, std::size_t wanted) {
     while (Clock::now() < until) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -152,7 +152,7 @@ class ZmqProcesses final : public Processes {
     if (count != count_ || rank < 1 || rank >= count_)
       throw std::runtime_error("parallel: process " + std::to_string(rank) + " of " + std::to_string(count) + " on " +
                                address + " came to process 0, which has $WORLD_SIZE = " + std::to_string(count_));
-    if (address.starts_with("127.")) address = meeting.host;  // this machine, under the name that others use
+    if (address.starts_with("127.")) address = meeting.host;  // this machine, by the host name that others use
     inbox = "tcp://" + address + ":" + std::to_string(port);
     return rank;
   }
@@ -266,7 +266,7 @@ class ZmqProcesses final : public Processes {
   const int rank_, count_;
   void *const context_, *const inbox_;
   std::uint64_t training_ = 0;
-  std::vector<void*> outboxes_;  // by process
+  std::vector<void*> outboxes_;  // the index is the process
   std::mutex mutex_;             // only one thread at a time may use a socket
   std::map<Header, std::deque<Message>> there_;
 };
