@@ -56,7 +56,7 @@ namespace {
 struct ActivationNode {
   Activation activation;
   bool has_bias;
-  Tensor saved, bias;  // saved: y or x; bias: undefined if saved is y
+  Tensor saved, bias;  // `saved` is y or x; if it is y, `bias` is undefined
 
   const char* name() const { return has_bias ? "bias_activation" : foldgrad::name(activation); }
 

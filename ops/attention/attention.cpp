@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace {
 
-// One of q, k and v as kernels see it: a group of H D columns of an operand.
+// One of q, k and v as the kernels see it: a group of H * D columns of an operand.
 struct Part {
   Tensor tensor;
   int operand, group;
@@ -35,7 +35,7 @@ struct Part {
 struct Operands {
   Part q, k, v;
   Segments queries, keys;
-  Tensor bias = {};  // operand 1; undefined if there is none
+  Tensor bias = {};  // operand 1; undefined if there is no bias
 };
 
 struct AttentionNode {
@@ -124,7 +124,7 @@ void check_segments(const char* op, const char* what, const Segments& segments, 
                  segments.rows(), name(segments.device()));
 }
 
-// Checks the arguments, and returns the shape; q, k and v each have H D columns.
+// Checks the arguments and returns the shape. q, k and v have H * D columns each.
 AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOptions& options, const Operands& in) {
   const Segments &queries = in.queries, &keys = in.keys;
   check_options(op, columns, options);
@@ -217,7 +217,7 @@ Var attention_packed(const Var& qkv, const Var& biasv, const AttentionOptions& o
   Operands in = packed_operands(qkv.value(), rows);
   in.bias = biasv.value();
   const Shape& b = in.bias.shape();
-  const bool none = rows.count() == 0 && b.rank() == 4;  // without segments, any length fits
+  const bool none = rows.count() == 0 && b.rank() == 4;  // a bias of any length fits if there are no segments
   const std::int64_t T = none ? b[2] : rows.equal_length(), G = b.rank() == 4 ? b[0] : 0;
   FOLDGRAD_CHECK(T >= 0, "{}: with a bias, all segments must have the same length, without padding", kPacked);
   FOLDGRAD_CHECK(!options.causal, "{}: with a bias, causal must be off", kPacked);

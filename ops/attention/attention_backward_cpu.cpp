@@ -11,10 +11,10 @@ using namespace attention_cpu_blocks;
 
 template <class V>
 struct BackwardRoom {
-  V *p, *ds;          // [kBlock, kBlock]; before row() they are q . k and dy . v
+  V *p, *ds;          // [kBlock, kBlock]; row() replaces q . k and dy . v by these
   V *dq, *dk, *dv;    // [queries, width], [kBlock, width], [kBlock, width]
   V *keys, *values;   // transposed
-  V *q, *k, *v, *dy;  // rows as whole vectors
+  V *q, *k, *v, *dy;  // rows, padded to whole vectors
   V* delta;           // [queries]
 
   BackwardRoom(V* memory, const AttentionShape& s) {
@@ -37,8 +37,8 @@ class HeadBackward {
   HeadBackward(const AttentionBackward<T>& p, std::int64_t head, const BackwardRoom<V>& room)
       : p_(p), s_(p.shape), at_(s_, head), row_(padded<V>(s_.width)), room_(room), keep_(s_) {}
 
-  // Loops over blocks of keys and, inside, over blocks of queries. Sums dk and dv of a block in the cache, but dq of
-  // the whole head in memory.
+  // Loops over blocks of keys and, for each, over blocks of queries. The sums dk and dv of a block stay in the cache;
+  // dq of the whole head is summed in memory.
   void run() {
     sum_delta();
     const std::int64_t block = block_of<V>(at_.keys);
@@ -113,7 +113,7 @@ class HeadBackward {
     fetch_row(p_.y + next.y(), s_.y_row(), r, next.queries, s_.width);
   }
 
-  // Turns q . k and dy . v into z p and scale ds, in place.
+  // Replaces q . k and dy . v by z * p and scale * ds.
   void row(std::int64_t query, std::int64_t i, std::int64_t j0, std::int64_t nk) {
     V *p = room_.p + i * kBlock, *ds = room_.ds + i * kBlock;
     const std::int64_t columns = keys_.row;
@@ -151,7 +151,7 @@ class HeadBackward {
   const AttentionBackward<T>& p_;
   const AttentionShape& s_;
   const AttentionHead at_;
-  const std::int64_t row_;  // elements from one row of the sums to the next
+  const std::int64_t row_;  // row pitch of the sums, in elements
   const BackwardRoom<V>& room_;
   KeepFactors<V> keep_;
   Matrix<const V> keys_{}, values_{}, k_rows_{};

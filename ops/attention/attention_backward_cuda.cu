@@ -20,10 +20,10 @@ __device__ void find_deltas(V* deltas, const AttentionBackward<T>& p, const Atte
 
 template <class V>
 struct Entry {
-  V zp, ds;  // z p, and scale ds
+  V zp, ds;  // z * p and scale * ds
 };
 
-// Returns z p and scale ds from q_i . k_j and dy_i . v_j; 0 for hidden keys and outside the segment.
+// Returns z * p and scale * ds from q_i . k_j and dy_i . v_j; both are 0 for hidden keys and outside the segment.
 template <bool kBias, class T, class V>
 __device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at, int i, int j, V q_dot_k, V dy_dot_v,
                           V delta) {
@@ -41,7 +41,7 @@ template <bool kBias, class T, class V>
 __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& at, int i0, V* room) {
   V *ds = room + 2 * kTileElements, *deltas = room + 4 * kTileElements;
   const AttentionShape& s = p.shape;
-  if (i0 >= at.queries) return;  // all threads return: the segment has fewer tiles
+  if (i0 >= at.queries) return;  // all threads of the block return, since the segment has fewer tiles
   const int width = int(s.width), queries = in_tile(at.queries, i0);
   const Rows<T> q{p.q + at.q() + i0 * s.q_row, s.q_row, queries, width},
       dy{p.dy + at.y() + i0 * s.y_row(), s.y_row(), queries, width};
@@ -79,7 +79,7 @@ template <bool kBias, class T, class V>
 __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& at, int j0, V* room) {
   V *zp = room + 2 * kTileElements, *ds = zp + kTileElements, *deltas = ds + kTileElements;
   const AttentionShape& s = p.shape;
-  if (j0 >= at.keys) return;  // all threads return
+  if (j0 >= at.keys) return;  // all threads of the block return
   const int width = int(s.width), keys = in_tile(at.keys, j0);
   const Rows<T> k{p.k + at.k() + j0 * s.k_row, s.k_row, keys, width},
       v{p.v + at.k() + j0 * s.k_row, s.k_row, keys, width};
@@ -120,8 +120,8 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
 }
 
 // Uses one block per head and tile: tiles of queries first, then tiles of keys. Neither kind waits for the other, since
-// each computes the deltas that it needs; so one launch fills the GPU even for a small batch. With a bias, two blocks
-// per multiprocessor would spill registers.
+// each block computes the deltas that it needs. So one launch fills the GPU even for a small batch. With a bias, two
+// blocks per multiprocessor would spill registers.
 template <class T, bool kBias>
 __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 && !kBias ? 2 : 1)
     backward_kernel(AttentionBackward<T> p) {
@@ -136,8 +136,8 @@ __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 && !kBias 
 
 }  // namespace
 
-// Computes the scores twice, once by queries and once by keys, because atomic additions would change the bits from run
-// to run.
+// Computes the scores twice, in the blocks of queries and in those of keys, because atomic additions would change the
+// bits from run to run.
 template <class T>
 void attention_cuda(const AttentionBackward<T>& p) {
   const AttentionShape& s = p.shape;

@@ -13,8 +13,8 @@ using attention_math::kHidden;
 template <class V>
 struct ForwardRoom {
   V *scores, *y;        // [kBlock, kBlock]; [kBlock, width], sums over the keys so far
-  V *max, *sum;         // [kBlock]: of q . k, and of exp(s - scale max), over the keys so far
-  V *keys, *q, *k, *v;  // transposed keys; rows as whole vectors
+  V *max, *sum;         // [kBlock]: maximum of q . k and sum of exp(s - scale * max) over the keys so far
+  V *keys, *q, *k, *v;  // transposed keys; rows, padded to whole vectors
 
   ForwardRoom(V* memory, std::int64_t width) {
     Arena<V> arena(memory);
@@ -126,7 +126,7 @@ std::vector<QueryBlock> query_blocks(const AttentionShape& s) {
 
 }  // namespace
 
-// Blocks of queries are independent, so neither the number of threads nor their order changes any bit of y.
+// The blocks of queries are independent, so y is bit-identical for any number of threads.
 template <class T>
 void attention_cpu(const AttentionForward<T>& p) {
   using V = compute_t<T>;

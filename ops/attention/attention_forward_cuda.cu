@@ -9,8 +9,8 @@ namespace {
 using namespace attention_tiles;
 using attention_math::kHidden;
 
-// A thread's running state for its rows: the largest q . k so far, and relative to it the sum of exp(s - scale max) and
-// the thread's columns of y.
+// The running state of a thread for its rows: the largest q . k so far and, relative to this maximum, the sum of exp(s
+// - scale * max) and the thread's columns of y.
 template <class V>
 struct Running {
   V max[kPerThread], sum[kPerThread];
@@ -18,7 +18,7 @@ struct Running {
 };
 
 // Turns the scores of a row's next keys into probabilities relative to the largest score so far, and writes z times
-// these to `weights`.
+// these probabilities to `weights`.
 template <class T, class V>
 __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& at, std::int64_t i, std::int64_t j0,
                             int a, V (&scores)[kPerThread], Running<V>& running, V* weights) {
@@ -60,7 +60,7 @@ __global__ void forward_kernel(AttentionForward<T> p) {
   const AttentionShape& s = p.shape;
   const AttentionHead at(s, blockIdx.x);
   const std::int64_t i0 = std::int64_t(blockIdx.y) * kTile;
-  if (i0 >= at.queries) return;  // all threads return: the segment has fewer tiles
+  if (i0 >= at.queries) return;  // all threads of the block return, since the segment has fewer tiles
   const int width = int(s.width), queries = in_tile(at.queries, i0);
   const Rows<T> q{p.q + at.q() + i0 * s.q_row, s.q_row, queries, width};
 

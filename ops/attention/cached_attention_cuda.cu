@@ -6,8 +6,8 @@
 namespace foldgrad {
 namespace {
 
-// Uses one warp per query and head. A lane computes the score of one key, then the sums of its columns. If a larger
-// score arrives, earlier sums are scaled down, so any number of keys is possible.
+// Uses one warp per query and head. Each lane first computes the score of one key, then sums its own columns. If a
+// larger score arrives, earlier sums are scaled down, so any number of keys is possible.
 template <class T>
 __global__ void cached_attention_kernel(CachedAttention<T> p) {
   using V = compute_t<T>;

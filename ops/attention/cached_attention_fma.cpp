@@ -1,5 +1,5 @@
 // Attention to a cache on the CPU, one query at a time. The suffix _fma means that this file is compiled with
-// -ffp-contract=fast: nearly all of its work is sums of products.
+// -ffp-contract=fast, since nearly all of its work consists of sums of products.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -13,16 +13,16 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kKeys = 4;  // keys taken together, so that their sums do not wait for each other
+constexpr std::int64_t kKeys = 4;  // number of keys processed together, so that their sums are independent
 
 // One thread's scratch memory.
 template <class T>
 struct Room {
-  std::vector<const T*> keys;  // of the current query
+  std::vector<const T*> keys;  // keys of the current query
   std::vector<compute_t<T>> query, weights, sums;
 };
 
-// `count` keys; the last one is repeated up to kKeys.
+// Pointers to `count` keys. The remaining entries repeat the last key.
 template <class T>
 struct Keys {
   const T* key[kKeys];
@@ -42,7 +42,7 @@ template <class V>
       sums[j] = 0;
       for (int l = 0; l < L; ++l) sums[j] += x[j][l];
     }
-  } else {  // adds pairs of vectors, so that each owns half of a sum's lanes; then adds pairs of these sums
+  } else {  // adds pairs of vectors, so that half of the lanes belong to each sum; then adds pairs of these
     VectorOrder<V> even, odd, low, high, turned;
     for (int l = 0; l < L; ++l) {
       even[l] = l % 2 * L + l / 2 * 2;
@@ -100,7 +100,7 @@ void add_values(const V* weights, const Keys<T>& keys, std::int64_t offset, V* s
   }
 }
 
-// Replaces n scores by their softmax. Computes in whole vectors, for which the array has room.
+// Replaces n scores by their softmax. The array must have room for whole vectors.
 template <class V>
 void probabilities(V* weights, std::int64_t n, V scale) {
   const std::int64_t whole = padded<V>(n);

@@ -16,7 +16,7 @@ __device__ SkipTerms shuffle_xor(const SkipTerms& terms, int distance) {
 namespace {
 
 using channel_norm_math::SkipTerms;
-constexpr int kChannelNormThreads = 512;  // so that few threads compute the logarithms of two channels; not tuned
+constexpr int kChannelNormThreads = 512;  // so many that few threads have two channels and their logarithms; not tuned
 
 struct BothTerms {
   __device__ SkipTerms operator()(SkipTerms a, const SkipTerms& b) const {
@@ -25,7 +25,7 @@ struct BothTerms {
   }
 };
 
-// Runs as one block, so that the layer's decision never leaves the device.
+// Runs as one block, so that the decision for the layer is made on the device.
 template <class T>
 __global__ void __launch_bounds__(kChannelNormThreads) statistics_kernel(ChannelForward<T> p) {
   auto* scratch = dynamic_shared<SkipTerms>();  // one per warp

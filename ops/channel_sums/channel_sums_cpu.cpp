@@ -11,7 +11,7 @@ namespace {
 template <class P>
 void add_row(const P& given, std::int64_t r, typename P::Value* chunk) {
   constexpr int K = P::kSums;
-  const P p = given;  // a copy in registers: through the reference it might alias the sums
+  const P p = given;  // a copy in registers, since a reference might alias the sums
   const std::int64_t columns = p.columns;
 #pragma omp simd
   for (std::int64_t c = 0; c < columns; ++c) {

@@ -6,7 +6,8 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kRowBlocks = 1024;  // maximum along the rows; blocks loop over the rest; not tuned
+// maximum number of blocks along the rows; each may loop over several; not tuned
+constexpr std::int64_t kRowBlocks = 1024;
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
               "each thread must add up few enough rows for the arithmetic of the element type");
 
@@ -54,8 +55,8 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) block_sums_kernel(P p) {
   }
 }
 
-// Adds the shares of all blocks of rows, with a block of [kFinishGroups, 32] threads per 32 columns. This reads so
-// little that its time is the latency of loads that wait for each other, so several threads share a column.
+// Adds the shares of all blocks of rows. A block of [kFinishGroups, 32] threads handles 32 columns. So little is read
+// that the time is the latency of dependent loads, so several threads share a column.
 template <class P>
 __global__ void totals_kernel(P p) {
   const SharedArray<double> groups = shared_array<double>();  // [kFinishGroups, 32]

@@ -38,7 +38,7 @@ void copy_columns(const Columns& to, GradMode mode, const Columns& from, int axi
 
 struct ConcatNode {
   int axis;
-  std::vector<std::int64_t> row_sizes;  // n_k inner for each operand
+  std::vector<std::int64_t> row_sizes;  // n_k * inner for each operand
 
   const char* name() const { return "concat"; }
 

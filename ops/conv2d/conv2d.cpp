@@ -68,7 +68,7 @@ struct UnfoldNode {
     });
   }
   void describe(Description& d) const {
-    // Moves a map to axis 2: a row of the result is a patch's channels x height x width.
+    // Moves a map to axis 2, since a row of the result is a patch [channels, height, width].
     d.passes = [this](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
       if (s.padding != 0 && map.map.adds()) return "unfold pads with zeros, but folding would pad with B";
       if (map.place.axis != 3) return "unfold cuts patches out of the channels";
@@ -100,7 +100,7 @@ struct Conv2dChannelsLastNode {
   bool has_bias;
   std::int64_t groups;
   Tensor x, weight;
-  Tensor saved, bias;  // for the activation's derivative: y; or z before the bias is added, and the bias
+  Tensor saved, bias;  // the activation's derivative needs y, or z without the bias and the bias
 
   const char* name() const { return kName; }
 
@@ -129,8 +129,7 @@ struct Conv2dChannelsLastNode {
   }
 
  private:
-  // Returns dz, or dy if there is no activation. dz is undefined if neither dx nor dweight needs it. Puts dbias in the
-  // same pass.
+  // Returns dz, or dy if there is no activation. dz is undefined if neither dx nor dweight needs it. Also puts dbias.
   Tensor through_activation(NodeGrads& grads) const {
     const Tensor& dy = grads.dy();
     const bool products = grads.wanted(0) || grads.wanted(1);
@@ -150,8 +149,8 @@ struct Conv2dChannelsLastNode {
     return activation ? dz : dy;
   }
 
-  // Computes a gradient by a product. The product can only overwrite; adding to an earlier gradient takes a second
-  // step.
+  // Computes a gradient as a matrix product. The product can only overwrite, so adding to an earlier gradient takes a
+  // second step.
   void product(Conv2dPass pass, const std::pair<Tensor, GradMode>& place, const Tensor& dz) const {
     const auto& [grad, mode] = place;
     const Tensor to = mode == GradMode::set ? grad : Tensor::empty(grad.shape(), grad.dtype(), grad.device());
@@ -180,7 +179,7 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
   conv2d_product(
       x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0], .groups = o.groups},
       {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
-  // Overwrites z with y if possible. It is not possible on CUDA, since kernels load z with read-only instructions.
+  // Overwrites z with y if possible. On CUDA it is not, since kernels load z with read-only instructions.
   const bool over_z = !activates || (!keeps_z && x.device() == Device::cpu);
   const Tensor y = over_z ? z : Tensor::empty(z.shape(), z.dtype(), z.device());
   if (activates) activation_forward(kName, *o.activation, y, z, bias ? *bias : Tensor());

@@ -6,8 +6,8 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // channels whose sums stay in registers
 
-// The part of an axis that place i (or j) sees. Kernel offset v is at index first + v of the image; the offsets [begin,
-// end) are inside it.
+// The part of an axis that place i (or j) sees. Kernel offset v is at index first + v of the image. The offsets in
+// [begin, end) are inside the image.
 struct Window {
   std::int64_t first, begin, end;
 
@@ -17,7 +17,7 @@ struct Window {
         end(std::clamp(image - first, begin, kernel)) {}
 };
 
-// Writes a row of u: the values of one place. Adjacent channels of x are one kernel apart in u.
+// Writes the row of u that belongs to one place. In u, adjacent channels of x are kernel_height * kernel_width apart.
 template <class T>
 void unfold_place(const UnfoldForward<T>& p, std::int64_t row) {
   const Conv2dSizes& s = p.s;
@@ -32,7 +32,7 @@ void unfold_place(const UnfoldForward<T>& p, std::int64_t row) {
     }
 }
 
-// Computes channels [first, first + width) of one pixel of dx, at most kChunk.
+// Computes channels [first, first + width) of one pixel of dx, where `width` is at most kChunk.
 template <class T>
 void fold_pixel(const UnfoldBackward<T>& p, std::int64_t pixel, std::int64_t first, std::int64_t width) {
   using Value = compute_t<T>;
@@ -50,7 +50,7 @@ void fold_pixel(const UnfoldBackward<T>& p, std::int64_t pixel, std::int64_t fir
   for (std::int64_t c = 0; c < width; ++c) p.dx.put(pixel * s.channels + first + c, sums[c]);
 }
 
-// Adds a place's products to a part's sums.
+// Adds the products of one place to the sums of its part.
 template <class T>
 void add_place(const DepthwiseWeightParts<T>& p, std::int64_t row, compute_t<T>* sums) {
   using Value = compute_t<T>;

@@ -1,4 +1,4 @@
-// Convolutions by cuDNN 9; a plan is made once for each shape. Not yet run on a GPU.
+// Computes convolutions with cuDNN 9, which plans once for each shape. This code has not yet run on a GPU.
 #include <array>
 #include <map>
 #include <mutex>
@@ -44,10 +44,10 @@ bool cudnn_conv2d_product(const Conv2dProduct& product, const Conv2dBuffers& at)
   // No engine supports f32 weights with bf16 images.
   if (product.dtype == DType::f64 || product.f32_dweight) return false;
   if (!is_aligned(at.x) || !is_aligned(at.weight) || !is_aligned(at.y) || !is_aligned(at.bias)) return false;
-  static std::mutex mutex;  // guards the plans, and lets one host thread use a handle at a time
+  static std::mutex mutex;  // guards the plans, and lets only one host thread at a time use a handle
   const std::lock_guard lock(mutex);
   const CudaDeviceGuard guard;
-  static PerDevice<Library*> libraries;  // never destroyed: at the end of the process the driver may have shut down
+  static PerDevice<Library*> libraries;  // never destroyed, since the driver may shut down before the process ends
   Library& library = *libraries.here([] { return new Library; });
   const CudnnPlan& plan = library.plan(product, at.bias != nullptr);
   if (!plan.covered()) return false;

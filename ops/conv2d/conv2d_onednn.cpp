@@ -1,5 +1,5 @@
-// Convolutions in f32 and bf16 by oneDNN's primitives. Images stay in place; weights are reordered into the primitive's
-// layout, and their gradient is reordered back. The images of a batch are divided among the threads.
+// Computes f32 and bf16 convolutions with oneDNN's primitives. Images stay in place; weights are reordered into the
+// primitive's layout, and their gradient is reordered back. Threads share the images of a batch.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using Format = Memory::format_tag;
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
 struct Convolution : OnednnPrimitive {
-  dnnl::reorder reorder;  // copies weights to `packed`, or their gradient back
+  dnnl::reorder reorder;  // copies weights to `packed`, or copies their gradient back
   Memory weight, packed;
 };
 using Convolutions = OnednnCache<Convolution, 14, 256>;
@@ -30,7 +30,7 @@ Convolutions::Key key_of(const Conv2dProduct& p, bool bias) {
           p.f32_dweight, p.groups};
 }
 
-// The names of the arguments in a pass's primitive.
+// The names of a pass's arguments in its primitive.
 struct Ids {
   int x, weight, y;
 
@@ -40,7 +40,7 @@ struct Ids {
         y(pass == Conv2dPass::y ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST) {}
 };
 
-// Memory descriptions for oneDNN. It names the axes of images [B, C, H, W], whatever their order in memory.
+// Memory descriptions for oneDNN, which orders the axes of images as [B, C, H, W], whatever their order in memory.
 struct Descriptions {
   DataType type;
   Memory::desc x, y, bias, any_weight, weight;
@@ -55,7 +55,7 @@ struct Descriptions {
     x = {{s.batch, s.channels, s.height, s.width}, type, Format::nhwc};
     y = {{s.batch, p.out, s.out_height, s.out_width}, type, Format::nhwc};
     bias = {{p.out}, type, Format::x};
-    // dweight is f32: sums over the whole batch must not be rounded before they are complete.
+    // dweight is f32, since sums over the whole batch must not be rounded before they are complete.
     any_weight = {kernels, p.pass == Conv2dPass::dweight ? DataType::f32 : type, Format::any};
     weight = {kernels, p.f32_dweight ? DataType::f32 : type, p.groups > 1 ? Format::goihw : Format::oihw};
     strides = {s.stride, s.stride};
@@ -137,7 +137,7 @@ Convolution make_convolution(const Conv2dProduct& p, bool with_bias) {
       make<convolution_backward_weights>(c, p.pass, d, d.backward_weight(),
                                          &convolution_backward_weights::primitive_desc::diff_weights_desc);
     }
-  } catch (const dnnl::error&) {  // for example bf16 on a processor without it
+  } catch (const dnnl::error&) {  // for example bf16 on a processor that lacks it
     return {};
   }
   return c;
@@ -213,7 +213,7 @@ bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
     some.product.f32_dweight |= sums;
     return some;
   };
-  for (const std::int64_t number : {std::int64_t(0), parts - 1})  // the others are as large as the first
+  for (const std::int64_t number : {std::int64_t(0), parts - 1})  // the parts in between have the size of part 0
     if (!convolution_of(part(number).product, at.bias).primitive) return false;
   const auto scratch = memory::allocate(Device::cpu, sums ? std::size_t(parts * weights) * sizeof(float) : 0);
   const auto gradients = static_cast<float*>(scratch.get());

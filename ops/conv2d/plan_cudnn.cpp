@@ -27,7 +27,7 @@ template <class T, std::size_t N>
 void set(Descriptor d, Attribute name, AttributeType type, const std::array<T, N>& values) {
   set(d, name, type, values.data(), N);
 }
-// Gets all values, but at most values.size().
+// Gets the values of an attribute, at most values.size() of them.
 template <class T>
 void get(Descriptor d, Attribute name, AttributeType type, std::vector<T>& values) {
   std::int64_t count = 0;
@@ -40,7 +40,7 @@ Descriptor finished(Descriptor d) {
   check_cudnn(cudnnBackendFinalize(d), "cudnnBackendFinalize");
   return d;
 }
-// Finalizes a descriptor; returns false if cuDNN does not support it.
+// Finalizes a descriptor. Returns false if cuDNN does not support it.
 bool is_supported(Descriptor d) {
   const cudnnStatus_t status = cudnnBackendFinalize(d);
   if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return false;
@@ -100,7 +100,7 @@ class ConvolutionGraph {
   Descriptor product(Descriptor y) {
     const Conv2dSizes& s = p_.s;
     const Sizes image{s.batch, s.channels, s.height, s.width};
-    // If the weight has fewer channels than x, there are groups.
+    // There are groups if the weight has fewer channels than x.
     const Sizes weight{p_.out, s.channels / p_.groups, s.kernel_height, s.kernel_width};
     const Descriptor x = tensor(Id::x, type_, image, channels_last(image));
     const Descriptor w =

@@ -8,7 +8,7 @@ namespace foldgrad {
 namespace {
 
 struct Targets {
-  Tensor first, second, lambda;  // second and lambda are undefined with one target per row
+  Tensor first, second, lambda;  // `second` and `lambda` are undefined if each row has one target
 
   CrossEntropyTargets pointers(std::int64_t ignore_index) const {
     return {first.data<std::int64_t>(), data_or_null<std::int64_t>(second), data_or_null<float>(lambda), ignore_index};

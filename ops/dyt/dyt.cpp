@@ -19,7 +19,7 @@ DytScalars<T> scalars_of(const Tensor& alpha, const Tensor& shift) {
   return {.alpha = alpha.data<T>(), .shift = data_or_null<T>(shift)};
 }
 
-// Operands: x, alpha, gamma, beta; for derf also shift.
+// The operands are x, alpha, gamma, beta and, for derf, shift.
 struct DytNode {
   Tensor x, alpha, gamma, shift;
 

@@ -8,8 +8,8 @@
 namespace foldgrad {
 namespace {
 
-// Sorts the positions by id, then by position, into `order`; those of row v end at ends[v]. Leaves out padding and
-// unknown ids.
+// Sorts the positions by id, then by position, into `order`. The positions of row v end at ends[v]. Leaves out padding
+// and unknown ids.
 template <class T>
 void sort_positions(const EmbeddingBackward<T>& p, int* ends, int* order) {
   std::fill_n(ends, p.rows, 0);
@@ -22,7 +22,7 @@ void sort_positions(const EmbeddingBackward<T>& p, int* ends, int* order) {
 }
 
 // Sums the rows of dy at n positions and puts the sum into row `row` of dx. Handles kColumns columns at a time, so that
-// their sums, in compute_t, stay in registers.
+// their sums (in compute_t) stay in registers.
 template <class T>
 void add_row(const EmbeddingBackward<T>& p, std::int64_t row, const int* positions, int n) {
   using Value = compute_t<T>;
@@ -60,8 +60,8 @@ void embedding_cpu(const EmbeddingBackward<T>& p) {
   int *ends = static_cast<int*>(scratch.get()), *order = ends + p.rows;
   sort_positions(p, ends, order);
   // Most vocabularies begin with the frequent words, so we divide the rows into parts of equal work, not into equal
-  // numbers of rows. The work of row v is one write plus its additions. A part has the rows for which the work of all
-  // earlier rows is in its range.
+  // numbers of rows. The work of row v is one write plus its additions. A part consists of the rows at which the sum of
+  // all earlier work is in the part's range.
   const auto begin_of = [ends](std::int64_t v) { return v == 0 ? 0 : ends[v - 1]; };
   const auto first_row = [begin_of, &p](std::int64_t work) {
     std::int64_t first = 0, last = p.rows;

@@ -8,7 +8,7 @@ namespace foldgrad {
 namespace {
 
 constexpr int kEmbeddingThreads = 128;        // not tuned
-constexpr int kTableRows = 8, kRowPacks = 4;  // rows per block, one warp each; packs per lane; not tuned
+constexpr int kTableRows = 8, kRowPacks = 4;  // table rows per block, with one warp each; packs per lane; not tuned
 constexpr int kAtOnce = 4;                    // rows of dy that a warp loads before it adds them; not tuned
 constexpr int kIdTile = kWarp * kWarp;        // ids that a block compares at a time: 32 groups of 32
 constexpr int kWaiting = kWarp;               // positions per row that may wait for the next tile; not tuned
@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(kEmbeddingThreads) gather_kernel(EmbeddingForw
   }
 }
 
-// Adds the rows of dy at n positions in order, kAtOnce at a time. The last round is padded with zeros, which change no
-// bit of a sum that began with 0.
+// Adds the rows of dy at n positions in order, kAtOnce at a time. The last round is padded with zeros, which do not
+// change the bits of a sum that began with 0.
 template <class T, int N>
 __device__ void add_rows_at(const int* positions, int n, const EmbeddingBackward<T>& p, std::int64_t first_column,
                             compute_t<T> (&sums)[kRowPacks][N]) {
@@ -57,8 +57,8 @@ __device__ void add_rows_at(const int* positions, int n, const EmbeddingBackward
   }
 }
 
-// Writes to row_of, for each id of a tile, its row within the block, or -1 if the block does not have it; and to `any`,
-// for each group of 32 ids, whether the block has one of them.
+// For each id of a tile, writes to row_of the id's row within the block, or -1 if another block has the row. For each
+// group of 32 ids, writes to `any` whether the block has a row of the group.
 template <class T>
 __device__ void note_rows(const EmbeddingBackward<T>& p, std::int64_t first, int* row_of, int* any) {
   FOLDGRAD_UNROLL
@@ -74,8 +74,8 @@ __device__ void note_rows(const EmbeddingBackward<T>& p, std::int64_t first, int
 }
 
 // Uses one block per kTableRows rows of the table and strip of columns, one warp per row. The block searches all ids, a
-// tile at a time, for its rows. Each warp lists its row's positions in order, and adds their rows of dy when the list
-// is long enough or no ids are left. So the result does not depend on the order of threads.
+// tile at a time, for its rows. Each warp lists its row's positions in order, and adds the rows of dy at these
+// positions when the list is long enough or no ids are left. So the result does not depend on the order of threads.
 template <class T, int N>
 __global__ void __launch_bounds__(kTableRows* kWarp) backward_kernel(EmbeddingBackward<T> p) {
   const int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
@@ -127,7 +127,7 @@ void embedding_cuda(const EmbeddingForward<T>& p) {
 
 template <class T>
 void embedding_cuda(const EmbeddingBackward<T>& p) {
-  constexpr int N = kPackSize<compute_t<T>>;  // a pack of sums has 16 bytes; for bf16 the sums are in f32
+  constexpr int N = kPackSize<compute_t<T>>;  // a pack of sums has 16 bytes; sums of bf16 rows are in f32
   if (p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.dy) && aligned_for_packs(16, p.dx.data))
     launch_backward<T, N>(p);
   else

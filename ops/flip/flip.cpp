@@ -43,7 +43,7 @@ struct FlipNode {
     };
     d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
       const std::string last = g.integers({-1}), before_first = g.integers({INT64_MIN});
-      return g.node("Slice", {in[0], last, before_first, g.integers({axis}), last});  // with step -1
+      return g.node("Slice", {in[0], last, before_first, g.integers({axis}), last});  // a slice with step -1
     };
   }
 };

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // columns whose sums stay in registers
 
-// Computes the gradients of columns [first, first + width) of sample b, at most kChunk.
+// Computes the gradients of columns [first, first + width) of sample b, where `width` is at most kChunk.
 template <class T>
 void gate_columns(const GateBackward<T>& given, std::int64_t b, std::int64_t first, std::int64_t width) {
   using Value = compute_t<T>;
-  const GateBackward<T> p = given;  // a copy in registers: a reference could alias the output
+  const GateBackward<T> p = given;  // a copy in registers, since a reference could alias the output
   const std::int64_t sample = b * p.columns + first;
   const T* w = p.w + sample;
   Value sums[kChunk] = {};

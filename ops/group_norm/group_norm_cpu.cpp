@@ -17,7 +17,7 @@ Value* thread_scratch(std::int64_t columns) {
   return scratch.data();
 }
 
-// Replaces the values of each group's channels by f(their sum, group).
+// Replaces the values of each group's channels by f(sum, group), where `sum` is the sum of these values.
 template <class Value, class F>
 void over_groups(Value* values, std::int64_t columns, std::int64_t groups, const F& f) {
   const std::int64_t width = columns / groups;
@@ -28,7 +28,7 @@ void over_groups(Value* values, std::int64_t columns, std::int64_t groups, const
   }
 }
 
-// Sums over the rows first, per channel, in the order of memory; then over the channels of each group.
+// First sums each channel over the rows, in memory order; then sums the channels of each group.
 template <class T>
 void forward_sample(const GroupNormForward<T>& p, std::int64_t s) {
   using Value = compute_t<T>;

@@ -6,11 +6,12 @@ namespace {
 
 namespace math = group_norm_math;
 
-// One block per sample and group; it handles the group's channels in all rows, in packs of N.
+// A block handles one group of one sample, in all rows, in packs of N.
 template <int N>
 struct Block {
   const GroupNormShape& p;
-  std::int64_t s = blockIdx.x / unsigned(p.groups), g = blockIdx.x % unsigned(p.groups);  // groups <= blocks: 32 bits
+  // There are at most as many groups as blocks, so a division in 32 bits suffices.
+  std::int64_t s = blockIdx.x / unsigned(p.groups), g = blockIdx.x % unsigned(p.groups);
   std::int64_t channels = p.columns / p.groups, width = channels / N;
 
   // Calls body(i, c) for each of this thread's packs, which begin at element i and channel c. A thread has pack
@@ -35,7 +36,7 @@ struct Block {
   }
 
  private:
-  static constexpr unsigned kMostThreads = 1024;  // per block: in wider groups all threads begin in row 0
+  static constexpr unsigned kMostThreads = 1024;  // in a block; if the group is wider, they all begin in row 0
 };
 
 template <class T, int N>

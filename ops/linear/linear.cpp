@@ -64,7 +64,7 @@ struct LinearNode {
   }
 };
 
-// Computes and records y. bias: null if there is none.
+// Computes and records y. `bias` is null if there is none.
 Var product(const Var& xv, const Var& weightv, const Var* biasv) {
   const Tensor &x = xv.value(), &weight = weightv.value();
   check_floating("linear", "x", x, 1);

@@ -20,7 +20,7 @@ void finish(std::int64_t size, const V* product, Y* y, const PackedLinearOptions
   }
 }
 
-// Makes a layer that uses gemm(). x has type T, y has type Y.
+// Makes a layer that uses gemm(). x has elements of type T, y of type Y.
 template <class T, class Y>
 PackedLinear plain(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options) {
   using V = compute_t<T>;

@@ -1,4 +1,4 @@
-// Products with packed weights by oneDNN's matmul primitive; its post-ops apply activation and addition.
+// Multiplies by packed weights with oneDNN's matmul primitive, whose post-ops apply the activation and the addition.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -22,12 +22,11 @@ Memory::desc dense(std::int64_t rows, std::int64_t columns, DType dtype) {
   return {{rows, columns}, type_of(dtype), {columns, 1}};
 }
 
-// The activations that oneDNN computes while a product is in registers. A layer with any other activation is a plain
-// one.
+// The activations that oneDNN computes while a product is in registers. Layers with other activations use gemm().
 struct PostOp {
   Activation activation;
   dnnl::algorithm algorithm;
-  float alpha;  // relu's slope below zero, swish's factor
+  float alpha;  // relu's slope below zero, or swish's factor
 };
 constexpr PostOp kPostOps[] = {{Activation::relu, dnnl::algorithm::eltwise_relu, 0},
                                {Activation::silu, dnnl::algorithm::eltwise_swish, 1},
@@ -93,7 +92,7 @@ OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::de
       });
 }
 
-// Some or all columns of a layer. Their packed weights begin `begin` bytes after those of the layer.
+// Some or all columns of a layer. Their packed weights begin `begin` bytes after the first packed weight of the layer.
 struct Columns {
   Sizes sizes;
   std::int64_t first;
@@ -107,7 +106,7 @@ struct Columns {
         begin(begin_byte) {
     if (order.is_zero()) throw dnnl::error(dnnl_unimplemented, "there is no packed layout for these weights");
   }
-  // weight: [n, k] of the layer.
+  // `weight` is the layer's whole weight, [n, k].
   void pack(const Tensor& weight, char* layer) const {
     Memory from({{sizes.k, sizes.n}, type_of(sizes.options.in), {1, sizes.k}}, onednn_engine(),
                 weight.slice(first, first + sizes.n).raw());
@@ -117,8 +116,7 @@ struct Columns {
   }
 };
 
-// A layer. The rows of a product are divided among the threads, or the columns if there are few rows, as in decoding
-// one sentence.
+// A layer. Threads share the rows of a product or, if there are few rows, as when one sentence is decoded, the columns.
 class OnednnPackedLinear {
  public:
   OnednnPackedLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options)
@@ -150,14 +148,14 @@ class OnednnPackedLinear {
   }
 
  private:
-  static constexpr std::int64_t kFewRows = 128;      // with fewer, each thread takes columns and reads their weights
-  static constexpr std::int64_t kRows = 32;          // minimum per part
-  static constexpr std::int64_t kWeights = 1 << 17;  // minimum per part of the columns
-  static constexpr std::int64_t kParts = 4;          // maximum for the columns: a call of oneDNN takes a few us
+  static constexpr std::int64_t kFewRows = 128;      // with fewer rows, each thread computes some columns
+  static constexpr std::int64_t kRows = 32;          // minimum number of rows per part
+  static constexpr std::int64_t kWeights = 1 << 17;  // minimum number of weights per part of the columns
+  static constexpr std::int64_t kParts = 4;  // maximum number of parts of the columns; a call of oneDNN takes a few us
 
   const PackedLinearOptions& options() const { return whole_.sizes.options; }
 
-  // y: [rows, number of these columns], dense.
+  // `y` is a dense matrix [rows, number of these columns].
   void multiply(const Columns& columns, std::int64_t rows, const void* x, void* y) const {
     const OneThread here;
     const float* bias = bias_.defined() ? bias_.data<float>() + columns.first : nullptr;
@@ -169,7 +167,7 @@ class OnednnPackedLinear {
   }
 
   void share_rows(std::int64_t rows, const void* x, void* y) const {
-    const double enough = options().in == DType::bf16 ? 2.5e7 : 1e7;  // 50 us
+    const double enough = options().in == DType::bf16 ? 2.5e7 : 1e7;  // operations in 50 us
     const auto most = std::int64_t(2.0 * double(rows) * double(whole_.sizes.n) * double(whole_.sizes.k) / enough);
     const std::int64_t parts = std::clamp<std::int64_t>(std::min(most, rows / kRows), 1, 16);
     parallel(parts, [&](std::int64_t part) {
@@ -185,7 +183,7 @@ class OnednnPackedLinear {
       const Columns& some = columns_[std::size_t(part)];
       char* to = static_cast<char*>(y) + some.first * size_of(options().out);
       if (rows == 1) return multiply(some, rows, x, to);
-      // oneDNN has only slow loops for rows of y with gaps between them.
+      // If there were gaps between the rows of y, oneDNN would use slow loops.
       const std::int64_t row = some.sizes.n * size_of(options().out), row_y = whole_.sizes.n * size_of(options().out);
       const auto dense = memory::allocate(Device::cpu, std::size_t(rows * row));
       char* own = static_cast<char*>(dense.get());
@@ -210,7 +208,7 @@ PackedLinear onednn_packed_linear(const Tensor& weight, const Tensor& bias, cons
   try {
     const auto layer = std::make_shared<const OnednnPackedLinear>(weight, bias, options);
     return [layer](std::int64_t rows, const void* x, void* y) { layer->multiply(rows, x, y); };
-  } catch (const dnnl::error&) {  // for example bf16 on a processor without it
+  } catch (const dnnl::error&) {  // for example bf16 on a processor that lacks it
     return nullptr;
   }
 }

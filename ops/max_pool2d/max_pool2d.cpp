@@ -8,8 +8,8 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kLargestKernel = 15;    // a position in 15 x 15 fits u8
-constexpr std::int64_t kMostPixels = 1 << 29;  // per image: coordinates with padding fit int
+constexpr std::int64_t kLargestKernel = 15;    // a position in a 15 x 15 kernel fits in u8
+constexpr std::int64_t kMostPixels = 1 << 29;  // per image, so that coordinates with padding fit in an int
 
 struct MaxPool2dNode {
   Tensor from;

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // channels whose results stay in registers
 
-// Place (i, j) of y with the rows and columns of the kernel that are inside the image; or pixel (i, j) of the image
-// with the rows and columns of the places that see it.
+// Either place (i, j) of y with the rows and columns of the kernel that are inside the image, or pixel (i, j) of the
+// image with the rows and columns of the places that see it.
 struct Cell {
   std::int64_t b;
   int i, j;
@@ -43,7 +43,7 @@ void pool(const MaxPool2dForward<T>& p, const Cell& at, std::int64_t first, Widt
   using Value = compute_t<T>;
   const MaxPool2dSizes& s = p.s;
   const int top = at.i * s.stride - s.padding, left = at.j * s.stride - s.padding;
-  Value max[kChunk], from[kChunk];  // the same type, so that one comparison chooses both
+  Value max[kChunk], from[kChunk];  // have the same type, so that one comparison selects both
   std::fill_n(max, kChunk, -std::numeric_limits<Value>::infinity());
   std::fill_n(from, kChunk, Value(at.rows.begin * s.kernel + at.columns.begin));
   for (int v = at.rows.begin; v < at.rows.end; ++v)
@@ -79,7 +79,7 @@ void gather(const MaxPool2dBackward<T>& p, const Cell& at, std::int64_t first, W
       const std::uint8_t *from = p.from + place, here = std::uint8_t(v * s.kernel + w);
 #pragma omp simd
       for (std::int64_t c = 0; c < width; ++c) {
-        const Value value = dy[c];                      // always read: a masked load is slower
+        const Value value = dy[c];                      // always read, since a masked load is slower
         sums[c] += from[c] == here ? value : Value(0);  // [POOL-2]
       }
     }

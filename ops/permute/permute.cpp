@@ -35,7 +35,8 @@ std::vector<Axis> merged_axes(const Shape& x, const std::vector<int>& axes) {
   return merged;
 }
 
-// Chooses the two axes of the matrices: the innermost axis of y and that of x; if they are the same, y's next one.
+// Treats x and y as matrices. Their two axes are the innermost axes of y and of x or, if these are the same, the two
+// innermost axes of y.
 template <class T>
 Permute<T> permute_of(const Shape& x_shape, const std::vector<int>& axes, const T* x, const GradOut<T>& y) {
   std::vector<Axis> left = merged_axes(x_shape, axes);

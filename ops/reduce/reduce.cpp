@@ -20,7 +20,7 @@ namespace {
 
 struct SumNode {
   const char* op;  // "sum" or "mean"
-  DType dtype;     // of x, which itself is not needed
+  DType dtype;     // dtype of x, which itself is not needed
   Device device;
   std::int64_t n;
   double scale;

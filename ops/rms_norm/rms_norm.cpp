@@ -8,7 +8,7 @@ namespace foldgrad {
 namespace {
 
 struct RmsNormNode {
-  Tensor x, gamma, rrms, weight;  // backward recomputes xhat by one multiplication each instead of saving R C values
+  Tensor x, gamma, rrms, weight;  // backward recomputes xhat from x and rrms instead of saving R * C values
   std::int64_t k;
 
   const char* name() const { return "rms_norm"; }

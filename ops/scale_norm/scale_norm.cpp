@@ -10,7 +10,7 @@
 namespace foldgrad {
 namespace {
 
-// Operands: x; for scale_norm also g.
+// The operands are x and, for scale_norm, g.
 struct ScaleNormNode {
   Tensor x, g, rnorm;
   double eps;

@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kBlock = 64;  // a block's maximum, found without branches, shows if its elements matter
+constexpr std::int64_t kBlock = 64;  // a block's maximum, found without branches, shows whether its elements matter
 
 template <class T>
 T largest(const T* x, std::int64_t n) {
@@ -21,7 +21,7 @@ T largest(const T* x, std::int64_t n) {
   return top;
 }
 
-// Returns l of a row, whose largest entry is `top`.
+// Returns log sum_c exp(x_c) of a row, whose largest entry is `top`.
 template <class T>
 double log_sum_exp(const T* x, std::int64_t n, T top) {
   T sum = 0;
@@ -30,7 +30,7 @@ double log_sum_exp(const T* x, std::int64_t n, T top) {
   return double(top) + std::log(double(sum));  // [TOP-2]
 }
 
-// Returns a lower bound for the k largest entries: at least k blocks have a maximum that reaches it.
+// Returns a lower bound for the k largest entries: at least k blocks have a maximum that is not below it.
 template <class T>
 T bound_of(std::vector<T> tops, std::int64_t k) {
   const bool nan = std::ranges::any_of(tops, [](T top) { return std::isnan(top); });

@@ -19,7 +19,7 @@ struct First {
   }
 };
 
-// Uses one block per row and k rounds over it: each round finds the best entry after the previous round's.
+// Uses one block per row. Each of k rounds over the row finds the best entry after that of the previous round.
 template <class T>
 __global__ void top_k_kernel(TopKParams<T> p) {
   auto* scratch = dynamic_shared<Entry<T>>();  // one per warp

@@ -17,10 +17,10 @@ bool sums_to_one(const Graph& graph, int weights) {
   return p >= 0 && graph.nodes[p].description.sums_to_one && graph.result_shape(p)[-1] == steps;
 }
 
-// Operands: x, and for weighted_pool also w.
+// The operands are x and, for weighted_pool, w.
 struct PoolNode {
   Shape shape;  // of x
-  Tensor x, w;  // undefined for a mean, whose backward needs neither
+  Tensor x, w;  // undefined for a mean, whose backward pass needs neither
 
   const char* name() const { return w.defined() ? "weighted_pool" : "mean_pool"; }
 

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // columns whose sums stay in registers
 
-// Computes columns [first, first + width) of y_b, at most kChunk.
+// Computes columns [first, first + width) of y_b, where `width` is at most kChunk.
 template <class T>
 void pool(const WeightedPoolForward<T>& p, std::int64_t b, std::int64_t first, std::int64_t width) {
   using Value = compute_t<T>;

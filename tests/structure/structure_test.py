@@ -196,11 +196,11 @@ class Structure(unittest.TestCase):
         self.assertEqual(rules.violations({f"engine/{i}.h": "\n" * 300 for i in range(7)}),
                          ["the core, the files of engine/ itself, has 2100 lines, more than 1580"])
 
-    def test_fast_kernels_without_a_gain_are_found(self):
+    def test_fast_kernels_without_a_speed_up_are_found(self):
         path = "ops/softmax/fast/softmax_cpu.cpp"
         self.assertEqual(rules.violations({path: "// Faster.\n"}), [
-            f"{path}: a fast kernel needs a comment with its gain, machine and date, or \"not measured\""])
-        self.assertEqual(rules.violations({path: "// Kept.\n// Gain: not measured.\n"}), [])
+            f"{path}: a fast kernel needs a comment with its speed-up, or that it has not been measured"])
+        self.assertEqual(rules.violations({path: "// Kept.\n// The speed-up is 2.\n"}), [])
 
     def test_functions_are_recognized(self):
         text = '''namespace a {

@@ -1,4 +1,4 @@
-// The gradients of keys and values of attention with tensor cores. Gain: not measured.
+// Computes the gradients of keys and values in attention with tensor cores. The speed-up has not been measured.
 #include "ops/attention/fast/attention_mma_backward.h"
 
 namespace foldgrad {
@@ -6,13 +6,13 @@ namespace {
 
 using namespace attention_mma;
 
-constexpr int kNever = 1 << 30;  // after all queries
+constexpr int kNever = 1 << 30;  // larger than the index of any query
 
-// kShort: one block has all keys of a head and can therefore compute dq, too.
+// If kShort, one block has all keys of a head and can therefore compute dq, too.
 template <int kWidth, bool kShort>
 struct Sizes {
-  static constexpr int kMaxWarps = kShort ? 8 : 4;                 // not tuned
-  static constexpr int kQueries = 32;                              // per tile, so that all sums stay in registers
+  static constexpr int kMaxWarps = kShort ? 8 : 4;  // not tuned
+  static constexpr int kQueries = 32;               // queries per tile: few enough to keep all sums in registers
   static constexpr int kStages = kWidth == 128 && kShort ? 1 : 2;  // limited by 99 KiB of shared memory
   static constexpr int kFragments = kQueries / 8;
 };
@@ -28,12 +28,12 @@ __device__ inline int first_query(const AttentionHead& at, int j) {
   return at.causal ? j - (at.keys - at.queries) : 0;
 }
 
-// A lane's data of query number `lane` of 32, which the other lanes read. Bit k of `kept` is key k of 16.
+// The data of one of 32 queries. Each lane has one query and the lanes exchange them. Bit k of `kept` is key k of 16.
 struct Query {
   std::uint32_t kept;
   Row row;
 };
-// Returns the data of query i. `element` is the random element of query 0 and the first key.
+// Returns the data of query i. `element` is the number of the random element of query 0 and the first key.
 __device__ inline Query query_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i,
                                  std::uint64_t element) {
   const AttentionShape& s = p.shape;
@@ -45,8 +45,8 @@ __device__ inline Query ask(const Query& mine, int lane) {
           {__shfl_sync(0xffffffffu, mine.row.L, lane), __shfl_sync(0xffffffffu, mine.row.delta, lane)}};
 }
 
-// Turns q . k and dy . v into z p and ds, in place. Rows are keys; `first` is the first query that sees each. Columns
-// are queries, beginning with i0.
+// Replaces q . k and dy . v by z * p and ds. Rows are keys; `first` contains the first query that sees each key.
+// Columns are queries, beginning with i0.
 template <int kFragments>
 __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, int j0,
                             const int (&first)[2], FragmentC (&q_dot_k)[kFragments],
@@ -73,7 +73,7 @@ __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHea
   }
 }
 
-// Stores ds of a warp's keys as rows of a tile, which all warps read.
+// Stores ds of a warp's keys as rows of a tile that all warps read.
 template <int kQueries>
 __device__ void store_ds(const Tile<kQueries>& tile, int row, const FragmentC (&ds)[kQueries / 8]) {
   FOLDGRAD_UNROLL
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   const int blocks = kShort ? 1 : blocks_of(s.longest_keys, rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int j0 = int(blockIdx.x) % blocks * rows;
-  if (!kShort && j0 >= at.keys) return;  // all threads return: the segment has fewer blocks
+  if (!kShort && j0 >= at.keys) return;  // all threads of the block return, since the segment has fewer blocks
   const Tile<kWidth> k{dynamic_shared<bf16>()}, v{k.data + rows * kWidth};
   const Tile<kQueries> ds_tile{v.data + rows * kWidth};
   const Stages<kWidth, kQueries, S::kStages> stages{ds_tile.data + (kShort ? rows * kQueries : 0)};
@@ -123,13 +123,13 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   const int first_seen = !kShort && s.causal ? j0 - (at.keys - at.queries) : 0;
   const int first_tile = first_seen > 0 ? first_seen / kQueries : 0;
 
-  // Loads rows after the last key as zeros, because 0 times a value that is not finite would make dq NaN.
+  // Loads rows after the last key as zeros: 0 times a value that is not finite would make dq NaN.
   k.load(p.k + at.k() + j0 * s.k_row, s.k_row, least(at.keys - j0, rows), rows);
   v.load(p.v + at.k() + j0 * s.k_row, s.k_row, least(at.keys - j0, rows), rows);
   stages.load(first_tile, q, dy);
   if (kShort) write_deltas<kWidth>(p, at, warp() * kDeltas<kWidth>, at.queries, warps() * kDeltas<kWidth>);
   const int first[2] = {first_query(at, j0 + row + row_of(0)), first_query(at, j0 + row + row_of(1))};
-  const int left = least(at.keys - j0 - row, kWarpRows);  // computing it after the loop would spill a register
+  const int left = least(at.keys - j0 - row, kWarpRows);  // computing this after the loop would spill a register
   Gradients<kWidth> sums = {};
   for (int t = first_tile; t * kQueries < at.queries; ++t) {
     const int i0 = t * kQueries, columns = least(at.queries - i0, kQueries);

@@ -1,4 +1,4 @@
-// The gradient of queries, for attention with tensor cores. Gain: not measured.
+// Computes the gradient of queries in attention with tensor cores. The speed-up has not been measured.
 #include "ops/attention/fast/attention_mma_backward.h"
 
 namespace foldgrad {
@@ -8,7 +8,7 @@ using namespace attention_mma;
 
 constexpr int kFragments = kKeys / 8;
 
-// Turns q . k and dy . v of row a into ds, which replaces dy . v.
+// Computes ds of row a from q . k and dy . v. It replaces dy . v.
 __device__ void take_scores(const FragmentC (&q_dot_k)[kFragments], FragmentC (&dy_dot_v)[kFragments], int a,
                             const AttentionShape& s, const Row& row, const RowBits& seen, const RowBits& kept) {
   FOLDGRAD_UNROLL
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(Attentio
   const int blocks = blocks_of(s.longest_queries, block_rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int i0 = int(blockIdx.x) % blocks * block_rows;
-  if (i0 >= at.queries) return;  // all threads return: the segment has fewer blocks
+  if (i0 >= at.queries) return;  // all threads of the block return, since the segment has fewer blocks
   const int keys = p.dq ? at.visible(least(i0 + block_rows, at.queries) - 1) : 0;
   const Tile<kWidth> q{dynamic_shared<bf16>()}, dy{q.data + block_rows * kWidth};
   const Stages<kWidth, kKeys, kKeyStages> stages{dy.data + block_rows * kWidth};
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(Attentio
   dy.load(p.dy + at.y() + i0 * s.y_row(), s.y_row(), queries);
   stages.load(0, k, v);
   write_deltas<kWidth>(p, at, i0 + row, i0 + least(queries, row + kWarpRows), kDeltas<kWidth>);
-  __syncwarp();  // lanes of this warp read the deltas
+  __syncwarp();  // other lanes of this warp read the deltas
   const Row rows[2] = {row_at(p, at, i0 + row + row_of(0)), row_at(p, at, i0 + row + row_of(1))};
   FragmentC dq[kWidth / 8] = {};
   for (int t = 0; t * kKeys < keys; ++t) {

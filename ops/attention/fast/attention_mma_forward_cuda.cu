@@ -1,4 +1,4 @@
-// The forward pass of attention with tensor cores. Gain: not measured.
+// Computes the forward pass of attention with tensor cores. The speed-up has not been measured.
 #include "ops/attention/fast/attention_mma.h"
 
 namespace foldgrad {
@@ -9,15 +9,15 @@ using attention_math::kHidden;
 
 constexpr int kFragments = kKeys / 8;
 
-// A lane's running state for its two rows: the largest q . k so far, and relative to it the sum of exp(s - scale max)
-// and the row of y, each over the lane's own columns.
+// The running state of a lane for its two rows: the largest q . k so far and, relative to this maximum, the sum of
+// exp(s - scale * max) and the row of y. Both sums are over the lane's own columns.
 template <int kWidth>
 struct Running {
   float max[2], sum[2];
   FragmentC y[kWidth / 8];
 };
 
-// Turns the scores of row a into probabilities relative to the largest score so far; dropped ones become 0.
+// Turns the scores of row a into probabilities relative to the largest score so far. Dropped probabilities become 0.
 template <int kWidth>
 __device__ void take_scores(FragmentC (&scores)[kFragments], int a, float scale, const RowBits& seen,
                             const RowBits& kept, Running<kWidth>& running) {
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kQueryWarps* kWarp) forward_kernel(AttentionFo
   const int blocks = blocks_of(s.longest_queries, rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int i0 = int(blockIdx.x) % blocks * rows;
-  if (i0 >= at.queries) return;  // all threads return: the segment has fewer blocks
+  if (i0 >= at.queries) return;  // all threads of the block return, since the segment has fewer blocks
   const int keys = at.visible(least(i0 + rows, at.queries) - 1);
   const Tile<kWidth> q{dynamic_shared<bf16>()};
   const Stages<kWidth, kKeys, kKeyStages> stages{q.data + rows * kWidth};
