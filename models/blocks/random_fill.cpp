@@ -13,7 +13,7 @@ namespace {
 
 double unit(std::uint32_t word) { return (word + 0.5) / 4294967296.0; }
 
-// Sets each element to value(u(a), u(b)), where (a, b) are its two words.
+// Sets each element to value(unit(a), unit(b)), where a and b are the element's two random words.
 template <class Value>
 void fill(Parameter& parameter, std::uint64_t seed, const Value& value) {
   const Random random{seed, random_stream(parameter.name), std::numeric_limits<std::uint32_t>::max()};
@@ -21,7 +21,8 @@ void fill(Parameter& parameter, std::uint64_t seed, const Value& value) {
   const std::int64_t size = host.size();
   dispatch_floating("random_fill", host.dtype(), [&]<class T>(Type<T>) {
     T* data = host.data<T>();
-    parallel_ranges(size, /*elements=*/8, [&](std::int64_t begin, std::int64_t end) {  // each costs as much as 8 sums
+    // an element costs as much as 8 sums
+    parallel_ranges(size, /*elements=*/8, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const PhiloxWords words = random.block(std::uint64_t(i / 2));
         data[i] = T(value(unit(words.word[i % 2 * 2]), unit(words.word[i % 2 * 2 + 1])));

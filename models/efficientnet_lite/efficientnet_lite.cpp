@@ -22,7 +22,7 @@ constexpr std::int64_t kStemChannels = 32;
 
 std::int64_t after(std::int64_t side, std::int64_t stride) { return (side + stride - 1) / stride; }
 
-// Returns the number of pixels of an image's features.
+// Returns the number of pixels in the feature map of an image.
 std::int64_t pixels_of(const EfficientNetLiteConfig& config) {
   std::int64_t side = after(config.image_size, 2);
   for (const Stage& stage : kStages) side = after(side, stage.stride);
@@ -109,7 +109,7 @@ Var EfficientNetLite::features(const Var& pixels, const ForwardPass& pass) {  //
   Var block = pixels, x = pixels;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     x = convolved(i, x, pass);
-    if (steps_[i].activates && i > 0) continue;  // inside a block
+    if (steps_[i].activates && i > 0) continue;  // the block has not ended
     if (steps_[i].adds_input) {
       const Tape::Scope scope(pass.tape, steps_[i].scope);
       x = add(block, x);

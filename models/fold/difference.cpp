@@ -8,17 +8,17 @@
 namespace foldgrad {
 namespace {
 
-// The results of linear layers by place: "decoder.layers.0.ffn 1" is the second layer in its scope.
+// The results of linear layers, by place. For example, "decoder.layers.0.ffn 1" is the second layer in its scope.
 struct LayerResults {
   NamedTensors results;
-  std::multimap<std::string, std::string> places;  // by the weight's name
+  std::multimap<std::string, std::string> places;  // the key is the weight's name
   std::map<std::string, int> order;                // position of each place, and of each scope's first operation
 };
 
 LayerResults layer_results(Model& model, const NamedTensors& inputs, DType dtype) {
   LayerResults all;
   std::map<std::string, int> count;
-  std::map<int, std::string> place_of;  // by value
+  std::map<int, std::string> place_of;  // the key is the value's id
   Tape tape;
   tape.observe([&](const Node& node, const Tensor& y) {
     const auto d = Description::of(node);
@@ -31,7 +31,7 @@ LayerResults layer_results(Model& model, const NamedTensors& inputs, DType dtype
     } else if (d.weight < 0 && d.bias >= 0 && place_of.count(node.inputs()[0])) {
       place = place_of[node.inputs()[0]];
       if (!d.streams.empty()) {
-        all.results.erase(place);  // a sum may absorb the bias, and a rescaled stream differs
+        all.results.erase(place);  // the sum may absorb the bias, and a rescaled stream differs
         return;
       }
     } else {
@@ -45,7 +45,7 @@ LayerResults layer_results(Model& model, const NamedTensors& inputs, DType dtype
   return all;
 }
 
-double worse(double a, double b) { return a > b || std::isnan(a) ? a : b; }  // a NaN wins
+double worse(double a, double b) { return a > b || std::isnan(a) ? a : b; }  // NaN is worst
 
 }  // namespace
 

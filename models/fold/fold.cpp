@@ -70,7 +70,8 @@ void Folding::fold_site(int n) {
   }
   const FoldPlan plan = plan_forward(state_, n, map);
   const bool folds = plan.possible() && plan.kept.empty();
-  // A layer before the normalizer takes the whole map, even if the residual stream would otherwise have to keep it.
+  // A layer before the normalizer can take the whole map even where the residual stream would otherwise have to keep
+  // it.
   if (!folds && site.offline && apply_backward(n, map, report)) return finish(Outcome::folded);
   if (plan.possible()) {
     left(identity);
@@ -126,7 +127,7 @@ void Folding::apply(const LinearFold& fold) {
     }
   }
   const bool scales = std::ranges::any_of(fold.maps, [](const ChannelMap& w) { return w.map.scales(); });
-  // If no map scales W, works on a copy: W may be shared, and must not look changed.
+  // If no map scales W, changes only a copy, since W may be shared and must keep its bits.
   fold_columns(scales ? W : W.clone(), b, fold.maps);
 }
 

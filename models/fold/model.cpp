@@ -20,7 +20,7 @@ AffineMap gain_of(Normalizer& norm) {
   return map;
 }
 
-// Adds the parameters, named SITE.NAME, of a normalizer that the folded model keeps.
+// Adds the parameters of a normalizer that the folded model keeps. Their names are SITE.NAME.
 void add_normalizer_parameters(const std::string& site, const AffineMap& map, NamedTensors& values) {
   const std::int64_t C = map.channels();
   const double unit = map.centered ? double(C - 1) / double(C) : 1;  // centernorm itself multiplies by C / (C - 1)
@@ -49,7 +49,7 @@ FoldSite fold_site(Normalizer& norm, DType dtype, Device device) {
   Tape tape;
   const Var x = tape.variable(Tensor::zeros({1, 1, norm.channels()}, dtype, device));
   const Graph alone = graph_of(tape, {norm.apply(x, {})}, {norm.site()});
-  if (alone.nodes.empty()) return site;  // x itself
+  if (alone.nodes.empty()) return site;  // the result is x itself
   site.recording = alone.nodes[0].parts;
   return site;
 }

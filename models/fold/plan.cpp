@@ -11,7 +11,7 @@ namespace foldgrad {
 namespace {
 
 struct Bias {
-  std::string name;  // empty: no bias
+  std::string name;  // empty if there is no bias
   int node = -1;     // the node that adds it
 };
 
@@ -27,7 +27,7 @@ Bias bias_of(const Graph& graph, int layer) {
   return {graph.parameter(uses[0].node, reader.bias), uses[0].node};
 }
 
-// Returns the operand that a sum adds to its stream; `use` is the stream.
+// Returns the operand that a sum adds to its stream. `use` is the sum's use of the stream.
 int branch_of(const GraphUse& use) { return use.operand == 0 ? 1 : 0; }
 
 // Returns true for a product with a matrix, false for a convolution.
@@ -73,7 +73,7 @@ class Walk {
   int site_;
   std::vector<Reached> reached_;
   FoldPlan plan_;
-  std::size_t tied_ = 0;  // refusals because another operation reads the weight
+  std::size_t tied_ = 0;  // number of refusals because another operation reads the weight
 };
 
 void Walk::visit(const GraphUse& use, const ChannelMap& pending) {
@@ -146,7 +146,7 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   plan_.kept.push_back({edge(graph_.describe(use)), reason});
 }
 
-// Plans [FOLD-5]. Returns the reason if it is impossible, otherwise an empty string.
+// Plans to rescale a branch [FOLD-5]. Returns an empty string, or the reason why that is impossible.
 std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (pending.map.centered) return "the stream cannot be rescaled: the map mixes the channels";
@@ -246,7 +246,7 @@ bool Walk::finish_bias(LinearFold& fold, bool alone) {
     fold.bias = bias.name;
     return true;
   }
-  // A shared weight has another reader's name, so the bias gets its name from this layer.
+  // A shared weight may be named after another reader, so the bias is named after this layer.
   const std::string& named = fold.copy.empty() ? fold.weight : fold.copy;
   fold.bias = (alone ? without_suffix(named, ".weight") : graph_.nodes[fold.nodes[0]].scope) + ".bias";
   if (state_.parameters.count(fold.bias))

@@ -17,7 +17,8 @@ using nlohmann::ordered_json;
 const std::string kTexts = "batch_size", kLength = "sequence_length", kPast = "past_sequence_length",
                   kAll = kPast + " + " + kLength;
 
-// Returns config.json, which describes the model to Hugging Face's Transformers and Optimum. No token ends a text.
+// Returns config.json, which describes the model to Hugging Face's Transformers and Optimum. The ids of special tokens
+// are null, since no token begins or ends a text.
 std::string runtime_config(const GptConfig& config) {
   return ordered_json{{"model_type", "gpt2"},          {"vocab_size", config.vocabulary},
                       {"n_positions", config.context}, {"n_embd", config.width},
@@ -92,7 +93,7 @@ std::vector<std::string> Gpt::write_onnx(const std::string& directory) {
   OnnxFile graph("model");
   graph.metadata("context", std::to_string(config_.context));
   add_nodes(graph, *this);
-  make_directories(directory);  // only after everything that can throw std::invalid_argument
+  make_directories(directory);  // comes after everything that can throw std::invalid_argument
   std::deque<AtomicFile> files;
   graph.write(files.emplace_back(directory + "/model.onnx"));
   files.emplace_back(directory + "/config.json").write(runtime_config(config_));

@@ -1,5 +1,5 @@
-// Initial values of an image classifier. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b], N(s)
-// normal.
+// Initial values of an image classifier. X is Xavier's bound sqrt(6 / (in + out)), U(b) is uniform in [-b, b], and N(s)
+// is normal with deviation s.
 //
 //                           timm          cct               pytorch       tfixup
 //   patches, convolutions   U(in^-1/2)    N((2 / in)^1/2)   U(in^-1/2)    U(X), the last of them U(e X)
@@ -11,18 +11,17 @@
 //   attention_pool, head    N(0.02)       N(0.02)           U(in^-1/2)    U(X)
 //   biases of these         0             0                 U(in^-1/2)    0
 //
-//   in = 3 patch^2 for patches, and channels times kernel pixels for convolutions. timm:
+//   `in` is 3 patch^2 for patches, and channels times kernel pixels for convolutions. timm is
 //   huggingface/pytorch-image-models, vision_transformer.py, which truncates the normal at +-2, a hundred deviations.
-//   cct: SHI-Labs/Compact-Transformers, src/utils, which truncates normals there too. pytorch: the defaults of
-//   torch.nn.Linear, torch.nn.Conv2d and torch.randn, as in lucidrains/vit-pytorch. tfixup: as in
-//   models/transformer/init.cpp for encoders, f = 0.67 layers^-1/4, e = (9 layers)^-1/4.
-//   ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and fc2 in each.
+//   cct is SHI-Labs/Compact-Transformers, src/utils, which truncates normals there too. pytorch uses the defaults of
+//   torch.nn.Linear, torch.nn.Conv2d and torch.randn, as lucidrains/vit-pytorch does. tfixup is as in
+//   models/transformer/init.cpp for encoders, with f = 0.67 layers^-1/4 and e = (9 layers)^-1/4.
+//   In each column, ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and fc2.
 //
-//   Sinusoidal positions tell from the start which tokens are neighbours, so that attention need not learn it first.
-//   They are trained like random ones.
-//   [VIT-3] is for the token in row r and column c of an S x S map; its table is [POS-1] with half the width. The cls
-//   token and the last channel of an odd width have zeros. After Chen, Xie, He: "An Empirical Study of Training
-//   Self-Supervised Vision Transformers", ICCV 2021, where they are not trained.
+//   Sinusoidal positions show attention from the start which tokens are neighbours. They are trained, as random
+//   positions are. [VIT-3] is for the token in row r and column c of an S x S map; its table is [POS-1] with half the
+//   width. The cls token and the last channel of an odd width have zeros. Such positions are from Chen, Xie, He: "An
+//   Empirical Study of Training Self-Supervised Vision Transformers", ICCV 2021, where they are not trained.
 #include <algorithm>
 #include <cmath>
 

@@ -40,7 +40,7 @@ std::vector<std::string> ImageModel::write_onnx(const std::string& directory) {
   nodes.give(first->operands[0], onnx_stem(g, pixels));
   g.output(nodes.add(), "logits", DType::f32, {batch, config.classes});
 
-  make_directories(directory);  // only after everything that can throw std::invalid_argument
+  make_directories(directory);  // comes after everything that can throw std::invalid_argument
   AtomicFile file(directory + "/model.onnx");
   g.write(file);
   file.commit();

@@ -56,7 +56,7 @@ Var TokenModel::pooled(const Var& x, std::int64_t images, const ForwardPass& pas
 }
 
 std::unique_ptr<Model> TokenModel::foldable() {
-  // One key sets all layers, although with post-norm folding would need no bias in the first.
+  // `qkv_bias` applies to all layers, although folding a post-norm model needs no bias in the first one.
   const auto has_values = [](Normalizer* n) { return !n->parameters().empty() || !n->state().empty(); };
   const bool qkv_bias = config().qkv_bias || std::ranges::any_of(normalizers(), has_values);
   if (qkv_bias == config().qkv_bias && !config().weight_standardization) return nullptr;

@@ -19,7 +19,7 @@ namespace {
 constexpr double kGain = 1.7015043497085571, kAlpha = 0.2;  // [NF-1] [NF-3]
 constexpr std::size_t kStemConvs = 4;
 
-// Averages squares of 2 x 2 pixels. Pads a map with an odd side; the zeros enter the average.
+// Averages squares of 2 x 2 pixels. If the side of a map is odd, pads it with zeros, which enter the average.
 Var averaged(const Var& x, const std::string& name, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, name);
   const std::int64_t C = x.shape()[3];
@@ -131,7 +131,7 @@ Var NfNet::activated(const Var& x, const std::string& name, const ForwardPass& p
   return activate(x, activation_);
 }
 
-// Convolves factor x.
+// Convolves factor * x.
 Var NfNet::convolve(Conv& conv, const Var& x, double factor, const ForwardPass& pass) {  // [NF-2]
   const Var u = [&] {
     const Tape::Scope scope(pass.tape, conv.name);

@@ -52,7 +52,7 @@ Var Normalizer::recorded(const Var& x, const NormContext& context, std::shared_p
   for (const Parameter* p : parameters())
     if (p->name == site_ + ".bias") offset = p->value.dtype() == dtype ? p->value : p->value.to(dtype);
   const Var y = forward(x, context);
-  // Another node between x and its other readers would change the order in which gradients are added.
+  // If forward() returns x itself, a node that watches x would change the order in which x's gradients are added.
   if (y.id() == x.id()) return y;
   return watch_channels(y, offset, std::move(record), context.communicator);
 }

@@ -33,8 +33,8 @@ bool valid(const Option& option, const std::string& text) {
     case Option::Kind::choice:
       return option.has_choice(text);
     case Option::Kind::text:
-    case Option::Kind::texts:     // only in configurations
-    case Option::Kind::integers:  // only in configurations
+    case Option::Kind::texts:     // used only in configurations
+    case Option::Kind::integers:  // used only in configurations
       break;
   }
   return true;

@@ -27,7 +27,7 @@ struct GroupScaling {
 
 class ChannelNormalizer : public WithGainAndBias {
  public:
-  // Normalizers with an option `mode` pass `code`.
+  // Only normalizers that have an option `mode` pass `code`.
   ChannelNormalizer(const NormalizerSite& s, Published paper, Published code = nullptr)
       : WithGainAndBias(s),
         norm_(channel_options(s, paper, code)),
@@ -68,7 +68,7 @@ class ChannelNormalizer : public WithGainAndBias {
   ChannelNormState state_;
 
  private:
-  std::shared_ptr<ChannelRecord> record_;  // of the next pass
+  std::shared_ptr<ChannelRecord> record_;  // where the next pass records
 };
 
 class RegularizedNormalizer final : public ChannelNormalizer {
@@ -85,7 +85,7 @@ class RegularizedNormalizer final : public ChannelNormalizer {
   }
 };
 
-// pn and pn_star as released.
+// pn and pn_star as the authors released them.
 class PowerNormalizer final : public WithGainAndBias {
  public:
   explicit PowerNormalizer(const NormalizerSite& s)

@@ -29,7 +29,7 @@ class LayerNormalizer final : public WithGainAndBias {
   double eps_;
 };
 
-// Wang et al., "DeepNet: Scaling Transformers to 1,000 Layers", 2022, table 2.
+// From table 2 of Wang et al., "DeepNet: Scaling Transformers to 1,000 Layers", 2022.
 ResidualConstants deepnorm_constants(const NormalizerOptions& options) {
   const auto N = double(options.integer("encoder_layers")), M = double(options.integer("decoder_layers"));
   const std::string& stack = options.text("stack");
@@ -124,7 +124,7 @@ class GroupNormalizer final : public WithGainAndBias {
 
   double eps_;
   std::int64_t groups_;
-  bool over_sample_;  // statistics per sample; otherwise per token
+  bool over_sample_;  // statistics are per sample if true, otherwise per token
 };
 
 class ScaleNormalizer final : public Normalizer {

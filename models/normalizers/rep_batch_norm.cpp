@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// y = BN(x) + eta x. Names of its parameters begin with `prefix`.
+// y = BN(x) + eta x. The names of its parameters begin with `prefix`.
 class RepBn : public Normalizer {
  public:
   explicit RepBn(const NormalizerSite& s, const std::string& prefix = "")
@@ -49,7 +49,7 @@ class RepBn : public Normalizer {
   ChannelNormState state_;
 };
 
-// Gives zero gradients to parameters that this step does not use; the optimizer rejects missing gradients.
+// Gives zero gradients to parameters that this step does not use, since the optimizer rejects missing gradients.
 void rest(const std::vector<Parameter*>& parameters) {
   for (Parameter* p : parameters) {
     if (p->has_grad) continue;  // from an earlier batch of the same step
@@ -107,7 +107,7 @@ class PRepBn final : public RepBn {
   Parameter ln_gamma_, ln_beta_;
   double ln_eps_, start_;
   std::int64_t warmup_, total_;
-  Tensor steps_;  // i64 [], on the host, which chooses the operations by it
+  Tensor steps_;  // i64 [], on the host, since it decides which operations run
 };
 
 // Returns the number of iterations with a layer normalization.

@@ -10,7 +10,7 @@
 namespace foldgrad {
 namespace {
 
-// [out, in] -> [in, out]
+// Transposes [out, in] to [in, out].
 Tensor transposed(const Tensor& w) {
   const std::int64_t rows = w.shape()[0], columns = w.shape()[1];
   const Tensor result = Tensor::empty({columns, rows}, DType::f32);
@@ -145,7 +145,7 @@ std::vector<bool> OnnxRecording::needed() const {
   return needed;
 }
 
-// Returns the first parameter that the node depends on, or an empty string if it depends on more than parameters.
+// Returns the first parameter that the node depends on, or an empty string if it depends on anything but parameters.
 std::string OnnxRecording::weight_before(const GraphNode& node) const {
   std::string first;
   for (int value : node.operands) {

@@ -56,7 +56,7 @@ Var TokenModule::operator()(const Var& x, const Segments& rows, const ForwardPas
     const Tape::Scope scope(pass.tape, name_);
     const Var qkv = qkv_(in, pass);
     const auto part = [&](std::int64_t number) { return slice(qkv, 1, number * width_, (number + 1) * width_); };
-    Var v = cast(part(2), pass.dtype);  // packed products choose their own dtype
+    Var v = cast(part(2), pass.dtype);  // packed matrix products choose their own dtype
     const Var a = w_.value.defined() ? performer(part(0), part(1), v, rows, pass)
                                      : attention_packed(qkv, {.heads = 1, .scale = scale_}, rows);
     const Random random = pass.random(stream_, rows.first_row(), width_);

@@ -11,7 +11,7 @@ namespace {
 struct LiveHypothesis {
   std::vector<std::int64_t> ids;
   double score = 0;
-  std::int64_t row = 0;  // in the step that scored the last token
+  std::int64_t row = 0;  // its row in the step that scored the last token
 };
 
 struct Sentence {
@@ -100,7 +100,7 @@ std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const 
                                                     const DecodingOptions& options) {
   const std::int64_t V = logits.shape()[-1], eos = options.eos, unk = options.unk;
   const bool unk_is_special = unk >= 0 && unk < V && unk != eos && unk != pad;
-  // Takes three more: padding, the end and unk may be among the largest, but follow other rules.
+  // Takes three more entries, since padding, the end and unk may be among the largest, but follow other rules.
   const std::int64_t k = std::min(count + 3, V);
   const TopK top = top_k(logits, k, {eos, unk_is_special ? unk : eos});
   const auto on_host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).values<double>(); };
@@ -113,7 +113,7 @@ std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const 
     const double base = rows[r].score - sums[r];
     const auto offer = [&](std::int64_t v, double z, double penalty) {
       const Candidate c{base + z - penalty, std::int64_t(r), v};
-      if (c.score > -std::numeric_limits<double>::infinity()) best.push_back(c);  // no NaN either
+      if (c.score > -std::numeric_limits<double>::infinity()) best.push_back(c);  // rejects NaN, too
     };
     if (rows[r].may_end) offer(eos, special[2 * r], 0);
     if (rows[r].may_go_on && unk_is_special) offer(unk, special[2 * r + 1], options.unk_penalty);

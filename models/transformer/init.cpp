@@ -1,4 +1,5 @@
-// Initial values of a Transformer. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b], N(s) normal.
+// Initial values of a Transformer. X is Xavier's bound sqrt(6 / (in + out)), U(b) is uniform in [-b, b], and N(s) is
+// normal with deviation s.
 //
 //                           fairseq (1.0.0a0)        xavier                  tfixup
 //   embeddings              N(width^-1/2), pad row 0 the same                the same times e
@@ -16,10 +17,11 @@
 //   xavier uses Xavier's bound for every matrix, with the matrices of typical PyTorch programs: one for q, k and v of
 //   self-attention, and one for k and v of attention to the source.
 //
-//   f = 0.67 N^-1/4 in an encoder of N layers, (9 M)^-1/4 in a decoder of M layers; e = (9 N)^-1/4 for a table that the
-//   encoder reads, (9 M)^-1/4 for the decoder's own. Huang et al., "Improving Transformer Optimization Through Better
-//   Initialization" (2020), with the constants of the authors' code (layer6ai-labs/T-Fixup).
-//   ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and fc2 in each.
+//   f is 0.67 N^-1/4 in an encoder of N layers and (9 M)^-1/4 in a decoder of M layers; e is (9 N)^-1/4 for a table
+//   that the encoder reads and (9 M)^-1/4 for the decoder's own table. See Huang et al., "Improving Transformer
+//   Optimization Through Better Initialization" (2020); the constants are those of the authors' code
+//   (layer6ai-labs/T-Fixup). In each column, ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and
+//   fc2.
 #include <cmath>
 
 #include "models/blocks/random_fill.h"
@@ -28,7 +30,7 @@
 namespace foldgrad {
 namespace {
 
-// Fills one stack.
+// Fills the encoder or the decoder.
 struct StackInitializer {
   const TransformerConfig& config;
   std::uint64_t seed;
@@ -85,7 +87,7 @@ void Transformer::initialize(std::uint64_t seed) {
   const double deviation = 1 / std::sqrt(double(config_.width));
   const auto fill = [&](Parameter& table, double factor) {
     if (config_.fixnorm)
-      fill_uniform(table, 0.01, seed);  // Nguyen, Salazar 2019; lengths affect only the step size
+      fill_uniform(table, 0.01, seed);  // as in Nguyen, Salazar 2019; lengths affect only the step size
     else
       fill_normal(table, factor * deviation, seed);
   };

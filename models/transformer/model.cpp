@@ -52,7 +52,7 @@ NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
   return make_batch(sources, targets).named();
 }
 
-// Returns a model whose tables hold their rows divided by their lengths.
+// Returns a model without fixnorm. Its tables contain the rows of this model's tables, divided by their lengths.
 std::unique_ptr<Model> Transformer::foldable() {
   if (!config_.fixnorm) return nullptr;
   TransformerConfig config = config_;

@@ -57,7 +57,7 @@ class TransformerFile {
     g_.output(nodes.add(), "last_hidden_state", DType::f32, {kBatch, kSourceLength, config_.width});
   }
 
-  // Adds a decoder for a whole prefix. Ids equal to config.pad are padding, on either side.
+  // Adds a decoder for a whole prefix. Ids equal to config.pad are padding, which may be on either side.
   void decoder() {
     const std::string ids = g_.input("input_ids", DType::i64, {kBatch, kTargetLength}), mask = source_mask(g_),
                       memory = g_.input("encoder_hidden_states", DType::f32, {kBatch, kSourceLength, config_.width});
@@ -88,7 +88,7 @@ class TransformerFile {
     }
     g_.at("decoder.embed_tokens");
     const std::string length = g_.node("Gather", {g_.node("Shape", {before[0].k}), g_.integer(2)});
-    const std::string position = g_.node("Add", {length, g_.integer(2)});  // the first token is at 2 [POS-2]
+    const std::string position = g_.node("Add", {length, g_.integer(2)});  // the first token has position 2 [POS-2]
     const std::string memory_bias = bias_of_keys(g_, mask);
     const auto joined = [&](const std::string& first, const std::string& now) {
       return g_.node("Concat", {first, now}, {{"axis", std::int64_t(2)}});
@@ -135,7 +135,7 @@ class TransformerFile {
     const std::string k = input("key");
     return {k, input("value")};
   }
-  // Declares every layer's outputs, which follow the logits.
+  // Declares the outputs of every layer, which follow the logits.
   void present(const std::vector<Keys>& all, const char* of, const std::string& length) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       g_.output(all[i].k, fmt::format("present.{}.{}.key", i, of), DType::f32, cached(length));
@@ -150,7 +150,7 @@ class TransformerFile {
 };
 
 // Returns config.json, which describes the model to Hugging Face's Transformers and Optimum: its sizes and special ids.
-// It is declared as a Marian model, since Marian too begins a translation with the end-of-sentence token.
+// The model is declared as Marian, because Marian also begins a translation with the end-of-sentence token.
 std::string runtime_config(const TransformerConfig& config) {
   return ordered_json{{"model_type", "marian"},
                       {"is_encoder_decoder", true},
@@ -171,9 +171,9 @@ std::string runtime_config(const TransformerConfig& config) {
          "\n";
 }
 
-// Returns generation_config.json, the defaults of `generate`. It decodes as foldgrad does: it never chooses padding,
-// nor the end as the first token. `forced_eos_token_id` is null, since Marian's default would end translations of
-// maximal length with id 0.
+// Returns generation_config.json, the defaults of `generate`. They make it decode as foldgrad does: it never chooses
+// padding, and never starts with the end token. `forced_eos_token_id` is null, since Marian's default would end
+// translations of maximum length with id 0.
 std::string runtime_generation_config(const TransformerConfig& config) {
   return ordered_json{{"pad_token_id", config.pad},        {"eos_token_id", kEos},
                       {"decoder_start_token_id", kEos},    {"forced_eos_token_id", nullptr},
@@ -202,7 +202,7 @@ std::vector<std::string> Transformer::write_onnx(const std::string& directory) {
     OnnxFile graph(name);
     TransformerFile nodes(*this, graph);
     (nodes.*build)();
-    make_directories(directory);  // only after everything that can throw std::invalid_argument
+    make_directories(directory);  // comes after everything that can throw std::invalid_argument
     names.push_back(std::string(name) + ".onnx");
     graph.write(files.emplace_back(directory + "/" + names.back()));
   }
