@@ -37,7 +37,7 @@ int processor_quota(const std::string& root) {
   double time = 0, period = 0;            // microseconds: the process may use `time` in each `period`
   std::ifstream both(root + "/cpu.max");  // control groups, version 2; "max" if there is no quota
   if (!(both >> time >> period)) {
-    // control groups, version 1
+    // These files are of control groups, version 1.
     std::ifstream of_time(root + "/cpu/cpu.cfs_quota_us"), of_period(root + "/cpu/cpu.cfs_period_us");
     if (!(of_time >> time && of_period >> period)) return INT_MAX;
   }

@@ -6,7 +6,7 @@
 namespace foldgrad {
 namespace {
 
-// maximum number of blocks along the rows; each may loop over several; not tuned
+// The maximum number of blocks along the rows (not tuned). A block loops over several parts of the rows if necessary.
 constexpr std::int64_t kRowBlocks = 1024;
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
               "each thread must add up few enough rows for the arithmetic of the element type");

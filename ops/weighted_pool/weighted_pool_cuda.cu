@@ -31,7 +31,7 @@ template <class T, int N>
 __global__ void backward_kernel(WeightedPoolBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();  // one per warp
-  // there are at most as many steps as blocks, so 32 bits suffice
+  // There are at most as many steps as blocks, so a division in 32 bits suffices.
   const std::int64_t row = blockIdx.x, b = blockIdx.x / unsigned(p.steps);
   const T* dy = p.dy + b * p.columns;
   const std::int64_t step = std::int64_t(blockDim.x) * N;
