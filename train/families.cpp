@@ -1,4 +1,4 @@
-// The families of the library. A configuration that names no family belongs to the first.
+// The families of the library. A configuration that does not name a family belongs to the first one.
 #include "models/cct/cct.h"
 #include "models/convnext/convnext.h"
 #include "models/efficientnet_lite/efficientnet_lite.h"

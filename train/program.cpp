@@ -138,7 +138,8 @@ int run(int argc, char** argv, const BuildInfo& build, const std::vector<std::st
     return kExitOk;
   }
   if (argc == 2 && argv[1] == std::string("manual")) return print({manual(program, build.version)}, false);
-  std::vector<std::string> given(std::reverse_iterator(argv + argc), std::reverse_iterator(argv + 1));  // CLI11's order
+  // CLI11 expects the words in reverse order.
+  std::vector<std::string> given(std::reverse_iterator(argv + argc), std::reverse_iterator(argv + 1));
   if (!given.empty() && given.back() == "help") {  // `help COMMAND` is `COMMAND --help`
     given.pop_back();
     const auto named = [&](const CLI::App* command) { return command->check_name(given.back()); };

@@ -10,14 +10,14 @@ std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs,
   std::set<std::string> sites;
   for (const Normalizer* norm : model.normalizers()) sites.insert(norm->site());
   std::vector<LayerOutput> outputs;
-  // A normalizer may be several operations; the last one gives y.
+  // A normalizer may consist of several operations; the last one computes y.
   const auto keep = [&](const std::string& layer, const Tensor& y) {
     if (outputs.empty() || outputs.back().layer != layer) outputs.push_back({layer, {}});
     outputs.back().values = y;
   };
   Tensor linear;
   int linear_id = -1;
-  Tape tape;  // recording, since only a recording tape calls its observer
+  Tape tape;  // must record, since only a recording tape calls its observer
   tape.observe([&](const Node& node, const Tensor& y) {
     const auto d = Description::of(node);
     if (sites.count(node.scope()))

@@ -41,7 +41,7 @@ Normality normality_of(std::span<const double> values) {
   const double n = double(values.size());
   double mean = 0, m2 = 0, m3 = 0, m4 = 0;
   for (const double v : values) mean += v;
-  mean /= n;  // exact if all values are the same f32
+  mean /= n;  // exact if all values are equal f32 numbers
   for (const double v : values) {
     const double d = v - mean, square = d * d;
     m2 += square / n;

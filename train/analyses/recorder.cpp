@@ -23,13 +23,13 @@ void append_pass(SiteRecording& to, const ChannelValues& values) {
   append(to.var_hat, values.var_hat);
   append(to.psi, values.psi);
   append(to.flag, values.flags);
-  // If the first rows lack dx because an earlier version recorded them, later rows leave it out too.
+  // If the first rows lack dx because an earlier version recorded them, later rows omit it, too.
   if (values.slope.empty() || std::int64_t(to.dx.size()) != rows * kGradientNumbers) return;
   const GradientAgreement a = gradient_agreement(values);
   for (const double number : {a.cosine, a.norm_ratio, a.lambda_below_1}) to.dx.push_back(float(number));
 }
 
-// Returns the first row of a recording that belongs to `update` or a later one.
+// Returns the first row of a recording that belongs to `update` or to a later update.
 std::int64_t row_of(const Recording& recording, std::int64_t update) {
   return std::ranges::lower_bound(recording.updates, update) - recording.updates.begin();
 }

@@ -17,7 +17,7 @@ const Tensor& needed_tensor(const SafetensorsFile& file, const std::string& path
   return found->second;
 }
 
-// Moves a tensor out of the file. Returns an empty one if it is missing.
+// Moves a tensor out of the file. Returns an empty tensor if the file does not have it.
 template <class T>
 std::vector<T> take(SafetensorsFile& file, const std::string& path, const std::string& name, const Shape& shape) {
   const auto found = file.tensors.find(name);

@@ -103,12 +103,13 @@ void write_parts(const std::string& directory, const CheckpointContents& c, cons
   write_file_atomically(base + kManifest, manifest.dump(2) + "\n");
 }
 
-// Renames the finished directory `part` to `path`. If that exists, exchanges the two directories.
+// Renames the finished directory `part` to `path`. If `path` exists, exchanges the two directories.
 void put_in_place(const std::string& part, const std::string& path) {
   if (rename(part.c_str(), path.c_str()) == 0) return;
   if (errno == ENOTEMPTY || errno == EEXIST) {
     if (renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return;
-    if (errno == EINVAL || errno == ENOSYS) {  // the file system cannot swap names, so `path` is missing for a moment
+    // If the file system cannot swap two names, `path` is missing for a moment.
+    if (errno == EINVAL || errno == ENOSYS) {
       const std::string aside = part + ".old";
       if (rename(path.c_str(), aside.c_str()) == 0 && rename(part.c_str(), path.c_str()) == 0 &&
           rename(aside.c_str(), part.c_str()) == 0)
@@ -118,7 +119,7 @@ void put_in_place(const std::string& part, const std::string& path) {
   throw FileError(path, "cannot be replaced by " + part, errno);
 }
 
-// Makes BEST name this step, even if a rollback or a kill left another step there.
+// Makes BEST name this step, even if it names another step after a rollback or a kill.
 void point_to_best(const std::string& checkpoints, std::int64_t step) {
   const std::string pointer = checkpoints + "/BEST", name = step_name(step);
   if (step < 0 || !file_exists(checkpoints + "/" + name))
@@ -127,10 +128,10 @@ void point_to_best(const std::string& checkpoints, std::int64_t step) {
     write_file_atomically(pointer, name + "\n");
 }
 
-// Renames a checkpoint before removing it, so that no half-removed one is found under its name.
+// Renames a checkpoint before removing it, so that its old name never refers to a half-removed checkpoint.
 void remove_old(const std::string& checkpoints, std::int64_t newest, std::int64_t keep) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
-  std::erase_if(steps, [&](std::int64_t step) { return step > newest; });  // from before a rollback
+  std::erase_if(steps, [&](std::int64_t step) { return step > newest; });  // left from before a rollback
   const std::string best = read_pointer(checkpoints + "/BEST");
   for (std::size_t i = 0; i + std::size_t(keep) < steps.size(); ++i) {
     const std::string name = step_name(steps[i]);
@@ -198,7 +199,7 @@ void save_checkpoint(const std::string& checkpoints, const CheckpointContents& c
   sync_directory(checkpoints);
   write_file_atomically(checkpoints + "/LATEST", name + "\n");
   point_to_best(checkpoints, options.best);
-  remove_tree(part);  // the exchanged old checkpoint
+  remove_tree(part);  // now contains the old checkpoint
   remove_old(checkpoints, contents.step, options.keep);
 }
 

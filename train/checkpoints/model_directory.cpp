@@ -17,8 +17,8 @@ constexpr const char* kConfig = "/config.json";
 constexpr const char* kModel = "/model.safetensors";
 constexpr const char* kNormState = "/norm_state.safetensors";
 
-// Returns the file's tensor with this name, which must have this shape. Integers must have this dtype; floating-point
-// types are converted.
+// Returns the tensor `name`, which must have the given shape. An integer tensor must also have the given dtype; a
+// floating-point tensor is converted.
 Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::string& name, const Shape& shape,
                DType dtype) {
   const auto found = tensors.find(name);
@@ -48,10 +48,10 @@ void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors
       throw FileError(file, fmt::format("has a tensor {}, which config.json does not mention", name));
 }
 
-// Throws CheckpointError if a file is too large for a vocabulary: a sparse file, for instance, would be copied for
-// hours.
+// Throws CheckpointError if a file is too large for a vocabulary. A sparse file, for instance, would take hours to
+// copy.
 void require_vocabulary(const std::string& directory) try {
-  constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;  // as read_file()
+  constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;  // the limit of read_file()
   if (!file_exists(directory)) return;
   for (const auto& path : paths_in(directory))
     if (const std::uint64_t bytes = InputFile(path).size(); bytes > kMostBytes)
@@ -94,7 +94,7 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype, Device d
     return model;
   } catch (const FileError& e) {
     throw CheckpointError(e.what());
-  } catch (const std::invalid_argument& e) {  // refused by the family or its normalizers
+  } catch (const std::invalid_argument& e) {  // thrown by the family or its normalizers
     throw CheckpointError(config_file + ": " + e.what());
   }
 }
@@ -114,7 +114,7 @@ std::string find_run_config(const std::string& path) {
     const fs::path config = run + "/config.toml", normal = config.lexically_normal();
     if (!file_exists(config) || !file_exists(run + "/checkpoints")) continue;
     std::error_code ignored;
-    // If `path` is a symbolic link, the normalized name may be that of another file, or of none.
+    // If `path` is a symbolic link, the normalized path may lead to another file, or to none.
     return fs::equivalent(config, normal, ignored) ? normal : config;
   }
   return "";

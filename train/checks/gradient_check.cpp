@@ -11,9 +11,10 @@
 namespace foldgrad {
 namespace {
 
-// Relative steps. If a step crosses a kink of relu, a smaller one may not.
+// Step sizes relative to the parameter's size along a direction. If a step crosses a kink of relu, a smaller step may
+// not.
 constexpr double kSteps[] = {1e-5, 1e-6, 1e-7};
-constexpr double kRelative = 1e-4;  // tolerates curvature and kinks; a wrong factor is far above it
+constexpr double kRelative = 1e-4;  // tolerates curvature and kinks; a wrong factor causes a much larger error
 
 // A unit vector in the space of one parameter.
 struct Direction {
@@ -48,8 +49,8 @@ Direction of_all_elements(Parameter& p, std::mt19937_64& random) {
   return d;
 }
 
-// Returns the error of the difference quotient divided by its bound. The bound is a fraction of the gradient along the
-// direction, plus the loss's rounding error, some epsilons of it, divided by the longest step.
+// Returns the error of the difference quotient divided by its bound. The bound is a fraction of the slope plus a
+// rounding error, which is that of the loss (some epsilons) divided by the longest step.
 double error_over_bound(const Direction& d, const std::function<double()>& loss) {
   Parameter& p = d.parameter;
   const std::vector<double> start = p.value.values<double>();
@@ -81,7 +82,8 @@ CheckResult check_gradients(const std::vector<Parameter*>& parameters, const Los
   std::map<std::string, std::vector<Parameter*>> kinds;
   for (Parameter* p : parameters) {
     if (!p->has_grad)
-      p->grad = Tensor::zeros(p->value.shape(), DType::f64, p->value.device());  // the loss does not depend on it
+      // The loss does not depend on this parameter.
+      p->grad = Tensor::zeros(p->value.shape(), DType::f64, p->value.device());
     kinds[kind_of(p->name)].push_back(p);
   }
   const auto value = [&loss] {

@@ -36,7 +36,7 @@ Probe random_probe(const Model& model, std::uint64_t seed) {
 
 CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound) {
   const double relative = difference(got, want).relative;
-  return check_that(std::move(name), relative <= bound,  // NaN fails
+  return check_that(std::move(name), relative <= bound,  // fails for NaN
                     fmt::format("relative difference {:.2g}, tolerance {:.0e}", relative, bound));
 }
 

@@ -36,7 +36,7 @@ struct Trace {
       refuse(fmt::format("{} must be {} {}, got {} {}", name, foldgrad::name(dtype), want, foldgrad::name(t.dtype()),
                          t.shape()));
   }
-  // Returns [T, of...].
+  // Returns the shape [T, of...].
   Shape over_steps(const Shape& of) const {
     std::vector<std::int64_t> sizes = of.sizes();
     sizes.insert(sizes.begin(), steps);
@@ -59,7 +59,7 @@ std::string array_name(const Parameter& parameter) {
   return name == "weight" ? "gamma" : name == "bias" ? "beta" : name;
 }
 
-// Makes the normalizer of the trace. `options` are the metadata that remain.
+// Makes the normalizer of the trace. `options` are the file's remaining metadata.
 std::unique_ptr<Normalizer> normalizer_of(const Trace& trace, std::map<std::string, std::string> options, DType dtype,
                                           Device device) {
   if (trace.layer == "rmsnorm") options.emplace("bias", "1");
@@ -127,12 +127,12 @@ Trace read_trace(const std::string& path, std::map<std::string, std::string>& op
 }
 
 double difference(double got, double want) {
-  if (got == want) return 0;  // also infinities
+  if (got == want) return 0;  // also if both are the same infinity
   const double d = std::abs(got - want) / (1 + std::abs(want));
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
 }
 
-// Collects the largest difference in each array, and the first one above the tolerance.
+// Collects the largest difference in each array, and the first difference above the tolerance.
 struct Comparison {
   const Trace& trace;
   const double tolerance;
@@ -162,10 +162,10 @@ void preset(const Trace& trace, Normalizer& norm, Device device) {
       fmt::format("metadata: start_iters is {}, but {} does not count iterations", trace.start_iters, trace.layer));
 }
 
-// The rows of one step in the order in which the layer gets them: first the real ones, which enter statistics, then
-// padding. If statistics are over a sample (the first axis), the layer gets only the real ones.
+// The rows of one step in the order in which the layer gets them: first the real rows, which enter the statistics, then
+// padding. If statistics are over a sample (the first axis), the layer gets only the real rows.
 struct StepRows {
-  std::vector<std::int64_t> order = {}, lengths = {};  // lengths: the real rows of each sample
+  std::vector<std::int64_t> order = {}, lengths = {};  // lengths: number of real rows of each sample
   std::int64_t real = 0;
 
   StepRows(const Trace& trace, std::int64_t step, bool alone) {
@@ -190,7 +190,7 @@ struct StepRows {
       std::copy_n(t.data<double>() + order[r] * C, C, rows.data<double>() + std::int64_t(r) * C);
     return rows;
   }
-  // Returns the rows in their original places. Rows that the layer did not get are those of `otherwise`.
+  // Returns the rows in their original places. The rows that the layer did not get are taken from `otherwise`.
   Tensor back(const Tensor& rows, const Tensor& otherwise) const {
     const std::int64_t C = otherwise.shape()[-1];
     const Tensor all = otherwise.clone(), from = rows.to(Device::cpu).to(DType::f64);
@@ -237,7 +237,7 @@ TraceReport replay_trace(const std::string& path, DType dtype, Device device, do
   Comparison compare{trace, tolerance};
   try {
     for (std::int64_t step = 0; step < trace.steps; ++step) replay_step(trace, *norm, step, dtype, device, compare);
-  } catch (const std::invalid_argument& e) {  // for example options that contradict each other
+  } catch (const std::invalid_argument& e) {  // for example, options contradict each other
     trace.refuse(fmt::format("cannot be replayed: {}", e.what()));
   }
   return {trace.layer, trace.steps, trace.shape, std::move(compare.differences)};

@@ -48,7 +48,7 @@ struct WindowStatistics {
   }
 };
 
-// Returns a lower bound of run_var (check_windows()).
+// Returns the lower bound of run_var that check_windows() explains.
 double least_running(const Normalizer& norm, const WindowStatistics& windows, std::int64_t c) {
   const Entries window = windows.of(c);
   const double alpha = norm.options().number("alpha"), least = *std::ranges::min_element(window);
@@ -59,7 +59,7 @@ double least_running(const Normalizer& norm, const WindowStatistics& windows, st
                                    : window[std::size_t(windows.slot_of(windows.iterations))]);
 }
 
-// Runs an iteration with a single position, whose squares are `q`, so that these become the statistics.
+// Runs an iteration with a single position, whose squares are `q`. So `q` becomes the iteration's statistics.
 void run_iteration(Normalizer& norm, const Entries& q) {
   Entries x = q;
   for (double& v : x) v = std::sqrt(v);
@@ -69,7 +69,7 @@ void run_iteration(Normalizer& norm, const Entries& q) {
 
 bool has(const Normalizer& norm, const char* buffer) { return norm.state().count(buffer) > 0; }
 
-// Returns the outcome of the test [UN-19] when entry `slot` of the window becomes q; `undecided` if rounding decides
+// The outcome of the test [UN-19] when entry `slot` of the window becomes q. It is `undecided` if rounding could change
 // it.
 enum class Verdict { usual, outlier, undecided };
 Verdict verdict(const NormalizerOptions& options, const Entries& before, std::size_t slot, double q) {

@@ -14,7 +14,8 @@ std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t l
   const std::string checkpoints = run + "/checkpoints";
   std::vector<std::int64_t> steps = checkpoint_files::steps_in(checkpoints);
   const std::int64_t latest = checkpoint_files::step_of(checkpoint_files::read_pointer(checkpoints + "/LATEST"));
-  if (latest >= 0) std::erase_if(steps, [&](std::int64_t step) { return step > latest; });  // from before a roll-back
+  // Ignores checkpoints that are left from before a rollback.
+  if (latest >= 0) std::erase_if(steps, [&](std::int64_t step) { return step > latest; });
   if (std::int64_t(steps.size()) < last)
     throw CheckpointError(fmt::format("{}: there must be {} checkpoints, got {} (output.keep sets how many are kept)",
                                       checkpoints, last, steps.size()));

@@ -23,10 +23,10 @@ struct ClassifyOptions {
   NonFinite non_finite = NonFinite::refuse;
 };
 
-// Records of a file: "a.bin:7" is record 7 of a.bin, unless there is a file of that name.
+// Records of a file. "a.bin:7" means record 7 of a.bin, unless a file has this name.
 struct Records {
   std::string path;
-  std::int64_t only = -1;  // -1: all
+  std::int64_t only = -1;  // -1 means all records
 };
 
 Records records_of(const std::string& argument) {
@@ -39,7 +39,7 @@ Records records_of(const std::string& argument) {
 }
 
 struct GivenImage {
-  std::string name, label;           // FILE, or FILE:RECORD with the name of its class
+  std::string name, label;           // FILE or FILE:RECORD; a record's class
   std::vector<std::uint8_t> pixels;  // [size, size, 3]
 };
 
@@ -82,7 +82,7 @@ Tensor pixels_of(const std::vector<GivenImage>& batch, std::int64_t size) {
   return images;
 }
 
-// Reads PNG and JPEG files a batch at a time, records a file at a time.
+// Reads PNG and JPEG files one batch at a time, and files of records one file at a time.
 Answer classify_files(const ClassifyOptions& o) {
   const auto model = load_model_as<ImageModel>("a model that classifies images", o.model, DType::f32,
                                                require_device(o.device), o.non_finite);

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kDigits = 64;                // of a SHA-256
+constexpr std::size_t kDigits = 64;                // length of a SHA-256 digest
 constexpr const char* kDigestFile = "SHA256SUMS";  // the format that sha256sum writes and checks
 
 struct DataOptions {
@@ -32,7 +32,7 @@ struct DataOptions {
   std::string directory, to, data_directory, name, digests, sha256;
   std::vector<std::string> renamed, only, files, urls;
   bool lowercase = false;
-  std::int64_t sentence_piece = 0;  // number of pieces of a model learned from train; 0: no model
+  std::int64_t sentence_piece = 0;  // size of the SentencePiece model to train; 0 for none
   std::int64_t train_images = shapes::kTrainImages, test_images = shapes::kTestImages;
   std::uint64_t seed = 1;
   Answer (*run)(const DataOptions&) = nullptr;  // the chosen subcommand
@@ -75,7 +75,8 @@ Answer run_info(const DataOptions& o) {
   return {text, all};
 }
 
-// Adds to `found` each file named in a file of digests that is missing or differs, and its first invalid line.
+// Adds to `found` each file that is listed in a file of digests but is missing or differs, and the first invalid line
+// of the file of digests.
 void check_digests(const std::string& directory, const std::string& digests, std::vector<std::string>& found) {
   for (std::size_t number = 0, wrong = 0; const std::string& line : read_lines(digests)) {
     ++number;
@@ -95,8 +96,8 @@ void check_digests(const std::string& directory, const std::string& digests, std
   }
 }
 
-// Reports each pair that cannot be read, each file whose other side is missing, and each file named in a file of
-// digests that is missing or differs.
+// Reports each pair that cannot be read, each file whose other side is missing, and each file that is listed in a file
+// of digests but is missing or differs.
 Answer run_verify(const DataOptions& o) {
   std::vector<std::string> found;
   const std::vector<std::string> names = pair_names(o.directory, o.source, o.target);
@@ -234,7 +235,7 @@ Answer run_fetch(const DataOptions& options) {
       options.name, known_sets()));
 }
 
-// Overwrites nothing.
+// Draws a data set. Never overwrites a file.
 Answer run_synth(const DataOptions& options) {
   FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to draw; the only one is shapes",
                  in_quotes(options.name));

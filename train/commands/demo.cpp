@@ -28,7 +28,7 @@ ExperimentConfig demo_config(const DemoOptions& o) {
   const std::int64_t warmup = o.steps / 10;
   Words settings{"norm.name=" + o.norm, fmt::format("train.steps={}", o.steps), fmt::format("train.warmup={}", warmup),
                  fmt::format("train.seed={}", o.seed),
-                 // Often enough for full curves in the report.
+                 // These intervals give full curves in the report.
                  fmt::format("validate.every={}", std::max<std::int64_t>(1, o.steps / 15)),
                  fmt::format("output.log_every={}", std::max<std::int64_t>(1, o.steps / 50))};
   const NormalizerInfo& info = normalizer_info(o.norm);
@@ -41,7 +41,7 @@ ExperimentConfig demo_config(const DemoOptions& o) {
 class Demo {
  public:
   Demo(const DemoOptions& options, const BuildInfo& build) : o_(options), build_(build), config_(demo_config(o_)) {
-    (void)require_device(o_.device);  // checked before a directory is made
+    (void)require_device(o_.device);  // fails before a directory is made
     if (file_exists(o_.out))
       throw FileError(o_.out, "already exists; remove it, or choose another directory with --out");
   }
@@ -63,10 +63,11 @@ class Demo {
   }
 
  private:
-  // Runs a command and prints its answer, or nothing with --json. Its JSON, if any, becomes the member `name`.
+  // Runs a command and prints its answer, unless --json is given. The command's JSON becomes the member `name` of the
+  // demo's.
   bool succeeds(Words words, const std::function<Action(CLI::App&)>& add, const std::string& name = "") {
     if (!o_.json) fmt::print("\n$ foldgrad {}\n", fmt::join(words, " "));
-    std::fflush(stdout);  // before output to stderr
+    std::fflush(stdout);  // comes before output to stderr
     CLI::App parser;
     const Action action = add(parser);
     parser.parse(Words(words.rbegin(), words.rend() - 1));  // parse() takes the last element first
@@ -109,7 +110,7 @@ class Demo {
   const DemoOptions& o_;
   const BuildInfo& build_;
   const ExperimentConfig config_;
-  std::vector<std::string> translations_;  // of the last eval
+  std::vector<std::string> translations_;  // translations of the last eval
   nlohmann::ordered_json results_{{"norm", o_.norm}, {"steps", o_.steps}, {"seed", o_.seed}, {"run", o_.out}};
   int exit_code_ = kExitOk;
 };

@@ -60,7 +60,7 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
   const std::string path = e.path1().empty() ? "the current directory" : e.path1().string();
   return refuse(FileError(path, "cannot be used", e.code().value()).what(), kExitData);
 } catch (const std::system_error& e) {
-  if (std::ferror(stdout)) return report_stdout_error(e.code().value());  // from fmt::print
+  if (std::ferror(stdout)) return report_stdout_error(e.code().value());  // thrown by fmt::print
   return refuse(fmt::format("the operating system cannot provide a thread or a lock: {}", e.code().message()),
                 kExitDevice);
 } catch (const std::exception& e) {
@@ -74,8 +74,8 @@ Answer launched(std::string& device, double timeout, const std::function<Answer(
   device = device_of(launch, device);
   if (launch.rank > 0) {
     begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
-    // Waits for process 0: if it has the same error, it prints that once and ends all processes. It may also log this
-    // one.
+    // Waits for process 0. If process 0 has the same error, it prints the error once (and may log it), and ends all
+    // processes.
     before_error = [] {
       end_when_interrupted();
       std::this_thread::sleep_for(std::chrono::seconds(2));

@@ -42,7 +42,8 @@ Answer run_fold(const FoldCommand& o) {
     const auto replace = nlohmann::ordered_json::error_handler_t::replace;  // for paths that are not UTF-8
     write_file_atomically(o.out + "/certificate.json", proof.dump(2, ' ', false, replace) + "\n");
   } catch (const FileError&) {
-    std::filesystem::remove(o.out + "/config.json");  // without it this is not a model, so fold can be called again
+    // Without config.json the directory is not a model, so fold can be called again.
+    std::filesystem::remove(o.out + "/config.json");
     throw;
   }
   return {fmt::format("{}{}: wrote the folded model and certificate.json\n", summary(proof), o.out), proof};

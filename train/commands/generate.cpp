@@ -33,7 +33,7 @@ std::vector<std::string> lines_of_stdin() {
   return lines;
 }
 
-// Returns the prompt, without the newline at the end of a file or of stdin. If it is empty, returns a newline.
+// Returns the prompt without the newline at the end of a file or of stdin. An empty prompt becomes a newline.
 std::string prompt_text(const GenerateOptions& o) {
   std::string text = o.prompt;
   if (!o.prompt_file.empty())
@@ -43,7 +43,7 @@ std::string prompt_text(const GenerateOptions& o) {
   return text.empty() ? "\n" : text;
 }
 
-// Prints one text as it grows. Waits for the last token of a character that consists of several.
+// Prints one text as it grows. If a character consists of several tokens, waits for the last of them.
 class Printer {
  public:
   explicit Printer(const TextVocabulary& vocabulary) : vocabulary_(vocabulary) {}
@@ -60,7 +60,7 @@ class Printer {
   void end() const { fmt::print("{}\n", vocabulary_.decode(ids_)); }
 
  private:
-  static constexpr std::size_t kMostBytes = 4;  // of a character
+  static constexpr std::size_t kMostBytes = 4;  // of one UTF-8 character
   const TextVocabulary& vocabulary_;
   Ids ids_;
 };

@@ -44,7 +44,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-// Draws with graphviz.
+// Draws `text` with graphviz.
 void draw(const std::string& text, const std::string& svg) {
   const MemoryFile from(text), to;
   const ChildResult dot = run_child({"dot", "-Tsvg", "-o", to.path(), from.path()}, /*quiet=*/false);

@@ -25,7 +25,7 @@ struct GridOptions {
   std::vector<std::string> self;  // the words that start this program
 };
 
-// Trains a grid's runs, several at a time. Rewrites the tables whenever one has ended.
+// Trains a grid's runs, several at a time. Rewrites the tables whenever a run has ended.
 class GridTraining {
  public:
   explicit GridTraining(const GridOptions& o) : options_(o), grid_(read_grid(o.grid)) {
@@ -63,7 +63,7 @@ class GridTraining {
     };
     try {
       for (int j = 0; j < options_.jobs; ++j) workers.emplace_back(work);
-    } catch (const std::system_error&) {  // no more threads: fewer runs at a time
+    } catch (const std::system_error&) {  // the system refuses more threads, so fewer runs train at a time
       if (workers.empty()) throw;
     }
     for (std::thread& worker : workers) worker.join();
@@ -88,7 +88,7 @@ class GridTraining {
     return n % grid_.cells.size() * grid_.seeds.size() + n / grid_.cells.size();
   }
 
-  // Trains run i; returns true if the others may continue.
+  // Trains run i. Returns true if the other runs may continue.
   bool train(std::size_t i) {
     if (!runs_[i].outcome.empty()) return true;
     say("{}\n", runs_[i].path);
@@ -123,7 +123,7 @@ class GridTraining {
   const GridOptions options_;
   const Grid grid_;
   std::vector<GridRun> runs_;
-  std::vector<std::vector<std::string>> commands_;  // of each run: foldgrad train ...
+  std::vector<std::vector<std::string>> commands_;  // the command of each run, foldgrad train ...
   bool any_failed_ = false, lacks_data_ = false;
   std::mutex mutex_;  // guards outcomes and tables
 };

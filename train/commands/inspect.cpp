@@ -21,7 +21,7 @@ std::string text_of(const ordered_json& value) {
                            : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-// Counts the elements of tensors that share memory only once.
+// If several tensors share memory, counts their elements only once.
 ordered_json describe_file(const std::string& path) {
   const SafetensorsFile file = read_safetensors(path);
   ordered_json list = ordered_json::array();
@@ -50,8 +50,8 @@ ordered_json describe_normalizers(const Model& model) {
 }
 
 // Returns the layers in the order of the forward pass, recorded on the smallest inputs. FLOP are counted per row of the
-// result, and only for products with weights: attention's other products depend on the length. A parameter counts
-// where it is first used.
+// result, and only for products with weights, since attention's other products depend on the length. A parameter is
+// counted in the layer that uses it first.
 ordered_json describe_layers(Model& model) {
   const Graph graph = graph_of(model);
   ordered_json layers = ordered_json::array();

@@ -18,7 +18,7 @@ struct ReportOptions {
   bool open = false;
 };
 
-// Only warns if this fails, since the page has been written.
+// Opens a page. A failure is only a warning, since the page has been written.
 void open_page(const std::string& path) {
   const ChildResult opened = run_child({"xdg-open", path}, /*quiet=*/true);
   if (opened.error == ENOENT) {

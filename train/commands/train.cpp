@@ -33,7 +33,7 @@ void complete(TrainOptions& o) {
       };
       fs::path path = normal(o.resume);
       if (path.filename() == "checkpoints") path = normal(path / "..");
-      // If this is the directory of checkpoints, a checkpoint's path is only its name.
+      // If the working directory is that of the checkpoints, a checkpoint's path is only its name.
       const bool checkpoint = path.parent_path().filename() == "checkpoints" ||
                               (checkpoint_files::step_of(path) >= 0 && !fs::exists(path / "config.toml", ignored));
       if (o.out.empty()) o.out = checkpoint ? normal(path / "../..") : path;
@@ -48,7 +48,7 @@ void complete(TrainOptions& o) {
 
 void write_report(const RunDirectory& run) try {
   write_file_atomically(run.report(), report_html({read_run_log(run.path())}));
-} catch (const std::exception& e) {  // everything else has been saved
+} catch (const std::exception& e) {  // only a warning, since everything else has been saved
   say("warning: no report: {}\n", e.what());
 }
 

@@ -57,7 +57,7 @@ class LineTranslator {
   std::unique_ptr<Transformer> model_;
   Translator translator_;
   std::int64_t read_ = 0, printed_ = 0;  // lines
-  std::vector<Ids> sources_;             // of lines read but not yet printed
+  std::vector<Ids> sources_;             // source lines read but not yet printed
 };
 
 Answer translate(const TranslateOptions& o) {

@@ -1,4 +1,4 @@
-// foldgrad verify-traces: replays recorded traces, and prints their largest differences and where the first one is.
+// foldgrad verify-traces: replays recorded traces, and prints the largest differences and the place of the first one.
 #include <limits>
 #include <optional>
 

@@ -61,7 +61,7 @@ void write_normalizer(const BlockConfig& config, ordered_json& norm) {
 
 void read_normalizer(const json& norm, BlockConfig& config) {
   config.normalizer_options = texts_of(norm, "options", true);
-  if (config.normalizer == "un") config.normalizer_options.erase("mask");  // as norm.mask
+  if (config.normalizer == "un") config.normalizer_options.erase("mask");  // a key of version 0.3, like norm.mask
   config.normalizer_at = texts_of(norm, "at", false);
   (void)NormalizerOptions(config.normalizer, normalizer_info(config.normalizer).options, config.normalizer_options);
 }

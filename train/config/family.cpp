@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-// A deque, since references to rows must stay valid when rows are added.
+// The families are in a deque, so that references to them stay valid when others are added.
 std::deque<Family>& families() {
   static std::deque<Family> all = library_families();
   return all;

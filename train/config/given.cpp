@@ -101,7 +101,8 @@ std::vector<std::pair<std::string, const toml::node*>> values_below(const toml::
 
 std::string text_of(const toml::node& value) {
   if (const auto* word = value.as_string()) return word->get();
-  if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());  // without 17 digits
+  // toml++ would print all 17 digits.
+  if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());
   std::ostringstream text;
   value.visit([&text](const auto& v) { text << v; });
   return text.str();

@@ -123,7 +123,7 @@ std::optional<std::size_t> baseline_in(const toml::table& all, const std::vector
 }
 
 void check(const Grid& grid, const std::string& path) {
-  std::map<std::string, std::string> names;  // of folders
+  std::map<std::string, std::string> names;  // the name of each folder's cell
   for (const GridCell& cell : grid.cells) {
     const auto [other, first] = names.emplace(cell.folder, cell.name);
     if (!first)

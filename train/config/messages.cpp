@@ -15,7 +15,7 @@ std::string with_keys(const ExperimentConfig& config, const std::string& message
   const std::size_t colon = message.find(": ");
   const std::string who = message.substr(0, colon);
   if (colon == message.npos || (who != config.family && who != norm)) return message;
-  std::map<std::string, std::string> keys;  // by their names in messages
+  std::map<std::string, std::string> keys;  // the full name of each key, by its name in messages
   if (who == norm) {
     for (const NormalizerOption& option : normalizer_info(norm).options)
       keys[option.name] = fmt::format("norm.{}.{}", norm, option.name);

@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace {
 
-using Keys = std::map<std::string, Given>;  // by SECTION.KEY or norm.NAME.OPTION
+using Keys = std::map<std::string, Given>;  // by their full names, SECTION.KEY or norm.NAME.OPTION
 
 std::string must_be(const ConfigKey& key) { return fmt::format("{} must be {}", key.full_name(), key.values()); }
 
@@ -67,7 +67,7 @@ std::string option_text(const std::string& key, const Given& given) {
   return given.text(key + " must be a number, true, false or text");
 }
 
-// Returns an accepted value as TOML: TOML rejects .9 and 02, and reads -0 as an integer.
+// Returns an accepted value as TOML, which rejects .9 and 02, and reads -0 as an integer.
 std::string text_in_toml(const NormalizerOptions& options, const Option& option, const Given& given) {
   const std::string& name = option.name;
   const bool is_number = given.node && given.node->is_number();
@@ -105,14 +105,14 @@ std::string other_family_of(const std::string& key, const std::string& family) {
   return "";
 }
 
-// Removes version 0.3's padding keys from `given`. Throws if a value asks for a behaviour that no longer exists.
+// Removes the padding keys of version 0.3 from `given`. Throws if a value asks for a behaviour that no longer exists.
 void take_former_keys(Keys& given) {
   for (const auto& [key, only] : {std::pair("norm.mask", "true"), {"norm.un.mask", "valid"}})
     if (const auto found = given.extract(key); found && option_text(key, found.mapped()) != only)
       found.mapped().refuse(fmt::format("{} is no longer a key, since models do not compute padding; remove it", key));
 }
 
-// Refuses a key that counts updates if the key in epochs that replaces it is given too.
+// Rejects a key that counts updates if the key that counts epochs instead is given, too.
 void refuse_updates_beside_epochs(const Keys& given, const ExperimentConfig& config) {
   const auto refuse_beside = [&given](const char* updates, const char* epochs, std::int64_t value) {
     const auto found = given.find(updates);
@@ -124,8 +124,8 @@ void refuse_updates_beside_epochs(const Keys& given, const ExperimentConfig& con
   refuse_beside("train.warmup", "train.warmup_epochs", config.train.warmup_epochs);
 }
 
-// Refuses two contradicting values. The error's place is that of the one set with --set, or else the first that was
-// given.
+// Rejects two contradicting values. The error is reported at the value set with --set or, if neither was, at the first
+// one.
 template <class Value>
 [[noreturn]] void refuse_both(const Keys& given, const char* first, Value a, const char* relation, const char* second,
                               Value b) {
@@ -181,7 +181,7 @@ ExperimentConfig config_of(Keys given) {
   }
   check_schedule(all, config.train);
   BlockConfig& blocks = config.blocks();
-  blocks.normalizer_options.clear();  // drops those of the family's default normalizer
+  blocks.normalizer_options.clear();  // drops the options of the family's default normalizer
   if (const auto found = config.norm_options.find(blocks.normalizer); found != config.norm_options.end())
     blocks.normalizer_options = found->second;
   return config;

@@ -26,7 +26,7 @@ std::string quoted(const std::string& text) {
 std::string toml_of(const std::string& value) { return quoted(value); }
 std::string toml_of(bool value) { return value ? "true" : "false"; }
 std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
-// Writes -0.0 with its point: TOML would read "-0" as an integer, which has no negative zero.
+// Writes -0.0 with its point, since TOML would read "-0" as an integer, which has no negative zero.
 std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
 
 template <class Element>
@@ -44,7 +44,7 @@ std::string toml_of(const Option& option, const std::string& value) {
 
 std::string norm_tables(const ExperimentConfig& config) {
   auto tables = config.norm_options;
-  tables[config.blocks().normalizer];  // adds the chosen normalizer's, to show its defaults
+  tables[config.blocks().normalizer];  // adds a table for the chosen normalizer, to show its defaults
   std::string text;
   for (const auto& [name, given] : tables) {
     text += fmt::format("\n[norm.{}]\n", name);

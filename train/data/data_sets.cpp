@@ -22,8 +22,8 @@ Download of_toronto(const std::string& file, const std::string& sha256) {
 }  // namespace
 
 // Mirrors and digests of Multi30k are from torchtext 0.18 and its issue 1756, digests of CIFAR's archives from
-// TensorFlow Datasets and MLDatasets.jl, and digests of the files in them from ankane/torchvision-ruby; the test
-// `Cifar10` compares these with the files if it finds them.
+// TensorFlow Datasets and MLDatasets.jl, and digests of the files in them from ankane/torchvision-ruby. If the test
+// `Cifar10` finds these files, it checks their digests.
 const std::vector<DataSet>& data_sets() {
   static const std::vector<DataSet> sets{
       {.name = "multi30k",

@@ -31,8 +31,8 @@ void rename_file(const std::string& from, const std::string& to) {
   if (error) throw FileError(to, "cannot be written", error.value());
 }
 
-// If `part` is the complete file, renames it and returns "". Otherwise removes it, since it cannot be resumed, and
-// returns the reason.
+// If `part` is the complete file, renames it and returns "". Otherwise removes it, since its download cannot be
+// resumed, and returns the reason.
 std::string finish(const std::string& part, const Download& wanted) {
   if (const std::string got = sha256_of_file(part); got != wanted.sha256) {
     fs::remove(part);
@@ -69,7 +69,7 @@ std::string transfer(const std::string& url, const std::string& part) {
 }
 
 // Returns "" on success, otherwise the reason. An earlier part may belong to another file, or the server may be unable
-// to resume it. Then the part is removed, and the file is fetched again from its beginning.
+// to resume it. In both cases the part is removed, and the whole file is fetched again.
 std::string fetch(const std::string& url, const std::string& part, const Download& wanted) {
   const bool had_part = fs::exists(part);
   std::string failure = transfer(url, part);
@@ -108,7 +108,7 @@ void download(const Download& wanted) {
   if (has_digest(wanted.path, wanted.sha256)) return;
   make_directories(fs::path(wanted.path).parent_path());
   const std::string part = wanted.path + ".part";
-  // An earlier process may have been killed after it had received the last byte; no server can resume there.
+  // An earlier process may have been killed after it had received the last byte. No server can resume there.
   if (has_digest(part, wanted.sha256)) {
     finish(part, wanted);
     return;
@@ -140,7 +140,8 @@ void with_unpacked(const DataSet& set, const std::vector<std::string>& files, co
   const std::shared_ptr<void> when_done(nullptr, [&](void*) {
     std::error_code ignored;
     fs::remove_all(path, ignored);
-    for (const std::string& directory : {root + "/archives", root}) fs::remove(directory, ignored);  // if empty
+    // Removes only empty directories.
+    for (const std::string& directory : {root + "/archives", root}) fs::remove(directory, ignored);
   });
   take_archives(set, files, root);
   for (const Download& archive : set.archives) {

@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// Sums the tensors over the ranks as one array. All have the same dtype.
+// Sums the tensors over the ranks as one array. All tensors have the same dtype.
 void sum_bucket(Communicator& communicator, const std::vector<Tensor>& tensors) {
   std::int64_t size = 0;
   std::vector<std::int64_t> sizes;
@@ -38,7 +38,7 @@ void GradientSum::watch(Tape& tape) {
       if (const Parameter* p = tape.parameter_of(id); p && used.insert(p).second) first_uses_[node.get()].push_back(p);
   background_->at_step(communicator_.step());
   watched_ = &tape;
-  // The backward pass has handled all uses of a parameter when it reaches the node after the first use.
+  // When the backward pass reaches the node after a parameter's first use, it has handled all uses of the parameter.
   tape.observe(nullptr, [this](const Node& node, const Tensor&) {
     for (const Parameter* p : std::exchange(complete_, {})) add(*p);
     if (const auto found = first_uses_.find(&node); found != first_uses_.end()) complete_ = std::move(found->second);
@@ -52,7 +52,7 @@ void GradientSum::add(const Parameter& parameter) {
   if (bytes_ >= bucket_bytes_) send();
 }
 
-// Starts a thread for each bucket; it first waits for the previous bucket's thread.
+// Starts a thread for the bucket. The thread first waits for the previous bucket's thread.
 void GradientSum::send() {
   if (bucket_.empty()) return;
   const auto policy = bucket_[0].device() == Device::cpu ? std::launch::async : std::launch::deferred;

@@ -11,8 +11,8 @@
 namespace foldgrad {
 namespace {
 
-// Returns the part of a batch of B examples that a rank computes: rank r of R takes examples B r / R to B (r + 1) / R,
-// possibly none. Without a communicator this is the whole batch.
+// Returns the part of a batch of B examples that a rank computes. Rank r of R takes examples B * r / R to B * (r + 1) /
+// R, possibly none. Without a communicator, returns the whole batch.
 NamedTensors part_of(const NamedTensors& batch, const Communicator* communicator) {
   if (!communicator) return batch;
   const std::int64_t B = examples_in(batch), r = communicator->rank(), R = communicator->size();
@@ -51,7 +51,7 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
 }
 
 void Trainer::step() {
-  if (records_.empty()) since_ = Clock::now();  // only now: a validation may run between updates
+  if (records_.empty()) since_ = Clock::now();  // not earlier, since a validation may run between updates
   records_.push_back(update(tape_, /*send_early=*/true));
 }
 
@@ -71,13 +71,13 @@ Trainer::Record Trainer::update(Tape& tape, bool send_early) {
                                     send_early && k + 1 == options_.accumulate));
   if (gradient_sum_) gradient_sum_->finish(record.losses);
   if (options_.agc > 0 && !clipped_adaptively_.empty()) clip_adaptively(clipped_adaptively_, options_.agc);
-  // Computes the norm even without clipping: it reveals non-finite gradients before they spoil the parameters.
+  // Computes the norm even without clipping, since it reveals non-finite gradients before they spoil the parameters.
   const GradientClip clip =
       clip_by_norm(trained_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
   record.gradient_norm = clip.norm;
   optimizer_.step(schedule_.lr(updates()), options_.clip > 0 ? clip.factor : Tensor());
   if (communicator_ && !options_.sync_norms)
-    for (const auto& [name, tensor] : task_.model().state()) communicator_->broadcast(tensor);  // as DDP treats buffers
+    for (const auto& [name, tensor] : task_.model().state()) communicator_->broadcast(tensor);  // as PyTorch's DDP does
   if (average_) average_->update();
   if (observer_) observer_->end(updates());
   return record;
@@ -101,7 +101,7 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
   const Var loss = model.loss_of(model.forward(inputs, pass), inputs, options_.label_smoothing);
   Var total = loss;
   for (Var penalty : penalties) {
-    // If each rank has its own statistics, it also has its own penalty. Their mean enters the loss.
+    // If each rank has its own statistics, it also has its own penalty. The mean of the penalties enters the loss.
     if (communicator_ && !options_.sync_norms) penalty = scale(penalty, 1.0 / communicator_->size());
     total = add(total, cast(penalty, loss.dtype()));  // [TRN-2]
   }

@@ -21,7 +21,7 @@ std::string not_finite(std::int64_t step, const Node& node, const char* what, co
 }  // namespace
 
 std::vector<std::string> Trainer::check() {
-  const Clock::time_point begin = records_.empty() ? Clock::now() : since_;  // before the repeated updates
+  const Clock::time_point begin = records_.empty() ? Clock::now() : since_;  // precedes the repeated updates
   std::vector<std::string> failures;
   while (true) {
     const std::size_t failed = first_failure();
@@ -79,7 +79,7 @@ std::string Trainer::mend(std::size_t failed) {
 std::string Trainer::checked_update() {
   const std::int64_t number = updates() + 1;
   Tape tape;
-  std::string failure;  // the first one; the pass continues after it, since other ranks wait for this rank
+  std::string failure;  // the first failure; the pass continues after it, since other ranks wait for this rank
   const auto check = [&](const Node& node, const char* what, const Tensor& t) {
     if (failure.empty()) failure = not_finite(number, node, what, t);
   };

@@ -94,7 +94,7 @@ class Exhibits {
   const std::string& path_;
 };
 
-// Returns groups of at least two runs. Runs without settings belong to no group.
+// Returns the groups of runs that differ only in their seed. Runs without settings belong to no group.
 ordered_json groups_of(const ordered_json& runs) {
   std::map<std::string, std::vector<std::size_t>> alike;
   for (std::size_t i = 0; i < runs.size(); ++i) {

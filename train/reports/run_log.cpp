@@ -245,7 +245,7 @@ std::string text_or_nothing(const std::string& path) try { return read_file(path
   return "";
 }
 
-// Does not use read_config(), since runs of other versions, with other keys, must be readable, too.
+// Does not use read_config(), since runs of other versions, which have other keys, must be readable, too.
 nlohmann::ordered_json settings_of(const std::string& run) {
   const std::string path = RunDirectory(run).config();
   try {

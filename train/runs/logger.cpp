@@ -148,7 +148,7 @@ void RunLogger::ended(std::int64_t step, const std::string& outcome) {
   log({{"event", "end"}, {"step", step}, {"outcome", outcome}});
 }
 
-// Logs an event. Keeps events that the disk refuses until it accepts them.
+// Logs an event. Events that cannot be written to the disk are kept and written later.
 void RunLogger::log(nlohmann::ordered_json event) {
   if (on_event_) on_event_(event);
   const bool refused_before = !unlogged_.empty();

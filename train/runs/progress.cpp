@@ -70,7 +70,7 @@ void ProgressLine::at(std::int64_t step) {
   const auto now = Clock::now();
   if (!on_terminal_ || std::chrono::abs(now - last_) < std::chrono::milliseconds(200)) return;
   last_ = now;
-  // One column less, since some terminals begin a new line after a full one.
+  // Leaves one column free, since some terminals begin a new line after a full line.
   say("\r\x1b[K" + progress_line(step, steps_, double(step - first_) / std::max(seconds_since(begin_), 1e-9), status_,
                                  terminal_width() - 1));
   drawn_ = true;

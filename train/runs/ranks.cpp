@@ -63,7 +63,8 @@ TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
     communicator.barrier();
     if (device == Device::cuda && communicator.rank() == 0 && !team.link_trouble().empty())
       say("warning: sums over ranks go through host memory: {}\n", team.link_trouble());
-    if (communicator.rank() == team.first()) start.checkpoint.reset();  // it is large, and every rank has its copy
+    // The checkpoint is large, and every rank has its own copy by now.
+    if (communicator.rank() == team.first()) start.checkpoint.reset();
     const TrainingEnd of_rank = train(std::move(own), &communicator);
     if (communicator.rank() == 0) end = of_rank;
   });

@@ -76,7 +76,7 @@ void require_fit(const char* key, const std::string& pattern, const std::vector<
 void require_trainable(const ExperimentConfig& config) {
   const TrainConfig& t = config.train;
   const std::unique_ptr<Model> smallest = smallest_model(config);
-  TrainConfig without_patterns = t;  // which may name layers that the smallest model lacks
+  TrainConfig without_patterns = t;  // the patterns may name layers that the smallest model lacks
   without_patterns.rates.clear(), without_patterns.freeze.clear();
   (void)Optimizer(optimizer_rule(t), parameter_groups(*smallest, without_patterns));
   (void)parsed_rates(t);

@@ -44,7 +44,7 @@ std::string find_data_root(const TrainOptions& options, const RunDirectory& run)
   return fs::absolute(data_root(options.data_directory));
 }
 
-// Prints a note about each setting of a normalizer that the model does not have.
+// Prints a note about each setting of a normalizer that does not occur in the model.
 void note_unused(const std::vector<std::string>& settings, const BlockConfig& blocks) {
   for (const std::string& setting : settings) {
     const std::size_t dot = setting.find('.'), end = setting.find('.', dot + 1);
@@ -63,7 +63,7 @@ void note_unused(const std::vector<std::string>& settings, const BlockConfig& bl
       folded ? ". The model was folded; start from the unfolded model, which still has its normalizers" : ""));
 }
 
-// Returns the value of a key of config.json; null if it is missing.
+// Returns the value of a key of config.json, or null if it is missing.
 ordered_json value_of(const ordered_json& config, const std::string& section, const std::string& name) {
   return config.value(ordered_json::json_pointer("/" + section + "/" + name), ordered_json());
 }

@@ -39,7 +39,7 @@ class TrainingRun {
     }
   }
 
-  // Writes to the run's directory, as train() does. The constructor finds errors and writes nothing.
+  // Writes to the run's directory, as train() also does. The constructor finds errors and writes nothing.
   void begin(const RunStart& start);
   TrainingEnd train();
 
@@ -61,8 +61,8 @@ class TrainingRun {
   Selection selection_;
   std::optional<RunLogger> logger_;
   std::int64_t first_ = 0;  // updates made by an earlier start
-  double seconds_ = 0;      // spent on updates since then
-  bool unsaved_ = false;    // the disk refused the last checkpoint
+  double seconds_ = 0;      // time spent on updates since then
+  bool unsaved_ = false;    // true if the last checkpoint could not be written
 };
 
 TrainingEnd TrainingRun::train() {
@@ -91,8 +91,8 @@ TrainingEnd TrainingRun::finish(bool stopped) {
   give_order(communicator_, Order::end);
   if (communicator_ && options_.profile_communication)
     say("{}", traffic_text(*communicator_, seconds_, updates() - first_));
-  // Tries to save for a minute, since the user may free disk space. A request to stop ends this, unless an earlier
-  // request has ended training.
+  // Retries for up to a minute, since the user may free disk space. A request to stop ends the retries, unless training
+  // ended because of such a request.
   for (int i = 0; i < 60 && unsaved_ && (stopped || !options_.stop()); ++i) {
     sleep(1);
     save();
@@ -140,9 +140,9 @@ void TrainingRun::begin(const RunStart& start) {
   warn_of_warmup(training_.config.steps);
 }
 
-// Warns if training ends within the normalizer's warm-up. `last` is the last update: before training the requested one,
-// afterwards the one reached. Normalizers also count their earlier iterations, including those of the model of
-// train.from.
+// Warns if training ends within the normalizer's warm-up. `last` is the last update: the requested one before training,
+// and the one that was reached after training. Normalizers also count their earlier iterations, including those of the
+// model of train.from.
 void TrainingRun::warn_of_warmup(std::int64_t last) const {
   const NormWarmup warmup = norm_warmup(config_.blocks());
   if (warmup.iterations == 0) return;
@@ -156,8 +156,8 @@ void TrainingRun::warn_of_warmup(std::int64_t last) const {
       config_.blocks().normalizer, warmup.meanwhile, warmup.keys, passes);
 }
 
-// Checks before a save that all numbers are finite. Reports only if `due`, not for a save that a signal asked for, so
-// that the next report covers all updates since the previous one.
+// Checks that all numbers are finite, which precedes every save. Reports only if `due`. A save that a signal asked for
+// does not report, so that the next report covers all updates since the previous one.
 void TrainingRun::report(bool due) try {
   give_order(communicator_, due ? Order::report : Order::check);
   const TrainingReport r = due ? training_.trainer.report() : TrainingReport{.failures = training_.trainer.check()};
@@ -168,7 +168,7 @@ void TrainingRun::report(bool due) try {
   throw;
 }
 
-// Validates. Returns true if the present model is the best so far.
+// Validates. Returns true if the current model is the best so far.
 bool TrainingRun::validate() {
   const std::int64_t step = updates();
   const Clock::time_point begin = Clock::now();
@@ -184,11 +184,11 @@ bool TrainingRun::validate() {
   return selection_.take(step, v);
 }
 
-// Saves a checkpoint. If the disk refuses it, training continues. Throws Diverged if the checkpoint could not be loaded
-// again: even if loss and gradients are finite, weights or moments may not be.
+// Saves a checkpoint. If it cannot be written, training continues. Throws Diverged if the checkpoint could not be
+// loaded again: weights or moments may not be finite even if loss and gradients are.
 void TrainingRun::save() try {
   const std::int64_t n = updates();
-  logger_->retry();  // first, so that the log is complete up to the checkpoint's offset
+  logger_->retry();  // comes first, so that the log is complete up to the checkpoint's offset
   selection_.forget_unsaved(n);
   const RunState state{training_.trainer.snapshot(), selection_.best(), selection_.without_better()};
   const CheckpointContents contents = to_checkpoint(state, n, config_hash(config_), logger_->offset());
@@ -197,7 +197,7 @@ void TrainingRun::save() try {
     logger_->diverged(n, message);
     throw Diverged(message);
   }
-  training_.recorder.save();  // first, so that no checkpoint is ahead of the recording
+  training_.recorder.save();  // comes first, so that no checkpoint is ahead of the recording
   logger_->sync();
   save_checkpoint(
       run_.checkpoints(), contents,
@@ -235,11 +235,12 @@ TrainingEnd train_experiment(const TrainOptions& options) {
       RunDirectory(options.out).require_no_run();
     }
     run.begin(own);
-    own.checkpoint.reset();  // it is large
+    own.checkpoint.reset();  // the checkpoint is large
     return run.train();
   };
   if (start.config.train.shards <= 1) return train(std::move(start), nullptr);
-  // Every rank prepares the data before require_common_start() counts examples; with too many ranks this takes minutes.
+  // Every rank prepares the data before require_common_start() counts examples. With too many ranks, that takes
+  // minutes.
   constexpr std::int64_t kMany = 16;
   if (start.config.train.shards > kMany) require_examples(*begin_task(start, device), start.config.train.shards);
   return on_ranks(options, device, std::move(start), train);

@@ -30,7 +30,7 @@ struct Started {
   pid_t child;
 };
 
-// Replaces this process by the program `words`; if that fails, writes errno to `errors`. Makes only async-signal-safe
+// Replaces this process by the program `words`. If that fails, writes errno to `errors`. Makes only async-signal-safe
 // calls, since another thread may have held malloc()'s lock when this process was forked.
 [[noreturn]] void become(char* const* words, const Wanted& wanted, pid_t parent, int errors) {
   sigset_t none;
@@ -56,7 +56,7 @@ Started start(std::vector<std::string>& arguments, const Wanted& wanted) {
   words.push_back(nullptr);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {errno, 0};
-  // A parent may have left SIGCHLD ignored; then waiting for a child would fail.
+  // A parent process may have ignored SIGCHLD, which would make waiting for a child fail.
   signal(SIGCHLD, SIG_DFL);
   const pid_t parent = getpid(), child = fork();
   if (child == 0) become(words.data(), wanted, parent, ends[1]);

@@ -52,7 +52,7 @@ T member(const json& object, const std::string& key, const std::string& path) {
                                                                        : "an object",
                                       got));
   };
-  const auto found = object.find(key);  // also end() if `object` is not an object
+  const auto found = object.find(key);  // is end(), too, if `object` is not an object
   if (found == object.end()) refuse("nothing");
   bool fits = false;
   if constexpr (kIsInteger)

@@ -60,7 +60,7 @@ Launch find_launch(const std::function<const char*(const char*)>& variable) {
       const char* text = variable(name);
       if (!text) return otherwise;
       int value = 0;
-      // SLURM_STEP_TASKS_PER_NODE may be "2(x3)": the first number is used.
+      // SLURM_STEP_TASKS_PER_NODE may be "2(x3)". Only its first number is used.
       const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
       FOLDGRAD_CHECK(error == std::errc() && value >= 0 && (*end == 0 || *end == '(' || *end == ','),
                      "${} must be a number, got \"{}\"", name, text);

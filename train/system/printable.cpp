@@ -47,7 +47,7 @@ void cut_out(Characters& all, std::size_t begin, std::size_t end, const std::str
 
 std::string line_of(std::string_view text) {
   constexpr std::size_t kMostOfAValue = 256, kMost = 1000;
-  Characters line, value;  // a value is a word, or quoted text with its spaces
+  Characters line, value;  // a value is a word, or quoted text that may contain spaces
   const auto take_value = [&] {
     if (value.size() > kMostOfAValue) cut_out(value, 160, 80, "...");
     line.insert(line.end(), value.begin(), value.end());

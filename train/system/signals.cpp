@@ -14,8 +14,8 @@ namespace foldgrad {
 namespace {
 
 constexpr int kInterrupts[] = {SIGINT, SIGTERM, SIGHUP};
-// Signals for the thread's own faults, and SIGTTIN and SIGTTOU, which stop a background process that uses the terminal.
-// These two must reach the thread that uses it; stopping a thread writes no signal frame.
+// The signals for a thread's own faults, and SIGTTIN and SIGTTOU, which stop a background process that uses the
+// terminal. SIGTTIN and SIGTTOU must reach the thread that uses the terminal; stopping it writes no signal frame.
 constexpr int kNotBlocked[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGTTIN, SIGTTOU};
 
 std::atomic<bool> caught = false;
@@ -23,7 +23,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);  // otherwise a handler c
 
 void set_handlers(void (*handler)(int)) {
   for (const int signal : kInterrupts)
-    // Under nohup SIGHUP is ignored, and must stay so.
+    // nohup ignores SIGHUP, which must stay ignored.
     if (std::signal(signal, handler) == SIG_IGN && signal == SIGHUP) std::signal(signal, SIG_IGN);
 }
 

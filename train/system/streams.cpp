@@ -28,7 +28,7 @@ bool closes(int descriptor) {
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;
-    // Opened in the opposite direction, so that reads and writes fail. open() takes the lowest free number.
+    // Opens the stream in the opposite direction, so that reads and writes fail. open() takes the lowest free number.
     if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) std::_Exit(kExitData);
   }
 }
@@ -59,7 +59,8 @@ int finish_stdout(int exit_code) {
   const bool failed = std::ferror(stdout);
   if (std::fflush(stdout) == 0 && !failed && closes(STDOUT_FILENO)) return exit_code;
   const int error = errno;
-  if (failed && (exit_code == kExitData || exit_code == kExitBrokenPipe)) return exit_code;  // guarded() reported it
+  // guarded() has already reported the error.
+  if (failed && (exit_code == kExitData || exit_code == kExitBrokenPipe)) return exit_code;
   const int of_stdout = report_stdout_error(error);
   return exit_code == kExitOk ? of_stdout : exit_code;
 }

@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-// Calls body(tensor, its piece, index among all pieces) for every piece, on all threads.
+// Calls body(tensor, piece, index) for every piece of every tensor, on all threads. `index` counts all pieces.
 template <class T, class Body>
 void for_each_piece_cpu(const std::vector<T>& tensors, const Body& body) {
   std::vector<std::int64_t> offsets{0};
@@ -31,7 +31,7 @@ template <class Rule, class T>
 void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale) {
   for_each_piece_cpu(tensors, [&](const UpdatedTensor<T>& tensor, std::int64_t piece, std::int64_t) {
     const PieceRange range(piece, tensor.size);
-    const UpdatedTensor<T> t = tensor;  // local copies: references could alias the written values
+    const UpdatedTensor<T> t = tensor;  // local copies, since references could alias the written values
     const Rule f = rule;
     const T gradient_scale = scale ? T(*scale) : T(1);
 #pragma omp simd

@@ -14,9 +14,9 @@ struct MultiTensor {
   static constexpr int kTensors = 512;
   F f;
   T tensors[kTensors];
-  std::int32_t offsets[kTensors + 1];  // the first piece of each tensor in this launch
+  std::int32_t offsets[kTensors + 1];  // number of each tensor's first piece within this launch
   int count;
-  std::int64_t pieces_before;  // in earlier launches
+  std::int64_t pieces_before;  // number of pieces in earlier launches
 };
 
 template <class T, class F>
@@ -27,8 +27,8 @@ __global__ void multi_tensor_kernel(MultiTensor<T, F> p) {
   p.f(tensor, std::int64_t(piece - p.offsets[k]), p.pieces_before + piece);
 }
 
-// Calls f(tensor, its piece, index among all pieces) on all threads of a block, with one double of shared memory per
-// warp.
+// Calls f(tensor, piece, index) on all threads of a block for every piece. `index` counts the pieces of all tensors. A
+// block has one double of shared memory per warp.
 template <class T, class F>
 void for_each_piece_cuda(const char* name, const std::vector<T>& tensors, const F& f) {
   using Params = MultiTensor<T, F>;
@@ -84,8 +84,8 @@ struct UpdatePiece {
 };
 static_assert(kPieceElements % kPackSize<float> == 0);
 
-// Returns the sum of n squares to all threads of a block. All of them must call it; afterwards they may overwrite the
-// values.
+// Returns the sum of n squares to all threads of a block. All of them must call it. After the call, they may overwrite
+// the values.
 template <class T>
 __device__ double square_sum(const T* values, std::int64_t n) {
   constexpr int N = kPackSize<T>;
@@ -134,7 +134,7 @@ struct ClipUnit {
     const double weight_norm = std::sqrt(square_sum(value, t.columns));
     const double gradient_norm = std::sqrt(square_sum(grad, t.columns));
     const T factor = T(agc_factor(gradient_norm, weight_norm, clipping));
-    if (factor == T(1)) return;  // the same for the whole block; no barrier follows
+    if (factor == T(1)) return;  // all threads of the block return, and no barrier follows
     for (std::int64_t c = threadIdx.x; c < t.columns; c += blockDim.x) grad[c] *= factor;
   }
 };

@@ -27,7 +27,8 @@ struct NamedNumber {
   std::int64_t& number;
 };
 
-// Reads a name such as "randaugment2m9": words, each followed by its number. Returns false for another name.
+// Reads a name such as "randaugment2m9", which consists of words, each followed by its number. Returns false for
+// another name.
 bool read_numbers(std::string_view name, std::initializer_list<NamedNumber> numbers) {
   for (const auto& [word, least, most, number] : numbers) {
     if (!name.starts_with(word)) return false;
@@ -38,7 +39,7 @@ bool read_numbers(std::string_view name, std::initializer_list<NamedNumber> numb
   return name.empty();
 }
 
-// Returns false for an unknown name.
+// Adds the named augmentation to `a`. Returns false if the name is unknown.
 bool read_name(const std::string& name, Augmentation& a) {
   if (name == "flip" || name == "flip_alternating") {
     a.flip = name == "flip" ? Flip::random : Flip::alternating;

@@ -10,9 +10,9 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::uint32_t kStream = 0x6d69786d;  // "mixm"; its step is that of training
+constexpr std::uint32_t kStream = 0x6d69786d;  // "mixm"; its step is the training step
 
-// The random words of a step by their purpose. Each rejection takes two more.
+// The random words of a step by their purpose. Each rejection takes two more words.
 enum MixWord { kChoice, kRow, kColumn, kBeta };
 
 // Returns a number in (0, 1), never 0 or 1, since its logarithm is taken.
@@ -23,7 +23,8 @@ double draw_beta(double a, const Random& random) {  // [MIX-1]
   for (std::uint64_t word = kBeta;; word += 2) {
     const double u = open_uniform(random.bits(word)), w = open_uniform(random.bits(word + 1));
     const double v = std::log(u / (1 - u)) / b;
-    const double log_mean = std::max(v, 0.0) + std::log1p(std::exp(-std::abs(v))) - std::log(2);  // of 1 and e^v
+    // This is the logarithm of the mean of 1 and e^v.
+    const double log_mean = std::max(v, 0.0) + std::log1p(std::exp(-std::abs(v))) - std::log(2);
     if ((a + b) * v - 2 * a * log_mean - std::log(4) >= std::log(u * u * w)) return 1 / (1 + std::exp(-v));
   }
 }

@@ -17,7 +17,7 @@ void map(const Canvas& canvas, const Function& value) {
   for (std::int64_t k = 0; k < canvas.bytes(); ++k) canvas.pixels[k] = std::uint8_t(value(int(canvas.pixels[k])));
 }
 
-// Maps each channel by a table, which change(counts, table) makes from the identity.
+// Maps each channel by a table. change(counts, table) makes the table by changing the identity.
 template <class Change>
 void by_counts(const Canvas& canvas, const Change& change) {
   for (std::int64_t c = 0; c < kColours; ++c) {
@@ -99,7 +99,7 @@ int gray(const std::uint8_t* pixel) {  // ITU-R 601-2, in Pillow's integers
   return (pixel[0] * 19595 + pixel[1] * 38470 + pixel[2] * 7471 + 0x8000) >> 16;
 }
 
-// Blends with a degenerate image, whose values at a pixel other(pixel) returns, one for each channel.
+// Blends with a degenerate image. other(pixel) returns the values of that image at a pixel, one for each channel.
 template <class Other>
 void blend(const Canvas& canvas, double m, const Other& other) {
   const float factor = float(std::max(0.1, 1 + 0.9 * m));
@@ -142,7 +142,7 @@ void change_sharpness(const Canvas& canvas, double m) {
       int sum = 4 * before[k + c];
       for (std::int64_t j = -1; j <= 1 && !border; ++j)
         for (std::int64_t i = -1; i <= 1; ++i) sum += before[k + (j * W + i) * kColours + c];
-      z[c] = border ? before[k + c] : (2 * sum + 13) / 26;  // to the nearest
+      z[c] = border ? before[k + c] : (2 * sum + 13) / 26;  // rounds to the nearest
     }
     return z;
   });

@@ -51,7 +51,7 @@ Texts read_texts(const LanguageConfig& config, const std::string& directory,
                  std::map<std::string, std::string>& digests) {
   const auto read = [&](const std::string& path, const std::string& name) {
     std::string text = read_whole_text(path);
-    digests[name] = sha256_of_file(path);  // after reading, which refuses sparse files; their digest would take hours
+    digests[name] = sha256_of_file(path);  // after read(), which rejects sparse files; their digests would take hours
     return text;
   };
   const std::string valid = fs::path(config.valid).filename();

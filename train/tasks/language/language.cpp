@@ -75,7 +75,7 @@ namespace {
 
 class Language final : public Task {
  public:
-  // Throws std::invalid_argument for data that Windows refuses.
+  // Throws std::invalid_argument for data that Windows rejects.
   Language(std::unique_ptr<Model> model, LanguageData data, const ExperimentConfig& config)
       : Task(*model, {.deciding_score = "bits_per_character",
                       .smaller_is_better = true,
@@ -118,7 +118,7 @@ class Language final : public Task {
   Windows batches_;
 };
 
-// An unchecked cast: a task's functions are called only for models of its families.
+// The cast is unchecked, since a task's functions are called only for models of its families.
 const GptConfig& gpt_config_of(const Model& model) { return static_cast<const Gpt&>(model).config(); }
 
 // A text and its name.

@@ -84,7 +84,7 @@ Ids TextVocabulary::encode(const std::string& text) const {
   if (pieces_) {
     for (const std::string& line : lines_of(text)) {
       const Ids of_line = pieces_->encode(line);
-      ids.insert(ids.end(), of_line.begin(), of_line.end() - 1);  // without kEos
+      ids.insert(ids.end(), of_line.begin(), of_line.end() - 1);  // leaves out kEos
     }
     return ids;
   }

@@ -44,7 +44,7 @@ std::vector<std::int64_t> ordered(const EncodedPairs& pairs, const BatchOptions&
   return order;
 }
 
-// Returns how many of `rows` rows go into a batch.
+// Returns the number of rows that go into a batch, at most `rows`.
 std::int64_t cut(std::int64_t rows, std::int64_t multiple) {
   return rows < multiple ? rows : rows / multiple * multiple;
 }

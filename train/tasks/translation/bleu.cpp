@@ -70,7 +70,7 @@ Bleu with_lengths(const NGramCounts& counts) {
   return bleu;
 }
 
-// For 0, returns the number that the original programs use, which makes the score 0.
+// Returns log x. For 0, returns the number that the original programs use, which makes the score 0.
 double log_or_low(double x) { return x > 0 ? std::log(x) : -9999999999.0; }
 
 double geometric_mean(const std::array<double, 4>& p) {
@@ -117,7 +117,8 @@ void check_lines(const char* score, const Lines& hypotheses, const Lines& refere
                      i + 1, side);
 }
 
-// Works on bytes: tokenize_13a() looks only for ASCII, and bytes of other characters behave like those characters.
+// Works on bytes, since tokenize_13a() looks only for ASCII. It treats the bytes of a non-ASCII character as it treats
+// the character.
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
@@ -170,7 +171,7 @@ Bleu multi_bleu(const Lines& hypotheses, const Lines& references) {
   check_lines("multi_bleu", hypotheses, references);
   const NGramCounts counts = count_words(hypotheses, references, split_ascii);
   Bleu bleu = with_lengths(counts);
-  if (bleu.ref_len == 0) {  // the original prints this for any hypotheses
+  if (bleu.ref_len == 0) {  // the original program prints this for any hypotheses
     bleu = Bleu{};
     bleu.text = "BLEU = 0, 0/0/0/0 (BP=0, ratio=0, hyp_len=0, ref_len=0)";
     return bleu;

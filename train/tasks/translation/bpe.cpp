@@ -25,7 +25,7 @@ std::vector<std::string> characters(const std::string& word) {
   return result;
 }
 
-// Returns "0.2" for "#version: 0.2"; nothing if the line has no version.
+// Returns "0.2" for "#version: 0.2", or nothing if the line has no version.
 std::optional<std::string> version_of(const std::string& line) {
   if (!line.starts_with("#version:")) return std::nullopt;
   return stripped(line.substr(line.find(':') + 1));
@@ -114,7 +114,8 @@ std::string remove_bpe(const std::string& line) {
     while (at > 0 && (result[at] & 0xC0) == 0x80) --at;
     return at;
   };
-  while (!result.empty() && is_space(code_point_at(result, last()).code)) result.resize(last());  // as str.rstrip()
+  // Removes white space at the end, as Python's str.rstrip() does.
+  while (!result.empty() && is_space(code_point_at(result, last()).code)) result.resize(last());
   return result;
 }
 

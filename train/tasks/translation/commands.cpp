@@ -20,7 +20,7 @@
 namespace foldgrad {
 namespace {
 
-// An unchecked cast: a task's functions are called only for models of its families.
+// The cast is unchecked, since a task's functions are called only for models of its families.
 const TransformerConfig& config_of(const Model& model) { return static_cast<const Transformer&>(model).config(); }
 
 ParallelText read_model_text(const Model& model, const ModelData& data) {
@@ -116,7 +116,7 @@ Tensor with_padding(const Tensor& x, const Tensor& mask) {
   return all;
 }
 
-// Returns the sentences of a file, and the masks by which results() puts rows in their places. If a file has no mask,
+// Returns the sentences of a file, and the masks with which results() puts rows in their places. If a file has no mask,
 // all ids except padding are tokens.
 NamedTensors read_inputs(const Model& model, const std::string& path) {
   const TransformerConfig& config = config_of(model);

@@ -113,15 +113,15 @@ std::map<std::string, std::string> digests_of(const DataConfig& d, const std::st
       const std::string name = split + "." + language;
       digests[name] = sha256_of_file(path_in(directory, name));
     }
-  // A resumed run has its vocabulary from the checkpoint, so nothing has read these files yet. One of them may be a
-  // sparse file, whose digest would take hours; read_file() refuses it by its size.
+  // A resumed run gets its vocabulary from the checkpoint, so nothing has read these files yet. A sparse file would
+  // take hours to digest; read_file() rejects it because of its size.
   for (const std::string& name : {d.bpe_codes, d.source_dictionary, d.target_dictionary, d.sentencepiece_model})
     if (!name.empty()) digests[name] = sha256(read_file(path_in(directory, name)));
   return digests;
 }
 
-// Throws FileError unless the pair `name` exists. The message says where we looked for it and, if `foldgrad data fetch`
-// can download the data set, has the command.
+// Throws FileError unless the pair `name` exists. The message says where we looked for the pair and, if `foldgrad data
+// fetch` can download the data set, contains the command.
 void require_data(const DataConfig& config, const std::string& directory, const std::string& name) {
   const std::string first = name + "." + config.source;
   const bool there = std::filesystem::is_directory(directory);
@@ -185,7 +185,8 @@ ExperimentData read_data(const ExperimentConfig& config, const std::string& dire
   if (!vocabulary) vocabulary = make_vocabulary(config, directory, train);
   ExperimentData data{std::move(*vocabulary), {std::move(train), {}}, {}, {}};
   data.valid.text = read_text(d, directory, d.valid);
-  data.digests = digests_of(d, directory);  // last, since reading refuses sparse files, which take long to digest
+  // This comes last, since reading rejects sparse files, which would take hours to digest.
+  data.digests = digests_of(d, directory);
   for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
   require_room(data.train.pairs, config, directory, d.train, /*cleaned=*/true);
   require_room(data.valid.pairs, config, directory, d.valid, /*cleaned=*/false);

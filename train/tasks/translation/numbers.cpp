@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kDigits[] = {"null",   "eins", "zwei", "drei", "vier", "fünf", "sechs",
                                    "sieben", "acht", "neun", "zehn", "elf",  "zwölf"};
-// Stems before -zehn and -zig.
+// The stems before -zehn and -zig.
 constexpr const char* kStems[] = {"", "", "zwan", "drei", "vier", "fünf", "sech", "sieb", "acht", "neun"};
 constexpr const char* kGermanMonths[] = {"Januar", "Februar", "März",      "April",   "Mai",      "Juni",
                                          "Juli",   "August",  "September", "Oktober", "November", "Dezember"};
@@ -151,7 +151,7 @@ std::uint64_t hash(const std::string& text) {
 
 struct Pair {
   std::string german, english;
-  bool common = false;  // always for training
+  bool common = false;  // true if the pair is always for training
 };
 
 class Draws {

@@ -34,7 +34,7 @@ class LineIterator final : public sentencepiece::SentenceIterator {
   std::size_t at_ = 0;
 };
 
-// Returns false if the library refuses the model. It reports most errors in its status and throws the others.
+// Returns false if the library rejects the model. The library reports most errors in its status and throws the others.
 template <class Model>
 bool load(Model& model) try {
   return !model.bytes.empty() && model.processor.LoadFromSerializedProto(model.bytes).ok();
@@ -58,14 +58,14 @@ std::string reason(const std::string& text) {
   return condition == text.npos ? "the library cannot train a model on this text" : text.substr(condition + 2);
 }
 
-// Returns true if the library's rules, NFKC and its own ("nmt_nfkc"), turn a character into white space or nothing. The
-// library ends the process if all lines consist of such characters.
+// Returns true if the library turns a character into white space or nothing by its rules, which are NFKC and its own
+// ("nmt_nfkc"). The library ends the process if all lines consist of such characters.
 bool vanishes(char32_t c) {
   return is_space(c) || c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200B && c <= 0x200F) || c == 0x2581 ||
          c == 0xFEFF || c == 0xFFFD;
 }
 
-constexpr std::size_t kLongestLine = 4192;  // bytes; the library skips longer lines
+constexpr std::size_t kLongestLine = 4192;  // in bytes; the library skips longer lines
 
 bool has_words(const std::string& line) {
   return line.size() <= kLongestLine && !std::ranges::all_of(decode_utf8(line), vanishes);

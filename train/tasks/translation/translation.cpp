@@ -39,9 +39,9 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
     translated.push_back(sources[i]);
   }
   if (places.empty()) return best;
-  // Batches takes pairs; the sources are their own targets, so that they are grouped by length.
+  // Batches needs pairs, so the sources are also the targets. It groups the pairs by length.
   Batches batches({translated, translated}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
-  // Returns for each sentence its number, its score, the number of its ids, and the ids; f64 holds all of them exactly.
+  // Returns the number, the score, the number of ids and the ids of each sentence; f64 holds all of them exactly.
   const auto of_batch = [&](std::int64_t i) {
     const Batch batch = batches.at(i);
     const auto results = beam_search(model, batch.sentences.source, options);
@@ -101,7 +101,7 @@ std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
   std::string all;
   const std::size_t count = hypotheses.size(), shown = std::min<std::size_t>(count, 10);
   for (std::size_t k = 0; k < shown; ++k) {
-    const std::size_t i = k * count / shown;  // spread over the text
+    const std::size_t i = k * count / shown;  // spreads the samples over the text
     all += fmt::format("source      {}\nreference   {}\nhypothesis  {}\n\n", text.source[i], text.target[i],
                        hypotheses[i]);
   }
@@ -110,7 +110,7 @@ std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
 
 class Translation final : public Task {
  public:
-  // `model` is a Transformer. Throws std::invalid_argument for data that Batches refuses.
+  // `model` is a Transformer. Throws std::invalid_argument for data that Batches rejects.
   Translation(std::unique_ptr<Model> model, ExperimentData data, const ExperimentConfig& config)
       : Task(*model, {.deciding_score = "bleu", .unit_of_work = "tokens", .data_digests = data.digests}),
         model_(std::move(model)),

@@ -59,7 +59,7 @@ Ids Vocabulary::encode(const std::string& line, const std::optional<Dictionary>&
 }
 
 Ids Vocabulary::encode_source(const std::string& line) const {
-  Ids ids = encode(line, source_);  // refuses text that is not UTF-8
+  Ids ids = encode(line, source_);  // rejects text that is not UTF-8
   return is_blank(line) ? Ids{kEos} : ids;
 }
 Ids Vocabulary::encode_target(const std::string& line) const { return encode(line, target_); }

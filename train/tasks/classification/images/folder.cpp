@@ -185,7 +185,7 @@ Listing list(const std::string& path, ImagePart part, std::int64_t size, const s
   return part == ImagePart::train ? list_classes(path, "/images", size, classes) : list_annotated(path, size, classes);
 }
 
-// Decodes on all threads. If several files cannot be read, the message names the first.
+// Decodes on all threads. If several files cannot be read, the message names the first of them.
 ImageSet decoded(const Listing& listing, std::int64_t size) {
   const std::int64_t count = std::int64_t(listing.paths.size());
   ImageSet set{Tensor::empty({count, size, size, kColours}, DType::u8), Tensor::of({count}, listing.labels),

@@ -14,10 +14,10 @@ namespace {
 // The weights of the sum that gives one pixel of the result.
 struct Weights {
   std::int64_t first;
-  std::vector<double> of;  // of pixel `first` and those after it
+  std::vector<double> of;  // weights of pixel `first` and of those after it
 };
 
-// Returns the weights that resize a line of n pixels: `side` of them, starting at `begin`, become `size`.
+// Returns the weights that resize a line of n pixels: `side` pixels, starting at `begin`, become `size` pixels.
 std::vector<Weights> weights(std::int64_t n, double begin, double side, std::int64_t size) {
   const double ratio = side / double(size), reach = std::max(ratio, 1.0);
   std::vector<Weights> all;

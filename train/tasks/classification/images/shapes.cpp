@@ -18,8 +18,8 @@ constexpr float kContrast = 100;                    // the least difference in b
 constexpr float kThinStripe = 1, kThickStripe = 2;  // pixels
 constexpr float kTexture = 10, kNoise = 10;         // the largest change of a byte
 
-constexpr std::uint32_t kStream = 0x73686170;   // "shap"; the part is added
-constexpr std::uint64_t kBlocksOfImage = 1024;  // of random numbers; an image needs some 250
+constexpr std::uint32_t kStream = 0x73686170;   // "shap"; the number of the part is added
+constexpr std::uint64_t kBlocksOfImage = 1024;  // blocks of random numbers; an image needs about 250
 
 // The random numbers of one image, in sequence.
 class Draws {
@@ -57,7 +57,7 @@ Colour colour(Draws& draws) {
 
 float brightness(const Colour& c) { return (c[0] + c[1] + c[2]) / kColours; }
 
-// Not std::lerp, which is exact at both ends but slow.
+// Replaces std::lerp, which is exact at both ends but slow.
 float mix(float from, float to, float share) { return from + share * (to - from); }
 
 // Value noise: random numbers at the corners of squares of 4 x 4 pixels, interpolated bilinearly in between.
@@ -92,10 +92,11 @@ struct Pose {
   }
 };
 
-// Returns the share of a pixel that is inside an outline, `pixels` being the distance of the pixel's centre from it.
+// Returns the share of a pixel that is inside an outline. `pixels` is the distance of the pixel's centre from the
+// outline.
 float coverage(float pixels) { return std::clamp(0.5f - pixels, 0.0f, 1.0f); }
 
-// Not std::hypot, which guards against overflow but is slow.
+// Replaces std::hypot, which guards against overflow but is slow.
 float length(float x, float y) { return std::sqrt(x * x + y * y); }
 
 float box(float x, float y, float half_width, float half_height) {
