@@ -1,6 +1,6 @@
-// Times the rungs of docs/cpu_ladder.md at a product of IWSLT's model, [2048, 512] by [512, 512]. Prints for each rung
-// its share of the peak of fused multiply-adds on the same number of threads, as median and best of the rounds. Each
-// round measures the peak first.
+// Times the rungs of docs/cpu_ladder.md on a matrix product of IWSLT's model, [2048, 512] by [512, 512]. Prints, for
+// each rung, the share of the peak of fused multiply-adds that it reaches on the same number of threads: the median and
+// the best of the rounds. Each round measures the peak first.
 //
 //   cpu_ladder_bench [--rounds=N]
 #include <fmt/core.h>
@@ -44,7 +44,7 @@ int run(int argc, char** argv) try {
   std::vector<Rung> rungs = {{"1 naive", ladder::naive_cpu, 1},         {"2 vectors", ladder::vectors_cpu, 1},
                              {"3 registers", ladder::registers_cpu, 1}, {"4 packed", ladder::packed_cpu, 1},
                              {"5 the engine's", engine_cpu, 1},         {"5 the engine's", engine_cpu, all}};
-  for (int round = -1; round < rounds; ++round)  // the first one does not count
+  for (int round = -1; round < rounds; ++round)  // the warm-up round -1 does not count
     for (Rung& rung : rungs) {
       set_threads(rung.threads);
       const double peak = fma_peak();

@@ -1,6 +1,6 @@
 // Times inference with a Transformer of transformer_iwslt_de_en's size and random weights: the encoder, greedy decoding
 // and beam search, with several normalizers. Compares the encoder's matrix products with the peak of fused
-// multiply-adds, measured in the same run; decoding is forced to 25 tokens a sentence, including the end.
+// multiply-adds, measured in the same run. Decoding is forced to generate 25 tokens per sentence, including the end.
 //
 //   inference_bench [Google Benchmark's flags]      TASK/NORMALIZER/DTYPE
 //   inference_bench --save=DIRECTORY                writes the model with layer normalization, for other programs
@@ -15,7 +15,7 @@ namespace {
 
 struct Task {
   const char* name;
-  std::int64_t batch, length, beam;  // beam 0: only the encoder
+  std::int64_t batch, length, beam;  // beam 0 means only the encoder
 };
 constexpr Task kTasks[] = {{"encoder/32x32", 32, 32, 0}, {"encoder/1x32", 1, 32, 0}, {"greedy/64x25", 64, 25, 1},
                            {"greedy/1x25", 1, 25, 1},    {"beam5/64x25", 64, 25, 5}, {"beam5/1x25", 1, 25, 5}};
@@ -59,7 +59,7 @@ void run(benchmark::State& state, const Task& task, const std::string& normalize
     else
       benchmark::DoNotOptimize(beam_search(model, sources, options).data());
   };
-  body();  // allocates, and compiles the products
+  body();  // allocates memory and compiles the products
   for (auto _ : state) body();
 
   state.counters["tokens/s"] = rate(double(task.batch * task.length));

@@ -1,8 +1,9 @@
-// Times a language model of nanoGPT's size for characters, 6 layers of width 384: a training step of 64 sequences of
-// 256 tokens, with the norm of the gradient and AdamW; and generating 255 tokens after one, for one text and for 32.
+// Times a character-level language model of nanoGPT's size, with 6 layers of width 384. Times a training step on 64
+// sequences of 256 tokens, with the norm of the gradient and AdamW, and the generation of 255 tokens after the first,
+// for one text and for 32 texts.
 //
 //   language_bench [Google Benchmark's flags]      step/DROPOUT/DTYPE, write/TEXTS/DTYPE
-//   bench/pytorch_language.py has the same names
+//   bench/pytorch_language.py uses the same names.
 #include "bench/machine.h"
 #include "bench/model_benches.h"
 #include "bench/training_step.h"

@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Returns the best of many runs: a limit is the speed of the undisturbed machine.
+// Returns the shortest time of many runs, since a limit is the speed of the undisturbed machine.
 template <class Body>
 double fastest_seconds(const Body& body) {
   double best = 1e9;
@@ -100,13 +100,13 @@ double copy_bandwidth(Device device, std::size_t bytes) {
 
 double fma_peak() {
   using Vector [[gnu::vector_size(kVectorBytes)]] = float;
-  // Enough independent chains to hide the latency of an FMA, and few enough to fit into registers.
+  // There are enough independent chains to hide the latency of an FMA, and few enough to fit into registers.
   constexpr int kLanes = kVectorBytes / sizeof(float), kChains = 12, kRounds = 200'000;
   std::atomic<float> sink = 0;
   const double seconds = fastest_seconds([&] {
     parallel(threads(), [&](std::int64_t) {
       Vector chains[kChains] = {}, factor = chains[0] + 0.999f, term = chains[0] + 1e-3f;
-      // If several were equal, the compiler would compute only one.
+      // If several chains were equal, the compiler would compute only one of them.
       for (int k = 0; k < kChains; ++k)
         for (int lane = 0; lane < kLanes; ++lane) chains[k][lane] = float(kLanes * k + lane);
       for (int r = 0; r < kRounds; ++r) {
@@ -116,7 +116,7 @@ double fma_peak() {
       float sum = 0;
       for (Vector& c : chains)
         for (int lane = 0; lane < kLanes; ++lane) sum += c[lane];
-      sink = sum;  // so that the compiler computes it
+      sink = sum;  // forces the compiler to compute it
     });
   });
   return 2.0 * kLanes * kChains * kRounds * threads() / seconds;
@@ -129,7 +129,7 @@ const Limits& cpu_limits() {
 
 double product_rate(Device device, DType dtype) {
   constexpr std::int64_t n = 8192;
-  std::vector<float> noise(n * n);  // zeros would take less power, and so be multiplied faster
+  std::vector<float> noise(n * n);  // zeros would take less power, and so would be multiplied faster
   std::uint32_t state = 1;
   for (float& x : noise) x = float((state = state * 1664525u + 1013904223u) >> 8) / float(1 << 24) - 0.5f;
   const Tensor a = Tensor::of({n, n}, noise).to(dtype).to(device), c = Tensor::empty({n, n}, dtype, device);

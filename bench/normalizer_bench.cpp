@@ -3,10 +3,10 @@
 // activations: the most that tensors take in addition to weights and inputs.
 //
 //   normalizer_bench [Google Benchmark's flags]      layer/NORMALIZER/PHASE/DTYPE, MODEL/NORMALIZER/PHASE/DTYPE
-//   PHASE: infer, or train, which is forward and backward without the optimizer; bench/pytorch_normalizers.py has some
-//   of the same names
+//   PHASE is infer, or train, which is a forward and a backward pass without the optimizer. Some names are the same in
+//   bench/pytorch_normalizers.py.
 //
-// `traffic_ms`: the time of a copy of the bytes that the normalizers must move, measured in the same run.
+// `traffic_ms` is the time of a copy of the bytes that the normalizers must move, measured in the same run.
 #include "bench/machine.h"
 #include "bench/model_benches.h"
 #include "engine/memory.h"
@@ -21,15 +21,16 @@ namespace {
 
 constexpr std::int64_t kLayerRows = 4096, kLayerWidth = 4096;
 
-// Reports the traffic: a normalizer reads x and writes y; backward it reads x and dy and writes dx.
-// Reports nothing if the number of normalized elements is 0.
+// Reports the traffic. A normalizer reads x and writes y; its backward pass reads x and dy and writes dx. Reports
+// nothing if the number of normalized elements is 0.
 void report(benchmark::State& state, double normalized, DType dtype, bool training) {
   if (normalized == 0) return;
   const double bytes = normalized * double(size_of(dtype)) * (training ? 5 : 2);
   state.counters["traffic_ms"] = 1e3 * bytes / cpu_limits().copy;
 }
 
-// Runs `body` once to allocate and to compile products, then reports the memory of another run and times more.
+// Runs `body` once to allocate memory and to compile products, then reports the memory of another run and times further
+// runs.
 template <class Body>
 void time(benchmark::State& state, const Body& body) {
   body();
@@ -59,7 +60,7 @@ void layer(benchmark::State& state, const std::string& normalizer, bool training
 struct Workload {
   std::unique_ptr<Model> model;
   NamedTensors inputs;
-  double rows;  // of each normalizer's input; 0 if they differ
+  double rows;  // rows of each normalizer's input; 0 if they differ
 };
 
 template <class Config>
@@ -81,7 +82,7 @@ Workload images(const std::string& normalizer, std::int64_t batch) {
   return {std::make_unique<ImageModelOfFamily>(config, /*seed=*/1), std::move(inputs), rows};
 }
 
-// Makes one sequence, as for the timing of Dynamic Tanh, for a smaller model.
+// Makes one sequence, on which Dynamic Tanh was also timed, but with a larger model.
 Workload decoder(const std::string& normalizer) {
   GptConfig config = config_of<GptConfig>(normalizer);
   config.vocabulary = 1000, config.width = 512, config.ffn_width = 2048, config.heads = 8, config.context = 2048;

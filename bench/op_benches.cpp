@@ -61,7 +61,8 @@ void add_rows(Benches& b) {
   b.memory_bound("softmax" + size, 2 * n, 3 * n, {b.values({R, C})}, [](const Vars& v) { return softmax(v[0]); });
 }
 
-// Adds a normalizer whose statistics take a pass over all rows forward and backward: x is read twice, backward dy too.
+// Adds a normalizer whose statistics take a pass over all rows forward and backward. So x is read twice, and the
+// backward pass reads dy twice, too.
 void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& options) {
   const std::int64_t R = b.sizes.rows, C = b.sizes.columns;
   const double n = double(R * C);
@@ -74,7 +75,7 @@ void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& op
 void add_lookups(Benches& b) {
   const std::int64_t sentences = b.sizes.sentences, tokens = 64 * sentences;
   const double n = 512. * double(tokens);
-  // Backward writes a fresh gradient of the whole table.
+  // The backward pass writes a new gradient of the whole table.
   b.memory_bound(fmt::format("embedding/10000x512/{}", tokens), 2 * n, n + 10000 * 512.,
                  {b.values({10000, 512}), b.ids({sentences, 64}, 10000)},
                  [](const Vars& v) { return embedding(v[0], v[1]); });
@@ -96,7 +97,8 @@ void add_linear(Benches& b, std::int64_t rows, std::int64_t in, std::int64_t out
             [](const Vars& v) { return linear(v[0], v[1], v[2]); });
 }
 
-// Counts two products of [T, D] and [T, T] per head forward, those and three more backward. A causal mask halves them.
+// Counts two products of [T, D] and [T, T] per head in the forward pass, and five in the backward pass. A causal mask
+// halves the counts.
 void add_attention(Benches& b, std::int64_t B, std::int64_t T, int H, std::int64_t D, bool causal) {
   const double flops = 4. * double(B * T * T * H * D) * (causal ? 0.5 : 1);
   const Shape shape{B * T, H * D};
@@ -112,7 +114,7 @@ void add_memory_bound(Benches& b) {
   add_rows(b);
   add_channel_norm(b, "batch_norm", ChannelNormOptions::bn());
   ChannelNormOptions un = ChannelNormOptions::un();
-  un.warmup = 4;  // so that averages are used from the start
+  un.warmup = 4;  // uses averages from the start
   add_channel_norm(b, "unified_norm", un);
   add_lookups(b);
 }

@@ -3,7 +3,7 @@
 // fused multiply-adds on the CPU, and with a large product of the same dtype on a GPU. Limits are the fastest of many
 // runs, so shares are those of the fastest iteration.
 //
-// The label of a benchmark names the fast kernels that ran; with --plain none does.
+// The label of a benchmark names the fast kernels that ran. With --plain, none of them runs.
 //
 //   ops_bench [--device=cuda] [--plain] [Google Benchmark's flags]
 #include <benchmark/benchmark.h>
@@ -29,14 +29,14 @@ double copy_limit(Device device, double bytes) {
   return limit->second;
 }
 
-// Runs of the fast kernels of this program.
+// Returns the number of runs of each fast kernel in this program.
 std::map<std::string, std::int64_t> fast_runs() {
   std::map<std::string, std::int64_t> runs;
   for (const FastKernel* k = FastKernel::first; k; k = k->next) runs[k->name] = k->runs;
   return runs;
 }
 
-// Returns the names of the fast kernels that have run since then.
+// Returns the names of the fast kernels that have run since `then`.
 std::string ran_since(const std::map<std::string, std::int64_t>& then) {
   std::string names;
   for (const auto& [name, runs] : fast_runs())
@@ -110,7 +110,7 @@ int register_all(int& argc, char** argv) {
       auto* b = benchmark::RegisterBenchmark((op.name + (backward ? "/backward" : "/forward")).c_str(), run, op, device,
                                              backward, peak[op.dtype]);
       b->UseManualTime()->Unit(benchmark::kMillisecond);
-      if (gpu) b->Iterations(5);  // of many calls each
+      if (gpu) b->Iterations(5);  // an iteration makes many calls
     }
   return 0;
 }

@@ -1,12 +1,13 @@
-// Times the matrix products of a training step by each back end of gemm() that this build has, and prints which share
-// of the peak of fused multiply-adds each reaches. The rule of choice in engine/gemm/gemm.cpp follows its tables, which
-// docs/products.md shows.
+// Times the matrix products of a training step with each back end of gemm() that this build has, and prints the share
+// of the peak of fused multiply-adds that each reaches. engine/gemm/gemm.cpp chooses back ends by the resulting tables,
+// which docs/products.md shows.
 //
 //   products_bench [--threads=N] [--rounds=N] [--dtype=f32|bf16] [STEP ...]
 //
-// Every round of a shape first measures the peak and then calls each back end once, so that a neighbour or a change of
-// the clock meets all of them. A cell is the median of the rounds, then the best. The last row weighs the products by
-// their number in a step: the peak's time for all, divided by the sum of the median times.
+// Every round of a shape first measures the peak and then calls each back end once, so that a noisy neighbour or a
+// change of the clock affects all of them. A cell shows the median of the rounds and the best round. The last row
+// weighs the products by their number in a step: it shows the peak's time for all, divided by the sum of the median
+// times.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -25,7 +26,7 @@
 namespace foldgrad::bench {
 namespace {
 
-// The product y = x W^T of layers that are alike: x [rows, in], W [out, in].
+// The product y = x W^T of layers of the same size: x [rows, in], W [out, in].
 struct Layers {
   const char *step, *name;
   int count;
@@ -57,7 +58,7 @@ std::vector<Pass> passes(const Layers& l, DType dtype) {
           {"dW", {.transpose_a = true, .m = l.out, .n = l.in, .k = l.rows, .f32_c = dtype == DType::bf16}}};
 }
 
-// Multiplies as gemm() does when it asks a library: in pieces, on all threads.
+// Multiplies in pieces, on all threads, as gemm() does when it calls a library.
 template <bool (*library)(DType, const Gemm&, const GemmPointers&)>
 bool in_pieces(DType dtype, const Gemm& g, const GemmPointers& p) {
   std::atomic<bool> done = true;
@@ -99,7 +100,7 @@ struct Options {
   std::vector<std::string> steps;
 };
 
-// The sums over a step, of one back end: seconds by the medians and the seconds that the peak would take.
+// The sums of one back end over a step: the median seconds, and the seconds that the peak would take.
 struct Total {
   double seconds = 0, at_peak = 0;
   bool complete = true;
@@ -114,11 +115,11 @@ void time_product(const Options& options, const Layers& l, const Pass& pass, std
   std::vector<std::vector<double>> seconds(all.size()), shares(all.size());
   const double flops = 2.0 * double(g.m) * double(g.n) * double(g.k);
   double peak = 0;
-  for (int round = -1; round < options.rounds; ++round) {  // the first one does not count: oneDNN compiles then
+  for (int round = -1; round < options.rounds; ++round) {  // round -1 does not count, since oneDNN compiles in it
     const double fma = fma_peak();
     peak += round < 0 ? 0 : fma / options.rounds;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::size_t e = (i + std::size_t(round + 1)) % all.size();  // the first one finds cold caches
+      const std::size_t e = (i + std::size_t(round + 1)) % all.size();  // the first back end finds cold caches
       bool done = true;
       const double took = device_seconds(
           Device::cpu, 1, [] {},

@@ -3,8 +3,8 @@
 // GPU, measured in the same run.
 //
 //   transformer_bench [--device=cuda] [Google Benchmark's flags]
-//   TASK/step/DTYPE, on a GPU also TASK/step/un/DTYPE, the median of 200 steps after 50; bench/pytorch_transformer.py
-//   has the same names
+//   TASK/step/DTYPE, on a GPU also TASK/step/un/DTYPE. A time on a GPU is the median of 200 steps after 50 others.
+//   bench/pytorch_transformer.py uses the same names.
 #include <algorithm>
 
 #include "bench/machine.h"
@@ -33,7 +33,7 @@ std::vector<Task> tasks(Device device) {
   return {{"iwslt", iwslt, 64 * more, 32}, {"multi30k", multi30k, 128 * more, 16}};
 }
 
-// Counts two products backward for each one forward, and causal attention in full.
+// Counts two products in the backward pass for each product in the forward pass, and counts causal attention in full.
 StepWork step_work(const Task& task, std::int64_t parameters) {
   const TransformerConfig& c = task.config;
   const double tokens = double(task.batch * task.length), d = double(c.width), ffn = double(c.ffn_width);
@@ -63,8 +63,8 @@ void run(benchmark::State& state, const Task& task, DType dtype, Device device, 
   auto model = std::make_unique<Transformer>(task.config, /*seed=*/1, DType::f32, device);
   const StepWork work = step_work(task, model->parameter_count());
   TrainingStep step(std::move(model), batch.named(), batch.target.size(), Adam(), dtype);
-  // Steps on a GPU follow one another without the host waiting between them, as in training. One that has been idle
-  // takes a while to reach its clock.
+  // As in training, the host does not wait between the steps on a GPU. A GPU that has been idle takes a while to reach
+  // its full clock rate.
   const bool gpu = device == Device::cuda;
   const auto steps = [&](int count) {
     return device_seconds(

@@ -3,7 +3,7 @@
 // same run. Also times the augmentation of a batch for such a step.
 //
 //   vision_bench [Google Benchmark's flags]      MODEL/step/DTYPE, MODEL/infer/NORMALIZER/DTYPE, augment/NAMES
-//   bench/pytorch_vision.py has the same names
+//   bench/pytorch_vision.py uses the same names.
 #include "bench/machine.h"
 #include "bench/model_benches.h"
 #include "bench/training_step.h"
@@ -24,12 +24,12 @@ namespace {
 // nfnet-micro, whose training step has no normalizer.
 struct Task {
   const char* name;
-  std::int64_t batch, side;  // images, and pixels on a side
-  double tokens;             // of one image; 0 if the step's floor is unknown
-  double multiply_adds;      // of the products of one image's forward pass
-  double pooled;             // elements that convolutions make of one image for pooling
+  std::int64_t batch, side;  // number of images, and their side in pixels
+  double tokens;             // tokens of one image; 0 if the step's floor is unknown
+  double multiply_adds;      // in the products of one image's forward pass
+  double pooled;             // elements per image that convolutions pass to pooling
   std::unique_ptr<Model> (*make)(const std::string& normalizer);
-  const char* norm = "ln";  // of the training step
+  const char* norm = "ln";  // normalizer of the training step
 };
 
 double block_multiply_adds(const TokenModelConfig& c, double tokens) {
@@ -65,7 +65,7 @@ ConvNextConfig convnext_micro(const std::string& normalizer) {
   return config;
 }
 
-// With a normalizer behind each convolution, weights are not standardized. The activation is timm's.
+// If a normalizer follows each convolution, weights are not standardized. The activation is that of timm.
 NfNetConfig nfnet_micro(const std::string& normalizer) {
   NfNetConfig config = config_of<NfNetConfig>(normalizer);
   config.channels = {64, 128, 384, 384}, config.depths = {1, 1, 2, 1}, config.group_size = 32, config.stem_stride = 1;
@@ -74,7 +74,7 @@ NfNetConfig nfnet_micro(const std::string& normalizer) {
   return config;
 }
 
-// The tests in tests/models/ of T2T-ViT, Swin, ConvNeXt and NFNet count the last five's multiply_adds.
+// The tests of T2T-ViT, Swin, ConvNeXt and NFNet in tests/models/ count the multiply_adds of the last five tasks.
 std::vector<Task> tasks() {
   const VitConfig vit = config_of<VitConfig>("ln");
   const CctConfig cct = config_of<CctConfig>("ln");
@@ -132,7 +132,8 @@ StepWork step_work(const Task& task, const Model& model) {
   for (std::int64_t k = 0; k < c.layers; ++k)
     work.add_layer(/*attentions=*/1, tokens * double(c.width), tokens * double(c.ffn_width));
   work.add_ends(tokens * double(c.width), double(task.batch * c.classes), model.parameter_count());
-  constexpr double kReluAndPool = 5.625;  // relu backward dy, y, dz; pooling x, y, places, backward dy, places, dx
+  // The backward pass of relu moves dy, y and dz; pooling moves x, y and places, and backward dy, places and dx.
+  constexpr double kReluAndPool = 5.625;
   work.elements += kReluAndPool * task.pooled * double(task.batch);
   return work;
 }

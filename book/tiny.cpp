@@ -128,8 +128,8 @@ Var relu(Tape& tape, const Var& x) {
   return y;
 }
 
-// Shifts and scales each row to mean 0 and variance 1, then scales and shifts each channel by gamma and beta. It uses
-// the statistics of the current row, even at inference, so it can never be folded away.
+// Shifts and scales each row to mean 0 and variance 1, then scales and shifts each channel by gamma and beta. Each row
+// has its own statistics, even at inference, so layer norm can never be folded away.
 Var layer_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, double eps = 1e-5) {
   const int rows = x->value.rows, C = x->value.columns;
   check_shape("layer_norm: gamma", gamma->value, 1, C);

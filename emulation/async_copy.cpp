@@ -12,7 +12,7 @@ constexpr std::size_t kBytes = 16;
 struct Copy {
   CallSite site;
   void* shared;
-  const void* global;  // null for zeros
+  const void* global;  // null if the copy writes zeros
   int group;
   bool done;
 };

@@ -22,16 +22,16 @@ struct SharedAccess {
 bool finding = false;
 int worst_ways = 0;
 std::string worst_place;
-std::vector<SharedAccess> shared_accesses[kMaxThreads];  // by thread of the running block
+std::vector<SharedAccess> shared_accesses[kMaxThreads];  // of each thread of the running block
 
 using Place = std::pair<std::string, int>;
 struct Together {
   CallSite site;
   std::size_t bytes;
-  std::vector<std::pair<int, std::size_t>> words;  // by lane
+  std::vector<std::pair<int, std::size_t>> words;  // a lane and a word that it accesses
 };
 
-// Groups the accesses of a warp: for each place and n, the n-th access of every lane at that place.
+// Groups the accesses of a warp. A group has the n-th access of every lane at one place in the code.
 std::map<std::pair<Place, int>, Together> accesses_of_warp(const std::vector<SharedAccess>* warp, int size) {
   std::map<std::pair<Place, int>, Together> all;
   for (int lane = 0; lane < size; ++lane) {
@@ -51,7 +51,8 @@ std::map<std::pair<Place, int>, Together> accesses_of_warp(const std::vector<Sha
 // Returns the largest number of different words in one bank.
 int ways_of(const Together& access) {
   const int lanes_at_once = int(kWarpSize * kWordBytes / access.bytes);
-  std::set<std::size_t> banks[kWarpSize][kBanks];  // words in each bank, by group of lanes that access memory together
+  // The words in each bank, for each group of lanes that access memory together.
+  std::set<std::size_t> banks[kWarpSize][kBanks];
   int most = 0;
   for (const auto& [lane, word] : access.words) {
     std::set<std::size_t>& bank = banks[lane / lanes_at_once][word % kBanks];

@@ -74,7 +74,7 @@ class Arena {
   std::size_t used_ = 0;
   int accesses_ = 0;
   std::map<char*, std::size_t> sizes_;              // sizes of the blocks in use
-  std::map<std::size_t, std::vector<char*>> free_;  // by size
+  std::map<std::size_t, std::vector<char*>> free_;  // free blocks of each size
 };
 
 struct sigaction before;
@@ -94,7 +94,7 @@ void on_fault(int signal, siginfo_t* info, void*) {
   sigaction(signal, &before, nullptr);  // the instruction runs again and now ends the process
 }
 
-// Returns the arena. It is never destroyed: tensors may be released after any static object.
+// Returns the arena, which is never destroyed, since tensors may be released after any static object.
 Arena& arena() {
   static Arena* const made = [] {
     guarded = new Arena;

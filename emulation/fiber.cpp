@@ -47,7 +47,7 @@ void Fiber::prepare(void (*entry)()) {
   stack_ = allocate_stack();
   FOLDGRAD_TSAN(tsan_fiber_ = __tsan_create_fiber(0));
   getcontext(&context_);
-  // Stacks begin at different offsets in a page; otherwise they would compete for the same cache lines.
+  // Stacks begin at different offsets in a page, since otherwise they would compete for the same cache lines.
   const std::size_t offset = std::size_t(stacks++ % 32) * 128;
   context_.uc_stack.ss_sp = stack_;
   context_.uc_stack.ss_size = kStackBytes - offset;

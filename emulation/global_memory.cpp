@@ -18,7 +18,7 @@ struct Access {
 
 bool counting = false;
 GlobalAccesses counted;
-std::vector<Access> accesses[kMaxThreads];  // by thread of the running block
+std::vector<Access> accesses[kMaxThreads];  // of each thread of the running block
 
 // Counts the n-th access of a warp.
 void count(const Lane* lanes, const std::vector<Access>* warp, int size, std::size_t n) {

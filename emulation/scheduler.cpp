@@ -25,7 +25,7 @@ Lane* current = nullptr;
 void (*thread_body)(const void*) = nullptr;
 const void* thread_context = nullptr;
 
-// Under ThreadSanitizer fiber i is lane i, since it would report races if lanes shared a stack.
+// Under ThreadSanitizer lane i always has fiber i, since lanes that shared a stack would be reported as races.
 Fiber fibers[kMaxThreads];
 Fiber* idle[kMaxThreads];
 int idle_count = 0, made = 0;
@@ -38,8 +38,8 @@ struct Turns {
 
 Order order = Order::ascending;
 unsigned seed = 1;
-std::mt19937 random_source;  // for the host
-std::uint32_t coin = 0;      // for the threads; hidden from sanitizers
+std::mt19937 random_source;  // used by the host
+std::uint32_t coin = 0;      // used by the threads; hidden from sanitizers
 std::exception_ptr kernel_failure;
 bool failed = false;  // true if kernel_failure is set
 bool unwinding = false;

@@ -13,7 +13,7 @@ struct Mma {
   const std::uint32_t *a, *b;
 };
 
-// Returns one half of a register; half 0 is the lower 16 bits.
+// Returns one half of a register. Half 0 is the lower 16 bits.
 FOLDGRAD_UNSEEN double half_of(std::uint32_t reg, int half) {
   const std::uint32_t wide = half ? reg & 0xffff0000u : reg << 16;
   float value;
@@ -57,7 +57,7 @@ FOLDGRAD_UNSEEN void count_conflicts(const Row* const* rows) {
   totals.bank_conflicts += most - 1;
 }
 
-// Fills the registers: register m of every lane gets elements of matrix m. Lane 8 m + i has passed row i of matrix m.
+// Fills the registers: register m of every lane gets elements of matrix m. Lane 8 * m + i has passed row i of matrix m.
 FOLDGRAD_UNSEEN void distribute(void* const* brought) {
   const Row* const* lane = reinterpret_cast<const Row* const*>(brought);
   for (int m = 0; m < 4; ++m) {

@@ -5,7 +5,7 @@
 namespace foldgrad::ladder {
 namespace {
 
-constexpr int kRows = 8, kColumns = 32;  // of C, per block; a warp computes 32 neighbours in a row
+constexpr int kRows = 8, kColumns = 32;  // elements of C per block; a warp computes 32 neighbours in a row
 
 __global__ void naive_kernel(Product<float> g) {
   const std::int64_t i = std::int64_t(blockIdx.x) * kRows + threadIdx.y;
