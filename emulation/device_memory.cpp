@@ -94,7 +94,7 @@ void on_fault(int signal, siginfo_t* info, void*) {
   sigaction(signal, &before, nullptr);  // the instruction runs again and now ends the process
 }
 
-// Returns the arena, which is never destroyed, since tensors may be released after any static object.
+// Returns the arena. It is never destroyed, since tensors may be released after all static objects are destroyed.
 Arena& arena() {
   static Arena* const made = [] {
     guarded = new Arena;

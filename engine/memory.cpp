@@ -55,7 +55,7 @@ class Pool {
     Blocks& blocks = blocks_[of_class];
     void* block = nullptr;
     if (blocks.free.empty()) {
-      // Reserved up front, so that freeing never allocates.
+      // Reserves room for all blocks, so that freeing never allocates.
       if (++blocks.all > blocks.free.capacity()) blocks.free.reserve(2 * blocks.all);
       block = asking_twice(of_class);
     } else {

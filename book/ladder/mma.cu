@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads, 2) mma_kernel(Product<bf16> g) {
     now = (now + 1) % kStages, next = (next + 1) % kStages;
   }
   FOLDGRAD_UNROLL
-  for (int f = 0; f < 2 * kFragments * kFragments; ++f) {  // the upper and the lower 8 rows of each fragment
+  for (int f = 0; f < 2 * kFragments * kFragments; ++f) {  // for the upper and the lower 8 rows of each fragment
     const int u = f / 2 / kFragments, v = f / 2 % kFragments, half = f % 2;
     const std::int64_t i = first_i + warp_i + 16 * u + 8 * half + lane / 4, j = first_j + warp_j + 8 * v + lane % 4 * 2;
     const float(&r)[4] = sums[u][v].r;

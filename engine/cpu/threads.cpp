@@ -135,7 +135,7 @@ class Pool {
   std::mutex failing_;
   std::exception_ptr failure_;  // thrown by piece failed_
   alignas(kCacheLine) std::atomic<std::int64_t> failed_ = INT64_MAX;
-  alignas(kCacheLine) std::atomic<std::uint32_t> calls_ = 0;    // changes when there is something to do
+  alignas(kCacheLine) std::atomic<std::uint32_t> calls_ = 0;    // changes when helpers have something to do
   alignas(kCacheLine) std::atomic<std::uint32_t> pending_ = 0;  // pieces of this call that have not ended
 };
 

@@ -58,7 +58,7 @@ void launch_kernel(const char* name, const void* kernel, const Grid& grid, void*
   config.stream = cuda_stream();
   void* arguments[] = {params};
   if (const cudaError_t error = cudaLaunchKernelExC(&config, kernel, arguments); error != cudaSuccess) {
-    cudaGetLastError();  // clears the error, which we report ourselves and other libraries should not see
+    cudaGetLastError();  // clears the error, since we report it and other libraries should not see it
     throw std::runtime_error(std::string(name) + ": launch of " + describe(grid.blocks) + " blocks of " +
                              std::to_string(grid.threads.x * grid.threads.y * grid.threads.z) + " threads with " +
                              std::to_string(grid.shared_bytes) +

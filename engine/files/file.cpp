@@ -55,7 +55,7 @@ void InputFile::read(std::uint64_t offset, void* target, std::size_t bytes) cons
 }
 
 std::string read_file(const std::string& path) {
-  // Larger than any file that we read as a whole, but small enough to limit the memory that a sparse or a wrong file
+  // The limit is larger than any file that we read as a whole, but bounds the memory that a sparse or a wrong file
   // takes.
   constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;
   const InputFile file(path);

@@ -123,7 +123,8 @@ Header Reader::read(const std::string& text) {
   const auto found = [&](std::size_t at) {
     return at < text.size() ? fmt::format("0x{:02x}", std::uint8_t(text[at])) : "its end";
   };
-  // The parser would skip a byte order mark and white space, and would stop at a zero byte, so we check the first byte.
+  // The parser would skip a byte order mark and white space, and stop at a zero byte, so we check the first byte
+  // ourselves.
   if (!text.starts_with('{')) fail("byte {}: the header must begin with {{, got {}", kLengthBytes, found(0));
   if (const std::size_t zero = text.find('\0'); zero != text.npos)
     fail("byte {}: the header must not contain zero bytes", kLengthBytes + zero);

@@ -99,7 +99,7 @@ struct Plan {
 };
 
 cublasLtEpilogue_t epilogue_of(const GemmPointers& p) {
-  if (p.row_sums) return CUBLASLT_EPILOGUE_BGRADB;  // sums the library's B, which is our A
+  if (p.row_sums) return CUBLASLT_EPILOGUE_BGRADB;  // sums over the library's B, which is our A
   return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
@@ -171,8 +171,8 @@ struct Library {
 
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   if (g.batch > INT32_MAX || rounds_twice(dtype, g, p)) return false;
-  // We can tell the library how the matrices are aligned, but not how this vector is. It may load the vector in packs
-  // of 16 bytes.
+  // We can tell the library how the matrices are aligned, but not how the bias or the sums are. It may load these in
+  // packs of 16 bytes.
   if (alignment(vector_of(p)) < 16) return false;
   const float alpha_f32 = float(g.alpha), beta_f32 = float(g.beta);
   const bool f64 = dtype == DType::f64;

@@ -63,8 +63,8 @@ void pack(float* to, const Lines& from, std::int64_t terms) {
     for (int l = 0; l < kWidth; ++l) to[t * kWidth + l] = l < count ? factor * x[l * line + t * term] : 0.0f;
 }
 
-// Computes the product for one matrix of the batch. Keeps one block of some panels of B packed and, if A is transposed,
-// one block of some panels of A.
+// Computes the product for one matrix of the batch. Packs one block at a time, of some panels of B and, if A is
+// transposed, of some panels of A.
 class Product {
  public:
   Product(const Gemm& g, const GemmPointers& p, std::int64_t number)
@@ -98,7 +98,8 @@ class Product {
  private:
   static constexpr int kColumns = kTileVectors * kLanes<float>;
   static constexpr std::int64_t kPanelA = kTileRows * kBlock + kLanes<float>, kPanelB = kColumns * kBlock;
-  static constexpr std::int64_t kPacked = 1024;  // limits the packed rows and columns; each take 2 MiB per block
+  // The maximum number of packed rows, and of packed columns. Either takes 2 MiB per block.
+  static constexpr std::int64_t kPacked = 1024;
   static constexpr std::size_t kHugePage = std::size_t(2) << 20;
 
   bool packs_a() const { return g_.transpose_a; }

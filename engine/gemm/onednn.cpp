@@ -101,7 +101,7 @@ void transpose(const bf16* from, std::int64_t rows, std::int64_t columns, std::i
     }
 }
 
-// Returns the same product, but with a dense copy of op(A).
+// Returns `g` with the strides of a dense copy of op(A).
 Gemm of_transposed_copy(Gemm g) {
   g.transpose_a = false;
   g.row_stride_a = g.k;

@@ -127,7 +127,7 @@ void Folding::apply(const LinearFold& fold) {
     }
   }
   const bool scales = std::ranges::any_of(fold.maps, [](const ChannelMap& w) { return w.map.scales(); });
-  // If no map scales W, changes only a copy, since W may be shared and must keep its bits.
+  // If no map scales W, passes a copy, so that a shared W stays untouched.
   fold_columns(scales ? W : W.clone(), b, fold.maps);
 }
 

@@ -73,7 +73,7 @@ class Walk {
   int site_;
   std::vector<Reached> reached_;
   FoldPlan plan_;
-  std::size_t tied_ = 0;  // number of refusals because another operation reads the weight
+  std::size_t tied_ = 0;  // number of refusals caused by another reader of a weight
 };
 
 void Walk::visit(const GraphUse& use, const ChannelMap& pending) {

@@ -167,7 +167,8 @@ NamedTensors Gpt::random_inputs(std::uint64_t seed) const {
   return to({{"ids", ids}, {"target", target}}, device());
 }
 
-// If folding untied the output projection, the new model has a separate output table, with a bias if B != 0.
+// If folding untied the output projection, the new model has a separate output table. If folding created a bias for
+// this projection, the new model has that bias, too.
 std::unique_ptr<Model> Gpt::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   GptConfig config = config_;
   if (folded) {

@@ -58,7 +58,7 @@ void rest(const std::vector<Parameter*>& parameters) {
   }
 }
 
-// y = lam LN(x) + (1 - lam) RepBN(x) in training, while lam falls from `start` to 0. At inference, only RepBN.
+// y = lam LN(x) + (1 - lam) RepBN(x) in training, while lam falls from `start` to 0. At inference, y = RepBN(x).
 class PRepBn final : public RepBn {
  public:
   explicit PRepBn(const NormalizerSite& s)

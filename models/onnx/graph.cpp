@@ -116,7 +116,8 @@ void OnnxFile::write(AtomicFile& file) const {
   const auto message_bytes = [](const auto& weight) { return weight.first.size() + weight.second.bytes(); };
   std::size_t bytes = graph.size();
   for (const auto& weight : weights_) bytes += wire::head(5, message_bytes(weight)).size() + message_bytes(weight);
-  constexpr std::int64_t kVersion = 8, kOperatorSet = 17;  // kVersion is that of the release with this operator set
+  // kVersion is the IR version of the release with this operator set.
+  constexpr std::int64_t kVersion = 8, kOperatorSet = 17;
   file.write(wire::number(1, kVersion) + field(2, "foldgrad") + metadata_ + field(8, wire::number(2, kOperatorSet)) +
              wire::head(7, bytes) + graph);
   for (const auto& weight : weights_) {

@@ -101,8 +101,8 @@ void Swin::list(ModelParts& parts) {
 }
 
 // Draws linear layers and tables from N(0.02) and sets biases to 0. Draws the patch layer's weight and bias from
-// U(in^-1/2), as PyTorch's Conv2d does. This is as in microsoft/Swin-Transformer, which also truncates the normal, but
-// at +-2, a hundred deviations away.
+// U(in^-1/2), as PyTorch's Conv2d does. microsoft/Swin-Transformer does the same, but truncates the normal at +-2, a
+// hundred deviations away.
 void Swin::initialize(std::uint64_t seed) {
   const auto normal = [&](Parameter& weight) { fill_normal(weight, 0.02, seed); };
   ConvLayer& patches = stem()[0];

@@ -65,7 +65,8 @@ std::unique_ptr<Model> Transformer::foldable() {
   return plain;
 }
 
-// If folding untied the output projection, the new model has a separate output table, with a bias if B != 0.
+// If folding untied the output projection, the new model has a separate output table. If folding created a bias for
+// this projection, the new model has that bias, too.
 std::unique_ptr<Model> Transformer::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   TransformerConfig config = config_;
   if (folded) {

@@ -107,7 +107,7 @@ struct BiasActivationDropoutNode {
   void describe(Description&) const {}
 };
 
-// Computes and records y. Operands: x, and the bias if there is one.
+// Computes and records y. The operands are x and, if there is one, the bias.
 Var activated(const char* op, const std::vector<Var>& operands, Activation activation) {
   const bool has_bias = operands.size() == 2, from_y = from_output(activation);
   const Tensor &x = operands[0].value(), bias = has_bias ? operands[1].value() : Tensor();

@@ -42,7 +42,7 @@ template <class V>
       sums[j] = 0;
       for (int l = 0; l < L; ++l) sums[j] += x[j][l];
     }
-  } else {  // adds pairs of vectors, so that half of the lanes belong to each sum; then adds pairs of these
+  } else {  // each step adds pairs of vectors, and halves the number of lanes per sum
     VectorOrder<V> even, odd, low, high, turned;
     for (int l = 0; l < L; ++l) {
       even[l] = l % 2 * L + l / 2 * 2;

@@ -16,7 +16,7 @@ __device__ SkipTerms shuffle_xor(const SkipTerms& terms, int distance) {
 namespace {
 
 using channel_norm_math::SkipTerms;
-constexpr int kChannelNormThreads = 512;  // so many that few threads have two channels and their logarithms; not tuned
+constexpr int kChannelNormThreads = 512;  // enough to give most threads at most one channel; not tuned
 
 struct BothTerms {
   __device__ SkipTerms operator()(SkipTerms a, const SkipTerms& b) const {

@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) block_sums_kernel(P p) {
   }
 }
 
-// Adds the shares of all blocks of rows. A block of [kFinishGroups, 32] threads handles 32 columns. So little is read
-// that the time is the latency of dependent loads, so several threads share a column.
+// Adds the shares of all blocks of rows. A block of [kFinishGroups, 32] threads handles 32 columns. The kernel reads so
+// little that its time is the latency of dependent loads; therefore several threads share a column.
 template <class P>
 __global__ void totals_kernel(P p) {
   const SharedArray<double> groups = shared_array<double>();  // [kFinishGroups, 32]

@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// Return R and n * inner of a shape that is seen as [R, n, inner] around an axis.
+// Return R and n * inner of a shape that is viewed as [R, n, inner] around an axis.
 std::int64_t rows_before(const Shape& shape, int axis) {
   std::int64_t rows = 1;
   for (int a = 0; a < axis; ++a) rows *= shape[a];
@@ -16,7 +16,7 @@ std::int64_t rows_before(const Shape& shape, int axis) {
 }
 std::int64_t row_size(const Shape& shape, int axis) { return shape[axis] * shape.stride(axis); }
 
-// The columns of a tensor that begin at column `first`; the tensor is seen as rows around an axis.
+// The columns of a tensor that begin at column `first`. The tensor is viewed as rows around an axis.
 struct Columns {
   const Tensor& tensor;
   std::int64_t first;

@@ -100,7 +100,7 @@ struct Conv2dChannelsLastNode {
   bool has_bias;
   std::int64_t groups;
   Tensor x, weight;
-  Tensor saved, bias;  // the activation's derivative needs y, or z without the bias and the bias
+  Tensor saved, bias;  // for the activation's derivative; `saved` is y, or z without the bias
 
   const char* name() const { return kName; }
 
@@ -179,7 +179,8 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
   conv2d_product(
       x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0], .groups = o.groups},
       {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
-  // Overwrites z with y if possible. On CUDA it is not, since kernels load z with read-only instructions.
+  // Overwrites z with y if z is not needed later. This is impossible on CUDA, where kernels load z with read-only
+  // instructions.
   const bool over_z = !activates || (!keeps_z && x.device() == Device::cpu);
   const Tensor y = over_z ? z : Tensor::empty(z.shape(), z.dtype(), z.device());
   if (activates) activation_forward(kName, *o.activation, y, z, bias ? *bias : Tensor());

@@ -185,7 +185,7 @@ Descriptor CudnnDescriptors::make(cudnnBackendDescriptorType_t type) {
 }
 
 CudnnPlan::CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, Descriptor device) {
-  CudnnDescriptors for_search;  // more than 1 MiB; not kept, since a plan copies its input
+  CudnnDescriptors for_search;  // takes more than 1 MiB; not kept, since a plan copies its input
   const Descriptor graph = ConvolutionGraph(for_search, p).of(adds_bias);
   const auto allowed = [tensor_cores = p.dtype == DType::bf16 || tf32](cudnnBackendNumericalNote_t note) {
     return note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP || (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && tensor_cores);

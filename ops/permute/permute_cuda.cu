@@ -30,7 +30,7 @@ constexpr int kTile = N == 1 ? 32 : 8 * N;
 template <class T, int N>
 constexpr int kPitch = kTile<N> + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
 
-// Uses one block per tile. All divisions are in 32 bits, which suffice because the number of blocks fits into 32 bits.
+// Uses one block per tile. All divisions are in 32 bits, which suffices because the number of blocks fits into 32 bits.
 // Neighbouring threads access neighbouring packs in x and in y; in between, the tile is in shared memory.
 template <class T, int N>
 __global__ void __launch_bounds__(kPermuteThreads) transpose_kernel(Permute<T> p) {
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kPermuteThreads) transpose_kernel(Permute<T> p
 
 // Returns true if packs fit: runs of contiguous elements in x and in y are whole packs, and so are the strides between
 // rows. Then the other strides are, too: x and y are dense, so the strides of y are multiples of `columns`, and those
-// of x are multiples of `columns` or, if it is transposed, of `rows`.
+// of x are multiples of `columns` or, if x is transposed, of `rows`.
 template <class T>
 bool suits_packs(const Permute<T>& p) {
   constexpr std::int64_t N = kPackSize<T>;

@@ -8,7 +8,8 @@
 namespace foldgrad {
 namespace {
 
-// Returns true if every row of these weights sums to 1 by construction, because it is the result of a softmax.
+// Returns true if every row of these weights sums to 1 by construction, because the weights are the result of a
+// softmax.
 bool sums_to_one(const Graph& graph, int weights) {
   const std::int64_t steps = graph.values[weights].shape[-1];
   int p = graph.producer(weights);
@@ -43,7 +44,7 @@ struct PoolNode {
     });
   }
 
-  // sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t
+  // A map passes since sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t. If it adds B, the weights must sum to 1.
   void describe(Description& d) const {
     d.passes = [this](const Graph& graph, const GraphUse& use, ChannelMap& map) -> std::string {
       if (use.operand != 0) return "weighted_pool uses this tensor as its weights";

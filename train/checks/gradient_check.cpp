@@ -49,8 +49,8 @@ Direction of_all_elements(Parameter& p, std::mt19937_64& random) {
   return d;
 }
 
-// Returns the error of the difference quotient divided by its bound. The bound is a fraction of the slope plus a
-// rounding error, which is that of the loss (some epsilons) divided by the longest step.
+// Returns the error of the difference quotient divided by its bound. The bound is a fraction of the slope plus the
+// rounding error of the loss (some epsilons) divided by the longest step.
 double error_over_bound(const Direction& d, const std::function<double()>& loss) {
   Parameter& p = d.parameter;
   const std::vector<double> start = p.value.values<double>();

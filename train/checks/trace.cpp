@@ -237,7 +237,7 @@ TraceReport replay_trace(const std::string& path, DType dtype, Device device, do
   Comparison compare{trace, tolerance};
   try {
     for (std::int64_t step = 0; step < trace.steps; ++step) replay_step(trace, *norm, step, dtype, device, compare);
-  } catch (const std::invalid_argument& e) {  // for example, options contradict each other
+  } catch (const std::invalid_argument& e) {  // for example if options contradict each other
     trace.refuse(fmt::format("cannot be replayed: {}", e.what()));
   }
   return {trace.layer, trace.steps, trace.shape, std::move(compare.differences)};

@@ -39,7 +39,7 @@ Records records_of(const std::string& argument) {
 }
 
 struct GivenImage {
-  std::string name, label;           // FILE or FILE:RECORD; a record's class
+  std::string name, label;           // `name` is FILE or FILE:RECORD, `label` is a record's class
   std::vector<std::uint8_t> pixels;  // [size, size, 3]
 };
 

@@ -15,7 +15,7 @@ std::string default_of(const NormalizerOption& option) {
   return text;
 }
 
-// Returns only the names, grouped by the normalizers' form at inference.
+// Returns only the names of the normalizers, grouped by their form at inference.
 std::string overview() {
   using enum Inference;
   std::string text;

@@ -138,8 +138,8 @@ std::vector<std::pair<std::string, std::string>> new_names(const std::string& fr
   return all;
 }
 
-// Writes the pairs of `from`, with "\n" as line endings, and their digests to `to`. `renamed` maps old names to new
-// ones; val always becomes valid. Throws FileError.
+// Writes the pairs of `from` to `to`, with "\n" as line endings, and writes their digests. `renamed` maps old names to
+// new ones; val always becomes valid. Throws FileError.
 Answer prepare(const std::string& from, const std::string& to, const std::map<std::string, std::string>& renamed,
                const DataOptions& o) {
   std::vector<std::string> names, train;
@@ -207,7 +207,7 @@ std::string checked_digest(const std::string& text) {
   return digest;
 }
 
-// Leaves no empty directory if the file cannot be fetched.
+// Fetches a file. If that fails, leaves no empty directory.
 Answer fetch_file(const DataOptions& options) {
   const std::string digest = checked_digest(options.sha256);
   if (options.urls.empty() == options.files.empty()) throw std::invalid_argument("--sha256 needs --url or --from-file");

@@ -28,7 +28,7 @@ ExperimentConfig demo_config(const DemoOptions& o) {
   const std::int64_t warmup = o.steps / 10;
   Words settings{"norm.name=" + o.norm, fmt::format("train.steps={}", o.steps), fmt::format("train.warmup={}", warmup),
                  fmt::format("train.seed={}", o.seed),
-                 // These intervals give full curves in the report.
+                 // These intervals give the report's curves enough points.
                  fmt::format("validate.every={}", std::max<std::int64_t>(1, o.steps / 15)),
                  fmt::format("output.log_every={}", std::max<std::int64_t>(1, o.steps / 50))};
   const NormalizerInfo& info = normalizer_info(o.norm);
@@ -63,8 +63,8 @@ class Demo {
   }
 
  private:
-  // Runs a command and prints its answer, unless --json is given. The command's JSON becomes the member `name` of the
-  // demo's.
+  // Runs a command and prints its answer, unless --json is given. The command's JSON, if any, becomes the member `name`
+  // of the demo's JSON.
   bool succeeds(Words words, const std::function<Action(CLI::App&)>& add, const std::string& name = "") {
     if (!o_.json) fmt::print("\n$ foldgrad {}\n", fmt::join(words, " "));
     std::fflush(stdout);  // comes before output to stderr

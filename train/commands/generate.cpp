@@ -25,7 +25,7 @@ struct GenerateOptions {
 std::vector<std::string> lines_of_stdin() {
   std::vector<std::string> lines;
   for (std::string line; read_line_of_stdin(line); lines.push_back(line)) {
-    if (lines.empty() && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark
+    if (lines.empty() && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // removes a byte order mark
     if (line.ends_with('\r')) line.pop_back();
     if (const std::size_t bad = first_bad_utf8(line); bad != line.npos)
       throw FileError(fmt::format("stdin:{}", lines.size() + 1), fmt::format("is not UTF-8 at byte {}", bad + 1));

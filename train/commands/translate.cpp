@@ -43,7 +43,8 @@ class LineTranslator {
   static std::string place(std::int64_t line) { return fmt::format("stdin:{}", line); }
 
   void add(std::string line) {
-    if (++read_ == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark, as in read_lines()
+    // removes a byte order mark, as read_lines() does
+    if (++read_ == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
     sources_.push_back(translator_.encode(std::move(line), place(read_)));
   }
 
@@ -61,7 +62,7 @@ class LineTranslator {
 };
 
 Answer translate(const TranslateOptions& o) {
-  // A user at a terminal wants each answer at once.
+  // A user at a terminal wants each answer immediately.
   LineTranslator(o).translate(isatty(STDIN_FILENO) ? 1 : o.lines);
   return {};
 }

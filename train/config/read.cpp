@@ -51,7 +51,7 @@ void assign(std::vector<Element>& field, const Given& given, const ConfigKey& ke
 
 void assign(double& field, const Given& given, const ConfigKey& key) {
   if (!given.node || !given.node->is_number()) refuse(given, key);
-  // node->value<double>() would refuse integers above 2^53.
+  // node->value<double>() would reject integers above 2^53.
   const auto* integer = given.node->as_integer();
   field = integer ? double(integer->get()) : given.node->as_floating_point()->get();
   if (!key.range.contains(field)) refuse(given, key);

@@ -60,7 +60,7 @@ std::string transfer(const std::string& url, const std::string& part) {
     if (line.starts_with("curl: (")) text = line;
   fs::remove(messages);
   if (curl.succeeded()) return "";
-  // No later call can resume such a part: status 416 means that the server has nothing beyond it.
+  // Removes a part that no later call can resume. HTTP status 416 means that the server has nothing beyond the part.
   constexpr int kCannotResume = 33;
   const bool refused = curl.status == kCannotResume || text.ends_with(" 416");
   if (refused || (fs::exists(part) && fs::file_size(part) == 0)) fs::remove(part);

@@ -38,7 +38,8 @@ void GradientSum::watch(Tape& tape) {
       if (const Parameter* p = tape.parameter_of(id); p && used.insert(p).second) first_uses_[node.get()].push_back(p);
   background_->at_step(communicator_.step());
   watched_ = &tape;
-  // When the backward pass reaches the node after a parameter's first use, it has handled all uses of the parameter.
+  // The backward pass handles a parameter's first use last. So the gradient is complete when the pass reaches the next
+  // node.
   tape.observe(nullptr, [this](const Node& node, const Tensor&) {
     for (const Parameter* p : std::exchange(complete_, {})) add(*p);
     if (const auto found = first_uses_.find(&node); found != first_uses_.end()) complete_ = std::move(found->second);

@@ -51,7 +51,7 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
 }
 
 void Trainer::step() {
-  if (records_.empty()) since_ = Clock::now();  // not earlier, since a validation may run between updates
+  if (records_.empty()) since_ = Clock::now();  // starts here, since a validation may run between updates
   records_.push_back(update(tape_, /*send_early=*/true));
 }
 

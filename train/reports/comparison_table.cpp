@@ -96,7 +96,7 @@ std::string comparison_table(const std::vector<RunSummary>& runs) {
 
 std::string differences_table(const std::vector<RunLog>& runs) {
   std::vector<nlohmann::ordered_json> settings;
-  std::map<std::string, std::size_t> keys;  // each with the number of runs that have it
+  std::map<std::string, std::size_t> keys;  // number of runs that have each key
   for (const RunLog& run : runs) {
     settings.push_back(settings_of(run.path));
     for (const auto& [key, value] : settings.back().items()) ++keys[key];

@@ -156,7 +156,7 @@ void TrainingRun::warn_of_warmup(std::int64_t last) const {
       config_.blocks().normalizer, warmup.meanwhile, warmup.keys, passes);
 }
 
-// Checks that all numbers are finite, which precedes every save. Reports only if `due`. A save that a signal asked for
+// Checks that all numbers are finite, as every save requires. Reports only if `due`. A save that a signal asked for
 // does not report, so that the next report covers all updates since the previous one.
 void TrainingRun::report(bool due) try {
   give_order(communicator_, due ? Order::report : Order::check);

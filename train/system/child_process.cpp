@@ -119,7 +119,7 @@ ChildResult run_child_until(std::vector<std::string> arguments, const std::funct
   constexpr auto kGrace = std::chrono::minutes(5);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {errno, -1};
-  fcntl(ends[1], F_SETFL, 0);  // the child's end blocks, as programs expect
+  fcntl(ends[1], F_SETFL, 0);  // programs expect that the child's end blocks
   const auto [error, child] = start(arguments, {true, /*leads_group=*/true, SIGKILL, ends[1]});
   close(ends[1]);
   LastError errors;

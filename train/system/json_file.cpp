@@ -52,7 +52,7 @@ T member(const json& object, const std::string& key, const std::string& path) {
                                                                        : "an object",
                                       got));
   };
-  const auto found = object.find(key);  // is end(), too, if `object` is not an object
+  const auto found = object.find(key);  // end() if the key is missing or `object` is not an object
   if (found == object.end()) refuse("nothing");
   bool fits = false;
   if constexpr (kIsInteger)

@@ -1,4 +1,4 @@
-// Devices in builds with nvcc. The program also starts without a driver, but then it can only use the host.
+// Implements devices in builds with nvcc. The program also starts without a driver, but then it can only use the host.
 #include <cstdio>
 #include <cstring>
 #include <mutex>

@@ -152,7 +152,7 @@ class ZmqProcesses final : public Processes {
     if (count != count_ || rank < 1 || rank >= count_)
       throw std::runtime_error("parallel: process " + std::to_string(rank) + " of " + std::to_string(count) + " on " +
                                address + " came to process 0, which has $WORLD_SIZE = " + std::to_string(count_));
-    if (address.starts_with("127.")) address = meeting.host;  // this machine, by the host name that others use
+    if (address.starts_with("127.")) address = meeting.host;  // our own machine, under the name that others use
     inbox = "tcp://" + address + ":" + std::to_string(port);
     return rank;
   }

@@ -8,7 +8,7 @@ using namespace attention_mma;
 
 constexpr int kFragments = kKeys / 8;
 
-// Computes ds of row a from q . k and dy . v. It replaces dy . v.
+// Replaces dy . v of row a by ds, which it computes from q . k and dy . v.
 __device__ void take_scores(const FragmentC (&q_dot_k)[kFragments], FragmentC (&dy_dot_v)[kFragments], int a,
                             const AttentionShape& s, const Row& row, const RowBits& seen, const RowBits& kept) {
   FOLDGRAD_UNROLL

@@ -14,7 +14,7 @@ struct MultiTensor {
   static constexpr int kTensors = 512;
   F f;
   T tensors[kTensors];
-  std::int32_t offsets[kTensors + 1];  // number of each tensor's first piece within this launch
+  std::int32_t offsets[kTensors + 1];  // index of each tensor's first piece within this launch
   int count;
   std::int64_t pieces_before;  // number of pieces in earlier launches
 };

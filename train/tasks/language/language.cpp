@@ -121,7 +121,6 @@ class Language final : public Task {
 // The cast is unchecked, since a task's functions are called only for models of its families.
 const GptConfig& gpt_config_of(const Model& model) { return static_cast<const Gpt&>(model).config(); }
 
-// A text and its name.
 struct EvaluatedText {
   std::string name, text;
   bool stands_in = false;  // true if it is the validation text, since the run has no test text

@@ -22,7 +22,7 @@ constexpr const char* kStems[] = {"", "", "zwan", "drei", "vier", "fünf", "sech
 constexpr const char* kGermanMonths[] = {"Januar", "Februar", "März",      "April",   "Mai",      "Juni",
                                          "Juli",   "August",  "September", "Oktober", "November", "Dezember"};
 
-// The number 1 becomes `one`: "eins", "ein" before tausend, "eine" before Millionen.
+// `one` is the word for a final 1: "eins", or "ein" before tausend, or "eine" before Millionen.
 std::string below_hundred(std::int64_t n, const char* one) {
   if (n == 0) return "";
   if (n == 1) return one;

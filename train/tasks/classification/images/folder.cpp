@@ -206,7 +206,7 @@ ImageSet read_cache(const std::string& path, const Listing& listing, std::int64_
   const bool fits = set.size() == std::int64_t(listing.paths.size()) && set.height() == size && set.width() == size;
   const bool same = file.metadata.at(kSource) == listing.digest && file.metadata.at(kContent) == digest_of(set);
   return fits && same ? set : ImageSet();
-} catch (const std::exception&) {  // it is missing, damaged or not a cache
+} catch (const std::exception&) {  // the file is missing, damaged or not a cache
   return {};
 }
 
