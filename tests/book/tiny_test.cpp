@@ -45,7 +45,7 @@ void expect_same_layer_norm(double bound, const tiny::Tensor& x, double eps, con
 }
 
 TEST(Tiny, LN_1_LN_2_LN_3_LN_4_LN_5_AreTheEngines) {
-  // Rows with an integer mean and a variance of 5. With an eps of 11 rstd is 1/4, and nothing is rounded.
+  // The rows have an integer mean and a variance of 5. With an eps of 11, rstd is 1/4, and nothing is rounded.
   tiny::Tensor x(40, 64);
   for (int r = 0; r < x.rows; ++r)
     for (int c = 0; c < x.columns; ++c) x(r, c) = r % 7 + (c % 2 ? 1 : -1) * ((c + 2 * r) % 4 < 2 ? 1 : 3);
@@ -72,8 +72,8 @@ void expect_same_cross_entropy(double bound, const tiny::Tensor& logits, double 
 
 TEST(Tiny, CE_1_CE_2_CE_3_CE_4_AreTheEngines) {
   tiny::Random random(5);
-  // Each logit is the greatest of its row or far below: exp() gives 1 and 0. Otherwise the engine's loops call the
-  // vector version of exp(), which in glibc is within 4 units in the last place.
+  // Each logit is either the greatest of its row or far below it, so that exp() gives 1 or 0. Otherwise the engine's
+  // loops would call the vector version of exp(), which in glibc is within 4 units in the last place.
   tiny::Tensor exact = integers(2, 10, random);
   for (double& v : exact.values) v = v < 0 ? -2000 : 3;
   expect_same_cross_entropy(0, exact, 0);

@@ -42,7 +42,8 @@ struct UnifiedNorms {
                   what + ", state");
   }
 
-  // Runs a history of warm-up, averages and, at iteration 20, rows that are `outlier` times too large.
+  // Runs warm-up iterations, then iterations that use averages. At iteration 20, the rows are `outlier` times too
+  // large.
   void run(int rows, double bound, double outlier = 50) {
     tiny::Random random(6);
     un.gamma->value = uniform(1, un.C, random);

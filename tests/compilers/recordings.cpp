@@ -1,4 +1,4 @@
-// Prints the recordings of models' forward passes, node by node: with every normalizer, before and after sublayers.
+// Prints the recordings of models' forward passes, node by node, with every normalizer before and after sublayers.
 // node_order_test.py compares the output of two compilers' builds.
 #include <fmt/format.h>
 
@@ -21,13 +21,13 @@ void print_recording(const std::string& normalizer, bool pre_norm, bool fixnorm)
   model.loss(model.random_inputs(1),
              {.tape = tape, .dtype = DType::bf16, .training = true, .seed = 1, .step = 0, .penalties = &penalties},
              /*label_smoothing=*/0.1);
-  std::map<int, std::string> producer;  // of a value: its node's number; constants and parameters have none
+  std::map<int, std::string> producer;  // number of the node that computes a value; constants and parameters have none
   for (const auto& node : tape.nodes()) {
     const std::string number = std::to_string(producer.size());
     std::string line = fmt::format("{} {} {}: node {}: {} of", normalizer, pre_norm ? "pre" : "post", node->scope(),
                                    number, node->name());
-    // Clang calls another symbol of format_to() than libfmt has, which GCC compiled. This use instantiates Clang's in
-    // the program, for operations whose messages have shapes.
+    // Clang calls another symbol of format_to() than that in libfmt, which GCC compiled. This use instantiates Clang's
+    // symbol in the program, for operations whose messages contain shapes.
     for (const int operand : node->inputs())
       fmt::format_to(std::back_inserter(line), " {}", producer.count(operand) ? producer.at(operand) : "leaf");
     fmt::print("{}\n", line);

@@ -1,5 +1,5 @@
-// The engines that cuDNN proposes for the convolutions of our models. This needs only a device's properties, not a
-// device.
+// Tests the engines that cuDNN proposes for the convolutions of our models. This needs only a device's properties, not
+// a device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -14,7 +14,7 @@
 namespace foldgrad {
 namespace {
 
-// In the format in which cuDNN writes the properties of a real device.
+// The properties have the format in which cuDNN writes those of a real device.
 constexpr std::string_view kH100 = R"({
   "deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "pciDeviceId": 0,
   "multiProcessorCount": 132, "warpSize": 32, "maxGridSize": [2147483647, 65535, 65535],
@@ -33,7 +33,8 @@ cudnnBackendDescriptor_t h100(CudnnDescriptors& to) {
   return d;
 }
 
-// A kernel of 3 x 3 with padding 1, or of 7 x 7 with stride 4 and padding 2, over images of 32 x 32.
+// Returns the sizes for images of 32 x 32 and a kernel of 3 x 3 with padding 1, or of 7 x 7 with stride 4 and padding
+// 2.
 Conv2dSizes sizes(std::int64_t kernel, std::int64_t channels) {
   const bool small = kernel == 3;
   return {.batch = 64,
@@ -49,8 +50,8 @@ Conv2dSizes sizes(std::int64_t kernel, std::int64_t channels) {
           .end_padding = small ? 1 : 2};
 }
 
-// Rejects engines with notes on non-determinism, rounded sums or transforms of Winograd and Fourier, and tensor cores
-// for f32, whose operands they would round.
+// Rejects engines whose notes mention non-determinism, rounded sums, or Winograd and Fourier transforms. Also rejects
+// tensor cores for f32, since they would round the operands.
 TEST(CudnnPlan, EveryProductHasAnEngineThatRoundsNoFurtherThanItsType) {
   CudnnDescriptors descriptors;
   const cudnnBackendDescriptor_t device = h100(descriptors);

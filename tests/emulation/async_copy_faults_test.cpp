@@ -1,4 +1,4 @@
-// Faults of asynchronous copies, planted one by one.
+// Plants faults of asynchronous copies, one by one.
 #include "emulation/sanitizers.h"
 #include "engine/cuda/async_copy.h"
 #include "tests/emulation/kernels.h"
@@ -10,7 +10,7 @@ enum class Fault { none, no_wait, no_commit, wait_for_too_few, no_barrier, reuse
 
 constexpr int kThreads = 64, kRounds = 3, kColumns = 4 * kThreads;
 
-// Adds up in each thread, over three rows of p.data, the values that another thread copied; two rows are in flight. The
+// Each thread adds up, over three rows of p.data, the values that another thread copied. Two rows are in flight. The
 // sums replace the beginning of the first row.
 template <Fault kFault>
 __global__ void pipeline_kernel(Array p) {
@@ -59,7 +59,7 @@ int right_orders() {
 
 TEST(EmulationAsyncCopies, NoneInThePipelineItself) { EXPECT_EQ(right_orders<Fault::none>(), 3); }
 
-// Only the order that makes copies late, and the random one, show the fault; immediate copies hide it.
+// Only the order that makes copies late and the random order show the fault; immediate copies hide it.
 TEST(EmulationAsyncCopies, AMissingWaitIsSeen) {
   EXPECT_EQ(right_orders<Fault::no_wait>(), 1);
   EXPECT_EQ(right_orders<Fault::wait_for_too_few>(), 1);

@@ -22,7 +22,8 @@ int ways(int lanes = 32) {
   return conflict.ways();
 }
 
-// A lane at 33 words from the next is in the neighbouring bank. A double fills two banks, and 16 lanes go at a time.
+// A lane whose word is 33 words after its neighbour's is in the neighbouring bank. A double fills two banks, and 16
+// lanes access memory at a time.
 TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
   for (const Order order : kOrders) {
     const OrderScope scope(order);
@@ -38,7 +39,8 @@ TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
   }
 }
 
-// Reads one word in all lanes, which is one pass. Lanes in the second branch do not conflict with lanes in the first.
+// Reads one word in all lanes, which takes one pass. Lanes in the second branch do not conflict with lanes in the
+// first.
 __global__ void branches_kernel(Integers p) {
   const SharedArray<float> shared = shared_array<float>();
   const int i = int(threadIdx.x);

@@ -1,4 +1,4 @@
-// Several GPUs, machines without a usable GPU, and exhausted memory.
+// Tests several GPUs, machines without a usable GPU, and exhausted memory.
 #include <algorithm>
 #include <thread>
 
@@ -126,7 +126,7 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
   EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 1); }), "memory: no CUDA device: ECC error");
 }
 
-// An operation whose backward takes memory and keeps it.
+// An operation whose backward pass allocates memory and keeps it.
 struct Hoarder {
   std::shared_ptr<void>* hoard;
   const char* name() const { return "hoarder"; }
@@ -137,7 +137,7 @@ struct Hoarder {
   void describe(Description&) const {}
 };
 
-// Nested scopes are joined; freed memory no longer counts.
+// The names of nested scopes are joined. Freed memory no longer counts.
 TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
   memory::release_cache(Device::cuda);
   emulation::set_devices({{.devices = 2}, bytes_on(0) + (std::size_t(8) << 20)});
@@ -149,7 +149,7 @@ TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
     return memory::allocate(Device::cuda, bytes);
   };
   const std::shared_ptr<void> attention = in_scope("self_attn", 3 * kMiB), ffn = in_scope("ffn", 2 * kMiB);
-  in_scope("norm", kMiB);  // frees it
+  in_scope("norm", kMiB);  // frees the memory
   std::shared_ptr<void> hoard;
   Var y = tape.variable(Tensor::zeros({1}, DType::f64));
   {

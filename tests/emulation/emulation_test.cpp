@@ -1,4 +1,4 @@
-// Guarantees that correct kernels rely on, and the begin and end of launches.
+// Tests guarantees that correct kernels rely on, and the beginning and the end of launches.
 #include <algorithm>
 #include <thread>
 
@@ -94,7 +94,7 @@ TEST(Emulation, WarpFunctionsFollowCuda) {
   }
 }
 
-// Lets half a warp take more steps than the other; then all meet.
+// Lets half a warp take more steps than the other half. Then all lanes meet.
 __global__ void half_warps_kernel(Array p) {
   const unsigned i = threadIdx.x, half = i % 32 / 16;
   float v = p.data[i];
@@ -138,8 +138,8 @@ struct CountDown {
   ~CountDown() { --*alive; }
 };
 
-// Throws in thread p.n while others wait at either kind of meeting. p.data counts objects on their stacks; no thread
-// may continue afterwards.
+// Throws in thread p.n while others wait at either kind of meeting. p.data counts the objects on their stacks. No
+// thread may continue afterwards.
 __global__ void throwing_kernel(Integers p) {
   const CountDown scope(p.data + threadIdx.x);
   if (threadIdx.x >= 32) __syncwarp();
@@ -178,8 +178,8 @@ TEST(Emulation, LimitsOfAGpuAreEnforced) {
   EXPECT_EQ(error({dim3(1, 65536), 1}), most + "1 x 65536 x 1");
   EXPECT_EQ(error({dim3(1, 1, 65536), 1}), most + "1 x 1 x 65536");
   EXPECT_EQ(error({std::int64_t(1) << 31, 1}), most + "2147483648 x 1 x 1");
-  EXPECT_EQ(error({(std::int64_t(1) << 32) + 1, 1}), most + "4294967297 x 1 x 1");  // 1 in 32 bits
-  if (!kThreadSanitizer) {                                                          // it would take seconds
+  EXPECT_EQ(error({(std::int64_t(1) << 32) + 1, 1}), most + "4294967297 x 1 x 1");  // becomes 1 in 32 bits
+  if (!kThreadSanitizer) {                                                          // this would take seconds
     EXPECT_EQ(error({dim3(1, 65535), 1}), "no error");
   }
 }

@@ -70,7 +70,7 @@ TEST(Emulation, MissingSyncwarpIsSeen) {
     EXPECT_EQ(std::count_if(result.begin(), result.end(), [](float v) { return std::isnan(v); }), 32);
 }
 
-// Meetings. Each waits for the warp, but only __syncwarp() also makes earlier writes visible to it.
+// The meetings of a warp. Each waits for all lanes, but only __syncwarp() also makes earlier writes visible to them.
 enum class Meeting { shuffle, ballot, shuffle_and_syncwarp };
 template <Meeting kMeeting>
 __global__ void met_neighbour_kernel(Array p) {

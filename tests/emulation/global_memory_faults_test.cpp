@@ -11,7 +11,7 @@ constexpr int kThreads = 96;
 
 alignas(32) float memory[8 * kThreads];
 
-// Doubles four floats in each thread: its own, or those at a stride of eight.
+// Doubles four floats in each thread: adjacent ones, or floats at a stride of eight.
 template <int kStride>
 __global__ void double_kernel(Array p) {
   const int i = kStride * int(threadIdx.x);
@@ -42,7 +42,7 @@ TEST(GlobalMemory, WholeSectorsAreTheLeast) {
   }
 }
 
-// In the second warp one lane has work, in the third none.
+// In the second warp one lane has work; in the third warp none has.
 TEST(GlobalMemory, UnwantedAccessesAreNone) {
   expect_accesses(accesses_of(double_kernel<4>, 0, 4 * 33), 2 * (512 + 16), 2 * (16 + 1), 2 * (16 + 1));
   memory[4 * 33] = 7;

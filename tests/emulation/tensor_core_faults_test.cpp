@@ -20,11 +20,11 @@ enum class Fault { none, no_barrier, no_transposition, upper_half_first, plain_r
 
 constexpr int kDepth = 64;
 
-// Computes c [16, 8] = A B with A(i, k) = i + 16 [k = i] and B(k, j) = j; the second of two warps multiplies.
+// Computes c [16, 8] = A B with A(i, k) = i + 16 [k = i] and B(k, j) = j. The second of two warps multiplies.
 template <Fault kFault>
 __global__ void product_kernel(Array p) {
   constexpr int kRow = kDepth + (kFault == Fault::plain_rows ? 0 : 8);
-  bf16* a = dynamic_shared<bf16>();  // [16, kRow], 16 bytes longer than needed, so that rows are in different banks
+  bf16* a = dynamic_shared<bf16>();  // [16, kRow]; 16 extra bytes per row put the rows in different banks
   bf16* b = a + 16 * kRow;           // [kDepth, 8]
   for (int e = int(threadIdx.x); e < 16 * kDepth; e += 64)
     a[e / kDepth * kRow + e % kDepth] = bf16(float(e / kDepth + (e % kDepth == e / kDepth ? 16 : 0)));
@@ -65,7 +65,8 @@ TEST(EmulationTensorCores, NoneInTheProductItself) {
 TEST(EmulationTensorCores, AMissingBarrierIsSeen) {
   const auto run = [] { return in_all_orders(product_kernel<Fault::no_barrier>, kProduct, 128); };
   if (kThreadSanitizer) return expect_race(run);
-  // In ascending order the first warp has done its part, but the second has not when its first lanes load.
+  // In ascending order, the first warp has stored its part when the second warp's first lanes load, but the second has
+  // not.
   for (const auto& c : run()) EXPECT_EQ(count_nan(c), 128);
 }
 
@@ -76,7 +77,7 @@ TEST(EmulationTensorCores, AWrongLayoutIsSeen) {
     EXPECT_GT(wrong_products(c), 64);
 }
 
-// Rows of 128 bytes all begin in the same bank: a matrix of 8 rows takes 8 passes, 7 more than it must.
+// Rows of 128 bytes all begin in the same bank. So a matrix of 8 rows takes 8 passes, 7 more than necessary.
 TEST(EmulationTensorCores, BankConflictsAreCounted) {
   const auto conflicts = [](void (*kernel)(Array)) {
     std::vector<float> c(128);

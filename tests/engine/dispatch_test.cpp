@@ -47,7 +47,7 @@ TEST(CheckOperand, SaysWhatItMustBeAndWhyAndWhatCame) {
   }
 }
 
-// An undefined tensor has the shape and dtype of an f32 scalar.
+// An undefined tensor must not pass, although it has the shape and dtype of an f32 scalar.
 TEST(CheckOperand, NothingIsNoScalar) {
   const Tensor x = Tensor::zeros({2}, DType::f32);
   EXPECT_EQ(message_of([&] { check_operand("op", "scale", {}, {}, x, "x"); }),

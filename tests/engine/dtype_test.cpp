@@ -18,8 +18,8 @@ bf16 from_bits(std::uint16_t bits) {
   return value;
 }
 
-// Returns the value by the definition of the format, without using that it is half a float: sign, 8 bits of exponent
-// with bias 127, 7 of fraction. For rounding, infinity counts as 2^128, the next number after the largest.
+// Returns the value by the definition of the format (sign, 8 bits of exponent with bias 127, 7 of fraction), without
+// assuming that it is half a float. For rounding, infinity counts as 2^128, the next number after the largest.
 double value_of(std::uint16_t bits) {
   const int exponent = bits >> 7 & 255, fraction = bits & 127;
   const double magnitude = exponent == 0 ? std::ldexp(fraction, -133) : std::ldexp(128 + fraction, exponent - 134);
@@ -54,8 +54,9 @@ TEST(Bf16, EveryPatternSurvivesTheRoundTrip) {
   }
 }
 
-// Between every two neighbours: just below the middle rounds down, just above rounds up, the middle itself to even.
-// Doubles next to the middle are closer to it than any float, so rounding to float first would give the middle.
+// Between every two neighbours, numbers just below the middle round down, numbers just above it round up, and the
+// middle itself rounds to even. Doubles next to the middle are closer to it than any float is, so rounding to float
+// first would give the middle.
 TEST(Bf16, RoundsOnceToNearestTiesToEven) {
   for (int bits = 0; bits < kInfinityBits; ++bits) {
     const int even = bits % 2 == 0 ? bits : bits + 1;
@@ -89,7 +90,7 @@ TEST(Bf16, ExtremesOfDoubles) {
   EXPECT_EQ(bf16(std::numeric_limits<float>::denorm_min()).bits, 0);
   EXPECT_EQ(bf16(std::nan("")).bits, 0x7fff);
   EXPECT_EQ(bf16(-std::nanf("")).bits, 0x7fff);
-  EXPECT_EQ(bf16(std::bit_cast<float>(0x7f800001u)).bits, 0x7fff);  // only the cut off bits make it a NaN
+  EXPECT_EQ(bf16(std::bit_cast<float>(0x7f800001u)).bits, 0x7fff);  // only the bits that are cut off make this a NaN
   EXPECT_EQ(bf16(std::bit_cast<float>(0xffffffffu)).bits, 0x7fff);  // adding would carry into the sign
 }
 

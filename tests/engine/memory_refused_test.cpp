@@ -1,4 +1,4 @@
-// The allocator's own bookkeeping if operator new has no memory left.
+// Tests the allocator's own bookkeeping when operator new has no memory left.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Counters are of the whole process, so every test begins with an empty cache and compares with the initial values.
+// The counters are for the whole process, so every test begins with an empty cache and compares with the initial
+// values.
 #include "engine/memory.h"
 
 #include <thread>
@@ -6,7 +7,7 @@
 
 #include "tests/harness/compare.h"
 
-// The sanitizers end the process if a program asks for too much; here that must become an error.
+// The sanitizers end the process if a program requests too much memory. Here that must be an error instead.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
@@ -50,7 +51,7 @@ TEST_P(Memory, BlocksAreAlignedAndDistinct) {
   }
 }
 
-// 256, then four classes per power of two.
+// The classes are 256, then four per power of two.
 TEST_P(Memory, SizesAreRoundedUpToClasses) {
   const std::pair<std::size_t, std::size_t> cases[] = {
       {1, 256},
@@ -150,7 +151,7 @@ TEST_P(Memory, ReleaseGivesBackTheCacheAndNothingElse) {
   EXPECT_EQ(from_system(), 4u);
 }
 
-// Under ThreadSanitizer this shows races; everywhere it shows a block handed to two owners.
+// Under ThreadSanitizer this test shows races. In every build it shows whether a block has two owners.
 TEST_P(Memory, Threads) {
   std::vector<std::thread> threads;
   std::vector<int> mixed(4, 0);

@@ -9,7 +9,7 @@ namespace {
 
 std::vector<std::uint32_t> words(const PhiloxWords& w) { return {w.word, w.word + 4}; }
 
-// Known answers of the authors' library Random123 (its file kat_vectors, philox4x32 with 10 rounds).
+// The known answers are from the authors' library Random123 (kat_vectors, philox4x32 with 10 rounds).
 TEST(Philox, PublishedVectors) {
   using Words = std::vector<std::uint32_t>;
   EXPECT_EQ(words(philox4x32_10({{0, 0, 0, 0}}, 0, 0)), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
@@ -30,7 +30,7 @@ TEST(Philox, SeedStreamStepAndElementArePlacedInKeyAndCounter) {
 }
 
 RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
-  // Also starts across 2^35, where the block's number fills its lower word.
+  // Also starts just below 2^35, where the block's number overflows its lower word.
   const auto base = *rc::gen::element<std::uint64_t>(0, (1ull << 35) - 128, 1ull << 40);
   const std::uint64_t first = base + 8 * *rc::gen::inRange<std::uint64_t>(0, 100);
   const Random random{*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<std::uint32_t>(),
@@ -43,8 +43,8 @@ RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
 // Returns a number in [0, 1).
 double uniform(const Random& random, std::uint64_t element) { return random.bits(element) / 4294967296.; }
 
-// 100 cells of 10,000 expected each: chi squared has mean 99 and standard deviation 14; a deviation of 7 standard
-// deviations never occurs.
+// 100 cells of 10,000 expected numbers each: chi squared has mean 99 and standard deviation 14. A deviation of 7
+// standard deviations never occurs.
 TEST(Philox, FillsCellsEvenly) {
   const Random random{42, 7, 3};
   std::vector<int> cells(100);
@@ -52,7 +52,7 @@ TEST(Philox, FillsCellsEvenly) {
   double chi2 = 0;
   for (int count : cells) chi2 += (count - 1e4) * (count - 1e4) / 1e4;
   EXPECT_LT(chi2, 200);
-  EXPECT_GT(chi2, 30);  // more even than chance is also wrong
+  EXPECT_GT(chi2, 30);  // a distribution that is more even than chance is also wrong
 }
 
 TEST(Philox, NeighbouringSequencesAreNotCorrelated) {

@@ -71,7 +71,7 @@ TEST(Shape, Refusals) {
   EXPECT_EQ(refusal({kMax, 2}), too_many + "[9223372036854775807, 2]");
   // Modulo 2^64 the product would be 0.
   EXPECT_EQ(refusal({std::int64_t(1) << 32, std::int64_t(1) << 32}), too_many + "[4294967296, 4294967296]");
-  // Otherwise a stride could overflow where elements() is 0.
+  // Without this check, a stride could overflow where elements() is 0.
   EXPECT_EQ(refusal({0, kMax, 2}), too_many + "[0, 9223372036854775807, 2]");
   EXPECT_EQ((Shape{0, kMax}).stride(0), kMax);
 }

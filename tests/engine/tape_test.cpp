@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// y = a b element by element, in f64 on the CPU: defined here, so that the tape is tested without ops/.
+// y = a b element by element, in f64 on the CPU. It is defined here, so that testing the tape does not need ops/.
 struct ProductNode {
   Tensor a, b;
   const char* name() const { return "product"; }
@@ -29,7 +29,7 @@ Var product(const Var& a, const Var& b) {
   return a.tape().record(y, {a, b}, ProductNode{.a = a.value(), .b = b.value()});
 }
 
-// y = a + b + c in the shape of a, by passing dy on: the gradients need no kernel.
+// y = a + b + c in the shape of a. It passes dy on, so the gradients need no kernel.
 struct SumNode {
   int terms;
   const char* name() const { return "sum"; }
@@ -51,7 +51,7 @@ std::vector<double> values(const Tensor& t) { return t.values<double>(); }
 TEST(Tape, AddsUpTheUsesOfAValue) {
   Tape tape;
   const Var x = tape.variable(scalars({3}));
-  const Var square = product(x, x);                 // one value as both operands
+  const Var square = product(x, x);                 // both operands are one value
   tape.backward(product(square, x), scalars({1}));  // x^3
   EXPECT_EQ(values(tape.grad(x)), std::vector<double>{27});
 }
@@ -88,7 +88,7 @@ TEST(Tape, AGradientOfAnotherTypeIsReplaced) {
   EXPECT_EQ(p.grad.item(), 5);
 }
 
-// y = p in bf16, whose gradient is 1 + 2^-12 whatever dy is: bf16 has no such number.
+// y = p in bf16. Its gradient is 1 + 2^-12 for any dy, a number that bf16 does not have.
 struct ConstantGradientNode {
   bool exact;
   const char* name() const { return "constant gradient"; }
@@ -118,7 +118,7 @@ TEST(Tape, RoundedParametersHaveExactGradients) {
     EXPECT_EQ(weight.grad.values<float>(), std::vector<float>{want});
     tape.clear();
   }
-  // The same for an operation that passes dy on, and for any of its uses.
+  // The same holds for an operation that passes dy on, and for any of its uses.
   weight.zero_grad();
   const Var w = tape.parameter(weight, rounded);
   tape.backward(tape.record(rounded.clone(), {w, w}, SumNode{.terms = 2}), dy.clone());
@@ -131,7 +131,7 @@ TEST(Tape, RoundedParametersHaveExactGradients) {
       "tape: the rounding must be bf16 [1] on cpu, to go with weight, which is f32 [1] on cpu, got f64 [1] on cpu");
 }
 
-// a + b + a: the memory of dy may become the gradient of one operand only.
+// In a + b + a, the memory of dy may become the gradient of only one operand.
 TEST(Tape, PassingDyOnNeverLetsTwoGradientsShareMemory) {
   Tape tape;
   const Var a = tape.variable(scalars({1, 2})), b = tape.variable(Tensor::of<double>({2, 1}, {3, 4}));
@@ -142,7 +142,7 @@ TEST(Tape, PassingDyOnNeverLetsTwoGradientsShareMemory) {
   EXPECT_EQ(values(tape.grad(b)), (std::vector<double>{2 * 5 * 10., 2 * 8 * 20.}));
   EXPECT_EQ(tape.grad(b).shape(), (Shape{2, 1}));
   EXPECT_FALSE(tape.grad(a).shares_storage_with(tape.grad(b)));
-  EXPECT_EQ(values(dy), (std::vector<double>{10, 20}));  // the caller's
+  EXPECT_EQ(values(dy), (std::vector<double>{10, 20}));  // still the caller's
 }
 
 TEST(Tape, PassingDyOnLeavesItWholeForTheNextOperand) {
@@ -182,7 +182,7 @@ TEST(Tape, AnExternalDyIsNeitherChangedNorKept) {
     std::vector<double> dy{10, 20};
     Tape tape;
     const Var x = tape.variable(scalars({1, 2})), twice = product(x, tape.constant(scalars({2, 2})));
-    tape.backward(recorded ? sum({x, twice}) : x,  // whose second contribution to x's gradient is added in place
+    tape.backward(recorded ? sum({x, twice}) : x,  // the second contribution to x's gradient is added in place
                   Tensor::external(dy.data(), {2}, DType::f64, std::make_shared<int>()));
     EXPECT_EQ(values(tape.grad(x)), (recorded ? std::vector<double>{30, 60} : dy));
     accumulate(tape.grad(x), scalars({1, 1}));
@@ -209,7 +209,7 @@ TEST(Tape, WithRecordingOffValuesAreFreedAtOnce) {
   EXPECT_TRUE(tape.nodes().empty());
 }
 
-// A graph too deep for recursion.
+// The graph is too deep for recursion.
 TEST(Tape, DeepGraphsRunBackwardAndGiveTheirMemoryBack) {
   const auto before = memory::statistics(Device::cpu).current;
   Tape tape;
@@ -232,7 +232,7 @@ TEST(Tape, GradientsOfResultsAreReleasedWhileBackwardRuns) {
   const auto before = memory::statistics(Device::cpu);
   memory::reset_peak(Device::cpu);
   tape.backward(y, Tensor::zeros({10000}, DType::f64));
-  // dy, its copy and the next gradient; every node's own tensors are freed by then.
+  // These are dy, its copy and the next gradient. Every node's own tensors have been freed by then.
   EXPECT_LE(memory::statistics(Device::cpu).peak, before.current + 4 * 10000 * sizeof(double));
 }
 

@@ -67,7 +67,7 @@ TEST(Tensor, EmptyTensorsAreDefinedAndHaveNoAddress) {
 TEST(Tensor, FactoriesRefuse) {
   EXPECT_EQ(message_of([] { Tensor::of<float>({2, 2}, {1, 2, 3}); }), "tensor: shape [2, 2] needs 4 values, got 3");
   EXPECT_EQ(message_of([] { Tensor::of<float>({}, {}); }), "tensor: shape [] needs 1 values, got 0");
-  // Modulo 2^64 these bytes are 8.
+  // Modulo 2^64, there would be 8 bytes.
   const std::int64_t size = (std::int64_t(1) << 61) + 1;
   EXPECT_EQ(message_of([&] { Tensor::empty({size}, DType::f64); }),
             "tensor: f64 [2305843009213693953] must have fewer than 2^63 bytes");
@@ -149,7 +149,7 @@ TEST(Tensor, SliceRefuses) {
   EXPECT_EQ(message(Tensor::zeros({}, DType::f32), 0, 0), "slice: [0, 0) must lie within the leading axis of []");
 }
 
-// Storage lives as long as the last view of it.
+// Storage lives as long as its last view.
 TEST(Tensor, AViewKeepsTheStorage) {
   const std::size_t before = memory::statistics(Device::cpu).current;
   Tensor view;
@@ -213,7 +213,7 @@ TEST(Tensor, ConversionsRoundOnce) {
   // Through float, 1 + 2^-8 + 2^-40 would become the middle between two bf16.
   const double up = 1 + std::ldexp(1, -8) + std::ldexp(1, -40);
   EXPECT_EQ(Tensor::of<double>({}, {up}).to(DType::bf16).item(), 1 + std::ldexp(1, -7));
-  // So would 2^25 + 2^17 + 1, an integer.
+  // The same would happen to 2^25 + 2^17 + 1, an integer.
   const std::int32_t n = (1 << 25) + (1 << 17) + 1;
   EXPECT_EQ(Tensor::of<std::int32_t>({}, {n}).to(DType::bf16).item(), (1 << 25) + (1 << 18));
   EXPECT_EQ(Tensor::of<std::int64_t>({}, {n}).to(DType::bf16).item(), (1 << 25) + (1 << 18));

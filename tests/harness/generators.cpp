@@ -25,7 +25,8 @@ double edited(double v, int k) {
       return rounded(v, k - 3);
   }
 }
-// Returns the number of digits without zeros at either end, plus the exponent's distance from 0, plus 1 for a sign.
+// Returns the number of digits without zeros at either end, plus the distance of the exponent from 0, plus 1 for a
+// sign.
 int characters(double v) {
   if (!std::isfinite(v)) return 400;
   int digits = 0, zeros = 0;
@@ -169,7 +170,7 @@ rc::Gen<Tensor> any_tensor(const Shape& shape, double scale) {
       };
     return edits;
   };
-  // Writes to a tensor must not change the counterexample.
+  // Writes to the drawn tensor must not change the counterexample.
   return rc::gen::map(shrinking<Tensor>(draw, edits_of), [](const Tensor& t) { return t.clone(); }).as("tensor");
 }
 

@@ -8,7 +8,7 @@ std::vector<OpSpec>& specs() {
   return all;
 }
 
-// Returns sum(dy * f(operands)), whose gradient the tape computes; dy is that of run_case.
+// Returns sum(dy * f(operands)), whose gradient the tape computes. dy is that of run_case.
 double objective(const OpCase& c, const std::vector<Tensor>& operands) {
   Tape tape(/*recording=*/false);
   std::vector<Var> vars;
@@ -45,7 +45,7 @@ OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode) {
   const auto start = [&](std::size_t k) { return randn(c.operands[k].shape(), 50 + unsigned(k)).to(dtype); };
   Tape tape;
   std::vector<Var> vars;
-  std::vector<Parameter> parameters(c.operands.size());  // those with gradients
+  std::vector<Parameter> parameters(c.operands.size());  // used for operands with gradients
   for (std::size_t k = 0; k < c.operands.size(); ++k) {
     const Tensor& operand = c.operands[k];
     const Tensor value = operand.to(operand.dtype() == DType::f64 ? dtype : operand.dtype()).to(device);
@@ -88,8 +88,8 @@ OpResult results_of(const OpFunction& f, const std::vector<Tensor>& operands, co
   return result;
 }
 
-// With h = 1e-4 the truncation, h^4 / 30 times the fifth derivative, and the rounding, 1e-16 f / h, stay far below 1e-8
-// for functions of order 1, also where f curves strongly.
+// With h = 1e-4, the truncation error, h^4 / 30 times the fifth derivative, and the rounding error, 1e-16 f / h, are
+// far below 1e-8 for functions of order 1, even where f curves strongly.
 Tensor central_differences(const OpCase& c, std::size_t k) {
   std::vector<Tensor> operands;
   for (const Tensor& t : c.operands) operands.push_back(t.clone());

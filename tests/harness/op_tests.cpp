@@ -115,7 +115,7 @@ std::int64_t runs_of_fast_kernels() {
   return runs;
 }
 
-// Compares fast kernels with plain ones; either may differ from f64 as much as in lower_precision.
+// Compares fast kernels with plain kernels. Either may differ from f64 as much as in lower_precision.
 void fast_equals_plain(const OpSpec& spec) {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16})
     for (const OpCase& c : spec.cases)
@@ -147,7 +147,7 @@ void thread_orders(const OpSpec& spec) {
   }
 }
 
-// Checks that a second run gives the same bits, and so does one CPU thread.
+// Checks that a second run gives the same bits, and that one CPU thread does, too.
 void repeats(const OpSpec& spec) {
   const int before = threads();
   for (const OpCase& c : spec.cases) {
@@ -162,7 +162,7 @@ void repeats(const OpSpec& spec) {
   }
 }
 
-// Checks that operands of different dtype or device are refused by name, never read.
+// Checks that operands of a different dtype or device are rejected by name and never read.
 void mixed_operands(const OpSpec& spec) {
   const OpCase& c = spec.cases.front();
   const auto floating =

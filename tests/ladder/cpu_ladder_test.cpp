@@ -1,4 +1,4 @@
-// The processor's ladder of products: results, and that all rungs sum in one order.
+// Tests the results of the CPU ladder of matrix products, and that all rungs sum in one order.
 #include "book/ladder/cpu/cpu_ladder.h"
 
 #include <array>
@@ -24,12 +24,12 @@ const BackEnd<float> kCpuRungs[] = {{"naive", Device::cpu, true, run_cpu_rung<la
                                     {"packed", Device::cpu, true, run_cpu_rung<ladder::packed_cpu>}};
 
 #ifdef __FMA__
-constexpr bool kFused = true;  // else the first rung still fuses, slowly, and the others do not
+constexpr bool kFused = true;  // otherwise only the first rung fuses, and slowly
 #else
 constexpr bool kFused = false;
 #endif
 
-// Returns "" or what the first wrong rung did; up to 512 terms its bits must be those of the first one.
+// Returns "", or a description of the first wrong rung. Up to 512 terms, a rung must have the bits of the first rung.
 std::string cpu_ladder_error(std::int64_t m, std::int64_t n, std::int64_t k, unsigned seed = 1) {
   const Operands<float> o({.m = m, .n = n, .k = k}, false, seed);
   const Expected e = expected(o);
@@ -44,7 +44,7 @@ std::string cpu_ladder_error(std::int64_t m, std::int64_t n, std::int64_t k, uns
   return "";
 }
 
-// Nothing; around tiles of 6 or 14 rows and 2 vectors, which are at most 32 columns; around blocks of 512 terms.
+// The sizes are 0, around tiles of 6 or 14 rows and 2 vectors (at most 32 columns), and around blocks of 512 terms.
 TEST(CpuLadder, EqualsTheTripleLoopAtTheSeams) {
   for (auto [m, n, k] : {std::array{0, 16, 8},
                          {3, 0, 8},

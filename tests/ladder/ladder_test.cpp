@@ -1,4 +1,4 @@
-// The ladder of products: results, and the bytes and bank conflicts stated in docs/gemm_ladder.md.
+// Tests the results of the ladder of matrix products, and the bytes and bank conflicts stated in docs/gemm_ladder.md.
 #ifdef FOLDGRAD_HAVE_CUDA
 #include "book/ladder/ladder.h"
 
@@ -38,7 +38,7 @@ Operands<T, float> operands(std::int64_t m, std::int64_t n, std::int64_t k, unsi
   return {Gemm{.m = m, .n = n, .k = k, .f32_c = std::is_same_v<T, bf16>}, false, seed};
 }
 
-// Calls body(rung, chunk) for each rung: n and k must be multiples of `chunk`.
+// Calls body(rung, chunk) for each rung. n and k must be multiples of `chunk`.
 template <class Body>
 void for_each_rung(const Body& body) {
   body(kNaive, 1);
@@ -48,7 +48,7 @@ void for_each_rung(const Body& body) {
   body(kMma, 8);
 }
 
-// B has 2 on its diagonal and 1 to the right of it: C[i, j] = 2 A[i, j] + A[i, j - 1].
+// B has 2 on its diagonal and 1 to the right of the diagonal, so C[i, j] = 2 A[i, j] + A[i, j - 1].
 TEST(Ladder, WorkedByHand) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const std::vector<float> want = {2, 5, 8, 11, 14, 17, 20, 23, 2, -1, 1, -1, 1, -1, 1, -1};
@@ -69,7 +69,7 @@ std::string error_at(const BackEnd<T>& rung, std::int64_t m, std::int64_t n, std
   return error.empty() ? "" : fmt::format("{}, m {}, n {}, k {}: {}", rung.name, m, n, k, error);
 }
 
-// Around the borders of tiles and steps: nothing, one, a whole tile, one row or chunk more and less.
+// The sizes are around the borders of tiles and steps: 0, 1, a whole tile, and one row or chunk more and less.
 TEST(Ladder, EqualsTheTripleLoopAtTheSeams) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for_each_rung([]<class T>(const BackEnd<T>& rung, int chunk) {
@@ -100,7 +100,7 @@ RC_GTEST_PROP(Ladder, EqualsTheTripleLoop, ()) {
   if (!error.empty()) RC_FAIL(error);
 }
 
-// Four ways to load, and one order of sums.
+// These rungs load in four ways but sum in one order.
 TEST(Ladder, RungsOfFloatGiveTheSameBits) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const Operands<float> o = operands<float>(130, 36, 52);
@@ -146,7 +146,7 @@ TEST(Ladder, SameBitsInAllThreadOrders) {
   });
 }
 
-// For whole tiles. C takes 4 m n bytes; the others are given for one multiply-add.
+// The bytes are those of whole tiles. C takes 4 m n bytes; the other bytes are given per multiply-add.
 TEST(Ladder, BytesOfGlobalMemoryAreThoseOfThePage) {
   constexpr std::int64_t kM = 128, kN = 256, kK = 32;
   const auto expect_bytes = [&]<class T>(const BackEnd<T>& rung, double asked, double touched) {

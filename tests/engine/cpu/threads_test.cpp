@@ -50,12 +50,12 @@ TEST_F(Threads, SeveralTakePart) {
   std::atomic<int> inside = 0;
   parallel(3, [&](std::int64_t) {
     ++inside;
-    while (inside < 3) std::this_thread::yield();  // for ever, if one thread had to run two of the pieces
+    while (inside < 3) std::this_thread::yield();  // would spin forever if one thread had to run two of the pieces
   });
   EXPECT_EQ(inside, 3);
 }
 
-// Each of three callers has its own helpers, which meet calls that end while they wake, work and fall asleep.
+// Each of three callers has its own helpers. Calls end while these wake up, work and fall asleep.
 TEST_F(Threads, ManyShortCallsFromThreeCallers) {
   constexpr int kCalls = 350'000;
   std::vector<std::thread> callers;
@@ -64,7 +64,7 @@ TEST_F(Threads, ManyShortCallsFromThreeCallers) {
     callers.emplace_back([&] {
       set_threads(2);
       for (int call = 0; call < kCalls; ++call) {
-        const std::int64_t pieces = call % 4;  // none, one, and two or three that are shared
+        const std::int64_t pieces = call % 4;  // no piece, one, or two or three that are shared
         std::atomic<std::int64_t> sum = 0;
         parallel(pieces, [&](std::int64_t piece) { sum += piece + 1; });
         wrong += sum != pieces * (pieces + 1) / 2;
@@ -82,7 +82,7 @@ std::set<int> tasks() {
   return all;
 }
 
-// Makes the helper of a new thread and returns its number in the system.
+// Starts the helper of a new thread and returns the helper's id in the system.
 int make_helper() {
   const std::set<int> before = tasks();
   set_threads(2);
@@ -92,7 +92,7 @@ int make_helper() {
   return 0;
 }
 
-// Stops one thread of the parent, which a process cannot do for its own, until the pipe `release` ends.
+// Stops one thread of the parent until the pipe `release` ends. A process cannot stop a single thread of its own.
 [[noreturn]] void hold(int task, int held, int release) {
   int status = 0;
   char answer = 'n';
@@ -100,7 +100,7 @@ int make_helper() {
       waitpid(task, &status, __WALL) == task)
     answer = 'y';
   if (write(held, &answer, 1) == 1) static_cast<void>(!read(release, &answer, 1));
-  _exit(0);  // which lets the thread go
+  _exit(0);  // lets the thread go
 }
 
 TEST_F(Threads, AHelperThatIsHeldDelaysNoCall) {
@@ -139,7 +139,7 @@ TEST_F(Threads, TheFirstPieceThatFailsIsReported) {
       };
       EXPECT_EQ(message<std::runtime_error>([&] { parallel(100, fail); }), "piece 37");
       for (int piece = 0; piece <= 37; ++piece) ASSERT_EQ(runs[std::size_t(piece)], 1) << piece;
-      ASSERT_EQ(runs_of_each(100), std::vector<int>(100, 1));  // and the next call is as any other
+      ASSERT_EQ(runs_of_each(100), std::vector<int>(100, 1));  // the next call is like any other
     }
   }
 }
@@ -160,7 +160,7 @@ TEST_F(Threads, ALoopInsideAPieceIsPlain) {
   EXPECT_EQ(threads(), 3);
 }
 
-// The number in the environment and the processors are read when a program starts.
+// The number of threads in the environment and the processors are read when a program starts.
 TEST_F(Threads, FourOnOneProcessor) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
@@ -184,7 +184,7 @@ TEST_F(Threads, FourOnOneProcessor) {
   EXPECT_EQ(status, 0);
 }
 
-// A thread that is bound to one processor, as one of MPI or OpenMP may be, has helpers on all of the process's.
+// A thread of MPI or OpenMP may be bound to one processor. Its helpers can still run on all processors of the process.
 TEST_F(Threads, HelpersRunWhereTheProcessMayAndBlockSignals) {
   std::thread([] {
     cpu_set_t process, one;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-const double kLeastResult = std::exp(double{-87.33f});  // of exp and sigmoid, if it is not 0
+const double kLeastResult = std::exp(double{-87.33f});  // smallest result of exp and sigmoid that is not 0
 
 // Returns |got - want| in units of the last place of a float near `want`.
 double ulps(float got, double want) {
@@ -53,7 +53,7 @@ void expect_close(const ForAll& for_all) {
   }
 }
 
-// The same number of arguments of either sign from every power of two, from the smallest subnormal.
+// There are equally many arguments of either sign in every binade, starting at the smallest subnormal.
 TEST(VectorMath, FloatIsCloseOverTheWholeRange) {
   expect_close([](const auto& visit) {
     for (std::uint32_t bits = 1; bits < 0x7f800000u; bits += 4001)
@@ -61,14 +61,15 @@ TEST(VectorMath, FloatIsCloseOverTheWholeRange) {
   });
 }
 
-// Where the functions bend, reach their limits and would become subnormal, and where their formulas change.
+// The grid is dense where the functions bend, reach their limits or would become subnormal, and where their formulas
+// change.
 TEST(VectorMath, FloatIsCloseOnADenseGrid) {
   expect_close([](const auto& visit) {
     for (double x = -106; x < 106; x += 1.0 / 4099) visit(float(x));
   });
 }
 
-// Returns the function of gelu_tanh as a sigmoid, which keeps its digits where it is small.
+// Returns the factor of x in gelu_tanh as a sigmoid, which stays accurate where it is small.
 double tanh_cdf(double x) { return 1 / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x))); }
 
 TEST(VectorMath, DistributionFunctionsAreWithinTheirAbsoluteError) {

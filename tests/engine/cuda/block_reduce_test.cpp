@@ -1,4 +1,4 @@
-// Reductions inside a block, and sums over columns on both devices.
+// Tests reductions inside a block, and sums over columns on both devices.
 #include <cmath>
 #include <limits>
 #include <numeric>

@@ -1,4 +1,4 @@
-// The loop of kernels over [batch, rows, columns].
+// Tests the loop of kernels over [batch, rows, columns].
 #include <algorithm>
 #include <tuple>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Counts the visits of each cell, and of 600 more after them, which must not be visited.
+// Counts the visits of each cell, and those of 600 cells after them, which must not be visited.
 std::vector<std::int32_t> visits(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
   const Tensor on_device = Tensor::zeros({batch * rows * columns + 600}, DType::i32, Device::cuda);
   count_cells_cuda(on_device.data<std::int32_t>(), batch, rows, columns);
@@ -24,7 +24,7 @@ void expect_once(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
   EXPECT_EQ(std::count(after, got.end(), 0), got.end() - after) << batch << " x " << rows << " x " << columns;
 }
 
-// Around a block of 256 threads, whose width and height follow the columns and rows.
+// The sizes are around those of a block of 256 threads, whose width and height depend on the columns and rows.
 TEST(Cells, EveryCellIsVisitedOnce) {
   if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
   for (std::int64_t batch : {1, 3})

@@ -1,4 +1,4 @@
-// Guarded memory of the emulated device: only kernels and copies can access it.
+// Tests guarded memory of the emulated device, which only kernels and copies can access.
 #include <cstdlib>
 
 #include "engine/memory.h"
@@ -58,7 +58,7 @@ bool kernels_and_copies_reach_it() {
   accumulate(x, y);
   y.zero();
   y.copy_from(Tensor::full({5000}, 3, DType::f32));
-  Tensor::empty({7000}, DType::f32, Device::cuda);  // another size, which returns to the cache
+  Tensor::empty({7000}, DType::f32, Device::cuda);  // has another size and returns to the cache
   memory::release_cache(Device::cuda);
   accumulate(y, x);
   return x.values<float>() == std::vector<float>(5000, 4) && y.values<float>() == std::vector<float>(5000, 7);

@@ -1,4 +1,4 @@
-// Products by tensor cores, asynchronous copies and large shared memory, each in a small kernel.
+// Tests products by tensor cores, asynchronous copies and large shared memory, each in a small kernel.
 #ifdef FOLDGRAD_HAVE_CUDA
 #include <cmath>
 #include <numeric>
@@ -9,7 +9,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Calls body() once, or under emulation in each order of the threads.
+// Calls body() once or, under emulation, once in each order of the threads.
 void in_all_orders(const std::function<void()>& body) {
   body();
   in_other_thread_orders(body);
@@ -22,8 +22,8 @@ Tensor transposed(const Tensor& x) {
   return t;
 }
 
-// Checks products of random numbers, so that exchanged places of a fragment show. The sums are exact except for
-// roundings of float: 32 of them, each at most 2^-23 (a GPU may round down) of a sum of at most 32 products below 25.
+// Checks products of random numbers, so that swapped places of a fragment show. The sums are exact except for 32
+// roundings of float. Each is at most 2^-23 (a GPU may round down) of a sum of at most 32 products below 25.
 void expect_product(int warps, int depth, bool a_transposed, bool b_transposed) {
   const int rows = 16 * warps;
   const Tensor a = randn({rows, depth}, 1).to(DType::bf16), b = randn({depth, 16}, 2).to(DType::bf16);

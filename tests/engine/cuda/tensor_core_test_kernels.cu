@@ -5,7 +5,7 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr int kPadding = 8;  // elements: 16 bytes, so that rows begin in different banks
+constexpr int kPadding = 8;  // in elements; these 16 bytes put the beginnings of rows in different banks
 
 __device__ void load(bf16* to, const bf16* from, int rows, int columns) {
   for (int e = int(threadIdx.x); e < rows * columns; e += int(blockDim.x))
@@ -20,7 +20,7 @@ __global__ void small_product_kernel(SmallProduct p) {
   load(a, p.a, p.a_transposed ? p.depth : rows, a_row - kPadding);
   load(b, p.b, p.b_transposed ? 16 : p.depth, b_row - kPadding);
   __syncthreads();
-  // Addresses in a 16 x 16 block: rows first, or columns first, within the blocks of 8 x 8.
+  // Addresses in a 16 x 16 block, whose blocks of 8 x 8 are taken column by column (tall) or row by row (wide).
   const int tall_row = lane % 16, tall_column = lane / 16 * 8;
   const int wide_row = lane / 16 * 8 + lane % 8, wide_column = lane / 8 % 2 * 8;
   FragmentC c[2] = {};

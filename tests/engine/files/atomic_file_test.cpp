@@ -15,7 +15,8 @@ namespace {
 
 using namespace testing;
 
-// Limits each file of this process to `bytes` while it exists: the nearest thing to a full disk without privileges.
+// Limits each file of this process to `bytes` while the object exists. This is the nearest thing to a full disk that
+// needs no privileges.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -118,7 +119,7 @@ TEST_F(AtomicFileTest, TheOldFileSurvivesAFullDisk) {
     const FileSizeLimit limit(1000);
     AtomicFile file(path);
     file.write(std::string(999, 'x'));
-    file.write(std::string(2, 'y'));  // one fits, and is written separately first
+    file.write(std::string(2, 'y'));  // the first byte fits, and is written separately before the rest
   });
   EXPECT_EQ(error, EFBIG);
   EXPECT_TRUE(matches(message, path + ".", ".part: cannot be written: File too large")) << message;

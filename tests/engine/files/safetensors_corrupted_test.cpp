@@ -1,4 +1,4 @@
-// Changes a small file in every small way: it must be refused, or read by its new content.
+// Changes a small file in every small way. The result must be rejected, or read with its new content.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -16,8 +16,8 @@ namespace {
 using Decoded = std::map<std::string, std::tuple<std::string, std::vector<std::uint64_t>, std::string>>;
 
 // A second reader, with a DOM instead of events. Returns (dtype, shape, values) by name, or nothing for a file that
-// must be refused. A DOM hides duplicate keys. In the file below a change of one byte makes two keys equal only if they
-// are of tensors with values, and without one of these the layout has a gap.
+// must be rejected. A DOM hides duplicate keys. In the file below, changing one byte makes two keys equal only if both
+// are names of tensors with values; then one tensor is lost and the layout has a gap.
 std::optional<Decoded> decode(const std::string& bytes) {
   using Json = nlohmann::json;
   const std::map<std::string, unsigned> types = {{"F64", 8}, {"I64", 8},  {"F32", 4},
@@ -102,7 +102,8 @@ TEST(SafetensorsCorrupted, EveryTruncationIsRefused) {
   }
 }
 
-// Every other value of every byte of length and header: refused, or read by the new content, such as another name.
+// Tries every other value of every byte of the length and the header. The file must be rejected, or read with its new
+// content, such as another name.
 TEST(SafetensorsCorrupted, EveryChangeOfOneByteIsDecidedAsByASecondReader) {
   const TemporaryDirectory directory;
   const std::string path = small_file(directory);

@@ -1,4 +1,4 @@
-// Files with one fault each. Checks the whole message of every refusal.
+// Tests files with one fault each, and checks the whole message of every rejection.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -22,7 +22,7 @@ std::string repeated(const std::string& text, int count) {
   return fmt::format("{}", fmt::join(std::vector(count, text), ""));
 }
 
-// Returns the message without the path, "accepted", or another failure.
+// Returns the message without the path, "accepted", or a description of another failure.
 std::string refusal_of(const std::string& path) {
   try {
     read_safetensors(path);
@@ -90,7 +90,7 @@ TEST(SafetensorsMalformed, LengthOfTheHeader) {
     write_bytes(path, bytes);
     EXPECT_EQ(refusal_of(path), message);
   }
-  // A sparse file, large enough for a length above the format's limit.
+  // The file is sparse, and large enough for a length above the format's limit.
   write_bytes(path, with_length(100'000'001, "{"));
   std::filesystem::resize_file(path, 100'000'100);
   EXPECT_EQ(refusal_of(path), kNotWhole + "at most 100000000 bytes, got 100000001");
@@ -253,7 +253,7 @@ TEST(SafetensorsMalformed, SizesThatDisagree) {
       {shape("[2305843009213693952,1]"), 4, too_many("2305843009213693952, 1")},
       {shape("[4294967296,4294967296]"), 4, too_many("4294967296, 4294967296")},
       {shape("[9223372036854775807,9223372036854775807]"), 4, too_many("9223372036854775807, 9223372036854775807")},
-      // The product modulo 2^64 is the one byte count that would fit.
+      // Modulo 2^64, the product is the one byte count that would fit.
       {shape("[4611686018427387905]"), 4, too_many("4611686018427387905")},
       {shape("[0,4294967296,4294967296]"), 0, too_many("0, 4294967296, 4294967296")},
       {shape("[2305843009213693951]"), 4, spans("9223372036854775804 bytes of F32 [2305843009213693951]", "[0, 4]")},
@@ -285,7 +285,7 @@ TEST(SafetensorsMalformed, Layout) {
   });
 }
 
-// Recursion or memory per level would crash under the sanitizers.
+// Recursion, or memory for each level, would crash under the sanitizers.
 TEST(SafetensorsMalformed, Depth) {
   const int levels = 1'000'000;
   check_cases({

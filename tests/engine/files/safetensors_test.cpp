@@ -124,7 +124,7 @@ TEST_F(SafetensorsTest, SharedTensorsAreWrittenOnceAndSharedAgain) {
     EXPECT_EQ(tensor.shares_storage_with(decoder), name == "decoder" || name == "encoder" || name == "output") << name;
 }
 
-// Tensors without storage share nothing, and other readers would miss the alias.
+// Tensors without storage share nothing, and other readers would lose an alias.
 TEST_F(SafetensorsTest, EmptyTensorsAreNoAliases) {
   write_safetensors(path, {{"a", Tensor::zeros({0}, DType::f32)}, {"b", Tensor::zeros({0}, DType::f32)}});
   EXPECT_NE(read_bytes(path).find(R"("b":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})"), std::string::npos);
@@ -165,7 +165,7 @@ TEST_F(SafetensorsTest, RefusedArgumentsLeaveTheOldFile) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-// If time grew with the square, four times the tensors would take 16 times as long.
+// If the time grew with the square, four times as many tensors would take 16 times as long.
 TEST_F(SafetensorsTest, TimeGrowsWithTheNumberOfTensors) {
   const auto seconds = [&](int count) {
     NamedTensors tensors;
@@ -203,7 +203,7 @@ std::string random_name() {
   return name;
 }
 
-// Returns a tensor of arbitrary bits, including signalling NaNs: files keep bits, not values.
+// Returns a tensor of arbitrary bits, including signalling NaNs, since files keep bits, not values.
 Tensor random_tensor() {
   const DType dtype = *rc::gen::element(DType::f32, DType::f64, DType::bf16, DType::i32, DType::i64, DType::u8);
   const int rank = *rc::gen::inRange(0, 4);

@@ -31,7 +31,7 @@ void expect_same_bits(const Gemm& g) {
   }
 }
 
-// Products that are cut into rows, gradients of weights, columns and matrices of a batch.
+// The products are cut in every way: into rows, gradients of weights, columns, and matrices of a batch.
 TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   const int before = threads();
   for (const Gemm& g :
@@ -44,8 +44,8 @@ TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   set_threads(before);
 }
 
-// Returns what the own loops are defined to give, by the letter: blocks of 512 terms a times alpha b, each added by one
-// fused multiplication and addition, and one block after the other added to C.
+// Returns exactly what our own loops are defined to compute. In each block of 512 terms, terms a times alpha b are
+// added by fused multiply-adds. The blocks are added to C one after the other.
 std::vector<float> in_blocks(const Operands<float>& o) {
   const Gemm g = resolved(o.g);
   const GemmStrides stride(g);
@@ -66,8 +66,9 @@ std::vector<float> in_blocks(const Operands<float>& o) {
   return c;
 }
 
-// Rows around tiles of 6 and 14, columns around panels of 16 and 32, terms around blocks; more than 1,024 rows and
-// columns, which are packed in parts. Reading A in place or packed, and the number of threads, must not show.
+// The sizes are around tiles of 6 and 14 rows, panels of 16 and 32 columns, and blocks of terms. There are also more
+// than 1,024 rows and columns, which are packed in parts. The result must not depend on whether A is read in place or
+// packed, nor on the number of threads.
 TEST(Gemm, OwnLoopsHaveTheSameBitsWithAnyNumberOfThreads) {
 #if !defined(__FMA__) || !defined(__OPTIMIZE__)
   GTEST_SKIP() << "this build has no fused multiplication and addition";
@@ -120,8 +121,8 @@ TEST(Gemm, InsideAPiece) {
   EXPECT_EQ(errors[0] + errors[1], "");
 }
 
-// Rows in packs of 16 bytes; each condition that forbids packs; matrices side by side within common rows; and a C that
-// does not begin at a multiple of 16 bytes. Without a product, only the bias remains.
+// Covers rows in packs of 16 bytes, each condition that forbids packs, matrices side by side within common rows, and a
+// C that does not begin at a multiple of 16 bytes. Without a product, only the bias remains.
 TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
   for (auto [batch, m, n, row_stride, batch_stride] : {std::array{1, 5, 512, 512, 0},
                                                        {3, 4, 64, 64, 256},
@@ -147,21 +148,21 @@ TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
   EXPECT_EQ(c.values<float>(), want);
 }
 
-// The bias of a layer may begin anywhere if parameters share a storage, and cuBLASLt does not check it.
+// If parameters share a storage, the bias of a layer may begin anywhere, and cuBLASLt does not check that.
 TEST(Gemm, ABiasMayBeginBesideAMultipleOf16Bytes) {
   if (!cuda_available()) GTEST_SKIP() << "no device";
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
     const Tensor a = Tensor::full({32, 64}, 1, dtype, Device::cuda),
                  b = Tensor::full({64, 128}, 1, dtype, Device::cuda), c = Tensor::zeros({32, 128}, dtype, Device::cuda),
                  biases = Tensor::full({130}, 7, dtype, Device::cuda);
-    for (const std::int64_t first : {0, 1, 2})  // equal products, so that they have one plan
+    for (const std::int64_t first : {0, 1, 2})  // equal products share one plan
       gemm(Device::cuda, dtype, product(false, false, 32, 128, 64), c.raw(), a.raw(), b.raw(),
            biases.slice(first, first + 128).raw());
     EXPECT_EQ(c.to(DType::f32).values<float>(), std::vector<float>(32 * 128, 71.0f)) << name(dtype);
   }
 }
 
-// Only cuBLASLt does both at once. All others leave C unchanged for the two steps that follow.
+// Only cuBLASLt computes both at once. All other back ends leave C unchanged, and two steps follow.
 TEST(Gemm, SumsRowsBesideTheProductOrDoesNothing) {
   const std::int64_t m = 24, n = 16, k = 200;
   Tensor a = Tensor::empty({k, m}, DType::f32), b = Tensor::empty({k, n}, DType::f32);

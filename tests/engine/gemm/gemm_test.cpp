@@ -34,7 +34,7 @@ TYPED_TEST(GemmOf, TwoByTwoByHand) {
 }
 
 // Neighbours of 256 in bf16 are 2 apart. 256 + (1 + 2^-9) is nearest to 258. If the product were rounded to bf16 first,
-// 256 + 1 would be a tie, and give 256.
+// 256 + 1 would be a tie and would give 256.
 TEST(Gemm, SumsBf16InF32) {
   for (const BackEnd<bf16>& back_end : back_ends<bf16>())
     for (bool bias : {false, true})
@@ -51,7 +51,7 @@ TEST(Gemm, SumsBf16InF32) {
       }
 }
 
-// 256 + (1 + 2^-9) as above, which f32 can represent.
+// The sum is 256 + (1 + 2^-9) as above, which f32 can represent.
 TEST(Gemm, OfBf16CanStoreF32) {
   for (const BackEnd<bf16>& back_end : back_ends<bf16>()) {
     Gemm g = product(false, false, 1, 1, 2);
@@ -66,7 +66,7 @@ TEST(Gemm, OfBf16CanStoreF32) {
   }
 }
 
-// Around the tile of our own kernel (32, its depth 16) and the block of columns of the reference (64).
+// The sizes are around the tile of our own kernel (32, with depth 16) and the block of columns of the reference (64).
 TEST(Gemm, SizesAroundTiles) {
   unsigned seed = 0;
   for (int m : {1, 2, 31, 32, 33, 65})
@@ -78,7 +78,7 @@ TEST(Gemm, SizesAroundTiles) {
       }
 }
 
-// With AMX oneDNN 2.6 uses unconfigured tiles if 63 terms are left after blocks of 64.
+// With AMX, oneDNN 2.6 uses unconfigured tiles if 63 terms are left after blocks of 64.
 TEST(Gemm, OfBf16With63TermsLeft) {
   for (auto [m, n, k] : {std::array{8, 144, 63}, {34, 97, 63}, {66, 38, 63}, {184, 187, 1215}})
     for (bool transposed : {false, true})
@@ -95,7 +95,8 @@ TEST(Gemm, OneRowOrColumnWithGaps) {
     }
 }
 
-// Enough work for threads, and for the libraries to cut every dimension into blocks; aligned for vector loads and not.
+// There is enough work for threads, and for the libraries to cut every dimension into blocks. Operands may or may not
+// be aligned for vector loads.
 TYPED_TEST(GemmOf, LargeProducts) {
   for (bool ta : {false, true})
     for (bool tb : {false, true})
@@ -106,8 +107,8 @@ TYPED_TEST(GemmOf, LargeProducts) {
       }
 }
 
-// With k = m a transposed A has the strides of an untransposed one; with a gap in C the matrices cannot be one tall
-// matrix.
+// If k = m, a transposed A has the strides of an untransposed one. With a gap in C, the matrices cannot be merged into
+// one tall matrix.
 TEST(Gemm, BatchesWithSharedOperands) {
   for (bool ta : {false, true})
     for (bool share_a : {false, true})
@@ -122,7 +123,8 @@ TEST(Gemm, BatchesWithSharedOperands) {
         }
 }
 
-// oneDNN's primitives are cached by their parameters; a shape must not get the primitive of another product.
+// oneDNN's primitives are cached by their parameters. A product must not get the primitive of another one of the same
+// shape.
 TEST(Gemm, ManyProductsOfOneShape) {
   for (bool ta : {false, true})
     for (double alpha : {1.0, 2.0})
@@ -149,7 +151,8 @@ TEST(Gemm, TiledKernelTakesLargeBatches) {
 }
 #endif
 
-// Q K^T and P V for [tokens, heads, width] as attention stores it: the matrices of the batch are side by side.
+// Computes Q K^T and P V for [tokens, heads, width], the layout of attention, in which the matrices of the batch are
+// side by side.
 TEST(Gemm, BatchesSideBySide) {
   Gemm g = product(false, true, 6, 7, 8, {.batch = 3});
   g.row_stride_a = g.row_stride_b = 3 * 8, g.batch_stride_a = g.batch_stride_b = 8;
@@ -199,7 +202,7 @@ RC_GTEST_PROP(Gemm, EqualsTheTripleLoop, ()) {
   if (!error.empty()) RC_FAIL(error);
 }
 
-// The tests above must not pass because the libraries decline everything.
+// The tests above must not pass only because the libraries decline everything.
 TEST(Gemm, LibrariesTakePlainProducts) {
   const Gemm g = product(false, false, 8, 8, 8);
   for (const auto& back_end : back_ends<float>())

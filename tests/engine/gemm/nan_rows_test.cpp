@@ -1,5 +1,5 @@
-// A row of a product depends only on its own row of A. Libraries read beyond a row whose end is not a multiple of their
-// loads, and multiply that by zeros; but 0 * NaN is NaN.
+// A row of a product depends only on its own row of A. If the end of a row is not a multiple of a library's loads, the
+// library reads beyond the row and multiplies these numbers by zeros; but 0 * NaN is NaN.
 #include <array>
 #include <cmath>
 
@@ -23,7 +23,7 @@ std::string error_by_nan_rows(const Gemm& g) {
       for (std::int64_t p = 0; p < g.k; ++p)
         with_nan.a[s * g.batch_stride_a + i * stride.a_i + p * stride.a_p] = T(kNaN);
   for (const BackEnd<T>& back_end : back_ends<T>()) {
-    if (back_end.device == Device::cuda && cuda_is_emulated()) continue;  // our own kernel, slow here
+    if (back_end.device == Device::cuda && cuda_is_emulated()) continue;  // our own kernel is slow here
     const auto want = result(back_end, finite), got = result(back_end, with_nan);
     if (!want) continue;
     for (std::int64_t s = 0; s < g.batch; ++s)
@@ -39,7 +39,7 @@ std::string error_by_nan_rows(const Gemm& g) {
   return "";
 }
 
-// oneDNN 3 may use AMX for products of bf16 in a way that spreads NaN unless k is a multiple of 32
+// oneDNN 3 may use AMX for bf16 products in a way that spreads NaN unless k is a multiple of 32
 // (engine/gemm/onednn_versions.h).
 TEST(Gemm, NaNStaysInItsRow) {
   for (auto [m, n] : {std::array{2, 16}, {17, 64}, {33, 97}})

@@ -1,4 +1,4 @@
-// B in panels for oneDNN.
+// Tests the panels of B for oneDNN.
 #include "engine/gemm/panels.h"
 
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ void expect_defined_panels(const Gemm& g) {
   EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(bf16)), 0) << describe(g, false);
 }
 
-// Around panels of 64 columns, blocks of 32 terms and the squares that are transposed; dense, and with rows at
-// odd distances; enough terms for several pieces.
+// The sizes are around panels of 64 columns, blocks of 32 terms and the squares that are transposed. Rows are dense or
+// at odd distances. There are enough terms for several pieces.
 TEST(Panels, HaveTheOrderOfTheirDefinition) {
   for (int n : {1, 63, 64, 65, 130})
     for (int k : {1, 2, 15, 16, 31, 32, 33, 100, 700})
@@ -51,7 +51,7 @@ std::vector<bf16> integers(std::int64_t n, unsigned seed) {
 }
 
 // Multiplies integers, whose sums are exact in any order, and compares with our own loops. The products are cut into
-// three pieces or more, and have parts of a panel, of a block of terms and of a piece left.
+// three pieces or more, and end within a panel, a block of terms and a piece.
 TEST(Panels, GiveTheProduct) {
   for (auto [m, n, k] : {std::array{797, 97, 511}, {1000, 64, 700}})
     for (unsigned flags = 0; flags < 4; ++flags) {

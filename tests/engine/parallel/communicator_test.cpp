@@ -14,10 +14,10 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns a value of element i on rank r; sums of these round.
+// Returns the value of element i on rank r. Sums of such values round.
 float value(int r, std::size_t i) { return float(std::sin(1.0 + double(i) + 17.0 * r)); }
 
-// Returns the sum over ranks [begin, end) as a tree.
+// Returns the sum over ranks [begin, end), added as a binary tree.
 float tree(int begin, int end, std::size_t i) {
   if (end - begin == 1) return value(begin, i);
   const int middle = (begin + end) / 2;
@@ -46,11 +46,11 @@ TEST(Communicator, ATreeRoundsOtherwiseThanASumFromLeftToRight) {
     for (int r = 0; r < 8; ++r) sum += value(r, i);
     different += sum != tree(0, 8, i);
   }
-  EXPECT_GT(different, 100);  // otherwise the test above could not tell the two apart
+  EXPECT_GT(different, 100);  // otherwise the test above could not distinguish the two
 }
 
 TEST(Communicator, PAR_1_SendsWhatTheFormulaSays) {
-  const std::size_t n = 8192;  // elements, which 8 ranks cut without remainder
+  const std::size_t n = 8192;  // 8 ranks can divide this number of elements evenly
   Team({.ranks = 8}).run([&](Communicator& c) {
     std::vector<double> values(n, 1);
     c.all_reduce_sum(std::span(values));
@@ -230,7 +230,7 @@ TEST(Team, AWaitThatIsTooLongNamesOperationStepAndRank) {
   });
   EXPECT_NE(text.find("all_gather: at step 12 rank "), std::string::npos) << text;
   EXPECT_NE(text.find("waited 1 s for rank "), std::string::npos) << text;
-  // On a busy machine others may be late too.
+  // On a busy machine other ranks may be late, too.
   EXPECT_TRUE(std::regex_search(text, std::regex("missing: rank (\\d, )*2"))) << text;
 }
 

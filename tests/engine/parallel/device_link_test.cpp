@@ -1,4 +1,4 @@
-// Sums from GPU to GPU, each rank in a separate process, and the agreement of ranks about them.
+// Tests sums from GPU to GPU, with each rank in a separate process, and whether the ranks agree to use them.
 #include "engine/parallel/device_link.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ OpenDeviceLink link_of(Wire& wire, int process) {
   return [&wire, process] { return std::make_unique<WiredLink>(wire, process); };
 }
 
-// Opens a link of each process.
+// Returns functions that open a link of each process.
 std::function<OpenDeviceLink(int process)> links(Wire& wire) {
   return [&wire](int process) { return link_of(wire, process); };
 }
@@ -54,7 +54,7 @@ void expect_bits_of_the_host(int ranks, std::int64_t n) {
 
 TEST_F(DeviceLinkOfTeam, SumsHaveTheBitsOfTheHost) {
   for (const int ranks : {2, 4})
-    for (const std::int64_t small : {4096 / 2, 4096})  // elements of a small sum, including the most
+    for (const std::int64_t small : {4096 / 2, 4096})  // sizes of small sums, including the largest
       for (const std::int64_t n :
            {std::int64_t(0), std::int64_t(1), std::int64_t(7), small, small + 1, 2 * small + 3}) {
         expect_bits_of_the_host<float>(ranks, n);
@@ -63,13 +63,13 @@ TEST_F(DeviceLinkOfTeam, SumsHaveTheBitsOfTheHost) {
 }
 
 TEST_F(DeviceLinkOfTeam, PAR_1_SendsWhatTheFormulaSays) {
-  const std::size_t n = 8192;  // elements, which 4 ranks cut without remainder
+  const std::size_t n = 8192;  // 4 ranks can divide this number of elements evenly
   Wire wire(true);
   sums<double>(wire, 4, n, link_of);
   for (int r = 0; r < 4; ++r) EXPECT_EQ(wire.linked_bytes(r), 2 * n * 3 / 4 * sizeof(double));
 }
 
-// So a missing partner is noticed within the team's time limit.
+// The message lets the team notice a missing partner within its time limit.
 TEST_F(DeviceLinkOfTeam, AMessageOfTheHostComesBeforeEachExchange) {
   Wire wire(true);
   sums<float>(wire, 2, 10000, link_of);

@@ -1,4 +1,4 @@
-// Layers and blocks that families share: initial values, stochastic depth, weight standardization.
+// Tests layers and blocks that families share: initial values, stochastic depth, weight standardization.
 #include <algorithm>
 #include <set>
 #include <stdexcept>
@@ -71,7 +71,7 @@ Tensor training_logits(Vit& model, const NamedTensors& inputs) {
 }
 
 // Sublayers that are skipped for every image add nothing, as if their last linear layers were 0. The rate grows with
-// the layer: 0 in the first of two, almost 1 in the second.
+// the layer: it is 0 in the first of two layers and almost 1 in the second.
 TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
   VitConfig config = tiny_vit("ln");
   config.drop_path = 0.99999;
@@ -92,7 +92,8 @@ TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
   EXPECT_FALSE(close(inference_logits(plain, inputs, DType::f64), want, 1e-3));
 }
 
-// Half of the images lose the second layer's attention, others its feed-forward block; the rest is divided by 1/2.
+// Half of the images lose the attention of the second layer, and half lose its feed-forward block. The remaining
+// branches are divided by 1/2.
 TEST(VitDropPath, ChoosesForEachImageAndSublayer) {
   VitConfig config = tiny_vit("none");
   config.drop_path = 0.5;
@@ -123,7 +124,7 @@ VitConfig standardized(const std::string& normalizer = "ln") {
   return config;
 }
 
-// Returns the weight with rows of mean 0, divided by the root of N var (var unbiased), times the gain.
+// Returns the weight with rows of mean 0, divided by the root of N var (unbiased) and multiplied by the gain.
 Tensor standardized_rows(const Tensor& weight, const Tensor& gain) {
   Tape tape(/*recording=*/false);
   return weight_standardize(tape.constant(weight), tape.constant(gain), {.unbiased = true}).value();
@@ -188,7 +189,7 @@ TEST(VitWeightStandardization, IsStoredWhenFolded) {
   }
 }
 
-// Two classes per image, as for mixed images.
+// An image has two classes, as mixed images do.
 TEST(VitLoss, CE_5_IsThatOfBothClassesByTheirShare) {
   const VitConfig config = tiny_vit();
   Vit model(config, 1, DType::f64);

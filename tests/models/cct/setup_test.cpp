@@ -1,5 +1,5 @@
-// A new Compact Convolutional Transformer: its parameters, their names and values, and the messages for impossible
-// configurations.
+// Tests a new Compact Convolutional Transformer: its parameters, their names and values, and the messages for
+// impossible configurations.
 #include <cmath>
 
 #include "tests/models/images/kinds.h"
@@ -29,8 +29,9 @@ CctConfig hybrid() {
   return config;
 }
 
-// By hand, with width d, T tokens and m = ffn_width: convolutions, layers (T (4 d^2 + 2 d m) + 2 T^2 d), then 2 T d for
-// the pooling and 10 d. The authors' README has 0.284, 0.482 and 3.760 million parameters for the first three.
+// The numbers are computed by hand, with width d, T tokens and m = ffn_width: convolutions, layers (T (4 d^2 + 2 d m) +
+// 2 T^2 d), then 2 T d for the pooling and 10 d. According to the authors' README, the first three models have 0.284,
+// 0.482 and 3.760 million parameters.
 TEST(CctSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   struct Known {
     CctConfig config;

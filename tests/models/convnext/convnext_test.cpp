@@ -1,4 +1,4 @@
-// ConvNeXt: sizes, names, messages, gradients, and folding of its normalizers and of gamma.
+// Tests ConvNeXt: sizes, names, messages, gradients, and folding of its normalizers and of gamma.
 #include "models/convnext/convnext.h"
 
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Maps of 4 x 4 and of 2 x 2 pixels.
+// The maps have 4 x 4 and 2 x 2 pixels.
 ConvNextConfig tiny_convnext(const std::string& normalizer = "ln") {
   ConvNextConfig config;
   config.image_size = 8, config.classes = 5;
@@ -32,7 +32,7 @@ ConvNextConfig sized(std::int64_t patch, const std::vector<std::int64_t>& channe
   return config;
 }
 
-// Parameters as published, multiplications by hand: see convnext.h. gamma is a site, too.
+// The parameters are those published, the multiplications are computed by hand (convnext.h). gamma is a site, too.
 TEST(ConvNext, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   struct Known {
     ConvNextConfig config;
@@ -91,8 +91,8 @@ void set(Model& model, const std::string& name, std::int64_t index, double value
   model.values().at(name).data<double>()[index] = value;
 }
 
-// Two stages of one channel, of four pixels and of one, without normalizers. The depthwise kernel of the first block is
-// 1 at the pixel to the right, which is padding for the second column; gelu(2) = 2 Phi(2).
+// There are two stages of one channel, with maps of four pixels and of one pixel, and no normalizers. The depthwise
+// kernel of the first block is 1 at the pixel to the right, which is padding for the second column. gelu(2) = 2 Phi(2).
 TEST(ConvNext, CNX_1_CNX_2_CNX_3_WorkedByHand) {
   ConvNextConfig config = tiny_convnext("none");
   config.image_size = 2, config.patch = 1, config.classes = 1, config.channels = {1, 1};
@@ -109,7 +109,7 @@ TEST(ConvNext, CNX_1_CNX_2_CNX_3_WorkedByHand) {
   set(model, "head.fc.weight", 0, 1);
   const Tensor images = Tensor::zeros({1, 2, 2, 3}, DType::f64);
   for (std::int64_t pixel = 0; pixel < 4; ++pixel) images.data<double>()[3 * pixel] = double(pixel);
-  // The stem gives 1 2 / 3 4. The branch is 2 (10 gelu(right) + 0.5), with right = 2 0 / 4 0.
+  // The stem gives 1 2 / 3 4. The branch is 2 (10 gelu(right) + 0.5), where right = 2 0 / 4 0.
   const double gelu2 = 2 * 0.97724986805182079, gelu4 = 4 * 0.99996832875816688;
   const double x[] = {1 + 2 * (10 * gelu2 + 0.5), 2 + 1, 3 + 2 * (10 * gelu4 + 0.5), 4 + 1};
   const Tensor y = inference_logits(model, {{"images", images}}, DType::f64);
@@ -170,8 +170,8 @@ TEST(ConvNext, DropPathActsOnlyInTraining) {
 
 using Outcome = SiteReport::Outcome;
 
-// Nothing is left of gamma with any normalizer, nor of an offline normalizer. Rounding: f64 has some 1e-16 for each
-// sum.
+// With any normalizer, nothing is left of gamma, nor of offline normalizers. In f64, each sum has a rounding error of
+// about 1e-16.
 TEST(ConvNext, FoldsToTheSameLogitsWithEveryNormalizer) {
   for (const std::string& normalizer : normalizer_names()) {
     if (normalizer == "deepnorm") continue;

@@ -1,4 +1,5 @@
-// EfficientNet-Lite0: sizes, names, SAME padding, gradients, and folding of its normalizers, also with variances of 0.
+// Tests EfficientNet-Lite0: sizes, names, SAME padding, gradients, and folding of its normalizers, even with variances
+// of 0.
 #include "models/efficientnet_lite/efficientnet_lite.h"
 
 #include "models/fold/model.h"
@@ -38,9 +39,9 @@ TEST(EfficientNetLite, HasThePublishedParametersAndSites) {
   EXPECT_FALSE(all.count("blocks.0.expand_conv.weight"));
 }
 
-// All channels but the first are 0, and there are no normalizers. The stem sees two pixels of four, at (0, 0) and (1,
-// 1) of its kernel, which begins at the image; (2, 2) is padding. Behind it are maps of one pixel, at the centre of
-// each kernel. The nine blocks that add their input double v, the others keep it.
+// All channels except the first are 0, and there are no normalizers. The stem sees two of four pixels, at (0, 0) and
+// (1, 1) of its kernel, which begins at the border of the image; (2, 2) is padding. All later maps have one pixel,
+// which is at the centre of each kernel. The nine blocks that add their input double v; the others keep it.
 TEST(EfficientNetLite, EFF_1_EFF_2_EFF_3_WorkedByHand) {
   EfficientNetLiteConfig config = small(2, "none");
   EfficientNetLite model(config, std::nullopt, DType::f64);
@@ -64,7 +65,7 @@ TEST(EfficientNetLite, EFF_1_EFF_2_EFF_3_WorkedByHand) {
   EXPECT_EQ(logits(1, 0)[0], 0);
 }
 
-// A step down the gradient lowers the loss. Batch statistics of one pixel per image would make it rough.
+// A step down the gradient lowers the loss. Batch statistics of one pixel per image would make the loss rough.
 TEST(EfficientNetLite, Trains) {
   const EfficientNetLiteConfig config = small(32, "ln");
   EfficientNetLite model(config, 1, DType::f64);
@@ -79,8 +80,8 @@ TEST(EfficientNetLite, Trains) {
   EXPECT_NEAR(loss_of(model, inputs), before - 1e-3, 1e-4);
 }
 
-// Published weights have running variances of 0, in channels that relu6 has switched off. Only eps is then left of the
-// denominator: Algorithm 1 of Unified Normalization, which divides by sigma, would give NaN.
+// Published weights have running variances of 0 in channels that relu6 has switched off. In these, only eps is left of
+// the denominator. Algorithm 1 of Unified Normalization, which divides by sigma, would give NaN.
 void kill_some_channels(Model& model) {
   for (Normalizer* norm : model.normalizers()) {
     const NamedTensors state = norm->state();
@@ -89,7 +90,8 @@ void kill_some_channels(Model& model) {
   }
 }
 
-// Sides of 27, 14, 7, 4, 2 and 1 pixels. Rounding: deviations differ by a factor of up to 7 in each of 49 layers.
+// The sides are 27, 14, 7, 4, 2 and 1 pixels. Rounding errors grow, since deviations differ by a factor of up to 7 in
+// each of 49 layers.
 TEST(EfficientNetLite, FoldsToTheSameLogitsAlsoWithVariancesOfZero) {
   const EfficientNetLiteConfig config = small(27);
   EfficientNetLite model(config, 1, DType::f64);

@@ -1,5 +1,5 @@
-// Properties of models of every family: they train, devices agree, dropout acts where stated, and a folded model equals
-// the trained one.
+// Tests properties of models of every family: they train, devices agree, dropout acts where it should, and a folded
+// model equals the trained one.
 #include "engine/contains.h"
 #include "engine/parallel/team.h"
 #include "tests/models/gpt/tiny_gpt.h"
@@ -17,7 +17,7 @@ TYPED_TEST_SUITE(Families, All);
 TYPED_TEST(Families, TrainWithEveryNormalizer) {
   for (const std::string& normalizer : normalizer_names()) {
     const auto kinds = Kinds<TypeParam>::few(normalizer);
-    // deepnorm is for post-norm, which some families do not have.
+    // deepnorm is only for post-norm, which some families do not have.
     constexpr bool only_pre_norm =
         std::is_same_v<TypeParam, Cct> || std::is_same_v<TypeParam, T2t> || std::is_same_v<TypeParam, Swin>;
     EXPECT_EQ(kinds.empty(), normalizer == "deepnorm" && only_pre_norm) << normalizer;
@@ -72,7 +72,7 @@ void check_parts_are_the_whole(const Config& config, const NamedTensors& inputs)
   EXPECT_GT(parts[0].size(), 0u);
   parts[0].insert(parts[0].end(), parts[1].begin(), parts[1].end());
   const std::vector<double> whole = logits(inputs, nullptr);
-  // Statistics of channels add their terms in another order.
+  // Statistics of channels add the same terms in another order.
   EXPECT_TRUE(close(Tensor::of({std::int64_t(parts[0].size())}, parts[0]),
                     Tensor::of({std::int64_t(whole.size())}, whole), 1e-11));
 }
@@ -112,7 +112,7 @@ class FoldFamilies : public ::testing::Test {};
 using WithoutTranslation = ::testing::Types<Gpt, Vit, Cct, T2t, Swin>;
 TYPED_TEST_SUITE(FoldFamilies, WithoutTranslation);
 
-// Rounding of sums in another order: f64 has some 1e-16 for each, and gains are up to ten.
+// The sums are added in another order. In f64, each has a rounding error of about 1e-16, and gains are up to ten.
 TYPED_TEST(FoldFamilies, GivesTheSameLogitsWithEveryNormalizer) {
   using Tied = FoldOptions::Tied;
   std::vector<Tied> choices{Tied::refuse};

@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Applies conv.weight, and conv.bias if asked for or created by folding.
+// Applies conv.weight and, if requested or created by folding, conv.bias.
 Var conv(GraphBuilder& g, const Var& x, const Conv2dChannelsLastOptions& o = {}, bool bias = true,
          const std::string& name = "conv", std::int64_t out = 4, std::int64_t kernel = 3) {
   const Tape::Scope inside(g.tape, name);
@@ -19,7 +19,7 @@ Var conv(GraphBuilder& g, const Var& x, const Conv2dChannelsLastOptions& o = {},
   return conv2d_channels_last(x, W, g.parameter(name + ".bias", {out}), o);
 }
 
-// Makes a stem: convolution, normalizer, activation, next convolution.
+// Makes a stem of a convolution, a normalizer, an activation and the next convolution.
 Vars stem(GraphBuilder& g, bool bias, const std::string& kind, const Conv2dChannelsLastOptions& o = {.padding = 1}) {
   const Var y = gelu(g.norm(conv(g, g.input({2, 5, 4, 3}), o, bias), "norm", kind));
   return {conv(g, y, {.padding = 1}, true, "next")};
@@ -36,7 +36,7 @@ TEST(FoldConvolution, FOLD_3_TheNormalizerBehindAConvolution) {
     }
 }
 
-// As rows of tokens, the form in which a normalizer may get the image.
+// A normalizer may get the image as rows of tokens.
 TEST(FoldConvolution, FOLD_3_ThroughAReshape) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               const Var z = reshape(conv(g, g.input({2, 5, 4, 3}), {.padding = 1}), {2, 20, 4});
@@ -45,7 +45,7 @@ TEST(FoldConvolution, FOLD_3_ThroughAReshape) {
             "folded");
 }
 
-// W = (1 2) for two channels, A = 10, B = 3: W' = (10 20), b' = 10 * 0.5 + 3.
+// W = (1 2) for two channels, A = 10 and B = 3, so W' = (10 20) and b' = 10 * 0.5 + 3.
 TEST(FoldConvolution, FOLD_3_WorkedByHand) {
   Tape tape;
   Parameter W{"conv.weight", Tensor::of<double>({1, 2, 1, 1}, {1, 2})}, b{"conv.bias", Tensor::of<double>({1}, {0.5})};
@@ -64,8 +64,8 @@ TEST(FoldConvolution, ANormalizerBehindAnActivation) {
       "norm -> gelu: gelu is not linear");
 }
 
-// A convolution reads the map: with its own activation, which follows the bias that folding makes, and with a bias that
-// a later operation adds.
+// A convolution reads the map. It may have its own activation, which follows the bias that folding creates, or a bias
+// that a later operation adds.
 TEST(FoldConvolution, FOLD_1_IntoAConvolutionWithoutPadding) {
   for (const char* kind : {"affine", "centernorm", "bn"})
     for (bool bias : {false, true})
@@ -79,7 +79,7 @@ TEST(FoldConvolution, FOLD_1_IntoAConvolutionWithoutPadding) {
       }
 }
 
-// W' of both kernel columns of two channels; b' sums W B over them: 1 * 1 + 2 * 1 + 3 * -1 + 4 * -1.
+// W' is that of both kernel columns of two channels. b' sums W B over them: 1 * 1 + 2 * 1 + 3 * -1 + 4 * -1.
 TEST(FoldConvolution, FOLD_1_WorkedByHand) {
   Tape tape;
   Parameter W{"conv.weight", Tensor::of<double>({1, 2, 1, 2}, {1, 2, 3, 4})};
@@ -90,7 +90,7 @@ TEST(FoldConvolution, FOLD_1_WorkedByHand) {
   EXPECT_TRUE(identical(folded.parameters.at("conv.bias"), Tensor::of<double>({1}, {-4})));
 }
 
-// A bias after the activation is not the convolution's.
+// A bias after the activation does not belong to the convolution.
 TEST(FoldConvolution, ABiasBehindTheActivationStays) {
   const FoldedGraph folded = fold_and_compare([](GraphBuilder& g) {
     const Var y = conv(g, g.norm(g.input({2, 5, 4, 3})), {.activation = Activation::relu}, /*bias=*/false);
@@ -118,7 +118,7 @@ TEST(FoldConvolution, Padding) {
   EXPECT_EQ(padded(true), "folded");  // A keeps zeros
 }
 
-// Rows of the weight belong to channels of the result, also in groups; columns belong to other channels in each group.
+// Rows of the weight belong to channels of the result, even in groups. Columns belong to other channels in each group.
 TEST(FoldConvolution, FOLD_3_BehindGroups) {
   for (std::int64_t groups : {2, 4}) {
     const FoldedGraph folded = fold_and_compare([groups](GraphBuilder& g) {
@@ -135,8 +135,7 @@ TEST(FoldConvolution, NothingGoesForwardIntoGroups) {
             "of the channels");
 }
 
-// A convolution between two normalizers that both fold: the first forwards if there is no padding, the second
-// backwards.
+// Both normalizers around a convolution fold into it: the first forwards if there is no padding, the second backwards.
 RC_GTEST_PROP(FoldConvolution, FOLD_1_FOLD_3_OnBothSides, ()) {
   const int C = *rc::gen::inRange(1, 4), out = *rc::gen::inRange(1, 4), stride = *rc::gen::inRange(1, 3),
             kernel = *rc::gen::inRange(1, 4);

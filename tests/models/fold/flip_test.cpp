@@ -1,4 +1,4 @@
-// A map through a reversed axis, of channels or another.
+// Tests maps that pass a reversed axis, which may be that of channels.
 #include "ops/flip/flip.h"
 
 #include "ops/concat/concat.h"
@@ -19,7 +19,7 @@ TEST(FoldFlip, FLIP_3_AlongChannelsOrTokens) {
           << kind << " " << axis;
 }
 
-// Channel c fills elements 1 + 3 c to 3 + 3 c of 15, with one other value before the channels and two after them.
+// Channel c fills elements 1 + 3 c to 3 + 3 c of 15. One other value precedes the channels, and two follow them.
 TEST(FoldFlip, FLIP_3_AmongOtherValues) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               const Var y = reshape(permute(g.norm(g.input({2, 3, 4})), {0, 2, 1}), {2, 12});

@@ -1,5 +1,5 @@
-// Inference is the training pass with frozen statistics: if every statistic of training equals the running one, the
-// training pass, inference on the tape, the folded model and inference without a tape give the same logits.
+// Inference is the training pass with frozen statistics. If every statistic of training equals the running one, then
+// the training pass, inference on the tape, the folded model and inference without a tape give the same logits.
 #include "tests/models/fold/frozen_statistics.h"
 
 #include <set>
@@ -28,7 +28,7 @@ void freeze_at(Transformer& model, const TranslationBatch& batch, std::int64_t i
          [&](Tape& tape) { (void)model.logits(batch, {.tape = tape, .dtype = model.dtype(), .training = true}); });
 }
 
-constexpr std::int64_t kLimit = 6;  // tokens of a translation
+constexpr std::int64_t kLimit = 6;  // length limit of a translation
 using Translations = std::vector<std::vector<std::int64_t>>;
 
 Translations greedy(Transformer& model, const TranslationBatch& batch) {
@@ -39,7 +39,7 @@ Translations greedy(Transformer& model, const TranslationBatch& batch) {
   return all;
 }
 
-// Does the same by whole passes on the tape.
+// Does the same with whole passes on the tape.
 Translations greedy_by_tape(Transformer& model, const TranslationBatch& batch, bool training) {
   const std::size_t B = std::size_t(batch.source.rows.count());
   Translations all(B);
@@ -76,7 +76,7 @@ void expect_one_function(Transformer& model, const TranslationBatch& batch, doub
     EXPECT_EQ(greedy(model, batch), want);
     EXPECT_EQ(greedy(transformer_of(folded), batch), want);
   }
-  const Tensor want = logits_by_tape(model, batch, /*training=*/true);  // last, since it writes the state
+  const Tensor want = logits_by_tape(model, batch, /*training=*/true);  // comes last, since it changes the state
   for (const auto& [name, logits] : all) EXPECT_LE(difference(logits, want).relative, tolerance) << name;
   for (Normalizer* norm : model.normalizers()) EXPECT_EQ(norm->diagnostics().skips, 0) << norm->site();
 }
@@ -87,8 +87,9 @@ TEST(FrozenStatistics, EveryOfflineNormalizerIsHere) {
   for (const NormalizerInfo& info : normalizers()) EXPECT_TRUE(!info.offline() || here.count(info.name)) << info.name;
 }
 
-// MABN and the released UN correct by r from iteration 1001. Tolerances are those of folding. The differences are the
-// order of sums, and in f32 the rounding of folded maps and running statistics; seen with 100 seeds: 3e-15 and 9e-7.
+// From iteration 1001, MABN and the released UN correct by r. The tolerances are those of folding. The results differ
+// by the order of sums and, in f32, by the rounding of folded maps and running statistics. With 100 seeds we saw 3e-15
+// and 9e-7.
 TEST(FrozenStatistics, TrainingInferenceAndFoldedModelsAgreeWithATapeAndWithout) {
   const TranslationBatch batch = translation_batch();
   struct Run {
@@ -107,7 +108,7 @@ TEST(FrozenStatistics, TrainingInferenceAndFoldedModelsAgreeWithATapeAndWithout)
     }
 }
 
-// An average that gives the new value no weight is frozen for every batch, so that training passes can translate.
+// An average that gives the new value no weight is frozen for every batch, so training passes can translate.
 TEST(FrozenStatistics, WithAlphaOneTrainingTranslatesAsInferenceDoes) {
   const TranslationBatch batch = translation_batch();
   const Options one{{"alpha", "1"}, {"warmup", "0"}};
@@ -133,7 +134,7 @@ TEST(FrozenStatistics, WithAlphaOneTrainingTranslatesAsInferenceDoes) {
   }
 }
 
-// r / sqrt(var_hat + eps) = 1 / sqrt(run_var + eps) within the limits of r, which this batch does not reach. [MABN-1]
+// r / sqrt(var_hat + eps) = 1 / sqrt(run_var + eps) within the limits of r, which this batch does not reach [MABN-1].
 TEST(FrozenStatistics, WhereRCorrectsTrainingIsInferenceOfAnyBatch) {
   const TranslationBatch batch = translation_batch();
   const TranslationBatch other{batch.source, Sentences::of({{2, 9, 4, 7}, {2, 8, 8, 3}, {2, 5, 10, 6}}), {}};

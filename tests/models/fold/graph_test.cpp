@@ -1,4 +1,4 @@
-// Hand-built graphs that fold, one for each path of a map; and the picture of one.
+// Tests hand-built graphs that fold, one for each path of a map, and the picture of a graph.
 #include "models/fold/graph_dot.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -122,7 +122,7 @@ TEST(FoldGraph, IntoAFlattenedHead) {
   });
 }
 
-// A keeps zeros.
+// A factor A keeps zeros.
 TEST(FoldGraph, ThroughPaddingWithZerosWhereBIsZero) {
   expect_folded({"fc.weight"}, [](GraphBuilder& g) {
     const Var y = g.norm(g.input({2, 3, 4}), "norm", "affine", /*zero_bias=*/true);
@@ -215,7 +215,7 @@ TEST(FoldGraph, FOLD_3_IntoEmbeddings) {
   });
 }
 
-// B goes into a new bias of the layer: in the one that is added later it would not reach the first result.
+// B becomes a new bias of the layer. If B were added to the later bias, it would not reach the first result.
 TEST(FoldGraph, FOLD_1_OfALayerThatIsReturnedBeforeItsBias) {
   expect_folded({"fc.weight"}, [](GraphBuilder& g) {
     const Var y = g.linear(g.norm(x3(g)), "fc", 5, /*bias=*/false);

@@ -1,4 +1,5 @@
-// A folded Transformer equals the Transformer: random models with every normalizer, and the remains of each site.
+// Tests that a folded Transformer equals the original, for random models with every normalizer, and what is left of
+// each site.
 #include "tests/harness/properties.h"
 #include "tests/models/transformer/random_transformer.h"
 
@@ -41,7 +42,7 @@ void check_difference(bool offline, DType dtype, double useful) {
   if (normalizer == "groupnorm" || normalizer == "pn") config.normalizer_options = {{"groups", "2"}};
   const auto model = random_transformer(config, dtype);
   const FoldOptions options = random_options();
-  // In f32 the library takes long to prepare each new size.
+  // In f32 the library needs a long time to prepare each new size.
   const TranslationBatch batch = dtype == DType::f64 ? random_batch() : translation_batch();
   const Difference d = folding_error(*model, batch.named(), options);
   if (offline && (config.pre_norm || options.rescale_stream) && normalizer != "centernorm" && normalizer != "none")
@@ -49,14 +50,15 @@ void check_difference(bool offline, DType dtype, double useful) {
   const double tolerance = folding_tolerance(*model, batch, dtype);
   RC_LOG() << normalizer << ", relative difference " << d.relative << ", tolerance " << tolerance << "\n";
   RC_ASSERT(d.relative <= tolerance);
-  RC_PRE(tolerance <= useful);  // a few models are too badly conditioned for this to say much: others replace them
-  // Not in f32 either, for which frozen_statistics_test.cpp has a few sizes.
+  // Some models are so badly conditioned that the test would say little, so others replace them.
+  RC_PRE(tolerance <= useful);
+  // f32 is left to frozen_statistics_test.cpp, which has a few sizes.
   if (offline && dtype == DType::f64)
     RC_ASSERT(folding_error_without_tape(*model, options, batch).relative <= tolerance);
 }
 
-// 100 random models each, with gains from 1e-3 to 1e3. Tolerances are at most 1e-11 and 5e-3, so that they say
-// something; seen: tolerances up to 1e-12 and 1e-3, and differences of an eighth of them.
+// Each test draws 100 random models with gains from 1e-3 to 1e3. Tolerances above 1e-11 and 5e-3 would say little. We
+// saw tolerances up to 1e-12 and 1e-3, and differences of an eighth of them.
 RC_GTEST_PROP(FoldTransformer, FOLD_1_FOLD_2_FOLD_4_FOLD_5_OfflineInF64, ()) {
   check_difference(/*offline=*/true, DType::f64, 1e-11);
 }
@@ -64,7 +66,7 @@ RC_GTEST_PROP(FoldTransformer, OfflineInF32, ()) { check_difference(/*offline=*/
 RC_GTEST_PROP(FoldTransformer, OnlineInF64, ()) { check_difference(/*offline=*/false, DType::f64, 1e-11); }
 RC_GTEST_PROP(FoldTransformer, OnlineInF32, ()) { check_difference(/*offline=*/false, DType::f32, 5e-3); }
 
-// Shows that the generators reach the models that the properties above promise.
+// Shows that the generators draw the models that the properties above promise.
 TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
   for (const std::string& normalizer : names(/*offline=*/true))
     for (bool pre_norm : {true, false}) {
@@ -94,7 +96,7 @@ TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
     }
 }
 
-// Makes every A a power of two, some of them negative, and B zero.
+// Makes every A a power of two, some of them negative, and every B zero.
 void make_powers_of_two(Transformer& model) {
   const auto power = [](double base, const Tensor& exponents, std::int64_t c) {
     return std::pow(base, double(exponents.data<std::int64_t>()[c] - 2));
@@ -138,8 +140,8 @@ void expect_the_same_bits(Transformer& model, const FoldOptions& options) {
   EXPECT_TRUE(identical(without(transformer_of(folded)), without(model)));
 }
 
-// Only sums round, and these in the same order; a rescaled stream must also have no biases of linear layers. Not
-// centernorm: folding subtracts a mean from its weights.
+// Only sums round, and they are in the same order. For a rescaled stream, linear layers must also have no biases.
+// centernorm is excluded, since folding subtracts a mean from its weights.
 TEST(FoldTransformer, PowersOfTwoAndNoBiasAreFoldedBitForBit) {
   for (const std::string& normalizer : names(/*offline=*/true))
     for (DType dtype : {DType::f32, DType::f64}) {
@@ -216,7 +218,7 @@ TEST(FoldTransformer, PostNormKeepsItsMapOnTheResidualOrRescalesTheStream) {
   ASSERT_EQ(first.kept.size(), 1u);
   EXPECT_EQ(first.kept[0].edge, "encoder.layers.0.self_attn_layer_norm -> encoder.layers.0.ffn: bias_dropout_residual");
   EXPECT_EQ(first.kept[0].reason, "the sum and all later readers of the stream need the map");
-  EXPECT_EQ(sites.at("encoder.layers.0.final_layer_norm").outcome, Outcome::folded);  // only for the memory
+  EXPECT_EQ(sites.at("encoder.layers.0.final_layer_norm").outcome, Outcome::folded);  // needed only to release memory
   EXPECT_EQ(sites.at("decoder.layers.0.final_layer_norm").outcome, Outcome::folded);
   using Sites = std::map<std::string, std::string>;
   EXPECT_EQ(transformer_of(folded).config().normalizer_at, (Sites{{"encoder.layers.0.ffn.residual", "affine"},

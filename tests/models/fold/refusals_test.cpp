@@ -1,4 +1,4 @@
-// Graphs that do not fold: each stays unchanged, and the message names the edge at fault.
+// Tests graphs that do not fold. Each stays unchanged, and the message names the edge at fault.
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
@@ -21,7 +21,7 @@ namespace {
 struct Refusal {
   const char* name;
   BuildGraph build;
-  const char* reason;  // with the edge in front
+  const char* reason;  // begins with the edge
   FoldOptions options = {};
   const char* site = "norm";
 };
@@ -191,7 +191,7 @@ const Refusal kRefusals[] = {
      "first -> second: this normalizer mixes the channels",
      {},
      "first"},
-    // A stream that ends in a non-linear operation: the reason says where.
+    // The stream ends in a non-linear operation, and the reason says where.
     {"AStreamThatSomethingElseReadsIsNotRescaled",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g)), h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4);
@@ -210,7 +210,7 @@ TEST_P(FoldRefusals, NameTheEdge) {
 INSTANTIATE_TEST_SUITE_P(Graphs, FoldRefusals, ::testing::ValuesIn(kRefusals),
                          [](const auto& row) { return row.param.name; });
 
-// Two parameters with one storage are one weight.
+// If two parameters share one storage, they are one weight.
 TEST(FoldRefused, ATableThatIsTheOutputProjectionByItsStorage) {
   Tape tape;
   Parameter table{"table", randn({7, 4}, 1)}, output{"output.weight", table.value};

@@ -1,4 +1,4 @@
-// A map through permuted rows, and through neighbours that are put next to each other.
+// Tests maps that pass permuted rows, and neighbours that are put next to each other.
 #include "ops/reindex/reindex.h"
 
 #include "ops/permute/permute.h"
@@ -17,7 +17,7 @@ TEST(FoldReindex, REINDEX_3_AlongTheRows) {
         << kind;
 }
 
-// A merging of two neighbours turns rows into channels, which no map passes.
+// Merging two neighbours turns rows into channels, which no map passes.
 TEST(FoldReindex, NeighboursNextToEachOtherAreRefused) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               const Var y = reindex(g.norm(g.input({4, 3})), RowOrder({0, 2, 1, 3}));

@@ -1,4 +1,4 @@
-// No map per channel passes a rotation.
+// No map per channel can pass a rotation.
 #include "ops/rotary/rotary.h"
 
 #include "tests/models/fold/graphs.h"

@@ -1,4 +1,4 @@
-// A map through weighted sums over tokens: exact if the weights sum to 1, otherwise refused.
+// Tests maps that pass weighted sums over tokens. They are exact if the weights sum to 1, and otherwise rejected.
 #include "ops/weighted_pool/weighted_pool.h"
 
 #include "ops/activation/activation.h"
@@ -11,8 +11,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns the refusal of a head after the sum over the 4 tokens of a normalized [2, 4, 3]. `weights_of` makes the
-// weights from scores [2, 4, 1], which read the normalizer too.
+// Returns the reason why a head after a pooling does not fold. The pooling sums over the 4 tokens of a normalized [2,
+// 4, 3]; `weights_of` makes its weights from scores [2, 4, 1], which also read the normalizer.
 std::string pooled(const std::function<Var(GraphBuilder&, const Var&)>& weights_of, const std::string& kind = "affine",
                    bool zero_bias = false) {
   return refusal([&](GraphBuilder& g) {

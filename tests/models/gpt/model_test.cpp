@@ -18,7 +18,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// A second forward pass, built only from operations: layer normalization, gelu or a gate of silu, no dropout.
+// A second forward pass that consists only of operations: layer normalization, and gelu or a gate of silu, without
+// dropout.
 class GptByHand {
  public:
   explicit GptByHand(const Gpt& model) : config_(model.config()), values_(model.values()) {}
@@ -49,7 +50,7 @@ class GptByHand {
     const Tensor table = sinusoidal_table(/*rows=*/8, C, DType::f64);
     return sinusoidal_positions(reshape(x, {rows.rows(), C}), rows.places(), table);
   }
-  // Turns each head of queries and of keys on its own.
+  // Rotates each head of queries and of keys separately.
   Var turned(const Var& qkv, const Tensor& places) {
     const std::int64_t C = config_.width, D = C / config_.heads;
     const RotaryTable table(/*places=*/5, D, 10000, DType::f64);
@@ -134,11 +135,12 @@ TEST(Gpt, GPT_1_EmbeddingsWithTheirPositionsAreDropped) {
       zeros += dropped[i] == 0;
       EXPECT_TRUE(dropped[i] == 0 || dropped[i] == 2 * whole[i]) << i;
     }
-    EXPECT_NEAR(zeros, 60, 30);  // of 120 fair coins, with a deviation of 5.5
+    EXPECT_NEAR(zeros, 60, 30);  // 120 fair coins, whose number of heads has a deviation of 5.5
   }
 }
 
-// Bit for bit, since the products have the same sizes. Starting at the changed token, all logits differ.
+// The logits are bit-identical, since the products have the same sizes. Starting at the changed token, all logits
+// differ.
 TEST(Gpt, LaterTokensChangeNoEarlierLogits) {
   for (const std::string& normalizer : normalizer_names())
     for (const GptConfig& config : gpt_kinds(normalizer)) {
@@ -164,7 +166,7 @@ using Outcome = SiteReport::Outcome;
 
 const GptConfig& config_of(const FoldedModel& folded) { return dynamic_cast<Gpt&>(*folded.model).config(); }
 
-// With post-norm centernorm mixes channels, so that the stream cannot be divided by it.
+// In post-norm models centernorm mixes channels, so the stream cannot be divided by its map.
 TEST(FoldGpt, LeavesNothingOfOfflineNormalizers) {
   for (const NormalizerInfo& info : normalizers())
     for (const GptConfig& config : gpt_kinds(info.name)) {
@@ -177,7 +179,7 @@ TEST(FoldGpt, LeavesNothingOfOfflineNormalizers) {
       EXPECT_EQ(config_of(folded).normalizer, "none");
       EXPECT_TRUE(config_of(folded).normalizer_at.empty());
       EXPECT_FALSE(config_of(folded).tied);
-      // `scale` leaves no bias to add except, in a rescaled stream, the biases of the last sublayer.
+      // `scale` adds no bias except, in a rescaled stream, the biases of the last sublayer.
       EXPECT_EQ(config_of(folded).output_bias, config.output_bias || info.name != "scale" || !config.pre_norm);
       EXPECT_TRUE(folded.model->state().empty());
     }

@@ -1,4 +1,4 @@
-// Texts from a decoder-only Transformer.
+// Tests texts that a decoder-only Transformer generates.
 #include "models/gpt/sampling.h"
 
 #include <cmath>
@@ -22,7 +22,7 @@ TEST(Sampling, AtTemperatureZeroTheLargestLogitIsTakenAndOfEqualOnesTheFirst) {
     }
 }
 
-// Probabilities 1/4, 0, 1/2 and 1/4 of the second text, of logits whose exponentials are infinite.
+// The second text has the probabilities 1/4, 0, 1/2 and 1/4. Its logits have infinite exponentials.
 TEST(Sampling, SMP_2_TheTokenIsTheFirstWhoseCumulatedProbabilityExceedsU) {
   const Tensor logits = Tensor::of<double>({2, 4}, {9, 0, 0, 0, 1000, -1000, 1000 + std::log(2), 1000});
   for (std::int64_t token = 0; token < 100; ++token) {
@@ -32,7 +32,8 @@ TEST(Sampling, SMP_2_TheTokenIsTheFirstWhoseCumulatedProbabilityExceedsU) {
   }
 }
 
-// A token occurs in n p of n draws, give or take sqrt(n p (1 - p)); beyond five of these once in 1.7 million.
+// In n draws a token of probability p occurs n p times, give or take sqrt(n p (1 - p)). A difference beyond five of
+// these deviations occurs once in 1.7 million tests.
 TEST(Sampling, SMP_1_TokensComeAsOftenAsTheSoftmaxSays) {
   const std::vector<double> logits{1, 0, -1, 2, 0.5};
   constexpr int kDraws = 20000;
@@ -60,7 +61,7 @@ std::set<std::int64_t> drawn_of(const std::vector<double>& logits, const Samplin
   return all;
 }
 
-// Each has a probability of at least 1/17: that 400 draws miss it has one of 10^-10.
+// Each token has a probability of at least 1/17. The probability that 400 draws miss one is 10^-10.
 TEST(Sampling, SMP_1_OfEqualLogitsThoseOfSmallerIdsAreAmongTheTopK) {
   using Ids = std::set<std::int64_t>;
   const auto drawn = [](const std::vector<double>& logits, std::int64_t top_k) {
@@ -73,7 +74,7 @@ TEST(Sampling, SMP_1_OfEqualLogitsThoseOfSmallerIdsAreAmongTheTopK) {
   EXPECT_EQ(drawn(few, 4), (Ids{1, 2, 3, 4}));
   for (const std::int64_t all : {0, 6, 100000000}) EXPECT_EQ(drawn(few, all), (Ids{0, 1, 2, 3, 4, 5})) << all;
   std::vector<double> many;
-  for (std::int64_t i = 0; i < 1000; ++i) many.push_back(double(i * 37 % 1000) / 10);  // from 0 to 99.9, each once
+  for (std::int64_t i = 0; i < 1000; ++i) many.push_back(double(i * 37 % 1000) / 10);  // contains 0 to 99.9, each once
   Ids largest;
   for (std::int64_t k = 1; k <= 12; ++k) {
     largest.insert((1000 - k) * 973 % 1000);  // 37 973 = 36001
@@ -81,8 +82,8 @@ TEST(Sampling, SMP_1_OfEqualLogitsThoseOfSmallerIdsAreAmongTheTopK) {
   }
 }
 
-// Probabilities 1/8, 1/2, 1/8 and 1/4 at temperature 1. At temperature 2 they are as 1 : 2 : 1 : sqrt(2), the largest
-// 0.37; with only the two largest, the larger is 2/3 at temperature 1.
+// At temperature 1 the probabilities are 1/8, 1/2, 1/8 and 1/4. At temperature 2 they are as 1 : 2 : 1 : sqrt(2), and
+// the largest is 0.37. If only the two largest are left, the larger is 2/3 at temperature 1.
 TEST(Sampling, SMP_3_NucleusWorkedByHand) {
   using Ids = std::set<std::int64_t>;
   const std::vector<double> logits{std::log(1), std::log(4), std::log(1), std::log(2)};
@@ -97,15 +98,15 @@ TEST(Sampling, SMP_3_NucleusWorkedByHand) {
   EXPECT_EQ(nucleus(0.38, 0, 2), (Ids{1, 3}));
   EXPECT_EQ(nucleus(0.66, 2, 1), (Ids{1}));
   EXPECT_EQ(nucleus(0.67, 2, 1), (Ids{1, 3}));
-  EXPECT_EQ(nucleus(0.01, 0, 0), (Ids{1}));  // temperature 0: the largest
-  const std::vector<double> equal(4, 0.5);   // sums of quarters are exact: the sum must reach top_p, not exceed it
+  EXPECT_EQ(nucleus(0.01, 0, 0), (Ids{1}));  // temperature 0 chooses the largest
+  const std::vector<double> equal(4, 0.5);   // sums of quarters are exact; the sum must reach top_p, not exceed it
   EXPECT_EQ(drawn_of(equal, {.temperature = 1, .top_p = 0.25}), (Ids{0}));
   EXPECT_EQ(drawn_of(equal, {.temperature = 1, .top_p = 0.5}), (Ids{0, 1}));
   EXPECT_EQ(drawn_of(equal, {.temperature = 1, .top_p = 0.51}), (Ids{0, 1, 2}));
 }
 
-// The expected token follows from the definitions, in long double: a token is in the nucleus if the tokens before it
-// sum to less than top_p. Draws within 1e-9 of a limit are left out, since both sides round.
+// The expected token follows from the definitions in long double: a token is in the nucleus if the tokens before it sum
+// to less than top_p. We skip draws within 1e-9 of a limit, since both sides round.
 RC_GTEST_PROP(Sampling, SMP_2_SMP_3_EveryDrawIsThatOfTheNucleus, ()) {
   const auto levels = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(-12, 13)));
   const double top_p = *rc::gen::inRange(0, 100) / 100.0, temperature = *rc::gen::inRange(1, 30) / 10.0;
@@ -158,7 +159,7 @@ TEST(Sampling, ThereIsNoTokenWhereALogitIsNotFinite) {
 
 struct Written {
   bool finite;
-  std::vector<TokenIds> texts;  // without the prompt
+  std::vector<TokenIds> texts;  // the texts without their prompts
 };
 Written written(Gpt& model, const std::vector<TokenIds>& texts, std::int64_t count, const SamplingOptions& options) {
   GptDecoder decoder(model, model.dtype());
@@ -172,7 +173,7 @@ Written written(Gpt& model, const std::vector<TokenIds>& texts, std::int64_t cou
   return all;
 }
 
-// Only the end of a longer text is seen; when the context is full, only its later half is kept.
+// The model sees only the end of a longer text. When the context is full, only its later half is kept.
 TEST(Generate, EachTokenIsDrawnFromAPassOverWhatIsSeen) {
   const std::vector<TokenIds> given{{1, 2}, {0, 1, 2, 3, 4, 5, 6, 3}, {4}};
   const auto end = [](const TokenIds& text, std::size_t most) {

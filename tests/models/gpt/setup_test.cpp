@@ -1,4 +1,4 @@
-// A new decoder-only Transformer: its parameters, their names and values, and the messages for impossible
+// Tests a new decoder-only Transformer: its parameters, their names and values, and the messages for impossible
 // configurations.
 #include <algorithm>
 #include <cmath>
@@ -9,9 +9,9 @@
 namespace foldgrad::testing {
 namespace {
 
-// nanoGPT prints 10.65M for its model of 65 characters, which has no biases, and does not count positions: six layers
-// have 384 (1152 + 384 + 2 1536) weights and 2 384 gains each, then 384 gains and 65 384 embeddings, together
-// 10,646,784. Ours adds biases, 6 (1152 + 384 + 1536 + 384 + 2 384) + 384, and positions, 256 384.
+// nanoGPT prints 10.65M for its model of 65 characters, which has no biases, and does not count positions. Six layers
+// have 384 (1152 + 384 + 2 1536) weights and 2 384 gains each; then come 384 gains and 65 384 embeddings, together
+// 10,646,784. Our model adds biases, 6 (1152 + 384 + 1536 + 384 + 2 384) + 384, and positions, 256 384.
 TEST(GptSetup, TheModelOfCharactersHasNanoGptsParameters) {
   GptConfig config;
   config.vocabulary = 65;
@@ -20,8 +20,8 @@ TEST(GptSetup, TheModelOfCharactersHasNanoGptsParameters) {
   EXPECT_EQ(model.normalizers().size(), 13u);
 }
 
-// 3 layers of 4 64^2 + 3 64 256 + 2 64, twice 65 64, and 64. The inner width is 8/3 64 up to a multiple of 256.
-// dyt adds an alpha at each of seven sites and the factor of the embeddings.
+// There are 3 layers of 4 64^2 + 3 64 256 + 2 64, two tables of 65 64, and 64. The inner width is 8/3 64, rounded up to
+// a multiple of 256. dyt adds an alpha at each of seven sites, and the factor of the embeddings.
 TEST(GptSetup, LlamasFormHasItsParameters) {
   for (const auto& [normalizer, count] : {std::pair("rmsnorm", 205376), {"dyt", 205384}}) {
     GptConfig config = tiny_llama(normalizer);
@@ -79,7 +79,7 @@ TEST(GptSetup, ClippingAndWeightDecayKnowWhatIsProjectionAndWhatIsPosition) {
     Gpt model(config, 1);
     const std::vector<std::string> vectors = names(model.vectors());
     EXPECT_EQ(std::ranges::count(vectors, "wpe.weight"), 1);
-    EXPECT_EQ(vectors.size(), 1 + 2 * 8u + 2);  // of two layers four biases and two normalizers each, then ln_f
+    EXPECT_EQ(vectors.size(), 1 + 2 * 8u + 2);  // two layers have four biases and two normalizers each; then comes ln_f
     EXPECT_EQ(std::ranges::count(vectors, "wte.weight"), 0);
   }
   config.tied = false, config.output_bias = true;
@@ -111,7 +111,7 @@ TEST(GptSetup, BeginsAsNanoGptDoes) {
 
 TEST(GptSetup, DeepNormScalesValuesOutputsAndFeedForward) {
   const NamedTensors p = Gpt(larger("deepnorm", /*pre_norm=*/false), 1).values();
-  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4 of a model with only one stack
+  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4, since the model has only one stack
   expect_normal(p.at("h.3.attn.c_attn.weight").slice(0, 192), 0.02);
   for (const Tensor& t : {p.at("h.3.attn.c_attn.weight").slice(192, 288), p.at("h.0.mlp.c_fc.weight")})
     expect_normal(t, gain * 0.02);

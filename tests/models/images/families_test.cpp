@@ -1,5 +1,5 @@
-// Properties of image classifiers of every family: gradients; a folded model equals the trained one; and the remains of
-// each site.
+// Tests properties of image classifiers of every family: gradients, whether a folded model equals the trained one, and
+// what is left of each site.
 #include "engine/device.h"
 #include "ops/conv2d/conv2d.h"
 #include "ops/power_norm/power_norm.h"
@@ -9,7 +9,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// No value of a ReLU is so close to 0, and no two of a maximum so close to each other, that a difference crosses it.
+// No value of a ReLU is so close to 0, and no two values of a maximum are so close to each other, that a difference
+// crosses the kink.
 TEST(VitGradients, WithAClassTokenAndDropout) {
   VitConfig config = tiny_vit("ln");
   config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
@@ -52,7 +53,7 @@ template <class M>
 class ImagesOnADevice : public ::testing::Test {};
 TYPED_TEST_SUITE(ImagesOnADevice, ImageFamilies);
 
-// A rank may have no images of a batch.
+// A rank may get no images of a batch.
 TYPED_TEST(ImagesOnADevice, MayBeNone) {
   for (const Device device : {Device::cpu, Device::cuda}) {
     if (device == Device::cuda && !cuda_available()) continue;
@@ -95,7 +96,7 @@ TYPED_TEST(FoldImages, LeavesNothingOfOfflineNormalizers) {
       SCOPED_TRACE(describe(config));
       const auto model = random_model<TypeParam>(config);
       const FoldedModel folded = fold(*model, {.rescale_stream = true});
-      // centernorm mixes channels, so that the stream cannot be divided by it.
+      // centernorm mixes channels, so the stream cannot be divided by its map.
       const bool kept = has_norm_on_stream(config) && info.name == "centernorm";
       ASSERT_EQ(folded.reports.size(), info.name == "none" ? 0 : model->normalizers().size());
       for (const SiteReport& report : folded.reports) {
@@ -110,11 +111,11 @@ TYPED_TEST(FoldImages, LeavesNothingOfOfflineNormalizers) {
   }
 }
 
-// With frozen statistics the training pass, inference and the folded model are one function.
+// If statistics are frozen, the training pass, inference and the folded model are one function.
 TYPED_TEST(FoldImages, WithFrozenStatisticsItIsTheTrainingPass) {
   for (const Setting& setting : settings())
     for (auto config : Kinds<TypeParam>::few(setting.normalizer))
-      for (std::int64_t iterations : {100, 2000}) {  // mabn and the released un correct by r from iteration 1001
+      for (std::int64_t iterations : {100, 2000}) {  // from iteration 1001, mabn and the released un correct by r
         config.normalizer_options = setting.options;
         if constexpr (std::is_same_v<TypeParam, Vit>)
           if (config.pre_norm) config.pooling = "mean", config.fc_norm = iterations == 100;
@@ -156,7 +157,7 @@ TEST(FoldCct, EachSiteGoesIntoTheLayersThatReadItAndTheStemsIntoTheirConvolution
   EXPECT_TRUE(folded.model->values().count("tokenizer.conv_layers.0.0.bias"));
 }
 
-// The published block: norm1's result is the stream.
+// In the published block, norm1's result is the stream.
 TEST(FoldCct, OnTheStreamTheSumKeepsTheMap) {
   const auto model = random_model<Cct>(tiny_cct("un", "cct", "cct"));
   const FoldedModel kept = fold(*model), rescaled = fold(*model, {.rescale_stream = true});
@@ -180,7 +181,7 @@ TEST(FoldCct, OnlineNormalizersGiveTheirGainsAndBiasesBehindTheStem) {
   const FoldedModel folded = fold(*random_model<Cct>(tiny_cct("ln", "hybrid")));
   for (const char* site : {"classifier.blocks.0.pre_norm", "classifier.blocks.1.norm1", "classifier.norm"})
     expect_no_gain_or_bias(folded, site);
-  // A statistic is between these and their convolution, and a gelu follows them.
+  // Between these channels and their convolution there is a statistic, and a gelu follows them.
   const Tensor gain = folded.model->values().at("tokenizer.conv_layers.0.norm.weight");
   EXPECT_FALSE(close(gain, Tensor::full({4}, 1, DType::f64), 1e-3));
 }

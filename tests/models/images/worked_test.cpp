@@ -1,4 +1,4 @@
-// Image classifiers worked by hand, and their dropout.
+// Compares image classifiers with computations by hand, and tests their dropout.
 #include <cmath>
 
 #include "ops/activation/activation.h"
@@ -39,7 +39,7 @@ Var tokens_by_hand(Cct& model, Var x) {
   return x;
 }
 
-using Tokens = std::vector<std::vector<double>>;  // of one image
+using Tokens = std::vector<std::vector<double>>;  // the tokens of one image
 
 // Runs layers whose attention adds nothing, and whose feed-forward blocks add only their last bias.
 Tokens layers_by_hand(TokenModel& model, Tokens x, bool norm_on_stream) {
@@ -141,7 +141,7 @@ TEST(Vit, BytesAreNormalizedByTheStatisticsOfTheConfiguration) {
                     inference_logits(model, {{"images", pixels}}, DType::f64), 1e-14));
 }
 
-// Weights of zero: sublayers add only ones, which dropout doubles or drops.
+// With weights of zero, sublayers add only ones, which dropout doubles or drops.
 TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   VitConfig config = tiny_vit("none");
   config.dropout = config.activation_dropout = 0.5;
@@ -161,7 +161,7 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   });
   (void)model.forward(images_of(config, 4),
                       {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .step = 1});
-  ASSERT_EQ(results.size(), 7u);  // of tokens, and of two layers, each with two sums and an activation
+  ASSERT_EQ(results.size(), 7u);  // of tokens, and in two layers, of two sums and an activation each
   constexpr std::size_t kBits = 160;
   std::vector<std::vector<bool>> kept;
   std::vector<double> stream(kBits);
@@ -171,7 +171,7 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
     for (std::size_t i = 0; i < kBits; ++i) kept[k].push_back(results[k][i] != (activation ? 0 : stream[i]));
     if (!activation) stream = results[k];
   }
-  // 80 of 160 fair coins agree, with a deviation of 6.3.
+  // On average 80 of 160 fair coins agree, with a deviation of 6.3.
   for (std::size_t a = 0; a < kept.size(); ++a)
     for (std::size_t b = a + 1; b < kept.size(); ++b) {
       int equal = 0;

@@ -1,4 +1,4 @@
-// NFNet: sizes, names, messages, the forward pass by hand, gradients, stochastic depth, and folding.
+// Tests NFNet: sizes, names, messages, the forward pass by hand, gradients, stochastic depth, and folding.
 #include "models/nfnet/nfnet.h"
 
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Maps of 4 x 4, then of 2 x 2 and 1 x 1 pixels.
+// The maps have 4 x 4, 2 x 2 and 1 x 1 pixels.
 NfNetConfig tiny_nfnet() {
   NfNetConfig config;
   config.image_size = 8, config.classes = 5;
@@ -18,7 +18,7 @@ NfNetConfig tiny_nfnet() {
   return config;
 }
 
-// The port's choices: an odd map of 3 x 3 pixels, then one of 2 x 2.
+// These are the port's choices: an odd map of 3 x 3 pixels, then one of 2 x 2.
 NfNetConfig tiny_port() {
   NfNetConfig config = tiny_nfnet();
   config.image_size = 23, config.padding = "port", config.standardization = "unbiased";
@@ -39,9 +39,10 @@ NfNetConfig f0_of(std::int64_t divisor, const std::vector<std::int64_t>& depths,
   return config;
 }
 
-// 71,489,284 as published. With batch normalization instead of standardization each output
-// channel of a convolution has two parameters instead of a gain. Multiplications are sums over the layers, which give
-// F0's published 12.38e9 for images of 256 pixels, and those of the averages before shortcuts.
+// The published model has 71,489,284 parameters. With batch normalization instead of standardization, each output
+// channel of a convolution has two parameters instead of a gain. The multiplications are sums over the layers,
+// including the averages before shortcuts. Without these averages they give the published 12.38e9 of F0 for images of
+// 256 pixels.
 TEST(NfNet, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   const auto channels_of = [](const NfNet& model) {
     std::int64_t channels = 0;
@@ -87,8 +88,8 @@ TEST(NfNet, NamesAreTimms) {
   EXPECT_FALSE(all.count("stages.1.1.downsample.conv.weight"));
 }
 
-// One channel is not 0, and there is no standardization. 7 is so large that gelu returns its argument. The stem's first
-// and last kernels begin at the map, since "same" pads its end only; the map then has one pixel.
+// Only one channel is not 0, and there is no standardization. 7 is so large that gelu returns its argument. The stem's
+// first and last kernels begin at the border of the map, since "same" pads only its end; then the map has one pixel.
 TEST(NfNet, NF_1_NF_2_NF_3_NF_4_NF_5_WorkedByHand) {
   NfNetConfig config = tiny_nfnet();
   config.image_size = 4, config.classes = 1, config.channels = {16}, config.depths = {2};
@@ -161,7 +162,7 @@ TEST(NfNet, ImpossibleSizesNameTheKey) {
 }
 
 // Compares the derivative along a random direction in each parameter, since central differences in each of 4,000
-// numbers take long.
+// numbers would take long.
 TEST(NfNet, Gradients) {
   NfNetConfig bn = tiny_nfnet();
   bn.normalizer = "bn", bn.standardization = "none";
@@ -193,8 +194,8 @@ TEST(NfNet, TrainsInEveryPrecision) {
     check_one_step([&](DType dtype) { return std::make_unique<NfNet>(config, 1, dtype); }, images_of(config));
 }
 
-// Of two blocks only the second may be dropped. An image then has the logits of inference, or those without its branch:
-// the probability to keep it divides nothing, but for its rounding to 2^-16.
+// Only the second of two blocks may be dropped. An image then has either the logits of inference or those without the
+// branch: nothing is divided by the probability to keep the branch, except for rounding it to 2^-16.
 TEST(NfNet, StochasticDepthDropsBranchesAndDividesNothing) {
   NfNetConfig config = tiny_nfnet();
   config.channels = {16}, config.depths = {2}, config.drop_path = 0.8;
@@ -221,7 +222,8 @@ TEST(NfNet, StochasticDepthDropsBranchesAndDividesNothing) {
   EXPECT_LT(kept, 15);
 }
 
-// The initial deviations of a convolution [64, 16, 3, 3] in four groups: of 144 inputs, and 144 + 576 in the port.
+// Checks the initial deviations of a convolution [64, 16, 3, 3] in four groups, which has 144 inputs and, in the port,
+// 144 + 576.
 TEST(NfNet, InitialWeightsHaveTheDeviationsOfTheirSources) {
   NfNetConfig config = tiny_nfnet();
   config.channels = {128}, config.depths = {1}, config.group_size = 16;
@@ -233,9 +235,10 @@ TEST(NfNet, InitialWeightsHaveTheDeviationsOfTheirSources) {
       for (float v : values) sum += double(v) * v;
       return std::sqrt(sum / double(values.size()));
     };
-    EXPECT_NEAR(root_mean_square("stages.0.0.conv2.weight"), deviation, 0.05 * deviation);  // of 9,216 numbers
-    EXPECT_NEAR(root_mean_square("stages.0.0.conv2.bias"), bias, 0.25 * bias);              // of 64
-    EXPECT_NEAR(root_mean_square("head.fc.weight"), 0.01, 0.001);                           // of 1,280
+    // Computed from 9,216 numbers.
+    EXPECT_NEAR(root_mean_square("stages.0.0.conv2.weight"), deviation, 0.05 * deviation);
+    EXPECT_NEAR(root_mean_square("stages.0.0.conv2.bias"), bias, 0.25 * bias);  // from 64 numbers
+    EXPECT_NEAR(root_mean_square("head.fc.weight"), 0.01, 0.001);               // from 1,280 numbers
   };
   check(1. / 12, 0);
   config.initialization = "port";
@@ -244,7 +247,7 @@ TEST(NfNet, InitialWeightsHaveTheDeviationsOfTheirSources) {
 
 using Outcome = SiteReport::Outcome;
 
-// Rounding: f64 has some 1e-16 for each sum.
+// In f64, each sum has a rounding error of about 1e-16.
 TEST(NfNet, FoldsToTheSameLogitsWithoutNormalizersAndStandardization) {
   for (const char* normalizer : {"none", "bn", "un", "affine", "ln"})
     for (NfNetConfig config : {tiny_nfnet(), tiny_port()}) {

@@ -12,7 +12,7 @@ TEST(NormalizerDevice, NoStepOfTrainingReadsTheDevice) {
     Options options = quick(info.name);
     if (info.name == "un") options["filtration"] = "1";
     const auto norm = make_normalizer(info.name, options, "norm", kChannels, DType::f32, Device::cuda);
-    // Warm-up, averages, an outlier, held channels.
+    // These scales cause a warm-up, averages, an outlier and held channels.
     for (double scale : {1.0, 2.0, 3.0, 4.0, 1e3, double(INFINITY)}) {
       const Tensor x = Tensor::full({2, 5, kChannels}, scale, DType::f32, Device::cuda),
                    dy = Tensor::full(x.shape(), 1, DType::f32, Device::cuda);
@@ -24,7 +24,7 @@ TEST(NormalizerDevice, NoStepOfTrainingReadsTheDevice) {
       EXPECT_EQ(host_waits(), before) << info.name << ", x = " << scale;
     }
     const std::int64_t before = host_waits();
-    if (norm->diagnostics().least_variance) {  // which reads them
+    if (norm->diagnostics().least_variance) {  // this reads the statistics
       EXPECT_GT(host_waits(), before) << info.name;
     }
     if (info.name == "un") {

@@ -1,5 +1,5 @@
-// Every option of every normalizer changes exactly the arrays that its row lists: one training step from the same state
-// with and without it. All other arrays stay the same, bit for bit.
+// Every option of every normalizer changes exactly the arrays that its row lists. The test runs one training step from
+// the same state with and without the option. All other arrays stay bit-identical.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -13,30 +13,30 @@ using Names = std::set<std::string>;
 
 constexpr std::int64_t kTokens = 10;
 
-// The data of a step: channels 1 to 7 alike, channel 0 different.
+// The data of a step. Channels 1 to 7 are alike, and channel 0 differs.
 struct Scene {
   std::vector<double> window = {1, 1.44, 1.96}, window0 = {};  // rings of mean squares; if empty, `window`
-  double q = 1.6, q0 = -1;                                     // mean squares of x; below 0: like the others
-  std::int64_t iterations = 7;                                 // earlier ones: the step writes row 8 mod 3 = 2
-  bool window_by_channel = false;                              // the window of channel c is (c + 1)^2, x slightly more
+  double q = 1.6, q0 = -1;         // mean squares of x; if negative, as in the other channels
+  std::int64_t iterations = 7;     // number of earlier iterations; the step writes row 8 mod 3 = 2
+  bool window_by_channel = false;  // if true, channel c has the window (c + 1)^2, and x is slightly larger
 };
 const Scene kCalm, kLate{.iterations = 2000}, kHigh{.q = 400}, kLow{.q = 1e-4}, kInfinite{.q0 = INFINITY};
-// Only channel 0 differs from its window; the others vary so much that sums do not notice.
+// Only channel 0 differs from its window. The others vary so much that sums hardly change.
 const Scene kOneChannel{.window = {0.1, 1, 9}, .window0 = {1, 1, 1}, .q0 = 1.5};
-const Scene kSpread{.window_by_channel = true};  // every channel leaves its window, by less than channels differ
-const Scene kBetween{.q = 2.4};  // d = 0.101 between thr = 0.08 of the biased and 0.12 of the unbiased variance
+const Scene kSpread{.window_by_channel = true};  // every channel leaves its window, but by less than channels differ
+const Scene kBetween{.q = 2.4};                  // d = 0.101; thr is 0.08 or, with the unbiased variance, 0.12
 
 struct Row {
   std::string normalizer;
-  Options base;  // of both steps
+  Options base;  // the options of both steps
   std::string option, value;
   Names changes;
   const Scene* scene = &kCalm;
-  bool channel0_alone = false;  // and in no other channel
+  bool channel0_alone = false;  // true if no other channel changes
 };
 
 Tensor filled(const Tensor& like, unsigned seed, double mean) {
-  // Filled row by row, so that a longer ring begins like a shorter one.
+  // The tensor is filled row by row, so that a longer ring begins like a shorter one.
   const Tensor t = Tensor::empty(like.shape(), DType::f64);
   const std::int64_t rows = like.shape().rank() == 2 ? like.shape()[0] : 1, columns = like.size() / rows;
   for (std::int64_t r = 0; r < rows; ++r)
@@ -45,7 +45,7 @@ Tensor filled(const Tensor& like, unsigned seed, double mean) {
   return t;
 }
 
-// Sets a state in which everything matters, and parameters other than the initial ones; alpha, shift and eta stay.
+// Sets a state in which everything matters, and parameters unlike the initial ones, except alpha, shift and eta.
 void prepare(Normalizer& norm, const Scene& scene) {
   for (Parameter* p : norm.parameters())
     if (p->name.find("weight") != std::string::npos || p->name.find("bias") != std::string::npos)
@@ -85,7 +85,7 @@ Tensor inputs(const Scene& scene, std::int64_t counted) {
 NamedTensors step(const std::string& name, const Options& options, const Scene& scene) {
   const auto norm = make_normalizer(name, options, "norm", kChannels, DType::f64);
   prepare(*norm, scene);
-  constexpr std::int64_t counted = 8;  // of kTokens
+  constexpr std::int64_t counted = 8;  // out of kTokens
   NamedTensors results;
   if (norm->info().residual) {
     const ResidualConstants constants = norm->info().residual(norm->options());
@@ -152,7 +152,7 @@ std::vector<Row> un_rows() {
       {"un", filter, "flag_low", "0", outlier, &kLow},
       {"un", filter, "flag_low", "0", {}, &kHigh},
       {"un", filter, "hold_on_skip", "1", {"run_var", "skips_in_a_row"}, &kHigh},
-      {"un", filter, "hold_on_skip", "1", {"skips_in_a_row"}, &kCalm},  // which only exists then
+      {"un", filter, "hold_on_skip", "1", {"skips_in_a_row"}, &kCalm},  // exists only then
       {"un", un, "hold_non_finite", "0", outlier, &kInfinite, true},
       {"un", un, "hold_non_finite", "0", {}, &kCalm},
       {"un", filter, "psi_after_skip", "literal", {"psi_ema"}, &kHigh},
@@ -241,7 +241,7 @@ std::vector<Row> other_rows() {
       {"fixnorm", {}, "eps", "1", {"y", "dx"}, &kLow},
       {"fixnorm", {}, "length", "sqrt_channels", {"y", "dx"}},
       {"groupnorm", {{"groups", "4"}}, "groups", "2", {"y", "dx", "dweight"}},
-      // dbias is the same sum, in another order.
+      // dbias is the same sum in another order.
       {"groupnorm", {{"groups", "4"}}, "axes", "token", {"y", "dx", "dweight", "dbias"}},
       {"groupnorm", {{"groups", "4"}}, "eps", "1e-3", {"y", "dx", "dweight"}},
       {"instancenorm", {}, "eps", "1e-3", {"y", "dx"}},
@@ -286,7 +286,7 @@ TEST(NormalizerEffects, OptionsChangeWhatTheySayAndNothingElse) {
   }
 }
 
-// The table has another value of every option, with an effect.
+// The table contains another value of every option, which must have an effect.
 TEST(NormalizerEffects, EveryOptionHasARow) {
   std::set<std::pair<std::string, std::string>> covered;
   for (const Row& row : rows())

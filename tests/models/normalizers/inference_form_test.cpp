@@ -1,4 +1,4 @@
-// The inference forms that normalizers declare, computed by hand, against their results.
+// Compares the inference forms that normalizers declare, computed by hand, with their results.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -62,7 +62,7 @@ struct FormOfRow {
   }
 };
 
-// Compares after some steps. Every sentence is one token, so that statistics over sentences are those of rows.
+// Compares after some steps. Every sentence has one token, so that statistics over sentences are those of rows.
 void expect_its_form(Normalizer& norm) {
   randomize(norm);
   for (unsigned t = 0; t < 5; ++t) train_step(norm, t);

@@ -14,7 +14,8 @@ namespace {
 
 class EveryNormalizer : public ::testing::TestWithParam<std::string> {};
 
-// In f64 on one device, in f32 and bf16 with f32 parameters: shapes, dtypes, and values that differ only by rounding.
+// Runs in f64 on one device, and in f32 and bf16 with f32 parameters. Checks shapes, dtypes, and that values differ
+// only by rounding.
 TEST_P(EveryNormalizer, RunsOnEveryDeviceInEveryPrecision) {
   const auto exact = quick_normalizer(GetParam(), DType::f64, Device::cpu);
   randomize(*exact);
@@ -33,7 +34,7 @@ TEST_P(EveryNormalizer, RunsOnEveryDeviceInEveryPrecision) {
     }
 }
 
-// After a restore the same inputs give the same bits, in outputs, gradients and state; inference and its backward pass
+// After a restore, the same inputs give the same bits in outputs, gradients and state. Inference and its backward pass
 // change nothing.
 TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
   for (Device device : devices()) {
@@ -87,7 +88,7 @@ void expect_padding_left_out(const std::string& normalizer, const Options& optio
   for (const auto& [name, tensor] : without) EXPECT_TRUE(identical(with.at(name), tensor)) << name;
 }
 TEST_P(EveryNormalizer, PaddingIsLeftOut) { expect_padding_left_out(GetParam(), quick(GetParam())); }
-// Holds only for this released form: un and PowerNorm average gradients over padding.
+// This is true only for the released form, since un and PowerNorm average gradients over padding.
 TEST(Normalizer, ReleasedMabnLeavesPaddingOut) {
   expect_padding_left_out("mabn", {{"mode", "reference"}, {"window", "2"}, {"warmup", "2"}});
 }
@@ -174,7 +175,7 @@ TEST(Normalizer, PrepbnTurnsFromLayerNormIntoRepbn) {
     EXPECT_TRUE(close(y.value(), want.value(), 1e-14)) << "step " << t;
     tape.backward(y, randn({5, kChannels}, t + 50));
     for (Parameter* p : norm->parameters()) {
-      const bool rests = p->name.rfind("n.bn.", 0) == 0 ? t <= 1 : t >= 5;  // of lam = 1, 0
+      const bool rests = p->name.rfind("n.bn.", 0) == 0 ? t <= 1 : t >= 5;  // lam is 1 or 0
       ASSERT_TRUE(p->has_grad) << p->name << ", step " << t;
       EXPECT_EQ(close(p->grad, Tensor::zeros(p->value.shape(), DType::f64), 0), rests) << p->name << ", step " << t;
     }
@@ -195,8 +196,8 @@ TEST(Normalizer, PrepbnMayStayALayerNorm) {
   }
 }
 
-// Only rbn has one, only in training. For x = (1, 3): m = 2 and v = 1, while the running estimates have moved by a
-// twentieth, to 0.1 and 1: the penalty is 2 (2 - 0.1)^2.
+// Only rbn has a penalty, and only in training. For x = (1, 3), m = 2 and v = 1, while the running estimates have moved
+// by a twentieth, to 0.1 and 1. So the penalty is 2 (2 - 0.1)^2.
 TEST(Normalizer, RbnLeavesAPenalty) {
   for (const NormalizerInfo& info : normalizers()) {
     Options options = quick(info.name);
@@ -223,12 +224,12 @@ TEST(Normalizer, DeepnormHasItsConstants) {
     EXPECT_NEAR(got.scale, scale, 1e-12);
     EXPECT_NEAR(got.initial_gain, gain, 1e-12);
   };
-  // N = 16, M = 0: 32^(1/4) and 128^(-1/4). N = M = 1: the constants themselves.
+  // N = 16 and M = 0 give 32^(1/4) and 128^(-1/4). N = M = 1 gives the constants themselves.
   expect(constants({{"encoder_layers", "16"}, {"decoder_layers", "0"}}), 2.378414230005442, 0.2973017787506803);
   expect(constants({{"encoder_layers", "1"}, {"decoder_layers", "1"}}), 0.81, 0.87);
   expect(constants({{"encoder_layers", "1"}, {"decoder_layers", "1"}, {"stack", "decoder"}}), 1.3160740129524926,
          0.5372849659117709);
-  // The residual is scaled, the branch is not: 0.81 * 1 + (1, -1) around their mean.
+  // The residual is scaled, but the branch is not: 0.81 * 1 + (1, -1), around their mean.
   Tape tape;
   const auto norm = make_normalizer("deepnorm", {{"encoder_layers", "1"}, {"decoder_layers", "1"}}, "n", 2, DType::f64);
   const Var residual = tape.constant(Tensor::of<double>({1, 2}, {100, 0})),
@@ -237,7 +238,7 @@ TEST(Normalizer, DeepnormHasItsConstants) {
   EXPECT_TRUE(close(norm->apply(sum, {}).value(), Tensor::zeros({1, 2}, DType::f64), 1e-9));
 }
 
-// Every default is a valid value and gives the same normalizer as leaving it out; every choice is valid too.
+// Every default is a valid value and has the same effect as leaving out the option. Every choice is valid, too.
 TEST(NormalizerOptions, DefaultsAndChoicesAreValidText) {
   for (const NormalizerInfo& info : normalizers()) {
     Options defaults = make_normalizer(info.name, {}, "norm", 32)->options().all();

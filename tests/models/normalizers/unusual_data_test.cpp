@@ -1,5 +1,5 @@
-// Every normalizer on NaN, infinity, constant and zero channels, zero tokens and batches of only padding, as the table
-// in docs/normalizers.md says.
+// Tests every normalizer on NaN, infinity, constant and zero channels, zero tokens, and batches of only padding.
+// docs/normalizers.md has the resulting table.
 #include <cmath>
 
 #include "tests/models/normalizers/quick_normalizer.h"
@@ -7,7 +7,8 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr std::int64_t kSamples = 2, kSampleTokens = 4, kBadChannel = 3, kBadToken = 1;  // of sample 0
+// The bad channel and the bad token are in sample 0.
+constexpr std::int64_t kSamples = 2, kSampleTokens = 4, kBadChannel = 3, kBadToken = 1;
 
 struct UnusualRow {
   std::string normalizer;
@@ -112,7 +113,7 @@ TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
       x.data<double>()[kBadToken * kChannels + kBadChannel] = bad;
       EXPECT_EQ(spread(step(*norm, x).y), std::isnan(bad) ? row.nan : row.infinity);
       EXPECT_EQ(finite_state(*norm), !row.spoils);
-      // It stays in the state for ever, so that inference has it too.
+      // The value stays in the state forever, so inference has it, too.
       for (unsigned t = 60; t < 70; ++t) step(*norm, normal(t));
       EXPECT_EQ(finite_state(*norm), !row.spoils);
       if (!row.spoils) {
@@ -121,8 +122,9 @@ TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
     }
 }
 
-// Power-of-two factors round nothing, and eps is negligible next to these squares: normalizing x 2^80, whose squares
-// overflow in f32, gives the result of x 2^10. Running values that f32 cannot hold are not taken.
+// Factors that are powers of two round nothing, and eps is negligible compared with these squares. So normalizing x
+// 2^80, whose squares overflow in f32, gives the result for x 2^10. Running values that f32 cannot represent are not
+// stored.
 TEST(NormalizerUnusualData, SquaresThatOverflow) {
   for (const auto& [name, options] : std::vector<std::pair<std::string, Options>>{{"ln", {}},
                                                                                   {"rmsnorm", {}},
@@ -183,7 +185,7 @@ TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
       }
 }
 
-// A batch of only padding has no statistics. Only the counters change; a skip is counted.
+// A batch of only padding has no statistics. Only the counters change, including that of skips.
 TEST(NormalizerUnusualData, NoRealToken) {
   for (const UnusualRow& row : unusual_rows()) {
     SCOPED_TRACE(row.normalizer);

@@ -1,4 +1,5 @@
-// A Swin Transformer against its equations as loops over tokens, which know neither the order of windows nor segments.
+// Compares a Swin Transformer with its equations as loops over tokens, which use neither the order of windows nor
+// segments.
 #include <cmath>
 #include <numbers>
 
@@ -8,7 +9,7 @@ namespace foldgrad::testing {
 namespace {
 
 using Row = std::vector<double>;
-using Rows = std::vector<Row>;  // of the tokens of one map
+using Rows = std::vector<Row>;  // the tokens of one map
 
 Rows linear_of(const NamedTensors& p, const std::string& name, const Rows& x) {
   const Tensor W = p.at(name + ".weight");
@@ -29,7 +30,7 @@ void add_to(Rows& x, const Rows& y) {
     for (std::size_t c = 0; c < x[t].size(); ++c) x[t][c] += y[t][c];
 }
 
-// Returns what head h of token a attends to, of width D [SWIN-2, SWIN-3].
+// Returns head h's result, of width D, for token a [SWIN-2, SWIN-3].
 Row attended(const Rows& qkv, const Tensor& table, std::int64_t side, std::int64_t M, std::int64_t shift,
              std::int64_t a, std::int64_t h, std::int64_t D) {
   const std::int64_t heads = table.shape()[1], C = heads * D;
@@ -72,7 +73,7 @@ Rows layer_of(const NamedTensors& p, const SwinConfig& config, std::int64_t stag
   return x;
 }
 
-Rows patches_of(const Tensor& images, std::int64_t size, std::int64_t patch) {  // the first image's
+Rows patches_of(const Tensor& images, std::int64_t size, std::int64_t patch) {  // of the first image
   Rows patches;
   for (std::int64_t t = 0; t < size / patch * (size / patch); ++t) {
     Row row;
@@ -99,7 +100,7 @@ Rows neighbours_of(const Rows& x, std::int64_t side) {  // [SWIN-4]
   return merged;
 }
 
-// Without normalizers. Sums in another order differ by some 1e-15 of their terms.
+// There are no normalizers. Sums in another order differ by about 1e-15 of their terms.
 TEST(Swin, SWIN_1_IsItsEquationsTokenByToken) {
   const SwinConfig config = tiny_swin("none");
   const auto model = random_model<Swin>(config);

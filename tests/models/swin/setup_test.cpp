@@ -1,4 +1,4 @@
-// A new Swin Transformer: its parameters, their names and values, and the messages for impossible configurations; and
+// Tests a new Swin Transformer: its parameters, their names and values, the messages for impossible configurations, and
 // where each of the 29 sites of Swin-T folds to.
 #include <algorithm>
 #include <cmath>
@@ -27,8 +27,8 @@ SwinConfig config_of(const Known& known) {
   return config;
 }
 
-// By hand, with width d and a map of H x H tokens in windows of M x M: layers 12 d^2 H^2 + 2 H^2 M^2 d, mergings
-// 8 d^2 (H / 2)^2, patches 3 patch^2 C H^2, and the head.
+// Computes the number by hand, with width d and a map of H x H tokens in windows of M x M: layers 12 d^2 H^2 + 2 H^2
+// M^2 d, mergings 8 d^2 (H / 2)^2, patches 3 patch^2 C H^2, and the head.
 std::int64_t multiplications_by_hand(const SwinConfig& config) {
   std::int64_t count = config.width_of(config.stages() - 1) * config.classes;
   count += 3 * config.patch * config.patch * config.width * config.side_of(0) * config.side_of(0);
@@ -41,7 +41,7 @@ std::int64_t multiplications_by_hand(const SwinConfig& config) {
   return count;
 }
 
-// The authors' README has 28.3 million parameters and 4.5 thousand million multiplications for the first.
+// According to the authors' README, the first model has 28.3 million parameters and 4.5 billion multiplications.
 TEST(SwinSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   for (const Known& known : {Known{"T", 224, 4, 7, 1000, 28288354, 4490566656, 29},
                              {"T", 32, 2, 4, 10, 27505108, 357785088, 29},
@@ -133,7 +133,8 @@ TEST(SwinSetup, DropoutDropsPatches) {
   });
   (void)model.forward(images_of(config, 4), {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1});
   ASSERT_EQ(patches.size(), 512u);
-  EXPECT_NEAR(double(std::ranges::count(patches, 0.0)), 256, 57);  // fair coins, five times their deviation of 11.3
+  // These are fair coins; the limit is five times their deviation of 11.3.
+  EXPECT_NEAR(double(std::ranges::count(patches, 0.0)), 256, 57);
 }
 
 TEST(SwinSetup, TablesOfBiasesAreNotDecayed) {
@@ -169,7 +170,7 @@ TEST(SwinSetup, RefusesWhatCannotBe) {
             "\"layers.0.downsample.norm\"?");
 }
 
-// The 29 sites of Swin-T, in a narrower model. None remains after folding.
+// The model has the 29 sites of Swin-T but is narrower. None of the sites is left after folding.
 TEST(SwinFolding, EachOfThe29SitesGoesIntoTheLayerThatReadsIt) {
   SwinConfig config = config_of({"T", 16, 1, 2, 10});
   config.width = 6, config.ffn_width = 12;

@@ -1,4 +1,4 @@
-// The constants of windows: the order of tokens, the rows of the table of biases, and the mask.
+// Tests the constants of windows: the order of tokens, the rows of the table of biases, and the mask.
 #include "models/swin/windows.h"
 
 #include <cstdlib>
@@ -36,12 +36,13 @@ TEST(SwinWindows, SWIN_3_ThePairsOfABiasAreOppositeInTheTable) {
       for (std::int64_t b = 0; b < tokens; ++b)
         EXPECT_EQ(rows[std::size_t(a * tokens + b)] + rows[std::size_t(b * tokens + a)], last);
   }
-  // Token 1 is one to the right of token 0, token 2 one below it.
+  // Token 1 is to the right of token 0, and token 2 is below it.
   EXPECT_EQ(numbers_of(windows_of(2, 2, 0).table_rows),
             (std::vector<std::int64_t>{4, 3, 1, 0, 5, 4, 2, 1, 7, 6, 4, 3, 8, 7, 5, 4}));
 }
 
-// Two tokens of a rolled window see each other only if neither row nor column jumps from the map's end to its start.
+// Two tokens of a rolled window see each other only if neither their rows nor their columns jump from the end of the
+// map to its start.
 TEST(SwinWindows, SWIN_3_TheMaskSeparatesTokensThatAreNoNeighbours) {
   const std::int64_t side = 6, size = 3, shift = 1;
   const MapWindows windows = windows_of(side, size, shift);
@@ -60,13 +61,14 @@ TEST(SwinWindows, SWIN_3_TheMaskSeparatesTokensThatAreNoNeighbours) {
   EXPECT_GT(hidden, 0);
 }
 
-// Across a border, a value's gradient is its probability: e^-100 times e to the power of a difference of scores.
+// Across a border, a value's gradient is its probability, which is e^-100 times e to the power of a difference of
+// scores.
 TEST(SwinWindows, SWIN_3_NoGradientCrossesABorder) {
   const MapWindows windows = windows_of(4, 2, 1);
   Tape tape;
   const Var qkv = tape.variable(randn({16, 3}, 1)), mask = tape.constant(windows.mask.reshape({4, 1, 4, 4}));
   const Var y = attention_packed(qkv, mask, {.heads = 1}, Segments::equal(4, 4));
-  // The last window, 15, 12, 3 and 0, has the map's four corners.
+  // The last window, which consists of 15, 12, 3 and 0, has the four corners of the map.
   tape.backward(slice(y, 0, 12, 13), Tensor::full({1, 1}, 1, DType::f64));
   const std::vector<double> grads = tape.grad(qkv).values<double>();
   for (std::int64_t row = 0; row < 16; ++row) {

@@ -1,5 +1,5 @@
-// T2T-ViT: sizes, initial values, numbers for the log, messages, gradients, token modules, a comparison with the
-// published model in PyTorch, and where its normalizers fold. families_test.cpp and families/model_test.cpp have the
+// Tests T2T-ViT: sizes, initial values, numbers for the log, messages, gradients, token modules, a comparison with the
+// published model in PyTorch, and where its normalizers fold. families_test.cpp and families/model_test.cpp test the
 // properties that it shares with other families.
 #include <cmath>
 
@@ -31,9 +31,9 @@ T2tConfig with_softmax(T2tConfig config) {
   return config;
 }
 
-// Parameters as published, or counted by hand. Multiplications by hand: in a Performer module of N tokens those
-// of kqv, twice w, f(k)^T v, f(q) (f(k)^T v), proj and the feed-forward block. Here it also takes the squares of q and
-// k times a constant matrix, and f(q) times the sum of f(k).
+// The parameters are published or counted by hand. The multiplications are counted by hand. A Performer module of N
+// tokens has those of kqv, twice w, f(k)^T v, f(q) (f(k)^T v), proj and the feed-forward block. Our code also
+// multiplies the squares of q and k by a constant matrix, and f(q) by the sum of f(k).
 TEST(T2t, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   struct Known {
     T2tConfig config;
@@ -127,8 +127,8 @@ TEST(T2t, TheSmallestImageHasOneToken) {
   }
 }
 
-// Element i of parameter k is 0.3 sin(1.7 k + 0.61 i), plus 1 for gains; pixel i is sin(0.37 i). reference.py computes
-// these logits by the published modules in PyTorch, in f64.
+// Element i of parameter k is 0.3 sin(1.7 k + 0.61 i), plus 1 for gains. Pixel i is sin(0.37 i). reference.py computes
+// these logits in f64 with the published modules in PyTorch.
 TEST(T2t, T2T_1_T2T_2_T2T_3_T2T_4_T2T_5_AreThePublishedModel) {
   struct Known {
     const char* token_attention;
@@ -144,7 +144,7 @@ TEST(T2t, T2T_1_T2T_2_T2T_3_T2T_4_T2T_5_AreThePublishedModel) {
     SCOPED_TRACE(known.token_attention);
     const T2tConfig config = tiny_t2t(known.token_attention);
     T2t model(config, std::nullopt, DType::f64);
-    const NamedTensors values = model.values();  // by name
+    const NamedTensors values = model.values();  // sorted by name
     int k = 0;
     for (const auto& [name, value] : values) {
       const bool gain = name.find("norm") != std::string::npos && name.ends_with("weight");
@@ -190,7 +190,8 @@ TEST(T2t, TokenDropoutActsOnlyInTrainingAndInBothBranches) {
   EXPECT_EQ(loss(false, "none"), inference);
 }
 
-// The weights of the tokens are a probability up to eps: with equal values, a is the value times d / (d + m eps).
+// The weights of the tokens are probabilities up to eps. If all values are equal, a is that value times d / (d + m
+// eps).
 TEST(T2t, T2T_5_EqualValuesPassUnlessKeysAreLong) {
   T2tConfig config = tiny_t2t("performer", "none");
   config.layers = 1;
@@ -218,8 +219,8 @@ TEST(T2t, T2T_5_EqualValuesPassUnlessKeysAreLong) {
   }
 }
 
-// w and queries are 0, so that all features of a key of length l are e^(-l^2 / 2). In module 1 only the key of the
-// first token of image 0 is not 0, in module 2 all have length 10.
+// w and the queries are 0, so all features of a key of length l are e^(-l^2 / 2). In module 1 only the key of the first
+// token of image 0 is not 0; in module 2 all keys have length 10.
 TEST(T2t, T2T_4_DiagnosticsAreOfTheLastTrainingPass) {
   T2t model(tiny_t2t("performer", "none"), std::nullopt, DType::f64);
   const NamedTensors p = model.values();

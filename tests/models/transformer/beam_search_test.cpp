@@ -10,7 +10,7 @@ namespace {
 
 const std::vector<Ids> kSources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};  // of translation_batch()
 
-// Makes a model in f64, with weights that make the next token depend on all before.
+// Makes a model in f64 whose weights make the next token depend on all earlier ones.
 std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary = 11,
                                           const std::string& normalizer = "ln") {
   TransformerConfig config = tiny_config(normalizer);
@@ -21,7 +21,7 @@ std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary
   return model;
 }
 
-// Returns the log softmax after eos, ids..., decoding the whole sentence anew.
+// Returns the log softmax after eos, ids... by decoding the whole sentence again.
 std::vector<double> next_log_probabilities(Transformer& model, const Ids& source, const Ids& ids) {
   Ids input{kEos};
   input.insert(input.end(), ids.begin(), ids.end());
@@ -48,7 +48,7 @@ void expect_hypotheses(const std::vector<Hypothesis>& got, const std::vector<Hyp
   }
 }
 
-// Chooses rows anew before each step, some twice and some not at all.
+// Chooses new rows before each step. Some rows are chosen twice and some not at all.
 void expect_full_forward_passes(const std::string& normalizer, Device device) {
   SCOPED_TRACE(normalizer + " on " + name(device));
   const auto model = random_model(1, 11, normalizer);
@@ -123,8 +123,9 @@ TEST(BeamSearch, BEAM_3_BEAM_4_AWideBeamIsExhaustiveSearch) {
   }
 }
 
-// Runs fairseq's loop for one sentence, decoding every hypothesis anew: tokens and scores of `beam` rows, the first
-// step from only the first row, candidates sorted over all rows, finished ones removed from the first `beam`.
+// Runs fairseq's loop for one sentence and decodes every hypothesis from its beginning. It keeps tokens and scores of
+// `beam` rows, takes the first step from only the first row, sorts candidates over all rows, and removes finished ones
+// from the first `beam`.
 std::vector<Hypothesis> reference_search(Transformer& model, const Ids& source, std::size_t beam, std::size_t limit) {
   std::vector<std::pair<double, Ids>> rows{{0, {}}};
   std::vector<Hypothesis> done;
@@ -190,9 +191,9 @@ TEST(BeamSearch, CandidatesAreTheFirstOfAllSorted) {
   constexpr std::int64_t kRows = 3;
   const DecodingOptions options{.unk_penalty = 0.1};
   for (unsigned seed = 0; seed < 50; ++seed) {
-    const std::int64_t V = seed % 2 == 0 ? 200 : 2000;  // few and many blocks of 64
+    const std::int64_t V = seed % 2 == 0 ? 200 : 2000;  // a few and many blocks of 64
     const Tensor logits = randn({kRows, V}, seed);
-    for (std::int64_t r = 0; r < kRows; ++r)  // the special ones are among the best
+    for (std::int64_t r = 0; r < kRows; ++r)  // the special tokens are among the best
       for (std::int64_t v : {kPad, kEos, kUnk}) logits.data<double>()[r * V + v] = 4;
     const std::vector<Continuation> rows{
         {.score = -1}, {.score = -2, .may_end = false}, {.score = -3, .may_go_on = false}};
@@ -230,14 +231,14 @@ void expect_lost(const std::vector<Hypothesis>& got) {
   ASSERT_EQ(got.size(), 1u);
   EXPECT_TRUE(got[0].ids.empty() && got[0].score == -std::numeric_limits<double>::infinity());
 }
-// A hypothesis with non-finite logits discards its sentence: the rest of the beam would hide the fault.
+// A hypothesis with non-finite logits discards its whole sentence, since the rest of the beam would hide the fault.
 TEST(BeamSearch, ADivergedModelGivesOneEmptyResult) {
   TransformerConfig config = random_model(1)->config();
   config.share_embeddings = "none";
   Transformer model(config, 1, DType::f64);
   randomize(model, 1, 0.4);
   const std::int64_t first = search_one(model, {4, 2}, {})[0].ids.at(0);
-  model.target_table().value.data<double>()[first * 8] = std::nan("");  // on input only, not in predictions
+  model.target_table().value.data<double>()[first * 8] = std::nan("");  // only in the input, not in predictions
   expect_lost(search_one(model, {4, 2}, {}));
   model.source_table().value.data<double>()[40] = std::nan("");
   expect_lost(search_one(model, {4, 2}, {}));

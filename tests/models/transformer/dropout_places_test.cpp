@@ -1,4 +1,4 @@
-// Effects of single keys of a Transformer: dropout in its places, table rows divided by their length.
+// Tests effects of single keys of a Transformer: where it drops, and table rows divided by their length.
 #include "models/fold/model.h"
 #include "models/transformer/transformer.h"
 #include "ops/scale_norm/scale_norm.h"
@@ -8,7 +8,7 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr std::int64_t kBits = 64;  // compared bits of each mask
+constexpr std::int64_t kBits = 64;  // number of compared bits of each mask
 using Masks = std::map<std::string, std::vector<bool>>;
 
 // Returns which of the first elements were dropped, if nothing else is zero.
@@ -49,7 +49,8 @@ class DropoutPlaces : public ::testing::Test {
     const Var branch = tape_.constant(randn({8, in}, 1)), x = tape_.constant(Tensor::zeros({8, 8}, DType::f64));
     masks[sublayer.name + ", sum"] = zeros(sublayer(x, rows_, pass(), [&](const Var&) { return branch; }).value());
   }
-  // Makes queries and keys zero, and values that tell the tokens apart: the results are the probabilities.
+  // Makes queries and keys zero, and makes the values different for each token, so that the results are the
+  // probabilities.
   void add_attention(AttentionBlock& block, Masks& masks) {
     const Tensor identity = Tensor::zeros({8, 8}, DType::f64);
     for (int i = 0; i < 8; ++i) identity.data<double>()[i * 8 + i] = 1;
@@ -79,7 +80,7 @@ class DropoutPlaces : public ::testing::Test {
 TEST_F(DropoutPlaces, EachHasAMaskOfItsOwn) {
   const Sentences sentences{Tensor::of<std::int64_t>({8}, {4, 5, 6, 7, 8, 9, 10, 4}), Segments({4, 4})};
   TransformerConfig config = model_->config();
-  config.activation_dropout = 0;  // so that only embeddings have their own dropout
+  config.activation_dropout = 0;  // leaves only the embeddings' own dropout
   Transformer embedding(config, 1, DType::f64);
   Masks masks;
   Var memory;
@@ -89,7 +90,7 @@ TEST_F(DropoutPlaces, EachHasAMaskOfItsOwn) {
     for (TransformerLayer& layer : *stack) add_layer(layer, masks);
   ASSERT_EQ(masks.size(), 2u + 6u + 4u + 10u);  // embeddings, attentions, activations, sums
 
-  // 32 of 64 fair coins agree, with a deviation of 4.
+  // On average 32 of 64 fair coins agree, with a deviation of 4.
   for (auto a = masks.begin(); a != masks.end(); ++a) {
     ASSERT_EQ(std::int64_t(a->second.size()), kBits) << a->first;
     for (auto b = std::next(a); b != masks.end(); ++b) {
@@ -141,8 +142,8 @@ TEST(FixNorm, FN_1_IsTheModelWithDividedRows) {
   }
 }
 
-// A shared table's gradient comes through both embeddings and the output projection. Row 1 is padding: its embedding
-// does not depend on it, its logit does.
+// A shared table's gradient comes through both embeddings and the output projection. Row 1 is padding, so its embedding
+// does not depend on the row, but its logit does.
 TEST(FixNorm, FN_1_SN_2_Gradients) {
   Transformer model(fixnorm_config("all"), 1, DType::f64);
   randomize(model, 10);

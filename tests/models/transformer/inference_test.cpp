@@ -1,5 +1,5 @@
-// Decoding on every device, with packed weights and with cached keys and values, against full forward passes on the
-// tape.
+// Compares decoding on every device, with packed weights and with cached keys and values, with full forward passes on
+// the tape.
 #include "models/transformer/inference.h"
 
 #include "tests/models/transformer/tiny_translation.h"
@@ -24,7 +24,7 @@ std::unique_ptr<Transformer> random_model(const TransformerConfig& config, const
 }
 
 bool has_statistics_of_sentences(const std::string& normalizer) {
-  return normalizer == "instancenorm" || normalizer == "groupnorm";  // by default
+  return normalizer == "instancenorm" || normalizer == "groupnorm";  // the default options
 }
 
 TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
@@ -35,7 +35,7 @@ TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
   return config;
 }
 
-// Allows for another order of sums, the only difference.
+// Allows for another order of sums, which is the only difference.
 void expect_the_same(const TransformerConfig& config, const std::vector<Device>& on = devices(),
                      double deviation = 0.3) {
   const TranslationBatch batch = translation_batch();
@@ -58,7 +58,7 @@ TEST(InferenceTransformer, IsTheModelWithEveryNormalizer) {
       if (info.name != "deepnorm" || !pre_norm) expect_the_same(config_for(info.name, pre_norm));
 }
 
-// Rows are normalized in parts of 256 channels. Each part has other gains, biases and values.
+// Rows are normalized in parts of 256 channels. Each part has different gains, biases and values.
 TEST(InferenceTransformer, IsTheModelAcrossPartsOf256Channels) {
   for (const char* normalizer : {"bn", "centernorm", "ln", "rmsnorm"})
     for (std::int64_t width : {264, 520}) {
@@ -88,7 +88,7 @@ TEST(InferenceTransformer, IsTheModelWithEveryActivation) {
   }
 }
 
-// A folded model has a bias of the output projection and affine maps in some places. Tables may have unit rows.
+// A folded model has a bias of the output projection and affine maps at some sites. Its tables may have unit rows.
 TEST(InferenceTransformer, IsTheModelWithWhatFoldingLeaves) {
   TransformerConfig config = config_for("none", false);
   config.share_embeddings = "inputs";
@@ -119,9 +119,9 @@ TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
     }
 }
 
-// In f32: 24 roundings deep in each of a dozen sublayers; seen: 3e-6. In bf16: weights and operands of products have 8
-// bits, and errors of about 2^-9 each add up like a random walk; seen: 0.03 for logits of deviation 1.6, and 0.05 on a
-// device, where the stream is bf16 too. A mistake in the computation is larger than either by far.
+// In f32, each of a dozen sublayers rounds 24 times; we saw 3e-6. In bf16, weights and operands of products have 8
+// bits, and errors of about 2^-9 each add up like a random walk. We saw 0.03 for logits of deviation 1.6, and 0.05 on a
+// device, where the stream is bf16, too. A mistake in the computation would cause a far larger difference.
 TEST(InferenceTransformer, LowerPrecisionIsClose) {
   for (const char* normalizer : {"ln", "rmsnorm", "un", "none", "dyt"})
     for (bool pre_norm : {true, false}) {
@@ -132,7 +132,7 @@ TEST(InferenceTransformer, LowerPrecisionIsClose) {
       for (const Device device : devices()) {
         Transformer model(config, 1, DType::f32, device);
         model.copy_from(*exact);
-        const double rounding = device == Device::cpu ? 0.1 : 0.2;  // of bf16
+        const double rounding = device == Device::cpu ? 0.1 : 0.2;  // rounding of bf16
         for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 2e-5}, {DType::bf16, rounding}}) {
           const InferenceTransformer inference(model, dtype);
           EXPECT_EQ(inference.encode(batch.source).dtype(), dtype);

@@ -32,10 +32,10 @@ TEST(Transformer, GradientsWithDeepNormAndTablesOfTheirOwn) {
   check_gradients_of<Transformer>(config);
 }
 
-// A second forward pass, built only from operations: pre-norm, one table of embeddings, gelu, no dropout.
+// A second forward pass that consists only of operations: pre-norm, one table of embeddings, gelu, and no dropout.
 class TransformerByHand {
  public:
-  // `values`: a model's parameters by name.
+  // `values` are a model's parameters by name.
   TransformerByHand(const TransformerConfig& config, const NamedTensors& values) : config_(config), values_(values) {}
 
   // Returns the loss summed over the tokens of `target`. Ids are [tokens].
@@ -104,24 +104,24 @@ Tensor training_logits(Transformer& model, const TranslationBatch& batch, std::o
   return logits_by_tape(model, batch, /*training=*/true, dtype);
 }
 
-// The rows of products are exactly the tokens of both sides.
+// Only the tokens of the two sides are rows of products.
 TEST(Transformer, RowsComputedAreTokens) {
   Transformer model(tiny_config("un"), 1);
   const TranslationBatch batch = translation_batch();  // 12 source and 9 target tokens
   Tape tape;
-  std::map<std::int64_t, int> products;  // by their rows
+  std::map<std::int64_t, int> products;  // number of products by their rows
   tape.observe([&](const Node& node, const Tensor& y) {
     if (node.name() == std::string("linear")) ++products[y.shape().without(-1).elements()];
   });
   tape.backward(model.loss(batch, {.tape = tape, .dtype = DType::f32, .training = true}, 0.1));
-  // Encoder: four of attention, two of feed-forward, and the decoder's keys and values. Decoder: four, two, two more,
-  // and the output.
+  // The encoder has four products of attention, two of feed-forward, and the decoder's keys and values. The decoder has
+  // four, two, two more, and the output.
   EXPECT_EQ(products, (std::map<std::int64_t, int>{{12, 8}, {9, 9}}));
 }
 
-// A sentence has the same logits whatever other sentences the batch has, with normalizers of rows or of a sentence: bit
-// for bit with our own products on the device. Libraries on the CPU add in an order that depends on the number of rows,
-// which instancenorm magnifies up to a hundredfold for sentences of two tokens.
+// A sentence has the same logits whatever other sentences the batch has, with normalizers of rows or of a sentence.
+// With our own products on the device they are bit-identical. Libraries on the CPU add in an order that depends on the
+// number of rows, which instancenorm magnifies up to a hundredfold for sentences of two tokens.
 TEST(Transformer, OtherSentencesChangeNothing) {
   for (const char* normalizer : {"ln", "rmsnorm", "instancenorm"})
     for (const Device device : devices())

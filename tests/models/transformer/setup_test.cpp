@@ -1,4 +1,4 @@
-// A new Transformer: its parameters, their values, and the messages for impossible configurations.
+// Tests a new Transformer: its parameters, their values, and the messages for impossible configurations.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ TransformerConfig iwslt(std::int64_t source, std::int64_t target) {
   return config;
 }
 
-// The number that fairseq prints for transformer_iwslt_de_en.
+// fairseq prints this number for transformer_iwslt_de_en.
 TEST(TransformerSetup, HasFairseqsNumberOfParameters) {
   const auto count = [](const TransformerConfig& config) { return Transformer(config, 1).parameter_count(); };
   EXPECT_EQ(count(iwslt(10152, 10152)), 36743168);
@@ -55,7 +55,7 @@ TEST(TransformerSetup, ThereAre32SitesInTheDefaultModel) {
   EXPECT_TRUE(model.state().count("decoder.layers.5.encoder_attn_layer_norm.run_var"));
 }
 
-// The vectors of the authors of FNV-1a.
+// The test vectors are those of the authors of FNV-1a.
 TEST(TransformerSetup, StreamsAreHashesOfNames) {
   EXPECT_EQ(random_stream(""), 0x811C9DC5u);
   EXPECT_EQ(random_stream("a"), 0xE40C292Cu);
@@ -87,10 +87,10 @@ TEST(TransformerSetup, BeginsAsFairseqDoes) {
   const Tensor& table = model.source_table().value;
   EXPECT_EQ(spread(table.slice(1, 2)).greatest, 0);
   expect_normal(table.slice(2, 2000), std::sqrt(1. / 512));
-  EXPECT_GT(spread(table).greatest, 4.2 * std::sqrt(1. / 512));  // about one in 40,000 is beyond
+  EXPECT_GT(spread(table).greatest, 4.2 * std::sqrt(1. / 512));  // about one in 40,000 numbers is beyond this
 }
 
-// Returns the ratio of every weight to that of the same name and seed in fairseq's initialisation.
+// Returns the ratio of every weight to the weight of the same name and seed in fairseq's initialisation.
 double factor(Transformer& model, Transformer& fairseq, const std::string& name) {
   const std::vector<double> ours = model.values().at(name).values<double>(),
                             theirs = fairseq.values().at(name).values<double>();
@@ -129,7 +129,7 @@ TEST(TransformerSetup, TFixupScalesAsPublished) {
   EXPECT_EQ(spread(tfixup.values().at("encoder.layers.2.fc1.bias")).greatest, 0);
 }
 
-// The bounds of [q; k; v] and [k; v] as one matrix each: sqrt(6 / 4 width), sqrt(6 / 3 width).
+// The bounds treat [q; k; v] and [k; v] as one matrix each: sqrt(6 / 4 width), sqrt(6 / 3 width).
 TEST(TransformerSetup, XavierTakesPackedMatrices) {
   TransformerConfig config = tiny_config("none");
   Transformer fairseq(config, 1, DType::f64);
@@ -149,7 +149,7 @@ TEST(TransformerSetup, XavierTakesPackedMatrices) {
     EXPECT_EQ(spread(xavier.values().at(std::string("decoder.layers.0") + bias)).greatest, 0) << bias;
 }
 
-// A folded model has a separate output projection with a bias, and other normalizers at some sites.
+// A folded model has a separate output projection with a bias, and different normalizers at some sites.
 TEST(TransformerSetup, SitesCanDifferAndTheOutputCanHaveABias) {
   TransformerConfig config = tiny_config("none", /*pre_norm=*/false);
   config.share_embeddings = "inputs";

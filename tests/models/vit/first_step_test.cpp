@@ -1,6 +1,6 @@
-// How much the first step of SGD changes the output of a model without normalizers. "Transformers without
+// Tests how much the first step of SGD changes the output of a model without normalizers. "Transformers without
 // normalization" requires that a step of rate eta change the output by Theta(eta), whatever the depth; T-Fixup should
-// do so.
+// achieve that.
 #include <cmath>
 
 #include "models/fold/difference.h"
@@ -9,8 +9,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns |f' - f| / eta, where f are the logits of 16 images and f' those after one step of rate eta of the parameters
-// of all blocks, with or without their biases.
+// Returns |f' - f| / eta, where f are the logits of 16 images, and f' are those after one step of rate eta. The step
+// updates the parameters of all blocks, with or without their biases.
 double change_by_a_step(const std::string& initialization, std::int64_t layers, double eta, bool biases) {
   VitConfig config = tiny_vit("none");
   config.image_size = 8, config.width = 32, config.ffn_width = 64, config.layers = layers;
@@ -32,7 +32,7 @@ double change_by_a_step(const std::string& initialization, std::int64_t layers, 
   return std::sqrt(squares);
 }
 
-// Measured: 10.3, 9.6 and 9.5 with 6, 12 and 24 layers; with PyTorch's initial values 2,312, 9,509 and 203,600.
+// We measured 10.3, 9.6 and 9.5 with 6, 12 and 24 layers, and 2,312, 9,509 and 203,600 with PyTorch's initial values.
 TEST(VitFirstStep, IsProportionalToTheRateWithTFixupWhateverTheDepth) {
   const double six = change_by_a_step("tfixup", 6, 1e-5, /*biases=*/false);
   EXPECT_NEAR(change_by_a_step("tfixup", 6, 1e-3, false) / six, 1, 0.01) << "the rate";
@@ -42,8 +42,8 @@ TEST(VitFirstStep, IsProportionalToTheRateWithTFixupWhateverTheDepth) {
   EXPECT_GT(change_by_a_step("pytorch", 24, 1e-5, false) / otherwise, 20);
 }
 
-// The argument does not cover biases: those of each block add as much, so that with them the change grows with the
-// depth. Measured: 480, 909 and 1,989.
+// The argument does not cover biases. The biases of each block add as much, so with them the change grows with the
+// depth. We measured 480, 909 and 1,989.
 TEST(VitFirstStep, GrowsWithTheDepthByTheBiases) {
   const double six = change_by_a_step("tfixup", 6, 1e-5, /*biases=*/true);
   EXPECT_NEAR(change_by_a_step("tfixup", 24, 1e-5, true) / six, 4, 1);

@@ -1,4 +1,5 @@
-// A new vision Transformer: its parameters, their names and values, and the messages for impossible configurations.
+// Tests a new vision Transformer: its parameters, their names and values, and the messages for impossible
+// configurations.
 #include <cmath>
 
 #include "tests/models/spread.h"
@@ -19,7 +20,8 @@ VitConfig with_mean(std::int64_t width, std::int64_t ffn_width, std::int64_t hea
   return config;
 }
 
-// By hand, with width d, T tokens and m = ffn_width: layers (T (4 d^2 + 2 d m) + 2 T^2 d) + 64 48 d + 10 d.
+// The numbers are computed by hand, with width d, T tokens and m = ffn_width: layers (T (4 d^2 + 2 d m) + 2 T^2 d) + 64
+// 48 d + 10 d.
 TEST(VitSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   struct Known {
     VitConfig config;
@@ -129,7 +131,7 @@ TEST(VitSetup, TFixupScalesByTheNumberOfLayers) {
   }
 }
 
-// 8 x 8 tokens after cls, with 24 frequencies each for column and row.
+// 8 x 8 tokens follow cls, with 24 frequencies each for column and row.
 TEST(VitSetup, VIT_3_SinusoidalPositionsTellColumnsAndRows) {
   const Tensor positions = begun("pytorch", "v_out_ffn", "sinusoidal")("pos_embed").to(DType::f64);
   ASSERT_EQ(positions.shape(), (Shape{1, 65, 96}));
@@ -144,7 +146,7 @@ TEST(VitSetup, VIT_3_SinusoidalPositionsTellColumnsAndRows) {
                                    std::cos((row + 2) * f)};
         for (int part = 0; part < 4; ++part)
           EXPECT_NEAR(at(token, 24 * part + i), expected[part], 1e-6)
-              << token << ", " << 24 * part + i;  // they are f32
+              << token << ", " << 24 * part + i;  // the positions are f32
       }
 }
 
@@ -152,7 +154,7 @@ TEST(VitSetup, DeepNormScalesValuesOutputsAndFeedForward) {
   VitConfig config = tiny_vit("deepnorm", /*pre_norm=*/false);
   config.width = 96, config.ffn_width = 192, config.layers = 8;
   const NamedTensors p = Vit(config, 1).values();
-  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4 of a model with only an encoder
+  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4, since the model has only an encoder
   const Tensor& qkv = p.at("blocks.3.attn.qkv.weight");
   expect_normal(qkv.slice(0, 192), 0.02);
   for (const Tensor& t : {qkv.slice(192, 288), p.at("blocks.7.attn.proj.weight"), p.at("blocks.0.mlp.fc1.weight")})

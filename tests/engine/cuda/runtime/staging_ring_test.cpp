@@ -1,4 +1,4 @@
-// The ring that uploads use.
+// Tests the ring that uploads use.
 #include "engine/cuda/runtime/staging_ring.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ RC_GTEST_PROP(StagingRing, NeverGivesWhatIsStillBeingCopied, ()) {
   const std::size_t size = *rc::gen::inRange<std::size_t>(1, 200);
   SlowDevice device;
   StagingRing ring(size, device);
-  std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> parts;  // by mark
+  std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> parts;  // the key is the mark
   int laps = 0;
   for (int n = 0; n < 200; ++n) {
     const std::size_t bytes = *rc::gen::inRange<std::size_t>(1, size + 1);
