@@ -36,7 +36,7 @@ TEST(Activation, EachNameIsAFunction) {
 }
 
 OpCase bias_case(Activation activation, std::int64_t rows, std::int64_t columns) {
-  // The sum must stay away from relu's kink: x is at least 0.01 from it, and the bias is smaller.
+  // The sum must stay away from relu's kink. x is at least 0.01 from the kink, and the bias is smaller than that.
   return {.label = fmt::format("{} of {} rows of {}", name(activation), rows, columns),
           .operands = {randn_off_zero({rows, columns}, 1, 0.1), randn({columns}, 2, 0.02)},
           .f = [activation](const std::vector<Var>& v) { return bias_activation(v[0], v[1], activation); }};
@@ -60,8 +60,8 @@ const RegisterOp kBiasActivation({
     .bf16_roundoffs = 16,  // sums of 70 rows
 });
 
-// y and its slope at x. At zero everything is known exactly: tanh' = 1, sigmoid = 1/2 and its slope 1/4, x Phi(x) has
-// slope Phi(0) = 1/2. At one they are from an independent evaluation in 40 digits (mpmath 1.4).
+// Checks y and its slope at x. At zero everything is known exactly: tanh' = 1, sigmoid = 1/2 and its slope 1/4, and x
+// Phi(x) has the slope Phi(0) = 1/2. The numbers at one are from an independent evaluation in 40 digits (mpmath 1.4).
 TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_ACT_11_ACT_12_AtKnownPoints) {
   struct Row {
     Activation activation;
@@ -99,7 +99,8 @@ TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_ACT_11_ACT_12_
   }
 }
 
-// Where relu switches, and with two rows: y = relu((1, -5) + (2, 3)) = (3, 0), relu((-4, 1) + (2, 3)) = (0, 4).
+// The first case is where relu switches; the second has two rows: y = relu((1, -5) + (2, 3)) = (3, 0), relu((-4, 1) +
+// (2, 3)) = (0, 4).
 TEST(BiasActivation, ACT_8_WorkedByHand) {
   expect_by_hand({.operands = {numbers({2, 2}, {1, -5, -4, 1}), numbers({2}, {2, 3})},
                   .y = {3, 0, 0, 4},
@@ -108,7 +109,7 @@ TEST(BiasActivation, ACT_8_WorkedByHand) {
                  [](auto& v) { return bias_activation(v[0], v[1], Activation::relu); });
 }
 
-// Far from 0 y is x or 0 and the slope 1 or 0, in every precision, and exp overflows; a NaN is not hidden.
+// Far from 0, y is x or 0 and the slope is 1 or 0 in every precision, even where exp overflows. A NaN is not hidden.
 TEST(Activation, LimitsAndNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (Device device : devices())

@@ -29,7 +29,7 @@ std::vector<Tensor> run(const std::vector<Tensor>& in, const AttentionOptions& o
   return results(in, dtype, device, [&](auto& v) { return attend(v, options, rows); });
 }
 
-// With q . k = (ln 3 / 2, 0) and scale 2: p = (3/4, 1/4), y = 7, and with dy = 1: delta = 7, ds = (3/4 1, 1/4 (-3)).
+// q . k = (ln 3 / 2, 0) and scale 2 give p = (3/4, 1/4) and y = 7. With dy = 1, delta = 7 and ds = (3/4 1, 1/4 (-3)).
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
   const double ln3 = std::log(3.0);
   expect_by_hand({.operands = {numbers({1, 1}, {ln3 / 2}), numbers({2, 1}, {1, 0}), numbers({2, 1}, {8, 4})},
@@ -43,8 +43,8 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
                  });
 }
 
-// Two segments in one group, with q = 0: p = (3/4, 1/4) by the bias alone. As above y = 7 and ds = (3/4, -3/4) for dy =
-// 1 in the first segment, and twice that for dy = 2 in the second.
+// Two segments are in one group, and q = 0, so p = (3/4, 1/4) comes only from the bias. As above, y = 7 and ds = (3/4,
+// -3/4) for dy = 1 in the first segment. ds is twice that for dy = 2 in the second.
 TEST(Attention, ATT_1_ATT_9_WorkedByHand) {
   const double ln3 = std::log(3.0);
   expect_by_hand(
@@ -58,7 +58,7 @@ TEST(Attention, ATT_1_ATT_9_WorkedByHand) {
       });
 }
 
-// The same by matmul and softmax, which store the scores.
+// Does the same with matmul and softmax, which store the scores.
 Var composed(const Var& qkv, const Var& bias, std::int64_t heads, std::int64_t segments) {
   const std::int64_t T = bias.shape()[2], G = bias.shape()[0], D = qkv.shape()[1] / (3 * heads);
   const auto part = [&](std::int64_t k) {  // [segments heads, T, D]
@@ -85,14 +85,14 @@ TEST(Attention, WithABiasItIsTheSoftmaxOfTheirSum) {
   }
 }
 
-// Adds one head of the formulas with whole matrices, and the softmax differentiated in its textbook form: ds_ij = p_ij
+// Adds one head of the formulas with whole matrices. Differentiates the softmax in its textbook form: ds_ij = p_ij
 // (dp_ij - sum_t p_it dp_it).
 void formulas_of_head(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, std::int64_t s,
                       std::int64_t h, std::vector<Tensor>& out) {
   const std::int64_t D = in[0].shape()[1] / options.heads, row = in[0].shape()[1];
   const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(D));
   const Tensor dy = cotangent(in[0].shape());
-  // The first element of this head, and rows of H D from there.
+  // Returns the first element of this head; its rows of H D elements begin there.
   const auto head = [&](const Tensor& t, const Segments& of) { return t.data<double>() + of.offset(s) * row + h * D; };
   const double *q = head(in[0], rows.queries), *k = head(in[1], rows.keys), *v = head(in[2], rows.keys),
                *g = head(dy, rows.queries);
@@ -125,7 +125,7 @@ void expect_formulas(const Sizes& s, const AttentionOptions& options, Lengths le
   for (int k : {0, 0, 1, 2}) want.push_back(Tensor::zeros(in[k].shape(), DType::f64));
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t h = 0; h < s.heads; ++h) formulas_of_head(in, options, rows, b, h, want);
-  // f32: sums of up to 200 terms whose rounding errors partly cancel.
+  // In f32, sums have up to 200 terms, whose rounding errors partly cancel.
   for (const auto& [dtype, tolerance] : {std::pair(DType::f64, 1e-11), std::pair(DType::f32, 5e-5)}) {
     const std::vector<Tensor> got = run(in, options, rows, dtype);
     for (std::size_t k = 0; k < want.size(); ++k)
@@ -134,7 +134,8 @@ void expect_formulas(const Sizes& s, const AttentionOptions& options, Lengths le
   }
 }
 
-// Around the blocks of up to 80, and the 64 of kernels, with heads of whole vectors and others.
+// The lengths are around the CPU's blocks of up to 80 and the kernels' blocks of 64. Some heads consist of whole
+// vectors.
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlocks) {
   const std::pair<std::int64_t, std::int64_t> lengths[] = {
       {64, 65}, {65, 64}, {79, 80}, {80, 80}, {81, 80}, {80, 81}, {161, 160}, {1, 200}, {200, 1}, {70, 130}, {130, 70}};
@@ -142,7 +143,8 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlock
     for (std::int64_t width : {16, 33})
       for (bool causal : {false, true})
         expect_formulas({1, queries, keys, 2, width}, with(2, causal, causal ? 0 : 0.3), Lengths::equal);
-  expect_formulas({3, 90, 90, 2, 16}, with(2), Lengths::ragged);  // the last has no key; its memory held other values
+  // The last segment has no key; its memory had other values.
+  expect_formulas({3, 90, 90, 2, 16}, with(2), Lengths::ragged);
 }
 
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_ATT_8_EqualsTheFormulas) {
@@ -156,7 +158,7 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_ATT_8_EqualsTheFormulas) {
   }));
 }
 
-// Every segment has the same bits whatever other segments there are, on both devices.
+// The results of a segment have the same bits whatever other segments there are, on both devices.
 TEST(Attention, ATT_3_ATT_6_OtherSegmentsChangeNothing) {
   const Sizes s{3, 40, 90, 2, 32};
   const Rows rows(s, Lengths::ragged);
@@ -180,7 +182,7 @@ TEST(Attention, ATT_3_ATT_6_OtherSegmentsChangeNothing) {
     }
 }
 
-// Packed operands give the same bits, also on tensor cores.
+// Packed operands give the same bits, even on tensor cores.
 TEST(Attention, PackedOperandsGiveTheSame) {
   const Sizes s{2, 9, 9, 2, 32};
   const Rows rows(s, Lengths::equal);
@@ -231,7 +233,7 @@ TEST(Attention, ATT_6_KeysOfOtherSegmentsMayHoldAnything) {
     }
 }
 
-// Doubling the length doubles the memory. A matrix of scores would quadruple it.
+// Doubling the length doubles the memory. A matrix of scores would take four times as much.
 TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
   const auto peak = [](Device device, std::int64_t T) {
     const Tensor x = Tensor::zeros({T, 4}, DType::f32, device);
@@ -244,8 +246,8 @@ TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
     tape.backward(y, x);
     return double(memory::statistics(device).peak - before);
   };
-  // A quarter more: the allocator rounds sizes up by as much. The CPU has its tiles in addition, for every length.
-  // Under ThreadSanitizer the emulation would take minutes for such lengths.
+  // A quarter more is allowed, since the allocator rounds sizes up by as much. The CPU also has its tiles, for every
+  // length. Under ThreadSanitizer the emulation would take minutes for such lengths.
   for (const Device device : devices()) {
     const std::int64_t T = device == Device::cuda && emulation::kThreadSanitizer ? 256 : 1024;
     EXPECT_LT(peak(device, 2 * T), 2.5 * peak(device, T)) << name(device);

@@ -1,4 +1,4 @@
-// The cases in which attention runs on tensor cores, and how many products it computes there.
+// Tests in which cases attention runs on tensor cores, and how many products it computes there.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include "emulation/cuda_emulation.h"
 #include "emulation/global_memory.h"
@@ -10,7 +10,7 @@ namespace {
 
 class AttentionKernels : public ::testing::TestWithParam<int> {};
 
-// Counts the launches of forward and backward.
+// Counts the launches of the forward and the backward pass.
 emulation::Counts counts_of(const Sizes& s, DType dtype) {
   const Rows rows(s, Lengths::equal);
   const auto f = [&](const std::vector<Var>& v) { return attend(v, with(s.heads), rows); };
@@ -23,19 +23,19 @@ emulation::Counts counts_of(const Sizes& s, DType dtype) {
   return counts;
 }
 
-// Queries and keys of 2 fragments each, one head. Forward: q . k and p v. Backward: q . k and dy . v, then dv, dk and
-// dq.
+// There are 2 fragments each of queries and of keys, and one head. The forward pass computes q . k and p v. The
+// backward pass computes q . k and dy . v, then dv, dk and dq.
 TEST_P(AttentionKernels, MultiplyWithoutDetoursAndBankConflicts) {
   const std::int64_t width = GetParam(), one_product = 2 * (32 / 8) * (width / 16);  // of 32 x 32 x width
   const emulation::Counts all = counts_of({1, 32, 32, 1, width}, DType::bf16);
   EXPECT_EQ(all.products, (2 + 5) * one_product);
   EXPECT_EQ(all.bank_conflicts, 0);
-  // Two tiles of keys and more than one block of each kind, and both of the kernels for more than 128.
+  // There are two tiles of keys, more than one block of each kind, and both of the kernels for more than 128.
   EXPECT_EQ(counts_of({1, 130, 100, 1, width}, DType::bf16).bank_conflicts, 0);
 }
 
-// Rows of a head are not adjacent, but each is whole sectors of 32 bytes. More is read and written than y and the
-// gradients.
+// The rows of a head are not adjacent, but each consists of whole sectors of 32 bytes. The kernels read and
+// write more than y and the gradients.
 TEST_P(AttentionKernels, TouchNoMoreOfMemoryThanTheyTake) {
   const std::int64_t width = GetParam();
   for (const std::int64_t keys : {37, 129}) {
@@ -47,7 +47,8 @@ TEST_P(AttentionKernels, TouchNoMoreOfMemoryThanTheyTake) {
   }
 }
 
-// A plain block has 32 rows, a warp of tensor cores 16. Forward has queries, backward also keys, or both in one launch.
+// A plain block has 32 rows, a warp of tensor cores 16. The forward pass has blocks of queries. The backward pass also
+// has blocks of keys, or both in one launch.
 TEST(AttentionKernelsOf, BlocksAreOfTilesNotOfPositions) {
   const std::int64_t heads = 3, queries = 200, keys = 330;
   for (const DType dtype : {DType::f32, DType::bf16}) {

@@ -1,4 +1,4 @@
-// Attention of bf16 by tensor cores, against attention of double on the CPU for the same numbers.
+// Compares attention of bf16 on tensor cores with attention of the same numbers in double on the CPU.
 #if defined(FOLDGRAD_HAVE_CUDA) && defined(FOLDGRAD_FAST)
 #include <cmath>
 
@@ -17,7 +17,7 @@ struct Case {
 
   std::string label() const { return label_of(sizes, options, lengths); }
   Rows rows() const { return {sizes, lengths}; }
-  // Returns the operation with q, k and v in double, though bf16 can represent them.
+  // Returns the operation with q, k and v in double. bf16 can represent them.
   OpCase op() const {
     OpCase c{.label = label(), .operands = {}, .f = {}};
     for (const Tensor& t : random_operands(rows(), sizes)) c.operands.push_back(t.to(DType::bf16).to(DType::f64));
@@ -26,10 +26,10 @@ struct Case {
   }
 };
 
-// The allowed distance between y, dq, dk and dv of bf16 and those of double. Rounded to bf16 are p before it multiplies
-// v and dy, y for delta, ds before it multiplies k and q, and the results. Each rounding changes a factor by at most
-// the part u. float adds errors of 2^-24 of each of its sums' terms and of 2^-20 of a p, for scores below 16; with
-// second-order terms a sixteenth of u covers them.
+// The allowed distance of y, dq, dk and dv in bf16 from those in double. These are rounded to bf16: p before it
+// multiplies v and dy, y for delta, ds before it multiplies k and q, and the results. Each rounding changes a factor by
+// at most the part u. float adds errors of 2^-24 of each term of its sums, and of 2^-20 of a p for scores below 16.
+// Together with second-order terms, they are less than a sixteenth of u.
 class Bounds {
  public:
   Bounds(const OpCase& op, const Case& c, const OpResult& want) : in_(op.operands), c_(c), rows_(c.rows()) {
@@ -72,7 +72,7 @@ class Bounds {
     return sum;
   }
 
-  // Adds one query's part to the bounds.
+  // Adds the part of one query to the bounds.
   void query(std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t D = c_.sizes.width;
     const double scale = 1 / std::sqrt(double(D)), *dy = query_row(dy_, b, i, h), *y = query_row(y_, b, i, h);
@@ -86,7 +86,8 @@ class Bounds {
     for (std::size_t j = 0; j < p.size(); ++j) {
       const double *k = key_row(in_[1], b, j, h), *v = key_row(in_[2], b, j, h), *q = query_row(in_[0], b, i, h);
       const double ds = p[j] * (z[j] * product(dy, v) - product(dy, y));
-      const double rounding = u / 64 * p[j] * (z[j] * product(dy, v, true) + product(dy, y, true));  // of float
+      // This is the rounding of float.
+      const double rounding = u / 64 * p[j] * (z[j] * product(dy, v, true) + product(dy, y, true));
       const double ds_bound = scale * (p[j] * delta_bound + u * std::fabs(ds) + rounding);
       for (std::int64_t c = 0; c < D; ++c) {
         bound(1, b, i, h)[c] += ds_bound * std::fabs(k[c]);
@@ -102,7 +103,7 @@ class Bounds {
   Tensor y_, dy_;
 };
 
-// Returns the largest |got - want| / bound. A bound of 0 requires equality; NaN gives 1e300.
+// Returns the largest |got - want| / bound. If a bound is 0, the numbers must be equal. NaN gives 1e300.
 double worst(const Tensor& got, const Tensor& want, const Tensor& bound, const Tensor& more = {}) {
   const std::vector<double> g = got.to(Device::cpu).to(DType::f64).values<double>();
   double largest = 0;
@@ -121,11 +122,11 @@ void expect_within_bounds(const Case& c) {
   const OpResult want = run_case(op, DType::f64, Device::cpu);
   const Bounds all(op, c, want);
   for (const GradMode mode : {GradMode::set, GradMode::add}) {
-    if (mode == GradMode::add && c.sizes.batch == 1) continue;  // to save time
+    if (mode == GradMode::add && c.sizes.batch == 1) continue;  // saves time
     const OpResult got = run_case(op, DType::bf16, Device::cuda, mode);
     EXPECT_LE(worst(got.y, want.y, all.bounds[0]), 1) << c.label();
     for (unsigned k = 0; k < 3; ++k) {
-      // A gradient that is added to an earlier one is rounded once more; the earlier one is run_case's.
+      // A gradient that is added to an earlier one is rounded once more. run_case makes the earlier gradient.
       const Tensor more = mode == GradMode::add ? randn(op.operands[k].shape(), 50 + k) : Tensor();
       EXPECT_LE(worst(got.grads[k], want.grads[k], all.bounds[k + 1], more), 1)
           << c.label() << ", gradient of operand " << k << (mode == GradMode::add ? ", added" : "");
@@ -133,8 +134,8 @@ void expect_within_bounds(const Case& c) {
   }
 }
 
-// Around fragments of 16 rows, tiles of 32 and 64, blocks of 64, and 128, the limit for one kernel for the whole
-// backward.
+// The lengths are around fragments of 16 rows, tiles of 32 and 64, blocks of 64, and 128, up to which one kernel
+// computes the whole backward pass.
 const std::pair<std::int64_t, std::int64_t> kLengths[] = {{1, 1},   {1, 17},    {15, 16},  {16, 15},
                                                           {17, 33}, {40, 31},   {64, 64},  {65, 64},
                                                           {33, 97}, {128, 128}, {129, 65}, {65, 129}};
@@ -164,7 +165,7 @@ TEST_P(AttentionTensorCores, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_StayWithinTheir
   for (const Case& c : cases(GetParam())) expect_within_bounds(c);
 }
 
-// y and the gradients, twice and with any order of the threads.
+// Computes y and the gradients twice, and with every order of the threads.
 TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
   for (const std::int64_t keys : {40, 129}) {
     const Case c{{2, 40, keys, 2, GetParam()}, with(2, true, 0.25), Lengths::ragged};

@@ -17,7 +17,7 @@ OpCase packed_case(const Sizes& s, const AttentionOptions& options, Lengths leng
                      [=](auto& v) { return attention_packed(v[0], options, rows.to(v[0].device())); });
 }
 
-// With a bias for G groups of segments of T rows.
+// Makes a case with a bias for G groups of segments of T rows.
 OpCase biased_case(std::int64_t segments, std::int64_t groups, std::int64_t rows, int heads, std::int64_t width,
                    double dropout = 0) {
   return random_case({{segments * rows, 3 * heads * width}, {groups, heads, rows, rows}},
@@ -43,7 +43,7 @@ OpError attention_error(const char* message, Shape q, Shape k, Shape v, Attentio
       [=](auto& x) { return attention(x[0], x[1], x[2], options, Segments({q[0]}), Segments({k[0]})); }, dtype);
 }
 
-// Makes an error of attention from one x [2, 4] to itself.
+// Makes an error case of attention from one x [2, 4] to itself.
 OpError segments_error(const char* message, const Segments& queries, const Segments& keys) {
   return error_of_zeros(message, {{2, 4}},
                         [=](auto& x) { return attention(x[0], x[0], x[0], with(1), queries, keys); });
@@ -52,14 +52,15 @@ OpError packed_error(const char* message, Shape qkv, int heads, std::int64_t row
   return {message, [=](Tape& t) { attention_packed(zeros(t, qkv), with(heads), Segments({rows})); }};
 }
 
-// Around the tiles of CUDA, 32 by 32 and 32 columns. Around the CPU's blocks, up to 80 by 80, see EqualsTheFormulas.
+// The sizes are around the tiles of CUDA, which are 32 by 32 with 32 columns. EqualsTheFormulas has sizes around the
+// CPU's blocks of up to 80 by 80.
 const RegisterOp kAttention({
     .name = "attention",
     .cases = {attention_case({1, 1, 1, 1, 1}, with(1), kEqual), attention_case({2, 3, 2, 2, 3}, with(2), kRagged),
               attention_case({2, 3, 3, 1, 2}, with(1, true), kEqual),
               attention_case({3, 3, 5, 1, 2}, with(1, true), kRagged),
               attention_case({1, 2, 5, 2, 3}, with(2, true), kEqual),
-              // the first two queries see no key
+              // The first two queries see no key.
               attention_case({1, 5, 3, 2, 2}, with(2, true), kEqual),
               attention_case({3, 4, 5, 2, 2}, with(2, false, 0.4), kRagged),
               attention_case({1, 4, 4, 3, 2}, with(3, true, 0.25), kEqual),
@@ -96,9 +97,9 @@ const RegisterOp kAttention({
                         Segments({2}), Segments({3})),
          segments_error("attention: the number of key segments must equal the number of query segments, 1, got 2",
                         Segments({2}), Segments({1, 1}))},
-    .parity_tolerance = 1e-11,  // scores of 128 products in another order, exponentiated
+    .parity_tolerance = 1e-11,  // sums the scores of 128 products in another order, then exponentiates them
     .f32_roundoffs = 1000,      // sums of up to 130 products of products
-    // y, from which delta is computed, is rounded to bf16, and so are results; gradients are sums of several such
+    // y, from which delta is computed, is rounded to bf16, and so are the results. Gradients are sums of several such
     // terms.
     .bf16_roundoffs = 16,
 });

@@ -1,4 +1,4 @@
-// Attention to rows of a cache, compared on every device with its formula.
+// Compares attention to rows of a cache with its formula on every device.
 #include "ops/attention/cached_attention.h"
 
 #include <cmath>
@@ -9,9 +9,10 @@
 namespace foldgrad::testing {
 namespace {
 
-using Places = std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>>;  // per query: block and row
+// The blocks and rows of each query's keys.
+using Places = std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>>;
 
-// Queries, keys and values are projections side by side: the queries use the first columns, the cache the others.
+// Queries, keys and values are projections side by side. The queries use the first columns, the cache uses the others.
 struct Cache {
   int heads;
   std::int64_t width;
@@ -74,13 +75,12 @@ struct Cache {
   }
 };
 
-// Values are of size 1 and weights sum to 1; scores of up to 128 terms have errors of some 10 eps, which the
-// exponential turns into relative errors of a weight. bf16 rounds only y, by half a unit in the last place of a value
-// below 4.
+// Values have size 1 and weights sum to 1. Scores of up to 128 terms have errors of about 10 eps, which the exponential
+// turns into relative errors of a weight. bf16 rounds only y, by half a unit in the last place of a value below 4.
 constexpr std::pair<DType, double> kTolerances[] = {{DType::f32, 3e-6}, {DType::f64, 1e-14}, {DType::bf16, 0.02}};
 
-// Queries with no keys, with one, with whole groups of the CPU's 4 and one more, with a warp of keys and one less or
-// more, and with more than two warps. The keys are in three blocks.
+// Some queries have no key, one key, groups of the CPU's 4 keys and one more, a warp of keys and one less or more, and
+// more than two warps. The keys are in three blocks.
 TEST(CachedAttention, ATT_7_OnEveryDevice) {
   const std::vector<std::int64_t> sizes{40, 1, 7};
   std::mt19937 random(2);

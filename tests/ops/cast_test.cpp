@@ -8,8 +8,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Makes a case without differences if y has fewer digits and so moves in steps: CAST_2_TheGradientGoesBackAsItCame
-// tests those gradients.
+// Makes a case without differences if y has fewer digits, since y then moves in steps.
+// CAST_2_TheGradientGoesBackAsItCame tests the gradients of such cases.
 OpCase cast_case(Shape x, DType dtype) {
   return {.label = fmt::format("{} to {}", x, name(dtype)),
           .operands = {randn(x, 1)},
@@ -43,7 +43,7 @@ TEST(Cast, CAST_1_EqualsTheConversionOfTensors) {
     }
 }
 
-// Half a step of bf16 above 1, plus less than f32 can resolve: two roundings would give the even 1.
+// The number is half a step of bf16 above 1, plus less than f32 can resolve. Two roundings would give the even 1.
 TEST(Cast, CAST_1_RoundsOnce) {
   const double above_half = 1 + std::ldexp(1, -8) + std::ldexp(1, -40);
   for (Device device : devices()) {
@@ -53,8 +53,8 @@ TEST(Cast, CAST_1_RoundsOnce) {
   }
 }
 
-// Tries for every bf16 the floats that round to it or to the next: the number, the middle and its neighbours, by their
-// bits. A GPU has an instruction where the host uses integers.
+// For every bf16, tries the floats that round to it or to the next bf16: the number itself, the middle, and the
+// neighbours of both, chosen by their bits. A GPU has an instruction where the host uses integers.
 TEST(Cast, CAST_1_EveryDeviceRoundsToTheSameBits) {
   std::vector<float> x;
   std::vector<std::uint16_t> want;
@@ -65,7 +65,7 @@ TEST(Cast, CAST_1_EveryDeviceRoundsToTheSameBits) {
       want.push_back(std::isnan(x.back()) ? 0x7fff : std::uint16_t(upper + up));
     }
   for (Device device : devices())
-    for (const std::size_t begin : {0, 1}) {  // at the beginning of packs, and not
+    for (const std::size_t begin : {0, 1}) {  // begins with a pack, and within a pack
       const Tensor all = Tensor::of<float>({std::int64_t(x.size())}, x, device);
       Tape tape;
       const Tensor y = cast(tape.constant(all.slice(begin, all.size())), DType::bf16).value().to(Device::cpu);

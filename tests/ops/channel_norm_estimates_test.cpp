@@ -1,5 +1,5 @@
-// Backward passes that are estimates, not gradients: how much dx of whole layers differs from the true gradient (by
-// central differences) and from the documented formula; and which gradients are exact nevertheless.
+// Tests backward passes that are estimates, not gradients. Measures how much dx of whole layers differs from the true
+// gradient (by central differences) and from the documented formula, and checks which gradients are exact nevertheless.
 #include <cmath>
 
 #include "tests/ops/channel_norm_fixture.h"
@@ -11,7 +11,8 @@ using Options = ChannelNormOptions;
 
 constexpr std::int64_t kRows = 12, kColumns = 3;
 
-// A layer in the middle of training: windows and averages of earlier steps, padding, and one more step to examine.
+// A layer in the middle of training. It has windows and averages of earlier steps, padding, and one more step to
+// examine.
 struct Midst {
   Options options;
   ChannelNormState state;
@@ -58,7 +59,7 @@ struct Midst {
       if (real(r)) sum += std::pow(x.data<double>()[r * kColumns + c], 2);
     return sum / double(counted);
   }
-  // Returns G for a given var_hat. Padding has an upstream gradient here, which is in the sum.
+  // Returns G for a given var_hat. Here padding has an upstream gradient, which the sum includes.
   double G(std::int64_t c, double variance) const {
     double sum = 0;
     for (std::int64_t r = 0; r < kRows; ++r)
@@ -82,9 +83,9 @@ double window_mean(const Midst& m, std::int64_t c, double q) {
   return std::exp(logs / double(M));
 }
 
-// UN's psi is an average of earlier steps. The true gradient, with the older entries of the window as constants, has
-// (lambda / M) G with lambda = GM / q in its place. Differences confirm it, while dx is off by |z| |psi - that| / s,
-// which here exceeds a tenth somewhere in each channel.
+// UN's psi is an average of earlier steps. The true gradient, in which the older entries of the window are constants,
+// has (lambda / M) G in its place, with lambda = GM / q. Differences confirm this gradient, while dx is off by |z| |psi
+// - (lambda / M) G| / s, which here exceeds a tenth somewhere in each channel.
 TEST(ChannelNormEstimates, UN_17_UnDiffersFromTheGradientByItsPsi) {
   const Midst m(with_warmup(Options::un(), 0), 9);
   std::vector<double> variance, estimate, truth;
@@ -108,8 +109,8 @@ TEST(ChannelNormEstimates, UN_17_UnDiffersFromTheGradientByItsPsi) {
   }
 }
 
-// Every other estimate; differences show that it is not the gradient. dgamma and dbeta are exact in all of them, except
-// dgamma of released UN where r is not 1: there it is r times the gradient.
+// Tests every other estimate. Differences show that dx is not the gradient. dgamma and dbeta are exact in all of them,
+// except dgamma of released UN where r is not 1: there it is r times the gradient.
 TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
   struct Case {
     const char* name;
@@ -130,7 +131,8 @@ TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
     SCOPED_TRACE(c.name);
     const OpCase step = c.midst.step();
     const std::vector<Tensor> got = run_case(step, DType::f64, Device::cpu).grads;
-    // In units of dx, whose elements are about 1: an estimate with a smaller difference would be a gradient.
+    // The difference is in units of dx, whose elements are about 1. An estimate with a smaller difference would be a
+    // gradient.
     EXPECT_GT(largest_difference(got[0], central_differences(step, 0)), 0.05);
     EXPECT_TRUE(close(got[2], central_differences(step, 2), 1e-9));
     const Tensor dgamma = central_differences(step, 1);
@@ -147,7 +149,7 @@ TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
   }
 }
 
-// With psi = 0, since both of its averages are zero, dx is the gradient of y with var_hat as a constant.
+// psi = 0, since both of its averages are zero. So dx is the gradient of y with var_hat as a constant.
 TEST(ChannelNormEstimates, CN_2_WithoutPsiDxIsTheGradientWithAConstantVariance) {
   Options o = with_warmup(Options::un(), 0);
   o.backward = BackwardAverage::exponential;
@@ -156,7 +158,7 @@ TEST(ChannelNormEstimates, CN_2_WithoutPsiDxIsTheGradientWithAConstantVariance) 
   set(m.state.psi_ema, 0);
   std::vector<double> variance;
   for (std::int64_t c = 0; c < kColumns; ++c) variance.push_back(window_mean(m, c, m.q(c)));
-  // Evaluated with these variances as running ones, the layer uses them as constants.
+  // If the layer is evaluated with these variances as running ones, it uses them as constants.
   ChannelNormState constant = ChannelNormState::create(o, kColumns, DType::f64);
   constant.run_var.copy_from(Tensor::of({kColumns}, variance));
   OpCase evaluation = m.step();

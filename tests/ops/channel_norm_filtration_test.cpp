@@ -1,5 +1,5 @@
-// Filtration: the decision of a layer, and many iterations of noisy statistics whose level changes once and stays. A
-// lasting change is not an outlier; soon afterwards nothing may be skipped, and run_var must be the new level.
+// Tests filtration: the decision of a layer, and many iterations of noisy statistics whose level changes once and stays
+// changed. A lasting change is not an outlier. Soon after it nothing may be skipped, and run_var must be the new level.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace foldgrad::testing {
 namespace {
 
 constexpr int kIterations = 800, kChangeAt = 300, kLast = 200;
-// Standard deviations of log q: over time, and between the channels' levels.
+// Standard deviations of log q, over time and between the channels' levels.
 constexpr double kNoise = 0.05, kFarApart = 0.7;
 constexpr std::int64_t kWidth = 64;
 
@@ -75,8 +75,8 @@ TEST(ChannelNormFiltration, UN_19_LearnsALastingChange) {
   EXPECT_GT(runs_with_skips, 144 / 3) << "else nothing was to be learned";
 }
 
-// With `pooled` the spread of the levels, not the data, decides how much noise is skipped: the variance over all
-// channels is the threshold. If levels are equal, windows of up to 4 never leave the state in which they are skipped;
+// With `pooled`, the spread of the levels decides how much noise is skipped, not the data: the variance over all
+// channels is the threshold. If levels are equal, windows of up to 4 never leave the state in which noise is skipped;
 // run_var is right nevertheless.
 TEST(ChannelNormFiltration, UN_19_PooledSkipsNoiseWhereLevelsAreEqual) {
   for (const unsigned seed : {1u, 2u, 3u, 4u})
@@ -93,8 +93,8 @@ TEST(ChannelNormFiltration, UN_19_PooledSkipsNoiseWhereLevelsAreEqual) {
       }
 }
 
-// The reason why layer_sum is not the default: a skip writes the slow run_var into the windows, whose variance falls
-// until every q is an outlier.
+// This is why layer_sum is not the default. A skip writes the slow run_var into the windows, whose variance falls until
+// every q is an outlier.
 TEST(ChannelNormFiltration, UN_19_LayerSumSkipsForEverAfterAChangeInShortWindows) {
   for_all(Granularity::layer_sum, /*hold=*/false, [](std::int64_t M, double factor, const Ending& ending) {
     if (factor != 1) {
@@ -103,7 +103,7 @@ TEST(ChannelNormFiltration, UN_19_LayerSumSkipsForEverAfterAChangeInShortWindows
   });
 }
 
-// A window of equal entries has the threshold 0, so that each iteration after the change is skipped.
+// A window of equal entries has the threshold 0, so each iteration after the change is skipped.
 TEST(ChannelNormFiltration, HoldsForThirtyTwoIterationsInARow) {
   for (Device device : devices()) {
     const ChannelNormOptions o = windowed(Granularity::pooled, 3, /*hold=*/true);
@@ -119,7 +119,7 @@ TEST(ChannelNormFiltration, HoldsForThirtyTwoIterationsInARow) {
   }
 }
 
-// Estimates are held for no more than 32 iterations in a row, so run_var learns the change though every iteration is
+// Estimates are held for at most 32 iterations in a row, so run_var learns the change even if every iteration is
 // skipped.
 TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
   int runs_that_skip_all = 0;
@@ -157,10 +157,10 @@ TEST(ChannelNormFiltration, UN_19_EveryChannelCountsInALayersDecision) {
     }
 }
 
-// By Corollary 3.2 the true gradient, lambda / M times G, is below 1/M of the estimate if the test fires upwards. With
-// `pooled` it need not be: 2 replaces 1 in the window (1, 1e4, 1e4, 1e4) of one channel among 63 of ones. It is an
-// outlier, since the distance of the new window, 7500.5 - 1189.2, is above the threshold 4 V(sqrt) = 456 of all
-// windows; and lambda = GM / q = 595. The window's own threshold is 9801.
+// By Corollary 3.2, the true gradient, lambda / M times G, is below 1/M of the estimate if the test fires upwards. With
+// `pooled` this may fail: 2 replaces 1 in the window (1, 1e4, 1e4, 1e4) of one channel, and the other 63 channels have
+// windows of ones. 2 is an outlier, since the distance of the new window, 7500.5 - 1189.2, is above the threshold 4
+// V(sqrt) = 456 of all windows; and lambda = GM / q = 595. The window's own threshold is 9801.
 TEST(ChannelNormFiltration, Corollary_3_2_FailsUpwardsWithPooled) {
   for (const Device device : devices())
     for (const Granularity g : {Granularity::pooled, Granularity::channel}) {

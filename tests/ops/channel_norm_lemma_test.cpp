@@ -1,5 +1,5 @@
 // Tests the lemmas of UN's paper about its outlier test on random windows, in the form in which they are true
-// (docs/derivations/channel_norm.md), and the untrue form by counterexample.
+// (docs/derivations/channel_norm.md), and refutes the untrue form by a counterexample.
 #include <cmath>
 #include <map>
 
@@ -21,7 +21,7 @@ bool fires(const Entries& before, std::int64_t slot, double q, int ddof) {
 }
 bool fires(const Arrival& a, int ddof) { return fires(a.before, a.slot, a.q, ddof); }
 
-// The means of the inequalities, computed differently from the code: in long doubles, by roots and products.
+// The means of the inequalities. They are computed differently from the code: in long doubles, with roots and products.
 using Real = long double;
 Real arithmetic(const Entries& a) {
   Real sum = 0;
@@ -51,14 +51,14 @@ TEST(ChannelNormLemma, UN_16_MeansAndVarianceAreThose) {
     const int ddof = any_ddof();
     RC_ASSERT(std::fabs(math::arithmetic_mean(window(a)) - arithmetic(a)) <= 1e-14 * arithmetic(a));
     RC_ASSERT(std::fabs(math::geometric_mean(window(a), 0) - geometric(a)) <= 1e-13 * geometric(a));
-    // A root has an error of some 1e-16 of itself, and the square of a difference d of roots then of 2e-16 d root: at
-    // most 1e-12 d^2 + 1e-20 root^2.
+    // A root has a relative error of about 1e-16. So the square of a difference d of roots has an error of 2e-16 d
+    // root, which is at most 1e-12 d^2 + 1e-20 root^2.
     RC_ASSERT(std::fabs(math::variance_of_roots(window(a), ddof) - variance(a, ddof)) <=
               1e-12 * variance(a, ddof) + 1e-19 * arithmetic(a));
   });
 }
 
-// V_u <= AM - GM <= M V_b <= M V_u.
+// Checks V_u <= AM - GM <= M V_b <= M V_u.
 TEST(ChannelNormLemma, UN_18_P1_BothVariances) {
   check_property(kCases, [] {
     const Entries a = *any_window(2);
@@ -81,7 +81,7 @@ TEST(ChannelNormLemma, UN_19_FiresWhereTheInequalityHolds) {
   });
 }
 
-// Returns the arrivals of one to three channels, at the first entries of windows of equal length.
+// Returns the arrivals of one to three channels, each at the first entry of a window. The windows have equal lengths.
 std::vector<Arrival> any_layer() {
   std::vector<Arrival> layer(*rc::gen::inRange<std::uint32_t>(1, 4).as("channels"));
   std::size_t M = 16;
@@ -102,7 +102,7 @@ bool fires(const std::vector<Arrival>& layer, Granularity g, int ddof) {
   return math::fires<double>(o, terms, double(layer.size() * layer[0].before.size()));
 }
 
-// The same for rules of a layer: one threshold of all windows, any channel, or the sums over channels.
+// Checks the same for the rules of a layer: one threshold of all windows, any channel, or the sums over channels.
 TEST(ChannelNormLemma, UN_19_LayersFireWhereTheirInequalityHolds) {
   check_property(kCases, [] {
     const std::vector<Arrival> layer = any_layer();
@@ -142,7 +142,7 @@ TEST(ChannelNormLemma, UN_19_P2_ReplayNeverFires) {
   });
 }
 
-// Also summed over channels and for every layer rule, as long as thresholds are per channel.
+// The property also holds for sums over channels and for every layer rule, as long as thresholds are per channel.
 TEST(ChannelNormLemma, UN_19_P2_P8_ReplayNeverFiresForALayer) {
   check_property(300, [] {
     const std::string name = *rc::gen::element<std::string>("channel", "layer_any", "layer_sum").as("granularity");
@@ -158,7 +158,7 @@ TEST(ChannelNormLemma, UN_19_P2_P8_ReplayNeverFiresForALayer) {
   });
 }
 
-// Returns a new mean square at which the test fires, for one ddof or the other.
+// Returns a new mean square at which the test fires with one of the two values of ddof.
 Arrival any_outlier() {
   const Arrival a = *any_arrival();
   RC_PRE(fires(a, any_ddof()));
@@ -166,7 +166,7 @@ Arrival any_outlier() {
 }
 Real lambda(const Arrival& a) { return geometric(a.after()) / a.q; }
 
-// Inequality (20) of the paper: the distance has grown.
+// By inequality (20) of the paper, the distance has grown.
 TEST(ChannelNormLemma, UN_19_P4_DistanceGrowsWhereItFires) {
   check_property(kCases, [] {
     const Arrival a = any_outlier();
@@ -174,8 +174,8 @@ TEST(ChannelNormLemma, UN_19_P4_DistanceGrowsWhereItFires) {
   });
 }
 
-// Lemma 3.1 as it is proved: with u = (a_{t-M} / a_t)^(1/M) and f the mean of 1, u, ..., u^(M-1), lambda < f < 1
-// upwards and lambda > f > 1 downwards.
+// Tests Lemma 3.1 as it is proved. With u = (a_{t-M} / a_t)^(1/M) and f the mean of 1, u, ..., u^(M-1), lambda < f < 1
+// for upward outliers and lambda > f > 1 for downward ones.
 TEST(ChannelNormLemma, Lemma_3_1_P5_WhereItFires) {
   check_property(kCases, [] {
     const Arrival a = any_outlier();
@@ -192,8 +192,8 @@ TEST(ChannelNormLemma, Lemma_3_1_P5_WhereItFires) {
   });
 }
 
-// Corollary 3.2 for upward outliers: the true gradient, G lambda / M, is below 1/M of the estimate. Differences of the
-// code's geometric mean check that lambda / M is its derivative.
+// Tests Corollary 3.2 for upward outliers: the true gradient, G lambda / M, is below 1/M of the estimate. Differences
+// of the code's geometric mean check that lambda / M is its derivative.
 TEST(ChannelNormLemma, Corollary_3_2_P6_Upwards) {
   check_property(kCases, [] {
     const Arrival a = any_outlier();
@@ -268,7 +268,7 @@ TEST(ChannelNormLemma, Corollary_3_2_FailsDownwards) {
   EXPECT_GT(lambda / 4, 0.25);
 }
 
-// 99 channels at 1 and one with the window (1, 1, 1, 100), whose last value repeats.
+// 99 channels have windows of ones. One has the window (1, 1, 1, 100), whose last value repeats.
 TEST(ChannelNormLemma, UN_19_PooledThresholdFiresOnAReplay) {
   for (Granularity g : {Granularity::pooled, Granularity::layer_sum, Granularity::layer_any}) {
     const Layer layer(filtered(g), 100, Device::cpu);

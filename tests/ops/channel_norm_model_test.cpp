@@ -1,5 +1,5 @@
-// Compares channel_norm with the model of channel_norm_model.h on random histories of all methods and options. Both
-// could share a misreading of the papers: `verify-traces` compares the operation with another program's results
+// Compares channel_norm with the model of channel_norm_model.h on random histories of all methods and options. Since
+// both could misread the papers in the same way, `verify-traces` compares the operation with another program's results
 // (tests/golden).
 #include "tests/ops/channel_norm_model.h"
 
@@ -26,11 +26,12 @@ struct ChannelNormKind {
     o.window_forward = random.below(5) ? 1 + random.below(10) : 1;
     o.window_backward = random.coin() ? o.window_forward : 1 + random.below(10);
     if (o.forward == ForwardAverage::arithmetic && o.window_forward == 1) o.window_backward = 1;
-    o.warmup = random.below(8) ? random.below(12) : 995 + random.below(20);  // r begins after both of 1000 and this
+    // r begins after iteration 1000 and after this warm-up.
+    o.warmup = random.below(8) ? random.below(12) : 995 + random.below(20);
     o.alpha_forward = random.one_of({0., 0.5, 0.9, 1.});
     o.alpha_backward = random.coin() ? o.alpha_forward : 0.7;
     o.eps = random.one_of({1e-5, 1e-3, 1.});
-    // With one entry AM = GM. UN handles this case; for others rounding would decide.
+    // With one entry, AM = GM. UN handles this case; for other methods rounding would decide.
     o.filtration = random.coin() && has_window(o) && (o.window_forward > 1 || o.forward == ForwardAverage::geometric);
     o.granularity = Granularity(random.below(4));
     o.ddof = random.below(2);
@@ -42,7 +43,7 @@ struct ChannelNormKind {
     o.finite_state = random.coin();
     if (o.statistic == ChannelStatistic::mean_square && random.below(4) == 0)
       o.rescale = random.coin() ? Rescale::backward : Rescale::both;
-    if (o.forward == ForwardAverage::geometric && random.below(3) == 0) {  // the family with these methods
+    if (o.forward == ForwardAverage::geometric && random.below(3) == 0) {  // the methods of UN's relatives
       o.forward = ForwardAverage(o.window_forward == 1 ? 2 * random.below(2) : random.below(4));
       o.backward = BackwardAverage(random.below(4));
       o.filtration = o.filtration && has_window(o);
@@ -50,12 +51,12 @@ struct ChannelNormKind {
     return o;
   }
   static long late_start(Draws& random) { return 990 + random.below(20); }
-  // Windows with NaN decide about outliers by chance, so they get no NaN, or the filter is off.
+  // If a window contains NaN, chance decides about outliers. So either there is no NaN, or the filter is off.
   static bool allows_non_finite(const Options& o) {
     return o.form == ChannelForm::paper && (o.hold_non_finite || !o.filtration);
   }
 
-  // Returns edits to the options of UN, shorter windows and a shorter warm-up.
+  // Returns edits to the options of UN, to shorter windows, and to a shorter warm-up.
   static std::vector<Edit<Options>> edits(const Options& options) {
     std::vector<Edit<Options>> all{[](Options& o) {
       const Options before = std::exchange(o, Options::un());
@@ -152,7 +153,7 @@ void compare_state(const ChannelNormState& state, const ChannelNormModel& model)
   if (state.skips.item() != model.skips) throw std::runtime_error("skips");
 }
 
-// How often histories reached each case that they must cover.
+// Number of times that histories reached each case that they must cover.
 using Reached = std::map<std::string, int>;
 
 void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step, bool padded) {

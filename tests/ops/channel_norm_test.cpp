@@ -1,4 +1,4 @@
-// The specification of channel_norm, and its behaviour over several calls, on outliers and on unusual data.
+// Tests the specification of channel_norm, and its behaviour over several calls, on outliers and on unusual data.
 #include <cmath>
 
 #include "tests/ops/channel_norm_fixture.h"
@@ -15,11 +15,11 @@ ChannelNormState state_for(const Var& x, const Options& o) {
 struct Setting {
   Options options;
   std::int64_t iterations = 0;  // before the case
-  double window = 0;            // value of all buffers except counters; 0: initial state
+  double window = 0;            // value of all buffers except counters; 0 means the initial state
   bool padded = false, training = true;
 };
 
-// Begins every evaluation with a copy of the state, which would otherwise change between the differences.
+// Begins every evaluation with a copy of the state. Otherwise the state would change between the differences.
 OpFunction from_state(const Setting& s, std::int64_t rows) {
   return [s, rows](const std::vector<Var>& v) {
     const ChannelNormState state = state_for(v[0], s.options);
@@ -31,9 +31,9 @@ OpFunction from_state(const Setting& s, std::int64_t rows) {
   };
 }
 
-// Returns the exact cases of the specification's gradient-check matrix, and, for the parity of devices and precisions,
-// those whose backward is an estimate; `large` excludes these from differences. Rows are around one block of 64,
-// columns around a warp.
+// Returns the exact cases of the specification's gradient-check matrix and, for the parity of devices and precisions,
+// cases whose backward pass is an estimate; `large` excludes the latter from differences. Rows are around one block of
+// 64, columns around a warp.
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
   const auto add = [&](const std::string& label, const Setting& s, std::int64_t rows, std::int64_t columns,
@@ -55,7 +55,7 @@ std::vector<OpCase> cases() {
     add("pn_star in warm-up" + with, {Options::pn_star(), 3, 0.5, padded}, 5, 3);
     add("mabn_released in warm-up" + with, {Options::mabn_released(), 3, 0.5, padded}, 5, 3);
     add("mabn_released with M = 1" + with, {single_window(Options::mabn_released()), 9, 0.5, padded}, 5, 3);
-    // A constant window has the threshold 0: every change is an outlier.
+    // A constant window has the threshold 0, so every change is an outlier.
     for (Granularity g : {Granularity::channel, Granularity::layer_any, Granularity::layer_sum, Granularity::pooled})
       add("un at an outlier" + with, {filtered(g), 9, 1e-4, padded}, 5, 3);
     add("un, 130 rows" + with, {with_warmup(Options::un(), 0), 9, 0.5, padded}, 130, 33, true);
@@ -114,7 +114,7 @@ const RegisterOp kChannelNorm({
     .bf16_roundoffs = 32,
 });
 
-// Padding at the end, with any values and no gradient, changes no bit of the rest, also across blocks of 64 rows.
+// Padding at the end may have any values and no gradient. It changes no bit of the rest, even across blocks of 64 rows.
 TEST(ChannelNormRules, CN_1_PaddingChangesNoBit) {
   Options hold = filtered(Granularity::layer_sum);
   hold.hold_on_skip = true;
@@ -137,7 +137,8 @@ TEST(ChannelNormRules, CN_1_PaddingChangesNoBit) {
       }
 }
 
-// Two forwards wait for their backward: each writes its own slot, and psi_ema advances in the order of the backwards.
+// Two forward passes wait for their backward passes. Each writes its own slot, and psi_ema advances in the order of the
+// backward passes.
 TEST(ChannelNormRules, BackwardBelongsToItsForward) {
   for (Device device : devices()) {
     Options o = Options::un();
@@ -172,7 +173,7 @@ TEST(ChannelNormRules, ForwardWithoutGradientLeavesGradientBuffers) {
   }
 }
 
-// As released: one infinity stays in run_var for ever and no filter sees it.
+// The released form keeps one infinity in run_var forever, and no filter sees it.
 TEST(ChannelNormUnusualData, ReleasedFormKeepsInfinity) {
   Options o = with_warmup(Options::un_released(), 0);
   o.filtration = true;
@@ -185,7 +186,7 @@ TEST(ChannelNormUnusualData, ReleasedFormKeepsInfinity) {
   EXPECT_TRUE(std::isinf(item(layer.state.run_var)));
 }
 
-// Padding does not change the statistics, whatever its values, in the last block with tokens and after it.
+// Padding does not change the statistics, whatever its values, neither in the last block with tokens nor after it.
 TEST(ChannelNormUnusualData, CN_1_PaddingDoesNotCount) {
   Tensor x = randn({130, 2}, 1);
   for (std::int64_t i = 2 * 60; i < x.size(); ++i) x.data<double>()[i] = NAN;
@@ -197,8 +198,8 @@ TEST(ChannelNormUnusualData, CN_1_PaddingDoesNotCount) {
   }
 }
 
-// A channel that is zero in one step has GM = 0 for M steps: outputs grow by 1 / sqrt(eps). With the filter, and a
-// window that is not constant, the step is an outlier downwards and the window never sees the zero.
+// A channel that is zero in one step has GM = 0 for M steps, so outputs grow by 1 / sqrt(eps). With the filter, and a
+// window that is not constant, the step is a downward outlier, and the window never sees the zero.
 TEST(ChannelNormUnusualData, UN_16_ZeroChannel) {
   for (bool filter : {false, true}) {
     Options o = with_warmup(Options::un(), 0);
@@ -225,7 +226,7 @@ TEST(ChannelNormUnusualData, CN_1_ChannelsFarFromZeroKeepTheirVariance) {
   for (Device device : devices()) {
     const Layer layer(Options::bn(), 3, device, DType::f32);
     const Tensor y = layer.step(x, randn({1000, 3}, 8)).first;
-    // The mean itself is known to half a unit of 1e4 in f32, about 5e-4.
+    // In f32 the mean itself is exact only to half a unit of 1e4, about 5e-4.
     EXPECT_TRUE(close(y.to(Device::cpu), want, 2e-3)) << name(device);
     EXPECT_TRUE(close(layer.state.run_var, exact.state.run_var, 1e-5)) << name(device);
   }

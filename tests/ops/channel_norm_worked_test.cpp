@@ -1,4 +1,4 @@
-// channel_norm on numbers that can be computed by hand.
+// Compares channel_norm with numbers that can be computed by hand.
 #include <cmath>
 
 #include "tests/ops/channel_norm_fixture.h"
@@ -10,8 +10,8 @@ using Options = ChannelNormOptions;
 
 constexpr double kRounding = 1e-14;
 
-// x = (1, 3): q = 5, and eps = 11 makes rstd = 1/4, z = (1/4, 3/4). dy = (4, 0), gamma = 2: h = (8, 0), G = 1, and
-// dx = (h - z) / 4.
+// x = (1, 3) has q = 5, and eps = 11 makes rstd = 1/4, so z = (1/4, 3/4). With dy = (4, 0) and gamma = 2, h = (8, 0), G
+// = 1, and dx = (h - z) / 4.
 TEST(ChannelNorm, UN_1_CN_1_CN_2_CN_3_WorkedByHand) {
   for (Device device : devices()) {
     Options o = Options::un();
@@ -30,8 +30,8 @@ TEST(ChannelNorm, UN_1_CN_1_CN_2_CN_3_WorkedByHand) {
   }
 }
 
-// x = (1, 3): mean 2, v = 1, eps = 3: rstd = 1/2, z = (-1/2, 1/2). h = (4, 0): mean h = 2, G = -1, and
-// dx = (h - 2 + z) / 2. The running variance takes 1 * 2/1.
+// x = (1, 3) has the mean 2 and v = 1. With eps = 3, rstd = 1/2 and z = (-1/2, 1/2). h = (4, 0) has the mean 2, G = -1,
+// and dx = (h - 2 + z) / 2. The running variance takes 1 * 2/1.
 TEST(ChannelNorm, BN_1_BN_2_WorkedByHand) {
   for (Device device : devices()) {
     Options o = Options::bn();
@@ -46,7 +46,7 @@ TEST(ChannelNorm, BN_1_BN_2_WorkedByHand) {
   }
 }
 
-// The variance of a constant channel is clamped to eps = 1/4: z = 0, and the statistic's gradient is that of a
+// The variance of a constant channel is clamped to eps = 1/4. So z = 0, and the statistic's gradient is that of a
 // constant.
 TEST(ChannelNorm, RBN_1_ConstantChannel) {
   for (Device device : devices()) {
@@ -60,7 +60,7 @@ TEST(ChannelNorm, RBN_1_ConstantChannel) {
   }
 }
 
-// q = 1, 2, 4, 8 in the window after iteration 5: GM = 2^(6/4), and psi = (1 - alpha) AM(G) + alpha psi_ema.
+// After iteration 5 the window has q = 1, 2, 4, 8, so GM = 2^(6/4), and psi = (1 - alpha) AM(G) + alpha psi_ema.
 TEST(ChannelNorm, CN_5_CN_6_UN_16_UN_17_WindowsAndExponentialAverages) {
   for (Device device : devices()) {
     Options o = with_warmup(Options::un(), 0);
@@ -81,7 +81,7 @@ TEST(ChannelNorm, CN_5_CN_6_UN_16_UN_17_WindowsAndExponentialAverages) {
     EXPECT_NEAR(r.dx[0], (1 - psi * z) / root, kRounding);
     EXPECT_NEAR(item(state.psi_ema), psi, kRounding);
     const std::vector<double> squares = state.win_sq.values<double>(),
-                              wanted{4, 8, 1, 2};  // iteration t in row t mod 4
+                              wanted{4, 8, 1, 2};  // iteration t is in row t mod 4
     for (int k = 0; k < 4; ++k) EXPECT_NEAR(squares[k], wanted[k], kRounding);
     EXPECT_NEAR(item(state.win_g, 1), z, kRounding);
     double run_var = 1;
@@ -90,7 +90,7 @@ TEST(ChannelNorm, CN_5_CN_6_UN_16_UN_17_WindowsAndExponentialAverages) {
   }
 }
 
-// After the window (1, 1.1, 0.9, 1) a hundredfold value fires, is recorded as run_var, and gets the exact gradient.
+// A hundredfold value after the window (1, 1.1, 0.9, 1) fires, is recorded as run_var, and gets the exact gradient.
 TEST(ChannelNorm, CN_5_CN_6_UN_18_UN_19_OutlierIsKeptOutOfTheWindow) {
   for (Device device : devices())
     for (Granularity g : {Granularity::channel, Granularity::layer_any, Granularity::layer_sum, Granularity::pooled}) {
@@ -120,7 +120,7 @@ TEST(ChannelNorm, UN_14_ExponentialForward) {
   }
 }
 
-// After iteration 1000 r corrects the window's statistic to the running one, but by a factor of at most 5.
+// After iteration 1000, r corrects the window's statistic to the running one, but by a factor of at most 5.
 TEST(ChannelNorm, MABN_1_RescalesToTheRunningEstimate) {
   for (Device device : devices())
     for (double x : {2., 1000.}) {

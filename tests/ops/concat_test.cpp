@@ -41,7 +41,8 @@ const RegisterOp kConcat({
     .bf16_roundoffs = 0,
 });
 
-// Rows and columns, middle and ends, empty and whole; a row longer than the CPU's chunk of 16384.
+// Slices rows and columns, in the middle and at the ends, empty and whole. One row is longer than the CPU's chunk of
+// 16384.
 const RegisterOp kSlice({
     .name = "slice",
     .cases = {slice_case({3, 4}, 1, 1, 3), slice_case({3, 4}, 0, 1, 2), slice_case({2, 3, 2}, 1, 2, 3),
@@ -80,7 +81,7 @@ TEST(Concat, CUT_1_SlicesOfTheOutermostAxisAreViews) {
   EXPECT_TRUE(identical(slice(x, 0, 1, 3).value(), x.value().slice(1, 3)));
 }
 
-// Cutting anywhere and joining again changes nothing, forward and backward.
+// Cutting anywhere and joining again changes nothing, neither forward nor backward.
 RC_GTEST_PROP(Concat, CAT_1_CUT_1_JoiningThePiecesGivesTheWhole, ()) {
   const Shape shape{*rc::gen::inRange(1, 4), *rc::gen::inRange(1, 6), *rc::gen::inRange(1, 4)};
   const int axis = *rc::gen::inRange(0, 3);

@@ -1,4 +1,4 @@
-// The products of a convolution by our loops and by oneDNN, in lower precision.
+// Tests the products of a convolution by our loops and by oneDNN, in lower precision.
 #include "ops/conv2d/conv2d_products.h"
 
 #include <fmt/format.h>
@@ -19,8 +19,8 @@ struct Case {
   std::int64_t groups = 1;
 };
 
-// The stems of vision models; odd sizes; single pixels; strides, also larger than the kernel; images whose border the
-// last kernel does not reach, or only with one column; groups, and depthwise.
+// The cases are the stems of vision models, odd sizes, single pixels, strides (even larger than the kernel), images
+// whose border the last kernel does not reach or reaches with only one column, groups, and depthwise convolutions.
 const Case kCases[] = {{{2, 32, 32, 3}, {64, 3, 3, 3}, {1, 1}},   {{2, 16, 16, 64}, {128, 64, 3, 3}, {1, 1}},
                        {{1, 16, 16, 32}, {64, 32, 3, 3}, {2, 1}}, {{3, 7, 5, 16}, {33, 16, 3, 3}, {1, 0}},
                        {{2, 9, 9, 17}, {5, 17, 3, 2}, {2, 1}},    {{2, 6, 7, 48}, {32, 48, 1, 1}, {1, 0}},
@@ -33,7 +33,7 @@ const Case kCases[] = {{{2, 32, 32, 3}, {64, 3, 3, 3}, {1, 1}},   {{2, 16, 16, 6
 const Conv2dPass kPasses[] = {Conv2dPass::y, Conv2dPass::dx, Conv2dPass::dweight};
 const char* name(Conv2dPass pass) { return pass == Conv2dPass::y ? "y" : pass == Conv2dPass::dx ? "dx" : "dweight"; }
 
-// The tensors of one product in f64; one of them is the result.
+// The tensors of one product in f64. One of them is the result.
 struct Operands {
   Tensor x, weight, y, bias;
 
@@ -71,8 +71,8 @@ void for_each_product(const Body& body) {
       }
 }
 
-// Returns the tolerance of sums of up to 2,048 products, each of magnitude 1; bf16 rounds each result once, and our own
-// dx each of up to 25 summands.
+// Returns the tolerance of sums of up to 2,048 products, each of magnitude 1. bf16 rounds each result once, and our own
+// dx rounds each of up to 25 summands.
 double tolerance(DType dtype, double bf16_roundoffs) {
   return dtype == DType::f32 ? 1000 * std::ldexp(1, -24) : bf16_roundoffs * std::ldexp(1, -9);
 }
@@ -95,10 +95,11 @@ TEST(Conv2dProducts, CONV_4_CONV_5_CONV_6_OfOnednn) {
     in_f32 += p.dtype == DType::f32;
     EXPECT_TRUE(close(at.of(p.pass), want, tolerance(p.dtype, 2)));
   });
-  EXPECT_GE(in_f32, 19);  // of 45, and of the grouped ones at least y and dx: oneDNN was really tested
+  // oneDNN was really tested: 19 of 45 products, including at least y and dx of the grouped ones.
+  EXPECT_GE(in_f32, 19);
 }
 
-// If it refuses, the result stays unchanged.
+// If oneDNN rejects the product, the result stays unchanged.
 TEST(Conv2dProducts, OnednnRefusesKernelsThatSeePaddingOnly) {
   if (!onednn_is_used()) GTEST_SKIP() << "this build leaves libraries alone";
   const Case c{{1, 2, 2, 4}, {4, 4, 1, 1}, {1, 1}};

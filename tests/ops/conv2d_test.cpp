@@ -29,9 +29,9 @@ OpError conv_error(const char* message, const Shape& x, const Shape& weight, Opt
   return error_of_zeros(message, {x, weight, bias}, conv_of(o));
 }
 
-// Kernels that overlap, leave gaps, do not reach the border, are single pixels, or see only padding; every kind of
-// activation (its slope from y or from z), with a bias and without; groups of several channels, and depthwise; more
-// padding at the end.
+// Some kernels overlap, leave gaps, do not reach the border, are single pixels, or see only padding. There are all
+// kinds of activations (whose slope is from y or from z), with and without a bias, groups of several channels,
+// depthwise convolutions, and more padding at the end.
 std::vector<OpCase> conv_cases() {
   return {conv_case({2, 3, 3, 2}, {2, 2, 2, 2}),
           conv_case({2, 2, 2, 2}, {2, 2, 2, 2}, {}, false),
@@ -93,12 +93,12 @@ const RegisterOp kConv2dChannelsLast({
                           {4, 4, 3}, {5, 3, 2, 2})},
     // dweight sums up to 144 products.
     .f32_roundoffs = 400,
-    // If no library has the case, dx sums nine rounded numbers.
+    // If no library supports the case, dx sums nine rounded numbers.
     .bf16_roundoffs = 32,
 });
 
-// One row of three pixels with channels (1, 10), (2, 20), (3, 30). The kernel's upper and lower row see only padding. z
-// = 10002, 21005, 32008, 3003, less 15000, so dz = 0, 1, 2, 0.
+// There is one row of three pixels with channels (1, 10), (2, 20), (3, 30). The kernel's upper and lower row see only
+// padding. z = 10002, 21005, 32008, 3003, minus 15000, so dz = 0, 1, 2, 0.
 TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 3, 2}, {1, 10, 2, 20, 3, 30}),
                                numbers({1, 2, 3, 2}, {7, 7, 1, 2, 7, 7,  //
@@ -111,7 +111,8 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
                  conv_of({.padding = 1, .activation = Activation::relu}));
 }
 
-// Two pixels, 1 x 1 kernels. In two groups, channels (1, 2) give 3 1 + 4 2 = 11 and (5, 6) give 30 5 + 40 6 = 390.
+// There are two pixels and 1 x 1 kernels. In two groups, channels (1, 2) give 3 1 + 4 2 = 11, and (5, 6) give 30 5 + 40
+// 6 = 390.
 TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_GroupsWorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 2, 4}, {1, 2, 5, 6,  //
                                                       1, 0, 0, 1}),
@@ -123,7 +124,7 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_GroupsWorkedByHand) {
                  conv_of({.groups = 2}));
 }
 
-// Each of two channels has a kernel of one row of three; three pixels (1, 10), (2, 20), (3, 30).
+// Each of two channels has a kernel of one row of three. The three pixels are (1, 10), (2, 20), (3, 30).
 TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_DepthwiseWorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 3, 1, 2}, {1, 10, 2, 20, 3, 30}),
                                numbers({2, 1, 3, 3}, {9, 1, 9, 9, 2, 9, 9, 4, 9,  //
@@ -139,7 +140,8 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_DepthwiseWorkedByHand) {
                  conv_of({.padding = 1, .groups = 2}));
 }
 
-// Returns y = silu(z) and, with dz = dy silu'(z), the gradients as the sums over all kernel entries that hit the image.
+// Returns y = silu(z). With dz = dy silu'(z), also returns the gradients as sums over all kernel entries that hit the
+// image.
 std::vector<Tensor> definition(const std::vector<Tensor>& in, const Shape& y_shape, Options o) {
   const std::int64_t H = in[0].shape()[1], W = in[0].shape()[2], C = in[0].shape()[3];
   const std::int64_t O = y_shape[3], Kh = in[1].shape()[2], Kw = in[1].shape()[3], of_group = C / o.groups,
@@ -192,7 +194,7 @@ RC_GTEST_PROP(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_EqualTheDefinition
   }
 }
 
-// A patch embedding is the convolution whose stride is the patch, with its places as tokens.
+// A patch embedding is the convolution whose stride is the patch. Its places are the tokens.
 TEST(Conv2d, CONV_2_PatchesAreAConvolution) {
   Tape tape;
   const Var x = tape.constant(randn({2, 4, 6, 3}, 1)), weight = tape.constant(randn({5, 3, 2, 2}, 2)),
@@ -202,7 +204,7 @@ TEST(Conv2d, CONV_2_PatchesAreAConvolution) {
   EXPECT_TRUE(identical(tokens.reshape({2, 2, 3, 5}), conv2d_channels_last(x, weight, bias, {.stride = 2}).value()));
 }
 
-// A diverged network must not look dead: max(NaN, 0) is NaN in every precision.
+// A diverged network must not look dead, so max(NaN, 0) is NaN in every precision.
 TEST(Conv2dChannelsLast, ANaNIsNotHiddenByRelu) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -222,7 +224,7 @@ TEST(Conv2dChannelsLast, ANaNIsNotHiddenByRelu) {
     }
 }
 
-// z as a model without a tape computes it, repeatedly.
+// Computes z as a model without a tape does, repeatedly.
 TEST(Conv2dChannelsLast, TakesTurnsBetweenShapes) {
   const Tensor weight = randn({16, 16, 3, 3}, 2).to(DType::f32);
   std::vector<Tensor> first;

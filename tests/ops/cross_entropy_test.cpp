@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Operands: logits and targets, or logits, two targets and the share of the first.
+// The operands are logits and targets, or logits, two targets and the share of the first.
 OpFunction cross_entropy_of(const CrossEntropyOptions& options) {
   return [=](auto& v) {
     return v.size() == 2 ? cross_entropy(v[0], v[1], options) : cross_entropy(v[0], v[1], v[2], v[3], options);
@@ -26,8 +26,8 @@ OpCase cross_entropy_case(Shape shape, double eps, Reduction reduction) {
           .f = cross_entropy_of({.label_smoothing = eps, .reduction = reduction})};
 }
 
-// Returns a case with two targets, which are the same class in every third row; every fourth row has the whole share on
-// one side. In ignored rows the share is -1, which must not matter.
+// Returns a case with two targets. They are the same class in every third row, and in every fourth row one of them has
+// the whole share. In ignored rows the share is -1, which must not matter.
 OpCase two_targets_case(Shape shape, double eps, Reduction reduction) {
   OpCase c = cross_entropy_case(shape, eps, reduction);
   Tensor second = random_ids(shape.without(-1), shape[-1], 6), lambda = Tensor::empty(second.shape(), DType::f32);
@@ -54,7 +54,7 @@ OpError two_targets_error(const char* message, Tensor second, Tensor lambda) {
           }};
 }
 
-// Classes around one warp and around one block of 256 threads; rows too, for the sum over them.
+// Classes are around one warp and around one block of 256 threads. Rows are, too, for the sum over them.
 const RegisterOp kCrossEntropy({
     .name = "cross_entropy",
     .cases = {two_targets_case({5, 4}, 0.1, Reduction::mean), two_targets_case({2, 7, 2}, 0, Reduction::sum),
@@ -63,7 +63,7 @@ const RegisterOp kCrossEntropy({
               cross_entropy_case({4, 5}, 0, Reduction::sum), cross_entropy_case({6}, 0.3, Reduction::mean),
               cross_entropy_case({2, 1}, 0, Reduction::mean), cross_entropy_case({3, 33}, 0.1, Reduction::mean),
               cross_entropy_case({300, 3}, 0.1, Reduction::mean), cross_entropy_case({5, 300}, 0.1, Reduction::sum),
-              // Packs that end within a round of a block's threads, after one, and after several.
+              // The packs end within a round of a block's threads, after one round, and after several.
               two_targets_case({5, 1032}, 0.1, Reduction::mean), cross_entropy_case({2, 9000}, 0.1, Reduction::sum)},
     .errors =
         {targets_error("cross_entropy: targets must be i64 [2] on cpu, to go with logits, which is f32 [2, 3] on cpu, "
@@ -106,9 +106,9 @@ double loss_of(const Tensor& logits, const std::vector<Tensor>& targets, const C
   return result_of(logits, targets, options, device, dtype).y.item();
 }
 
-// p = (1/8, 2/8, 5/8), target 1, eps = 1/2, so eps_i = 1/4 and the target distribution is (1/4, 1/2, 1/4).
-// The second row is ignored, the third has p = 1/3 everywhere.
-// dz = (p - q) / 2 for the mean, and zero for the ignored row.
+// p = (1/8, 2/8, 5/8), the target is 1, and eps = 1/2, so eps_i = 1/4 and the target distribution is (1/4, 1/2, 1/4).
+// The second row is ignored; the third has p = 1/3 everywhere. dz = (p - q) / 2 for the mean, and zero for the ignored
+// row.
 TEST(CrossEntropy, CE_1_CE_2_CE_3_CE_4_WorkedByHand) {
   const Tensor logits = numbers({3, 3}, {0, std::log(2), std::log(5), 7, 8, 9, 4, 4, 4}), targets = ids({1, 2, 0});
   const double first = std::log(8) / 4 + std::log(4) / 2 + std::log(1.6) / 4, third = std::log(3);
@@ -130,7 +130,7 @@ TEST(CrossEntropy, CE_3_NothingCountedGivesZeros) {
         cross_entropy_of({.label_smoothing = 0.1, .reduction = reduction}));
 }
 
-// Far from zero the loss keeps its digits, in f32 and for f32 losses of bf16 logits.
+// Far from zero the loss keeps its digits, in f32 and if logits are bf16 and the loss is f32.
 TEST(CrossEntropy, CE_1_LargeLogits) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
@@ -156,24 +156,25 @@ TEST(CrossEntropy, CE_5_TargetsOutsideMakeTheLossNaNOnCuda) {
   }
 }
 
-// Memory for the logits' gradient and a few numbers per row, but not for a second matrix of probabilities.
+// There must be memory for the logits' gradient and a few numbers per row, but not for a second matrix of
+// probabilities.
 TEST(CrossEntropy, NeedsNoMemoryForProbabilities) {
   for (const Device device : devices()) {
     const Tensor z = Tensor::zeros({64, 4096}, DType::f32, device);
     const Tensor targets = Tensor::zeros({64}, DType::i64, device);
-    memory::release_cache(device);  // from earlier tests, whose blocks may be larger than requested
+    memory::release_cache(device);  // releases blocks of earlier tests, which may be larger than requested
     const std::size_t before = memory::statistics(device).current;
     memory::reset_peak(device);
     Tape tape;
     const Var v = tape.variable(z);
     tape.backward(cross_entropy(v, tape.constant(targets), {.label_smoothing = 0.1}));
-    // A quarter more: the allocator rounds sizes up by as much.
+    // A quarter more is allowed, since the allocator rounds sizes up by as much.
     EXPECT_LT(double(memory::statistics(device).peak - before), 1.3 * double(z.bytes())) << name(device);
   }
 }
 
-// Logits that no one else holds become their gradient, and the layer before gets the same bits as with held logits. All
-// other memory is small.
+// If no one else holds the logits, they become their gradient, and the layer before gets the same bits as if they were
+// held. All other memory is small.
 TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -197,14 +198,14 @@ TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
         gradients[held] = tape.grad(x).to(DType::f64).values<double>();
       }
       EXPECT_EQ(gradients[0], gradients[1]) << name(device);
-      // One matrix instead of two, in addition to the memory of the products: with AMX oneDNN takes two thirds of one
-      // in bf16.
+      // There is one matrix instead of two, in addition to the memory of the products. With AMX, oneDNN takes two
+      // thirds of a matrix in bf16.
       EXPECT_GT(peaks[1] - peaks[0], 0.9 * bytes) << name(device);
       EXPECT_LT(peaks[0], 1.9 * bytes) << name(device);
     }
 }
 
-// [CE-2] is the cross entropy against the smoothed distribution, and without smoothing the usual one; shifting a row
+// [CE-2] is the cross entropy against the smoothed distribution and, without smoothing, the usual one. Shifting a row
 // changes nothing.
 RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
   const auto V = *rc::gen::inRange<std::int64_t>(2, 80);
@@ -220,8 +221,8 @@ RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
   RC_ASSERT(std::abs(got - want) <= 1e-11 * (1 + std::abs(want)));
 }
 
-// p = (1/8, 2/8, 5/8) with the classes 1 and 2, p = 1/3 everywhere with 2 and 0, the first row with 1 twice, and one
-// that is ignored. eps = 1/2, so eps_i = 1/4, and a class has 1/4 of its share plus 1/4.
+// The rows have p = (1/8, 2/8, 5/8) with the classes 1 and 2; p = 1/3 everywhere with 2 and 0; the first p with 1
+// twice; and an ignored row. eps = 1/2, so eps_i = 1/4, and a class has 1/4 of its share plus 1/4.
 TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
   const double ln2 = std::log(2), ln5 = std::log(5), ln8 = std::log(8), ln3 = std::log(3);
   const double of_1 = ln8 / 4 + 2 * ln2 / 2 + (ln8 - ln5) / 4, of_2 = ln8 / 4 + 2 * ln2 / 4 + (ln8 - ln5) / 2,

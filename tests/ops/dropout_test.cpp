@@ -18,7 +18,7 @@ OpCase dropout_case(const Shape& shape, double p) {
   return random_case({shape}, fmt::format("{}, p = {}", shape, p), dropout_of(p));
 }
 
-// Sizes around the 8 elements of a Philox block, the 256 of a vectorised call and a CUDA block's 8 * 256.
+// The sizes are around the 8 elements of a Philox block, the 256 of a vectorised call and the 8 * 256 of a CUDA block.
 const RegisterOp kDropout({
     .name = "dropout",
     .cases = {dropout_case({2, 3}, 0.5), dropout_case({}, 0.3), dropout_case({7}, 0.1), dropout_case({130}, 0.3),
@@ -41,7 +41,7 @@ OpCase fused_case(std::int64_t rows, std::int64_t columns, double p) {
 OpError fused_error(const char* message, const Shape& bias, const Shape& residual, double p) {
   return error_of_zeros(message, {{2, 8}, bias, residual}, fused_of(p));
 }
-// Makes a case that drops half of the samples, each shape[1] rows long, and also elements.
+// Makes a case that drops half of the samples, each shape[1] rows long, and also drops elements.
 OpCase path_case(const Shape& shape, double p) {
   const std::int64_t rows = shape.rank() > 2 ? shape[1] : 1;
   return random_case({shape, {shape[-1]}, shape}, fmt::format("{}, p = {}, drop path", shape, p),
@@ -86,8 +86,8 @@ TEST(Dropout, DO_1_DO_2_DO_3_FollowTheBits) {
   }
 }
 
-// Checks with a mask from the definition, one element and one sample at a time; 3/4 of the elements are dropped, and
-// none or half of the samples. With a bias without a gradient, another loop computes dx.
+// Checks with a mask from the definition, one element and one sample at a time. 3/4 of the elements are dropped, and
+// none or half of the samples. If a bias has no gradient, another loop computes dx.
 void expect_definition(std::int64_t samples, std::int64_t steps, std::int64_t columns, double path_p, bool constant,
                        Device device) {
   const DropPath path{.p = path_p, .random = {11, 12, 13}, .rows = steps};
@@ -118,7 +118,7 @@ void expect_definition(std::int64_t samples, std::int64_t steps, std::int64_t co
   }
 }
 
-// Rows end anywhere in a call for 256 elements.
+// Rows may end anywhere in a call for 256 elements.
 TEST(BiasDropoutResidual, DO_4_DO_5_DO_6_FollowTheBits) {
   for (Device device : devices())
     for (auto [samples, steps, columns] : {std::array{40, 3, 7}, {20, 1, 299}, {9, 2, 128}, {16, 8, 1}})
@@ -141,7 +141,7 @@ TEST(Dropout, EverythingIsDroppedNextToOne) {
   for (float value : y.values<float>()) EXPECT_EQ(value, 0);
 }
 
-// The number of kept elements is binomial; 5 standard deviations. The mean of y is that of x.
+// The number of kept elements is binomial; we allow 5 standard deviations. The mean of y is that of x.
 TEST(Dropout, KeepsTheShareAndTheMean) {
   const int n = 200000;
   for (double p : {0.1, 0.5, 0.9}) {
@@ -156,7 +156,7 @@ TEST(Dropout, KeepsTheShareAndTheMean) {
 }
 
 OpCase drop_case(Activation activation, std::int64_t rows, std::int64_t columns, double p) {
-  // The sum must stay away from relu's kink: x is at least 0.1 from it, and the bias is smaller.
+  // The sum must stay away from relu's kink. x is at least 0.1 from the kink, and the bias is smaller than that.
   return {.label = fmt::format("{} of {} rows of {}, p {}", name(activation), rows, columns, p),
           .operands = {randn_off_zero({rows, columns}, 1, 0.1), randn({columns}, 2, 0.02)},
           .f = [=](const std::vector<Var>& v) { return bias_activation_dropout(v[0], v[1], activation, p, kRandom); }};
@@ -184,8 +184,8 @@ const RegisterOp kSpec({
     .bf16_roundoffs = 16,  // sums of 70 rows
 });
 
-// Compilers for GPUs are free to contract the product of a term with the sum of dbias, hence its tolerance there: half
-// an epsilon for each of 20 terms of size 3 or less.
+// Compilers for GPUs may contract the product of a term with the sum of dbias. So the tolerance on a GPU is half an
+// epsilon for each of 20 terms of size 3 or less.
 TEST(BiasActivationDropout, ACT_9_HasTheBitsOfTwoOperations) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})

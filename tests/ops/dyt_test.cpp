@@ -39,7 +39,7 @@ const RegisterOp kDerf({
     .bf16_roundoffs = 16,
 });
 
-// tanh(ln(3) / 2) = (3 - 1) / (3 + 1) = 1/2, so t' = 3/4. With gamma = 4, beta = 5, dy = 1: h = 4.
+// tanh(ln(3) / 2) = (3 - 1) / (3 + 1) = 1/2, so t' = 3/4. With gamma = 4, beta = 5 and dy = 1, h = 4.
 TEST(Dyt, DYT_1_DYT_2_DYT_3_DYT_4_WorkedByHand) {
   const double a = std::log(3.0) / 4;
   expect_by_hand({.operands = {numbers({1}, {2}), numbers({1}, {a}), numbers({1}, {4}), numbers({1}, {5})},

@@ -19,7 +19,7 @@ OpCase embedding_case(std::int64_t rows, std::int64_t columns, Shape ids, double
   return {.label = fmt::format("{} rows of {}, ids {}, scale {}, padding {}", rows, columns, ids, scale, padding),
           .operands = {randn({rows, columns}, 1), random_ids(ids, rows, 2)},
           .f = [=](const std::vector<Var>& v) { return embedding(v[0], v[1], scale, padding); },
-          // Differences would give the padding's row a gradient.
+          // By differences, the padding's row would have a gradient.
           .large = padding >= 0};
 }
 
@@ -39,7 +39,8 @@ OpError embedding_error(const char* message, Shape table, std::vector<std::int64
       message, [](const Var& x, const Var& i) { return embedding(x, i); }, table, ids);
 }
 
-// Around the blocks: 64 columns on the CPU; 8 rows and strips of 128 columns on CUDA; rows with many positions.
+// The sizes are around the blocks: 64 columns on the CPU, and 8 rows and strips of 128 columns on CUDA. Some rows have
+// many positions.
 const RegisterOp kEmbedding({
     .name = "embedding",
     .cases = {embedding_case(5, 3, {2, 4}, 1.5), embedding_case(1, 1, {3}), embedding_case(7, 2, {1}),
@@ -77,8 +78,8 @@ TEST(Embedding, EMB_1_EMB_2_WorkedByHand) {
                  [](auto& v) { return embedding(v[0], v[1], /*scale=*/10, /*padding_id=*/1); });
 }
 
-// Returns ids distributed like words: a third of the positions has one row, a fifteenth the padding; the rest is spread
-// out.
+// Returns ids distributed like words: a third of the positions has one row, and a fifteenth is padding; the other
+// positions are spread out.
 std::vector<std::int64_t> like_words(int positions, int rows, std::int64_t frequent, std::int64_t padding) {
   std::vector<std::int64_t> ids(positions);
   for (int m = 0; m < positions; ++m) ids[m] = m % 3 == 1 ? frequent : m % 10 == 0 ? padding : m * 7919 % rows;
@@ -94,7 +95,7 @@ Tensor table_gradient(Device device, int rows, const std::vector<std::int64_t>& 
 }
 
 // Checks sums of random dy, whose last bits depend on the order of positions. The harness's test of thread orders
-// cannot see it: its dy have so few digits that f32 adds them exactly.
+// cannot see this order: its dy have so few digits that f32 adds them exactly.
 template <class T>
 ::testing::AssertionResult sums_in_order(int rows, int columns, const std::vector<std::int64_t>& ids,
                                          std::int64_t padding) {
@@ -130,7 +131,7 @@ TEST(Embedding, EMB_2_SumsInTheOrderOfPositionsWhateverThreadComesFirst) {
   EXPECT_TRUE(sums_in_order<bf16>(kRows, 516, ids, 1));
 }
 
-// The most positions of a row that may wait, then a tile with only that row; its neighbour waits meanwhile.
+// A row has the most positions that may wait. Then comes a tile with only that row, while its neighbour waits.
 TEST(Embedding, EMB_2_ARowMayHaveAllPositionsOfATile) {
   for (std::int64_t row : {3, 7}) {
     std::vector<std::int64_t> ids(2 * kTile + 5, row);
@@ -140,7 +141,8 @@ TEST(Embedding, EMB_2_ARowMayHaveAllPositionsOfATile) {
 }
 
 #ifdef FOLDGRAD_EMULATE
-// No number is read twice, and at most 5 % more sectors than the least, at widths that are and are not whole packs.
+// No number is read twice. At widths that are and are not whole packs, at most 5 % more sectors are read than
+// necessary.
 TEST(Embedding, BothPassesTouchWholeSectors) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (int columns : {4, 12, 129, 512, 516}) {
@@ -152,7 +154,8 @@ TEST(Embedding, BothPassesTouchWholeSectors) {
       const emulation::GlobalAccesses accesses = count.result();
       const std::int64_t counted = kPositions - std::count(ids.begin(), ids.end(), 0);
       const std::int64_t least =
-          columns * ((2 * kPositions + counted) * std::int64_t(size_of(dtype)) + kRows * 4);  // x, y, dy; dx in f32
+          // These bytes are those of x, y and dy, and of dx in f32.
+          columns * ((2 * kPositions + counted) * std::int64_t(size_of(dtype)) + kRows * 4);
       EXPECT_GE(accesses.bytes, least);
       EXPECT_LE(accesses.bytes, least + (dtype == DType::bf16 ? kRows * columns * 6 : 0));  // dx is rounded
       EXPECT_LE(double(accesses.sectors), 1.05 * double(accesses.least)) << columns << " columns of " << name(dtype);
@@ -172,8 +175,8 @@ TEST(Embedding, EMB_1_AnUnknownIdGivesNaNOnCuda) {
   EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{0, 1}));
 }
 
-// Choosing rows is multiplying by a matrix of zeros and ones, so the gradient is its transpose times dy, except in the
-// padding's row. Positions around warps.
+// Choosing rows is multiplying by a matrix of zeros and ones. So the gradient is the matrix's transpose times dy,
+// except in the padding's row. The numbers of positions are around warps.
 RC_GTEST_PROP(Embedding, EMB_2_IsTheTransposeOfTheChoice, ()) {
   const int rows = *rc::gen::element(1, 2, 3, 8, 257), columns = *rc::gen::inRange(1, 5),
             positions = *rc::gen::element(0, 1, 31, 32, 33, 200), padding = *rc::gen::inRange(-1, rows);

@@ -10,8 +10,8 @@ struct Sizes {
   std::int64_t samples, rows, columns, groups;
 };
 
-// equal: all samples have the same number of rows. ragged: each has one fewer than the one before, the last of several
-// none. by_row: each row is a sample.
+// equal: all samples have the same number of rows. ragged: each sample has one row fewer than the sample before, and
+// the last of several has none. by_row: each row is a sample.
 enum class Samples { equal, ragged, by_row };
 constexpr Samples kEqual = Samples::equal, kRagged = Samples::ragged, kByRow = Samples::by_row;
 
@@ -68,8 +68,8 @@ const RegisterOp kGroupNorm({
     .bf16_roundoffs = 16,
 });
 
-// Separate channels: (1, 3) and (5, 5), and another sample (9, 9). With eps = 3 the first has mu = 2, sigma2 = 1, rstd
-// = 1/2; the second mu = 5, sigma2 = 0; those of one row have xhat = 0.
+// The channels are separate: (1, 3) and (5, 5), and another sample (9, 9). With eps = 3 the first has mu = 2, sigma2 =
+// 1 and rstd = 1/2; the second has mu = 5 and sigma2 = 0; those of one row have xhat = 0.
 TEST(GroupNorm, GN_1_GN_2_GN_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({3, 2}, {1, 5, 3, 5, 9, 9}), numbers({2}, {10, 0}), numbers({2}, {5, 7})},
                   .y = {0, 7, 10, 7, 5, 7}},
@@ -78,8 +78,8 @@ TEST(GroupNorm, GN_1_GN_2_GN_3_WorkedByHand) {
                  });
 }
 
-// One channel (1, 3) as above. With dy = (1, 0), gamma = 2: h = (2, 0), <h> = 1, <h xhat> = -1/2, so
-// dx = (2 - 1 - 1/4, 0 - 1 + 1/4) / 2.
+// There is one channel (1, 3) as above. With dy = (1, 0) and gamma = 2, h = (2, 0), <h> = 1 and <h xhat> = -1/2, so dx
+// = (2 - 1 - 1/4, 0 - 1 + 1/4) / 2.
 TEST(GroupNorm, GN_4_GN_5_WorkedByHand) {
   expect_by_hand({.operands = {numbers({2, 1}, {1, 3}), numbers({1}, {2}), numbers({1}, {0})},
                   .y = {-1, 1},
@@ -97,7 +97,7 @@ TEST(GroupNorm, GN_2_OneGroupPerRowIsLayerNorm) {
   }
 }
 
-// A sample has the same bits whatever other samples there are.
+// The results of a sample have the same bits whatever other samples there are.
 TEST(GroupNorm, GN_1_GN_4_OtherSamplesChangeNothing) {
   const Tensor x = randn({9, 4}, 1), dy = randn({9, 4}, 2);
   for (Device device : devices()) {

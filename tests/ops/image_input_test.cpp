@@ -19,7 +19,7 @@ OpError input_error(const char* message, Shape shape, DType dtype, ImageStatisti
   return {message, [=](Tape& t) { image_input(t.constant(Tensor::zeros(shape, dtype)), statistics, result); }};
 }
 
-// Pixels around one block of 256 threads.
+// The numbers of pixels are around one block of 256 threads.
 const RegisterOp kImageInput({
     .name = "image_input",
     .cases = {input_case({2, 3, 4, 3}, DType::f64), input_case({1, 1, 1, 3}, DType::f32),
@@ -54,8 +54,8 @@ TEST(ImageInput, IMG_1_WorkedByHand) {
                  });
 }
 
-// Every byte in every dtype. Rounded are the share, the mean and their difference, at most 1 and then over 0.24; the
-// standard deviation and y, at most 2.2. In bf16 only y is.
+// Tests every byte in every dtype. These are rounded: the share, the mean and their difference, which are at most 1 and
+// then divided by 0.24; the standard deviation; and y, which is at most 2.2. In bf16 only y is rounded.
 TEST(ImageInput, IMG_1_EveryByteInEveryType) {
   std::vector<std::uint8_t> bytes;
   for (int i = 0; i < 256; ++i) bytes.insert(bytes.end(), 3, std::uint8_t(i));

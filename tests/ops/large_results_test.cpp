@@ -1,5 +1,5 @@
-// Results that bypass the caches (engine/cpu/write.h) because of their size have the bits of small ones: independent
-// rows are computed once among many and once separately.
+// Large results bypass the caches (engine/cpu/write.h). Checks that they have the bits of small results: independent
+// rows are computed once among many others and once separately.
 #include "engine/cpu/write.h"
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"

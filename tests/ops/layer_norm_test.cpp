@@ -8,7 +8,7 @@ namespace {
 
 OpCase layer_norm_case(std::int64_t rows, std::int64_t columns, double mean = 0) {
   return {.label = fmt::format("{} rows of {} around {}", rows, columns, mean),
-          // gamma is random too: with equal entries, a backward that misplaces it would look right.
+          // gamma is random, too: if all entries were equal, a backward pass that misplaces gamma would look right.
           .operands = {randn({rows, columns}, 1, 1, mean), randn({columns}, 2), randn({columns}, 3)},
           .f = [](auto& v) { return layer_norm(v[0], v[1], v[2]); }};
 }
@@ -29,8 +29,8 @@ const RegisterOp kLayerNorm({
     .bf16_roundoffs = 16,
 });
 
-// x = (1, 3): mu = 2, sigma2 = 1, and eps = 3 makes rstd = 1 / sqrt(4), so xhat = (-1/2, 1/2). With dy = (1, 0),
-// gamma = (2, 1): h = (2, 0), <h> = 1, <h xhat> = -1/2, so dx = (2 - 1 - 1/4, 0 - 1 + 1/4) / 2.
+// x = (1, 3) has mu = 2 and sigma2 = 1, and eps = 3 makes rstd = 1 / sqrt(4), so xhat = (-1/2, 1/2). With dy = (1, 0)
+// and gamma = (2, 1), h = (2, 0), <h> = 1 and <h xhat> = -1/2, so dx = (2 - 1 - 1/4, 0 - 1 + 1/4) / 2.
 TEST(LayerNorm, LN_1_LN_2_LN_3_LN_4_LN_5_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2}, {1, 3}), numbers({2}, {2, 1}), numbers({2}, {5, 7})},
                   .y = {4, 7.5},
@@ -39,7 +39,7 @@ TEST(LayerNorm, LN_1_LN_2_LN_3_LN_4_LN_5_WorkedByHand) {
                  [](auto& v) { return layer_norm(v[0], v[1], v[2], /*eps=*/3); });
 }
 
-// More rows than warps that run at once. Sums of 2,100 terms below 10 are off by at most 2100^2 10 2^-53.
+// There are more rows than warps that run at once. Sums of 2,100 terms below 10 are off by at most 2100^2 10 2^-53.
 TEST(LayerNorm, LN_5_SumsOverManyRows) {
   for (std::int64_t columns : {3, 8}) {
     const OpCase c = layer_norm_case(2100, columns);
@@ -52,7 +52,7 @@ TEST(LayerNorm, LN_5_SumsOverManyRows) {
   }
 }
 
-// E[x^2] - E[x]^2 would lose a variance of 1 around 1e4 in f32: the second pass keeps it.
+// E[x^2] - E[x]^2 would lose a variance of 1 around 1e4 in f32. The second pass keeps the variance.
 TEST(LayerNorm, LN_1_RowsFarFromZeroKeepTheirVariance) {
   const Tensor x = randn({4, 300}, 7, 1, 1e4).to(DType::f32);
   const auto normalized = [](const Tensor& rows) {
@@ -61,7 +61,7 @@ TEST(LayerNorm, LN_1_RowsFarFromZeroKeepTheirVariance) {
               zero = tape.constant(Tensor::zeros({300}, rows.dtype(), rows.device()));
     return layer_norm(tape.constant(rows), one, zero).value();
   };
-  // A unit of f32 is 1e-3 at 1e4; mu is known to a few of them, since it comes from a sum of 300 such values.
+  // A unit of f32 is 1e-3 at 1e4. mu is exact to a few units, since it comes from a sum of 300 such values.
   for (Device device : devices()) EXPECT_TRUE(close(normalized(x.to(device)), normalized(x.to(DType::f64)), 4e-3));
 }
 

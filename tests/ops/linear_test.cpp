@@ -19,7 +19,7 @@ OpError linear_error(const char* message, std::vector<Shape> shapes) {
   return error_of_zeros(message, std::move(shapes), linear_of);
 }
 
-// Columns around a warp and rows for several blocks of rows, for the sums of db.
+// For the sums of db, columns are around a warp, and there are rows for several blocks.
 const RegisterOp kLinear({
     .name = "linear",
     .cases = {linear_case({3, 2}, 4), linear_case({2, 2, 3}, 2, false), linear_case({1, 1}, 1), linear_case({5}, 3),
@@ -47,7 +47,7 @@ TEST(Stacked, RowsOneAfterAnother) {
   EXPECT_THROW(stacked({x, x.to(DType::f64)}), std::invalid_argument);
 }
 
-// Powers of two and small integers, so that every order of summation is exact.
+// The operands are powers of two and small integers, so that every order of summation is exact.
 TEST(Linear, LIN_1_LIN_2_LIN_3_LIN_4_WorkedByHand) {
   expect_by_hand(
       {.operands = {numbers({2, 2}, {1, 2, 3, 4}), numbers({3, 2}, {1, 0, 0, 1, 2, -1}), numbers({3}, {10, 20, 30})},
@@ -84,9 +84,9 @@ TEST(PackedLinear, WorkedByHand) {
   }
 }
 
-// The library makes a primitive for every number of rows, on weights packed once, and pads odd sizes. It may lack some
-// of the activations, or confuse their names.
-// Tolerances: sums of 130 products in f32, and one rounding of the result to bf16.
+// The library makes a primitive for every number of rows, packs weights once, and pads odd sizes. It may lack some of
+// the activations, or confuse their names. The tolerances are those of sums of 130 products in f32, and of one rounding
+// of the result to bf16.
 TEST(PackedLinear, IsTheProductAndWhatFollows) {
   std::vector<std::pair<std::optional<Activation>, double>> all_that_follows{{{}, 0}, {{}, 0.5}};
   for (const Activation f : kActivations) all_that_follows.emplace_back(f, 0);

@@ -19,8 +19,8 @@ OpError pool_error(const char* message, const Shape& x, MaxPool2dOptions o = {})
   return error_of_zeros(message, {x}, pool_of(o));
 }
 
-// Kernels that overlap, leave gaps, or do not reach the border; channels of one chunk of 64 and of more than two, also
-// with a rest after whole vectors.
+// Some kernels overlap, leave gaps, or do not reach the border. There are channels for one chunk of 64, for more than
+// two, and with a remainder after whole vectors.
 const RegisterOp kMaxPool2d({
     .name = "max_pool2d",
     .cases = {pool_case({2, 4, 5, 3}, {.kernel = 3, .stride = 2, .padding = 1}), pool_case({1, 4, 6, 2}),
@@ -47,7 +47,8 @@ const RegisterOp kMaxPool2d({
                           {2, 3, 1, 1}, {.kernel = 4, .padding = 1})},
 });
 
-// Two channels of three rows: the first has the maximum 5 twice, in the second all is below the zeros of padding.
+// There are two channels of three rows. The first has the maximum 5 twice. All of the second is below the zeros of
+// padding.
 TEST(MaxPool2d, POOL_1_POOL_2_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 3, 3, 2}, {1, -1, 5, -2, 2, -3,  //
                                                       5, -4, 3, -5, 0, -6,  //
@@ -81,7 +82,7 @@ std::vector<std::vector<double>> of_row(const std::vector<double>& row, DType dt
   return last;
 }
 
-// One channel, and the number that the CPU compares at once.
+// Tests one channel, and the number of channels that the CPU compares at once.
 TEST(MaxPool2d, POOL_1_TheFirstNaNWinsAndMinusInfinityIsAValue) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
@@ -95,14 +96,14 @@ TEST(MaxPool2d, POOL_1_TheFirstNaNWinsAndMinusInfinityIsAValue) {
       }
 }
 
-// 1e8 + 1 is 1e8 in f32: the sum shows the order of the places.
+// 1e8 + 1 is 1e8 in f32, so the sum shows the order of the places.
 TEST(MaxPool2d, POOL_2_SumsInTheOrderOfPlaces) {
   const Tensor x = numbers({1, 1, 3, 1}, {0, 9, 0}), dy = numbers({1, 1, 3, 1}, {1e8, -1e8, 1});
   for (Device device : devices())
     EXPECT_EQ(results_of(kThree, {x}, dy, DType::f32, device).grads[0].values<float>(), (std::vector<float>{0, 1, 0}));
 }
 
-// Compared with the definition, in which every maximum sends its dy back. Few different integers, so that many are
+// Compares with the definition, in which every maximum sends its dy back. There are few different integers, so many are
 // equal.
 RC_GTEST_PROP(MaxPool2d, POOL_1_POOL_2_EqualTheDefinition, ()) {
   const int H = *rc::gen::inRange(1, 8), W = *rc::gen::inRange(1, 8), C = *rc::gen::element(1, 2, 3, 9, 37, 64),

@@ -1,4 +1,4 @@
-// How often memory-bound kernels read and write their matrices, and in how many sectors.
+// Tests how many times memory-bound kernels read and write their matrices, and in how many sectors.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include <cmath>
 #include <functional>
@@ -34,13 +34,14 @@ constexpr Random kRandom = {.seed = 1, .stream = 2, .step = 3};
 
 struct Passes {
   std::string name;
-  int forward, backward;  // over matrices [rows, columns]
+  int forward, backward;  // number of passes over matrices [rows, columns]
   OpFunction f;           // of x [rows, columns] and two vectors [columns]
-  bool by_rows = false;   // by engine/cpu/row_op.h
-  int long_rows = 0;      // more passes backward if a warp cannot hold a row and its terms of sums
+  bool by_rows = false;   // true if engine/cpu/row_op.h runs it
+  int long_rows = 0;      // number of further backward passes if a warp cannot hold a row and its terms of sums
 };
 
-// Forward reads the operands and writes a result. Backward writes dx and reads the tensors that it depends on.
+// The forward pass reads the operands and writes a result. The backward pass writes dx and reads the tensors on which
+// it depends.
 const std::vector<Passes> kMemoryBound = {
     {"scale", 2, 2, [](auto& v) { return scale(v[0], 3); }},
     {"relu", 2, 3, [](auto& v) { return relu(v[0]); }},
@@ -54,7 +55,7 @@ const std::vector<Passes> kMemoryBound = {
     {"softmax", 2, 3, [](auto& v) { return softmax(v[0]); }, true},
 };
 
-// Records a gain or bias as models do: gradients are f32, also if values are rounded to bf16.
+// Records a gain or bias as models do. Gradients are f32 even if values are rounded to bf16.
 Var recorded(Tape& tape, Parameter& p, DType dtype) {
   return dtype == DType::bf16 ? tape.parameter(p, p.value.to(dtype)) : tape.parameter(p);
 }
@@ -63,7 +64,7 @@ Tensor on_device(const Shape& shape, unsigned seed, DType dtype) {
   return randn(shape, seed).to(dtype).to(Device::cuda);
 }
 
-// Calls measure(forward, run) for forward and for backward, each as a function that it must run.
+// Calls measure(forward, run) for the forward and the backward pass. `run` runs the pass, and measure() must call it.
 template <class Measure>
 void both_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype, const Measure& measure) {
   const DType master = dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -80,7 +81,7 @@ void run(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype)
   both_passes(op, rows, columns, dtype, [](bool, const auto& pass) { pass(); });
 }
 
-// Expects that a run moves this number of bytes, in whole sectors.
+// Expects that a run moves this number of bytes in whole sectors.
 template <class Run>
 void expect_bytes(std::int64_t bytes, const Run& run) {
   const emulation::CountAccesses accesses;
@@ -100,8 +101,8 @@ void expect_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DT
   });
 }
 
-// A row has a few lanes of a warp, a warp and one more pack, several packs a thread, a block, and an odd number.
-// Kernels that keep rows in registers take only whole packs.
+// A row takes a few lanes of a warp, a warp and one more pack, several packs per thread, or a block, or has an odd
+// length. Kernels that keep rows in registers take only whole packs.
 TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
   for (const Passes& op : kMemoryBound)
     for (const auto& [rows, columns] :
@@ -127,7 +128,7 @@ TEST(MemoryTraffic, EachThreadHasAnElement) {
       }
 }
 
-// Sums over rows: of gains and biases, and of a channel's statistics.
+// The sums over rows are those of gains and biases, and of a channel's statistics.
 TEST(MemoryTraffic, SumsMeetNoBankMoreThanTwice) {
   constexpr std::int64_t kRows = 9;  // more rows would not change a block
   for (const std::int64_t columns : {16, 40, 512, 1000, 33})
@@ -148,12 +149,12 @@ TEST(MemoryTraffic, SumsMeetNoBankMoreThanTwice) {
 
 struct Cells {
   std::string name;
-  double forward, backward;  // matrices of x's size
+  double forward, backward;  // number of matrices of x's size
   OpFunction f;              // of x [8, 6, C]
 };
 
-// Operations that read or write scattered elements. Pooling walks down the rows of several samples at once: short rows
-// must be whole sectors.
+// These operations read or write scattered elements. Pooling walks down the rows of several samples at once, so short
+// rows must be whole sectors.
 const std::vector<Cells> kByCells = {
     {"mean_pool", 1 + 1 / 6., 1, [](auto& v) { return mean_pool(v[0]); }},
     {"weighted_pool", 1 + 1 / 6., 2, [](auto& v) { return weighted_pool(v[0], v[1]); }},
@@ -161,7 +162,7 @@ const std::vector<Cells> kByCells = {
      [](auto& v) {
        return permute(v[0], {1, 0, 2});
      }},
-    // One value as both parts: a separate kernel adds their gradients.
+    // If one value is both parts, a separate kernel adds their gradients.
     {"concat", 4, 7,
      [](auto& v) {
        return concat({v[0], v[0]}, 1);
@@ -191,8 +192,8 @@ TEST(MemoryTraffic, EveryNumberMovesOnceAtPlacesOfItsOwn) {
       }
 }
 
-// Groups are whole sectors. Forward reads x three times, for the mean, the deviations and y. Backward reads both
-// matrices twice, for means and dx, and once more for gamma and beta.
+// Groups are whole sectors. The forward pass reads x three times, for the mean, the deviations and y. The backward pass
+// reads both matrices twice, for means and dx, and once more for gamma and beta.
 TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
   for (const std::int64_t columns : {48, 240, 1536})
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -209,7 +210,7 @@ TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
     }
 }
 
-// In tiles, whose edges are inside the matrix. Rows that are not whole packs are not whole sectors either.
+// The tiles have edges inside the matrix. Rows that are not whole packs are not whole sectors either.
 TEST(MemoryTraffic, PermuteTransposesInWholeSectors) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Tape tape;
@@ -235,8 +236,8 @@ TEST(MemoryTraffic, SumReadsOnceAndImagesOfBytesAreReadAsSuch) {
   }
 }
 
-// Windows do not overlap, and the place of each maximum is a byte. Skipped pixels are between the others, which must
-// therefore be whole sectors.
+// Windows do not overlap, and the place of each maximum is a byte. Skipped pixels are between the others, so the others
+// must be whole sectors.
 TEST(MemoryTraffic, MaxPoolReadsImagesOnce) {
   for (const std::int64_t channels : {64, 144, 512})
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -248,7 +249,7 @@ TEST(MemoryTraffic, MaxPoolReadsImagesOnce) {
     }
 }
 
-// The most classes that registers hold: each logit is read once, and once more for the gradient.
+// With the most classes that registers can hold, each logit is read once, and once more for the gradient.
 TEST(MemoryTraffic, CrossEntropyReadsLogitsOnce) {
   for (const std::int64_t classes : {40, 1000, 10152}) {
     SCOPED_TRACE(classes);

@@ -1,4 +1,4 @@
-// The example of docs/verify.md: a user's property.
+// The example of docs/verify.md for a user's own property.
 #include "ops/rms_norm/rms_norm.h"
 #include "tests/harness/generators.h"
 

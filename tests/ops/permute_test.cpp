@@ -19,8 +19,8 @@ OpError permute_error(const char* message, const Shape& x, const std::vector<int
   return error_of_zeros(message, {x}, permute_of(axes), dtype);
 }
 
-// Copied rows, transposed matrices, axes that merge or vanish; tiles of 64 (CPU) and 32 (CUDA), whole ones, one more
-// and one less.
+// Rows are copied, matrices are transposed, and axes merge or vanish. The sizes are tiles of 64 (CPU) and 32 (CUDA),
+// one more and one less.
 const RegisterOp kPermute({
     .name = "permute",
     .cases = {permute_case({2, 3}, {1, 0}), permute_case({2, 3, 4}, {1, 0, 2}), permute_case({2, 3, 4}, {2, 0, 1}),
@@ -53,7 +53,7 @@ TEST(Permute, PER_1_PER_2_WorkedByHand) {
                  permute_of({2, 0, 1}));
 }
 
-// Columns of more than one part of 16384, on the CPU.
+// On the CPU, columns take more than one part of 16384.
 TEST(Permute, PER_1_LongRows) {
   Tape tape;
   const Tensor x = randn({16450, 2}, 1), y = permute(tape.constant(x), {1, 0}).value();
@@ -61,7 +61,7 @@ TEST(Permute, PER_1_LongRows) {
     ASSERT_EQ(y.data<double>()[i % 2 * 16450 + i / 2], x.data<double>()[i]) << i;
 }
 
-// Compared with the definition, index by index, for all axes.
+// Compares with the definition, index by index, for all axes.
 RC_GTEST_PROP(Permute, PER_1_EveryElementIsInItsPlace, ()) {
   const int rank = *rc::gen::inRange(1, 7);
   std::vector<int> axes(rank);

@@ -22,7 +22,7 @@ OpCase learned_case(std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t
   return random_case({{B, T, C}, {rows, C}}, with_learned);
 }
 
-// Makes an error with one sentence of `places` tokens, and a table of `rows` rows of 4.
+// Makes an error case with one sentence of `places` tokens, and a table of `rows` rows of 4.
 OpError sinusoidal_error(const char* message, Shape x, std::int64_t places, std::int64_t rows,
                          DType dtype = DType::f32) {
   return {message, [=](Tape& t) {
@@ -62,7 +62,7 @@ const RegisterOp kLearned({
                learned_error("learned_positions: x must be [B, T, C], got [2, 3, 4, 5]", {2, 3, 4, 5}, {3, 4})},
 });
 
-// Numbers of fairseq's table for C = 512: position 2, the first token's.
+// The numbers are those of fairseq's table for C = 512 at position 2, which is the first token's.
 TEST(Positions, POS_1_AsInFairseq) {
   const Tensor table = sinusoidal_table(4, 512, DType::f64);
   const double* row = table.data<double>() + 2 * 512;
@@ -86,7 +86,7 @@ TEST(Positions, POS_1_AnOddWidthEndsInZeros) {
   EXPECT_EQ(table[3], 1);  // cos 0
 }
 
-// The table's row p holds p, which shows the positions.
+// The table's row p contains p, which shows the positions.
 TEST(Positions, POS_2_POS_3_CountsTheTokensOfEachSentence) {
   expect_by_hand({.operands = {Tensor::full({5, 1}, 100, DType::f64)},
                   .y = {102, 103, 102, 103, 104},

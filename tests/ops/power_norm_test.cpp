@@ -22,7 +22,7 @@ PowerNormState copy_of(const PowerNormState& s) {
   return {s.phi.clone(), s.nu_ema.clone(), s.iters.clone(), s.skips.clone()};
 }
 
-// Begins every evaluation with a copy of the state. In training dx is an estimate, which differences leave out.
+// Begins every evaluation with a copy of the state. In training, dx is an estimate, so differences leave it out.
 OpCase power_case(const std::string& label, bool training, bool padded, std::int64_t rows, std::int64_t columns) {
   return {.label = label,
           .operands = {randn({rows, columns}, 1, 1, 0.3), randn({columns}, 2), randn({columns}, 3)},
@@ -80,7 +80,7 @@ Result step(const Options& o, const PowerNormState& state, const std::vector<dou
               Tensor::zeros({1}, DType::f64));
 }
 
-// t = 2: z from q = 4 in warm-up; phi = (3 * 1/2 + 4/2) and then 0.9 of that + 0.1 * 4; nu_ema = 2, psi = 0.2.
+// At t = 2, in warm-up, z is from q = 4; phi is (3 * 1/2 + 4/2), then 0.9 of that + 0.1 * 4; nu_ema = 2, psi = 0.2.
 TEST(PowerNorm, PN_1_PN_2_PN_3_WorkedByHand) {
   for (Device device : devices()) {
     Options o{.eps = 0};
@@ -134,7 +134,7 @@ TEST(PowerNorm, CN_4_InferenceIsOneAffineMap) {
   }
 }
 
-// A second implementation of power_norm, like channel_norm_model.h, written without looking at ops/power_norm.
+// A second implementation of power_norm, like channel_norm_model.h. It was written without looking at ops/power_norm.
 class PowerNormModel {
  public:
   PowerNormModel(const PowerNormOptions& options, int channels) : phi(channels, 1), nu_ema(channels, 0), o(options) {}
@@ -142,7 +142,7 @@ class PowerNormModel {
   Column phi, nu_ema;
   long iters = 0, skips = 0;
 
-  // Runs one iteration. x, dy: [C][P]; real: [P], 0 for padding.
+  // Runs one iteration. x and dy are [C][P]; `real` is [P] and 0 for padding.
   ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
                  const Column& beta) {
     ++iters;  // the first is 1
@@ -278,7 +278,7 @@ const RegisterOp kGroupRms({
     .errors = {{"group_rms: groups must divide 6 channels, got 4", [](Tape& t) { group_rms(zeros(t, 2, 6), 4); }}},
 });
 
-// x = (3, 4) in one group: 9 + 16 = 25, mean 12.5; eps = 3.5 makes the root 4.
+// x = (3, 4) is in one group: 9 + 16 = 25, the mean is 12.5, and eps = 3.5 makes the root 4.
 TEST(GroupRms, PN_4_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 4}, {3, 4, 0, 0})}, .y = {0.75, 1, 0, 0}},
                  [](auto& v) { return group_rms(v[0], 2, 3.5); });

@@ -31,7 +31,7 @@ TEST(Reduce, RED_1_RED_2_WorkedByHand) {
   expect_by_hand({.operands = {x}, .y = {4}, .dy = {8}, .gradients = {{2, 2, 2, 2}}}, of_one(mean));
 }
 
-// The scalar of bf16 elements is f32: rounded to bf16, a sum of 257 ones would be 256.
+// The scalar of bf16 elements is f32. If it were rounded to bf16, a sum of 257 ones would be 256.
 TEST(Reduce, RED_1_ScalarsOfBf16AreF32) {
   for (Device device : devices()) {
     Tape tape;
@@ -41,7 +41,7 @@ TEST(Reduce, RED_1_ScalarsOfBf16AreF32) {
   }
 }
 
-// Each element counts once, whatever the number of parts and the rest in each.
+// Each element counts once, whatever the number of parts and the remainder in each.
 TEST(Reduce, RED_1_RED_2_SumsOfWholeNumbersAreExact) {
   for (std::int64_t n : {1, 63, 65, 4095, 4097, 20000, 262145, 300001}) {
     const Tensor ids = random_ids({n}, 10, unsigned(n));

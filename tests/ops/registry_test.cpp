@@ -1,5 +1,5 @@
-// Every public function of ops/ has everything that an operation needs. The functions are found in the headers, so that
-// none can be forgotten.
+// Checks that every public function of ops/ has everything that an operation needs. The functions are found in the
+// headers, so that none can be forgotten.
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -60,7 +60,8 @@ TEST(Registry, EveryFunctionHasASpecificationMessagesAndADocument) {
   }
 }
 
-// The cases of the specifications reach every fast kernel, so that FastEqualsPlain compares each with a plain one.
+// The cases of the specifications reach every fast kernel, so that FastEqualsPlain compares each of them with a plain
+// kernel.
 TEST(Registry, EveryFastKernelRunsInSomeCase) {
   const auto all_ran = [] {
     for (const FastKernel* k = FastKernel::first; k; k = k->next)

@@ -39,8 +39,8 @@ const RegisterOp kRmsNorm({
     .bf16_roundoffs = 16,
 });
 
-// x = (1, 5): the mean square is 13, and eps = 3 makes rrms = 1 / sqrt(16), so xhat = (1/4, 5/4). With dy = (1, 0),
-// gamma = (8, 4): h = (8, 0), <h xhat> = 1, so dx = (8 - 1/4, 0 - 5/4) / 4.
+// x = (1, 5) has the mean square 13, and eps = 3 makes rrms = 1 / sqrt(16), so xhat = (1/4, 5/4). With dy = (1, 0) and
+// gamma = (8, 4), h = (8, 0) and <h xhat> = 1, so dx = (8 - 1/4, 0 - 5/4) / 4.
 TEST(RmsNorm, RMS_1_RMS_2_RMS_3_RMS_4_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2}, {1, 5}), numbers({2}, {8, 4})},
                   .y = {2, 5},
@@ -49,8 +49,8 @@ TEST(RmsNorm, RMS_1_RMS_2_RMS_3_RMS_4_WorkedByHand) {
                  [](auto& v) { return rms_norm(v[0], v[1], /*eps=*/3); });
 }
 
-// x = (1, 1), eps = 1 outside: R = 1, rrms = 1/2, xhat = (1/2, 1/2), w = (1 + 1) / 2 = 1. With dy = (1, 0),
-// gamma = (8, 4): h = (8, 0), their sum h xhat = 4, so dx = (8 - 2, 0 - 2) / 2.
+// For x = (1, 1) and eps = 1 outside, R = 1, rrms = 1/2, xhat = (1/2, 1/2) and w = (1 + 1) / 2 = 1. With dy = (1, 0)
+// and gamma = (8, 4), h = (8, 0) and the sum of h xhat is 4, so dx = (8 - 2, 0 - 2) / 2.
 TEST(RmsNorm, RMS_5_RMS_6_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2}, {1, 1}), numbers({2}, {8, 4})},
                   .y = {4, 2},
@@ -66,8 +66,8 @@ TEST(RmsNorm, RMS_6_RowOfZeros) {
       [](auto& v) { return rms_norm(v[0], v[1], {.eps = 0.5, .eps_outside = true}); });
 }
 
-// The mean over the first of two channels: x = (3, 8), eps = 7: rrms = 1/4, xhat = (3/4, 2). With dy = (1, 1),
-// gamma = (4, 1): the sum of h xhat is 3 + 2, so dx = (4 - 15/4, 1) / 4.
+// The mean is over the first of two channels. x = (3, 8) and eps = 7 give rrms = 1/4 and xhat = (3/4, 2). With dy = (1,
+// 1) and gamma = (4, 1), the sum of h xhat is 3 + 2, so dx = (4 - 15/4, 1) / 4.
 TEST(RmsNorm, RMS_1_RMS_3_PartialWorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2}, {3, 8}), numbers({2}, {4, 1})},
                   .y = {3, 2},

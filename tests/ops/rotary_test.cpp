@@ -8,7 +8,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Turns all but the last `copied` heads of two sentences of different lengths.
+// Rotates all but the last `copied` heads of two sentences of different lengths.
 OpCase rotary_case(std::int64_t N, std::int64_t heads, std::int64_t width, std::int64_t copied) {
   const auto f = [=](auto& v) {
     const Tensor& x = v[0].value();
@@ -19,7 +19,7 @@ OpCase rotary_case(std::int64_t N, std::int64_t heads, std::int64_t width, std::
                      f);
 }
 
-// Makes an error with a table of three places and heads of four columns.
+// Makes an error case with a table of three places and heads of four columns.
 OpError rotary_error(const char* message, Shape x, std::vector<std::int64_t> places, std::int64_t columns,
                      DType dtype = DType::f32) {
   return {message, [=](Tape& t) {
@@ -52,7 +52,8 @@ const RegisterOp kRotary({
                table_error("rotary: theta must be a number above 0, got inf", 4, INFINITY)},
 });
 
-// Place 1 of a head of two columns turns by one radian, of four columns and theta 4 the second pair by half of one.
+// At place 1, a head of two columns is rotated by one radian. With four columns and theta 4, the second pair is rotated
+// by half a radian.
 TEST(Rotary, ROT_1_ROT_2_ROT_3_WorkedByHand) {
   const double c = std::cos(1), s = std::sin(1), c2 = std::cos(0.5), s2 = std::sin(0.5);
   expect_by_hand({.operands = {numbers({2, 8}, {1, 2, 3, 4, 5, 6, 7, 8, 1, 0, 0, 1, 5, 6, 7, 8})},
@@ -66,7 +67,7 @@ TEST(Rotary, ROT_1_ROT_2_ROT_3_WorkedByHand) {
                  });
 }
 
-// Equal queries in the first three rows, equal keys in the others.
+// The first three rows have equal queries, and the others have equal keys.
 TEST(Rotary, ScoresDependOnTheDifferenceOfPlaces) {
   const Tensor q = randn({1, 6}, 1), k = randn({1, 6}, 2), x = Tensor::empty({6, 6}, DType::f64);
   for (std::int64_t r = 0; r < 6; ++r) x.slice(r, r + 1).copy_from(r < 3 ? q : k);

@@ -39,7 +39,7 @@ const RegisterOp kUnitRows({
     .errors = {{"unit_rows: eps must be positive, got -1", [](Tape& t) { unit_rows(zeros(t, 1), -1); }}},
 });
 
-// x = (2, 2, 2, 2) has length 4: u = x / 4. With g = 8 and dy = (1, 0, 0, 0): dy . u = 1/2, and dx = 2 (dy - u / 2).
+// x = (2, 2, 2, 2) has length 4, so u = x / 4. With g = 8 and dy = (1, 0, 0, 0), dy . u = 1/2 and dx = 2 (dy - u / 2).
 TEST(ScaleNorm, SN_1_SN_2_SN_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 4}, {2, 2, 2, 2}), numbers({1}, {8})},
                   .y = {4, 4, 4, 4},

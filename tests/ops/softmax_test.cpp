@@ -29,20 +29,20 @@ Tensor softmax_of(const Tensor& x, Device device) {
   Tape tape;
   return softmax(tape.constant(x.to(device))).value();
 }
-// exp(0), exp(ln 2), exp(ln 5), over their sum of 8.
+// The results are exp(0), exp(ln 2) and exp(ln 5), divided by their sum of 8.
 TEST(Softmax, SM_1_SM_2_WorkedByHand) {
   const Tensor x = Tensor::of<double>({3}, {0, std::log(2), std::log(5)});
   const Tensor want = Tensor::of<double>({3}, {1 / 8., 2 / 8., 5 / 8.});
   for (Device device : devices()) EXPECT_TRUE(close(softmax_of(x, device), want, 1e-15));
 }
 
-// y = (1/2, 1/2), dy = (3, 1): sum dy y = 2, so dx = (1, -1) / 2.
+// y = (1/2, 1/2) and dy = (3, 1), so the sum of dy y is 2 and dx = (1, -1) / 2.
 TEST(Softmax, SM_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({2}, {7, 7})}, .y = {0.5, 0.5}, .dy = {3, 1}, .gradients = {{0.5, -0.5}}},
                  [](auto& v) { return softmax(v[0]); });
 }
 
-// The maximum is subtracted first: otherwise exp(1000) would be infinite and exp(-1000) / exp(-1000) undefined.
+// The maximum is subtracted first. Otherwise exp(1000) would be infinite and exp(-1000) / exp(-1000) undefined.
 TEST(Softmax, SM_1_LargeEntriesNeitherOverflowNorVanish) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -63,7 +63,7 @@ TEST(Softmax, SM_2_RowsOfMinusInfinityGiveZerosAndNaNIsSeen) {
     }
 }
 
-// The entries that are not -infinity get the softmax of themselves; results sum to 1, dx to 0.
+// The entries that are not -infinity get their own softmax. Results sum to 1, and dx sums to 0.
 RC_GTEST_PROP(Softmax, SM_2_SM_3_EntriesOfMinusInfinityHaveNoShare, ()) {
   const auto C = *rc::gen::inRange<std::int64_t>(1, 150);
   const auto finite = *rc::gen::container<std::vector<bool>>(std::size_t(C), rc::gen::arbitrary<bool>());

@@ -22,7 +22,8 @@ OpError patch_error(const char* message, const Shape& weight) {
   return error_of_zeros(message, {{1, 4, 6, 3}, weight, {weight[0]}}, patches);
 }
 
-// Kernels that overlap, leave gaps, do not reach the border, or see only padding; channels of one chunk of 64 and more.
+// Some kernels overlap, leave gaps, do not reach the border, or see only padding. There are channels for one chunk of
+// 64 and for more.
 const RegisterOp kUnfold({
     .name = "unfold",
     .cases = {unfold_case({2, 3, 4, 2}, 2, 3), unfold_case({1, 4, 4, 2}, 2, 2, {.stride = 2}),
@@ -51,7 +52,8 @@ const RegisterOp kPatchEmbedding({
                            {5, 1, 2, 2})},
 });
 
-// A row of three, kernel of two, padding of one, also above and below: windows in 0 1 2 3 0.
+// There is a row of three pixels, a kernel of two, and padding of one, even above and below. So the windows are in 0 1
+// 2 3 0.
 TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 3, 1}, {1, 2, 3})},
                   .y = {0, 0, 0, 1, 0, 0,  //
@@ -67,7 +69,7 @@ TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
                  unfold_of(3, 2, {.padding = 1}));
 }
 
-// One token, whose first channel sums the patch and whose second weighs it by k.
+// There is one token. Its first channel sums the patch; its second weighs the patch by k.
 TEST(Conv2d, CONV_2_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2, 2, 2}, {1, 10, 2, 20, 3, 30, 4, 40}),
                                numbers({2, 2, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 1,  //

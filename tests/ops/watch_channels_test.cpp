@@ -26,7 +26,8 @@ const RegisterOp kWatchChannels({
                 }}},
 });
 
-// sum dy (y - offset) over the rows: 5 (1 - 1) + 7 (3 - 1) = 14, and 6 (2 + 1) + 8 (4 + 1) = 58. dy passes unchanged.
+// The sums of dy (y - offset) over the rows are 5 (1 - 1) + 7 (3 - 1) = 14 and 6 (2 + 1) + 8 (4 + 1) = 58. dy passes
+// unchanged.
 TEST(WatchChannels, SumsByHand) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -46,7 +47,7 @@ ChannelNormState rbn_state(std::int64_t C, DType dtype, Device device) {
   return ChannelNormState::create(ChannelNormOptions::rbn(), C, dtype == DType::f64 ? DType::f64 : DType::f32, device);
 }
 
-// Makes a case of variances above 2 or below 0.2, off the kink at the running value 1.
+// Makes a case of variances above 2 or below 0.2, away from the kink at the running value 1.
 OpCase penalty_case(const std::string& label, double scale, std::int64_t rows, std::int64_t columns) {
   return {.label = label, .operands = {randn({rows, columns}, 1, scale, 0.3)}, .f = [=](const std::vector<Var>& v) {
             const ChannelNormState state = rbn_state(columns, v[0].dtype(), v[0].device());
@@ -67,7 +68,8 @@ const RegisterOp kRbnPenalty({
     .bf16_roundoffs = 16,
 });
 
-// x = (1, 3): m = 2, v = 1, against 0 and 1/2: 3 * 4 + 5 / 2. dx = (2 * 3 * 2 + 2 * 5 (x - 2)) / 2.
+// x = (1, 3) has m = 2 and v = 1, the running values are 0 and 1/2, and the penalty is 3 * 4 + 5 / 2. dx = (2 * 3 * 2 +
+// 2 * 5 (x - 2)) / 2.
 TEST(RbnPenalty, RBN_2_RBN_3_WorkedByHand) {
   for (Device device : devices()) {
     const ChannelNormState state = rbn_state(1, DType::f64, device);
@@ -76,7 +78,7 @@ TEST(RbnPenalty, RBN_2_RBN_3_WorkedByHand) {
     const Var x = tape.variable(Tensor::of<double>({2, 1}, {1, 3}, device));
     const Var y = rbn_penalty(x, state, 3, 5);
     EXPECT_EQ(y.value().item(), 14.5);
-    set(state.run_var, 7);  // the running values of the forward count
+    set(state.run_var, 7);  // the running values at the forward pass count
     tape.backward(y);
     EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{1, 11}));
   }

@@ -25,7 +25,7 @@ OpError standardize_error(const char* message, const Shape& W, const Shape& g, W
   return error_of_zeros(message, {W, g}, standardized(options));
 }
 
-// Fan-ins around one warp and around one block of 256 threads.
+// Fan-ins are around one warp and around one block of 256 threads.
 const RegisterOp kWeightStandardize({
     .name = "weight_standardize",
     .cases = {standardize_case({4, 5}), standardize_case({3, 2, 2, 3}, {.unbiased = true}),
@@ -55,12 +55,12 @@ ByHand of_unit(const std::vector<double>& unit, double g, std::vector<double> wh
           .gradients = {std::move(dW), {dg}}};
 }
 
-// mu = 5, S = 4 and s = 2, so w = (-1, 1, -1, 1) / 2. k = (3, 0, 0, 0): its mean is 3/4, and sum k w = -3/2.
+// mu = 5, S = 4 and s = 2, so w = (-1, 1, -1, 1) / 2. k = (3, 0, 0, 0) has the mean 3/4, and the sum of k w is -3/2.
 TEST(WeightStandardize, WS_1_WS_2_WS_3_WS_4_WS_5_WorkedByHand) {
   expect_by_hand(of_unit({4, 6, 4, 6}, 3, {-1.5, 1.5, -1.5, 1.5}, {0.75, 0, -0.75, 0}, -0.5), standardized());
 }
 
-// S = 2, so unbiased s^2 = 2 * 2 / 1 and s = 2: two weights are always -1/2 and 1/2, whatever W is.
+// S = 2, so the unbiased s^2 = 2 * 2 / 1 and s = 2. Two weights are always -1/2 and 1/2, whatever W is.
 TEST(WeightStandardize, WS_2_WS_4_UnbiasedByHand) {
   expect_by_hand(of_unit({1, 3}, 4, {-2, 2}, {0, 0}, -0.5), standardized({.unbiased = true}));
 }
@@ -69,7 +69,7 @@ TEST(WeightStandardize, WS_2_WS_4_UnbiasedByHand) {
 TEST(WeightStandardize, WS_2_WS_4_ClampedByHand) {
   expect_by_hand(of_unit({0.125, -0.125, 0.125, -0.125}, 2, {0.5, -0.5, 0.5, -0.5}, {3, -1, -1, -1}, 0.25),
                  standardized({.minimum = 0.25}));
-  // S = 2e-4 > 1e-4, and 2e-6 < 1e-4: divided by 0.01.
+  // The first S, 2e-4, is above the minimum of 1e-4. The second, 2e-6, is below it, so W is divided by 0.01.
   const auto two = [](double w, double what) {
     expect_by_hand({.operands = {numbers({1, 2}, {w, -w}), numbers({1}, {1})}, .y = {what, -what}, .tolerance = 1e-15},
                    standardized());

@@ -11,7 +11,7 @@ OpError pool_error(const char* message, const Shape& x, const Shape& w) {
   return error_of_zeros(message, {x, w}, pooled);
 }
 
-// Columns around one chunk of 64 and around one block of 256 threads.
+// Columns are around one chunk of 64 and around one block of 256 threads.
 const RegisterOp kWeightedPool({
     .name = "weighted_pool",
     .cases = {pool_case(2, 3, 4), pool_case(3, 1, 1), pool_case(1, 5, 7), pool_case(0, 3, 2), pool_case(2, 0, 2),
@@ -51,7 +51,7 @@ TEST(MeanPool, RED_3_RED_4_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 0, 1}, {})}, .y = {0}}, averaged);
 }
 
-// 1e8 + 1 is 1e8 in f32: the sum shows the order of the steps.
+// 1e8 + 1 is 1e8 in f32, so the sum shows the order of the steps.
 TEST(WeightedPool, WP_1_SumsInTheOrderOfSteps) {
   for (Device device : devices()) {
     Tape tape;
