@@ -24,7 +24,7 @@
 namespace {
 
 constexpr int kMostDescriptors = 1024;
-bool ours[kMostDescriptors];  // by descriptor
+bool ours[kMostDescriptors];  // indexed by descriptor
 long calls = 0;               // the program makes them one at a time, except for the flag below
 const char* below = getenv("FAULTS_BELOW");
 const char* count_file = getenv("FAULTS_COUNT");
@@ -104,7 +104,7 @@ ssize_t pread64(int file, void* data, size_t bytes, off_t at) { return pread(fil
 int ftruncate(int file, off_t bytes) noexcept { return int(call(is_ours(file), SYS_ftruncate, file, bytes)); }
 int ftruncate64(int file, off_t bytes) noexcept { return ftruncate(file, bytes); }
 int flock(int file, int operation) noexcept { return int(call(is_ours(file), SYS_flock, file, operation)); }
-// Does not wait for the disk, since the tests crash no machine.
+// Does not wait for the disk, since the tests do not crash the machine.
 int fsync(int file) { return fails(is_ours(file)) ? -1 : 0; }
 int fdatasync(int file) { return fsync(file); }
 ssize_t sendfile(int to, int from, off_t* at, size_t bytes) noexcept {
@@ -114,7 +114,7 @@ ssize_t sendfile64(int to, int from, off_t* at, size_t bytes) noexcept { return 
 int close(int file) {
   const bool mine = is_ours(file);
   keep(file, false);
-  if (is_next(mine) && fault_error != 0) syscall(SYS_close, file);  // it is closed nevertheless
+  if (is_next(mine) && fault_error != 0) syscall(SYS_close, file);  // the file is closed nevertheless
   return int(call(mine, SYS_close, file));
 }
 int rename(const char* from, const char* to) noexcept {

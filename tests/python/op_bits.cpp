@@ -1,4 +1,4 @@
-// op_bits IN OUT: computes the operations of python/foldgrad_bits_test.py on its tensors, CASE.0, CASE.1, ... and
+// op_bits IN OUT: computes the operations of python/foldgrad_bits_test.py on the tensors CASE.0, CASE.1, ... and
 // CASE.dy of a safetensors file, and writes CASE.y and the gradients CASE.d0, CASE.d1, ...
 #include <fmt/format.h>
 

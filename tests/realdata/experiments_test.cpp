@@ -1,4 +1,4 @@
-// The configurations of Multi30k and IWSLT14 with their text.
+// Tests the configurations of Multi30k and IWSLT14 with their text.
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"
@@ -25,7 +25,7 @@ TEST(Experiments, Multi30k) {
   EXPECT_EQ(data.valid.pairs.source.size(), 1014u);
   EXPECT_EQ(data.vocabulary.source_size(), 6000);
   EXPECT_EQ(unknown(data.train.pairs.source) + unknown(data.train.pairs.target), 0);
-  // Versions of the library may choose different pieces, but hardly a different number of them.
+  // Versions of the library may choose different pieces, but hardly a different number of pieces.
   std::size_t tokens = 0;
   for (const Ids& ids : data.train.pairs.target) tokens += ids.size();
   EXPECT_GT(tokens, 29000u * 12);
@@ -35,10 +35,10 @@ TEST(Experiments, Multi30k) {
   const EncodedPairs encoded = encode(data.vocabulary, test);
   std::int64_t same = 0;
   for (std::size_t i = 0; i < 1000; ++i) same += data.vocabulary.decode_target(encoded.target[i]) == test.target[i];
-  EXPECT_GE(same, 980);  // spaces at ends and doubled ones are lost
+  EXPECT_GE(same, 980);  // leading, trailing and doubled spaces are lost
 }
 
-// 10,152 rows, as in fairseq's joined dictionary of all 160,239 pairs.
+// 10,152 is the number of rows of fairseq's joined dictionary of all 160,239 pairs.
 TEST(Experiments, Iwslt14) {
   const RealData files("iwslt14", "iwslt14-part.tar.xz");
   FOLDGRAD_SKIP_WITHOUT(files, "iwslt14");

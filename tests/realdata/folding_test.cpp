@@ -19,7 +19,7 @@ struct Trained {
   std::vector<Ids> sources;  // of the test sentences
 };
 
-// Trains a small model on the text of the configuration: a dozen seconds of one core.
+// Trains a small model on the text of the configuration, which takes a dozen seconds on one core.
 Trained train_briefly(const std::string& directory) {
   const ExperimentConfig config = read_config(
       FOLDGRAD_SOURCE_DIR "/configs/multi30k-un.toml",

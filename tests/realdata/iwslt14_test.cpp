@@ -17,7 +17,7 @@ class Iwslt14 : public ::testing::Test {
   RealData data_{"iwslt14", "iwslt14-part.tar.xz"};
 };
 
-// Returns FNV-1a over lines and their ends: the output of subword-nmt 0.3.8 itself may not be stored here.
+// Returns FNV-1a over lines and their ends, since the output of subword-nmt 0.3.8 itself may not be stored here.
 std::uint64_t digest(const std::vector<std::string>& lines) {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (const std::string& line : lines)
@@ -25,8 +25,8 @@ std::uint64_t digest(const std::vector<std::string>& lines) {
   return h;
 }
 
-// Numbers of tokens are those that fairseq's preprocessing logs; digests and unknown tokens come from subword-nmt and
-// Python.
+// The numbers of tokens are those that fairseq's preprocessing logs. Digests and unknown tokens are from subword-nmt
+// and Python.
 TEST_F(Iwslt14, BpeAndDictionariesGiveThePublishedNumbers) {
   struct Side {
     std::uint64_t digest;
@@ -63,7 +63,7 @@ TEST_F(Iwslt14, BpeAndDictionariesGiveThePublishedNumbers) {
   }
 }
 
-// With 4096 tokens a batch, padding included, little is padding: sorting by length works.
+// A batch has 4096 tokens including padding. Only a small part is padding, so sorting by length works.
 TEST_F(Iwslt14, BatchesHoldMostlyTokens) {
   Bpe bpe(data_ / "fairseq.bpe10k.code");
   const Dictionary de = Dictionary::read(data_ / "fairseq.dict.de.txt"),
@@ -88,7 +88,7 @@ TEST_F(Iwslt14, BatchesHoldMostlyTokens) {
   EXPECT_GT(double(tokens) / double(entries), 0.8);
 }
 
-// The test set against itself, and against itself with the lines of neighbours.
+// Compares the test set with itself, and with itself shifted by one line.
 TEST_F(Iwslt14, ScoresOfAWholeTestSet) {
   const std::vector<std::string> lines = read_lines(data_ / "test.en");
   EXPECT_EQ(multi_bleu(lines, lines).text,

@@ -1,4 +1,4 @@
-// Statistics of each layer during training, and its exact gradient.
+// Tests statistics of each layer during training, and its exact gradient.
 #include "train/analyses/layer_statistics.h"
 
 #include <cmath>
@@ -23,7 +23,7 @@ TEST(LayerStatistics, GradientNormsByLayer) {
 }
 
 TEST(LayerStatistics, ArithmeticOverGeometricMeanOfAWindow) {
-  // Channels (1, 4): 2.5 / 2; (3, 3): 1; (0, 5) has no geometric mean.
+  // Channel (1, 4) gives 2.5 / 2, channel (3, 3) gives 1, and channel (0, 5) has no geometric mean.
   const auto un = make_normalizer("un", {{"window", "2"}}, "norm", 3);
   EXPECT_FALSE(am_over_gm(un->diagnostics().window));
   un->state().at("win_sq").copy_from(Tensor::of<float>({2, 3}, {1, 3, 0, 4, 3, 5}));
@@ -40,7 +40,7 @@ TEST(LayerStatistics, WindowsOfSomeChannelsAndWhatIsClamped) {
   for (float factor : {1.f, 4.f})
     for (int c = 0; c < 9; ++c) window.push_back(factor * float(c + 1));
   un->state().at("win_sq").copy_from(Tensor::of({2, 9}, window));
-  // GM = 2 (c + 1): r is 5 for c = 0, 1/5 for c = 1, and between them for all others.
+  // GM = 2 (c + 1), so r is 5 for c = 0, 1/5 for c = 1, and in between for all others.
   un->state().at("run_var").copy_from(Tensor::of<float>({9}, {0.01, 400, 6, 8, 10, 12, 14, 16, 18}));
   const auto site = [&] { return normalizer_statistics({un.get()}).at("norm"); };
   EXPECT_EQ(site().at("clamped"), 0) << "r is 1 up to iteration 4000";
@@ -102,7 +102,7 @@ TEST(Progress, PlainLinesElsewhereAndColoursOnlyWhereWanted) {
 class Pass {
  public:
   static constexpr std::int64_t kRows = 5, kChannels = 3;
-  static constexpr std::int64_t kCounted = 4;  // leading rows; the last is padding
+  static constexpr std::int64_t kCounted = 4;  // number of leading rows; the last row is padding
 
   Pass(const std::string& name, const std::map<std::string, std::string>& options)
       : norm_(make_normalizer(name, options, "norm", kChannels, DType::f64)) {
@@ -128,7 +128,7 @@ class Pass {
     tape.backward(norm_->apply(in, context()), dy(step));
     return tape.grad(in);
   }
-  // Returns the gradient by central differences of sum dy y, from the state before the pass.
+  // Returns the gradient of sum dy y by central differences, from the state before the pass.
   Tensor exact(int step) {
     const NamedTensors before = norm_->snapshot();
     const Tensor gradient = Tensor::empty({kRows, kChannels}, DType::f64), weights = dy(step);
@@ -170,16 +170,16 @@ double product(const Tensor& a, const Tensor& b) {
 struct Case {
   std::string name;
   std::map<std::string, std::string> options;
-  double lambda_below_1;  // -1: var_hat is not an average
+  double lambda_below_1;  // -1 if var_hat is not an average
   bool estimate;          // true if dx is not the exact gradient
 };
 
-// Central differences are accurate to some 1e-9 here.
+// Here central differences are accurate to about 1e-9.
 TEST(ExactGradient, CosineAndNormsAreThoseOfCentralDifferences) {
   const std::vector<Case> cases = {
       {"un", {{"warmup", "1"}, {"window", "2"}}, 2. / 3, true},
       {"un", {{"warmup", "1"}, {"window", "3"}, {"forward_average", "none"}}, -1, true},
-      // Any mean of two is below q if the previous q is.
+      // Any mean of two entries is below q if the previous q is.
       {"un", {{"warmup", "1"}, {"window", "2"}, {"forward_average", "arithmetic"}}, 2. / 3, true},
       {"un", {{"warmup", "100"}, {"window", "2"}}, -1, false},
       {"mabn", {{"warmup", "1"}}, 2. / 3, true},

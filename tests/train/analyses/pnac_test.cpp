@@ -1,4 +1,4 @@
-// Statistics of recordings: normality in windows.
+// Tests statistics of recordings: normality in windows.
 #include "train/analyses/pnac.h"
 
 #include <cmath>
@@ -8,7 +8,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// scipy.stats.normaltest of these samples, SciPy 1.17.1: repr() of statistic and pvalue.
+// The numbers are from scipy.stats.normaltest of these samples in SciPy 1.17.1: repr() of statistic and pvalue.
 TEST(Normality, IsThatOfSciPy) {
   std::vector<double> cubes, waves;
   for (int i = 0; i < 20; ++i) cubes.push_back((i * 7 % 20) * (i * 7 % 20) / 16.0);
@@ -27,19 +27,21 @@ TEST(Normality, IsThatOfSciPy) {
   for (const auto& [sample, k2, p] : rows) {
     const Normality got = normality_of(sample);
     EXPECT_NEAR(got.k2, k2, 1e-12 * k2) << sample.size();
-    EXPECT_NEAR(got.p, p, 1e-12 * p * (1 + k2)) << sample.size();  // exp(-k2/2) has k2/2 times k2's error
+    // The relative error of exp(-k2/2) is k2/2 times that of k2.
+    EXPECT_NEAR(got.p, p, 1e-12 * p * (1 + k2)) << sample.size();
   }
   EXPECT_TRUE(std::isnan(normality_of(std::vector<double>(9, 2.0)).p));
   EXPECT_EQ(message<std::invalid_argument>([] { normality_of(std::vector<double>(7)); }),
             "a normality test needs at least 8 values, got 7");
 }
 
-// The test's own level at these windows is 94 % to 95 %, by 4,000 channels each with SciPy.
+// At these windows, the test's own level is 94 % to 95 %, which SciPy gave for 4,000 channels each.
 TEST(Pnac, OfNoiseIsThatOfTheTestItself) {
   for (const std::int64_t window : {20, 32, 50, 150}) {
     const std::vector<double> noise = pnac_of_noise(window + 1, 4000, window);
     ASSERT_EQ(noise.size(), 2u);
-    for (const double percent : noise) EXPECT_NEAR(percent, 94.5, 1.5) << window;  // three deviations, and the table's
+    // The tolerance is three deviations, and the rounding of the table.
+    for (const double percent : noise) EXPECT_NEAR(percent, 94.5, 1.5) << window;
     EXPECT_EQ(noise, pnac_of_noise(window + 1, 4000, window));
   }
 }
@@ -48,8 +50,8 @@ TEST(Pnac, CountsTheChannelsThatPassInEveryWindow) {
   constexpr std::int64_t kRows = 40, kChannels = 4, kWindow = 20;
   std::vector<float> values(kRows * kChannels);
   for (std::int64_t r = 0; r < kRows; ++r) {
-    const auto place = float((r * 7) % 20);                      // every window has the places 0 to 19 once
-    values[r * kChannels] = place * place;                       // passes: p = 0.27
+    const auto place = float((r * 7) % 20);  // every window contains each of the places 0 to 19 once
+    values[r * kChannels] = place * place;   // passes: p = 0.27
     values[r * kChannels + 1] = place + (r == 5 ? 500.f : 0.f);  // fails in windows with row 5
     values[r * kChannels + 2] = 1;                               // always fails: it is constant
     values[r * kChannels + 3] = r == 39 ? NAN : place * place;   // fails in the last window
@@ -77,7 +79,7 @@ TEST(MovingMeans, OfTheLastValues) {
             "--window must be in [1, 2], where the upper limit is the number of recorded iterations, got 3");
 }
 
-// Of the four channels one is 0 once and one always.
+// One of the four channels is 0 once, and one always.
 TEST(MovingMeans, ChannelsWithAZeroStandOutInNothing) {
   const SiteRecording site{.site = "norm", .channels = 4, .q = {0, 2, 1, 0, 5, 2, 4, 0, 5, 3, 9, 0}};
   EXPECT_EQ(outstanding_channels(site, 2), (std::pair<std::int64_t, std::int64_t>{1, 2}));

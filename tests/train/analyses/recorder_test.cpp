@@ -35,7 +35,7 @@ std::vector<double> mean_squares() {
   return q;
 }
 
-// Returns (1/n) sum gamma dy z over the real positions, with z(row, channel).
+// Returns (1/n) sum gamma dy z over the real positions, where z is z(row, channel).
 template <class Z>
 std::vector<double> gradient_statistics(const Z& z) {
   constexpr double kGain[] = {2, 0.5, -1};
@@ -49,7 +49,7 @@ std::string normalizer_of(const std::string& site) { return site.substr(0, site.
 
 void expect_near(const std::vector<float>& got, const std::vector<double>& want, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
-  for (std::size_t c = 0; c < want.size(); ++c)  // the file has f32
+  for (std::size_t c = 0; c < want.size(); ++c)  // the file contains f32
     EXPECT_NEAR(got[c], want[c], 1e-6 * std::abs(want[c]) + 1e-9) << what << " of channel " << c;
 }
 
@@ -67,7 +67,7 @@ class RecorderTest : public FileTest {
     }
     return Recorder(all, phases, files_ / "statistics");
   }
-  // Makes an update of `batches` batches, in which every normalizer takes part.
+  // Makes an update with `batches` batches, in which every normalizer takes part.
   void update(Recorder& r, std::int64_t n, Device device = Device::cpu, const std::vector<double>& x = kX,
               int batches = 1) {
     r.begin(n);

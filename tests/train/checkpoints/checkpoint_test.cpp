@@ -50,7 +50,8 @@ TEST_F(Checkpoint, KeepsTheLastOnesAndTheBest) {
   EXPECT_EQ(bytes("BEST"), "step-00000002\n");
 }
 
-// The run was rolled back to step 10, then the best one, and BEST names a later step from before, or nothing.
+// The run was rolled back to step 10, which was then the best. BEST names a later step from before the rollback, or
+// nothing.
 TEST_F(Checkpoint, NamesTheBestAgainAfterARollBack) {
   for (std::int64_t step : {10, 20}) save_checkpoint(files_.path(), contents_of_step(step), {.best = step});
   save_checkpoint(files_.path(), contents_of_step(15), {.keep = 1, .best = 10});

@@ -1,5 +1,5 @@
-// Stops or fails every file operation of a save in turn. This program replaces functions of libc, so that the code
-// under test is the real one, including std::filesystem.
+// Makes every file operation of a save fail or stop, one after the other. This program replaces functions of libc, so
+// that the code under test is the real one, including std::filesystem.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,7 +20,7 @@
 
 namespace {
 
-// A failure of operation number `at` since arm(); a negative error kills the process.
+// Operation number `at` since arm() fails. If the error is negative, the process is killed instead.
 struct Fault {
   long at = -1;
   int error = 0;
@@ -28,12 +28,12 @@ struct Fault {
   bool on = false;
 } fault;
 
-// The paths of files whose bytes and of directories whose names have not been flushed; kept while `tracked`.
+// Paths of files whose bytes have not been flushed, and of directories whose names have not. Kept only while `tracked`.
 struct Unsynced {
   bool tracked = false;
   std::map<int, std::string> opened;
   std::set<std::string> paths;
-  std::vector<std::string> renamed;  // too early
+  std::vector<std::string> renamed;  // paths that were renamed too early
 
   void add(const std::string& path) {
     if (tracked) paths.insert(path);
@@ -81,7 +81,7 @@ int open(const char* path, int flags, ...) {
   }
   return descriptor;
 }
-int fsync(int descriptor) {  // the tests crash no machine, so there is no need to wait for the disk
+int fsync(int descriptor) {  // the tests do not crash the machine, so there is no need to wait for the disk
   if (fails_here()) return -1;
   if (unsynced.tracked) unsynced.paths.erase(unsynced.opened[descriptor]);
   return 0;
@@ -212,7 +212,7 @@ TEST(CheckpointSync, FilesAreOnTheDiskBeforeTheyAreNamed) {
   EXPECT_EQ(unsynced.paths, std::set<std::string>());
 }
 
-// A later step, and the same one again.
+// The save is of a later step, or of the same step again.
 INSTANTIATE_TEST_SUITE_P(Steps, CheckpointFaults, ::testing::Values(3, 2),
                          [](const auto& info) { return info.param == 3 ? "Next" : "Again"; });
 

@@ -46,7 +46,7 @@ TEST_F(ModelDirectory, ComesBackBitForBit) {
   }
 }
 
-// Files of version 0.3 and before do not count skips in a row.
+// Files of version 0.3 and earlier do not count skips in a row.
 TEST_F(ModelDirectory, MayLackTheCounterOfSkipsInARow) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"hold_on_skip", "1"}};
@@ -90,7 +90,7 @@ TEST_F(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
   EXPECT_TRUE(same_bits(loaded->values(), tensors));
 }
 
-// A sparse file would be copied for hours.
+// A sparse file would take hours to copy.
 TEST_F(ModelDirectory, TakesNoVocabularyThatCannotBeOne) {
   const std::string vocabulary = files_ / "vocabulary", file = vocabulary + "/vocabulary.json";
   std::filesystem::create_directory(vocabulary);
@@ -102,7 +102,7 @@ TEST_F(ModelDirectory, TakesNoVocabularyThatCannotBeOne) {
   EXPECT_FALSE(exists("out"));
 }
 
-// Otherwise the files of the model would be used without a comparison.
+// Without the rejection, the files of the model would be used without a comparison.
 TEST_F(ModelDirectory, RefusesAManifestThatIsABrokenLink) {
   const std::string at = files_ / "m", manifest = at + "/manifest.json";
   write_model_directory(at, *used_model(tiny_config()));
@@ -187,7 +187,7 @@ class Malformed : public FileTest {
     write_safetensors(at_ + file, tensors);
     return without(std::string(file) + ": ");
   }
-  // Returns the message of load_model without the file, which it must name.
+  // Returns the message of load_model without the name of the file, which the message must contain.
   std::string without(const std::string& file) {
     const std::string refusal = error_of<CheckpointError>([&] { load_model(at_); });
     EXPECT_TRUE(begins(refusal, "@m" + file));

@@ -1,5 +1,5 @@
-// NaN and infinity: refused when a model is loaded or written, reported where they arise, shown by commands that
-// inspect.
+// NaN and infinity must be rejected when a model is loaded or written, reported where they arise, and shown by commands
+// that inspect.
 #include <limits>
 #include <set>
 
@@ -14,7 +14,7 @@ namespace foldgrad::testing {
 namespace {
 
 struct Command {
-  std::string arguments, output;  // files that must not exist after a refusal
+  std::string arguments, output;  // files that must not exist after a rejection
   bool may_look = false;          // has --allow-non-finite
 };
 
@@ -109,8 +109,8 @@ TEST_F(NonFiniteNumbers, AreShownByInspectAndFoundByVerify) {
   EXPECT_EQ(r.out, "FAILED   all numbers are finite: encoder.layers.0.fc1.weight: nan at [2, 5]\n");
 }
 
-// Commands whose help says that they take a model directory are tested here or in the test above, except `classify` and
-// `generate`, which take models of images and of text and have their own tests.
+// Commands whose help says that they take a model directory are tested here or in the test above. The exceptions are
+// `classify` and `generate`, which take models of images and of text and have their own tests.
 TEST_F(NonFiniteNumbers, AreTestedWithAllCommandsThatLoadAModel) {
   std::set<std::string> tested{"inspect", "verify", "classify", "generate"}, loading;
   for (const Command& command : commands()) tested.insert(command.arguments.substr(0, command.arguments.find(' ')));
@@ -128,7 +128,7 @@ TEST_F(NonFiniteNumbers, AreNamedWhereTheyArise) {
   expect_diverged(commands()[3], "fold: a result in f32 of the model before folding is not finite; " + operation);
 }
 
-// The references lack one word, whose embedding overflows, and its bias makes every translation begin with it.
+// The references lack one word, whose embedding overflows. Its bias makes every translation begin with this word.
 TEST_F(NonFiniteNumbers, OfATranslationAreNamedByItsLine) {
   TransformerConfig config = model_->config();
   config.share_embeddings = "none";
@@ -158,7 +158,7 @@ TEST_F(NonFiniteNumbers, AreNotResumedFrom) {
             "r/step-1: tensor w must be finite, got nan at [1, 0]");
 }
 
-// Their roots are not finite.
+// The roots of negative means are not finite.
 TEST_F(NonFiniteNumbers, NegativeMeansOfSquaredGradientsAreNotResumedFrom) {
   CheckpointContents c;
   c.optimizer = {{"exp_avg.w", Tensor::of<float>({2}, {0, -1})}, {"exp_avg_sq.w", Tensor::of<float>({2}, {0, -0.5f})}};

@@ -27,7 +27,7 @@ std::string failures(const std::vector<CheckResult>& results) {
 
 FoldedModel untied(Model& model) { return fold(model, {FoldOptions::Tied::untie, true}); }
 
-// Returns the model in f32, as if read from a file.
+// Returns the model in f32, as if it had been read from a file.
 std::unique_ptr<Transformer> stored(Transformer& exact) {
   auto model = std::make_unique<Transformer>(exact.config(), 1);
   model->copy_from(exact);
@@ -132,7 +132,7 @@ TEST(ModelChecks, OtherSentencesThatChangeOneSentenceAreFound) {
     for (std::int64_t s = 0; s < examples_in(batch); ++s) EXPECT_EQ(outcome(s, factor), Outcome::failed) << s << factor;
 }
 
-// y = x, whose backward pass multiplies by a factor and skips the elements in [begin, end).
+// y = x. The backward pass multiplies by a factor and skips the elements in [begin, end).
 struct WrongNode {
   double factor;
   std::int64_t begin, end;
@@ -160,7 +160,7 @@ TEST(ModelChecks, WrongGradientsAreFound) {
   for (double factor : {0.999, 1.001, -1.0, 0.0, double(NAN)}) EXPECT_EQ(outcome(factor), Outcome::failed) << factor;
 }
 
-// 100 + 1e-8 sum of x^2: gradients of 1e-8, and a loss whose rounding is 1e-14.
+// The loss is 100 + 1e-8 sum of x^2. So gradients are 1e-8, and the rounding of the loss is 1e-14.
 TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
   Parameter x{"x", randn({400}, 1)};
   const auto outcome = [&](double factor, std::int64_t begin, std::int64_t end) {
@@ -176,7 +176,8 @@ TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
     EXPECT_EQ(outcome(1, begin, begin + 200), Outcome::failed) << "half of the gradient is missing from " << begin;
 }
 
-// x + 1.5e6 x^3 at 0: the error of the longest step, 1e-5, is 1.5 times the allowed one, that of the next 0.015 times.
+// The loss is x + 1.5e6 x^3 at 0. The error of the longest step, 1e-5, is 1.5 times the allowed error; that of the next
+// step is 0.015 times as large.
 TEST(ModelChecks, AShorterStepDecidesWhereTheLongestSeesCurvature) {
   Parameter x{"x", Tensor::zeros({1}, DType::f64)};
   const LossOf loss = [&](Tape& tape) {
@@ -218,10 +219,11 @@ TEST(Certificate, TellsOfAWrongFold) {
   const auto wrong = difference(0.1);
   EXPECT_GT(wrong.at(""), 1e-4);
   EXPECT_GT(wrong.at("encoder.layers.0.final_layer_norm"), 1e-3);
-  EXPECT_LE(wrong.at("encoder.layers.0.self_attn_layer_norm"), 5e-6);  // is before the fault
+  EXPECT_LE(wrong.at("encoder.layers.0.self_attn_layer_norm"), 5e-6);  // precedes the fault
 }
 
-// If a model's results are all zero, its folded form's may be rounding errors: a difference of 1, not infinity.
+// If all results of a model are zero, those of its folded form may be rounding errors. The relative difference is then
+// 1, not infinity.
 TEST(Certificate, HasNumbersAlone) {
   EXPECT_EQ(difference(Tensor::full({2}, 1e-9, DType::f64), Tensor::zeros({2}, DType::f64)).relative, 1);
   EXPECT_EQ(difference(Tensor::zeros({2}, DType::f64), Tensor::zeros({2}, DType::f64)).relative, 0);

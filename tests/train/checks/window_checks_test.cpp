@@ -44,7 +44,7 @@ TEST(WindowChecks, StatisticsThatWindowsDoNotBearOutAreFound) {
   EXPECT_EQ(outcome("run_var", [](double) { return NAN; }), Outcome::failed);
 }
 
-// Whatever an outlier does to the state, in any of the last iterations.
+// An outlier may do anything to the state, in any of the last iterations.
 TEST(WindowChecks, WindowsWithOutliersPass) {
   for (const char* mode : {"paper", "reference"})
     for (const char* hold : {"0", "1"})
@@ -68,7 +68,8 @@ TEST(WindowChecks, WindowsThatAreNotFullAreSkipped) {
   }
 }
 
-// The pooled threshold of the released code: one channel with the window (1, 1, 1, 100) among 99 of ones.
+// This is the pooled threshold of the released code: one channel has the window (1, 1, 1, 100), and 99 others have
+// ones.
 TEST(WindowChecks, UN_18_ATestThatFiresOnAReplayIsFound) {
   for (const char* granularity : {"channel", "layer_any", "layer_sum", "pooled"}) {
     OwnedNormalizers sites;

@@ -27,7 +27,7 @@ TEST_F(Devices, Translate) {
     EXPECT_GT(want.size(), 20u);
     EXPECT_EQ(output("translate @m <@in.de --device " + device() + options), want);
   }
-  // Random logits of deviation 1 differ enough for bf16 to choose alike.
+  // Random logits of deviation 1 differ by so much that bf16 chooses the same tokens.
   EXPECT_EQ(output("translate @m <@in.de --beam 1 --dtype bf16 --device " + device()),
             output("translate @m <@in.de --beam 1 --device cpu"));
 }
@@ -35,7 +35,7 @@ TEST_F(Devices, Translate) {
 TEST_F(Devices, Eval) {
   const json want = parsed(std::string("eval @m --json --device cpu") + kText),
              got = parsed(std::string("eval @m --json --hypotheses @own --device ") + device() + kText);
-  EXPECT_NEAR(got["loss"], want["loss"], 1e-5 * want["loss"].get<double>());  // sums of f32 in another order
+  EXPECT_NEAR(got["loss"], want["loss"], 1e-5 * want["loss"].get<double>());  // f32 sums in another order
   for (const char* same : {"sentences", "target_tokens", "tokenized_bleu", "sacrebleu", "chrf", "exact_match"})
     EXPECT_EQ(got[same], want[same]) << same;
   EXPECT_EQ(read_bytes(files_ / "own"), output("translate @m <@in.de --device cpu"));
@@ -57,7 +57,7 @@ TEST_F(Devices, Run) {
 
 TEST_F(Devices, FoldAndVerify) {
   TransformerConfig config = model_->config();
-  // Inputs are of three tokens: differences of the loss take many passes.
+  // Inputs have three tokens, since differences of the loss take many passes.
   config.max_positions = 5, config.width = 4, config.ffn_width = 6;
   Transformer small(config, 3);
   randomize(small, 5, 0.6);
@@ -86,7 +86,7 @@ TEST_F(Devices, Recalibrate) {
                      got = load_transformer(files_ / ("r_" + device()))->state(), before = model_->state();
   std::size_t moved = 0;
   for (const auto& [name, tensor] : want) {
-    EXPECT_TRUE(close(got.at(name), tensor, 1e-5)) << name;  // f32, and sums in another order
+    EXPECT_TRUE(close(got.at(name), tensor, 1e-5)) << name;  // f32 sums in another order
     moved += !identical(tensor, before.at(name));
   }
   EXPECT_GT(moved, 7u);
@@ -132,7 +132,7 @@ class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<Dev
  protected:
   RunDevices() : AnyFamilyRun(GetParam().config) {}
 
-  // Trains, and returns the losses in the log.
+  // Trains, and returns the losses that were logged.
   std::vector<double> losses_on(const std::string& where, const std::string& dtype) {
     const std::string out = dtype + where;
     output("train @config.toml --data-dir @ --set output.log_every=1 --set train.average_decay=0.5 --set train.dtype=" +
@@ -162,7 +162,7 @@ class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<Dev
   }
 };
 
-// In f32: sums in another order, over some updates. In bf16: 8 bits, and such sums are rounded differently; saved
+// In f32, sums are in another order for a few updates. In bf16, such sums are rounded differently to 8 bits; saved
 // values stay f32.
 TEST_P(RunDevices, TrainEvalAndAnswer) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
@@ -175,7 +175,7 @@ TEST_P(RunDevices, TrainEvalAndAnswer) {
     }
   expect_near(losses_on(device(), "f32"), losses_on("cpu", "f32"), 1e-4);
   expect_near(answers_on(device(), "f32cpu"), answers_on("cpu", "f32cpu"), 1e-4);
-  // Text depends on the gaps between logits, which exceed rounding.
+  // Text depends on the gaps between logits, which are larger than rounding errors.
   const auto text_on = [&](const std::string& where) {
     return std::string(GetParam().name) == "gpt"
                ? output("generate @f32cpu --temperature 0 --length 30 --device " + where)

@@ -1,5 +1,5 @@
-// The command export: ONNX's own library checks the files (tests/onnx/onnx_check.py). tests/python/onnxruntime_test.py
-// compares their results.
+// Tests the command export. ONNX's own library checks the files (tests/onnx/onnx_check.py);
+// tests/python/onnxruntime_test.py compares their results.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kFiles[] = {"encoder_model", "decoder_model", "decoder_with_past_model"};
 
-// Returns what onnx_check.py prints about each file, or fails. Empty without a Python that has onnx.
+// Returns the output of onnx_check.py for each file, or fails. Returns nothing if no Python has onnx.
 std::vector<std::string> checked(const std::vector<std::string>& paths) {
   const TemporaryDirectory directory;
   const std::string out = directory / "out";
@@ -53,7 +53,7 @@ class ExportCommand : public ProgramFiles {
     randomize(model, 5, 0.15);
     model.write_onnx(files_ / directory);
   }
-  // Returns what ONNX says of these files in each directory, see checked().
+  // Returns the output of checked() for these files in each directory.
   std::vector<std::string> checked_in(const std::vector<std::string>& directories,
                                       const std::vector<std::string>& names = {std::begin(kFiles), std::end(kFiles)}) {
     std::vector<std::string> paths;
@@ -129,8 +129,8 @@ TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
             << op;
       EXPECT_EQ(text, texts[std::size(kFiles) + i]);
       if (i > 0) continue;
-      // Mul: of the embeddings, the positions and the queries. Add: of 6 linear layers, the positions (2),
-      // attention's bias and the sums of 2 sublayers.
+      // Mul is used for the embeddings, the positions and the queries. Add is used for 6 linear layers, the positions
+      // (2), attention's bias and the sums of 2 sublayers.
       EXPECT_TRUE(contains(text, "operator Mul 3\n"));
       EXPECT_TRUE(contains(text, "operator Add 11\n"));
     }

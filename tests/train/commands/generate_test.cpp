@@ -1,4 +1,4 @@
-// The command generate, and others on a language model.
+// Tests the command generate, and other commands on a language model.
 #include "engine/files/safetensors.h"
 #include "models/gpt/sampling.h"
 #include "tests/models/gpt/tiny_gpt.h"
@@ -14,7 +14,7 @@ class GenerateCommand : public ModelProgram {
  protected:
   GenerateCommand() { write("g", TextVocabulary::characters("ab \u00e9\n")); }
 
-  // Writes a model with this vocabulary; `by` biases its projection to the token `leaning`.
+  // Writes a model with this vocabulary. A bias of `by` makes its projection lean to the token `leaning`.
   void write(const std::string& name, const TextVocabulary& vocabulary, std::int64_t leaning = -1, float by = 0) {
     GptConfig config = tiny_gpt("un");
     config.vocabulary = vocabulary.size(), config.tied = false, config.output_bias = true;
@@ -73,7 +73,7 @@ TEST_F(GenerateCommand, OfSeveralTextsTheFirstIsThatOfOneAlone) {
   EXPECT_TRUE(contains(all, "\n--- 3 of 3 ---\nab"));
 }
 
-// Characters of several tokens, and invalid ones, look the same streamed and at once.
+// Characters of several tokens, and invalid ones, must look the same whether they are streamed or printed at once.
 TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
   write("unknown", TextVocabulary::characters("ab"), TextVocabulary::kUnknown, 99);
   EXPECT_EQ(generated("@unknown --prompt a --length 3"), "a\ufffd\ufffd\ufffd\n");
@@ -87,7 +87,7 @@ TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
 
 TEST_F(GenerateCommand, Errors) {
   expect_error("generate @g --prompt 'ab\u00e8'", 2, "--prompt: the vocabulary has no character \"\u00e8\"");
-  // Unknown characters decode to this one, which must not become known thereby.
+  // Unknown characters decode to this character, which must not become a known one.
   expect_error("generate @g --prompt '\ufffd'", 2, "--prompt: the vocabulary has no character \"\ufffd\"");
   expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt is not UTF-8 at byte 2");
   write_bytes(files_ / "p", "a\xff");

@@ -1,4 +1,4 @@
-// foldgrad grid, on runs of five updates.
+// Tests foldgrad grid with runs of five updates.
 #include "train/config/grid.h"
 
 #include <sys/file.h>
@@ -40,7 +40,7 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
   EXPECT_EQ(bytes("out/grid.md"), first.out);
   ASSERT_EQ(train("alone", "--set train.lr=2e-2 --set norm.un.window=4 --set train.seed=2").exit_code, 0);
   expect_same_numbers("alone", "out/M-=-4/seed-2", "step-00000005");
-  // A killed training is resumed; a finished one is left unchanged.
+  // A training that was killed is resumed; one that has finished is left unchanged.
   std::filesystem::remove_all(files_ / "out/M-=-4/seed-1");
   ASSERT_EQ(train("out/M-=-4/seed-1", "--set train.lr=2e-2 --set norm.un.window=4 --set train.steps=3").exit_code, 0);
   const std::string log = bytes("out/M-=-4/seed-1/log.jsonl");
@@ -55,7 +55,7 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
     EXPECT_EQ(events(ended, "start").size(), 1u) << ended;
 }
 
-// Tables exist before the end, and an interrupted run is saved.
+// Tables exist before the end, and a run that is interrupted is saved.
 TEST_F(GridRuns, TablesFollowTheRuns) {
   write_grid("[cells.short]\n[cells.wide]\ntrain.steps = 100000000\noutput.log_every = 1\n");
   SpawnedProgram program(words("out >/dev/null 2>&1"));
@@ -69,7 +69,7 @@ TEST_F(GridRuns, TablesFollowTheRuns) {
   EXPECT_TRUE(contains(bytes("out/grid.md"), "not ended"));
 }
 
-// The second signal may end the grid before it has passed the first one on, as SIGKILL does.
+// The second signal may end the grid before the first one has been passed on, as SIGKILL does.
 TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
   write_grid("[set]\ntrain.steps = 20000\n");
   for (const bool kill : {false, true}) {
@@ -84,7 +84,7 @@ TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
     }
     program.send(kill ? SIGKILL : SIGTERM);
     EXPECT_EQ(program.end_signal(), kill ? SIGKILL : SIGTERM);
-    EXPECT_EQ(flock(lock, LOCK_EX), 0);  // released at the end of the training
+    EXPECT_EQ(flock(lock, LOCK_EX), 0);  // the lock is released at the end of the training
     ::close(lock);
     EXPECT_FALSE(contains(bytes(out + "/all/seed-1/log.jsonl"), "{\"event\":\"end\""));
   }
@@ -105,7 +105,7 @@ TEST_F(GridRuns, CellsThatCannotRunAreSaidAndEachIsTriedBeforeAnotherSeed) {
   }
 }
 
-// The other cells read the same data.
+// The other cells would read the same data.
 TEST_F(GridRuns, EndAtTheFirstWhoseDataAreMissing) {
   write_grid("[set]\ndata.directory = \"nowhere\"\n[cells.a]\n[cells.b]\n");
   const ProgramResult r = grid();
@@ -118,7 +118,7 @@ TEST_F(GridRuns, EndAtTheFirstWhoseDataAreMissing) {
 
 TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
   write_grid("[set]\ntrain.steps = 20000\n");
-  // With other inherited files than the standard streams the loader would have too many.
+  // If the program inherited files other than the standard streams, the loader would have too many open files.
   SpawnedProgram none(
       words("none >/dev/null 2>@err"), [] { close_range(3, ~0u, 0); }, "prlimit --nofile=4:4");
   EXPECT_EQ(none.exit_code(), 1);
@@ -132,7 +132,7 @@ TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
   EXPECT_TRUE(contains(bytes("err"), "out/all/seed-1: was ended by signal 9 (Killed)")) << bytes("err");
 }
 
-// A suspended training is continued, so that it can save and end.
+// A training that has been suspended is continued, so that it can save and end.
 TEST_F(GridRuns, EndWhereATrainingStandsStill) {
   write_grid("[set]\ntrain.steps = 100000000\n");
   SpawnedProgram program(words("out >/dev/null 2>&1"));

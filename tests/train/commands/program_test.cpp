@@ -1,4 +1,4 @@
-// The program's descriptions of itself agree with the documents.
+// Checks that the program's descriptions of itself agree with the documents.
 #include "tests/train/program.h"
 
 #include <fmt/format.h>

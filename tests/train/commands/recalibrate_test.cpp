@@ -38,8 +38,8 @@ class RecalibrateCommand : public ModelProgram {
   }
 };
 
-// The input of the first normalizer, embeddings, depends on no statistic: after k passes over one batch with statistic
-// b, a running average that began at s is alpha^k s + (1 - alpha^k) b. The text is one batch.
+// The input of the first normalizer, which consists of embeddings, depends on no statistic. After k passes over one
+// batch with statistic b, a running average that began at s is alpha^k s + (1 - alpha^k) b. The text is one batch.
 TEST_F(RecalibrateCommand, AveragesTheStatisticsOfTheTextAndLeavesAllElse) {
   EXPECT_EQ(output(std::string("recalibrate @m -o @r") + kText),
             filled("@r: recomputed the statistics of @m over 1 batches\n"));
@@ -101,7 +101,7 @@ TEST_F(AverageCommand, TakesTheLastOfARun) {
   output("average --last 2 @run -o @a");
   EXPECT_EQ(load_transformer(files_ / "a")->values().at("encoder.layer_norm.bias").values<float>(),
             std::vector<float>(8, 3));
-  write_bytes(files_ / "run/checkpoints/LATEST", "step-00000002\n");  // rolled back to it
+  write_bytes(files_ / "run/checkpoints/LATEST", "step-00000002\n");  // the run was rolled back to this checkpoint
   output("average --last 2 @run -o @back");
   EXPECT_EQ(load_transformer(files_ / "back")->values().at("encoder.layer_norm.bias").values<float>(),
             std::vector<float>(8, 1.5));

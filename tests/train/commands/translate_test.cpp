@@ -92,14 +92,14 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   EXPECT_NEAR(all["chrf"], 100, 1e-9);
   EXPECT_EQ(all["sacrebleu_signature"], "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
   EXPECT_EQ(read_bytes(files_ / "hypotheses"), read_bytes(files_ / "own.en"));
-  // The loss by its definition, sentence by sentence.
+  // The loss is computed by its definition, sentence by sentence.
   EncodedPairs pairs;
   for (const std::string& line : lines_of(kSource)) pairs.source.push_back(vocabulary_.encode_source(line));
   for (const std::string& line : lines_of(bytes("own.en"))) pairs.target.push_back(vocabulary_.encode_target(line));
   Batches batches(pairs, {.max_tokens = 13, .multiple = 1, .shuffle = false});
   const ValidationLoss loss = validation_loss(*model_, batches);
   EXPECT_EQ(all["target_tokens"], loss.target_tokens);
-  EXPECT_NEAR(all["loss"], loss.loss, 1e-5 * loss.loss);  // sums of f32 in another order
+  EXPECT_NEAR(all["loss"], loss.loss, 1e-5 * loss.loss);  // f32 sums in another order
   EXPECT_NEAR(all["perplexity"], std::exp(all["loss"].get<double>()), 1e-9);
   const std::string text = output("eval @m --source @in.de --reference @own.en");
   for (const char* part : {"\ntokenized BLEU   BLEU = ", "\nsacreBLEU        BLEU = ", "\nexact match      100.00 %\n"})
@@ -109,7 +109,7 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
             all["loss"]);
 }
 
-// Shorter references: exchanging hypotheses and references changes precisions and lengths.
+// The references are shorter, so that exchanging hypotheses and references changes precisions and lengths.
 TEST_F(EvalCommand, ScoresAreThoseOfTheHypotheses) {
   const Lines hypotheses = lines_of(translated(kSource));
   Lines references;

@@ -84,7 +84,7 @@ TEST(VerifyTraces, OneWrongValueIsFound) {
   expect_difference("pn_0", "y", 1, [](Tensor& t) { t.data<double>()[0] = std::nan(""); });
 }
 
-// The first difference shows the mistake; the largest may be its consequence.
+// The first difference shows the mistake; the largest one may be its consequence.
 TEST(VerifyTraces, FirstAndLargestDifference) {
   const Changed changed("un_paper_0", [](SafetensorsFile& f) {  // y is [30, 7, 7]
     double* y = f.tensors.at("y").data<double>();
@@ -124,7 +124,7 @@ TEST(VerifyTraces, ToleranceDecides) {
   EXPECT_EQ(changed.run("--dtype f32").exit_code, 0);
 }
 
-// The options of the metadata reach the normalizer: with another value the replay differs.
+// The options in the metadata reach the normalizer: with another value the replay differs.
 TEST(VerifyTraces, MetadataIsUsed) {
   const std::vector<std::array<const char*, 3>> changes{
       {"un_paper_0", "window", "3"},       {"un_paper_0", "warmup", "9"},
@@ -137,7 +137,7 @@ TEST(VerifyTraces, MetadataIsUsed) {
   for (const auto& [golden, key, value] : changes) {
     const Changed changed(golden, [&, key = key, value = value](SafetensorsFile& f) {
       f.metadata[key] = value;
-      // Other tests cover rings of another length and a mask for a normalizer without one.
+      // Other tests cover windows of another length, and a mask for a normalizer without one.
       if (key == std::string("window"))
         for (const char* ring : {"state.win_sq", "state.win_g"})
           f.tensors[ring] = Tensor::zeros({30, 3, f.tensors.at("gamma").size()}, DType::f64);
@@ -196,7 +196,7 @@ TEST(VerifyTraces, MalformedMetadataIsAnError) {
                        "there is no normalizer \"lm\"; did you mean \"ln\"? There are: affine, bn"));
 }
 
-// A file that is not a trace does not prevent checks of the others.
+// A file that is not a trace does not prevent checks of the other files.
 TEST(VerifyTraces, PrintsEachArrayAndNamesFilesThatAreNoTraces) {
   const ProgramResult r = run_program("verify-traces missing.safetensors README.md tests/golden/bn_0.safetensors");
   EXPECT_EQ(r.exit_code, 3);
@@ -208,7 +208,7 @@ TEST(VerifyTraces, PrintsEachArrayAndNamesFilesThatAreNoTraces) {
   EXPECT_EQ(r.err.substr(0, r.err.find('\n')),
             "error: missing.safetensors: cannot be opened: No such file or directory");
   EXPECT_TRUE(contains(r.err, "error: README.md: "));
-  // The same for contradicting options, which only the operation detects.
+  // The same happens with contradicting options, which only the operation detects.
   const Changed contradicting("un_paper_0", [](SafetensorsFile& f) {
     f.metadata["filtration"] = "1";
     f.metadata["forward_average"] = "none";

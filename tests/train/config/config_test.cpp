@@ -56,7 +56,7 @@ TEST(Config, ReadsTheOptionsOfNormalizers) {
         << text;
 }
 
-// Files of older runs have them.
+// Files of older runs contain these keys.
 TEST(Config, FormerKeysHaveOneValue) {
   EXPECT_EQ(config_text(parse_config("[norm]\nmask = true\nun.mask = 'valid'", "a.toml",
                                      {"norm.mask=true", "norm.un.mask=valid"})),
@@ -115,7 +115,7 @@ TEST(Config, AKeyOfAHundredThousandPartsIsAnErrorNotACrash) {
     EXPECT_EQ(refusal("\n" + text), "a.toml:2: a line must have at most 100 dots");
   EXPECT_EQ(refusal("", {"train.lr={" + key + "=1}"}).substr(0, 52),
             "--set train.lr: train.lr must be a number above 0, g");
-  // After strings and comments that might hide it.
+  // The key comes after strings and comments that might hide it.
   for (const std::string before :
        {R"('"')", R"("\"'\\")", R"(''''''')", R"("""\""""")", "'''\n'''''", "1, #'\n2", "''"})
     EXPECT_TRUE(refusal("[[x]]\ny = [" + before + ", {" + key + " = 1}]\n").ends_with("must have at most 100 dots"))
@@ -124,7 +124,7 @@ TEST(Config, AKeyOfAHundredThousandPartsIsAnErrorNotACrash) {
   EXPECT_EQ(text_keys(parse_config("", "a.toml", {"data.directory=" + path})).directory, path);
 }
 
-// Both ends of a range are allowed; values beyond are refused.
+// Both ends of a range are allowed; values beyond them are rejected.
 TEST(Config, SizesHaveTwoEnds) {
   constexpr std::int64_t kMost = 2147483647;
   const std::tuple<const char*, std::int64_t, std::int64_t> rows[] = {
@@ -150,7 +150,7 @@ TEST(Config, TheDefaultsAreInTheirRanges) {
       std::string::npos);
 }
 
-// Any value of a key's type and range.
+// Sets a key to any value of its type and range.
 struct Arbitrary {
   void operator()(std::int64_t& field, const ConfigKey& key) const {
     const std::int64_t v = *rc::gen::arbitrary<std::int64_t>();
@@ -224,7 +224,8 @@ TEST(Config, AFamilyHasTheKeysOfItsModelDataAndValidation) {
             "a.toml:3: there is no key model.patsh; did you mean model.patch?");
 }
 
-// Each family after the first shows its differences from the one before, even if an earlier one had the same.
+// Each family after the first shows how it differs from the family before, even if an earlier family has the same
+// values.
 TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   const std::string help = config_help(), header = "With model.family = \"cct\", these keys differ from those above:";
   const std::size_t at = help.find(header);
@@ -232,13 +233,13 @@ TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   const std::string cct = help.substr(at, help.find("With model.family", at + 1) - at);
   EXPECT_NE(
       cct.find("  attention_dropout   Dropout rate for attention probabilities: a number in [0, 1) (default 0.1)"),
-      std::string::npos);  // like a translation's, but not like a ViT's
+      std::string::npos);  // as in translation, but unlike a ViT
   EXPECT_EQ(cct.find("  batch "), std::string::npos);
-  EXPECT_EQ(help.find("  family "), help.rfind("  family "));  // of the headers, which have its values
+  EXPECT_EQ(help.find("  family "), help.rfind("  family "));  // in the headers, which show the family's values
   EXPECT_LT(help.find("  family "), at);
 }
 
-// So runs that began without them can be resumed.
+// This lets runs that began without these keys be resumed.
 TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   const auto keys = trajectory_keys(ExperimentConfig());
   for (const char* key : {"train.epochs", "train.warmup_epochs", "train.no_decay", "train.average_statistics",

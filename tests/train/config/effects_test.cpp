@@ -1,4 +1,5 @@
-// Every key of a configuration changes the numbers that its row lists, and nothing before: two runs each.
+// Every key of a configuration changes the numbers that its row lists, and nothing before them. Each test compares two
+// runs.
 #include "tests/train/runs/settings_run.h"
 #include "train/config/config.h"
 #include "train/tasks/translation/sentence_piece.h"
@@ -11,7 +12,7 @@ using Names = std::vector<std::string>;
 struct Row {
   const char* base;    // settings of both runs, added to those of kRunConfig
   const char* change;  // settings of the second run; the first names the key
-  Names differs;       // differences() of the two
+  Names differs;       // the result of differences() for the two runs
 };
 
 constexpr const char* kRunConfig = R"([model]
@@ -37,7 +38,7 @@ constexpr const char* kOneBatch = "train.max_tokens=64 data.source_dictionary=di
 constexpr const char* kPieces = "data.tokenizer=sentencepiece data.vocabulary=24";
 
 const std::vector<Row> kRows = {
-    {"", "model.family=other", {"outcome"}},  // the only one
+    {"", "model.family=other", {"outcome"}},  // there is only one family
     {"", "model.width=32", {"shapes"}},
     {"", "model.ffn_width=32", {"shapes"}},
     {"", "model.heads=4", {"loss 1"}},
@@ -49,7 +50,7 @@ const std::vector<Row> kRows = {
     {"", "model.activation_dropout=0.4", {"loss 1"}},
     {"", "model.pre_norm=false", {"shapes"}},  // pre-norm has a normalizer after each stack
     {"", "model.activation=tanh", {"loss 1"}},
-    {"", "model.share_embeddings=decoder", {"vocabulary"}},  // one for both languages only if they share a table
+    {"", "model.share_embeddings=decoder", {"vocabulary"}},  // both languages share one only if they share a table
     {kDictionaries, "model.share_embeddings=none", {"vocabulary"}},
     {"", "model.fixnorm=true", {"loss 1"}},
     {"", "model.initialization=xavier", {"loss 1"}},
@@ -75,14 +76,14 @@ const std::vector<Row> kRows = {
     {kOneBatch, "data.max_length=3", {"work 1"}},
     {kOneBatch, "data.max_ratio=1.3", {"work 1"}},
 
-    {"", "train.shards=2", {"loss 1"}},  // the same sums in another order
+    {"", "train.shards=2", {"loss 1"}},  // the same sums, in another order
     {"norm.name=un train.shards=2", "norm.sync=false", {"loss 1"}},
     {"", "train.steps=2", {"weights end", "lr", "log", "validations", "checkpoints"}},
     {"train.schedule=cosine", "train.steps=4", {"weights end", "lr", "log", "validations", "checkpoints"}},
-    {"", "train.epochs=2", {"weights end", "lr", "log", "validations", "checkpoints"}},  // of two batches
+    {"", "train.epochs=2", {"weights end", "lr", "log", "validations", "checkpoints"}},  // the epochs have two batches
     {"", "train.max_tokens=16", {"work 1"}},
     {"", "train.accumulate=2", {"work 1"}},
-    {"", "train.optimizer=sgd", {"moments 1"}},  // which has none
+    {"", "train.optimizer=sgd", {"moments 1"}},  // SGD has none
     {"", "train.optimizer=adamw", {"weights 1"}},
     {"", "train.beta1=0.8", {"moments 1"}},
     {"", "train.beta2=0.9", {"moments 1"}},
@@ -162,7 +163,7 @@ class ConfigEffects : public SettingsRun {
   }
 
   RunNumbers numbers_with(std::string settings, bool with_test) {
-    // Only one key of each pair can be given.
+    // Only one key of each pair may be given.
     if (!contains(settings, "train.epochs")) settings = "train.steps=3 " + settings;
     if (!contains(settings, "train.warmup_epochs")) settings = "train.warmup=2 " + settings;
     std::ranges::replace(settings, ' ', ';');
@@ -175,7 +176,7 @@ class ConfigEffects : public SettingsRun {
 };
 
 TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
-  std::map<std::string, RunNumbers> bases{{"", numbers_with("", false)}};  // the bases of others: run0 and run1
+  std::map<std::string, RunNumbers> bases{{"", numbers_with("", false)}};  // the bases of other rows: run0 and run1
   (void)numbers_with("norm.name=un norm.un.warmup=2 norm.un.window=2", false);
   for (const Row& row : kRows) {
     const std::string base = row.base, change = row.change;
@@ -200,7 +201,8 @@ TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining
   const std::vector<KeyWithValue> all = keys_of(ExperimentConfig());
   for (const auto& [key, value] : all) {
     ASSERT_TRUE(decides.count(key.full_name())) << key.full_name() << " has no row in kRows";
-    // The length of training, unless the schedule depends on it; and the family of configurations that name none.
+    // These keys are excluded: the length of training, unless the schedule depends on it, and the family, which a
+    // configuration need not name.
     const std::string name = key.full_name();
     if (name == "train.steps" || name == "train.epochs" || name == "model.family") continue;
     EXPECT_EQ(decides.at(key.full_name()), key.trajectory) << key.full_name();

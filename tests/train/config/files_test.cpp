@@ -1,4 +1,5 @@
-// Configurations in files: files with a base, the files of the repository, and the documents' descriptions of keys.
+// Tests configurations in files: files with a base, the files of the repository, and the documents' descriptions of
+// keys.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -127,7 +128,8 @@ std::vector<std::filesystem::path> configs() {
 // Returns true for the recipes of a grid, which are named after their differences.
 bool is_of_grid(const std::filesystem::path& path) { return path.parent_path().stem() == "nft"; }
 
-// The parts of a file's name: TASK-NORMALIZER.toml for an experiment, TASK.toml for a base, whose normalizer is "".
+// The parts of a file's name: TASK-NORMALIZER.toml for an experiment, TASK.toml for a base, which has the normalizer
+// "".
 struct Name {
   std::string task, normalizer;
 };
@@ -160,13 +162,13 @@ TEST(Configs, LoadAndMakeModels) {
     TransformerConfig model = config.model.as<TransformerConfig>();
     model.source_vocabulary = model.target_vocabulary = 8;
     EXPECT_NO_THROW(model.validate());
-    model.encoder_layers = model.decoder_layers = 1;  // to save time
+    model.encoder_layers = model.decoder_layers = 1;  // saves time
     model.width = model.ffn_width = 32;
     EXPECT_GT(Transformer(model, 1).parameter_count(), 0);
   }
 }
 
-// Runs for comparison differ only in their normalizer.
+// Runs that are compared differ only in their normalizer.
 TEST(Configs, OfOneTaskDifferByNormalizer) {
   std::map<std::string, ExperimentConfig> first;
   for (const std::filesystem::path& path : configs()) {
@@ -175,7 +177,7 @@ TEST(Configs, OfOneTaskDifferByNormalizer) {
     config.blocks().normalizer = "ln";
     config.blocks().normalizer_options = {};
     config.norm_options = {};
-    // LLaMA's form multiplies the embeddings by a learned number only with Dynamic Tanh.
+    // LLaMA's form multiplies the embeddings by a learned number only if the normalizer is Dynamic Tanh.
     if (config.family == "gpt") config.model.as<GptConfig>().scaled_embedding = false;
     const auto [found, is_new] = first.emplace(name_of(path).task, config);
     EXPECT_EQ(found->second, config) << path;
@@ -183,7 +185,7 @@ TEST(Configs, OfOneTaskDifferByNormalizer) {
   EXPECT_EQ(first.size(), 18u);
 }
 
-// The keys in which a grid's recipe differs from the one with layer normalization before each sublayer.
+// The keys in which a grid's recipe differs from the recipe with layer normalization before each sublayer.
 TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
   const std::string grid = FOLDGRAD_SOURCE_DIR "/configs/nft/";
   const ExperimentConfig base = read_config(grid + "pre-ln.toml");
@@ -205,8 +207,8 @@ TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
   EXPECT_EQ(keys("none-clip"), (Changes{none, "train.clip was 0 and is now 1"}));
   EXPECT_EQ(keys("none-tfixup"), (Changes{"model.initialization was \"pytorch\" and is now \"tfixup\"",
                                           "model.tfixup_scope was \"v_out_ffn\" and is now \"all\"", none}));
-  // 12 layers of 384 channels without normalizers have 21,309,322 parameters; with gains for 3 384 + 384 + 1536 + 384
-  // rows of each layer 41,472 more, and fewer where the scope leaves matrices out.
+  // 12 layers of 384 channels without normalizers have 21,309,322 parameters. Gains for 3 384 + 384 + 1536 + 384 rows
+  // of each layer add 41,472, and fewer where the scope leaves out matrices.
   VitConfig config = read_config(grid + "none-ws.toml").model.as<VitConfig>();
   config.classes = 10;
   for (const auto& [scope, gains] : {std::pair("all", 41472), {"qkv_fc1", 32256}, {"out_ffn", 27648}, {"ffn", 23040}}) {

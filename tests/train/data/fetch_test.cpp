@@ -1,4 +1,4 @@
-// Files from the network and from archives, and their places.
+// Tests files from the network and from archives, and where they are stored.
 #include "train/data/fetch.h"
 
 #include <cstdlib>
@@ -49,7 +49,7 @@ TEST_F(DownloadTest, TakesTheFirstMirrorThatHasTheFile) {
   download(wanted({"plain/absent", "plain/file"}));
   EXPECT_EQ(bytes("new/file"), kContent);
   EXPECT_FALSE(exists("new/file.part"));
-  download(wanted({"plain/absent"}));  // it exists already
+  download(wanted({"plain/absent"}));  // the file exists already
   EXPECT_EQ(log(), "/plain/file \n");
 }
 
@@ -60,7 +60,8 @@ TEST_F(DownloadTest, APartIsResumedWhereItCanBe) {
     std::string part, requests;
   };
   for (const auto& [path, part, requests] : {Case{"range/file", ten, "/range/file bytes=10-\n"},
-                                             {"plain/absent", kContent, ""},  // it is complete, and needs no server
+                                             // This file is complete and needs no server.
+                                             {"plain/absent", kContent, ""},
                                              {"plain/file", ten, "/plain/file bytes=10-\n/plain/file \n"},
                                              {"range/file", longer, "/range/file \n"},
                                              {"range/file", other, "/range/file \n"},
@@ -109,7 +110,7 @@ TEST_F(TakeFile, CopiesWhatHasTheDigest) {
             "@mine: must have SHA-256 " + wanted.sha256 + ", got " + sha256("else"));
 }
 
-// An archive like the published ones: a folder with records and other files.
+// An archive like the published ones. It has a folder with records and other files.
 class FetchImages : public FileTest {
  protected:
   FetchImages() {
@@ -141,7 +142,7 @@ TEST_F(FetchImages, PutsWhatTheArchiveHoldsInPlace) {
   EXPECT_EQ(read_bytes(root_ + "/test.bin"), "three");
   EXPECT_EQ(read_bytes(root_ + "/readme.html"), "see there");
   EXPECT_FALSE(there("unpacked"));
-  // Existing files are not fetched again, nor is the archive.
+  // Neither existing files nor the archive are fetched again.
   std::filesystem::remove_all(root_ + "/archives");
   fetch_images(set_, {}, root_);
   EXPECT_FALSE(there("archives"));

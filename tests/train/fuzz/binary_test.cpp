@@ -1,4 +1,4 @@
-// Damaged safetensors, models, checkpoints, inputs of `foldgrad run`, traces and images.
+// Damages safetensors, models, checkpoints, inputs of `foldgrad run`, traces and images.
 #include <CLI/CLI.hpp>
 
 #include "engine/files/safetensors.h"
@@ -43,7 +43,8 @@ TEST_F(FuzzRecording, AnyFile) {
 void run_command(const std::string& model, const std::string& input, const std::string& output) {
   CLI::App program;
   const Action run = add_run(program);
-  std::vector<std::string> arguments{output, "--output", input, "--input", model};  // CLI11 takes the last first
+  // CLI11 expects the last argument first.
+  std::vector<std::string> arguments{output, "--output", input, "--input", model};
   program.parse(arguments);
   run();
 }
@@ -96,14 +97,14 @@ INSTANTIATE_TEST_SUITE_P(Families, FuzzModel, ::testing::ValuesIn(kFamilies),
 
 using FuzzCheckpoint = Fuzz;
 
-// Every accepted checkpoint is the saved one: the digests guarantee it.
+// The digests guarantee that every accepted checkpoint is the saved one.
 TEST_F(FuzzCheckpoint, AnyOfItsFiles) {
   const CheckpointContents saved = contents_of_step(3);
   save_checkpoint(files_.path(), saved, {});
   const std::string directory = files_ / "step-00000003";
   for (const char* file :
        {"manifest.json", "state.json", "optimizer.safetensors", "model.safetensors", "norm_state.safetensors"}) {
-    // Nearly all are refused: only equivalent changes, such as white space, are accepted.
+    // Nearly all are rejected. Only equivalent changes, such as white space, are accepted.
     const int rarely = file == std::string("manifest.json") ? 200 : 1'000'000;
     fuzz(std::string("step-00000003/") + file, &Mutator::words, 400, rarely,
          [&] { EXPECT_TRUE(same(load_checkpoint(directory), saved)); });
@@ -123,7 +124,7 @@ TEST_F(FuzzTrace, OfAnyNormalizer) {
 
 using FuzzCifar = Fuzz;
 
-// Any bytes are valid pixels; another length or a label that is not a class is refused.
+// Any bytes are valid pixels. A file of another length, or with a label that is not a class, is rejected.
 TEST_F(FuzzCifar, RecordsAndNames) {
   std::string good;
   for (const char label : {0, 1, 1}) good += label + std::string(3 * kCifarSide * kCifarSide, 'p');
@@ -148,7 +149,7 @@ class FuzzPictures : public Fuzz {
   }
 };
 
-// Corrects the checksums of chunks; otherwise few mutants would pass them.
+// Corrects the checksums of chunks, since few mutants would pass them otherwise.
 std::string with_check_sums(std::string file) {
   for (std::size_t at = 8; at + 12 <= file.size();) {
     std::size_t size = 0;

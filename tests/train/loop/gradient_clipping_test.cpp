@@ -1,4 +1,4 @@
-// Clipping of gradients, and inputs that optimizers refuse.
+// Tests clipping of gradients, and inputs that optimizers reject.
 #include "train/loop/optimizer/gradient_clipping.h"
 
 #include <cmath>
@@ -15,8 +15,8 @@ Parameter with_gradient(const Tensor& grad, const std::string& name = "w") {
   return {name, Tensor::zeros(grad.shape(), grad.dtype(), grad.device()), grad, true};
 }
 
-// Makes random gradients with no, one and several pieces, more tensors than one launch takes, and enough pieces for
-// threads.
+// Makes random gradients with zero, one and several pieces. There are more tensors than one launch takes, and enough
+// pieces for threads.
 std::deque<Parameter> random_gradients(Device device, DType dtype) {
   std::deque<Parameter> parameters;
   for (int k = 0; k < 520; ++k) {
@@ -32,8 +32,8 @@ std::vector<Parameter*> pointers(std::deque<Parameter>& parameters) {
   return all;
 }
 
-// torch.nn.utils.clip_grad_norm_(max_norm=1.5) of PyTorch 2.15 on these gradients in f64: the norm that it returned,
-// and the gradients afterwards, which an SGD step with lr 1 from zeros shows here, negated.
+// The numbers are from torch.nn.utils.clip_grad_norm_(max_norm=1.5) in PyTorch 2.15 on these gradients in f64: the norm
+// that it returned, and the gradients afterwards. An SGD step with lr 1 from zeros shows them here, negated.
 TEST(GradientClipping, CLIP_1_CLIP_2_IsPyTorchs) {
   for (Device device : devices()) {
     Parameter a = with_gradient(Tensor::of<double>({2, 2}, {0.5, -1.5, 2, 0.25}, device), "a");
@@ -76,7 +76,7 @@ TEST(GradientClipping, CLIP_2_SmallGradientsStay) {
   }
 }
 
-// Neither may look like a gradient that needs no clipping.
+// Neither NaN nor infinity may look like a gradient that needs no clipping.
 TEST(GradientClipping, CLIP_2_NotANumberShows) {
   for (Device device : devices()) {
     Parameter w = with_gradient(Tensor::of<float>({2}, {1, NAN}, device));
@@ -90,7 +90,7 @@ TEST(GradientClipping, CLIP_2_NotANumberShows) {
   }
 }
 
-// 1e30 squared is not an f32.
+// The square of 1e30 overflows f32.
 TEST(GradientClipping, CLIP_1_LargeGradientsDoNotOverflow) {
   for (Device device : devices()) {
     Parameter w = with_gradient(Tensor::of<float>({2}, {3e30f, 4e30f}, device));
@@ -98,8 +98,9 @@ TEST(GradientClipping, CLIP_1_LargeGradientsDoNotOverflow) {
   }
 }
 
-// clipping = 1/2. Rows of W: norms 5, 0 and 5, so limits 2.5, 0.0005 and 2.5. Rows of G: norms 10, 0.005 and 2.5, of
-// which the first two are above: factors 1/4 and 1/10. The vector is one unit: norm 2, limit 1, gradient 4: factor 1/4.
+// clipping = 1/2. The rows of W have the norms 5, 0 and 5, so the limits are 2.5, 0.0005 and 2.5. The rows of G have
+// the norms 10, 0.005 and 2.5. The first two are above their limits and get the factors 1/4 and 1/10. The vector is one
+// unit with norm 2, so limit 1, and gradient 4, so its factor is 1/4.
 TEST(GradientClipping, AGC_1_AGC_2_WorkedByHand) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64}) {
@@ -118,8 +119,8 @@ TEST(GradientClipping, AGC_1_AGC_2_WorkedByHand) {
     }
 }
 
-// The limit is 1e-4 1e-3 for weights of 0. A gradient of norm 5e-6 is multiplied by 1e-7 / 5e-6, but one of 5e-7 by
-// 1e-7 / 1e-6.
+// For weights of 0, the limit is 1e-4 1e-3. A gradient of norm 5e-6 is multiplied by 1e-7 / 5e-6, but one of norm 5e-7
+// by 1e-7 / 1e-6.
 TEST(GradientClipping, AGC_2_DividesByAMillionthAtLeast) {
   for (Device device : devices()) {
     Parameter w{"w", Tensor::zeros({2, 2}, DType::f64, device),
@@ -130,7 +131,7 @@ TEST(GradientClipping, AGC_2_DividesByAMillionthAtLeast) {
   }
 }
 
-// Rows longer than a block, and more units than threads; the sums are checked in long double.
+// There are rows longer than a block, and more units than threads. The sums are checked in long double.
 TEST(GradientClipping, AGC_1_AGC_2_LongRows) {
   for (Device device : devices()) {
     const Tensor value = randn({9, 700}, 1), grad = randn({9, 700}, 2);

@@ -1,4 +1,4 @@
-// Sums of gradients that begin during the backward pass.
+// Tests sums of gradients that begin during the backward pass.
 #include "train/loop/gradient_sum.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// y = x, whose backward pass calls a function first.
+// y = x. The backward pass first calls a function.
 struct HookNode {
   std::function<void()> hook;
   const char* name() const { return "hook"; }
@@ -62,7 +62,7 @@ TEST(GradientSumOfTeam, BeginsDuringTheBackwardPass) {
       const int before = these.exchanges;
       const std::int64_t bytes_before = c.traffic().bytes;
       backward_through(p.tape, sums, p.first, p.second, [&] {
-        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);  // for a busy machine
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);  // allows for a busy machine
         while (these.exchanges == before && std::chrono::steady_clock::now() < until) std::this_thread::yield();
         EXPECT_EQ(these.exchanges, before + 1);
       });

@@ -1,4 +1,4 @@
-// The launches of a training step, counted by the emulation: docs/cuda.md lists them by kernel.
+// Tests the launches of a training step, which the emulation counts. docs/cuda.md lists them by kernel.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 struct Launches {
   int all = 0;
-  int of_biases = 0;  // those that cuBLASLt computes within a product
+  int of_biases = 0;  // biases that cuBLASLt adds within a product
 };
 
 // Counts the launches of a step in bf16 with 6 + 6 layers, dropout and clipping.
@@ -20,7 +20,7 @@ Launches of_a_step(const std::string& normalizer) {
   config.width = config.ffn_width = 16;
   TinyTraining run(config, 3, {.clip = 1, .dtype = DType::bf16}, Adam{}, 5e-3, DType::f32, copies(26, 1000),
                    Device::cuda);
-  run.trainer.step();  // which also allocates the gradients
+  run.trainer.step();  // this step also allocates the gradients
   run.trainer.report();
   const emulation::RecordLaunches record;
   run.trainer.step();
@@ -32,7 +32,7 @@ Launches of_a_step(const std::string& normalizer) {
   return launches;
 }
 
-// If this changes, the tables in docs/cuda.md and bench/step_model.py change too.
+// If these numbers change, change the tables in docs/cuda.md and bench/step_model.py, too.
 TEST(Launches, OfAStep) {
   const Launches ln = of_a_step("ln"), un = of_a_step("un");
   EXPECT_EQ(ln.all, 728);

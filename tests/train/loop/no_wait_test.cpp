@@ -1,5 +1,5 @@
-// A training step waits for nothing and takes no memory from the system, with every normalizer: the host can run ahead
-// of the device.
+// With every normalizer, a training step waits for nothing and allocates no memory from the system, so that the host
+// can run ahead of the device.
 #include <gtest/gtest.h>
 
 #include "engine/memory.h"
@@ -23,7 +23,7 @@ class NoWait : public ::testing::TestWithParam<std::tuple<std::string, DType>> {
   }
 };
 
-// Returns all normalizers in f32, and two in bf16: normalizers do the same on the host for bf16; the rest of a step
+// Returns all normalizers in f32, and two in bf16. In bf16 normalizers do the same on the host, but the rest of a step
 // does not.
 std::vector<std::tuple<std::string, DType>> steps() {
   std::vector<std::tuple<std::string, DType>> all{{"ln", DType::bf16}, {"un", DType::bf16}};
@@ -35,20 +35,20 @@ INSTANTIATE_TEST_SUITE_P(Normalizers, NoWait, ::testing::ValuesIn(steps()), [](c
   return std::get<0>(info.param) + "_" + name(std::get<1>(info.param));
 });
 
-// A step with all features: dropout, several batches, both kinds of clipping, averages of weights and statistics.
+// The step uses all features: dropout, several batches, both kinds of clipping, averages of weights and of statistics.
 TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
   const auto& [norm, dtype] = GetParam();
   TransformerConfig config = narrow_config(with_dropout(small_config(norm)));
   config.pre_norm = !normalizer_info(norm).post_norm_only;
-  // One repeated batch, so that every step takes the same memory. It has two sentences, and the model is as narrow as
-  // possible: emulated threads are slow.
+  // There is one repeated batch, so that every step takes the same memory. It has two sentences, and the model is as
+  // narrow as possible, since emulated threads are slow.
   TinyTraining run(
       config, 3,
       {.clip = 1, .agc = 0.01, .accumulate = 2, .dtype = dtype, .average_decay = 0.5, .average_statistics = true},
       Adam{}, 5e-3, DType::f32, copies(26, 1000), Device::cuda);
   ASSERT_EQ(run.batches.per_epoch(), 1);
-  for (int n = 0; n < 2; ++n) run.trainer.step();  // fills the caches, and the windows of normalizers
-  run.trainer.report();                            // until then each step keeps its losses
+  for (int n = 0; n < 2; ++n) run.trainer.step();  // these steps fill the caches and the windows of normalizers
+  run.trainer.report();                            // before a report, each step keeps its losses
   const auto from_system = [] {
     return memory::statistics(Device::cpu).system_allocations + memory::statistics(Device::cuda).system_allocations;
   };
@@ -57,7 +57,7 @@ TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
   run.trainer.step();
   EXPECT_EQ(host_waits(), waits);
   EXPECT_EQ(from_system(), allocations);
-  run.trainer.report();  // which reads
+  run.trainer.report();  // a report reads from the device
   EXPECT_GT(host_waits(), waits);
 }
 

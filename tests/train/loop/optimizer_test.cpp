@@ -8,7 +8,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Parameters p0, p1, ... with gradients. A deque, since optimizers point to them.
+// The parameters p0, p1, ... with gradients. They are in a deque, since optimizers point to them.
 struct Model {
   std::deque<Parameter> parameters;
 
@@ -26,8 +26,8 @@ Tensor on(Device device, DType dtype, const Tensor& t) { return t.to(dtype).to(d
 
 constexpr int kMoreThanALaunchTakes = 520;
 
-// Makes random tensors: none, one and several pieces; the value or the gradient of some begins in the middle of its
-// memory, not aligned to 16 bytes.
+// Makes random tensors of zero, one and several pieces. The value or the gradient of some tensors begins in the middle
+// of its memory, not aligned to 16 bytes.
 Model random_model(Device device, DType dtype, int tensors = 44) {
   Model model;
   for (int k = 0; k < tensors; ++k) {
@@ -70,15 +70,15 @@ TEST(Optimizer, ADAM_1_ADAM_2_ADAM_4_AdamWIsPyTorchs) {
   expect_three_steps(AdamW{0.9, 0.98, 1e-3}, 0.1, {0.8169748778047643, -1.7976329075697213, 0.33228244834894993});
 }
 
-// torch.optim.SGD(): plain; with momentum=0.9, weight_decay=0.01; the same with nesterov=True.
+// torch.optim.SGD() without options, with momentum=0.9 and weight_decay=0.01, and the same with nesterov=True.
 TEST(Optimizer, SGD_1_SGD_2_SGD_3_SGD_4_SgdIsPyTorchs) {
   expect_three_steps(Sgd{}, 0, {0.87, -1.9575, 0.452});
   expect_three_steps(Sgd{0.9}, 0.01, {0.8189675649, -1.9327448873, 0.43744823395});
   expect_three_steps(Sgd{0.9, true}, 0.01, {0.7055060497191, -1.8936348233807, 0.3948865946480499});
 }
 
-// beta1 = 1/2, beta2 = 3/4, eps = 1, g = 2: m = 1, v = 1 and lr sqrt(1/4) / (1/2) = lr = 1/8, so p falls by
-// wd lr p = 1/2 * 1/8 * 16 = 1 and by 1/8 * 1 / (1 + 1) = 1/16.
+// beta1 = 1/2, beta2 = 3/4, eps = 1 and g = 2 give m = 1, v = 1 and lr sqrt(1/4) / (1/2) = lr = 1/8. So p falls by wd
+// lr p = 1/2 * 1/8 * 16 = 1 and by 1/8 * 1 / (1 + 1) = 1/16.
 TEST(Optimizer, ADAM_3_WorkedByHand) {
   for (Device device : devices()) {
     Model model;
@@ -145,7 +145,7 @@ void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device devic
     }
     optimizer.step(lr, Tensor::full({}, 0.75, DType::f64, device));
   }
-  // Three steps of some ten roundings each, of terms no larger than 1 + |p|.
+  // There are three steps of about ten roundings each, of terms no larger than 1 + |p|.
   const double tolerance = dtype == DType::f32 ? 30 * 6e-8 : 30 * 1.1e-16;
   for (std::size_t k = 0; k < want.size(); ++k)
     ASSERT_TRUE(close(model.parameters[k].value, Tensor::of({std::int64_t(want[k].size())}, want[k]), tolerance)) << k;
@@ -163,7 +163,7 @@ TEST(Optimizer, EqualsScalarModels) {
     }
 }
 
-// Bit for bit, weight decay included.
+// The results are bit-identical, even with weight decay.
 TEST(Optimizer, TheFactorOfAGroupIsOneOfItsLearningRateAlone) {
   for (Device device : devices())
     for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
@@ -195,7 +195,8 @@ TEST(Optimizer, DevicesAgree) {
   }
 }
 
-// Rounds all non-empty values, in packs and one by one: by the optimizer, and after values have been changed otherwise.
+// All non-empty values are rounded, in packs and one by one, by the optimizer and after values have been changed in
+// another way.
 TEST(Optimizer, WritesRoundedValues) {
   for (Device device : devices())
     for (const Optimizer::Rule& rule :
@@ -226,7 +227,8 @@ TEST(Optimizer, RoundsValuesOfF32) {
             "round_values: p0 must be f32 [2] on cpu, to go with p0, which is f64 [2] on cpu, got f64 [2] on cpu");
 }
 
-// Decay and step are 2e-8 each. Neither moves a 1 in f32, whose next smaller neighbour is 6e-8 away; their sum does.
+// Decay and step are 2e-8 each. Neither moves a 1 in f32, whose next smaller neighbour is 6e-8 away, but their sum
+// does.
 TEST(Optimizer, ADAM_4_SmallDecayIsNotLost) {
   for (Device device : devices()) {
     Model model;
@@ -236,7 +238,7 @@ TEST(Optimizer, ADAM_4_SmallDecayIsNotLost) {
   }
 }
 
-// 1 - 0.999f is 1.3e-5 too large, hundreds of units in the last place.
+// 1 - 0.999f is too large by 1.3e-5, hundreds of units in the last place.
 TEST(Optimizer, ADAM_1_ADAM_2_MomentsAreExactInF32) {
   for (Device device : devices()) {
     Model model;

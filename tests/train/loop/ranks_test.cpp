@@ -1,5 +1,5 @@
-// Training on several ranks gives the same bits for any distribution over processes, and nearly the numbers of a single
-// process.
+// Training on several ranks gives the same bits for any distribution over processes, and nearly the same numbers as a
+// single process.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -46,7 +46,7 @@ std::int64_t skips(Transformer& model) {
   return all;
 }
 
-// Returns the values after six steps; weights are f64 where activations are f64, otherwise f32.
+// Returns the values after six steps. Weights are f64 if activations are f64, otherwise f32.
 Values trained(const Setting& s, Communicator* communicator, Device device = Device::cpu) {
   TransformerConfig config = with_dropout(small_config(s.normalizer));
   if (s.normalizer == "un") {
@@ -57,12 +57,12 @@ Values trained(const Setting& s, Communicator* communicator, Device device = Dev
                    communicator);
   run.steps(6);
   if (s.normalizer == "un") {
-    EXPECT_GT(skips(run.model), 0);  // outliers, in addition to the warm-up and averages
+    EXPECT_GT(skips(run.model), 0);  // there are outliers, in addition to the warm-up and averages
   }
   return values_of(run);
 }
 
-// Layers are so large that their products, sums and updates are cut into pieces.
+// The layers are so large that their products, sums and updates are cut into pieces.
 TEST(TrainingStep, SameBitsForAnyNumberOfThreads) {
   const int before = threads();
   TransformerConfig config = with_dropout(small_config("un"));
@@ -126,8 +126,8 @@ TEST(Ranks, SameBitsFromGpuToGpuAndThroughTheHost) {
   EXPECT_GT(some, 10000u);
 }
 
-// Plain descent for sums in another order, which f64 rounds to some 1e-16. Adam divides small gradients by their size,
-// and would turn their rounding into a difference of the weights.
+// Uses plain descent, since sums in another order differ by about 1e-16 in f64. Adam divides small gradients by their
+// size, and would turn their rounding errors into a difference of the weights.
 constexpr Sgd kPlainDescent{.momentum = 0.9};
 
 // Checks that values agree to 1e-12. Returns the largest difference.
@@ -161,8 +161,8 @@ TEST(Ranks, SomeMayHaveNoExample) {
   }
 }
 
-// Returns gradients of a Transformer, whose one embedding is used at the beginning and the end, summed over ranks with
-// different sentences.
+// Returns the gradients of a Transformer, summed over ranks with different sentences. Its only embedding is used at the
+// beginning and at the end.
 std::vector<std::vector<double>> summed_gradients(Communicator& c, bool watched, std::size_t bucket_bytes) {
   TransformerConfig config = small_config("ln");
   Transformer model(config, 3, DType::f64);

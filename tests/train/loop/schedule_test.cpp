@@ -1,4 +1,4 @@
-// The learning rate, and averages of weights.
+// Tests the learning rate, and averages of weights.
 #include "train/loop/schedule.h"
 
 #include <limits>
@@ -9,8 +9,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// fairseq's inverse_sqrt with --lr 7e-4 --warmup-updates 6000 --warmup-init-lr 1e-7: the recipe for IWSLT14. Six
-// digits, since the numbers were noted with six.
+// The numbers are from fairseq's inverse_sqrt with --lr 7e-4 --warmup-updates 6000 --warmup-init-lr 1e-7, the recipe
+// for IWSLT14. They were noted with six digits.
 TEST(Schedule, SCH_1_SCH_2_InverseSqrtIsFairseqs) {
   const Schedule schedule({.shape = ScheduleShape::inverse_sqrt, .peak = 7e-4, .initial = 1e-7, .warmup = 6000});
   EXPECT_DOUBLE_EQ(schedule.lr(0), 1e-7);
@@ -69,7 +69,7 @@ TEST(Schedule, Errors) {
             "schedule: n must be at least 0, got -1");
 }
 
-// decay = 3/4 from a = (0, 8): p = (4, 0) gives (1, 6), then p = (1, -2) gives (1, 4).
+// With decay = 3/4 and a = (0, 8), p = (4, 0) gives (1, 6), and then p = (1, -2) gives (1, 4).
 TEST(WeightAverage, EMA_1_WorkedByHand) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64}) {
@@ -86,7 +86,7 @@ TEST(WeightAverage, EMA_1_WorkedByHand) {
     }
 }
 
-// The same numbers for a statistic: decay = 3/4 from a = 8 with s = 0, then s = -2.
+// The numbers are the same for a statistic: decay = 3/4 from a = 8, first with s = 0, then with s = -2.
 TEST(WeightAverage, AVG_3_WorkedByHand) {
   for (Device device : devices()) {
     Parameter w{"w", Tensor::zeros({2}, DType::f32, device)};
@@ -111,7 +111,7 @@ TEST(WeightAverage, SwapTwiceChangesNothing) {
     Parameter w{"w", start.clone()};
     WeightAverage average({&w}, 0.5);
     w.value.copy_from(later);
-    const Tensor seen_by_others = w.value;  // tied weights share the storage
+    const Tensor seen_by_others = w.value;  // tied weights share this storage
     average.swap();
     EXPECT_TRUE(identical(seen_by_others, start));
     EXPECT_TRUE(identical(average.state().at("w"), later));

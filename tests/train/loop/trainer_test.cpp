@@ -16,7 +16,7 @@ TEST(Trainer, LearnsToCopyUnseenSentences) {
     TinyTraining run(small_config(norm), 2, {.clip = 1, .label_smoothing = 0}, Adam{}, 3e-3);
     run.steps(1);
     EXPECT_GT(run.trainer.report().loss, 1.5) << norm;  // guessing one of 6 costs log 6 = 1.79
-    run.steps(200);  // with many more, at this constant rate, the loss wanders, depending on rounding
+    run.steps(200);  // after many more steps at this constant rate, the loss wanders and depends on rounding
     const TrainingReport last = run.trainer.report();
     EXPECT_EQ(last.updates, 201);
     EXPECT_EQ(last.lr, 3e-3);
@@ -34,7 +34,7 @@ TEST(Trainer, LearnsToCopyUnseenSentences) {
   }
 }
 
-// Expects that `got` is `before` after a step of plain descent along its gradient, up to tolerance(gradient).
+// Expects that `got` is `before` after a step of plain descent along its gradient, within tolerance(gradient).
 template <class Tolerance>
 void expect_descended(Transformer& got, Transformer& before, double rate, const Tolerance& tolerance) {
   double moved = 0;
@@ -54,7 +54,7 @@ TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
   const TransformerConfig config = small_config("ln");
   const double lr = 0.5;
   TinyTraining run(config, 3, {.accumulate = 3}, Sgd{}, lr, DType::f64);
-  run.trainer.step();  // in f32 activations would be cast, so the reference below does the same
+  run.trainer.step();  // in f32, activations would be cast, so the reference below also casts them
   TinyTraining reference(config, 3, {}, Sgd{}, lr, DType::f64);
   std::int64_t tokens = 0;
   Tape tape;
@@ -64,7 +64,7 @@ TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
     tape.backward(reference.model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32, .training = true}, 0.1));
     tape.clear();
   }
-  // Activations are f32, so gradients of a sum and of a mean agree to some 1e-6 of the largest.
+  // Activations are f32, so gradients of a sum and of a mean agree to about 1e-6 of the largest gradient.
   expect_descended(run.model, reference.model, lr / double(tokens), [](double) { return 1e-6; });
 }
 
@@ -86,17 +86,18 @@ TEST(Trainer, TRN_2_PenaltiesOfNormalizersAreAddedToTheSumOfLosses) {
     total = add(total, penalty);
   }
   tape.backward(scale(total, 1 / double(batch.target_tokens())));
-  // Rounding: the same sums in another order.
+  // The same sums are rounded in another order.
   expect_descended(run.model, reference.model, lr, [](double grad) { return 1e-11 * (1 + std::abs(grad)); });
   EXPECT_NEAR(run.trainer.report().loss, loss.value().item() / double(batch.target_tokens()), 1e-12);
 }
 
 TEST(Trainer, ReportsMeansSinceTheLastReport) {
   EncodedPairs pairs = copies(1, 2);
-  for (Ids& ids : pairs.target) ids.insert(ids.begin(), kFirstWord);  // one token more than the sources
+  // The targets have one token more than the sources.
+  for (Ids& ids : pairs.target) ids.insert(ids.begin(), kFirstWord);
   Batches same(pairs, {.max_tokens = 256, .seed = 3});
   TinyTraining run(small_config("ln"), 3, {.label_smoothing = 0}, Adam{}, 5e-3, DType::f32, pairs);
-  for (Parameter* p : run.model.parameters()) p->value.zero();  // then logits are 0, also after the first update
+  for (Parameter* p : run.model.parameters()) p->value.zero();  // makes the logits 0, even after the first update
   run.trainer.step();
   run.trainer.report();
   for (Parameter* p : run.model.parameters()) p->value.zero();
@@ -112,7 +113,7 @@ TEST(Trainer, ReportsMeansSinceTheLastReport) {
   EXPECT_EQ(report.work_per_second(), double(second.source_tokens() + second.target_tokens()) / report.seconds);
 }
 
-// For example a validation, which is not part of its work.
+// An example is a validation, which is not part of the trainer's work.
 TEST(Trainer, TimeBetweenAReportAndTheNextUpdateDoesNotCount) {
   using Clock = std::chrono::steady_clock;
   TinyTraining run(small_config("ln"), 1, {});
@@ -135,7 +136,7 @@ TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
   EXPECT_GT(stopped.trainer.snapshot().since_report.seconds, 0);
   resumed.trainer.restore(stopped.trainer.snapshot());
   resumed.steps(3);
-  for (int i = 0; i < 2; ++i) {  // none in those after it
+  for (int i = 0; i < 2; ++i) {  // none in the updates after it
     const TrainingReport want = whole.trainer.report(), got = resumed.trainer.report();
     EXPECT_EQ(got.loss, want.loss);
     EXPECT_EQ(got.gradient_norm, want.gradient_norm);

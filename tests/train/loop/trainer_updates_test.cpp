@@ -1,4 +1,4 @@
-// The random numbers and the rate of an update, and updates that are not finite.
+// Tests the random numbers and the rate of an update, and updates that are not finite.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// With one batch and a rate that moves nothing, losses differ only by the random numbers of dropout.
+// There is one batch, and the rate moves nothing, so losses differ only by the random numbers of dropout.
 TEST(TrainerUpdates, EveryBatchOfAnUpdateHasItsOwnDropout) {
   const TransformerConfig config = with_dropout(small_config("ln"));
   const TrainerOptions options{.accumulate = 2, .seed = 5, .dtype = DType::f64, .label_smoothing = 0};
@@ -50,7 +50,7 @@ TEST(TrainerUpdates, UpdateNTakesTheRateOfNUpdatesBefore) {
 TEST(Trainer, AVG_3_AveragesRunningStatisticsAndNothingElseThatNormalizersRemember) {
   for (const char* norm : {"un", "bn", "pn_star", "ln"}) {
     TransformerConfig config = small_config(norm);
-    if (config.normalizer == "pn_star") config.normalizer_options = {{"mode", "reference"}};  // which has phi
+    if (config.normalizer == "pn_star") config.normalizer_options = {{"mode", "reference"}};  // in this mode it has phi
     TinyTraining run(config, 7, {.average_decay = 0.5, .average_statistics = true});
     NamedTensors want;
     for (const auto& [name, tensor] : run.model.state())
@@ -75,7 +75,7 @@ TEST(Trainer, AVG_3_AveragesRunningStatisticsAndNothingElseThatNormalizersRememb
   }
 }
 
-// As in a run that began without train.average_statistics and is resumed with it.
+// A run that began without train.average_statistics may be resumed with it.
 TEST(Trainer, AVG_3_StatisticsThatHaveNoAverageYetBeginAtTheirValues) {
   const TrainerOptions options{.average_decay = 0.5, .average_statistics = true};
   TinyTraining run(small_config("un"), 7, options), resumed(small_config("un"), 7, options);
@@ -90,7 +90,7 @@ TEST(Trainer, AVG_3_StatisticsThatHaveNoAverageYetBeginAtTheirValues) {
   for (const auto& [name, value] : state.average) EXPECT_EQ(averages.at(name).values<float>(), value.values<float>());
 }
 
-// tanh of an infinite multiple is 1 or -1, and its derivative infinity times zero.
+// tanh of an infinite multiple is 1 or -1, and its derivative is infinity times zero.
 TEST(Trainer, DivergenceOfAGradient) {
   TinyTraining run(small_config("dyt"), 3, {});
   for (Parameter* p : run.model.parameters())
@@ -100,7 +100,7 @@ TEST(Trainer, DivergenceOfAGradient) {
   const std::string text = message<Diverged>([&] { run.trainer.report(); });
   EXPECT_EQ(text.rfind("decoder.", 0), 0u) << text;
   EXPECT_NE(text.find(": at step 1 the gradient of the result ["), std::string::npos) << text;
-  EXPECT_TRUE(text.ends_with("nan, at 0")) << text;  // of either sign
+  EXPECT_TRUE(text.ends_with("nan, at 0")) << text;  // the NaN may have either sign
 }
 
 TEST(Trainer, DivergenceOfAParameterFromTheStart) {

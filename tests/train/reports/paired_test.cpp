@@ -9,7 +9,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// The table of Student's t for 5 %, two-sided, rounded to 5e-4, which is up to 4e-5 of probability.
+// The numbers are from the two-sided table of Student's t for 5 %. They are rounded to 5e-4, which is up to 4e-5 of
+// probability.
 TEST(Paired, TailsAreThoseOfStudentsTable) {
   const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306};
   for (int freedom = 1; freedom <= 8; ++freedom) {
@@ -20,7 +21,7 @@ TEST(Paired, TailsAreThoseOfStudentsTable) {
   EXPECT_NEAR(student_tail(2.660, 60), 0.01, 4e-5);
 }
 
-// Differences 1, 2 and 3: t is 2 sqrt(3), and for two degrees of freedom p is 1 - t / sqrt(2 + t^2).
+// The differences are 1, 2 and 3. So t is 2 sqrt(3), and for two degrees of freedom p is 1 - t / sqrt(2 + t^2).
 TEST(Paired, DifferencesAreOfTheSeedsThatBothHave) {
   const PairedDifference d = paired_difference({{"seed-1", 5}, {"seed-2", 9}, {"seed-3", 1}, {"seed-4", 7}},
                                                {{"seed-1", 4}, {"seed-2", 7}, {"seed-3", -2}, {"seed-5", 7}});
@@ -34,7 +35,7 @@ TEST(Paired, DifferencesAreOfTheSeedsThatBothHave) {
   EXPECT_TRUE(std::isnan(one.deviation) && std::isnan(one.p));
 }
 
-// BLEU of docs/results.md, "Normalizers in a small model".
+// The numbers are the BLEU scores of docs/results.md, "Normalizers in a small model".
 TEST(Paired, GridsCompareTheirCellsWithTheBaseline) {
   const std::map<std::string, double> ln{{"seed-1", 26.15}, {"seed-2", 26.67}, {"seed-3", 25.60}},
       un{{"seed-1", 25.54}, {"seed-2", 25.87}, {"seed-3", 24.82}};

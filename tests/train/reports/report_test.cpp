@@ -203,7 +203,7 @@ TEST_F(Report, PageNeedsNoOtherFile) {
   for (const char* loads : {" src=", " href=", "@import", "url("}) EXPECT_FALSE(contains(html, loads)) << loads;
 }
 
-// Null, and scores that are not numbers, count as missing.
+// Null values, and scores that are not numbers, count as missing.
 TEST_F(Report, FieldsWithoutAValueAreLeftOut) {
   const std::string log = R"({"event":"start","step":0,"norm":null,"parameters":null}
 {"event":"validate","step":1,"loss":null,"perplexity":[],"bleu":{},"bleu_signature":0,"seconds":null}
@@ -218,7 +218,7 @@ TEST_F(Report, FieldsWithoutAValueAreLeftOut) {
   EXPECT_EQ(report_data({read})["runs"][0]["events"], read.events);
 }
 
-// In place of xdg-open: a script that logs its argument, one that fails, and none.
+// A script that logs its argument, one that fails, and none take the place of xdg-open.
 TEST_F(Report, IsOpenedInTheBrowser) {
   run("a", kLog);
   const std::string path = std::getenv("PATH"), page = files_ / "a/report.html", bin = files_ / "bin";

@@ -60,8 +60,8 @@ TEST(RunNames, AreTheFewestLastPartsThatTellApart) {
   EXPECT_EQ(distinct_names({"runs/un"}), Names{"un"});
   EXPECT_EQ(distinct_names({"a/un", "b/un/", "b/ln"}), (Names{"a/un", "b/un", "ln"}));
   EXPECT_EQ(distinct_names({"x/a/un", "y/a/un", "y/b/un"}), (Names{"x/a/un", "y/a/un", "b/un"}));
-  EXPECT_EQ(distinct_names({"my-un", "un"}), (Names{"my-un", "un"}));  // parts, not letters
-  // A name that another ends with is the whole path.
+  EXPECT_EQ(distinct_names({"my-un", "un"}), (Names{"my-un", "un"}));  // compares parts, not letters
+  // A name with which another name ends is a whole path.
   EXPECT_EQ(distinct_names({"/un", "/b/un"}), (Names{"un", "b/un"}));
   EXPECT_EQ(distinct_names({"/a/un", "/b/a/un", "/b/un"}), (Names{"a/un", "b/a/un", "b/un"}));
   // Paths without a name get one.

@@ -1,4 +1,4 @@
-// Scores of runs on images, and those of their models after `eval`, `recalibrate` and `average`.
+// Tests scores of runs on images, and those of their models after `eval`, `recalibrate` and `average`.
 #include "models/fold/model.h"
 #include "models/vit/vit.h"
 #include "tests/train/runs/family_run.h"
@@ -17,7 +17,7 @@ class ClassificationScoring : public ClassificationRun {
 };
 
 TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
-  // A rate that rises until it destroys the trained weights.
+  // The rate rises until it destroys the trained weights.
   ASSERT_EQ(train("run", "train.steps=6;train.warmup=5;train.lr=50;validate.every=1;output.save_every=3"), 0);
   EXPECT_TRUE(begins(text_, "last of 6 steps, validated on the test images: top-1 "));
   EXPECT_TRUE(contains(text_, "/checkpoints/step-00000006\n"));
@@ -70,7 +70,7 @@ TEST_F(ClassificationScoring, HeldOutImagesChoose) {
   EXPECT_FALSE(events("run", "start").at(0).contains("validated_on"));
 }
 
-// The saved model is the validated one, including averaged statistics, and scores are in f32 whatever the dtype of
+// The saved model is the validated one, including averaged statistics. Scores are in f32 whatever the dtype of
 // training.
 TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   ASSERT_EQ(train("run", "train.steps=8;train.average_decay=0.75;train.average_statistics=true;train.dtype=bf16"), 0);
@@ -106,8 +106,8 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   const auto before = load_model(files_ / "run"), after = load_model(files_ / "new");
   for (const auto& [name, value] : before->values())
     EXPECT_EQ(after->values().at(name).values<float>(), value.values<float>()) << name;
-  // The input of the first normalizer depends on no statistic: with alpha = 0.9 nothing is left of the old ones, and
-  // the means of batches of 12 vary around that of all 48 images, which one pass over all of them gives.
+  // The input of the first normalizer depends on no statistic. With alpha = 0.9 nothing is left of the old statistics,
+  // and the means of batches of 12 vary around the mean of all 48 images, which one pass over all of them gives.
   const auto whole = load_model(files_ / "run");
   const ImageSet images = squares(48, 1);
   for (int pass = 0; pass < 60; ++pass) {
@@ -142,7 +142,7 @@ VitConfig config_of_squares() {
   return config;
 }
 
-// Images of one gray each, 100 or 200: all other pixels were uncovered, by cutout one of each image.
+// Each image has one gray, 100 or 200. All other pixels were uncovered, and in one of each image by cutout.
 TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
   VitConfig config = config_of_squares();
   config.pixels = {.mean = {150 / 255.0, 150 / 255.0, 150 / 255.0}, .std = {1, 1, 1}};
@@ -163,14 +163,14 @@ TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
   std::map<int, int> mean = counts(CropFill::mean), black = counts(CropFill::zero);
   EXPECT_EQ(black.size(), 4u);
   EXPECT_EQ(mean.size(), 3u);
-  EXPECT_EQ(black[150], 48 * 3);  // a hole in each
+  EXPECT_EQ(black[150], 48 * 3);  // each has a hole
   EXPECT_GT(black[0], 48 * 3);
   // The same pixels keep their gray.
   EXPECT_EQ(black[100], mean[100]);
   EXPECT_EQ(black[200], mean[200]);
 }
 
-// Each batch is mixed by (seed, its number), until the epoch that ends it.
+// Each batch is mixed by (seed, batch number), until the epoch that ends mixing.
 TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
   const VitConfig config = config_of_squares();
   const auto task = [&](const MixOptions& mix) {
@@ -185,7 +185,7 @@ TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
   for (std::int64_t k = 0; k < 6; ++k) {
     const NamedTensors as_is = plain.next().inputs, got = mixed.next().inputs;
     EXPECT_FALSE(as_is.count("share"));
-    if (k >= 4) {  // two batches an epoch
+    if (k >= 4) {  // an epoch has two batches
       EXPECT_EQ(got.size(), 2u);
       EXPECT_TRUE(identical(got.at("images"), as_is.at("images")));
       continue;

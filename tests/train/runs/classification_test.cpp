@@ -1,5 +1,5 @@
-// Runs that learn to classify images: a vision Transformer on CIFAR files, a Compact Convolutional Transformer on drawn
-// shapes.
+// Tests runs that learn to classify images: a vision Transformer on CIFAR files, and a Compact Convolutional
+// Transformer on drawn shapes.
 #include "train/tasks/classification/classification.h"
 
 #include "engine/contains.h"
@@ -21,7 +21,7 @@ TEST_F(ClassificationRun, LearnsReportsHowWellAndFolds) {
   ASSERT_EQ(validations.size(), 2u);
   EXPECT_EQ(validations[1].at("top1"), 100);
   EXPECT_EQ(validations[1].at("top5"), 100);
-  EXPECT_LT(validations[1].at("loss"), 0.7);  // it begins with ln 3
+  EXPECT_LT(validations[1].at("loss"), 0.7);  // the loss begins at ln 3
   EXPECT_GT(events("run", "train").back().at("images_per_second"), 0);
   EXPECT_EQ(events("run", "start").at(0).at("score"), "top1");
   EXPECT_EQ(bytes("run/samples/step-00000040.txt"),
@@ -29,7 +29,7 @@ TEST_F(ClassificationRun, LearnsReportsHowWellAndFolds) {
   const auto exhibits = nlohmann::json::parse(bytes("run/exhibits.json"));
   ASSERT_EQ(exhibits.size(), 2u);
   EXPECT_EQ(exhibits[0].at("matrix").at("counts"), (nlohmann::json{{8, 0, 0}, {0, 8, 0}, {0, 0, 8}}));
-  EXPECT_TRUE(exhibits[1].at("pictures").empty());  // it makes no mistake
+  EXPECT_TRUE(exhibits[1].at("pictures").empty());  // the model makes no mistake
   const auto environment = nlohmann::json::parse(bytes("run/env.json")).dump();
   for (const char* file : {"data_batch_3.bin", "test_batch.bin", "batches.meta.txt"})
     EXPECT_TRUE(contains(environment, file)) << file;
@@ -51,7 +51,7 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
                   {"", "model.qkv_bias=true", "shapes"},
                   {"", "model.pre_norm=false", "shapes"},
                   {"", "model.fc_norm=true", "shapes"},
-                  {"", "data.task=cifar100", "outcome"},  // whose files do not exist
+                  {"", "data.task=cifar100", "outcome"},  // the files of this task do not exist
                   {"", "data.directory=other", "loss 1"},
                   {"", "data.augment=crop4", "loss 1"},
                   {"data.augment=crop4", "data.fill=zero", "loss 1"},
@@ -95,7 +95,7 @@ TEST_F(ClassificationRun, OneClassTakesNoLabelSmoothing) {
   EXPECT_EQ(train("one", settings + ";train.label_smoothing=0"), 0);
 }
 
-// The same squares as PNG files of 32 x 32, which the run scales.
+// The same squares are PNG files of 32 x 32 pixels, which the run scales.
 TEST_F(ClassificationRun, LearnsFromPicturesInFolders) {
   if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
   for (const auto& [part, images] : {std::pair("train", squares(48, 1)), std::pair("test", squares(24, 2))})
@@ -116,7 +116,7 @@ TEST_F(ClassificationRun, LearnsFromPicturesInFolders) {
   EXPECT_EQ(differences(numbers(settings + "3"), numbers(settings + "3;data.image_size=8")).at(0), "shapes");
 }
 
-// Its val has only dogs.
+// The validation set contains only dogs.
 TEST_F(ClassificationRun, LearnsFromTinyImageNetsLayout) {
   if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
   for (const int i : {0, 1})

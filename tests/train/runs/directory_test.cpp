@@ -54,7 +54,7 @@ TEST_F(EventLogTest, GoesOnBehindWhatIsLeftOfIt) {
     return read_bytes(path);
   };
   const std::string next = "{\"step\":2}\n";
-  EXPECT_EQ(after_resuming(line + line + "{\"st", 11, 0), line + next);  // left by a kill
+  EXPECT_EQ(after_resuming(line + line + "{\"st", 11, 0), line + next);  // left by a killed process
   EXPECT_EQ(after_resuming(line, 1000, 989), line + next);
   EXPECT_EQ(after_resuming(line + "{\"st", 1000, 989), line + next);
   EXPECT_EQ(after_resuming(line + line, 15, 4), line + next);  // of another log

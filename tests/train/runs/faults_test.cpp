@@ -1,5 +1,5 @@
 // Fails or kills at every call that makes, reads, renames or removes a file of a run, in a first start and in a resumed
-// one. Afterwards `--resume` continues, or begins at 0, and ends with the bits of an undisturbed run.
+// one. Afterwards `--resume` continues or begins at 0, and ends with the bits of an undisturbed run.
 #include <cerrno>
 #include <filesystem>
 
@@ -48,7 +48,7 @@ struct Fault {
   int error = kKill;
 };
 
-// Runs in the directory, by their names.
+// Runs in the directory, addressed by their names.
 class RunFaults : public ProgramFiles {
  protected:
   RunFaults() {
@@ -56,7 +56,7 @@ class RunFaults : public ProgramFiles {
     EXPECT_EQ(train("whole"), 0) << bytes("err");
   }
 
-  // Trains, for `steps` updates in all. Returns the exit code, or minus the signal.
+  // Trains for `steps` updates in all. Returns the exit code, or minus the signal.
   int train(const std::string& run, const Fault& fault = {}, int steps = 2) {
     const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 1); };
     SpawnedProgram program(
@@ -73,7 +73,7 @@ class RunFaults : public ProgramFiles {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  // Tests all calls of a run that begins with the files of `before`, or without files if that is empty.
+  // Tests all calls of a run that begins with the files of `before`, or without files if `before` is empty.
   void survives_faults(const std::string& before, int kind) {
     make_anew("counted", before);
     ASSERT_EQ(train("counted"), 0) << bytes("err");
@@ -87,8 +87,8 @@ class RunFaults : public ProgramFiles {
     }
     RecordProperty("points", points);
     EXPECT_GT(points, calls / step - 1);
-    // A checkpoint that cannot be saved at once is saved later: some four of a hundred errors stop a run, of ten
-    // perhaps none.
+    // A checkpoint that cannot be saved at once is saved later. About four of a hundred errors stop a run; of ten
+    // errors perhaps none does.
     if (kind == kKill) {
       EXPECT_GT(stopped, points * 9 / 10);
     } else if (points >= 60) {

@@ -1,4 +1,4 @@
-// Trainings that start from a model, with special learning rates for some parameters and none for others.
+// Tests trainings that start from a model, with special learning rates for some parameters and none for others.
 #include "engine/files/file.h"
 #include "models/fold/model.h"
 #include "tests/models/vit/tiny_vit.h"
@@ -121,7 +121,7 @@ TEST_F(FineTuning, BeginsWithANewHeadWhereTheClassesAreOthersOrWhenTold) {
   EXPECT_EQ(refused("data.directory=more;train.head=keep"),
             "@run/checkpoints/step-00000003/model.safetensors: head.bias is [3], but must be [4] according to this "
             "configuration and its data; train.head = \"new\" creates a new output layer");
-  // A model without names of classes fits any.
+  // A model without class names fits any classes.
   const std::string at = find_model_directory(files_ / "run");
   auto json = nlohmann::json::parse(read_bytes(at + "/config.json"));
   json.at("model").erase("class_names");
@@ -165,7 +165,7 @@ TEST_F(FineTuning, FrozenParametersStayAndStatisticsRunOn) {
   for (const auto& [name, tensor] : state) EXPECT_FALSE(identical(tensor, old.at(name))) << name;
 }
 
-// 0.02 times a half is 0.01 to the last bit.
+// A half of 0.02 is 0.01 to the last bit.
 TEST_F(FineTuning, AFactorOfAllRatesIsOneOfTheLearningRate) {
   const std::string sgd = "train.optimizer=sgd;train.momentum=0.9;train.schedule=constant;";
   ASSERT_EQ(train("factor", sgd + "train.lr=0.02;train.initial_lr=0.002;train.rates=[\"*=0.5\"]"), 0);

@@ -1,4 +1,5 @@
-// Runs of each family of image models but the vision Transformer: keys, folding, what a family logs.
+// Tests runs of each family of image models except the vision Transformer: keys, folding, and the numbers that a family
+// logs.
 #include "engine/contains.h"
 #include "models/t2t/t2t.h"
 #include "tests/train/runs/family_run.h"
@@ -21,7 +22,7 @@ TEST_F(CctRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   }
 }
 
-// Only keys of its model: data and training are the vision Transformer's.
+// Tests only the keys of the model, since data and training are the vision Transformer's.
 TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
   expect_effects(kEffectsOfBlocks);
   expect_effects(kEffectsOfImageModels);

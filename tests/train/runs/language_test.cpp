@@ -1,4 +1,4 @@
-// Runs that learn to predict a text: a decoder-only Transformer on a few words.
+// Tests runs that learn to predict a text, with a decoder-only Transformer on a few words.
 #include <cmath>
 
 #include "engine/contains.h"
@@ -19,12 +19,12 @@ TEST_F(LanguageRun, LearnsReportsBitsPerCharacterAndWrites) {
   const auto validations = events("run", "validate");
   ASSERT_EQ(validations.size(), 3u);
   const auto bits = [&](std::size_t i) { return validations[i].at("bits_per_character").get<double>(); };
-  EXPECT_LT(bits(0), std::log2(15));  // a guess among all characters and the unknown one
+  EXPECT_LT(bits(0), std::log2(15));  // the bits of a guess among all characters and the unknown one
   EXPECT_LT(bits(1), bits(0));
   EXPECT_LT(bits(2), 0.75 * std::log2(15));
   for (const json& v : validations) {
     const double loss = v.at("loss");
-    EXPECT_NEAR(v.at("bits_per_character"), loss / std::log(2.0), 1e-12);  // a token is a character
+    EXPECT_NEAR(v.at("bits_per_character"), loss / std::log(2.0), 1e-12);  // each token is a character
     EXPECT_NEAR(v.at("perplexity"), std::exp(loss), 1e-12);
   }
   const json start = events("run", "start").at(0);
@@ -40,7 +40,7 @@ TEST_F(LanguageRun, LearnsReportsBitsPerCharacterAndWrites) {
       text_, fmt::format("best of 60 steps: loss {:.4f}, perplexity ", validations[2].at("loss").get<double>())));
 }
 
-// A rate that rises until it destroys the trained weights.
+// The rate rises until it destroys the trained weights.
 TEST_F(LanguageRun, TheBestCheckpointHasTheFewestBits) {
   ASSERT_EQ(train("run", "train.steps=8;train.warmup=7;train.lr=1;validate.every=1;output.save_every=3"), 0);
   const auto validations = events("run", "validate");
@@ -71,7 +71,7 @@ TEST_F(LanguageRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   }
 }
 
-// The saved model is the validated one; program and test may add in another order, in f32.
+// The saved model is the validated one. Program and test may add in another order, in f32.
 TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   write_bytes(files_ / "text/other", "l\u00f6w in haus\nrom\n");
   ASSERT_EQ(train("run", "train.steps=8;data.test=other"), 0);
@@ -92,7 +92,7 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
                         "bits             {:.4f} per character\n",
                         other.at("loss").get<double>(), other.at("perplexity").get<double>(),
                         other.at("bits_per_character").get<double>()));
-  // Without a test text the split "test" is the validation text, and is called so.
+  // Without a test text, the split "test" is the validation text, and the output says so.
   ASSERT_EQ(train("without", "train.steps=8"), 0);
   EXPECT_TRUE(begins(output("eval @without --data-dir @"), "data             valid (data.test is empty)\n"));
   EXPECT_EQ(parsed("eval @without --json --data-dir @").at("data"), "valid");
@@ -118,7 +118,7 @@ TEST_F(LanguageRun, OfBytePairsBitsAreOfCharacters) {
   EXPECT_TRUE(begins(output("generate @run --prompt 'das \u597d' --length 40"), "das \u597d"));
 }
 
-// Statistics over a sequence are unknown before it is complete.
+// Statistics over a sequence are unknown until it is complete.
 TEST_F(LanguageRun, ModelsThatMixTokensTrainButDoNotWrite) {
   ASSERT_EQ(train("run", "norm.name=instancenorm"), 0);
   EXPECT_FALSE(exists("run/samples/step-00000003.txt"));

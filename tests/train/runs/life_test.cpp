@@ -1,4 +1,4 @@
-// A run resumes from whatever is left of it, and ends with the bits of an uninterrupted one.
+// A run resumes from whatever is left of its files, and ends with the bits of an uninterrupted run.
 #include <functional>
 #include <set>
 
@@ -23,7 +23,7 @@ class RunLife : public TinyRun {
 TEST_F(RunLife, ResumingBeginsWhereThereIsNothing) {
   ASSERT_EQ(train("whole").exit_code, 0);
   expect_resumed("none", train("none", "--resume"), "there is no run yet: starting at step 0\n");
-  // Directories left by kills before and after config.toml was written.
+  // These directories were left by kills before and after config.toml was written.
   std::filesystem::create_directories(files_ / "early/checkpoints/.part-step-00000002");
   write("early/command.txt", "foldgrad train\n");
   write("early/env.json.7-0.part", "{");
@@ -42,7 +42,7 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   ASSERT_EQ(train("part", "--set train.lr=0.02 --set train.steps=3").exit_code, 0);
   std::vector<std::string> forms{"--resume @", "--out @ --resume", "--out @ --resume @",
                                  "--resume @/checkpoints/step-00000003", "--resume latest --out @"};
-  // --resume could take the configuration as its value.
+  // --resume could mistake the configuration for its value.
   forms.push_back("--set train.lr=0.02 --data-dir " + files_.path() + " --out @ --resume " + files_ / "config.toml");
   for (const std::string& form : forms) {
     const std::string run = "run" + std::to_string(std::hash<std::string>()(form));
@@ -56,12 +56,12 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
                                          {"--out @none --resume", "CONFIG is required"}}) {
     expect_failure(run(std::string("train ") + arguments), 2, std::string("error: ") + error + "\n");
   }
-  // Data that have been moved.
+  // The data have been moved.
   std::filesystem::create_directory(files_ / "elsewhere");
   for (const char* name : {"train.de", "train.en", "valid.de", "valid.en"})
     std::filesystem::rename(files_ / name, files_ / "elsewhere/" + name);
   expect_resumed("part", run("train --set train.steps=5 --resume @part --data-dir @elsewhere"), "resuming at step 3\n");
-  // Data that have changed.
+  // The data have changed.
   for (const char* name : {"elsewhere/valid.de", "elsewhere/valid.en"}) write(name, bytes(name) + "ein\n");
   expect_error("train --set train.steps=6 --resume @part", 4,
                "@part/checkpoints/step-00000005: the data differ from the run's data: valid.de, valid.en. Pass "
@@ -69,7 +69,7 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   output("train --set train.steps=6 --allow-config-change --resume @part");
 }
 
-// Lost or damaged files of a checkpoint leave the others intact.
+// If files of a checkpoint are lost or damaged, the others stay intact.
 TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
   ASSERT_EQ(train("whole").exit_code, 0);
   ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
@@ -102,10 +102,11 @@ TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
   }
 }
 
-// Before and after training. If the last update leaves the warm-up, there is no warning.
+// There are warnings before and after training. If the last update leaves the warm-up, there is none.
 TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
   int number = 0;
-  // Returns how often a training of three updates warns about these keys, and true if a comparison marks the run.
+  // Returns the number of warnings about these keys in a training of three updates, and true if a comparison marks the
+  // run.
   const auto warnings = [&](const std::string& norm, const std::string& meanwhile, const std::string& keys,
                             const std::string& settings) {
     const std::string run = fmt::format("warmup{}", ++number);
@@ -132,7 +133,7 @@ TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
   // Averages begin when the window is full.
   EXPECT_EQ(un("norm.un.window = 3", "--set norm.un.window=3 --set norm.un.warmup=0"), twice);
   EXPECT_EQ(un("", "--set norm.un.window=3 --set norm.un.warmup=0 --set norm.un.forward_average=exponential"), never);
-  EXPECT_EQ(un("", "--set norm.un.window=1 --set norm.un.warmup=0"), never);  // it uses no averages
+  EXPECT_EQ(un("", "--set norm.un.window=1 --set norm.un.warmup=0"), never);  // a window of 1 uses no averages
   const auto prepbn = [&](const std::string& keys, const std::string& settings) {
     return warnings("prepbn", "computes a layer normalization that inference leaves out", keys, settings);
   };
@@ -141,7 +142,7 @@ TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
       prepbn("norm.prepbn.warmup = 2, norm.prepbn.total = 2", "--set norm.prepbn.warmup=2 --set norm.prepbn.total=2"),
       twice);
   EXPECT_EQ(prepbn("", "--set norm.prepbn.total=3"), never);
-  EXPECT_EQ(prepbn("", "--set norm.prepbn.start=0"), never);  // no layer normalization from the beginning
+  EXPECT_EQ(prepbn("", "--set norm.prepbn.start=0"), never);  // without any layer normalization
 }
 
 TEST_F(RunLife, NotesOptionsOfNormalizersThatItDoesNotHave) {
@@ -165,7 +166,7 @@ TEST_F(RunLife, RefusesForeignCheckpointsAndOnesThatAreAllDamaged) {
   expect_failure(train("run", "--resume"), 4, "error: " + checkpoints + ": none of 5 checkpoints can be loaded:\n");
 }
 
-// With such a rate no weight moves, so that no later validation is better than the first.
+// At this rate no weight moves, so no later validation is better than the first.
 TEST_F(RunLife, SavesWhatIsDueOrBetterThanBeforeAndKeepsSoMany) {
   const auto saved = [&](const std::string& run, const std::string& settings) {
     const ProgramResult r = train(run, "--set norm.name=ln --set train.lr=1e-30 --set train.initial_lr=0 " + settings);
@@ -206,11 +207,11 @@ struct ResumedRun {
   int part, whole;               // updates
 };
 
-// The vision Transformer's epochs have two batches; its third epoch does not mix images. The text's epochs have three
-// batches.
+// The vision Transformer's epochs have two batches, and its third epoch does not mix images. The text's epochs have
+// three batches.
 const ResumedRun kRuns[] = {
     {"text", kTinyConfig, "", 3, 5},
-    // With such a rate no validation is better than the first.
+    // At this rate no validation is better than the first.
     {"text_out_of_patience", kTinyConfig,
      "norm.name=ln;train.lr=1e-30;train.initial_lr=0;validate.every=1;validate.patience=3", 2, 5},
     {"text_averaged_by_adamw", kTinyConfig, "train.average_decay=0.9;train.optimizer=adamw;train.weight_decay=0.1", 3,
@@ -239,7 +240,7 @@ TEST_P(Resumable, EndsWithTheBitsOfTheWholeRun) {
   const std::string score = text_.substr(0, text_.find('\n')), latest = bytes("whole/checkpoints/LATEST");
   ASSERT_EQ(train("part", settings(run.part)), 0);
   ASSERT_EQ(train("part", settings(run.whole), "latest"), 0);
-  EXPECT_EQ(text_.substr(0, text_.find('\n')), score);  // of the best validation, which may be before the cut
+  EXPECT_EQ(text_.substr(0, text_.find('\n')), score);  // the score of the best validation, which may be before the cut
   const std::string step = latest.substr(0, latest.find('\n'));
   expect_same_numbers("whole", "part", step);
   EXPECT_EQ(bytes("whole/samples/" + step + ".txt"), bytes("part/samples/" + step + ".txt"));

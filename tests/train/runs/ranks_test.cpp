@@ -1,4 +1,4 @@
-// Runs on several ranks, in one process and, if there is mpirun, in several.
+// Tests runs on several ranks, in one process and, if mpirun is installed, in several.
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -33,13 +33,13 @@ class RanksRun : public TinyRun {
     return processes == 1 ? run_program(arguments) : mpirun(processes, arguments);
   }
   static ProgramResult mpirun(int processes, const std::string& arguments) {
-    // LeakSanitizer would also check the library of MPI.
+    // LeakSanitizer would also check the MPI library.
     const std::string start =
         "ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mechanism "
         "none";
     return run_after(fmt::format("{} -n {} ", start, processes), arguments + " --device cpu");
   }
-  // Runs the program with torchrun's variables, without torchrun. Rank 0's whole output becomes the result's error.
+  // Runs the program with torchrun's variables, but without torchrun. All output of rank 0 becomes the result's error.
   ProgramResult torchrun(int processes, const std::string& arguments) {
     const std::string log = files_ / "torchrun", one = fmt::format("'{}' {} --device cpu", program(), arguments);
     const std::string command = fmt::format(
@@ -114,7 +114,7 @@ TEST_F(RanksRun, NormsOfLayersAreOfTheWholeBatchAndOfWhatIsTrained) {
     EXPECT_NEAR(got.at(layer).get<double>(), norm.get<double>(), 1e-5 * norm.get<double>()) << layer;
 }
 
-// In the first update the weights are equal, and sums are only added in another order.
+// In the first update the weights are equal, and only the order of sums differs.
 TEST_F(RanksRun, RecordsAreOfAllRanks) {
   for (const std::string norm : {"un", "rmsnorm"}) {
     const std::string settings =
@@ -129,8 +129,7 @@ TEST_F(RanksRun, RecordsAreOfAllRanks) {
       for (const auto member : {&SiteRecording::q, &SiteRecording::G}) {
         const auto &a = one.sites[i].*member, &b = four.sites[i].*member;
         ASSERT_EQ(a.size(), b.size());
-        // G is the mean of products of both signs, and f32 rounds the largest: errors of 7e-7 of the largest G were
-        // seen.
+        // G is the mean of products of both signs, and f32 rounds the largest. We saw errors of 7e-7 of the largest G.
         const double tolerance = 1e-5 * std::ranges::max(a);
         for (std::size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(b[k], a[k], tolerance) << one.sites[i].site;
       }
@@ -140,7 +139,7 @@ TEST_F(RanksRun, RecordsAreOfAllRanks) {
 class Meeting : public RanksRun {
  protected:
   void SetUp() override { needs("torchrun"); }
-  // Runs one process of several with torchrun's variables; they wait two seconds for each other.
+  // Runs one process of several with torchrun's variables. The processes wait two seconds for each other.
   ProgramResult one(int rank, int port, const std::string& variables = "", const std::string& first = "") {
     return run_after(fmt::format("{}export TORCHELASTIC_RUN_ID=none MASTER_ADDR=localhost MASTER_PORT={} WORLD_SIZE=2 "
                                  "RANK={} {}; ",
@@ -162,8 +161,8 @@ TEST_F(Meeting, ProcessesThatDoNotComeAreNamedInTime) {
   expect_failure(one(1, port, "MASTER_ADDR=none.invalid"), 6, "error: parallel: $MASTER_ADDR: \"none.invalid\": ");
 }
 
-// Bytes from other programs are not taken for an address, and the process keeps waiting. Those of the second connection
-// are a message of ZeroMQ's first protocol, which names no sender.
+// Bytes from other programs are not mistaken for an address, and the process keeps waiting. The bytes of the second
+// connection are a message of ZeroMQ's first protocol, which does not name the sender.
 TEST_F(Meeting, StrangersAreNotTakenForProcesses) {
   const int port = free_port() - 1;
   const std::string connect = fmt::format("exec 3<>/dev/tcp/localhost/{} && printf ", port + 1);
@@ -242,7 +241,7 @@ TEST_F(MpiRun, EvaluateTogether) {
   expect_failure(mpirun(1, eval("out", "no") + " --device cpu" + other), 2, "all ranks must have the same model");
 }
 
-// Batch norm of all rows, or of each rank's; then rank 0's statistics are kept at the end of every update.
+// Batch norm uses all rows, or those of each rank; then rank 0's statistics are kept at the end of every update.
 TEST_F(RanksRun, StatisticsOfEachRankAreOthers) {
   for (const char* sync : {"true", "false"})
     ASSERT_EQ(train(sync, std::string(kFour) + "--set norm.name=bn --set norm.sync=" + sync).exit_code, 0);
@@ -252,7 +251,7 @@ TEST_F(RanksRun, StatisticsOfEachRankAreOthers) {
 
 class SharedValidation : public AnyFamilyRun {
  protected:
-  // Scores the model that a configuration begins with.
+  // Scores the model with which a configuration begins.
   Validation validation(Communicator* communicator) {
     const ExperimentConfig config = read_config(files_ / "config.toml");
     return make_task(config, files_ / config.data_directory(), "", Device::cpu)->validate(communicator);

@@ -1,4 +1,4 @@
-// Runs with [record]: the trained bits, the recording, and both after a kill.
+// Tests runs with [record]: the trained bits, the recording, and both after a kill.
 #include "train/analyses/recording.h"
 
 #include "engine/device.h"
@@ -17,7 +17,7 @@ class RecordingRuns : public TinyRun {
   std::string path(const std::string& run, const std::string& phase) {
     return files_ / run + "/statistics/" + phase + ".safetensors";
   }
-  // Checks the whole message, without the hint to --help.
+  // Checks the whole message except the hint to --help.
   void expect_refused(const std::string& settings, const std::string& message) {
     const ProgramResult r = train("refused", settings);
     EXPECT_EQ(r.exit_code, 2) << settings;
@@ -52,7 +52,7 @@ TEST_F(RecordingRuns, EndInTheSameBits) {
   }
 }
 
-// The normalizer's own record of its last iteration is an independent one.
+// The normalizer's own record of its last iteration is an independent record.
 TEST_F(RecordingRuns, HaveWhatTheNormalizerKeeps) {
   expect_trained("run", kRecord);
   const Recording end = read_recording(path("run", "end"));
@@ -61,14 +61,14 @@ TEST_F(RecordingRuns, HaveWhatTheNormalizerKeeps) {
   EXPECT_EQ(end.normalizer, "un");
   for (const SiteRecording& s : end.sites) {
     const std::vector<float> q = state.at(s.site + ".win_sq")
-                                     .values<float>(),  // of two iterations, the fifth in slot 1
+                                     .values<float>(),  // has two iterations; the fifth is in slot 1
         G = state.at(s.site + ".win_g").values<float>(), psi = state.at(s.site + ".psi_ema").values<float>();
     for (int c = 0; c < 16; ++c) {
       EXPECT_EQ(s.q[16 + c], q[16 + c]) << s.site;
       EXPECT_NEAR(s.G[16 + c], G[16 + c], 1e-5 * std::abs(G[16 + c]) + 1e-9) << s.site;  // gamma z in another order
       EXPECT_NEAR(s.psi[16 + c], psi[c], 1e-5 * std::abs(psi[c]) + 1e-9) << s.site;
       const double gm = std::sqrt(double(q[c]) * q[16 + c]);
-      EXPECT_NEAR(s.var_hat[16 + c], gm, 1e-5 * gm) << s.site;  // 1/rstd^2 - eps, rstd being f32
+      EXPECT_NEAR(s.var_hat[16 + c], gm, 1e-5 * gm) << s.site;  // 1/rstd^2 - eps, where rstd is f32
       EXPECT_EQ(s.flag[16 + c], 0);
     }
   }
@@ -88,7 +88,7 @@ TEST_F(RecordingRuns, GoOnAfterAKillWithTheSameFile) {
                   bytes(run + "/statistics/" + phase + ".safetensors"))
           << run << " " << phase;
   }
-  // If it is lost or damaged, a warning says so, and training continues.
+  // If the recording is lost or damaged, a warning says so, and training continues.
   write_bytes(path("whole", "begin"), "no recording");
   std::filesystem::remove(path("whole", "end"));
   const ProgramResult r = run_program("train --resume " + files_ / "whole/checkpoints/step-00000004");

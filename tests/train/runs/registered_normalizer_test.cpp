@@ -1,4 +1,4 @@
-// A normalizer that the library does not know: trained, verified, folded and exported like its own.
+// Trains, verifies, folds and exports a normalizer that does not belong to the library, like the library's own.
 #include <filesystem>
 
 #include "models/fold/model.h"
@@ -40,7 +40,7 @@ class BoundedGain : public Normalizer {
   Parameter slope_, bias_;
 };
 
-// The same for x over its root mean square.
+// Does the same for x divided by its root mean square.
 class BoundedRms final : public BoundedGain {
  public:
   using BoundedGain::BoundedGain;
@@ -105,7 +105,7 @@ TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfigurationAndFolds) {
   EXPECT_TRUE(folded->config().normalizer_at.empty());
 }
 
-// Without a tape, token by token; before folding and after.
+// Decodes without a tape, token by token, before and after folding.
 TEST_F(RegisteredNormalizer, IsDecodedByItsForm) {
   for (const char* name : {"bounded", "bounded_rms"}) {
     Transformer model(tiny_config(name), 3);
@@ -120,7 +120,7 @@ TEST_F(RegisteredNormalizer, IsDecodedByItsForm) {
   }
 }
 
-// Its gain is not a separate parameter and stays; its bias folds.
+// The gain is not a separate parameter and stays; the bias folds.
 TEST_F(RegisteredNormalizer, OfOneThatStaysTheBiasFolds) {
   Transformer model(tiny_config("bounded_rms"), 3);
   randomize(model, 5, 0.15);
@@ -172,7 +172,7 @@ TEST_F(RegisteredNormalizer, StaysWhereItClaimsNothing) {
   }
 }
 
-// A graph in which the site does not compute the normalizer's inference form.
+// In this graph, the site does not compute the normalizer's inference form.
 TEST_F(RegisteredNormalizer, IsNotFoldedWhereAnotherRecordingStandsAtItsSite) {
   Tape tape;
   Parameter W{"fc.weight", randn({2, 2}, 1)};

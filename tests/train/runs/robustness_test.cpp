@@ -1,4 +1,4 @@
-// Runs of the program that are killed, interrupted, or refused by the disk.
+// Tests runs of the program that are killed, interrupted, or cannot write to the disk.
 #include <sys/resource.h>
 
 #include <random>
@@ -15,7 +15,7 @@ class TrainRobustness : public TinyRun {
   // Starts the program. Files may have at most `file_limit` bytes, so that the disk seems full.
   SpawnedProgram spawn(const std::string& arguments, rlim_t file_limit = RLIM_INFINITY) {
     return SpawnedProgram(arguments + " >" + files_ / "out" + " 2>" + files_ / "err", [=] {
-      std::signal(SIGXFSZ, SIG_IGN);  // then writing fails with EFBIG
+      std::signal(SIGXFSZ, SIG_IGN);  // makes writing fail with EFBIG
       set_file_limit(0, file_limit);
     });
   }
@@ -40,7 +40,7 @@ const std::string kMany =
     "--set train.steps=60 --set output.log_every=3 --set output.save_every=4 --set "
     "validate.every=25 --set train.average_decay=0.5 ";
 
-// scripts/soak sends more of them, with other seeds.
+// scripts/soak sends more signals, with other seeds.
 TEST_F(TrainRobustness, SignalsAnywhereLeaveTheBitsAndTheEventsOfTheUndisturbedRun) {
   ASSERT_EQ(train("whole", kMany).exit_code, 0);
   std::mt19937 random{std::uint32_t(fuzz_seed())};
@@ -52,7 +52,7 @@ TEST_F(TrainRobustness, SignalsAnywhereLeaveTheBitsAndTheEventsOfTheUndisturbedR
       const std::uintmax_t bytes_then = size_of(log);
       SpawnedProgram child = spawn(arguments(part, kMany + "--resume"));
       if (sent < signals) {
-        // An update writes some ten bytes and a validation 2,000, so the signal comes anywhere in up to 20 updates.
+        // An update writes about ten bytes and a validation 2,000, so the signal comes anywhere in up to 20 updates.
         wait_until([&] { return size_of(log) != bytes_then || child.ended(); });
         const std::uintmax_t goal = size_of(log) + random() % 2500;
         wait_until([&] { return size_of(log) >= goal || child.ended(); });
@@ -104,7 +104,7 @@ TEST_F(TrainRobustness, ASmallStackIsEnough) {
 
 TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
   ASSERT_EQ(train("whole").exit_code, 0);
-  SpawnedProgram child = spawn(arguments("part"), 6000);  // enough for config.toml, not for weights
+  SpawnedProgram child = spawn(arguments("part"), 6000);  // enough for config.toml, but not for weights
   wait_for_error("the checkpoint at step 5 could not be saved and will be retried: ");
   EXPECT_TRUE(contains(errors(), ": cannot be written: File too large\n"));
   EXPECT_FALSE(exists("part/checkpoints/LATEST"));
@@ -138,7 +138,8 @@ TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
                                        ", which is saved; continue with --resume\n"));
     EXPECT_TRUE(contains(bytes(run + "/checkpoints/" + latest.substr(0, 13) + "/config.json"), "foldgrad transformer"));
   }
-  // So that it waits for room on the disk between the signals. It prints nothing before, since stderr is a file too.
+  // The run must wait for room on the disk between the signals. Before that, it prints nothing, since stderr is a file,
+  // too.
   SpawnedProgram child = spawn(arguments("other",
                                          "--set train.steps=100000000 --set output.log_every=100000000 --set "
                                          "output.save_every=100000000 --set validate.every=100000000"),

@@ -1,4 +1,4 @@
-// Setting up a run from its configuration, and its saved description.
+// Tests setting up a run from its configuration, and the saved description of a run.
 #include "train/runs/setup.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ TEST(TrainingSetup, SchedulesPassThroughTheKeysRates) {
   EXPECT_EQ(lr(cosine, 12), 0.25);
 }
 
-// 2 epochs of 7 batches are 14, and 5 updates of 3 batches; the last reaches into the third epoch.
+// 2 epochs of 7 batches are 14 batches, which are 5 updates of 3 batches. The last update reaches into the third epoch.
 TEST(TrainingSetup, EpochsAreCountedInWholeUpdates) {
   TrainConfig t;
   t.steps = 9, t.warmup = 4, t.accumulate = 3;
@@ -108,7 +108,7 @@ TEST(TrainingSetup, NoDecayLeavesOutBiasesGainsAndPositions) {
                                       "norm.bias", "norm.weight", "patch_embed.proj.bias", "pos_embed"}));
 }
 
-// A linear layer with one output is a matrix too.
+// A linear layer with one output is a matrix, too.
 TEST(TrainingSetup, SequencePoolingDecays) {
   TrainConfig t;
   t.weight_decay = 0.25, t.no_decay = Undecayed::vectors;
@@ -146,7 +146,8 @@ TEST(TrainingSetup, PatternsGiveParametersRatesOfTheirOwnOrNone) {
     EXPECT_EQ(groups[i].weight_decay, want[i].weight_decay) << i;
     EXPECT_EQ(names(groups[i]), want[i].parameters) << i;
   }
-  // head 5 x 8 + 5; fc2 8 x 12; patches 8 x 12 + 8, positions 5 x 8, norms 4 x 8; fc1 12 x 8 + 12 and a bias of 8.
+  // The groups are: head 5 x 8 + 5; fc2 8 x 12; patches 8 x 12 + 8, positions 5 x 8, norms 4 x 8; fc1 12 x 8 + 12, and
+  // a bias of 8.
   EXPECT_EQ(learning_rates(model, groups),
             "learning rates: 45 parameters x 1, 96 parameters x 0.5, 176 parameters x 0.25, 116 parameters x 0, 288 "
             "frozen");
@@ -172,7 +173,7 @@ TEST(TrainingSetup, RefusesPatternsThatFitNothingAndFactorsThatAreNone) {
     config.train.rates = {rate};
     EXPECT_EQ(message<ConfigError>([&] { require_trainable(config); }), said);
   }
-  ExperimentConfig config;  // which has six layers
+  ExperimentConfig config;  // the default configuration has six layers
   config.train.rates = {"encoder.layers.5.*=0.5"}, config.train.freeze = {"decoder.layers.5.*"};
   EXPECT_NO_THROW(require_trainable(config));
 }

@@ -1,5 +1,5 @@
-// A second family of models passes through runs, files, folding and checks with only its row: as small as possible, it
-// classifies points of three clusters by a linear layer, a normalizer and a linear layer.
+// A second family of models needs only its row to pass through runs, files, folding and checks. It is as small as
+// possible: it classifies points of three clusters with a linear layer, a normalizer and a linear layer.
 #include <cmath>
 
 #include "models/blocks/layers.h"
@@ -82,7 +82,7 @@ void visit_keys(KeysOf<ToyKeys> auto&, const auto&) {}
 
 class ToyTask final : public Task {
  public:
-  static inline std::int64_t stops_at = -1;  // after that number of batches next() throws
+  static inline std::int64_t stops_at = -1;  // next() throws after this number of batches
 
   explicit ToyTask(std::unique_ptr<Model> model)
       : Task(*model, {.deciding_score = "distance", .smaller_is_better = true, .unit_of_work = "points"}),

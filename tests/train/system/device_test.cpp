@@ -1,4 +1,4 @@
-// The meanings of --device.
+// Tests the meanings of --device.
 #include "train/system/device.h"
 
 #include "engine/device.h"

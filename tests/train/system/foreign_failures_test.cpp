@@ -1,4 +1,4 @@
-// Failures outside of this program, or caused by its input files: our message, our exit code.
+// Failures outside of this program, or caused by its input files, must have our message and our exit code.
 #include "tests/train/model_program.h"
 #include "train/tasks/translation/sentence_piece.h"
 
@@ -16,19 +16,20 @@ TEST(Environment, ThreadsAreCheckedLikeTheOption) {
   for (const char* threads : {"1", "1024", "4,2"}) EXPECT_EQ(norms(threads).exit_code, 0) << threads;
 }
 
-// AddressSanitizer needs terabytes of addresses. CUDA's libraries need gigabytes; if these do not fit, the system's
+// AddressSanitizer needs terabytes of addresses. CUDA's libraries need gigabytes. If these do not fit, the system's
 // loader ends the program before it has begun.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(FOLDGRAD_HAVE_CUBLAS) && !defined(FOLDGRAD_HAVE_CUDNN)
 TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
   const TemporaryDirectory files;
   write_bytes(files / "c.toml", "[data]\ntask = 'numbers'\ntrain_pairs = 10\nvalid_pairs = 2\n[model]\nheads = 4\n");
-  // libgomp makes a team of one thread anew in each parallel region, and ends the process if it has no memory for it;
-  // it keeps a team of two.
+  // In each parallel region, libgomp makes a team of one thread again, and ends the process if there is no memory for
+  // it. It keeps a team of two.
   const auto train = [&](const std::string& set) {
     return run_after("OMP_NUM_THREADS=2; ulimit -v 700000; ",
                      "train " + files / "c.toml" + " --out " + files / "run" + " --set " + set);
   };
-  // One allocation that is too large, and small ones until nothing is left: then destructors have no memory either.
+  // One allocation is too large; then small ones continue until nothing is left. In both cases destructors have no
+  // memory either.
   for (const char* set : {"model.ffn_width=2000000000", "model.encoder_layers=2000000 --set model.width=32"}) {
     const ProgramResult r = train(set);
     EXPECT_EQ(r.exit_code, 6) << set << r.err;

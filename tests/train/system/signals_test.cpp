@@ -1,4 +1,4 @@
-// Signals reach the program, but no thread that runs kernels.
+// Signals must reach the program, but no thread that runs kernels.
 #include "train/system/signals.h"
 
 #include "tests/train/spawned_program.h"
@@ -26,13 +26,13 @@ TEST_F(Signals, EveryThreadButOneBlocksThem) {
     const int signals[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGPROF, SIGALRM, SIGVTALRM, SIGUSR1,
                            SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE, SIGIO,     SIGRTMIN};
     for (const int signal : signals) blocked += program.has("SigBlk", signal, thread);
-    if (!std::filesystem::exists(task.path())) continue;  // it has ended, for example the prefetching one
+    if (!std::filesystem::exists(task.path())) continue;  // the thread has ended, for example the prefetching one
     EXPECT_TRUE(blocked == 0 || blocked == int(std::size(signals))) << thread << " blocks " << blocked;
     open += blocked == 0;
     ++threads;
   }
   EXPECT_EQ(open, 1);
-  EXPECT_GE(threads, 4);  // main, the one for signals, the prefetching one, a helper
+  EXPECT_GE(threads, 4);  // main, the thread for signals, the prefetching thread, a helper
 }
 
 TEST_F(Signals, AStormOfThemChangesNoBit) {
@@ -69,7 +69,7 @@ TEST_F(Signals, HangingUpSavesUnlessItIsIgnored) {
 }
 
 TEST_F(Signals, BeforeTheFirstUpdateThereIsNothingToSave) {
-  // It makes 200,000 pairs first.
+  // The run first makes 200,000 pairs.
   SpawnedProgram program(quiet(arguments("run", "--set data.task=numbers --set train.steps=10")));
   wait_until([&] { return program.has("SigCgt", SIGTERM) || program.ended(); });
   program.send(SIGTERM);
@@ -82,7 +82,7 @@ TEST_F(Signals, OneEndsACommandThatDoesNotTrain) {
   ASSERT_EQ(train("run").exit_code, 0);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     int ends[2];
-    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);  // never written to
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);  // nothing is ever written to the pipe
     SpawnedProgram program(quiet("translate " + files_ / "run"), [&] { dup2(ends[0], STDIN_FILENO); });
     wait_until([&] { return program.status("Threads") != "1" || program.ended(); });
     program.send(signal);

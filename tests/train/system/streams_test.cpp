@@ -1,4 +1,4 @@
-// Every command with standard streams that are closed, full or broken.
+// Tests every command with standard streams that are closed, full or broken.
 #include <sys/socket.h>
 
 #include "engine/files/safetensors.h"
@@ -34,7 +34,7 @@ class Streams : public TinyRun {
     write_safetensors(files_ / "ids", {{"source", ids}, {"input", ids}});
   }
 
-  // Replaces @ by the directory of the files, # by a new name.
+  // Replaces @ by the directory of the files, and # by a new name.
   std::string filled(std::string arguments) {
     for (std::size_t at = 0; (at = arguments.find_first_of("@#", at)) != std::string::npos;)
       arguments.replace(at, 1, files_.path() + (arguments[at] == '@' ? "/" : "/new" + std::to_string(++names_)));
@@ -135,7 +135,7 @@ TEST_F(Streams, WhatCannotBeReadIsNoEndOfTheText) {
     EXPECT_EQ(r.out, "") << from;
     EXPECT_EQ(r.err, std::string("error: stdin: cannot be read: ") + reason + "\n") << from;
   }
-  // A connection that breaks in the fourth line: one end is closed before it has read the data sent to it.
+  // The connection breaks in the fourth line, since one end is closed before it has read the data sent to it.
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const std::string text = bytes("train.de"), sent = text.substr(0, text.find('\n', text.find('\n') + 1) + 5);

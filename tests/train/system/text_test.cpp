@@ -1,4 +1,4 @@
-// Text in other forms: base64, JSON, words, and text for a terminal.
+// Tests text in other forms: base64, JSON, words, and text for a terminal.
 #include "engine/files/file.h"
 #include "tests/harness/file_test.h"
 #include "train/data/lines.h"
@@ -10,14 +10,14 @@
 namespace foldgrad::testing {
 namespace {
 
-// RFC 4648, section 10, and bytes that are not letters.
+// The test vectors are those of RFC 4648, section 10, and bytes that are not letters.
 TEST(Base64, TestVectors) {
   const char* const want[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
   for (std::size_t n = 0; n <= 6; ++n) EXPECT_EQ(base64(std::string("foobar").substr(0, n)), want[n]);
   EXPECT_EQ(base64(std::string("\xfb\xff\x00", 3)), "+/8A");
 }
 
-// As Python's str.split() has it.
+// The words are those of Python's str.split().
 TEST(SplitWords, WhiteSpaceIsThatOfUnicode) {
   using Words = std::vector<std::string>;
   for (const char* space : {" ", "\t", "\r", "\x1c", "\u0085", "\u00a0", "\u1680", "\u2000", "\u200a", "\u2028",
@@ -103,7 +103,7 @@ TEST_F(JsonFile, HasEachKeyOnceAndNoZeroBytes) {
   EXPECT_EQ(error(std::string("{}\0", 3)), "@a.json: is not JSON at byte 3");
 }
 
-// A sparse file of a terabyte.
+// The file is sparse and has a terabyte.
 TEST_F(JsonFile, IsNotLargerThanWhatIsReadWhole) {
   write("a.json", "{}");
   std::filesystem::resize_file(files_ / "a.json", std::uintmax_t(1) << 40);

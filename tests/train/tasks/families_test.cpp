@@ -1,5 +1,5 @@
-// config.json of models that classify images or predict text, and their files that `foldgrad run` reads and `export`
-// writes.
+// Tests config.json of models that classify images or predict text, and the files that `foldgrad run` reads and
+// `export` writes for them.
 #include "train/tasks/families.h"
 
 #include <cmath>
@@ -78,7 +78,7 @@ int parameters_to_expect(const TokenModelConfig&) { return 5; }
 int parameters_to_expect(const SwinConfig& config) { return int(2 + 2 * config.stages()); }
 int parameters_to_expect(const GptConfig& config) { return config.has_learned_positions() ? 4 : 3; }
 
-// Sizes that do not match a file must not take memory. A Cct of one convolution has as many channels as an image.
+// Sizes that do not match a file must not take memory. A Cct with one convolution has as many channels as an image.
 TYPED_TEST(FamilyJson, ExpectsTheParametersThatEachSizeBelongsTo) {
   for (const auto& config : {unusual<TypeParam>(), Kinds<TypeParam>::few("ln").front()}) {
     const TypeParam model(config, std::nullopt);

@@ -1,4 +1,4 @@
-// Keys and config.json of the families of image classifiers with lists of sizes, EfficientNet-Lite and NFNet.
+// Tests keys and config.json of the families of image classifiers with lists of sizes, EfficientNet-Lite and NFNet.
 #include <fmt/format.h>
 
 #include "models/convnext/convnext.h"
@@ -128,7 +128,7 @@ TEST(T2tJson, IsKeptAndRefusesSizesThatAreNone) {
   EXPECT_TRUE(contains(error("positions", "random"), "there is no key model.positions"));
 }
 
-// Windows of 7 do not divide a map of 8, which four stages need at least.
+// Windows of 7 do not divide a map of 8 pixels, the smallest for four stages.
 TEST(SwinKeys, TheSmallestImageIsOneThatWindowsFit) {
   for (const auto& [window, side] : {std::pair(4, 32), {6, 96}, {7, 224}, {100, 32}}) {
     SwinConfig config;

@@ -1,4 +1,4 @@
-// Augmentation of images, compared with its definition and with Pillow.
+// Compares the augmentation of images with its definition and with Pillow.
 #include "train/tasks/classification/augmentation.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Bytes augmented(const Augmentation& a, const ImageSet& images, std::int64_t i, s
   return out;
 }
 
-// Makes one image whose red is the number of the pixel, 1 to H W; green and blue are 0.
+// Makes one image whose red is the number of the pixel, from 1 to H W. Green and blue are 0.
 ImageSet numbered(std::int64_t height, std::int64_t width) {
   ImageSet images = counting_images(1, height, width, 1);
   images.pixels.zero();
@@ -41,8 +41,8 @@ std::string reds(const Bytes& image) {
   return text;
 }
 
-// A 2 x 2 image has 9 crops with a border of 1, listed here; in 900 epochs each occurs about 100 times. The number has
-// a binomial distribution of deviation 9.4: beyond 5 of them, once in a million seeds.
+// A 2 x 2 image has 9 crops with a border of 1, listed here. In 900 epochs each occurs about 100 times. The number has
+// a binomial distribution of deviation 9.4; it is beyond 5 deviations for one in a million seeds.
 TEST(Augmentation, AUG_1_EveryCropIsAsLikely) {
   const ImageSet images = numbered(2, 2);
   std::map<std::string, int> times{{"0 0 0 1 ", 0}, {"0 0 1 2 ", 0}, {"0 0 2 0 ", 0}, {"0 1 0 3 ", 0}, {"1 2 3 4 ", 0},
@@ -72,12 +72,12 @@ TEST(Augmentation, AUG_1_CropsAreTheWindowsOfThePaddedImage) {
       windows.insert(window);
     }
   ASSERT_EQ(windows.size(), 25u);
-  // The probability that one of them is missing in 500 epochs is 4e-8.
+  // The probability that 500 epochs miss one of them is 4e-8.
   for (std::int64_t epoch = 0; epoch < 500; ++epoch) seen.insert(augmented(a, images, 0, 1, epoch));
   EXPECT_EQ(seen, windows);
 }
 
-// 1,000 of 2,000, with a deviation of 22.4: 5 of them.
+// 1,000 of 2,000 images are mirrored, with a deviation of 22.4. We allow 5 deviations.
 TEST(Augmentation, AUG_2_HalfOfTheImagesAreMirrored) {
   const ImageSet images = numbered(1, 3);
   int mirrored = 0, changes = 0;
@@ -110,13 +110,13 @@ TEST(Augmentation, AUG_3_AlternatingFlip) {
   EXPECT_NEAR(first, 1000, 112);
 }
 
-// Squares of side 2 in an image of 3 x 1: around rows 0, 1, 2 they hide row 0, rows 0 and 1, rows 1 and 2.
+// The squares have side 2 in an image of 3 x 1. Around rows 0, 1 and 2 they hide row 0, rows 0 and 1, and rows 1 and 2.
 TEST(Augmentation, AUG_4_CutoutIsClippedAndEveryCentreIsAsLikely) {
   const ImageSet images = numbered(3, 1);
   std::map<std::string, int> times{{"0 2 3 ", 0}, {"0 0 3 ", 0}, {"1 0 0 ", 0}};
   for (std::int64_t epoch = 0; epoch < 900; ++epoch) ++times[reds(augmented({.cutout = 2}, images, 0, 1, epoch))];
   EXPECT_EQ(times.size(), 3u);
-  for (const auto& [image, count] : times) EXPECT_NEAR(count, 300, 71) << image;  // 5 deviations of 14.1
+  for (const auto& [image, count] : times) EXPECT_NEAR(count, 300, 71) << image;  // 5 deviations of 14.1 each
 }
 
 // Crop and cutout have many places: 81 crops and 1,024 holes, mirrored or not. So two images, or two epochs, agree only
@@ -153,7 +153,7 @@ TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
   for (const auto& [pixels, count] : expected) EXPECT_NEAR(times[pixels], count, 5 * std::sqrt(count));
 }
 
-// Random numbers are indices: with another order a resumed run would continue with other images.
+// Random numbers are indices of operations, so with another order a resumed run would continue with other images.
 TEST(Augmentation, RandAugmentsOperationsKeepTheirOrder) {
   std::string names;
   for (const PictureOp& op : kPictureOps) names += op.name + std::string(" ");
@@ -232,7 +232,8 @@ const PictureOp* operation(const std::string& name) {
   return found == kPictureOps.end() ? nullptr : &*found;
 }
 
-// Pillow truncates the result of bilinear interpolation, and we round it: that is one gray level. All else is exact.
+// Pillow truncates the result of bilinear interpolation, and we round it, which changes one gray level. Everything else
+// is exact.
 TEST(Pillow, RND_1_RND_2_RND_3_RND_4_RND_5_DoesTheSame) {
   int compared = 0;
   for (const auto& [name, tensor] : golden().tensors) {

@@ -1,4 +1,4 @@
-// Scores and exhibits of classification, and validation of any task.
+// Tests scores and exhibits of classification, and validation of any task.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -101,7 +101,8 @@ std::string png_text(const Tensor& images, std::int64_t i) {
   return base64(encode_png({images.shape()[1], images.shape()[2], pixels}));
 }
 
-// Returns the logits of four images: the third is right, the fourth is worst, and the first better than the second.
+// Returns the logits of four images. The third image is classified correctly, the fourth is worst, and the first is
+// better than the second.
 Tensor logits() { return Tensor::of<double>({4, 3}, {0, 1, 0, 5, 0, 0, 0, 0, 9, -9, 0, 9}); }
 
 class Exhibits : public ::testing::Test {
@@ -164,7 +165,8 @@ TEST_F(Exhibits, MistakesArePictures) {
   ASSERT_EQ(exhibit.at("pictures").size(), 3u);
   EXPECT_EQ(exhibit.at("pictures")[0], (ordered_json{{"caption", "true cat (0.0 %), predicted eel (100.0 %)"},
                                                      {"png", png_text(images_.pixels, 3)}}));
-  EXPECT_EQ(exhibit.at("pictures")[2].at("caption"), "true cat (21.2 %), predicted dog (57.6 %)");  // 1 and e of e + 2
+  // The probabilities are 1 and e, divided by e + 2.
+  EXPECT_EQ(exhibit.at("pictures")[2].at("caption"), "true cat (21.2 %), predicted dog (57.6 %)");
 }
 
 TEST_F(Exhibits, TrainingImagesAreShownAsTheyAreLearntFrom) {
@@ -191,7 +193,8 @@ TEST_F(Exhibits, TrainingImagesAreShownAsTheyAreLearntFrom) {
     EXPECT_FALSE(augmented_exhibit(a, images_, {0, 1}, 1).is_null());
 }
 
-// Padding, which a sentence has in some batches and not in others, does not change the values that compare layers.
+// In translation, a sentence has padding in some batches and not in others. Padding does not change the values that
+// compare layers.
 TEST(ValidationExamples, OfTranslationAreTheSameInAnyBatch) {
   const TemporaryDirectory files;
   const Vocabulary vocabulary = Vocabulary::numbers();

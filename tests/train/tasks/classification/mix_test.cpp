@@ -18,7 +18,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 using Labels = std::vector<std::int64_t>;
 
-// Returns the largest difference between the distribution of the lambdas of n steps and `cdf`, times sqrt(n).
+// Returns sqrt(n) times the largest difference between the distribution of the lambdas of n steps and `cdf`.
 double kolmogorov(double a, int n, const std::function<double(double)>& cdf) {
   std::vector<double> lambdas;
   for (int step = 0; step < n; ++step) lambdas.push_back(draw_mix({.mixup = a}, 1, 1, 7, step).lambda);
@@ -31,7 +31,8 @@ double kolmogorov(double a, int n, const std::function<double(double)>& cdf) {
   return worst * std::sqrt(double(n));
 }
 
-// Kolmogorov's bound: beyond 2.2, once in 8,000 seeds. The densities are 1 / (pi sqrt(x (1 - x))), 1, and 6 x (1 - x).
+// By Kolmogorov's bound, a value beyond 2.2 occurs for one in 8,000 seeds. The densities are 1 / (pi sqrt(x (1 - x))),
+// 1, and 6 x (1 - x).
 TEST(Mix, MIX_1_LambdaIsFromTheBetaDistribution) {
   constexpr int kSteps = 20000;
   EXPECT_LT(kolmogorov(0.5, kSteps, [](double x) { return 2 / std::numbers::pi * std::asin(std::sqrt(x)); }), 2.2);
@@ -45,7 +46,7 @@ TEST(Mix, MIX_1_SmallAndLargeParametersGiveNumbers) {
     const double small = draw_mix({.mixup = 1e-4}, 1, 1, 1, step).lambda;
     EXPECT_TRUE(small >= 0 && small <= 1) << small;
     above += small > 0.5;
-    // Its deviation is 1 / sqrt(8 a + 4) = 3.5e-4.
+    // lambda has the deviation 1 / sqrt(8 a + 4) = 3.5e-4.
     EXPECT_NEAR(draw_mix({.mixup = 1e6}, 1, 1, 1, step).lambda, 0.5, 5 * 3.6e-4);
   }
   EXPECT_NEAR(above, 50, 25);  // 5 deviations of 5
@@ -54,7 +55,8 @@ TEST(Mix, MIX_1_SmallAndLargeParametersGiveNumbers) {
 TEST(Mix, MIX_2_ByHand) {
   const Tensor images = Tensor::of<std::uint8_t>({3, 1, 1, 3}, {10, 0, 255, 1, 2, 3, 20, 100, 255});
   const MixedImages mixed = mix(images, Tensor::of<std::int64_t>({3}, {4, 5, 6}), {.lambda = 0.25});
-  EXPECT_EQ(mixed.images.values<std::uint8_t>(), (Bytes{18, 75, 255, 1, 2, 3, 13, 25, 255}));  // 17.5 and 12.5 go up
+  // 17.5 and 12.5 are rounded up.
+  EXPECT_EQ(mixed.images.values<std::uint8_t>(), (Bytes{18, 75, 255, 1, 2, 3, 13, 25, 255}));
   EXPECT_EQ(mixed.labels.values<std::int64_t>(), (Labels{4, 5, 6}));
   EXPECT_EQ(mixed.others.values<std::int64_t>(), (Labels{6, 5, 4}));
   EXPECT_EQ(mixed.lambda.values<float>(), (std::vector<float>{0.25f, 0.25f, 0.25f}));
@@ -73,8 +75,8 @@ TEST(Mix, MIX_3_ByHand) {
   EXPECT_EQ(mixed.lambda.values<float>(), (std::vector<float>{float(1 - 2.0 / 6), float(1 - 2.0 / 6)}));
 }
 
-// With a = 1 the square of r is uniform, so a box has l of 4 rows with a probability of (2 l + 1) / 16, and its centre
-// is any of 4. Each of these 16 cases is counted, for rows and for columns; 5 deviations.
+// With a = 1 the square of r is uniform. So a box has l of 4 rows with a probability of (2 l + 1) / 16, and its centre
+// is any of 4. Each of these 16 cases is counted, for rows and for columns; we allow 5 deviations.
 TEST(Mix, MIX_3_BoxesAreAsLikelyAsCountedOut) {
   using Side = std::pair<std::int64_t, std::int64_t>;
   const std::int64_t size = 4, steps = 6400;

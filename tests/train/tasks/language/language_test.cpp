@@ -1,4 +1,4 @@
-// Scores of a text, text that a model generates at a validation, and inputs of the language models' rows.
+// Tests scores of a text, text that a model generates at a validation, and inputs of the language models' rows.
 #include "train/tasks/language/language.h"
 
 #include <cmath>
@@ -26,7 +26,7 @@ class LanguageScoring : public FileTest {
   const Ids ids_ = vocabulary_.encode(kSmallText);
 };
 
-// With weights of zero every token is equally likely.
+// With weights of zero, every token is equally likely.
 TEST_F(LanguageScoring, LM_1_LM_2_LM_3_OfAGuessAmongAllTokens) {
   std::vector<TextVocabulary> all{vocabulary_};
   if (sentence_piece_available()) all.push_back(TextVocabulary::bpe(kSmallText, 275));
@@ -42,7 +42,7 @@ TEST_F(LanguageScoring, LM_1_LM_2_LM_3_OfAGuessAmongAllTokens) {
   }
 }
 
-// Every token is predicted from the earlier ones of its window. Logits are f32.
+// Every token is predicted from the earlier tokens of its window. Logits are f32.
 TEST_F(LanguageScoring, LM_1_EveryWindowBeginsWithoutWhatStandsBeforeIt) {
   const auto model = random_gpt(config_for(vocabulary_), DType::f32);
   double want = 0;
@@ -67,7 +67,7 @@ TEST_F(LanguageScoring, FewerBitsAreBetter) {
   EXPECT_EQ(v.short_text, "loss 1.0000  ppl 2.72  1.443 bits/character");
 }
 
-// A context of 8 gets two tokens of 23: those starting at 0, 7 and 14.
+// With a context of 8, each sample begins with two tokens of the 23: those starting at 0, 7 and 14.
 TEST_F(LanguageScoring, SamplesGoOnFromThreePassages) {
   GptConfig config = config_for(vocabulary_);
   config.context = 8;
@@ -85,7 +85,7 @@ TEST_F(LanguageScoring, SamplesGoOnFromThreePassages) {
   EXPECT_EQ(written_samples(*random_gpt(config, DType::f32), vocabulary_, ids_), "");
 }
 
-// A normalizer that adds rows to each other: all of a sequence, or those at one position of all sequences.
+// A normalizer that adds rows to each other: all rows of a sequence, or those at one position of all sequences.
 template <bool kOfSequence>
 class Leak final : public Normalizer {
  public:

@@ -1,4 +1,4 @@
-// Text to ids and back, and the text of a configuration's [data].
+// Tests turning text into ids and back, and the text of a configuration's [data].
 #include <algorithm>
 #include <ctime>
 
@@ -67,9 +67,9 @@ TEST(TextVocabulary, BytePairsAreShorterThanTheirBytesAndTheSameEachTime) {
   EXPECT_STREQ(v.kind(), "bpe");
   EXPECT_LT(v.encode(kText).size(), kText.size());
   EXPECT_EQ(pieces().encode(kText), v.encode(kText));
-  EXPECT_EQ(v.encode("\n"), Ids{4 + '\n'});  // pieces are of lines without their ends, which are bytes
+  EXPECT_EQ(v.encode("\n"), Ids{4 + '\n'});  // pieces are made from lines without their ends, which are bytes
   EXPECT_EQ(std::ranges::count(v.encode(kText), kEos), 0);
-  EXPECT_EQ(v.decode({v.encode("d").at(0), kEos, v.encode("a").at(0)}), "da");  // that of lines does not end a text
+  EXPECT_EQ(v.decode({v.encode("d").at(0), kEos, v.encode("a").at(0)}), "da");  // the end of a line does not end a text
 }
 
 using TextVocabularyFiles = FileTest;
@@ -148,7 +148,7 @@ TEST_F(LanguageText, IsThatOfAllFilesInTheOrderOfTheirNames) {
   EXPECT_EQ(split("c.csv"), "vier\n");
 }
 
-// The last ten of 100 bytes.
+// The last ten of 100 bytes are the last tenth.
 TEST_F(LanguageText, TheLastTenthIsValidationFromTheBeginningOfALineOn) {
   const auto valid = [&](const std::string& text) {
     write("a.txt", text);
@@ -206,7 +206,7 @@ TEST_F(LanguageText, MissingAndEmptyFilesAreNamed) {
   EXPECT_EQ(message<FileError>([&] { read_language_data(config_, "/absent"); }), "/absent" + absent);
 }
 
-// It is refused at its first byte: its digest would take 5 to 50 seconds.
+// The file is rejected at its first byte, since its digest would take 5 to 50 seconds.
 TEST_F(LanguageText, AFileOfHolesIsRefusedAtOnce) {
   write("a.txt", "");
   std::filesystem::resize_file(files_ / "a.txt", std::uintmax_t(1) << 34);

@@ -47,11 +47,12 @@ TEST(Batches, BAT_4_WorkedByHand) {
   EXPECT_EQ(batch.target_tokens(), 5);
 }
 
-// Lengths with eos. Order by source, then target: 4 (2, 2), 1 (2, 3), 0 (3, 2), 3 (3, 2), 2 (3, 4).
+// Lengths include eos. The order by source, then target, is 4 (2, 2), 1 (2, 3), 0 (3, 2), 3 (3, 2), 2 (3, 4).
 TEST(Batches, BAT_1_BAT_2_OrderAndSizesByHand) {
   const EncodedPairs pairs = pairs_of({{2, 1}, {1, 2}, {2, 3}, {2, 1}, {1, 1}});
   Batches batches(pairs, {.max_tokens = 9, .multiple = 2, .shuffle = false});
-  // 4, 1, 0 fill 9 tokens; of 3 rows 2 are taken; 0, 3 and 2 of length 4 would be 12, so 0, 3 are taken.
+  // Pairs 4, 1, 0 fill 9 tokens, but 2 of 3 rows are taken. Pairs 0, 3 and 2 of length 4 would take 12, so 0 and 3 are
+  // taken.
   EXPECT_EQ(epoch_of(batches), (std::vector<std::vector<std::int64_t>>{{4, 1}, {0, 3}, {2}}));
 }
 

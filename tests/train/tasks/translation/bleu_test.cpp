@@ -44,7 +44,7 @@ TEST(Scores, EqualTheOriginals) {
     expect_equal(one["chrf"], characters.score, characters.text, what);
     EXPECT_EQ(characters.signature, one["chrf"]["signature"]);
   }
-  EXPECT_GE(by_original, 50);  // multi-bleu.perl cannot score without a single word
+  EXPECT_GE(by_original, 50);  // multi-bleu.perl cannot score texts without a word
 }
 
 TEST(Scores, Tokenizer13aEqualsTheOriginal) {
@@ -53,7 +53,7 @@ TEST(Scores, Tokenizer13aEqualsTheOriginal) {
       EXPECT_EQ(tokenize_13a(one["hypotheses"][i]), one["tokens_13a"][i]) << one["hypotheses"][i];
 }
 
-// 5 of 6 words are right, 3 of 5 pairs, 2 of 4 triples, 1 of 3 quadruples; two words are missing.
+// 5 of 6 words, 3 of 5 pairs, 2 of 4 triples and 1 of 3 quadruples are right. Two words are missing.
 TEST(Scores, BLEU_1_BLEU_2_BLEU_3_WorkedByHand) {
   const Bleu bleu = multi_bleu({"the cat sat on a mat"}, {"yes , the cat sat on the mat"});
   const double penalty = std::exp(1 - 8.0 / 6);
@@ -61,13 +61,14 @@ TEST(Scores, BLEU_1_BLEU_2_BLEU_3_WorkedByHand) {
   EXPECT_EQ(bleu.text, "BLEU = 38.50, 83.3/60.0/50.0/33.3 (BP=0.717, ratio=0.750, hyp_len=6, ref_len=8)");
 }
 
-// None of 2 triples and of 1 quadruple matches: 1/2 of one of 2, then 1/4 of one of 1.
+// Neither 2 triples nor 1 quadruple match. They count as 1/2 of one of 2, and 1/4 of one of 1.
 TEST(Scores, BLEU_4_WorkedByHand) {
   const Bleu bleu = sacre_bleu({"a b c d"}, {"a b x y"});
   EXPECT_NEAR(bleu.score, 100 * std::pow(2.0 / 4 * 1 / 3 * (0.5 / 2) * (0.25 / 1), 0.25), 1e-12);
 }
 
-// Letters: 2 of 3 right, both of 2 found; pairs: 1 of 2 right, the only one found; the reference has no triple.
+// 2 of 3 letters are right, and both of 2 are found. 1 of 2 pairs is right, and it is the only one to find. The
+// reference has no triple.
 TEST(Scores, CHRF_1_CHRF_2_CHRF_3_WorkedByHand) {
   EXPECT_EQ(chrf({"ab c"}, {"ab"}).text, "chrF2 = 87.50");
   EXPECT_NEAR(chrf({"ab c"}, {"ab"}).score, 100 * 5 * (7.0 / 12) / (4 * (7.0 / 12) + 1), 1e-12);

@@ -33,7 +33,7 @@ class ExperimentDataTest : public FileTest {
 TEST_F(ExperimentDataTest, WordsOfTheTrainingFiles) {
   const ExperimentData data = read("");
   EXPECT_EQ(data.vocabulary.kind(), "words");
-  // One table for both sides. "House", "Haus" twice, "low" twice come first, ordered by bytes.
+  // Both sides share one table. "House", "Haus" twice and "low" twice come first, ordered by bytes.
   EXPECT_EQ(data.train.pairs.source[0], data.vocabulary.encode_target("Ein Haus"));
   EXPECT_EQ(data.train.pairs.target[2], (Ids{6, kEos}));
   EXPECT_EQ(data.valid.text.target[1], "the big old House");
@@ -62,7 +62,7 @@ TEST_F(ExperimentDataTest, SmallLettersInTextAndIds) {
 TEST_F(ExperimentDataTest, BpeWithPublishedDictionariesJoined) {
   const std::string files = "source_dictionary = 'dict.de.txt'\ntarget_dictionary = 'dict.en.txt'\n";
   const ExperimentData data = read("tokenizer = 'bpe'\nbpe_codes = 'codes'\n" + files);
-  // low 6, House 4, Haus 3, a 3, filled up to 8.
+  // low occurs 6 times, House 4, Haus 3, and a 3. The table is filled up to 8 rows.
   EXPECT_EQ(data.vocabulary.source_size(), 8);
   EXPECT_EQ(data.vocabulary.encode_source("low a"), (Ids{4, 7, kEos}));
   EXPECT_EQ(data.vocabulary.encode_target("low lower"), (Ids{4, kUnk, kUnk, kEos}));
@@ -152,14 +152,14 @@ TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
             "data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
 }
 
-// The digest of a sparse file takes hours; read as text, the file is refused at its first byte.
+// The digest of a sparse file takes hours. If it is read as text, the file is rejected at its first byte.
 TEST_F(ExperimentDataTest, TextIsReadBeforeDigestsAreTaken) {
   write("valid.de", "z\xffwei\n");
   std::filesystem::remove(files_ / "valid.en");  // has no digest
   EXPECT_EQ(refusal<FileError>(""), "@valid.de: line 1 must be UTF-8, got byte 0xff at byte 2 of the line");
 }
 
-// Nothing reads these files where a checkpoint has the vocabulary. Their digests would take seconds here, hours in a
+// If a checkpoint has the vocabulary, nothing reads these files. Their digests would take seconds here, and hours for a
 // file of a terabyte.
 TEST_F(ExperimentDataTest, AVocabularyOfHolesIsRefusedAtOnce) {
   write("holes", "");
@@ -189,7 +189,7 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
       "; data.directory = \"multi30k\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch "
       "multi30k` creates it (docs/data.md)";
   EXPECT_EQ(refused(), "@multi30k: there is no such directory" + lies);
-  std::filesystem::create_directory(directory);  // which a failed fetch may have left
+  std::filesystem::create_directory(directory);  // a failed fetch may have left this directory
   EXPECT_EQ(refused(), "@multi30k: has no train.de" + lies);
 }
 

@@ -93,7 +93,7 @@ TEST(Numbers, OrdinalsDecimalsAndDatesSpelledByHand) {
   }
 }
 
-// Reads cardinals back from the parts that cut() makes. If this works for every number, no two numbers have the same
+// Reads cardinals back from the parts that cut() makes. If that works for every number, no two numbers have the same
 // spelling, and the parts are the intended ones.
 std::int64_t value_of(const std::string& words) {
   static const std::map<std::string, std::int64_t> kValues = [] {
@@ -105,7 +105,7 @@ std::int64_t value_of(const std::string& words) {
     for (int tens = 20; tens < 100; tens += 10) values[english_cardinal(tens)] = tens;
     return values;
   }();
-  std::int64_t total = 0, group = 0, last = 0;  // group: below 1000, without the last digit or tens
+  std::int64_t total = 0, group = 0, last = 0;  // `group` is below 1000, without the last digit or the tens
   std::string parts = cut(words);
   for (std::size_t at; (at = parts.find("@@")) != parts.npos;) parts.erase(at, 2);
   for (const std::string& raw : split_words(parts)) {

@@ -22,7 +22,7 @@ class BpeCodes : public FileTest {
 using DictionaryFiles = FileTest;
 using ParallelTextFiles = FileTest;
 
-// Made by tests/train/tasks/translation/make_bpe_goldens.py with subword-nmt.
+// The cases were made by tests/train/tasks/translation/make_bpe_goldens.py with subword-nmt.
 TEST_F(BpeCodes, SegmentsAsSubwordNmtDoes) {
   const json goldens = json::parse(std::ifstream(FOLDGRAD_SOURCE_DIR "/tests/golden/bpe.json"));
   ASSERT_EQ(goldens.size(), 2u);
@@ -42,14 +42,15 @@ TEST_F(BpeCodes, WorkedByHand) {
 }
 
 TEST_F(BpeCodes, OfAPairThatComesTwiceTheFirstPlaceCounts) {
-  EXPECT_EQ(bpe("#version: 0.2\nl o\no m\nl o\n").apply("loma"), "lo@@ m@@ a");  // at its second: l@@ om@@ a
+  // At the second place, the result would be l@@ om@@ a.
+  EXPECT_EQ(bpe("#version: 0.2\nl o\no m\nl o\n").apply("loma"), "lo@@ m@@ a");
 }
 
 TEST_F(BpeCodes, RemoveJoinsPieces) {
   EXPECT_EQ(remove_bpe("lo@@ w@@ low w  "), "lowlow w");
   EXPECT_EQ(remove_bpe("cut off@@"), "cut off");
   EXPECT_EQ(remove_bpe("@@@@ @@ x"), "@@x");
-  EXPECT_EQ(remove_bpe("low \u00a0 lo@@\u3000\x1f\t"), "low \u00a0 lo@@");  // as str.rstrip()
+  EXPECT_EQ(remove_bpe("low \u00a0 lo@@\u3000\x1f\t"), "low \u00a0 lo@@");  // as Python's str.rstrip() does
   EXPECT_EQ(remove_bpe("\u3000@@"), "");
 }
 
@@ -76,7 +77,7 @@ TEST_F(DictionaryFiles, NumbersAsFairseqGivesThem) {
   EXPECT_EQ(Dictionary::read(files_ / "again.txt").text(), dictionary.text());
 }
 
-// Some files have scores of SentencePiece in place of counts; fairseq reads each as an integer.
+// Some files contain scores of SentencePiece instead of counts. fairseq reads each as an integer.
 TEST_F(DictionaryFiles, CountsMayBeNegative) {
   write("dict.txt", "ie -0\np -1\nw -2\n");
   const Dictionary dictionary = Dictionary::read(files_ / "dict.txt");

@@ -46,7 +46,7 @@ TEST_F(FolderTest, ClassesAndImagesComeInTheOrderOfTheirNames) {
   EXPECT_EQ(train.labels.values<std::int64_t>(), (std::vector<std::int64_t>{0, 1, 1}));
   EXPECT_EQ(grays(train), (std::vector<int>{20, 10, 11}));
   EXPECT_EQ(train.pixels.shape(), Shape({3, 2, 2, 3}));
-  // Labels of the test images are those of the training images, though the test has no cat.
+  // The labels of the test images are those of the training images, although the test set has no cat.
   const ImageSet test = read(ImagePart::test, train.classes);
   EXPECT_EQ(test.classes, train.classes);
   EXPECT_EQ(test.labels.values<std::int64_t>(), (std::vector<std::int64_t>{1}));
@@ -95,7 +95,7 @@ TEST_F(FolderTest, ImagesAreDecodedAgainOnlyWhenTheyChange) {
   EXPECT_EQ(grays(read()), (std::vector<int>{11, 77, 19, 20}));
 }
 
-// Pixels of another set are not accepted for these.
+// Pixels of another set are not accepted for these images.
 TEST_F(FolderTest, ADamagedCacheIsMadeAnew) {
   const std::string want = digest_of(read()), good = read_bytes(cache());
   for (const std::string& bad : {std::string("none"), good.substr(0, good.size() - 1), std::string()}) {

@@ -29,19 +29,20 @@ Bytes red_of(const Picture& p) {
 }
 
 TEST(Square, PIC_1_WorkedByHand) {
-  // To a half: for centres 1 and 3 the nearest pixels weigh 3/4, the next ones 1/4 if they exist.
+  // Scales to a half. For the centres 1 and 3 the nearest pixels weigh 3/4, and the next ones 1/4 if they exist.
   const Bytes line{10, 30, 50, 230};
   Bytes four;
   for (int row = 0; row < 4; ++row) four.insert(four.end(), line.begin(), line.end());
   // (3/4 10 + 3/4 30 + 1/4 50) / (7/4) = 24.3; (1/4 30 + 3/4 50 + 3/4 230) / (7/4) = 124.3
   EXPECT_EQ(red_of(square(picture(4, 4, four), 2)), (Bytes{24, 124, 24, 124}));
-  // To the double: centres 1/4, 3/4, 5/4, 7/4 in a line of two; in the middle 3/4 and 1/4.
+  // Scales to the double. The centres are 1/4, 3/4, 5/4 and 7/4 in a line of two; in the middle, pixels weigh 3/4 and
+  // 1/4.
   EXPECT_EQ(red_of(square(picture(2, 2, {0, 100, 0, 100}), 4)),
             (Bytes{0, 25, 75, 100, 0, 25, 75, 100, 0, 25, 75, 100, 0, 25, 75, 100}));
-  // Rows are like columns.
+  // Rows behave like columns.
   EXPECT_EQ(red_of(square(picture(2, 2, {0, 0, 100, 100}), 4)),
             (Bytes{0, 0, 0, 0, 25, 25, 25, 25, 75, 75, 75, 75, 100, 100, 100, 100}));
-  // To two thirds: centres 3/4 and 9/4, where pixels weigh 5/6 and 1/2.
+  // Scales to two thirds. The centres are 3/4 and 9/4, where pixels weigh 5/6 and 1/2.
   EXPECT_EQ(red_of(square(picture(3, 3, {0, 64, 90, 0, 64, 90, 0, 64, 90}), 2)), (Bytes{24, 80, 24, 80}));
 }
 
@@ -50,7 +51,7 @@ TEST(Square, TakesTheMiddleAndLeavesWhatFits) {
   EXPECT_EQ(red_of(square(wide, 2)), (Bytes{2, 3, 6, 7}));
   EXPECT_EQ(red_of(square(high, 2)), (Bytes{3, 4, 5, 6}));
   EXPECT_EQ(red_of(square(picture(2, 2, {9, 8, 7, 6}), 2)), (Bytes{9, 8, 7, 6}));
-  // Between two columns, if the sides differ by an odd number.
+  // The crop begins between two columns if the sides differ by an odd number.
   EXPECT_EQ(red_of(square(picture(1, 2, {10, 20}), 1)), (Bytes{15}));
 }
 
@@ -95,7 +96,7 @@ TEST(DecodePng, LaysWhatIsTransparentOverWhite) {
   const std::string three{9, 8, 7, char(255), 9, 8, 7, 0, 0, 0, 0, char(128)};
   const Bytes got = decode_picture("a", png_file(3, 1, 8, PngColour::rgba, three)).pixels;
   EXPECT_EQ(Bytes(got.begin(), got.begin() + 6), (Bytes{9, 8, 7, 255, 255, 255}));
-  EXPECT_NEAR(got[6], 187, 2);  // half of the light of white, by tables of libpng
+  EXPECT_NEAR(got[6], 187, 2);  // half of the light of white, according to tables of libpng
   EXPECT_EQ(decode_picture("a", png_file(1, 1, 8, PngColour::gray_alpha, {3, char(255)})).pixels, (Bytes{3, 3, 3}));
 }
 
@@ -135,7 +136,8 @@ TEST_F(DecodePicture, OtherFilesAreNamed) {
 
 std::string golden(const std::string& name) { return read_bytes(FOLDGRAD_SOURCE_DIR "/tests/golden/pictures/" + name); }
 
-// 16 x 8 pixels, the left half of one colour and the right half of another, made by tests/golden/pictures/make.py.
+// The pictures have 16 x 8 pixels. The left half has one colour, and the right half another.
+// tests/golden/pictures/make.py made them.
 TEST(DecodeJpeg, GivesTheColoursThatWereCompressed) {
   if (!jpeg_available()) GTEST_SKIP() << "this build lacks libjpeg-turbo";
   struct Case {
@@ -159,12 +161,12 @@ TEST(DecodeJpeg, WhatIsCutOffOrOfOtherColoursIsRefused) {
   if (!jpeg_available()) GTEST_SKIP() << "this build lacks libjpeg-turbo";
   for (const char* name : {"colours.jpg", "progressive.jpg"}) {
     const std::string good = golden(name);
-    for (std::size_t n = 3; n + 2 < good.size(); ++n)  // the last two bytes say that it ends
+    for (std::size_t n = 3; n + 2 < good.size(); ++n)  // the last two bytes mark the end
       ASSERT_EQ(refusal(good.substr(0, n)).find("a: JPEG: "), 0u) << name << " " << n;
   }
   EXPECT_EQ(refusal(golden("cmyk.jpg")), "a: JPEG: must be RGB or gray, got CMYK");
   std::string huge = golden("colours.jpg");
-  const std::size_t frame = huge.find("\xff\xc0") + 5;  // height and width
+  const std::size_t frame = huge.find("\xff\xc0") + 5;  // position of height and width
   huge.replace(frame, 4, "\xff\xdc\xff\xdc");
   EXPECT_EQ(refusal(huge), "a: JPEG: must have 1 to 67108864 pixels, got 65500 x 65500");
 }

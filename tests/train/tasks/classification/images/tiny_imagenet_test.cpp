@@ -1,4 +1,4 @@
-// TinyImageNet's layout, with two classes of the JPEG files of tests/golden/pictures.
+// Tests TinyImageNet's layout, with two classes of the JPEG files of tests/golden/pictures.
 #include <cmath>
 
 #include "engine/files/file.h"
@@ -34,7 +34,7 @@ class TinyImageNet : public FileTest {
   static constexpr const char* kAnnotations = "val_0.JPEG\tn02\t0\t32\t44\t62\nval_1.JPEG\tn01\t1\t1\t2\t2\n";
 };
 
-// The square in the middle of 8 x 16 pixels: half of each colour. Compression changes a value by at most 2.
+// The square in the middle of 8 x 16 pixels has half of each colour. Compression changes a value by at most 2.
 void expect_first_and_last(const ImageSet& set, std::int64_t i, const std::vector<int>& first,
                            const std::vector<int>& last) {
   for (std::size_t c = 0; c < 3; ++c) {
