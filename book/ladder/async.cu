@@ -6,7 +6,7 @@ namespace foldgrad::ladder {
 namespace {
 
 using Stage = Tiles<float, kTile, kDepth, 0>;
-constexpr int kStages = 2;  // one to compute on, and one being loaded
+constexpr int kStages = 2;  // one stage to compute on, and one that is being loaded
 
 __global__ void __launch_bounds__(kThreads, 2) async_kernel(Product<float> g) {
   float* stages = dynamic_shared<float>();  // [kStages, Stage::kSize]

@@ -33,7 +33,7 @@ struct Range {
   }
 };
 
-// Returns the number of parts of at most `most` items that n items need.
+// Returns the number of parts that n items need if a part has at most `most` items.
 std::int64_t parts_of(std::int64_t n, std::int64_t most) { return (n + most - 1) / most; }
 
 constexpr std::int64_t kBlock = 512;  // terms

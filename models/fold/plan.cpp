@@ -12,7 +12,7 @@ namespace {
 
 struct Bias {
   std::string name;  // empty if there is no bias
-  int node = -1;     // the node that adds it
+  int node = -1;     // the node that adds the bias
 };
 
 // Returns the layer's own bias, which folding may have added, or the bias that the only reader of its result adds.

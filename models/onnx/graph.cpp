@@ -22,7 +22,7 @@ std::string varint(std::uint64_t value) {
 std::string key(int field, Kind kind) { return varint(std::uint64_t(field << 3 | kind)); }
 std::string number(int field, std::int64_t value) { return key(field, kVarint) + varint(std::uint64_t(value)); }
 std::string number(int field, float value) {
-  static_assert(std::endian::native == std::endian::little);  // because the files are little-endian
+  static_assert(std::endian::native == std::endian::little);  // the files are little-endian
   return key(field, kFixed32).append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 // Returns the key and the length that precede a string, bytes or a message.

@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kChunk = 64;  // channels whose sums stay in registers
+constexpr std::int64_t kChunk = 64;  // number of channels whose sums stay in registers
 
 // The part of an axis that place i (or j) sees. Kernel offset v is at index first + v of the image. The offsets in
 // [begin, end) are inside the image.

@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr int kMostThreads = 512;  // per row; not tuned
+constexpr int kMostThreads = 512;  // threads per row; not tuned
 
 // Uses one block per row.
 template <class T, int N>

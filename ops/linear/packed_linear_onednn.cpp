@@ -116,8 +116,8 @@ struct Columns {
   }
 };
 
-// A packed layer. Threads share the rows of a product or, if there are few rows, as when one sentence is decoded, the
-// columns.
+// A packed layer. Threads share the rows of a product. If there are few rows, as when one sentence is decoded, they
+// share the columns.
 class OnednnPackedLinear {
  public:
   OnednnPackedLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options)

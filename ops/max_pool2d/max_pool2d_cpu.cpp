@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kChunk = 64;  // channels whose results stay in registers
+constexpr std::int64_t kChunk = 64;  // number of channels whose results stay in registers
 
 // Either place (i, j) of y with the rows and columns of the kernel that are inside the image, or pixel (i, j) of the
 // image with the rows and columns of the places that see it.

@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kChunk = 64;  // columns whose sums stay in registers
+constexpr std::int64_t kChunk = 64;  // number of columns whose sums stay in registers
 
 // Computes columns [first, first + width) of y_b, where `width` is at most kChunk.
 template <class T>

@@ -127,7 +127,7 @@ Trace read_trace(const std::string& path, std::map<std::string, std::string>& op
 }
 
 double difference(double got, double want) {
-  if (got == want) return 0;  // also if both are the same infinity
+  if (got == want) return 0;  // also true if both are the same infinity
   const double d = std::abs(got - want) / (1 + std::abs(want));
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
 }

@@ -60,7 +60,7 @@ std::string reason_to_refuse(const CheckpointContents& c) {
     for (const auto& [name, tensor] : *part)
       if (const std::string reason = reason_to_refuse(tensor); !reason.empty())
         return fmt::format("tensor {} {}", name, reason);
-  for (const auto& [name, tensor] : c.optimizer)  // must be at least 0, since Adam takes their roots
+  for (const auto& [name, tensor] : c.optimizer)  // Adam takes the roots of these moments
     if (name.starts_with("exp_avg_sq.") && tensor.dtype() == DType::f32)
       for (const float v : tensor.values<float>())
         if (v < 0) return fmt::format("tensor {} must be at least 0, got {}", name, v);
