@@ -83,7 +83,7 @@ FOLDGRAD_UNSEEN void Fiber::suspend() {
 #if FOLDGRAD_HAS_TSAN
 namespace {
 FOLDGRAD_UNSEEN void report_as(void* fiber, void (*report)(void*), void* point) {
-  if (!fiber) return;  // not created yet, so it will run after everything that the host has done so far
+  if (!fiber) return;  // a fiber that does not exist yet will run after everything that the host has done so far
   void* host = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync);
   report(point);

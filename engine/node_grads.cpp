@@ -33,7 +33,7 @@ void NodeGrads::pass_dy(int k) {
   Tape::Slot& operand = slot(k);
   if (!operand.wants_grad) return;
   const Tensor shaped = dy_.reshape(operand.shape);
-  // Contributions are added in place, so only one operand's gradient may use dy's memory, and none if it is external.
+  // Contributions are added in place, so only one operand's gradient may use dy's memory, and none if dy is external.
   if (operand.grad().shares_storage_with(dy_)) operand.grad() = operand.grad().clone();
   const bool first = !operand.has_grad();
   tape_.contribute(node_.inputs()[k], first && (dy_taken_ || dy_.is_external()) ? shaped.clone() : shaped);

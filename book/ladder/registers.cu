@@ -1,4 +1,4 @@
-// Rung 3: each thread keeps 8 x 8 elements of C in registers. So it reads shared memory a quarter as often, and a
+// Rung 3: each thread keeps 8 x 8 elements of C in registers. So threads read shared memory a quarter as often, and a
 // block's tiles are four times as high and wide.
 #include "book/ladder/register_tile.h"
 

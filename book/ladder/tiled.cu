@@ -20,7 +20,7 @@ __global__ void tiled_kernel(Product<float> g) {
     __syncthreads();  // the tiles are complete
     FOLDGRAD_UNROLL
     for (int p = 0; p < kTile; ++p) sum += tiles[y * kTile + p] * tiles[kTileB + p * kTile + x];
-    __syncthreads();  // no thread still reads them
+    __syncthreads();  // no thread still reads the tiles
   }
   store_pack(g.c + i * g.n + j, Pack<float, 1>{{sum}}, i < g.m && j < g.n);
 }

@@ -87,7 +87,7 @@ int default_threads() {
 class alignas(kCacheLine) Share {
  public:
   void deal(std::int64_t first, std::int64_t end) { word_.store(word(first, end), std::memory_order_release); }
-  // These return -1 if no piece is left.
+  // Both functions return -1 if no piece is left.
   std::int64_t take_first() {
     return take([](std::uint64_t first, std::uint64_t end) { return std::pair(first, word(first + 1, end)); });
   }
@@ -220,8 +220,8 @@ void Pool::run(std::int64_t pieces, const Body& body) {
 
 std::atomic<int> forks = 0;  // number of forks by this process and its ancestors
 
-// Returns the calling thread's pool. If its pool was made before a fork, the pool's threads do not exist in this
-// process, so its memory is leaked.
+// Returns the calling thread's pool. If that pool was made before a fork, its threads do not exist in this process, so
+// the memory of the pool is leaked.
 Pool& pool_of_this_thread() {
   static const int watched = pthread_atfork(nullptr, nullptr, [] { ++forks; });
   static_cast<void>(watched);

@@ -13,7 +13,7 @@ namespace {
 
 std::atomic<bool> allows_tf32{false};
 
-// ThreadSanitizer cannot see inside oneDNN and OpenBLAS, so with it only our own loops run.
+// ThreadSanitizer cannot see inside oneDNN and OpenBLAS, so builds with it run only our own loops.
 #ifdef __SANITIZE_THREAD__
 constexpr bool kLibraries = false;
 #else

@@ -83,7 +83,7 @@ class TeamMember final : public Communicator {
       const auto ended = [&] { return done() || team_.failure != nullptr || interrupted_; };
       const bool in_time = team_.changed.wait_until(lock, until, ended);
       if (done()) return;
-      // Withdraws the message, which refers to this rank's memory, once its receiver is not reading it.
+      // Withdraws the message, which refers to this rank's memory, when the receiver is not reading it.
       team_.changed.wait(lock, [&] { return !mine.being_read; });
       mine.there = false;
       lock.unlock();

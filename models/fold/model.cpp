@@ -20,7 +20,7 @@ AffineMap gain_of(Normalizer& norm) {
   return map;
 }
 
-// Adds the parameters of a normalizer that the folded model keeps. Their names are SITE.NAME.
+// Adds the parameters of a normalizer that the folded model keeps. The parameters are named SITE.NAME.
 void add_normalizer_parameters(const std::string& site, const AffineMap& map, NamedTensors& values) {
   const std::int64_t C = map.channels();
   const double unit = map.centered ? double(C - 1) / double(C) : 1;  // centernorm itself multiplies by C / (C - 1)

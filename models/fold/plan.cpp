@@ -97,7 +97,7 @@ void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
     return refuse(use, "the convolution has groups, so a row of its weight covers only some of the channels");
   if (node.description.pads && pending.map.adds())
     return refuse(use, "the convolution pads with zeros, but folding would pad with B");
-  const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 unless it is a convolution
+  const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 unless the layer is a convolution
   pending.place = {pending.place.axis, pending.place.offset * kernel, pending.place.repeat * kernel};
   for (Reached& r : reached_)
     if (r.node == use.node) return r.maps.push_back(pending);

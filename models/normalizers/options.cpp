@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// Parses the whole string as a number. Returns false if it is not one.
+// Parses the whole string as a number. Returns false if the string is not a number.
 template <class T>
 bool parse(const std::string& text, T& value) {
   const char* end = text.data() + text.size();

@@ -1,5 +1,5 @@
-// RepBN and PRepBN (Guo et al., "SLAB", 2024): batch normalization plus a scaled copy of x, and its mixture with layer
-// normalization.
+// RepBN and PRepBN (Guo et al., "SLAB", 2024): RepBN is batch normalization plus a scaled copy of x, and PRepBN mixes
+// RepBN with layer normalization.
 #include <algorithm>
 
 #include "models/normalizers/kinds.h"
@@ -11,7 +11,7 @@
 namespace foldgrad {
 namespace {
 
-// y = BN(x) + eta x. The names of its parameters begin with `prefix`.
+// y = BN(x) + eta x. The names of the parameters begin with `prefix`.
 class RepBn : public Normalizer {
  public:
   explicit RepBn(const NormalizerSite& s, const std::string& prefix = "")

@@ -61,7 +61,8 @@ void T2t::initialize(std::uint64_t seed) {
 
 Var T2t::tokens(const Var& pixels, const ForwardPass& pass) {  // [T2T-1]
   const std::int64_t B = pixels.shape()[0];
-  // A graph contains the first unfold only if its operand is not a constant. Training needs no gradient of the pixels.
+  // A graph contains the first unfold only if the unfold's operand is not a constant. Training needs no gradient of the
+  // pixels.
   Var x = pass.training ? pixels : pass.tape.variable(pixels.value());
   for (std::size_t i = 0;; ++i) {
     const std::int64_t before = config_.side(i), N = config_.side(i + 1) * config_.side(i + 1);

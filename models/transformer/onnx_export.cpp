@@ -69,7 +69,7 @@ class TransformerFile {
     std::vector<Keys> own, of_memory;
     const auto attended = [&](const Keys& kv, bool causal) {
       if (causal) return own.emplace_back(Keys{kv.k, kv.v, own_bias});
-      // A source without tokens must give 0; softmax alone would give the mean over its padding.
+      // A source without tokens must give 0. Without this factor, softmax would give the mean over the padding.
       return of_memory.emplace_back(Keys{kv.k, g_.node("Mul", {kv.v, factor}), memory_bias});
     };
     const std::string positions = positions_of(g_, g_.node("Cast", {real}, {kOnnxToI64}));
@@ -171,9 +171,9 @@ std::string runtime_config(const TransformerConfig& config) {
          "\n";
 }
 
-// Returns generation_config.json, the defaults of `generate`. They make it decode as foldgrad does: it never chooses
-// padding, and never starts with the end token. `forced_eos_token_id` is null, since Marian's default would end
-// translations of maximum length with id 0.
+// Returns generation_config.json, the defaults of `generate`. With these defaults, decoding works as in foldgrad: it
+// never chooses padding, and never starts with the end token. `forced_eos_token_id` is null, since Marian's default
+// would end translations of maximum length with id 0.
 std::string runtime_generation_config(const TransformerConfig& config) {
   return ordered_json{{"pad_token_id", config.pad},        {"eos_token_id", kEos},
                       {"decoder_start_token_id", kEos},    {"forced_eos_token_id", nullptr},

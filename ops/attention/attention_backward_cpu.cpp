@@ -11,7 +11,7 @@ using namespace attention_cpu_blocks;
 
 template <class V>
 struct BackwardRoom {
-  V *p, *ds;          // [kBlock, kBlock]; row() replaces q . k and dy . v by these
+  V *p, *ds;          // [kBlock, kBlock]; before row() runs, these contain q . k and dy . v
   V *dq, *dk, *dv;    // [queries, width], [kBlock, width], [kBlock, width]
   V *keys, *values;   // transposed
   V *q, *k, *v, *dy;  // rows, padded to whole vectors

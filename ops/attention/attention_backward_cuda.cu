@@ -5,8 +5,8 @@ namespace {
 
 using namespace attention_tiles;
 
-// Writes delta for the n queries of the tile that begins at query i0, and 0 for its other rows. Eight neighbouring
-// threads share a row.
+// Writes delta for the n queries of the tile that begins at query i0, and 0 for the other rows of the tile. Eight
+// neighbouring threads share a row.
 template <class T, class V>
 __device__ void find_deltas(V* deltas, const AttentionBackward<T>& p, const AttentionHead& at, int i0, int n) {
   constexpr int kPerRow = kThreads / kTile;

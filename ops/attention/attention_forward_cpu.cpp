@@ -28,8 +28,8 @@ struct ForwardRoom {
   }
 };
 
-// Turns a row of scores into probabilities relative to the largest score so far; they are divided by their sum at the
-// end, after all keys. If a larger score arrives, earlier sums are scaled down.
+// Turns a row of scores into probabilities relative to the largest score so far. After all keys, the probabilities are
+// divided by their sum. If a larger score arrives, earlier sums are scaled down.
 template <class V>
 void row_probabilities(V* scores, std::int64_t columns, V scale, V& max, V& sum, V* y, std::int64_t y_columns) {
   V largest[kLanes<V>], sums[kLanes<V>] = {};

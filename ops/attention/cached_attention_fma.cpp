@@ -1,5 +1,5 @@
 // Attention to a cache on the CPU, one query at a time. The suffix _fma means that this file is compiled with
-// -ffp-contract=fast, since nearly all of its work consists of sums of products.
+// -ffp-contract=fast, since sums of products take nearly all of the time.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -61,8 +61,8 @@ template <class V>
   }
 }
 
-// Writes query . key to `weights`, for kKeys keys and every head. A head has `width` columns; its weights begin
-// `weight_head` elements after those of the previous head.
+// Writes query . key to `weights`, for kKeys keys and every head. A head has `width` columns. The weights of a head
+// begin `weight_head` elements after those of the previous head.
 template <class T, class V>
 void score(const V* query, const Keys<T>& keys, V* weights, std::int64_t weight_head, std::int64_t heads,
            std::int64_t width) {

@@ -18,7 +18,7 @@ using Format = Memory::format_tag;
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
 struct Convolution : OnednnPrimitive {
-  dnnl::reorder reorder;  // copies weights to `packed`, or copies their gradient back
+  dnnl::reorder reorder;  // copies weights to `packed`, or the gradient of the weights back
   Memory weight, packed;
 };
 using Convolutions = OnednnCache<Convolution, 14, 256>;
@@ -113,7 +113,7 @@ bool all_columns_hit(const Conv2dSizes& s) {
 }
 
 // Returns true for bf16 convolutions that oneDNN 2.6 computes wrongly: y if the stride skips rows of the image, and
-// dweight if a column of the kernel sees only padding (its gradient is then left uninitialised).
+// dweight if a column of the kernel sees only padding (the gradient of that column is then left uninitialised).
 bool is_faulty(const Conv2dProduct& p) {
   if (p.dtype != DType::bf16) return false;
   return p.pass == Conv2dPass::y ? p.s.stride > p.s.kernel_height
@@ -190,7 +190,7 @@ SomeImages images_at(const Conv2dProduct& p, const Conv2dBuffers& at, std::int64
   return part;
 }
 
-// Stores the sum of the parts' gradients, [parts, n], added in their order.
+// Stores the sum of the parts' gradients, [parts, n]. The gradients are added in the order of the parts.
 template <class T>
 void add_up_parts(T* dweight, const float* gradients, std::int64_t parts, std::int64_t n) {
   parallel_ranges(n, parts, [=](std::int64_t begin, std::int64_t end) {

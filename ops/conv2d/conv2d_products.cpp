@@ -44,8 +44,8 @@ void depthwise_product(Device device, const Conv2dProduct& p, const Conv2dBuffer
   });
 }
 
-// Multiplies the matrices of each group: the group's columns of u [rows, values] and of y, and its rows of the weight.
-// One batched gemm() is not possible, since each group has its own part of the bias.
+// Multiplies the matrices of each group: the group's columns of u [rows, values] and of y, and the group's rows of the
+// weight. One batched gemm() is not possible, since each group has its own part of the bias.
 void multiply_groups(Device device, const Conv2dProduct& p, const Conv2dBuffers& at, const Tensor& u) {
   const std::int64_t rows = u.shape()[0], width = u.shape()[1], values = width / p.groups, out = p.out / p.groups;
   for (std::int64_t group = 0; group < p.groups; ++group) {

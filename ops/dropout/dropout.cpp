@@ -40,7 +40,7 @@ template <class V>
 SampleFactors<V> sample_factors(const Tensor& m, const Tensor& x) {
   if (!m.defined()) return {nullptr, x.size()};
   const std::int64_t each = m.size() ? x.size() / m.size() : 0;
-  return {m.data<V>(), std::max<std::int64_t>(each, 1)};  // kernels divide by it even if there are no elements
+  return {m.data<V>(), std::max<std::int64_t>(each, 1)};  // kernels divide by this number even if there are no elements
 }
 
 struct BiasDropoutResidualNode {

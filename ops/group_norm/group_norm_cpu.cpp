@@ -62,7 +62,7 @@ void forward_sample(const GroupNormForward<T>& p, std::int64_t s) {
   }
 }
 
-// Adds the sample's terms of dgamma and dbeta to `own`, [2, columns], and puts its dx.
+// Adds the sample's terms of dgamma and dbeta to `own`, [2, columns], and puts the sample's dx.
 template <class T>
 void backward_sample(const GroupNormBackward<T>& p, std::int64_t s, compute_t<T>* own) {
   using Value = compute_t<T>;

@@ -15,8 +15,8 @@ struct Block {
   std::int64_t channels = p.columns / p.groups, width = channels / N;
 
   // Calls body(i, c) for each of this thread's packs, which begin at element i and channel c. A thread has pack
-  // threadIdx.x and every blockDim.x-th pack after it. It steps from row to row, because dividing each index by the
-  // width would cost more than the work itself.
+  // threadIdx.x and every blockDim.x-th pack after it. The thread steps from row to row, because dividing each index by
+  // the width would cost more than the work itself.
   template <class Body>
   __device__ void packs(const Body& body) const {
     if (width == 0) return;
@@ -102,7 +102,8 @@ __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   });
 }
 
-// Uses one block per strip of columns and part of the rows. A thread keeps its columns, which are all in one group.
+// Uses one block per strip of columns and part of the rows. A thread keeps the same columns, which are all in one
+// group.
 template <class T, int N>
 __global__ void __launch_bounds__(kMatrixThreads) sums_kernel(ColumnSumParts<GroupNormBackward<T>> p) {
   using Value = compute_t<T>;

@@ -67,7 +67,7 @@ dnnl::matmul::primitive_desc describe(const Sizes& s, std::int64_t rows, const M
                 : choose_implementation<dnnl::matmul>(attributes, faulty, std::tie(x, weights, y));
 }
 
-// Returns the layout of packed weights. It depends only on n, k and the dtype, so one layout serves any number of rows.
+// Returns the layout of packed weights. The layout depends only on n, k and the dtype, so it serves any number of rows.
 Memory::desc packed_order(const Sizes& s) {
   const Memory::desc any({s.k, s.n}, type_of(s.options.in), Memory::format_tag::any);
   const auto chosen = describe(s, /*rows=*/64, any);

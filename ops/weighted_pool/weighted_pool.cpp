@@ -44,7 +44,8 @@ struct PoolNode {
     });
   }
 
-  // A map passes since sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t. If it adds B, the weights must sum to 1.
+  // A map passes since sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t. If the map adds B, the weights must sum
+  // to 1.
   void describe(Description& d) const {
     d.passes = [this](const Graph& graph, const GraphUse& use, ChannelMap& map) -> std::string {
       if (use.operand != 0) return "weighted_pool uses this tensor as its weights";

@@ -182,7 +182,7 @@ struct StepRows {
         lengths[std::size_t(r / of_sample)] += wanted;
       }
   }
-  // Returns the rows of t [..., C] in this order.
+  // Returns the rows of t [..., C] in the order `order`.
   Tensor of(const Tensor& t) const {
     const std::int64_t C = t.shape()[-1];
     const Tensor rows = Tensor::empty({std::int64_t(order.size()), C}, t.dtype());

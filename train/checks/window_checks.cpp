@@ -69,7 +69,7 @@ void run_iteration(Normalizer& norm, const Entries& q) {
 
 bool has(const Normalizer& norm, const char* buffer) { return norm.state().count(buffer) > 0; }
 
-// The outcome of the test [UN-19] when entry `slot` of the window becomes q. It is `undecided` if rounding could change
+// The outcome of the test [UN-19] when entry `slot` of the window becomes q, or `undecided` if rounding could change
 // it.
 enum class Verdict { usual, outlier, undecided };
 Verdict verdict(const NormalizerOptions& options, const Entries& before, std::size_t slot, double q) {

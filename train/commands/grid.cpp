@@ -49,7 +49,7 @@ class GridTraining {
 
  private:
   // Trains the runs that have not ended. Stops after the first run whose data or files cannot be used, since the others
-  // would fail in the same way. Returns false if it was interrupted.
+  // would fail in the same way. Returns false if training was interrupted.
   bool train_all() {
     make_directories(options_.out);
     note_interrupts();

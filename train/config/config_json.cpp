@@ -18,7 +18,7 @@ ordered_json option_json(const NormalizerOption& option, const std::string& valu
   return value;
 }
 
-// Returns the members of norm.NAME as strings. They must be strings; with `others`, they may also be numbers or
+// Returns the members of norm.NAME as strings. They must be strings or, if `others` is true, strings, numbers or
 // booleans.
 std::map<std::string, std::string> texts_of(const json& norm, const char* name, bool others) {
   std::map<std::string, std::string> texts;

@@ -150,7 +150,7 @@ ordered_json report_data(const std::vector<RunLog>& logs) {
     runs.push_back(std::move(run));
   }
   ordered_json all{{"runs", nullptr}, {"groups", groups_of(runs)}};
-  all["runs"] = std::move(runs);  // an initializer list would copy them
+  all["runs"] = std::move(runs);  // an initializer list would copy the runs
   return all;
 }
 

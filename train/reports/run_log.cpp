@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::int64_t kMostSteps = std::int64_t(1) << 53;
 
-// A field that readers of a log rely on; it is checked if it is present and not null.
+// A field on which readers of a log rely. It is checked unless it is missing or null.
 struct Field {
   const char *name, *type;
   bool (ordered_json::*is)() const noexcept;

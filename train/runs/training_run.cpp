@@ -184,7 +184,7 @@ bool TrainingRun::validate() {
   return selection_.take(step, v);
 }
 
-// Saves a checkpoint. If it cannot be written, training continues. Throws Diverged if the checkpoint could not be
+// Saves a checkpoint. If the checkpoint cannot be written, training continues. Throws Diverged if it could not be
 // loaded again: weights or moments may not be finite even if loss and gradients are.
 void TrainingRun::save() try {
   const std::int64_t n = updates();

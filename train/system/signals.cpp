@@ -19,7 +19,7 @@ constexpr int kInterrupts[] = {SIGINT, SIGTERM, SIGHUP};
 constexpr int kNotBlocked[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGTTIN, SIGTTOU};
 
 std::atomic<bool> caught = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // otherwise a handler could not use it
+static_assert(std::atomic<bool>::is_always_lock_free);  // only then can a handler use it
 
 void set_handlers(void (*handler)(int)) {
   for (const int signal : kInterrupts)

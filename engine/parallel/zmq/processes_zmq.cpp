@@ -142,8 +142,8 @@ class ZmqProcesses final : public Processes {
     return false;
   }
 
-  // Returns the rank of the process that sent a message, and sets the address of its inbox. Returns -1 if the message
-  // is not from one of our processes.
+  // Returns the rank of the process that sent a message, and sets the address of that process's inbox. Returns -1 if
+  // the message is not from one of our processes.
   int caller_rank(const Message& said, const Meeting& meeting, std::string& inbox) const {
     std::string greeting, address = said.sender_address();
     int rank = 0, count = 0, port = 0;

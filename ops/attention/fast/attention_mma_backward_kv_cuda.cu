@@ -85,7 +85,7 @@ __device__ void store_ds(const Tile<kQueries>& tile, int row, const FragmentC (&
   }
 }
 
-// Computes dq of a tile of queries from ds of all keys, 16 queries and 32 columns at a time, and puts it.
+// Computes dq of a tile of queries from ds of all keys, and puts it. Handles 16 queries and 32 columns at a time.
 template <int kWidth, int kQueries>
 __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, const Tile<kQueries>& ds,
                        const Tile<kWidth>& k) {
@@ -104,7 +104,7 @@ __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at
   }
 }
 
-// A block handles one head and 16 keys per warp; its warps loop over the queries together.
+// A block handles one head and 16 keys per warp. The warps loop over the queries together.
 template <int kWidth, bool kShort>
 __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
     backward_kv_kernel(AttentionBackward<bf16> p) {

@@ -40,7 +40,7 @@ __device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead&
   add_weighted_rows(dq, dy_dot_v, k, columns);  // [ATT-6]
 }
 
-// A block handles one head and 16 queries per warp; its warps loop over the keys together.
+// A block handles one head and 16 queries per warp. The warps loop over the keys together.
 template <int kWidth>
 __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(AttentionBackward<bf16> p) {
   const AttentionShape& s = p.shape;

@@ -92,7 +92,7 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
   for_packs(running.y, least(at.queries - i0, kWarpRows), store);
 }
 
-// A block handles one head and 16 queries per warp; its warps loop over the keys together.
+// A block handles one head and 16 queries per warp. The warps loop over the keys together.
 template <int kWidth>
 __global__ void __launch_bounds__(kQueryWarps* kWarp) forward_kernel(AttentionForward<bf16> p) {
   const AttentionShape& s = p.shape;

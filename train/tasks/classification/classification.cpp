@@ -65,7 +65,8 @@ Augmentation augmentation_of(const ImageConfig& config, const ImageStatistics& p
   throw ConfigError(fmt::format("data.augment: {}", e.what()));
 }
 
-// Returns the statistics of the images. Sets the deviation of a constant channel to 1, since images are divided by it.
+// Returns the statistics of the images. Sets the deviation of a constant channel to 1, since images are divided by the
+// deviation.
 ImageStatistics statistics_of(const ImageSet& images) {
   ImageStatistics pixels = image_statistics(images);
   for (double& std : pixels.std)

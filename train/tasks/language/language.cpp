@@ -123,7 +123,7 @@ const GptConfig& gpt_config_of(const Model& model) { return static_cast<const Gp
 
 struct EvaluatedText {
   std::string name, text;
-  bool stands_in = false;  // true if it is the validation text, since the run has no test text
+  bool stands_in = false;  // true if `text` is the validation text, since the run has no test text
 };
 
 EvaluatedText read_evaluated_text(const Model& model, const ModelData& data) {

@@ -227,9 +227,9 @@ ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed) {
 namespace {
 
 // Returns the parts into which words are cut. cut() goes through a word from left to right and cuts after the longest
-// part that fits. This cuts all number words correctly: the letters that follow tell "sechs" from "sech" and "sieben"
-// from "sieb", and "eins", "eine", "achte" and "erste" occur only at the end of a word. "ten" is both an English number
-// and a German ending.
+// part that fits. This rule cuts all number words correctly: the letters that follow tell "sechs" from "sech" and
+// "sieben" from "sieb", and "eins", "eine", "achte" and "erste" occur only at the end of a word. "ten" is both an
+// English number and a German ending.
 const std::set<std::string>& parts() {
   static const std::set<std::string> all = [] {
     std::set<std::string> some{"ein",       "eine",  "zig",    "ßig",   "und",   "hundert", "tausend", "Million",

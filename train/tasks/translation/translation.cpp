@@ -39,7 +39,7 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
     translated.push_back(sources[i]);
   }
   if (places.empty()) return best;
-  // Batches needs pairs, so the sources are also the targets. It groups the pairs by length.
+  // Batches needs pairs, so the sources are also the targets. Batches groups the pairs by length.
   Batches batches({translated, translated}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
   // Returns the number, the score, the number of ids and the ids of each sentence; f64 holds all of them exactly.
   const auto of_batch = [&](std::int64_t i) {
