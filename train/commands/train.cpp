@@ -29,7 +29,7 @@ void complete(TrainOptions& o) {
     } else {
       const auto normal = [](const fs::path& path) {
         const fs::path shorter = path.lexically_normal();
-        return shorter.has_filename() ? shorter : shorter.parent_path();  // without a slash at the end
+        return shorter.has_filename() ? shorter : shorter.parent_path();  // removes a slash at the end
       };
       fs::path path = normal(o.resume);
       if (path.filename() == "checkpoints") path = normal(path / "..");

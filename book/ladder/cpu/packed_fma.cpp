@@ -14,7 +14,7 @@ void packed_cpu(const Product<float>& g) {
   if (g.k == 0) std::fill_n(g.c, g.m * g.n, 0.0f);
   const std::size_t bytes = std::size_t(kBlock * (g.n + kColumns)) * sizeof(float);
   const auto memory = memory::allocate(Device::cpu, bytes);
-  float* packed = static_cast<float*>(memory.get());  // one panel of 32 columns after another
+  float* packed = static_cast<float*>(memory.get());  // contains one panel of 32 columns after another
   for (std::int64_t block = 0; block < g.k; block += kBlock) {
     const std::int64_t terms = std::min(kBlock, g.k - block);
     for (std::int64_t j = 0; j < g.n; j += kColumns)
