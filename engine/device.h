@@ -16,7 +16,7 @@ constexpr const char* name(Device device) { return device == Device::cpu ? "cpu"
 bool cuda_available();
 // Returns true if the host emulates kernels, with one fiber per CUDA thread. Emulation is slow; use it only for tests.
 bool cuda_is_emulated();
-// Describes the device as in "NVIDIA H200, compute capability 9.0, 139.8 GiB", or says why there is no device.
+// Returns a description such as "NVIDIA H200, compute capability 9.0, 139.8 GiB", or why there is no device.
 std::string cuda_description();
 // Waits for all kernels launched so far. Throws their errors as std::runtime_error.
 void cuda_synchronize();

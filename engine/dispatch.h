@@ -60,7 +60,7 @@ inline void check_operand(const char* op, const char* what, const Tensor& operan
 }
 // Throws std::invalid_argument unless x is defined, has a floating-point dtype, and has at least `rank` axes.
 void check_floating(const char* op, const char* what, const Tensor& x, int rank = 0);
-// Checks x as check_floating() does. gamma and beta must be [C] with x's dtype and device. Returns C, x's last size.
+// Checks x [..., C] as check_floating() does. gamma and beta must be [C] with x's dtype and device. Returns C.
 std::int64_t check_channels(const char* op, const Tensor& x, const Tensor& gamma, const Tensor& beta);
 // Returns `axis` as an index from the front. Throws std::invalid_argument if the shape has no such axis.
 int check_axis(const char* op, int axis, const Shape& shape);

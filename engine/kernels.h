@@ -9,7 +9,7 @@ namespace foldgrad {
 template <int k>
 struct Step {};
 
-// Both compute each element i < f.n. They are defined in engine/cpu/elementwise.h and engine/cuda/elementwise.h.
+// Both functions compute every element i < f.n. engine/cpu/elementwise.h and engine/cuda/elementwise.h define them.
 template <class F>
 void elementwise_cpu(const F& f);
 template <class F>

@@ -16,7 +16,7 @@ NamedTensors to(const NamedTensors& tensors, Device device);
 
 // Throws std::invalid_argument unless `from` has the names, shapes and dtypes of `own`. The message begins with `who`.
 void require_alike(const std::string& who, const NamedTensors& own, const NamedTensors& from);
-// Calls require_alike(), then copies the values of `from`, on any device, into the tensors of `own`.
+// Calls require_alike(), then copies the values of `from`, which may be on any device, into `own`.
 void copy_into(const std::string& who, NamedTensors own, const NamedTensors& from);
 
 }  // namespace foldgrad

@@ -8,8 +8,8 @@
 //     void describe(Description& d) const {}    // engine/graph/description.h
 //   };
 //
-// All three functions are required. Folding and export treat an operation with an empty describe() as nonlinear and
-// without an ONNX form.
+// All three functions are required. Folding and export treat an operation with an empty describe() as a nonlinear
+// operation without an ONNX form.
 #pragma once
 #include <string>
 #include <utility>

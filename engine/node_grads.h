@@ -15,12 +15,12 @@ class NodeGrads {
 
   // Returns where to write operand k's gradient, or an undefined tensor if the gradient is not wanted. Call it once per
   // operand, and write every element. An operand that occurs twice has two places; their contents are added after the
-  // node has run. The kernel writes elements of type `dtype`: usually dy's, or sum_dtype(k) if it supports both.
+  // node has run. The kernel writes elements of type `dtype`: dy's dtype or, if the kernel supports it, sum_dtype(k).
   std::pair<Tensor, GradMode> place(int k, DType dtype) { return place(k, dtype, {}); }
 
-  // Returns the same place for a kernel with elements of type T. Its pointer is null if the gradient is not wanted.
-  // Sums over rows, such as the gradients of biases and gains, are written in compute_t<T>: the gradient of a bf16 copy
-  // of an f32 parameter (Tape::parameter) is f32, so these sums are rounded at most once.
+  // Returns the same place as a GradOut for a kernel with elements of type T. The pointer is null if the gradient is
+  // not wanted. Sums over rows, such as the gradients of biases and gains, are written in compute_t<T>: the gradient of
+  // a bf16 copy of an f32 parameter (Tape::parameter) is f32, so these sums are rounded at most once.
   //
   // `spent` is a saved tensor of operand k's shape. If nothing else refers to it, the gradient may overwrite it, so the
   // kernel must read spent[i] before it writes element i.
@@ -46,8 +46,8 @@ class NodeGrads {
   const Node& node_;
   Tensor dy_;
   bool dy_taken_ = false;  // dy has become the gradient of an operand
-  // Contributions to be added after the node has run: those to an operand that occurs twice, or in a dtype other than
-  // the gradient's.
+  // Contributions to operands that occur twice, and contributions in a dtype other than the gradient's. They are added
+  // after the node has run.
   std::vector<std::pair<int, Tensor>> temporary_;
 };
 

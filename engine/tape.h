@@ -159,7 +159,7 @@ class Tape {
   std::vector<Slot> slots_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::map<std::pair<const Parameter*, DType>, int> parameters_;
-  std::unordered_set<std::string> scopes_;  // clear() keeps the names, so that later training steps allocate none
+  std::unordered_set<std::string> scopes_;  // clear() keeps the names, so that later training steps reuse them
   const std::string* scope_ = &kNoScope;
   Observer observe_result_, observe_gradient_;
 };

@@ -54,8 +54,8 @@ void column_sums_cpu(const F& p, const AddRow& add_row) {
 }
 
 // Adds row r's contributions with p.add() and, if with_elements, computes the row's elements. Stores the sums after
-// both steps. After a store in between, the compiler would compute all values again, because the store might have
-// changed the operands.
+// both steps: with a store in between, all values would be computed again, because the store might have changed the
+// operands.
 template <bool with_elements, class F>
 void add_row_cpu(const F& p, std::int64_t r, typename F::Value* own) {
   const std::int64_t begin = r * p.columns;

@@ -138,7 +138,8 @@ FOLDGRAD_HD inline float fast_normal_cdf(float x) {
   return 0.5f + (s > 31.36f ? std::copysign(0.5f, x) : x * p / q);
 }
 
-// Returns (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, an approximation of that function, which rounds to 1 at 5.1.
+// Returns (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, which approximates the normal distribution function and
+// rounds to 1 at 5.1.
 FOLDGRAD_HD inline float fast_tanh_cdf(float x) {
   const float s = x * x;
   const float p = vector_math::polynomial(s, 3.98942322e-1f, 3.04327551e-2f, 3.62876779e-3f, 1.33292822e-4f,

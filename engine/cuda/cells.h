@@ -44,8 +44,8 @@ void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::in
   launch(name, cells_kernel<N, F>, grid, Cells<F>{f, batch, rows, columns});
 }
 
-// Calls f = F<T, N>{p} in the same way. Uses packs of 16 bytes if rows and all addresses `at` are aligned for them,
-// otherwise N = 1.
+// Calls cells_cuda() with F<T, N>{p}. Uses packs of 16 bytes if the rows and all addresses in `at` are aligned for
+// them; otherwise, N is 1.
 template <template <class, int> class F, template <class> class P, class T, class... Pointers>
 void cells_in_packs_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const P<T>& p,
                          const Pointers*... at) {

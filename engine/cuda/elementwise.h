@@ -11,9 +11,9 @@ inline Grid elementwise_grid(std::int64_t threads) {
   return {std::min(blocks_for(threads, kElementwiseThreads), kElementwiseBlocks), dim3(kElementwiseThreads)};
 }
 
-// Runs f(i) for i < f.n, one element at a time, for structs that do not name their operands. It is a grid-stride loop,
-// so any grid covers all n elements. It is not unrolled: an unrolled loop would begin with a division to find the
-// number of iterations, which is usually 1.
+// Runs f(i) for i < f.n, one element at a time, for structs that do not name their operands. The kernel is a
+// grid-stride loop, so any grid covers all n elements. The loop is not unrolled: an unrolled loop would begin with a
+// division to find the number of iterations, which is usually 1.
 template <class F>
 __global__ void elementwise_kernel(F f) {
   const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x;

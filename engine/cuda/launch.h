@@ -17,8 +17,8 @@
 #endif
 
 // Loops over a thread's arrays must be unrolled, or the arrays would be in memory instead of registers. Only nvcc
-// supports the pragma. If the indices need not be constants, unrolling by 2 or 4 saves registers and still overlaps the
-// loads of several iterations.
+// supports the pragma. If the array indices need not be constants, unrolling by 2 or 4 saves registers and still
+// overlaps the loads of several iterations.
 #ifdef __CUDACC__
 #define FOLDGRAD_UNROLL _Pragma("unroll")
 #define FOLDGRAD_UNROLL_BY_2 _Pragma("unroll 2")
@@ -39,7 +39,7 @@ __device__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char raw_shared[];
   return reinterpret_cast<T*>(raw_shared);
 }
-// A pointer to shared memory. The emulation replaces it by a class that counts bank conflicts.
+// A pointer to shared memory. The emulation replaces it with a class that counts bank conflicts.
 template <class T>
 using SharedArray = T*;
 template <class T>

@@ -1,4 +1,4 @@
-// Products of small matrices on tensor cores. mma.m16n8k16 multiplies bf16 and sums in float; ldmatrix loads its
+// Products of small matrices on tensor cores. mma.m16n8k16 multiplies bf16 and sums in float; ldmatrix loads the
 // operands from shared memory. Both need compute capability 8.0. This header is for .cu files.
 //
 // All 32 lanes of a warp make each of these calls together. Each lane holds a part of each matrix, a fragment, in

@@ -47,15 +47,15 @@ class InputFile {
 std::string read_file(const std::string& path);
 
 // Calls `take` with each line, without its "\n"; `ended` is false for a last line that has no "\n". Reads the file in
-// parts. Throws FileError for a line longer than 256 MiB, and for a zero byte, which text files do not contain. So it
-// rejects a sparse file at once, whatever the file's size.
+// parts. Throws FileError for a line longer than 256 MiB, and for a zero byte, which text files do not contain. So a
+// sparse file is rejected at once, whatever its size.
 void read_lines_of(const std::string& path, const std::function<void(std::string& line, bool ended)>& take);
 
 // Returns true if the path exists, even as a broken symbolic link. Returns false if the system cannot tell.
 bool file_exists(const std::string& path);
 
-// Returns the sorted paths of a directory's entries. Throws FileError if the directory cannot be read. If it does not
-// exist and is `optional`, returns no paths.
+// Returns the sorted paths of a directory's entries. If the directory does not exist and `optional` is true, returns no
+// paths. Throws FileError if the directory cannot be read.
 std::vector<std::filesystem::path> paths_in(const std::string& directory, bool optional = false);
 
 }  // namespace foldgrad

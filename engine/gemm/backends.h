@@ -29,7 +29,7 @@ bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);
 bool fma_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);  // our own f32 loops, with or without a bias
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p);
 
-// Returns the same product with all row strides filled in, and with k = 0 if alpha is 0.
+// Returns g with all row strides filled in, and with k = 0 if alpha is 0.
 inline Gemm resolved(Gemm g) {
   if (g.row_stride_a == 0) g.row_stride_a = g.transpose_a ? g.m : g.k;
   if (g.row_stride_b == 0) g.row_stride_b = g.transpose_b ? g.k : g.n;

@@ -23,7 +23,7 @@ struct Gemm {
   // Elements between the starts of two stored rows; 0 means dense.
   std::int64_t row_stride_a = 0, row_stride_b = 0, row_stride_c = 0;
   std::int64_t batch = 1;
-  // Elements between the starts of two matrices of the batch. If it is 0 for A or B, all products share that matrix.
+  // Elements between the starts of two matrices of the batch. With stride 0 for A or B, all products share that matrix.
   std::int64_t batch_stride_a = 0, batch_stride_b = 0, batch_stride_c = 0;
   double alpha = 1, beta = 0;  // an operand scaled by 0 is not read: C may be uninitialised, A and B may hold NaN
   bool f32_c = false;          // for bf16 operands without a bias: C is f32, so that no sum is rounded to bf16

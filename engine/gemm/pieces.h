@@ -39,7 +39,7 @@ inline std::int64_t begin_of_part(std::int64_t n, std::int64_t part, std::int64_
   return std::min(n, units * part / parts * unit);
 }
 
-// Calls multiply(dtype, piece, its pointers) for each piece of a resolved product, on all threads.
+// Calls multiply(dtype, part, pointers) for each piece of a resolved product, on all threads.
 template <class Multiply>
 void multiply_in_pieces(DType dtype, const Gemm& g, const GemmPointers& p, const Multiply& multiply) {
   const Cut cut = cut_of(dtype, g);

@@ -1,5 +1,5 @@
 // A tile of C = A B that stays in registers while its terms are summed: 14 rows of 2 vectors with AVX-512, otherwise 6
-// rows of 2 vectors. Each number of A that is loaded is multiplied by 2 vectors, and each vector of B by 14 numbers.
+// rows of 2 vectors. Each loaded number of A is multiplied by 2 vectors, and each vector of B by 14 or 6 numbers.
 //
 // Include this header only in files that are compiled with -ffp-contract=fast (NAME_fma.cpp). Elsewhere a
 // multiplication and an addition are two instructions, which halves the speed.
@@ -8,12 +8,12 @@
 
 namespace foldgrad {
 
-// A tile's sums take 28 of the 32 registers with AVX-512, otherwise 12 of 16. The others hold B and an element of A.
-// Two FMA units with a latency of four cycles need at least 8 sums to stay busy.
+// A tile's sums take 28 of the 32 registers with AVX-512, otherwise 12 of 16. The other registers hold vectors of B and
+// an element of A. Two FMA units with a latency of four cycles need at least 8 sums to stay busy.
 constexpr int kTileRows = kVectorBytes == 64 ? 14 : 6;
 constexpr int kTileVectors = 2;
 
-// The product of a tile: c = A B, or c += A B if `add`. A(i, t) is at a[i * a_row + t * a_term].
+// The computation of a tile: c = A B, or c += A B if `add` is true. A(i, t) is at a[i * a_row + t * a_term].
 template <class V>
 struct Tile {
   V* c;

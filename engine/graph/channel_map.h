@@ -39,7 +39,7 @@ struct ChannelPlace {
   bool operator==(const ChannelPlace&) const = default;
 };
 
-// A map that is pending at a value: the graph must compute the same as if the map were applied there.
+// A map that is pending at a value: the graph must compute the same results as if the map were applied there.
 struct ChannelMap {
   ChannelPlace place;
   AffineMap map;

@@ -1,5 +1,5 @@
-// The properties of an operation that users of a recording need, such as folding, export, drawing and analyses. An
-// operation states them in Node::describe(), in its own folder, so users need no list of operations.
+// The properties of an operation that folding, export, drawing and analyses of a recording need. An operation states
+// them in Node::describe(), in its own folder, so users need no list of operations.
 #pragma once
 #include <functional>
 #include <stdexcept>
@@ -19,7 +19,7 @@ class OnnxOperands;
 struct Description {
   // Operand numbers. -1 means that the operation has no such operand.
   int weight = -1;                // shape [out, channels, ...]; multiplies the last axis of operand 0
-  int bias = -1;                  // shape [out]; added to that product or to operand 0 before any other step
+  int bias = -1;                  // shape [out]; added to the product with the weight or, without one, to operand 0
   int table = -1;                 // shape [rows, C]; the result consists of rows of the table, multiplied by `scale`
   int positions = -1;             // shape [T, C]; added to operand 0
   int recorded = -1;              // ONNX export writes this operand's recorded value; it must not depend on the inputs

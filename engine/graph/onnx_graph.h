@@ -1,6 +1,6 @@
-// Builds an ONNX graph (https://onnx.ai) with operator set 17. Operations use this interface to export themselves. The
-// name of a value identifies it. Its shape is that of the recorded value, except that the size of the first axis is set
-// at run time.
+// Builds an ONNX graph (https://onnx.ai) with operator set 17. Operations use this interface to export themselves. A
+// value is identified by its name. Its shape is that of the recorded value, except that the size of the first axis is
+// set at run time.
 #pragma once
 #include <string>
 #include <utility>
@@ -18,7 +18,7 @@ class OnnxGraph {
 
   virtual ~OnnxGraph() = default;
 
-  // Sets the place in the names of later nodes and their results, PLACE/OPERATOR. Repeated names get numbers.
+  // Sets PLACE in the names PLACE/OPERATOR of later nodes and their results. Repeated names get numbers.
   void at(const std::string& place) { place_ = place; }
   // Adds a node and returns the name of its only result.
   virtual std::string node(const std::string& op, const std::vector<std::string>& inputs,

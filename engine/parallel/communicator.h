@@ -51,16 +51,16 @@ class Communicator {
   void all_reduce_sum(std::span<T> values) {
     sum(Device::cpu, values);
   }
-  // Does the same for an f32 or f64 tensor on any device. Linked GPUs (device_link.h) exchange data directly; other
+  // Sums an f32 or f64 tensor, on any device, over the ranks. Linked GPUs (device_link.h) exchange data directly; other
   // GPUs go through host memory. Results are bit-identical.
   void all_reduce_sum(const Tensor& tensor);
   // Returns the values of all ranks, in rank order. Each rank has the same number of values.
   template <class T>
   std::vector<T> all_gather(std::span<const T> own);
-  // Does the same if the ranks have different numbers of values.
+  // Returns the values of each rank. The ranks may have different numbers of values.
   template <class T>
   std::vector<std::vector<T>> all_gather_each(std::span<const T> own);
-  // Replaces the values by those of rank 0.
+  // Replaces the values on all ranks with those of rank 0.
   template <class T>
   void broadcast(std::span<T> values) {
     broadcast_bytes(Device::cpu, std::as_writable_bytes(values));
@@ -71,7 +71,8 @@ class Communicator {
   bool any(bool flag);  // returns true if `flag` is true on any rank
   void barrier() { (void)any(false); }
 
-  // Returns a communicator for another thread of each rank, which must not outlive this one. All ranks must call this.
+  // Returns a communicator for another thread of each rank. It must not outlive this communicator. All ranks must call
+  // this.
   virtual std::unique_ptr<Communicator> another() = 0;
   // Makes operations that wait, now or later, throw CommunicationError. Any thread may call this.
   virtual void interrupt() = 0;

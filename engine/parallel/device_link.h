@@ -1,5 +1,5 @@
 // A link between the GPUs of all ranks, which transfers tensors without passing through host memory. A communicator has
-// a link only if each rank is a process with its own GPU; the ranks find this out together before they begin.
+// a link only if each rank is a process with its own GPU; the ranks check this together before they begin.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -24,8 +24,8 @@ class DeviceLink {
   virtual void join(const std::string& id, int rank, int ranks) = 0;
 
   // Sends `out` to rank `partner` and receives `in` from it, while the partner does the opposite. Both are in GPU
-  // memory and may be empty. The exchange is queued like a kernel and need not wait. Call this from one thread at a
-  // time. Throws CommunicationError.
+  // memory and may be empty. The exchange is queued like a kernel, so the call may return before the data have arrived.
+  // Call this from one thread at a time. Throws CommunicationError.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
 };
 
@@ -35,7 +35,7 @@ using OpenDeviceLink = std::function<std::unique_ptr<DeviceLink>()>;
 
 // Links the GPUs of all ranks; each rank must be its own process and call this. If one rank fails, all ranks return
 // null and put the reason into `trouble`. `open` is empty on ranks that compute on the CPU. Caution: if a rank fails in
-// join(), the library may wait for that rank forever on the others.
+// join(), the library may wait for that rank forever on the other ranks.
 std::unique_ptr<DeviceLink> link_devices(Communicator& communicator, const OpenDeviceLink& open, std::string& trouble);
 
 // Opens NCCL on the GPU in use, through the library next to the program (engine/parallel/nccl).

@@ -1,4 +1,4 @@
-// Distributes independent work among the ranks, such as the batches of a validation.
+// Distributes independent work among the ranks, such as validation batches.
 #pragma once
 #include <functional>
 

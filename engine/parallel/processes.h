@@ -1,4 +1,4 @@
-// The processes of a training run, which a launcher has started. Implementations exchange messages between two
+// The processes of a training run, which a launcher has started. Implementations exchange messages between pairs of
 // processes.
 #pragma once
 #include <chrono>

@@ -12,7 +12,7 @@
 namespace foldgrad {
 
 struct TeamOptions {
-  int ranks = 1;                   // number of ranks in all processes: a power of two, a multiple of Processes::count()
+  int ranks = 1;                   // ranks in all processes: a power of two, and a multiple of Processes::count()
   Processes* processes = nullptr;  // must outlive the team; null if there is only this process
   double timeout = 600;            // seconds that a rank waits for another rank
   int threads = 1;                 // compute threads that the ranks of this process share; each rank has at least one

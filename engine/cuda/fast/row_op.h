@@ -10,8 +10,8 @@ constexpr int kWarpsPerBlock = 4;  // warps per block if each warp processes its
 constexpr int kMiddleRowThreads = 512;
 template <class T>
 constexpr int kLongRowThreads = sizeof(T) == 8 ? 512 : 1024;
-// The largest number of elements of a row that a thread keeps. Even for two rows, x and dy, a thread needs fewer than
-// 128 registers.
+// The largest number of elements of one row that a thread keeps in registers. Even for two rows, x and dy, a thread
+// needs fewer than 128 registers.
 template <class T>
 constexpr int kMostRowNumbers = sizeof(T) == 8 ? 16 : 32;
 
@@ -185,8 +185,8 @@ struct ShareType {
   using type = Share;
 };
 
-// Like row_op_cuda, but returns false if a row is too long for every share, or if rows or operands are not aligned for
-// packs.
+// Like row_op_cuda, but returns false if a row is longer than the largest share can hold, or if rows or operands are
+// not aligned for packs.
 template <class F>
 bool row_in_registers(const F& f) {
   using T = ElementOf<F>;
@@ -228,7 +228,7 @@ bool row_and_sums_in_registers(const F& f) {
   return false;
 }
 
-// Like row_op_with_column_sums_cuda, but returns false if a row does not fit or if there is no target.
+// Like row_op_with_column_sums_cuda, but returns false if row_in_registers() would, or if there is no target.
 template <class F>
 bool row_with_column_sums_in_registers(const F& f) {
   const bool sums = wants_column_sums(f);

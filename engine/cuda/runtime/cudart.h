@@ -1,4 +1,4 @@
-// The CUDA stream that we use, and checks of CUDA runtime errors. This header needs the CUDA toolkit.
+// The CUDA stream that we use, and checks for CUDA runtime errors. This header needs the CUDA toolkit.
 #pragma once
 #include <cuda_runtime.h>
 
