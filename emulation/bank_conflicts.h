@@ -9,7 +9,7 @@
 
 namespace foldgrad::emulation {
 
-// While the object lives, finds the access through SharedArray that has the worst conflict.
+// Finds, while the object lives, the access through SharedArray with the worst bank conflict.
 class WorstBankConflict : Watch {
  public:
   WorstBankConflict();

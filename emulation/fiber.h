@@ -21,8 +21,8 @@ class Fiber {
   void suspend();
 
   // These tell ThreadSanitizer that everything this fiber did before release(point) happens before everything that
-  // others do after acquire(point). ThreadSanitizer sees fibers as threads, and a switch between fibers orders nothing.
-  // Call these functions from the host's stack.
+  // other fibers or the host do after they acquire the same point. ThreadSanitizer sees fibers as threads, and a switch
+  // between fibers orders nothing. Call these functions from the host's stack.
   void release(void* point);
   void acquire(void* point);
 

@@ -38,7 +38,7 @@ struct Lane {
 };
 
 // Completes every exchange at which all lanes of its mask have arrived, so that these lanes can run again. Returns
-// false if no lane of the warp waits in an exchange. Throws if lanes wait for others that can no longer arrive.
+// false if no lane of the warp waits in an exchange. Throws if a lane waits for lanes that can no longer arrive.
 bool complete_exchanges(Lane* warp, int size);
 
 // Opens the barrier at which all threads wait. Returns false if all threads have returned.
@@ -55,7 +55,8 @@ int thread_number();
 std::size_t shared_offset(const CallSite& site, const void* data, std::size_t bytes);
 
 // Returns true if an asynchronous copy should happen at once, and false if it should happen as late as possible.
-// Returns true if threads run in ascending order, false in descending order, and a random value in shuffled order.
+// The result is true if threads run in ascending order, false if they run in descending order, and random if they run
+// in shuffled order.
 bool copies_at_once();
 // The scheduler calls this at the beginning of a block of `count` threads.
 void forget_copies(int count);
@@ -65,7 +66,7 @@ void check_copies(const Lane* lanes, int count);
 // The scheduler calls these at the beginning and at the end of a block, for the counts of global_memory.h.
 void forget_accesses(int count);
 void count_accesses(const Lane* lanes, int threads);
-// These do the same for the counts of bank_conflicts.h.
+// The scheduler calls these at the beginning and at the end of a block, for the counts of bank_conflicts.h.
 void forget_shared_accesses(int count);
 void count_shared_accesses(int threads);
 

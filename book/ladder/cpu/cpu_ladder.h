@@ -9,8 +9,8 @@ namespace foldgrad::ladder {
 
 // Each function runs on the calling thread and sums in the order of k with fused multiply-adds. packed_cpu sums blocks
 // of 512 terms one after another, so all results are bit-identical up to k = 512. All functions throw
-// std::invalid_argument if a size is negative. All except naive_cpu also throw unless n is a multiple of the 4, 8 or 16
-// floats in a vector.
+// std::invalid_argument if a size is negative. All except naive_cpu also throw unless n is a multiple of the number of
+// floats in a vector (4, 8 or 16).
 void naive_cpu(const Product<float>& g);      // 1: one element of C after another
 void vectors_cpu(const Product<float>& g);    // 2: a vector of one row of C at a time
 void registers_cpu(const Product<float>& g);  // 3: a tile of C in registers
