@@ -15,8 +15,8 @@ namespace foldgrad::attention_cpu_blocks {
 // and 1 MiB of cache per core); 80 avoids a second block for 64 patches and a class token.
 constexpr std::int64_t kBlock = 80;
 
-// Returns the work of one of n equal parts, as a number of elements for parallel_ranges(). Two multiplications take as
-// long as one element of an element-wise loop.
+// Returns the cost of one of n equal parts of the attention computation, in the unit of parallel_ranges(): elements of
+// an element-wise loop. Two multiplications cost as much as one element.
 inline std::int64_t elements_of_work(const AttentionShape& s, std::int64_t n) {
   return s.products / 2 / std::max<std::int64_t>(n, 1);
 }
@@ -130,8 +130,8 @@ class KeepFactors {
   }
 
  private:
-  // Returns the bits of n elements. Rows of scores follow each other in the sequence, so the bits generated for a short
-  // row often include those of the next row.
+  // Returns the bits of n elements. Rows of scores follow each other in the random sequence, so the bits generated for
+  // a short row often include those of the next row.
   const std::uint32_t* bits_of(std::uint64_t first, std::int64_t n) {
     static_assert(kBlock + 7 <= kPhiloxElements);
     if (first < begin_ || first + std::uint64_t(n) > end_) {

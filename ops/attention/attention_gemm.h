@@ -1,6 +1,6 @@
 // Products of small matrices on one thread, for blocks of attention that stay in the cache. The products are too small
-// for a library's packing and threads to pay off. Rows of B and C are read and written as whole vectors, but elements
-// of A one by one. So A may be transposed (a_row = 1, a_term = length of A's rows).
+// for a library's packing and threads to pay off. Rows of B and C are read and written as whole vectors. Elements of A
+// are read one by one, so A may be transposed (a_row = 1, a_term = length of A's rows).
 #pragma once
 #include "engine/cpu/vector.h"
 

@@ -39,7 +39,7 @@ struct AttentionShape {
   const std::int64_t *q_offsets, *k_offsets;   // [segments + 1]: index of each segment's first query and first key
   std::int64_t rows;                           // Nq, the number of queries in all segments
   std::int64_t longest_queries, longest_keys;  // the largest numbers of queries and of keys in one segment
-  std::int64_t products;                       // number of multiplications for all q . k, including hidden ones
+  std::int64_t products;                       // number of multiplications for all q . k, including hidden keys
   std::int64_t q_row, k_row;                   // strides: elements from one row to the next, in q, and in k and v
   std::int64_t bias_groups;                    // G, the number of biases; 1 without a bias
   double scale;

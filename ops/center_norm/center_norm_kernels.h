@@ -1,5 +1,4 @@
-// CenterNorm of each row of a matrix. The loops in engine/cpu/row_op.h call the members of these structs, which that
-// file explains.
+// CenterNorm of each row of a matrix. engine/cpu/row_op.h describes the members of these structs.
 #pragma once
 #include "engine/kernels.h"
 

@@ -3,8 +3,8 @@
 // per channel, which can be folded into a linear layer.
 //
 // x is seen as [P, C], P positions of C channels. S is the first n positions, which enter the statistics; the other
-// positions are padding. All formulas are per channel. AM and GM are the arithmetic and the geometric mean, and V is
-// the variance. In training iteration t, UN computes, with h = gamma dy:
+// positions are padding. All formulas are per channel. AM and GM are the arithmetic and geometric means, and V is the
+// variance. In training iteration t, UN computes, with h = gamma dy:
 //
 //   forward
 //   [CN-1]   q_t = (1/n) sum_S x_i^2
@@ -26,11 +26,12 @@
 // skips if the test fires for one channel, and the threshold uses the windows of all channels (see Granularity). The
 // threshold is then the variance over all channels, so it depends on how much the levels of channels differ. If the
 // levels are equal, M <= 4 and the noise is 5 %, UN skips every iteration forever and never averages
-// (docs/normalizers.md). The threshold uses the window before q_t, because with only one window the test never fires:
+// (docs/normalizers.md). The threshold uses the window before q_t, because a test with the same window on both sides
+// would never fire:
 //   [UN-18]  AM(A) - GM(A) <= M V(sqrt(A))
 // Until iteration `warmup`, while the window is not full (t <= M), and if M = 1, var_hat = q_t and psi = G_t; then dx
 // is the exact gradient. Later, psi is an estimate by design. dgamma and dbeta are always exact. Several forward passes
-// of one state may precede their backward passes: each backward pass uses the decisions of its own forward pass and
+// with one state may precede their backward passes: each backward pass uses the decisions of its own forward pass and
 // writes the window slot of that iteration. Exponential averages advance in the order of the backward passes.
 //
 // The relatives differ from UN as follows:
@@ -82,7 +83,7 @@ struct ChannelNormState {
   Tensor win_sq, win_g;               // [M_f, C], [M_b, C]; initially 0
   Tensor iters;                       // i64 []: number of training forward passes so far
   Tensor skips;                       // i64 []: number of training forward passes with a skipped or held channel
-  Tensor skips_in_a_row;              // i64 [C]: number of consecutive skips up to now, with hold_on_skip
+  Tensor skips_in_a_row;              // i64 [C]: number of consecutive skips so far; only used with hold_on_skip
 
   // Returns the initial state. dtype must be f32, or f64 for f64 activations.
   static ChannelNormState create(const ChannelNormOptions& options, std::int64_t channels, DType dtype,

@@ -22,7 +22,7 @@ struct ChannelBackward {
   ChannelNormOptions options;
   bool training;
   std::int64_t rows, n;  // n is the number of channels here, since the element-wise loop runs over channels
-  double share;          // factor of dgamma and dbeta: 1 / ranks if the ranks share the sums
+  double share;          // factor of dgamma and dbeta: 1 / ranks if the sums cover all ranks
   ChannelBuffers<S> state;
   Context context;
   const double *sum_dy, *sum_dy_x;    // [C], from ChannelGradientSums

@@ -25,7 +25,7 @@ struct ChannelContext {
   S *mean, *rstd, *r;    // [C]
   std::uint8_t* flags;   // [C]
   double* iteration;     // []
-  std::int64_t counted;  // n, the number of rows in the statistics
+  std::int64_t counted;  // n, the number of rows that enter the statistics
 
   FOLDGRAD_HD bool flag(std::int64_t c, Flag which) const { return flags[c] & which; }
 };

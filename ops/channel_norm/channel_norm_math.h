@@ -48,7 +48,7 @@ FOLDGRAD_HD inline bool filters(const ChannelNormOptions& o, double t) {
   return o.filtration && (o.form == ChannelForm::released ? t >= double(o.warmup) : active(o, t));
 }
 
-// A channel's window: its last M values, in a column of [M, columns]. One value may be replaced.
+// A channel's window: its last M statistics, in a column of [M, columns]. If slot >= 0, `value` replaces that entry.
 template <class S>
 struct Window {
   const S* first;
@@ -84,13 +84,13 @@ FOLDGRAD_HD double variance_of_roots(const Window<S>& window, int ddof) {
   }
   return squares / double(window.length - ddof);
 }
-// Returns the lower bound of entries in the geometric mean. The released code has no bound: log(0) is then -infinity,
+// Returns the lower bound for entries in the geometric mean. The released code has no bound: log(0) is then -infinity,
 // and the mean is 0.
 FOLDGRAD_HD inline double least_entry(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : 1e-38;
 }
 
-// Returns the factor r of the released forms: the batch's standard deviation divided by the running one.
+// Returns the factor r of the released forms: the batch's standard deviation divided by the running standard deviation.
 FOLDGRAD_HD inline double rescale(const ChannelNormOptions& o, double t, double var_hat, double run_var) {
   const double first = double(o.warmup > 1000 ? o.warmup : 1000);
   if (o.rescale == Rescale::none || t <= first) return 1;

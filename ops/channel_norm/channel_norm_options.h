@@ -10,14 +10,14 @@ enum class ForwardAverage : std::uint8_t { none, arithmetic, geometric, exponent
 enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arithmetic_exponential };
 
 // In the form `paper`, gradients are exact until averages begin, and gradient statistics are means over the positions
-// in S. The form `released` computes the same as the code of UN's authors; see channel_norm.h.
+// in S. The form `released` computes what the code of UN's authors computes; see channel_norm.h.
 enum class ChannelForm : std::uint8_t { paper, released };
 
 // Determines which windows decide whether a batch is an outlier, and which channels then skip the iteration.
 enum class Granularity : std::uint8_t {
   channel,    // each channel decides for itself
   layer_any,  // all channels skip if the test fires for any channel
-  layer_sum,  // all channels skip if the test fires for sums over channels; they may skip forever after a change
+  layer_sum,  // all channels skip if the test fires for sums over channels; a lasting change may make them skip forever
   pooled      // as layer_any, but with one threshold from the entries of all channels, as in the released code; if the
               // channels have equal levels, they may skip forever
 };
@@ -42,7 +42,7 @@ struct ChannelNormOptions {
   int ddof = 1;                 // delta degrees of freedom of the threshold's variance
   bool flag_low = true;         // a drop in the statistic may also be an outlier
   bool hold_on_skip = false;    // a skip leaves run_var unchanged, at most kLongestHold times in a row (ours)
-  bool hold_non_finite = true;  // a channel with NaN or infinity uses its running estimates and writes none (ours)
+  bool hold_non_finite = true;  // a channel with NaN or infinity uses and keeps its running estimates (ours)
   bool finite_state = true;     // the state keeps its old value if the new one is NaN or infinity (ours)
   PsiAfterSkip psi_after_skip = PsiAfterSkip::ema;
 
@@ -54,7 +54,7 @@ struct ChannelNormOptions {
   static ChannelNormOptions rbn();
   static ChannelNormOptions qmbn();
   static ChannelNormOptions mabn();
-  static ChannelNormOptions mabn_released();  // its form is `paper`, so M = 1 and padding are not special
+  static ChannelNormOptions mabn_released();  // its form is `paper`, so M = 1 and padding get no special treatment
   static ChannelNormOptions pn_star();
   static ChannelNormOptions un();
   static ChannelNormOptions un_released();

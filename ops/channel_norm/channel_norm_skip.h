@@ -1,7 +1,7 @@
 // UN's outlier test. Each channel keeps its last M mean squares. When a new mean square q arrives, we put it into a
-// copy of the window and compare the arithmetic with the geometric mean: they agree when all entries are equal and
-// drift apart when one stands out. If the gap exceeds M times the variance of the old window's roots [UN-19], we skip
-// the iteration: it is normalized with its own statistics, and the windows do not record them. Example: M = 4, old
+// copy of the window and compare the arithmetic and geometric means of the copy: they agree when all entries are equal
+// and drift apart when one stands out. If the gap exceeds M times the variance of the old window's roots [UN-19], we
+// skip the iteration: it is normalized with its own statistics, and the windows do not record them. Example: M = 4, old
 // window {1, 1, 1, 1}, q = 16: AM 4.75, GM 2, gap 2.75; the threshold is 0, so q is an outlier. A layer decides for all
 // of its channels, or each channel for itself; see Granularity.
 #pragma once
@@ -15,7 +15,7 @@ FOLDGRAD_HD double tolerance(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : sizeof(S) == 4 ? 4e-6 : 1e-9;
 }
 
-// The contribution of one channel, or of several channels together, to the decision. A NaN never becomes a maximum.
+// The contribution of one or several channels to the decision. The maxima ignore NaN.
 struct SkipTerms {
   double distance = 0, threshold = 0, level = 0;  // sums of AM - GM, of M times the variance of roots, and of AM
   double largest_excess = 0, largest_distance = 0;
@@ -68,8 +68,7 @@ FOLDGRAD_HD inline double pooled_threshold(const ChannelNormOptions& o, const Sk
   return double(o.window_forward) * (variance < 0 ? 0 : variance);  // rounding can make the variance negative
 }
 
-// Returns true for an outlier. `terms` are those of one channel or the sums over all channels; all windows together
-// have `entries` entries.
+// Returns true for an outlier. `terms` covers one channel or all channels; all windows together have `entries` entries.
 template <class S>
 FOLDGRAD_HD bool fires(const ChannelNormOptions& o, const SkipTerms& terms, double entries) {
   const double tol = tolerance<S>(o);

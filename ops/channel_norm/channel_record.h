@@ -9,13 +9,13 @@ namespace foldgrad {
 // A normalizer may leave members undefined. channel_norm fills all of them; its record is complete after the backward
 // pass.
 struct ChannelRecord {
-  ChannelMoments moments;      // moments of x over the positions in the statistics
+  ChannelMoments moments;      // moments of x over the positions that enter the statistics
   Tensor gradient_sum;         // f64 [C]: sum of dy * (y - offset), or of dy * (x - mean)
   Tensor gain;                 // [C]; gain * rstd times the second form of gradient_sum is the first form
   Tensor rstd, flags;          // [C], from channel_norm's ChannelContext
   Tensor x_factor;             // [C], psi rstd^2
   Tensor iteration;            // f64 []
-  ChannelMoments gradient;     // moments of dy over these positions; only with form `paper` and statistic `mean_square`
+  ChannelMoments gradient;     // like `moments`, but of dy; only with form `paper` and statistic `mean_square`
   ChannelNormOptions options;  // the options of channel_norm
 };
 

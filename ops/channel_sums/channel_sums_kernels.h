@@ -1,7 +1,7 @@
 // Sums over the rows of a matrix, one per column. First, the rows of each block of 64 are summed: each chunk of 16 rows
-// in the arithmetic of the elements, then the chunks in f64. Then the sums of the blocks are added in f64. Blocks do
-// not depend on the number of rows, so rows of zeros at the end do not change the result. FOLDGRAD_RUN(device,
-// channel_sums, p) computes these sums for a struct with these members:
+// in the arithmetic of the elements, then the chunks in f64. Then the sums of the blocks are added in f64. The division
+// into blocks does not depend on the number of rows, so rows of zeros at the end do not change the result.
+// FOLDGRAD_RUN(device, channel_sums, p) computes these sums for a struct with these members:
 //
 //   using Value;  static constexpr int kSums;
 //   std::int64_t rows, columns;

@@ -31,16 +31,16 @@ struct Conv2dProduct {
 };
 
 struct Conv2dBuffers {
-  void* x;                     // [batch, height, width, channels]; dx in the pass that computes dx
-  void* weight;                // [out, channels / groups, kernel_height, kernel_width]; or dweight
-  void* y;                     // [batch, out_height, out_width, out]; or dy
+  void* x;                     // [batch, height, width, channels]; holds dx in pass dx
+  void* weight;                // [out, channels / groups, kernel_height, kernel_width]; holds dweight in pass dweight
+  void* y;                     // [batch, out_height, out_width, out]; holds dy in passes dx and dweight
   const void* bias = nullptr;  // [out], added to y; may be null
 };
 
 // Calls the device's library if it covers the case, otherwise plain_conv2d_product().
 void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
 // Computes the product with our own loops, for every dtype, all sizes and both devices. Tests compare the libraries
-// with it.
+// with this function.
 void plain_conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
 // These return false and write nothing if the library does not cover the case.
 bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at);

@@ -91,7 +91,7 @@ struct CrossEntropyForward {
   FOLDGRAD_HD Value value(const Row&, std::int64_t, std::int64_t) const { return 0; }
   FOLDGRAD_OPERANDS(visit.element(logits));
 
-  // Returns z - m of the target, or the weighted mean of both targets; NaN if a target is not a class.
+  // Returns z - m of the target or, for two targets, the weighted mean of both; NaN if a target is not a class.
   FOLDGRAD_HD Value gold_shifted(std::int64_t r, Value m) const {
     const Value first = shifted(r, targets.first[r], m);
     if (!targets.second) return first;

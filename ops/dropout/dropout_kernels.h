@@ -26,8 +26,8 @@ struct Mask {
   FOLDGRAD_HD Mask times(V factor) const { return {random, threshold, scale * factor}; }
 };
 
-// Lets a struct with a member `mask` draw random numbers (engine/cpu/run_element.h). If can_be_0 is true, the struct
-// draws none if p is 0.
+// Lets a struct with a member `mask` draw random numbers (engine/cpu/run_element.h). With can_be_0, the struct draws no
+// numbers if p is 0.
 #define FOLDGRAD_DRAWS_MASK(can_be_0)                                           \
   FOLDGRAD_HD const ::foldgrad::Random& random() const { return mask.random; }  \
   FOLDGRAD_HD bool draws() const { return !(can_be_0) || mask.threshold != 0; } \

@@ -15,7 +15,7 @@ namespace foldgrad {
 
 // Throws std::invalid_argument unless there are fewer than 2^31 ids, they are i64 on x's device, and padding_id is a
 // row or -1 (none). On the CPU, it also throws for an id outside [0, N). On CUDA, a check would make the host wait;
-// there, such an id gives a row of NaN, and its dy is dropped.
+// there, such an id gives a row of NaN, and the row's dy is dropped.
 Var embedding(const Var& table, const Var& ids, double scale = 1, std::int64_t padding_id = -1);  // table: [V, C]
 Var gather(const Var& x, const Var& ids);
 

@@ -29,7 +29,7 @@ template <class T>
 FOLDGRAD_HD T dx(T h, T xhat, T rstd, T sum_h, T sum_h_xhat, T weight) {
   return rstd * (h - weight * (sum_h + xhat * sum_h_xhat));  // [GN-4]
 }
-// Returns one row's term of the sum.
+// Returns one row's term of the sum over rows.
 template <class T>
 FOLDGRAD_HD T dgamma(T dy, T xhat) {
   return dy * xhat;  // [GN-5]

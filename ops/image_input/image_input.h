@@ -1,4 +1,4 @@
-// Converts images of bytes to the input of a model.
+// Converts images that are stored as bytes to a model's input.
 //
 //   [IMG-1]  y_bhgc = (x_bhgc / 255 - mean_c) / std_c
 //

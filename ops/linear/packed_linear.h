@@ -16,7 +16,7 @@
 namespace foldgrad {
 
 struct PackedLinearOptions {
-  // `in` is the dtype of x and of the packed weights, `out` that of y. They are equal, or bf16 and f32.
+  // `in` is the dtype of x and of the packed weights. `out`, the dtype of y, equals `in`, or is f32 if `in` is bf16.
   DType in, out;
   std::optional<Activation> activation = {};  // f; cannot be combined with add
   double add = 0;

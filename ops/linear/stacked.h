@@ -1,5 +1,5 @@
-// Concatenates tensors along their leading axis, and splits them again. Their other sizes, dtypes and devices are
-// equal.
+// Concatenates tensors along the leading axis, and splits the result again. The tensors have the same dtype and device,
+// and the same sizes of all other axes.
 #pragma once
 #include "engine/tensor.h"
 

@@ -13,7 +13,7 @@ struct PowerNormCount {
   static constexpr std::int64_t n = 1;
 
   std::int64_t *iters, *skips;
-  std::int64_t counted;  // number of rows in the statistics
+  std::int64_t counted;  // number of rows that enter the statistics
 
   FOLDGRAD_HD void operator()(std::int64_t) const {
     *iters += 1;
@@ -30,7 +30,7 @@ struct PowerNormForwardStep {
   double warmup, alpha, eps;
   const std::int64_t* iters;
   const double* square;           // [columns], mean squares from ChannelMoments; null if not training
-  std::int64_t counted;           // number of rows in the statistics; 0 if not training
+  std::int64_t counted;           // number of rows that enter the statistics; 0 if not training
   const T* gamma;                 // [columns]
   S *phi, *rstd, *rstd_q, *gain;  // [columns]: the state phi, rstd of z and of q, and the gain in y = gain * x + beta
 
@@ -54,8 +54,8 @@ struct PowerNormBackwardStep {
   bool training;
   double alpha;
   std::int64_t rows, n;               // n is the number of columns here
-  double share;                       // factor of dgamma and dbeta: 1 / ranks if the ranks share the sums
-  std::int64_t counted;               // number of rows in the statistics; 0 if not training
+  double share;                       // factor of dgamma and dbeta: 1 / ranks if the sums cover all ranks
+  std::int64_t counted;               // number of rows that enter the statistics; 0 if not training
   const double *sum_dy, *sum_dy_x;    // [columns], from ChannelGradientSums
   const double* square;               // [columns], mean square over all rows; null if not training
   const T* gamma;                     // [columns]

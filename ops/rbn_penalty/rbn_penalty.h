@@ -5,9 +5,9 @@
 //   [RBN-3]  dx_i = dL (2 lm (m - run_mean) + 2 lv sign(v - run_var) (x_i - m)) / n
 //
 //   x: [..., C]; L: []; m, v: mean and biased variance over the n rows. Call this after channel_norm has added the same
-//   x to the running estimates. Saved: x, m, v, and a copy of the running estimates. Published weights for IWSLT14: lm
-//   = 0.1 and lv = 0.01 for pre-norm models, lm = 60 and lv = 0 for post-norm. Source: "Understanding the Failure of
-//   Batch Normalization for Transformers in NLP" (2022).
+//   x to the running estimates. Saved: x, m, v, and a copy of the running estimates. The published weights for IWSLT14
+//   are lm = 0.1 and lv = 0.01 for pre-norm models, and lm = 60 and lv = 0 for post-norm models. Source: "Understanding
+//   the Failure of Batch Normalization for Transformers in NLP" (2022).
 #pragma once
 #include "ops/channel_norm/channel_norm.h"
 

@@ -18,7 +18,7 @@ namespace foldgrad {
 struct RowOrder {
   Tensor order, inverse;  // i64 [N]
 
-  // Throws std::invalid_argument unless `order` has each of 0 ... N - 1 once.
+  // Throws std::invalid_argument unless `order` contains each of 0 ... N - 1 exactly once.
   explicit RowOrder(const std::vector<std::int64_t>& order, Device device = Device::cpu);
   RowOrder(const Tensor& order, const Tensor& inverse) : order(order), inverse(inverse) {}
   RowOrder inverted() const { return {inverse, order}; }

@@ -1,5 +1,4 @@
-// RMS norm of each row of a matrix. The loops in engine/cpu/row_op.h call the members of these structs, which that file
-// explains.
+// RMS norm of each row of a matrix. engine/cpu/row_op.h describes the members of these structs.
 #pragma once
 #include <cmath>
 
@@ -8,7 +7,7 @@
 
 namespace foldgrad {
 
-// With kPartial, the mean is over the first k channels; otherwise it is over all.
+// With kPartial, the mean is over the first k channels; otherwise it is over all channels.
 template <class T, bool kPartial>
 struct RmsNormForward {
   static constexpr const char* kName = "rms_norm forward";

@@ -4,7 +4,7 @@
 //   [SN-1]  scale_norm:  y_rc = g u_rc            u_rc = x_rc rnorm_r,   rnorm_r = 1 / max(|x_r|, eps)
 //   [FN-1]  unit_rows:   y_rc = u_rc
 //
-//   backward, with g = 1 for unit_rows; dy_r . u_r is the product of two rows:
+//   backward, with g = 1 for unit_rows; dy_r . u_r is the dot product of two rows:
 //   [SN-2]  dx_rc = g rnorm_r (dy_rc - u_rc (dy_r . u_r))  where |x_r| > eps, else g dy_rc / eps
 //   [SN-3]  dg = sum_r dy_r . u_r
 //

@@ -3,7 +3,7 @@
 //   [TOP-1]  indices_r = the k columns c with the largest x_rc, largest first; of equal entries the first column first
 //   [TOP-2]  l_r = log sum_c exp(x_rc)
 //
-//   Also returns the entries of some given columns.
+//   Also returns the entries of given columns.
 //
 //   x: [R, C], f32 or f64. A NaN is never among the largest: if a row has too few other entries, the remaining results
 //   are -infinity with index -1. l is NaN if the row has a NaN or +infinity, or if all its entries are -infinity.

@@ -20,7 +20,7 @@ struct Entry {
   T value;
   std::int64_t index;
 
-  // Returns true if this entry comes before the other. A NaN never does. [TOP-1]
+  // Returns true if this entry comes before `other`. A NaN never does. [TOP-1]
   FOLDGRAD_HD bool before(const Entry& other) const {
     if (index < 0 || other.index < 0) return index >= 0;
     return value > other.value || (value == other.value && index < other.index);

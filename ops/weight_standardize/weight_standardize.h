@@ -23,7 +23,7 @@ struct WeightStandardizeOptions {
   bool unbiased = false;
 };
 
-// Throws std::invalid_argument unless W has an axis of units and at least one more, the fan-in is at least 1 (2 if
+// Throws std::invalid_argument unless W has an axis of units and at least one more axis, the fan-in is at least 1 (2 if
 // unbiased), g is [O] with W's dtype and device, and minimum is positive.
 Var weight_standardize(const Var& W, const Var& g, const WeightStandardizeOptions& options = {});
 

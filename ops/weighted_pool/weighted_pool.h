@@ -1,5 +1,5 @@
-// Sums over axis 1 with a weight for each step, such as sequence pooling with weights from a softmax (Hassani et al.:
-// "Escaping the Big Data Paradigm with Compact Transformers", 2021); and means over axis 1.
+// Weighted sums over axis 1, such as sequence pooling with weights from a softmax (Hassani et al.: "Escaping the Big
+// Data Paradigm with Compact Transformers", 2021), and means over axis 1.
 //
 //   [WP-1]   weighted_pool: y_bc = sum_t w_bt x_btc
 //   [RED-3]  mean_pool:     y_bc = (1/T) sum_t x_btc, 0 if T = 0

@@ -79,7 +79,7 @@ struct Tile {
   // Returns the address that this lane passes to ldmatrix for the 16 rows at `row` and the two chunks at `c`: a
   // fragment A or, transposed, two fragments B.
   __device__ const bf16* rows_first(int row, int c) const { return chunk(row + lane() % 16, c + lane() / 16); }
-  // Does the same for two fragments B whose columns are rows of this tile or, transposed, for a fragment A.
+  // Returns the address for two fragments B whose columns are rows of this tile or, transposed, for a fragment A.
   __device__ const bf16* columns_first(int row, int c) const {
     return chunk(row + lane() / 16 * 8 + lane() % 8, c + lane() / 8 % 2);
   }
@@ -110,8 +110,8 @@ struct Stages {
   }
 };
 
-// Computes products = A B^T. A is the 16 rows of a that begin at `row`; B is the first `columns` rows of b. The other
-// products become zero.
+// Computes products = A B^T. A is the 16 rows of a that begin at `row`; B is the first `columns` rows of b. The
+// products in all other columns become zero.
 template <int kWidth, int kFragments>
 __device__ void multiply_rows(FragmentC (&products)[kFragments], const Tile<kWidth>& a, int row, const Tile<kWidth>& b,
                               int columns) {
@@ -169,7 +169,7 @@ struct RowBits {
 
 __device__ inline std::uint32_t first_bits(int n) { return n <= 0 ? 0 : n >= 32 ? 0xffffffffu : (1u << n) - 1; }
 
-// Finds which of the 64 keys that begin at j0 are seen by this lane's two rows of the 16 queries that begin at i0.
+// Of the 64 keys that begin at j0, finds those that this lane's two queries see. The warp's 16 queries begin at i0.
 __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, int i0, int j0) {
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) {
@@ -195,7 +195,8 @@ __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t elemen
   return std::uint32_t(bits >> skipped);
 }
 
-// Finds which of the keys of find_seen() dropout keeps in the two rows. Each lane computes half a row for its warp.
+// Like find_seen(), but finds the keys that dropout keeps for the two queries. Each lane computes half a row for its
+// warp.
 __device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, const AttentionHead& at, int i0, int j0) {
   const std::uint64_t element = at.random_element(i0 + lane() / 2) + std::uint64_t(j0 + lane() % 2 * 32);
   const std::uint32_t mine = s.drop_below == 0 ? 0xffffffffu : keep_bits<4>(s, element);
@@ -228,7 +229,7 @@ __device__ __forceinline__ void exchange(float& first, float& second, int distan
 
 // Calls put(row, column, values, wanted) for 8 adjacent columns at a time, so that put() can store 16 bytes; `wanted`
 // is true in the first `rows` rows. At first, each lane of a quad has two numbers of a row in each of four fragments;
-// after the exchanges, it has all eight of that row in one fragment.
+// after the exchanges, it has all eight numbers of the row in one of these fragments.
 template <int kFragments, class Put>
 __device__ void for_packs(const FragmentC (&sums)[kFragments], int rows, const Put& put) {
   FOLDGRAD_UNROLL
@@ -261,7 +262,7 @@ void with_width(std::int64_t width, const F& f) {
   f(std::integral_constant<int, 128>());
 }
 
-// Returns the number of tile pairs in shared memory at once, including those that are still being loaded.
+// Returns the number of tile pairs that are in shared memory at once, including those that are still being loaded.
 inline int stages_for(std::int64_t tiles, int most) { return int(tiles < most ? tiles : most); }
 
 // Constants of kernels whose blocks own queries of one head, 16 per warp, and loop over tiles of the head's keys; not
@@ -270,8 +271,8 @@ constexpr int kQueryWarps = 4;  // largest number of warps in a block
 constexpr int kKeys = 64;       // keys per tile
 constexpr int kKeyStages = 2;
 
-// Launches a kernel of this kind. `name` and `kernel` are as for launch(); `row_tiles` is the number of tiles in shared
-// memory with one row per query of the block.
+// Launches a kernel whose blocks own queries. `name` and `kernel` are as for launch(); `row_tiles` is the number of
+// tiles in shared memory with one row per query of the block.
 template <int kWidth, class P>
 void launch_over_queries(const char* name, void (*kernel)(P), int row_tiles, const P& p) {
   const AttentionShape& s = p.shape;

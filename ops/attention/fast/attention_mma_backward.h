@@ -4,7 +4,7 @@
 
 namespace foldgrad {
 
-// Writes delta and, if wanted, dq. Call this first, since the other kernel reads delta.
+// Writes delta and, if wanted, dq. Call this before the kernel for dk and dv, which reads delta.
 void attention_mma_backward_q(const AttentionBackward<bf16>& p);
 
 namespace attention_mma {
