@@ -92,7 +92,7 @@ inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
   template void FUNCTION(const PARAMS<float>&);  \
   template void FUNCTION(const PARAMS<double>&); \
   template void FUNCTION(const PARAMS<bf16>&)
-// Instantiates FUNCTION(const PARAMS<T, ARGUMENT>&) in the same way.
+// Instantiates FUNCTION(const PARAMS<T, ARGUMENT>&) for the same three types.
 #define FOLDGRAD_INSTANTIATE_OF(FUNCTION, PARAMS, ARGUMENT) \
   template void FUNCTION(const PARAMS<float, ARGUMENT>&);   \
   template void FUNCTION(const PARAMS<double, ARGUMENT>&);  \

@@ -1,6 +1,6 @@
 // A ladder of five kernels for the same product, C = A B with A [m, k], B [k, n] and C [m, n], all row-major and dense,
 // as gemm() expects by default (engine/gemm/gemm.h). Each kernel adds one idea to the previous one; docs/gemm_ladder.md
-// counts the bytes that the idea saves. The kernels are for readers and tests; training does not use them.
+// counts the bytes that each idea saves. The kernels are for readers and tests; training does not use them.
 #pragma once
 #include <cstdint>
 

@@ -65,8 +65,8 @@ void set_threads(int n);
 // the other threads do its work.
 void parallel(std::int64_t pieces, Body body);
 
-// Loops over fewer elements run as one piece: waking the helpers costs more than they save. Tuned on 2 cores of a
-// Zen 5.
+// Loops over fewer elements than this run as one piece: waking the helpers costs more than they save. Tuned on 2 cores
+// of a Zen 5.
 constexpr std::int64_t kParallelElements = 32768;
 
 // Cuts n items of `elements` elements each into pieces, and calls body(begin, end) for each piece. Fewer than

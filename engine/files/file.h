@@ -18,7 +18,7 @@ class FileError : public std::runtime_error {
   FileError(const std::string& path, const std::string& what, int error);
 
   const std::string& path() const { return path_; }
-  int error() const { return error_; }  // an errno such as ENOSPC or EIO; 0 if the content of the file is wrong
+  int error() const { return error_; }  // an errno such as ENOSPC or EIO; 0 if the content of the file is invalid
 
  private:
   std::string path_;

@@ -63,7 +63,7 @@ void multiply_whole_tile(const Tile<V>& tile) {
     }
 }
 
-// Multiplies a tile of at most kRows rows and kVectors vectors.
+// Computes a tile of at most kRows rows and kVectors vectors.
 template <class V, int kRows = kTileRows, int kVectors = kTileVectors>
 void multiply_tile(const Tile<V>& tile, std::int64_t rows, std::int64_t vectors) {
   if constexpr (kRows > 1)

@@ -1,5 +1,5 @@
 // The properties of an operation that folding, export, drawing and analyses of a recording need. An operation states
-// them in Node::describe(), in its own folder, so users need no list of operations.
+// them in Node::describe(), in its own folder, so there is no central list of operations.
 #pragma once
 #include <functional>
 #include <stdexcept>

@@ -81,7 +81,7 @@ class Communicator {
   void at_step(std::int64_t step) { step_ = step; }
   std::int64_t step() const { return step_; }
 
-  // This rank's traffic so far. The seconds include waiting for slower ranks, except with linked GPUs.
+  // This rank's traffic so far. `seconds` includes waiting for slower ranks, except with linked GPUs.
   struct Traffic {
     std::int64_t exchanges = 0, bytes = 0;  // bytes sent; the same number is received
     double seconds = 0;

@@ -120,7 +120,7 @@ class KeepFactors {
  public:
   explicit KeepFactors(const AttentionShape& s) : s_(s) {}
 
-  // Multiplies values[j] by z of element first + j, for j < n <= kBlock.
+  // Multiplies values[j] by the factor z of element first + j, for j < n <= kBlock.
   void multiply(V* values, std::uint64_t first, std::int64_t n) {
     const std::uint32_t* bits = bits_of(first, n);
     const std::uint32_t drop_below = s_.drop_below;

@@ -13,7 +13,7 @@ namespace attention_math {
 template <class V>
 constexpr V kHidden = -std::numeric_limits<V>::infinity();
 
-// Returns p; 0 for hidden keys, whose q_dot_k is -infinity.
+// Returns p, which is 0 for hidden keys, since their q_dot_k is -infinity.
 template <class V>
 FOLDGRAD_HD V p(V q_dot_k, V scale, V L) {
   return fast_exp(q_dot_k * scale - L);  // [ATT-1] [ATT-2]

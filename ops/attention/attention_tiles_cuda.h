@@ -121,7 +121,7 @@ __device__ void for_sums(const Sums<V>& sums, int rows, int width, const Put& pu
   }
 }
 
-// Combines v over the 16 threads of a row, in a fixed order; all 16 get the result.
+// Reduces v over the 16 threads that share a row, in a fixed order. All 16 threads get the result.
 template <class V, class Combine>
 __device__ V row_reduce(V v, Combine combine) {
   for (int distance = kSide / 2; distance > 0; distance /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, distance));

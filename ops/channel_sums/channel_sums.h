@@ -18,11 +18,11 @@ struct ChannelMoments {
 
 // The settings of one forward pass, over x [..., C], of an operation with running statistics.
 struct ChannelPass {
-  bool training = false;                     // if false, the running estimates are constants and nothing is written
+  bool training = false;                     // if false, the running estimates are constants and no state is written
   std::optional<std::int64_t> counted = {};  // n, the number of leading positions that enter statistics; default: all
   // In training, both passes compute statistics over the positions of all ranks. The ranks' states stay equal, and
-  // their parameter gradients add up to the true gradients. The communicator must outlive the recording. It is null if
-  // x has all positions.
+  // their parameter gradients add up to the true gradients. The communicator must outlive the recording, and is null if
+  // x contains all positions.
   Communicator* communicator = nullptr;
 };
 

@@ -27,9 +27,9 @@ class CudnnDescriptors {
 class CudnnPlan {
  public:
   // Chooses the engine that cuDNN's heuristics rank highest among those that give bit-identical results on every run
-  // and round operands and sums only to their own types; with `tf32`, f32 may be multiplied as TensorFloat-32. If there
-  // is no such engine, covered() returns false. p must be f32 or bf16, without f32_dweight; `device` must come from
-  // cudnn_device(). Throws std::runtime_error if cuDNN fails.
+  // and round operands and sums only to their own types; with `tf32`, f32 operands may be rounded to TensorFloat-32. If
+  // there is no such engine, covered() returns false. p must be f32 or bf16, without f32_dweight; `device` must come
+  // from cudnn_device(). Throws std::runtime_error if cuDNN fails.
   CudnnPlan(const Conv2dProduct& p, bool adds_bias, bool tf32, cudnnBackendDescriptor_t device);
 
   bool covered() const { return plan_ != nullptr; }

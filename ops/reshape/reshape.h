@@ -1,4 +1,4 @@
-// Returns the same elements in another shape.
+// Returns the elements of x in another shape.
 //
 //   [RES-1]  y = x's elements in the same order    dx = dy in x's shape
 //
