@@ -12,8 +12,8 @@ namespace foldgrad {
 struct FoldedGraph;
 
 // Returns the number of examples in a batch. A tensor NAME has one row per example. If the batch also has NAME_lengths,
-// i64 [examples], NAME instead has this number of rows for each example, one example after another. For instance,
-// source [3] with source_lengths {2, 1} holds two sentences.
+// i64 [examples], NAME instead has NAME_lengths[i] rows for example i, one example after another. For instance, source
+// [3] with source_lengths {2, 1} holds two sentences.
 std::int64_t examples_in(const NamedTensors& batch);
 // Returns examples `first` to `last` - 1. Throws std::invalid_argument if an entry of a `_lengths` tensor is negative.
 NamedTensors part_of(const NamedTensors& batch, std::int64_t first, std::int64_t last);
@@ -58,8 +58,8 @@ class Model {
   // Returns random inputs, with "target", to compare models in checks and certificates. Equal seeds give equal inputs.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
 
-  // Returns a new model with the same configuration, whose parameters are all 0. If `folded` is given, only those
-  // normalizers remain that folding has left.
+  // Returns a new model with the same configuration, whose parameters are all 0. If `folded` is given, the model has
+  // only the normalizers that folding has left.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
   // Returns an equivalent model that folding can handle, for example one without fixnorm. Returns null if folding can
   // handle this model as it is.
@@ -81,7 +81,8 @@ class Model {
   NamedTensors snapshot() const { return clone(state()); }
   // Returns state() without the counters that `saved` lacks: files of version 0.3 and earlier do not have them.
   NamedTensors state_for(const NamedTensors& saved) const;
-  // Throws std::invalid_argument before writing anything unless names, shapes and dtypes match state_for(snapshot).
+  // Restores a snapshot. Throws std::invalid_argument, before writing anything, unless names, shapes and dtypes match
+  // state_for(snapshot).
   void restore(const NamedTensors& snapshot);
   // Copies the parameters and state of a model with the same configuration, on any device and in any dtype.
   void copy_from(const Model& other);

@@ -23,20 +23,22 @@ struct BlockConfig {
   double dropout = 0.3;             // applied to embeddings and to the branches of sublayers
   double attention_dropout = 0.1;   // applied to attention probabilities
   double activation_dropout = 0.1;  // applied after the activation of a feed-forward block
-  // Stochastic depth [DO-6]: the probability that the last layer drops a sublayer's branch for a sample. It grows
-  // linearly from 0 in the first layer (timm, vision_transformer.py). Only families that use BlockMaker::at_layer()
-  // apply it.
+  // Stochastic depth [DO-6]: the probability that the last layer drops a sublayer's branch for a sample. The
+  // probability grows linearly over the layers, from 0 in the first (timm, vision_transformer.py). Only families that
+  // use BlockMaker::at_layer() apply it.
   double drop_path = 0;
 
-  // Only families with these keys use them. With `bias`, all linear layers of blocks have biases. With `input_bias`,
-  // the linear layers that read a normalizer's result have biases even if `bias` is off; folding sets it. With `gated`,
-  // a feed-forward block is fc2(activation(gate(x)) * fc1(x)) (Shazeer, "GLU Variants Improve Transformer", 2020).
+  // These members matter only in families that have keys for them. With `bias`, all linear layers of blocks have
+  // biases. With `input_bias`, the linear layers that read a normalizer's result have biases even if `bias` is off;
+  // folding sets it. With `gated`, a feed-forward block is fc2(activation(gate(x)) * fc1(x)) (Shazeer, "GLU Variants
+  // Improve Transformer", 2020).
   bool bias = true, input_bias = false, gated = false;
   bool has_bias(BlockMatrix matrix) const {
     return bias || (input_bias && (matrix == BlockMatrix::qkv || matrix == BlockMatrix::fc1));
   }
 
-  // Standardizes [WS-3] the matrices in the scope, and gives each of their rows a gain.
+  // If true, the matrices that standardization_scope selects are standardized [WS-3], and each of their rows has a
+  // gain.
   bool weight_standardization = false;
   std::string standardization_scope = "all";  // one of kStandardizationScopes
   bool standardizes(BlockMatrix) const;
@@ -48,10 +50,10 @@ struct BlockConfig {
   // and the site's stack.
   std::string normalizer = "ln";
   std::map<std::string, std::string> normalizer_options = {};
-  // Sites with a different normalizer, which uses its default options. A folded model has normalizer = "none" and lists
-  // its remaining maps here (models/fold/model.h): "affine", "scale" or "centernorm", at a site or at
-  // SUBLAYER.residual, for instance encoder.layers.1.self_attn.residual. A residual site exists only if it is listed;
-  // its map applies to x on the way into the sum.
+  // The normalizers of sites that do not use `normalizer`. These normalizers have their default options. A folded model
+  // has normalizer = "none" and lists its remaining maps here (models/fold/model.h): "affine", "scale" or "centernorm",
+  // at a site or at SUBLAYER.residual, for instance encoder.layers.1.self_attn.residual. A residual site exists only if
+  // it is listed; its map applies to x before the residual sum.
   std::map<std::string, std::string> normalizer_at = {};
 
   // Throws std::invalid_argument for an invalid value: "FAMILY: key must be ..., got ...". The normalizer's options are

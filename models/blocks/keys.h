@@ -5,9 +5,10 @@
 //   Config smallest(Config config);
 //   ExpectedParameters expected_parameters(const Config& config);
 //
-// smallest() returns the configuration changed to one layer and to the smallest data, and throws std::invalid_argument
-// if no data fits. expected_parameters() returns some parameters, including the largest: if a file lacks one of them,
-// the sizes in config.json are wrong, and we allocate no memory for them.
+// smallest() reduces a configuration to one layer and to the smallest sizes that data can have, and throws
+// std::invalid_argument if no such sizes are valid. expected_parameters() returns the names and shapes of some
+// parameters, including the largest. If a file lacks one of these parameters, the sizes in config.json are wrong, and
+// loading fails before the model is allocated.
 #pragma once
 #include <utility>
 #include <vector>
@@ -19,7 +20,8 @@ namespace foldgrad {
 
 using ExpectedParameters = std::vector<std::pair<std::string, Shape>>;
 
-// The largest number of positions. Their table is not a parameter, so no tensor in the file confirms its size.
+// The largest number of positions. The table of positions is not a parameter, so no tensor in the file confirms its
+// size.
 constexpr std::int64_t kMostPositions = 1'000'000;
 
 // Each function calls visitor(member, ConfigKey) for some of a family's keys.

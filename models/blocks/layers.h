@@ -6,7 +6,7 @@
 //
 //   pre-norm:   x + drop(W_out branch(norm(x)) + b_out)
 //   post-norm:  norm(residual_scale x + drop(W_out branch(x) + b_out))
-//   folded post-norm:  affine(x) + W_out branch(x) + b_out; affine is the folded normalizer of the sublayer before
+//   folded post-norm:  affine(x) + W_out branch(x) + b_out; affine is the folded normalizer of the previous sublayer
 //   on the stream:  [CCT-2] n + drop(W_out branch(n) + b_out), n = norm(x)
 #pragma once
 #include <functional>
@@ -37,7 +37,7 @@ class Sublayer {
            NormPlace place);
 
   // Runs the sublayer on x [N, width], whose sequences are `rows`. branch(in) computes everything between the
-  // normalizer (if it comes first) and `out`. At inference the sum reuses x's memory if nothing else needs it.
+  // normalizer (if it comes first) and `out`. At inference the sum reuses x's memory if nothing else needs x.
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass, const std::function<Var(Var in)>& branch);
   void list(ModelParts& parts);
   ResidualConstants constants() const;

@@ -22,7 +22,7 @@ class PackedWeights {
   // Returns activation(x W^T + b) for layers that read the same x. The results are side by side, [rows, sum of
   // columns], in `dtype`.
   Var product(std::span<const LinearLayer> layers, const Var& x, std::optional<Activation> activation = {});
-  // Returns scale * stream + x W^T + b. Overwrites the stream if nothing else needs its memory.
+  // Returns scale * stream + x W^T + b. Overwrites the stream if nothing else needs it.
   Var add(Var stream, double scale, const LinearLayer& layer, const Var& x);
   // Returns x W^T + b, in f64 if `dtype` is f64, otherwise in f32. matrix() must return W; it is called only at the
   // first use of `parameter`.

@@ -11,7 +11,7 @@
 //
 //   Parameters have the authors' names and shapes (SHI-Labs/Compact-Transformers, src): the convolutions are
 //   tokenizer.conv_layers.I.0 [out, in, kernel, kernel], and a hybrid stem's normalizers are
-//   tokenizer.conv_layers.I.norm. The others begin with `classifier.`: positional_emb [1, tokens, width],
+//   tokenizer.conv_layers.I.norm. All other names begin with `classifier.`: positional_emb [1, tokens, width],
 //   blocks.I.pre_norm, blocks.I.self_attn.qkv and .proj, blocks.I.norm1, blocks.I.linear1 and .linear2, norm,
 //   attention_pool [1, width] and fc.
 #pragma once

@@ -14,8 +14,9 @@ struct CctConfig : TokenModelConfig {
   // Implemented in models/images/init.cpp.
   static inline const std::vector<std::string> kInitializations{"cct", "pytorch", "tfixup"};
 
-  // "cct": 64 channels in all but the last convolution, and no normalizers. "hybrid": the last convolution has `width`
-  // channels, every other one has half as many as the next, and a normalizer follows each convolution.
+  // "cct": every convolution except the last has 64 channels, and there are no normalizers. "hybrid": the last
+  // convolution has `width` channels, every other one has half as many channels as the next, and a normalizer follows
+  // each convolution.
   static inline const std::vector<std::string> kStems{"cct", "hybrid"};
   std::string stem = "cct";
   // "pre": pre-norm. "cct": as published, with a layer's second normalizer on the stream (models/blocks/layers.h).

@@ -1,5 +1,5 @@
 // The sizes of a ConvNeXt (Liu et al.: "A ConvNet for the 2020s", CVPR 2022). The defaults are ConvNeXt-T with smaller
-// patches, for images of 32 x 32. With patch = 4, the model is the published one for 224 x 224.
+// patches, for images of 32 x 32. With patch = 4, the model is the published one for images of 224 x 224.
 #pragma once
 #include <fmt/format.h>
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInitialGamma = 1e-6;
 
-// Convolves images `x` of side x side pixels, [B, side, side, C] or [B * side^2, C], and returns one row per pixel.
+// Convolves images `x`, [B, side, side, C] or [B * side^2, C], and returns one row per pixel.
 Var convolve(ConvLayer& layer, const Var& x, std::int64_t side, const Conv2dChannelsLastOptions& options,
              const ForwardPass& pass) {
   const std::int64_t C = x.shape()[-1], images = x.shape().elements() / (side * side * C);

@@ -109,7 +109,7 @@ Var EfficientNetLite::features(const Var& pixels, const ForwardPass& pass) {  //
   Var block = pixels, x = pixels;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     x = convolved(i, x, pass);
-    if (steps_[i].activates && i > 0) continue;  // the block has not ended
+    if (steps_[i].activates && i > 0) continue;  // this step is not the block's last
     if (steps_[i].adds_input) {
       const Tape::Scope scope(pass.tape, steps_[i].scope);
       x = add(block, x);

@@ -6,8 +6,8 @@
 //            depthwise convolution; u of a convolution 1 x 1. x is added if the shape is the same
 //   [EFF-3]  logits = fc(mean over pixels of relu6(u)), u of a convolution 1 x 1 to 1280 channels behind the blocks
 //
-//   SAME padding turns a side of H pixels into ceil(H / stride). Half of the zeros that this takes go before the pixels
-//   and half after; an odd one goes after.
+//   With SAME padding, a side of H pixels becomes ceil(H / stride) pixels. Half of the zeros that this requires precede
+//   the pixels, and half follow them; if their number is odd, the extra zero follows.
 //
 //   Parameters have the names of the package efficientnet-lite-pytorch, without leading underscores: conv_stem, bn0,
 //   blocks.I.expand_conv, .bn0, .depthwise_conv, .bn1, .project_conv, .bn2, conv_head, bn1, fc. With normalizers that
@@ -43,7 +43,7 @@ class EfficientNetLite final : public ImageFamily<EfficientNetLite, EfficientNet
   std::unique_ptr<Model> foldable() override;
 
  private:
-  // A convolution, its normalizer and its activation. An element of stem() holds its parameters.
+  // A convolution, its normalizer and its activation. An element of stem() holds the parameters.
   struct Step {
     std::string scope;
     std::int64_t stride, groups;

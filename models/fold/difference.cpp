@@ -31,7 +31,7 @@ LayerResults layer_results(Model& model, const NamedTensors& inputs, DType dtype
     } else if (d.weight < 0 && d.bias >= 0 && place_of.count(node.inputs()[0])) {
       place = place_of[node.inputs()[0]];
       if (!d.streams.empty()) {
-        all.results.erase(place);  // the sum may absorb the bias, and a rescaled stream differs
+        all.results.erase(place);  // the sum may absorb the bias, and folding may rescale the stream
         return;
       }
     } else {

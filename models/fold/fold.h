@@ -27,7 +27,8 @@ struct FoldSite {
   std::string name;  // the tape scope of the normalizer's operations
   bool offline = true;
   AffineMap map;
-  // The GraphNode::parts that the site must have at inference. If they are different or empty, the site is not folded.
+  // The GraphNode::parts that the site must have at inference. If the site has other parts, or if this string is empty,
+  // the site is not folded.
   std::string recording = "";
 };
 

@@ -68,7 +68,7 @@ FoldedModel fold(Model& model, const FoldOptions& options) {
   FoldedModel result{model.alike(model.dtype(), model.device(), &folded), std::move(folded.reports)};
   for (Parameter* p : result.model->parameters()) {
     const auto value = folded.parameters.find(p->name);
-    // alike() gives all layers of a kind a bias if folding made one; the others stay 0.
+    // alike() gives all layers of a kind a bias if folding made one for any of them; the other biases stay 0.
     if (value == folded.parameters.end() && p->name.ends_with(".bias")) continue;
     FOLDGRAD_CHECK(value != folded.parameters.end() && value->second.shape() == p->value.shape(),
                    "fold: the folded model needs {} {}", p->name, p->value.shape());

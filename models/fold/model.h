@@ -21,12 +21,11 @@ FoldedModel fold(Model& model, const FoldOptions& options = {});
 // Records an inference forward pass on the smallest inputs that the model accepts. The sites of the graph are the
 // model's normalizers.
 Graph graph_of(Model& model);
-// Returns the site of `norm`. To record its operations, applies it to zeros in the model's dtype, on the model's
-// device.
+// Returns the site of `norm`. Records the operations of `norm` by applying it to zeros of the given dtype and device.
 FoldSite fold_site(Normalizer& norm, DType dtype, Device device);
 
 // Replaces the normalizers in `config`, a copy of `model`'s configuration, with those that remain in `folded`.
-// Model::alike() calls it.
+// Model::alike() calls this function.
 void set_normalizers_left(BlockConfig& config, const Model& model, const FoldedGraph& folded);
 
 }  // namespace foldgrad

@@ -54,7 +54,7 @@ FoldPlan plan_forward(const FoldState& state, int node, const AffineMap& map);
 
 // A fold into the linear layer or embedding table before the normalizer [FOLD-3].
 struct BackwardFold {
-  std::string weight;     // the fold changes its rows if it is [out, in], its columns if it is a table [rows, C]
+  std::string weight;     // the fold changes rows of a weight [out, in], but columns of a table [rows, C]
   std::string bias;       // bias of the linear layer; created if it does not exist
   std::string positions;  // name of a table of positions that is added to the embeddings
   int linear = -1;        // node of the linear layer; -1 for a table

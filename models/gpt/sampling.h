@@ -7,7 +7,7 @@
 //            the nucleus if the tokens before it, in the order of SMP-1, have probabilities whose sum is below top_p;
 //            the first token always is.
 //
-//   With temperature 0, the token with the largest logit is taken. Of several equal ones, the first is taken.
+//   With temperature 0, the first token with the largest logit is taken.
 #pragma once
 #include "models/gpt/decoder.h"
 

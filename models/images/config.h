@@ -105,7 +105,7 @@ void visit_image_training_keys(auto& m, const auto& v) {
   visit_data_and_normalizer_keys(m, v);
 }
 
-// Families whose smallest configuration is different overload this function.
+// Families that need other settings in their smallest configuration overload this function.
 template <std::derived_from<ImageModelConfig> Config>
 Config smallest(Config config) {
   config.image_size = config.smallest_image(), config.classes = 2;

@@ -13,15 +13,16 @@
 //
 //   `in` is 3 patch^2 for patches, and channels times kernel pixels for convolutions. timm is
 //   huggingface/pytorch-image-models, vision_transformer.py, which truncates the normal at +-2, a hundred deviations.
-//   cct is SHI-Labs/Compact-Transformers, src/utils, which truncates normals there too. pytorch uses the defaults of
+//   cct is SHI-Labs/Compact-Transformers, src/utils, which also truncates normals at +-2. pytorch uses the defaults of
 //   torch.nn.Linear, torch.nn.Conv2d and torch.randn, as lucidrains/vit-pytorch does. tfixup is as in
 //   models/transformer/init.cpp for encoders, with f = 0.67 layers^-1/4 and e = (9 layers)^-1/4.
 //   In each column, ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and fc2.
 //
-//   Sinusoidal positions show attention from the start which tokens are neighbours. They are trained, as random
-//   positions are. [VIT-3] is for the token in row r and column c of an S x S map; its table is [POS-1] with half the
-//   width. The cls token and the last channel of an odd width have zeros. Such positions are from Chen, Xie, He: "An
-//   Empirical Study of Training Self-Supervised Vision Transformers", ICCV 2021, where they are not trained.
+//   With sinusoidal positions, attention can tell from the start which tokens are neighbours. These positions are
+//   trained, as random ones are. [VIT-3] is for the token in row r and column c of an S x S map; its table is [POS-1]
+//   with half the width. The cls token and the last channel of an odd width have zeros. Such positions are from Chen,
+//   Xie, He: "An Empirical Study of Training Self-Supervised Vision Transformers", ICCV 2021, where they are not
+//   trained.
 #include <algorithm>
 #include <cmath>
 

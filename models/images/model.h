@@ -18,7 +18,7 @@ namespace foldgrad {
 
 class OnnxGraph;  // defined in engine/graph/onnx_graph.h
 
-// A convolution between image and tokens, with the normalizer that follows it.
+// A convolution and its normalizer.
 struct ConvLayer {
   Parameter weight, bias;            // [out, in, K, K], [out]; the bias's value may be undefined
   std::unique_ptr<Normalizer> norm;  // null if there is none
@@ -32,7 +32,7 @@ class ImageModel : public Model {
  public:
   virtual const ImageModelConfig& config() const = 0;
 
-  // Throws std::invalid_argument for images of a different shape.
+  // Throws std::invalid_argument if the images do not have the shape given by config().
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
   NamedTensors smallest_inputs() const override;

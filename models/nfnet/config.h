@@ -9,7 +9,7 @@
 namespace foldgrad {
 
 struct NfNetConfig : ImageModelConfig {
-  std::vector<std::int64_t> channels{256, 512, 1536, 1536}, depths{1, 2, 6, 3};  // per stage; depths in blocks
+  std::vector<std::int64_t> channels{256, 512, 1536, 1536}, depths{1, 2, 6, 3};  // per stage; depths count blocks
   std::int64_t group_size = 128;  // channels in a group of a block's 3 x 3 convolutions
   std::int64_t stem_stride = 2;   // stride of the first convolution
 

@@ -47,7 +47,7 @@ class NfNet final : public ImageFamily<NfNet, NfNetConfig> {
   };
   struct Block {
     std::string name;
-    bool projects;      // the shortcut has a convolution, stored before the branch's four
+    bool projects;      // the shortcut has a convolution, which precedes the branch's four in convs_
     std::size_t first;  // index of the block's first convolution
     LinearLayer fc1, fc2;
     Parameter skip_gain;

@@ -9,7 +9,7 @@ namespace foldgrad {
 bool is_released(const NormalizerSite& site);
 
 using Published = ChannelNormOptions (*)();
-// Returns the options of the paper or, if is_released(), of the released code. Options of the site override them.
+// Returns the options of the paper or, if is_released(), of the released code. Options set at the site take precedence.
 ChannelNormOptions channel_options(const NormalizerSite& site, Published paper, Published code);
 
 // Return options that several of these normalizers share, and all options of `un`.

@@ -7,7 +7,7 @@
 
 namespace foldgrad {
 
-// Maps a row x of C channels. All numbers are f64, on the host.
+// A map of a row x of C channels. All numbers are f64, on the host.
 //
 //   y = A u + B     u is x, x - mean(x) if the map is centred, or one of the alternatives below
 //

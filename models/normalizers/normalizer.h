@@ -25,11 +25,11 @@ struct NormContext {
   bool training = false;
   // The rows of each sample, for statistics per sample. If null, x's first axis indexes the samples.
   const Segments* samples = nullptr;
-  // The number of leading rows that enter channel statistics; by default all rows. Only trace replay sets it, since its
-  // other rows are padding (train/checks/trace.h). Models have no padding rows.
+  // The number of leading rows that enter channel statistics; by default all rows. Only trace replay sets this member,
+  // since the remaining rows of a trace are padding (train/checks/trace.h). Models have no padding rows.
   std::optional<std::int64_t> counted = {};
   std::vector<Var>* penalties = nullptr;  // in training, rbn appends its loss terms here, of shape []
-  Communicator* communicator = nullptr;   // in training, statistics cover all ranks' rows; if null, only x
+  Communicator* communicator = nullptr;   // in training, statistics cover all ranks' rows; if null, only x's rows
 
   ChannelPass channel_pass() const { return {training, counted, communicator}; }
 };

@@ -10,7 +10,7 @@ namespace foldgrad {
 
 struct NormalizerOption : Option {
   std::string default_value;              // "=NAME" means the value of the option NAME
-  std::string default_in_reference = {};  // the default with mode = reference; empty if it is the same
+  std::string default_in_reference = {};  // default with mode = reference; empty if equal to default_value
   // True if the model sets the option when the user does not: encoder_layers, decoder_layers, stack, sublayer.
   bool told_by_model = false;
   bool newer = false;  // added after 0.3; config_hash() ignores it unless the user sets it

@@ -68,7 +68,7 @@ class ChannelNormalizer : public WithGainAndBias {
   ChannelNormState state_;
 
  private:
-  std::shared_ptr<ChannelRecord> record_;  // where the next pass records
+  std::shared_ptr<ChannelRecord> record_;  // the record that the next pass fills
 };
 
 class RegularizedNormalizer final : public ChannelNormalizer {

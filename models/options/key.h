@@ -43,7 +43,7 @@ struct ConfigKey : Option {
 template <class Section, class Config>
 concept KeysOf = std::same_as<std::remove_const_t<Section>, Config>;
 
-// Returns a function that makes a key of `section`, applies `mark` if given, and passes it to the visitor:
+// Returns a function that makes a key of `section`, applies `mark` if given, and passes the key to the visitor:
 //   keys_in("train", visitor)(member, "lr", "", "Peak learning rate", above(0));
 auto keys_in(const char* section, const auto& visitor, ConfigKey (*mark)(ConfigKey) = nullptr) {
   return [=, &visitor](auto& member, const char* name, const auto&... rest) {

@@ -14,8 +14,8 @@ struct SwinConfig : ImageModelConfig {
   std::int64_t patch = 4;                        // patch size in pixels; patches do not overlap
   std::int64_t window = 7;                       // window size in tokens
   std::vector<std::int64_t> depths{2, 2, 6, 2};  // layers of each stage
-  bool qkv_bias = true;                          // bias of the layers for queries, keys and values
-  bool reduction_bias = false;                   // bias of the layers between stages; folding sets it
+  bool qkv_bias = true;                          // the layers for queries, keys and values have a bias
+  bool reduction_bias = false;                   // the layers between stages have a bias; set by folding
 
   static constexpr std::int64_t kMostStages = 8;
   // The largest side of the map, in patches. A model keeps tables for each map, and no parameter's shape confirms their

@@ -100,7 +100,7 @@ std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const 
                                                     const DecodingOptions& options) {
   const std::int64_t V = logits.shape()[-1], eos = options.eos, unk = options.unk;
   const bool unk_is_special = unk >= 0 && unk < V && unk != eos && unk != pad;
-  // Takes three more entries, since padding, the end and unk may be among the largest, but follow other rules.
+  // Takes three more entries, since padding, the end and unk may be among the largest, but are handled separately.
   const std::int64_t k = std::min(count + 3, V);
   const TopK top = top_k(logits, k, {eos, unk_is_special ? unk : eos});
   const auto on_host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).values<double>(); };

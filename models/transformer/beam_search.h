@@ -8,8 +8,8 @@
 //   [BEAM-4]  After `limit` tokens only the end token may follow: limit = floor(a * number of source tokens + b), at
 //             most max_positions - 1. Padding is never generated; the end token only after min_length tokens.
 //
-//   There is one difference: fairseq's limit counts the padding of a batch, ours does not, so that a translation does
-//   not depend on the other sentences of the batch. Equal sums are ordered by hypothesis, then by id.
+//   There is one difference: fairseq's limit counts the padding of a batch, but ours does not, so that a translation
+//   does not depend on the other sentences of the batch. Equal sums are ordered by hypothesis, then by id.
 #pragma once
 #include "models/transformer/inference.h"
 
@@ -30,9 +30,9 @@ struct Hypothesis {
   double score;
 };
 
-// Returns each source's results, best first: `beam` results, or fewer if the limit came first. If a sentence's logits
-// are not finite, its only result is empty and has score -infinity. Throws std::invalid_argument if an option is out of
-// range or InferenceTransformer refuses the sources.
+// Returns each source's results, best first: `beam` results, or fewer if the limit of [BEAM-4] is reached first. If a
+// sentence's logits are not finite, its only result is empty and has score -infinity. Throws std::invalid_argument if
+// an option is out of range or InferenceTransformer refuses the sources.
 std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Sentences& sources,
                                                  const DecodingOptions& options = {});
 

@@ -15,8 +15,8 @@ struct TransformerConfig : BlockConfig {
   std::int64_t max_positions = 1024;  // number of tokens in the longest sentence, including the end token
   std::int64_t pad = kPad;            // token id of padding
 
-  // "all": source, target and output projection share one table; "decoder": only target and output projection share
-  // one; "inputs": only source and target do; "none": there are three tables.
+  // "all": source, target and output projection share one table; "decoder": only target and output projection share a
+  // table; "inputs": only source and target share a table; "none": there are three tables.
   static inline const std::vector<std::string> kSharedEmbeddings{"all", "decoder", "none"};  // folding makes "inputs"
   std::string share_embeddings = "all";
   // Divides the rows of the tables by their lengths [FN-1], in the token embedding and in the output projection.

@@ -1,4 +1,4 @@
-// Sentences as token ids, and the special ids of every vocabulary, which are those of fairseq.
+// Sentences as token ids, and the special ids of every vocabulary, which are fairseq's.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -7,15 +7,15 @@
 //   tables with fixnorm     U(0.01), pad row 0 except in a separate output table, in each of the three
 //   q, k, self-attention    U(X / sqrt 2)            U(X / sqrt 2)           U(X / sqrt 2); with scope all U(f X)
 //   v, self-attention       U(X / sqrt 2)            U(X / sqrt 2)           U(f X)
-//   q, attention to source  U(X / sqrt 2)            U(X)                    as in self-attention
-//   k, v, the same          U(X / sqrt 2)            U(X sqrt(2/3))          as in self-attention
+//   q, cross-attention      U(X / sqrt 2)            U(X)                    as in self-attention
+//   k, v, cross-attention   U(X / sqrt 2)            U(X sqrt(2/3))          as in self-attention
 //   out                     U(X)                     U(X)                    U(f X)
 //   biases of q, k, v       U(width^-1/2)            0                       0
 //   bias of out             0                        0                       0
 //   fc1, fc2                U(in^-1/2), biases too   U(X), biases 0          U(f X), biases 0
 //
 //   xavier uses Xavier's bound for every matrix, with the matrices of typical PyTorch programs: one for q, k and v of
-//   self-attention, and one for k and v of attention to the source.
+//   self-attention, and one for k and v of cross-attention.
 //
 //   f is 0.67 N^-1/4 in an encoder of N layers and (9 M)^-1/4 in a decoder of M layers; e is (9 N)^-1/4 for a table
 //   that the encoder reads and (9 M)^-1/4 for the decoder's own table. See Huang et al., "Improving Transformer

@@ -42,8 +42,8 @@ auto native(const F& f) {
   return f();
 }
 
-// Also locks the mutex of the object that f works on, and waits for the mutex without the GIL. A callback of f may use
-// the object again on the same thread.
+// Calls f without the GIL, and locks the mutex of the object that f works on. Also waits for the mutex without the GIL.
+// A callback of f may use the object again on the same thread.
 template <class F>
 auto native(std::recursive_mutex& mutex, const F& f) {
   const WithoutPython released;
