@@ -1,4 +1,4 @@
-// Shell completion for the program's command lines. The scripts in scripts/completion/ call it.
+// Shell completion for the program's command lines, for the scripts in scripts/completion/.
 #pragma once
 
 #include <string>

@@ -20,14 +20,14 @@ struct ChannelValues {
   // place of psi, where slope is d var_hat / d q with the older entries of the window held constant: lambda / M [Lemma
   // 3.1] for a geometric mean, with lambda = GM / q; 1 without an average; 0 where var_hat does not depend on q.
   std::vector<double> rstd, h_square, slope;  // h_square is the mean of h^2 over the real positions
-  bool averaged = false;                      // true if var_hat is an average, unless flags say otherwise
+  bool averaged = false;                      // true if var_hat is an average in every channel whose flags are 0
 };
 ChannelValues channel_values(const ChannelRecord& record);
 
 struct GradientAgreement {
   double cosine, norm_ratio;  // the cosine of dx and exact; |dx| / |exact|; NaN if a length is 0
-  // The share of channels with lambda = var_hat / q < 1 [Lemma 3.1], without skipped, held and constant channels. NaN
-  // if var_hat is not an average.
+  // The share of channels with lambda = var_hat / q < 1 [Lemma 3.1], among channels that are not skipped, held or
+  // constant. NaN if var_hat is not an average.
   double lambda_below_1;
 };
 

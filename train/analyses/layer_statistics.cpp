@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kShownChannels = 4;
 
-// Returns the layer of a parameter, with its number in a stack: "encoder.layers.0" of "encoder.layers.0.fc1.weight".
+// Returns the layer of a parameter, including the layer's number: "encoder.layers.0" for "encoder.layers.0.fc1.weight".
 std::string layer_of(const std::string& parameter) {
   constexpr std::string_view kLayers = ".layers.";
   const std::size_t layers = parameter.find(kLayers);

@@ -1,6 +1,6 @@
-// Time series from a recording: moving means, and PNAC, the percentage of channels whose last values pass a test of
-// normality. Compare PNAC with that of normally distributed noise, since the level depends on the window: 5 % fail by
-// definition, and the test is inexact for short windows.
+// Time series from a recording: moving means, and PNAC, the percentage of channels whose values in a window pass a test
+// of normality. Compare PNAC with its value for normally distributed noise, which depends on the window: by definition
+// 5 % of the noise channels fail, and the test is inexact for short windows.
 #pragma once
 #include <span>
 #include <utility>
@@ -22,8 +22,8 @@ Normality normality_of(std::span<const double> values);
 
 constexpr double kNormalityLevel = 0.05;
 
-// Returns the percentage of channels with p > 0.05 over the last `window` of values [rows, channels], one entry for
-// each iteration from the window-th. A channel that is constant or not finite does not pass. Throws
+// Returns the percentage of channels with p > 0.05 over the last `window` rows of `values` [rows, channels], with one
+// entry for each iteration starting at the window-th. A channel that is constant or not finite does not pass. Throws
 // std::invalid_argument if the window is below 8 or above the number of rows.
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window);
 
@@ -32,7 +32,8 @@ std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std:
 
 double mean_of(const std::vector<double>& values);
 
-// The arithmetic and geometric means of the last `window` values, one entry for each value from the window-th.
+// The arithmetic and geometric means of the last `window` values, with one entry for each value starting at the
+// window-th.
 struct MovingMeans {
   std::vector<double> arithmetic, geometric;
 };

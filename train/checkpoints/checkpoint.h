@@ -4,9 +4,9 @@
 //   CHECKPOINTS/step-00012000/config.json vocabulary/     these make it a model directory (model_directory.h)
 //   CHECKPOINTS/LATEST  BEST        one line each: "step-00012000"
 //
-// save_checkpoint() writes all files into a directory .part-step-00012000 and flushes each to disk. The last one is the
-// manifest, with sizes and SHA-256 digests. Then it renames the directory, flushes its parent, and replaces LATEST. So
-// a directory step-... is complete whenever the process or the machine stops.
+// save_checkpoint() writes all files into a directory .part-step-00012000 and flushes each to disk. The last file is
+// the manifest, with sizes and SHA-256 digests. Then it renames the directory, flushes its parent, and replaces LATEST.
+// So a directory step-... is complete, no matter when the process or the machine stops.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>

@@ -36,8 +36,9 @@ std::map<std::string, std::string> model_digests(const std::string& directory);
 std::string find_run_config(const std::string& path);
 
 // Creates `directory` and writes the model. `vocabulary` is a directory to copy, or empty; it need not exist.
-// config.json is written last, since a directory without it is not a model. Throws FileError if that fails or if there
-// already is a model. Throws NonFiniteError before writing anything if the model has numbers that are not finite.
+// config.json is written last, since a directory without it is not a model. Throws FileError if writing fails or if
+// `directory` already contains a model. Throws NonFiniteError before writing anything if the model has numbers that are
+// not finite.
 void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary = "");
 
 // Copies the vocabulary of a model to DIRECTORY/vocabulary, replacing one from an earlier attempt. Returns false if

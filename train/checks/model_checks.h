@@ -78,7 +78,7 @@ CheckResult check_gradients(const std::vector<Parameter*>& parameters, const Los
 // entry, is never below the smallest entry. If no iteration was skipped, var_hat is known and the bound is sharper. (A
 // skipped iteration has put at most alpha^-1 run_var into the window.) There is no upper bound, since one distant batch
 // raises run_var for a hundred iterations. Negative entries fail too. `measured` has the greatest share of skipped
-// iterations. Skipped if no site has a full window.
+// iterations. The check is skipped if no site has a full window.
 CheckResult check_windows(const std::vector<Normalizer*>& sites);
 
 using OwnedNormalizers = std::vector<std::unique_ptr<Normalizer>>;
@@ -93,9 +93,9 @@ OwnedNormalizers outlier_tests(Model& model, const std::string& granularity);
 // test cannot fire. This does not hold for the granularity `pooled`, which has one threshold for all channels.
 CheckResult check_replays(const OwnedNormalizers& sites);
 // Draws statistics between a thousandth and a thousand times those that they replace, with the granularity `channel`,
-// and checks that the outliers are those of Eq. 19, and that Lemma 3.1 holds for each of them as it is proved: with u =
-// (a_{t-M} / a_t)^(1/M), f the mean of 1, u, ..., u^(M-1), and lambda = GM(A_t) / a_t, lambda < f < 1 for a rise and
-// lambda > f > 1 for a drop.
+// and checks that the outliers are those of Eq. 19, and that each of them satisfies Lemma 3.1 in the form that the
+// paper's proof establishes: with u = (a_{t-M} / a_t)^(1/M), f the mean of 1, u, ..., u^(M-1), and lambda = GM(A_t) /
+// a_t, lambda < f < 1 for a rise and lambda > f > 1 for a drop.
 CheckResult check_outliers(const OwnedNormalizers& sites);
 
 }  // namespace foldgrad

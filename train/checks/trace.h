@@ -18,7 +18,7 @@ struct TraceDifference {
   std::string array;                     // "y", "dx", "dgamma", "state.run_var", ...
   double largest = 0;                    // |got - want| / (1 + |want|); infinity if either is NaN
   std::int64_t step = 1;                 // the step with the largest difference, counted from 1
-  std::optional<TracePlace> first = {};  // the first value above the tolerance, which may cause the later ones
+  std::optional<TracePlace> first = {};  // the first difference above the tolerance; may cause later ones
 };
 
 struct TraceReport {

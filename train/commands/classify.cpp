@@ -44,7 +44,7 @@ struct GivenImage {
 };
 
 // Calls take() for each image of `argument`, in order: the picture of a PNG or JPEG file, all records of FILE.bin, or
-// one record, FILE.bin:RECORD. Pictures of another size are cropped and scaled by square(). Throws FileError.
+// one record, FILE.bin:RECORD. Pictures that are not size x size are cropped and scaled by square(). Throws FileError.
 void for_each_image(const std::string& argument, std::int64_t size, const std::vector<std::string>& classes,
                     const std::function<void(GivenImage)>& take) {
   const auto [path, only] = records_of(argument);
@@ -82,7 +82,7 @@ Tensor pixels_of(const std::vector<GivenImage>& batch, std::int64_t size) {
   return images;
 }
 
-// Reads PNG and JPEG files one batch at a time, and files of records one file at a time.
+// Reads PNG and JPEG files one batch at a time, and record files one file at a time.
 Answer classify_files(const ClassifyOptions& o) {
   const auto model = load_model_as<ImageModel>("a model that classifies images", o.model, DType::f32,
                                                require_device(o.device), o.non_finite);

@@ -59,7 +59,7 @@ void add_data_options(CLI::App& command, ModelData& data, const std::string& spl
 
 // Calls `action` with the processes that a launcher started together with this one, or with null if there is only this
 // one. Sets `device` to this process's own device (train/system/launcher.h). An error in one process ends all of them.
-// `timeout` is the number of seconds for which they wait for each other to start.
+// `timeout` is the number of seconds for which the processes wait for each other to start.
 Answer launched(std::string& device, double timeout, const std::function<Answer(Processes*)>& action);
 
 // Returns `data` with the paths of the model at `path`. Without --config, they include the configuration of the model's

@@ -75,8 +75,8 @@ Answer run_info(const DataOptions& o) {
   return {text, all};
 }
 
-// Adds to `found` each file that is listed in a file of digests but is missing or differs, and the first invalid line
-// of the file of digests.
+// Adds to `found` each file that is listed in a digest file but is missing or has a different digest, and the first
+// invalid line of the digest file.
 void check_digests(const std::string& directory, const std::string& digests, std::vector<std::string>& found) {
   for (std::size_t number = 0, wrong = 0; const std::string& line : read_lines(digests)) {
     ++number;
@@ -96,8 +96,8 @@ void check_digests(const std::string& directory, const std::string& digests, std
   }
 }
 
-// Reports each pair that cannot be read, each file whose other side is missing, and each file that is listed in a file
-// of digests but is missing or differs.
+// Reports each pair that cannot be read, each file whose counterpart in the other language is missing, and each file
+// that is listed in a digest file but is missing or has a different digest.
 Answer run_verify(const DataOptions& o) {
   std::vector<std::string> found;
   const std::vector<std::string> names = pair_names(o.directory, o.source, o.target);

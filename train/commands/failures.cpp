@@ -100,7 +100,7 @@ static const std::map<std::string, std::string> kMoved = {{"analyze", "analyze"}
 
 std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
   std::vector<std::string> options;
-  const CLI::App* command = &program;  // the last one that was recognized
+  const CLI::App* command = &program;  // the last command that was recognized
   for (;;) {
     for (const CLI::Option* option : command->get_options())
       for (const std::string& name : option->get_lnames()) options.push_back("--" + name);

@@ -1,4 +1,4 @@
-// foldgrad run: computes a forward pass from a file of inputs to a file of results.
+// foldgrad run: computes a forward pass on inputs from a file and writes the results to a file.
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"

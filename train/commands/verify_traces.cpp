@@ -1,4 +1,5 @@
-// foldgrad verify-traces: replays recorded traces, and prints the largest differences and the place of the first one.
+// foldgrad verify-traces: replays recorded traces, and prints the largest differences and the place of the first
+// difference above the tolerance.
 #include <limits>
 #include <optional>
 

@@ -1,6 +1,6 @@
 // The configuration of an experiment: a TOML file with a table per section, and optionally a base file. sections.h and
 // the config.h of the family and of the task define every key with its unit, help and values; the code that reads and
-// writes keys and shows their help is derived from them. The defaults are fairseq's for IWSLT14 de-en
+// writes keys and shows their help is derived from these definitions. The defaults are fairseq's for IWSLT14 de-en
 // (facebookresearch/fairseq, examples/translation).
 #pragma once
 #include <map>
@@ -71,8 +71,8 @@ struct KeyWithValue {
 std::vector<KeyWithValue> keys_of(ExperimentConfig config);
 std::vector<KeyWithValue> default_keys(const std::string& family);
 
-// Returns every key with its value, as TOML, from which parse_config() can restore `config`. Options of normalizers
-// that were not given are comments with their defaults. Throws std::invalid_argument if a string is not UTF-8.
+// Returns every key with its value, as TOML, from which parse_config() can restore `config`. Normalizer options that
+// were not given appear as comments with their defaults. Throws std::invalid_argument if a string is not UTF-8.
 std::string config_text(const ExperimentConfig& config);
 
 // Returns all keys with defaults, values and help.

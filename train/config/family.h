@@ -1,5 +1,5 @@
-// The table of model families. A row has the keys of a family's models, their task, and functions that make them. The
-// library's rows are in train/families.cpp; make_family() (train/tasks/families.h) makes a row.
+// The table of model families. A row has the keys of a family's models, the models' task, and functions that make such
+// models. The library's rows are in train/families.cpp; make_family() (train/tasks/families.h) makes a row.
 #pragma once
 #include <deque>
 #include <memory>

@@ -9,7 +9,7 @@
 
 namespace foldgrad {
 
-// A value and its place. A setting whose value is not TOML is a string without quotes.
+// A value and its place. A setting whose value is not TOML is treated as a string without quotes.
 struct Given {
   const toml::node* node = nullptr;
   std::string raw;    // the text of the setting

@@ -112,7 +112,7 @@ void take_former_keys(Keys& given) {
       found.mapped().refuse(fmt::format("{} is no longer a key, since models do not compute padding; remove it", key));
 }
 
-// Rejects a key that counts updates if the key that counts epochs instead is given, too.
+// Rejects a key that counts updates if its counterpart that counts epochs is also given.
 void refuse_updates_beside_epochs(const Keys& given, const ExperimentConfig& config) {
   const auto refuse_beside = [&given](const char* updates, const char* epochs, std::int64_t value) {
     const auto found = given.find(updates);
@@ -124,8 +124,8 @@ void refuse_updates_beside_epochs(const Keys& given, const ExperimentConfig& con
   refuse_beside("train.warmup", "train.warmup_epochs", config.train.warmup_epochs);
 }
 
-// Rejects two contradicting values. The error is reported at the value set with --set or, if neither was, at the first
-// one.
+// Rejects two contradicting values. The error is reported at the value that was set with --set or, if neither was, at
+// the first value.
 template <class Value>
 [[noreturn]] void refuse_both(const Keys& given, const char* first, Value a, const char* relation, const char* second,
                               Value b) {

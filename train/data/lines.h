@@ -22,8 +22,8 @@ constexpr std::size_t kLongestWord = 1 << 14;
 // Returns true if the line has a word, delimited by white space, that is longer than kLongestWord.
 bool has_long_word(const std::string& line);
 
-// Reads a pair of files. Throws FileError as read_lines() does, and if a file is empty, if the numbers of lines differ,
-// or if a word is longer than kLongestWord. Lines may be empty.
+// Reads a pair of files. Throws FileError as read_lines() does, and if a file is empty, if the line counts differ, or
+// if a word is longer than kLongestWord. Lines may be empty.
 ParallelText read_parallel_text(const std::string& source, const std::string& target);
 // Reads DIRECTORY/NAME.SOURCE_LANGUAGE and DIRECTORY/NAME.TARGET_LANGUAGE: "train.de" and "train.en".
 ParallelText read_parallel_text(const std::string& directory, const std::string& name,

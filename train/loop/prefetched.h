@@ -13,7 +13,7 @@ namespace foldgrad {
 
 // The position of a run in its data. Checkpoints save it.
 struct DataCursor {
-  std::int64_t epoch = 0, batch = 0;  // both count from 0; next() returns this batch
+  std::int64_t epoch = 0, batch = 0;  // both zero-based; Prefetched::next() returns the batch at this position
   bool operator==(const DataCursor&) const = default;
 };
 

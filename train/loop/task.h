@@ -56,8 +56,8 @@ class Task {
   virtual Examples next() = 0;
   // Returns the sequence of batches that next() reads.
   virtual BatchSequence& batches() = 0;
-  // Scores model() in its current state on data that it is not trained on. With a communicator, ranks share the batches
-  // and return the result of a single process.
+  // Scores model() in its current state on data that it is not trained on. With a communicator, the ranks divide the
+  // batches among themselves and return the result that a single process would.
   virtual Validation validate(Communicator* communicator = nullptr) = 0;
   // Writes the files that a model directory needs in addition to the model, such as a vocabulary.
   virtual void write_companions(const std::string& /*directory*/) const {}

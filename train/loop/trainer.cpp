@@ -51,7 +51,7 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
 }
 
 void Trainer::step() {
-  if (records_.empty()) since_ = Clock::now();  // starts here, since a validation may run between updates
+  if (records_.empty()) since_ = Clock::now();  // starts the clock now, since a validation may run between updates
   records_.push_back(update(tape_, /*send_early=*/true));
 }
 
@@ -71,7 +71,8 @@ Trainer::Record Trainer::update(Tape& tape, bool send_early) {
                                     send_early && k + 1 == options_.accumulate));
   if (gradient_sum_) gradient_sum_->finish(record.losses);
   if (options_.agc > 0 && !clipped_adaptively_.empty()) clip_adaptively(clipped_adaptively_, options_.agc);
-  // Computes the norm even without clipping, since it reveals non-finite gradients before they spoil the parameters.
+  // Computes the norm even without clipping, since the norm reveals non-finite gradients before they spoil the
+  // parameters.
   const GradientClip clip =
       clip_by_norm(trained_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
   record.gradient_norm = clip.norm;

@@ -31,7 +31,7 @@ namespace foldgrad {
 
 constexpr int kMostFailures = 10;  // number of failures between two reports at which training stops
 
-// Sums over the updates since the last report whose numbers are known to be finite.
+// Sums over those updates since the last report whose numbers are known to be finite.
 struct ReportSums {
   double loss = 0, seconds = 0;
   std::int64_t weight = 0, work = 0;  // sums over all examples

@@ -21,7 +21,8 @@ std::string not_finite(std::int64_t step, const Node& node, const char* what, co
 }  // namespace
 
 std::vector<std::string> Trainer::check() {
-  const Clock::time_point begin = records_.empty() ? Clock::now() : since_;  // taken before updates are repeated
+  // Read first, since mend() repeats updates, which overwrites since_.
+  const Clock::time_point begin = records_.empty() ? Clock::now() : since_;
   std::vector<std::string> failures;
   while (true) {
     const std::size_t failed = first_failure();

@@ -26,8 +26,8 @@ using NoiseCurves = std::map<std::pair<std::int64_t, std::int64_t>, std::vector<
 std::vector<PnacCurve> pnac_curves(const RecordedPhase& phase, std::size_t site, std::int64_t window,
                                    NoiseCurves& noise);
 
-// The largest number of bytes of a run's recorded values for which a report has all channels. If there are more, it has
-// two channels of each site.
+// The largest size of a run's recorded values, in bytes, for which a report includes all channels. Beyond this size,
+// the report includes two channels of each site.
 constexpr std::int64_t kMostTraceBytes = std::int64_t(16) << 20;
 
 // Returns null if there are no recordings, otherwise

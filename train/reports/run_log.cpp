@@ -117,7 +117,7 @@ RunSummary::Best scores_of(const ordered_json& event, const std::string& decidin
   return scores;
 }
 
-// Returns true if a is better. A score that is not finite (null in the log) is worse than all others.
+// Returns true if a is better than b. A score that is not finite (null in the log) is worse than all others.
 bool better(const RunSummary::Best& a, const RunSummary::Best& b, const RunSummary& run) {
   const double sign = run.smaller_is_better ? -1 : 1, score = sign * a.at(run.score), other = sign * b.at(run.score);
   if (std::isnan(other) && !std::isnan(score)) return true;
@@ -156,7 +156,7 @@ void add_event(RunSummary& s, const ordered_json& e) {
 
 // Returns the absolute path: in /home/a, "/home/a/un" for "un" and for "b/../un/".
 std::string whole_path(const std::string& path) {
-  const auto normal = std::filesystem::absolute(path + "/").lexically_normal();  // the slash gives "." a name too
+  const auto normal = std::filesystem::absolute(path + "/").lexically_normal();  // the slash makes "." work, too
   return "/" + normal.parent_path().relative_path().string();
 }
 
@@ -245,7 +245,7 @@ std::string text_or_nothing(const std::string& path) try { return read_file(path
   return "";
 }
 
-// Does not use read_config(), since runs of other versions, which have other keys, must be readable, too.
+// Does not use read_config(), since this function must also read runs of versions with other keys.
 nlohmann::ordered_json settings_of(const std::string& run) {
   const std::string path = RunDirectory(run).config();
   try {

@@ -97,7 +97,7 @@ RunLock::RunLock(const std::string& run) {
   const std::string path = run + "/lock";
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw FileError(path, "cannot be opened", errno);
-  // A file system without locks sets another errno; then the run is not locked.
+  // If the file system does not support locks, errno is not EWOULDBLOCK, and the run is not locked.
   if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     char holder[512] = "";
     const ssize_t length = pread(descriptor_, holder, sizeof holder, 0);
@@ -105,7 +105,7 @@ RunLock::RunLock(const std::string& run) {
     throw FileError(run, length > 0 ? "is being trained by " + std::string(holder, std::size_t(length))
                                     : "is being trained by another process");
   }
-  // Needed only for the message above, so a full disk does not matter.
+  // This text is needed only for the message above, so a full disk does not matter.
   const std::string holder = fmt::format("process {} on {}", getpid(), host_name());
   if (ftruncate(descriptor_, 0) == 0) (void)!pwrite(descriptor_, holder.data(), holder.size(), 0);
 }

@@ -1,7 +1,7 @@
 // The directory of a run:
 //   RUN/config.toml   the effective configuration, itself valid input
 //   RUN/command.txt   one line per start: the command, quoted for a shell
-//   RUN/env.json      everything else that the numbers depend on
+//   RUN/env.json      everything else that the results depend on
 //   RUN/log.jsonl     events (train/runs/logger.h)
 //   RUN/report.html   the report (train/reports/report.h), written when training has ended
 //   RUN/samples/      step-00012000.txt, a few translations of each validation

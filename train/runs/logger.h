@@ -62,7 +62,7 @@ class RunLogger {
   void diverged(std::int64_t step, const std::string& message);
   void ended(std::int64_t step, const std::string& outcome);
 
-  // Tries again to write the events that the disk has refused.
+  // Tries again to write the events that could not be written.
   void retry();
   ProgressLine& terminal() { return terminal_; }
   std::uint64_t offset() const { return log_.offset(); }  // see EventLog::offset()

@@ -114,7 +114,7 @@ void require_same_trajectory(const NewestCheckpoint& checkpoint, const Experimen
   std::vector<std::string> changes;
   try {
     changes = trajectory_changes(read_config(before), config);
-  } catch (const std::runtime_error&) {  // the file is missing or of another version
+  } catch (const std::runtime_error&) {  // the file is missing or was written by another version
   }
   if (changes.empty()) changes.push_back(fmt::format("its hash was {} and is now {}", want, hash));
   throw CheckpointError(fmt::format(

@@ -42,8 +42,8 @@ class Selection {
   std::int64_t without_better() const { return without_better_; }  // number of validations since the best one
   bool out_of_patience() const { return patience_ > 0 && without_better_ >= patience_; }
 
-  // Call these before and after writing a checkpoint: a validation counts as the best only once its model has been
-  // saved.
+  // Call forget_unsaved() before and saved() after writing a checkpoint: a validation counts as the best only once its
+  // model has been saved.
   void forget_unsaved(std::int64_t step) {
     if (best_.step != step) best_ = saved_;
   }

@@ -36,8 +36,8 @@ struct TrainingEnd {
   std::string text;  // the deciding score and its checkpoint; empty if there was no validation
 };
 
-// Trains. Installs no signal handlers. If the disk refuses a checkpoint, warns and retries at the next report; throws
-// FileError if the disk still refuses it at the end.
+// Trains. Installs no signal handlers. If a checkpoint cannot be written, warns and retries at the next report; throws
+// FileError if the checkpoint still cannot be written at the end.
 // Throws Diverged, CommunicationError, ConfigError, CheckpointError, FileError, DeviceError, and std::invalid_argument.
 TrainingEnd train_experiment(const TrainOptions& options);
 

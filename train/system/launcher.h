@@ -26,11 +26,11 @@ Launch find_launch();  // reads the environment of this process
 // Returns "4 processes of mpirun, this is 2", or "one process".
 std::string describe(const Launch& launch);
 
-// Connects this process with the others that the launcher started. They must arrive within `timeout` seconds. Returns
-// null if there are no others. Sets the number of threads to this process's share of the machine's CPUs, unless the
-// launcher has bound it to some CPUs or the user has set the number. Throws CommunicationError if the library (MPI or,
-// for torchrun, ZeroMQ) is missing or a process does not arrive in time. MPI itself waits without a limit, so with MPI
-// this process is ended instead.
+// Connects this process with the others that the launcher started. The other processes must connect within `timeout`
+// seconds. Returns null if there are none. Sets the number of threads to this process's share of the machine's CPUs,
+// unless the launcher has bound it to some CPUs or the user has set the number. Throws CommunicationError if the
+// library (MPI or, for torchrun, ZeroMQ) is missing or a process does not arrive in time. MPI itself waits without a
+// limit, so with MPI join() ends this process instead of throwing.
 std::unique_ptr<Processes> join(const Launch& launch, double timeout);
 
 // Returns the device for this process if the user asked for `device`. With "auto" and "cuda", the processes on a

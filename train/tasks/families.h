@@ -65,8 +65,8 @@ struct TrainingInputs {
 // A task, shared by all models that learn it. Training and validation are in its Task (train/loop/task.h).
 struct TaskKind {
   // Returns the task's keys with their defaults. The default of data.directory is the directory of the task's files, if
-  // it has files. The struct may have validate(), which throws ConfigError for faults that can be found before the data
-  // is read.
+  // the task has files. The struct may have validate(), which throws ConfigError for faults that can be found before
+  // the data is read.
   Section (*keys)();
   // Reads the data, sets the sizes of the model that depend on the data, and makes the task with a new_model().
   // Keeps the vocabulary in `earlier`, the model directory from which training resumes or starts, unless `earlier` is

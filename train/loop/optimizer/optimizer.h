@@ -7,8 +7,8 @@
 //   [ADAM-3]  p <- p - wd lr p - (lr sqrt(1 - beta2^t) / (1 - beta1^t)) m / (sqrt(v) + eps)
 //   [ADAM-4]  p <- p - wd lr p - (lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
 //   Adam is fairseq's, with [ADAM-3]; AdamW is PyTorch's, with [ADAM-4]. They differ in where eps is added: fairseq's
-//   form multiplies its effect by 1 / sqrt(1 - beta2^t), which is largest in the first steps. Weight decay is decoupled
-//   in both.
+//   form multiplies the effect of eps by 1 / sqrt(1 - beta2^t), which is largest in the first steps. Weight decay is
+//   decoupled in both.
 //
 //   SGD as in PyTorch, without dampening (Sutskever et al. 2013 for Nesterov's form):
 //   [SGD-1]   d <- g + wd p
@@ -53,8 +53,8 @@ class Optimizer {
 
   // Updates every parameter, and its bf16 copy if it has one (round_values()), with its gradient times
   // `gradient_scale`, f64 [] on the parameters' device, from clip_by_norm(). An undefined scale means 1. Throws
-  // std::invalid_argument before changing anything if a parameter has no gradient or one of a different shape, or lr is
-  // negative or not finite.
+  // std::invalid_argument before changing anything if a parameter has no gradient or one whose shape is not the
+  // parameter's, or lr is negative or not finite.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
   std::vector<Parameter*> parameters() const;  // returns the parameters of all groups

@@ -84,8 +84,8 @@ struct UpdatePiece {
 };
 static_assert(kPieceElements % kPackSize<float> == 0);
 
-// Returns the sum of n squares to all threads of a block. All of them must call it. After the call, they may overwrite
-// the values.
+// Returns the sum of n squares to all threads of a block. All threads must call this function. After the call, they may
+// overwrite the values.
 template <class T>
 __device__ double square_sum(const T* values, std::int64_t n) {
   constexpr int N = kPackSize<T>;

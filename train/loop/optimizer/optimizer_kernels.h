@@ -1,7 +1,8 @@
 // Kernels for optimizers, the weight average and gradient clipping. Each makes one pass over many tensors. Every tensor
 // is cut into pieces, and the pieces of all tensors are numbered consecutively, so that threads share the work evenly
-// for any sizes. A kernel's tensor type has pieces(), its number of pieces; its T is float or double. The CPU and CUDA
-// kernels share the functions with the formulas of optimizer.h, gradient_clipping.h and weight_average.h.
+// for any sizes. A kernel's tensor type has a member function pieces(), which returns the number of pieces of a tensor.
+// T is float or double. The CPU and CUDA kernels share the functions with the formulas of optimizer.h,
+// gradient_clipping.h and weight_average.h.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -31,7 +32,8 @@ struct PieceRange {
       : begin(piece * kPieceElements), end(begin + kPieceElements < size ? begin + kPieceElements : size) {}
 };
 
-// Returns the tensor that a piece belongs to: the last k < tensors with offsets[k] <= piece. That tensor has pieces.
+// Returns the tensor that a piece belongs to: the last k < tensors with offsets[k] <= piece. This tensor is never
+// empty.
 template <class Index>
 FOLDGRAD_HD int tensor_of_piece(const Index* offsets, int tensors, Index piece) {
   int low = 0, high = tensors;  // offsets[low] <= piece < offsets[high]

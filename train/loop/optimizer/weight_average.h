@@ -22,7 +22,7 @@ class WeightAverage {
   WeightAverage(const std::vector<Parameter*>& parameters, double decay, const NamedTensors& statistics = {});
 
   void update();  // must be called once after every step
-  // Exchanges averages and values. Call it before an evaluation and again after it.
+  // Exchanges averages and values. Call swap() before and after an evaluation.
   void swap();
 
   // Returns, for checkpoints, one tensor for each parameter and statistic, by name. These tensors share the average's

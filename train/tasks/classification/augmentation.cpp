@@ -27,8 +27,8 @@ struct NamedNumber {
   std::int64_t& number;
 };
 
-// Reads a name such as "randaugment2m9", which consists of words, each followed by its number. Returns false for
-// another name.
+// Reads a name such as "randaugment2m9", which consists of words, each followed by its number. Returns false for any
+// other name.
 bool read_numbers(std::string_view name, std::initializer_list<NamedNumber> numbers) {
   for (const auto& [word, least, most, number] : numbers) {
     if (!name.starts_with(word)) return false;

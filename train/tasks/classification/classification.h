@@ -41,8 +41,8 @@ class Classification final : public Task {
   // run or skipping a batch does not change how later batches are mixed.
   Examples next() override;
   ImageBatches& batches() override { return batches_; }
-  // Computes in f32 regardless of the training dtype, like Translation and like other commands without --dtype, so that
-  // a score depends only on the checkpoint, not on how it was trained.
+  // Computes in f32 regardless of the training dtype, as Translation and commands without --dtype do, so that a score
+  // depends only on the checkpoint, not on how it was trained.
   Validation validate(Communicator* communicator) override;
 
  private:
@@ -57,7 +57,7 @@ class Classification final : public Task {
 // The task's functions (families.h). An input file of `foldgrad run` has a tensor `images` [images, S, S, 3]: u8, or
 // normalized f32 or f64. Evaluation uses batches of train.batch images. Examples are the images on which runs validate.
 // Both throw as read_split() does, and std::invalid_argument if the images do not have the model's image size.
-// Evaluation also throws std::invalid_argument if the numbers of classes differ.
+// Evaluation also throws std::invalid_argument if the images do not have the model's number of classes.
 extern const TaskKind kClassification;
 
 }  // namespace foldgrad

@@ -130,7 +130,7 @@ void change_brightness(const Canvas& canvas, double m) {
   blend(canvas, m, [](std::int64_t) { return std::array<int, kColours>{}; });
 }
 
-// Smooths with 3 x 3 weights, of which the middle one is five times the others.
+// Smooths with 3 x 3 weights. The middle weight is five times each of the others.
 void change_sharpness(const Canvas& canvas, double m) {
   const std::vector<std::uint8_t> before(canvas.pixels, canvas.pixels + canvas.bytes());
   const std::int64_t H = canvas.height, W = canvas.width;

@@ -56,7 +56,7 @@ class ClassificationScores {
 
 // Returns the confusion matrix, or null if there are more than 100 classes, since the table would be unreadable.
 nlohmann::ordered_json confusion_exhibit(const ClassificationScores& scores);
-// Returns pictures of the worst mistakes. If the build lacks libpng, it returns a note instead of the pictures.
+// Returns pictures of the worst mistakes or, if the build lacks libpng, a note.
 nlohmann::ordered_json mistakes_exhibit(const ClassificationScores& scores);
 // Returns pictures of some of the images `rows` and of their augmented versions in the first epochs, or null if there
 // is no augmentation.

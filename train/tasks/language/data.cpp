@@ -21,7 +21,7 @@ std::vector<std::string> training_files(const LanguageConfig& config, const std:
     throw FileError(place, fmt::format("does not exist; data.directory = \"{}\" is {}", config.directory,
                                        where_data_lies(directory)));
   if (!config.train.empty()) return {place};
-  const auto is_kept = [&](const fs::path& file) {  // true even if the path of `file` is spelled differently
+  const auto is_kept = [&](const fs::path& file) {  // compares files, since one file may have several paths
     std::error_code not_there;
     return fs::equivalent(file, fs::path(directory) / config.valid, not_there) ||
            fs::equivalent(file, fs::path(directory) / config.test, not_there);

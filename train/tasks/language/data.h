@@ -20,7 +20,7 @@ LanguageData read_language_data(const LanguageConfig& config, const std::string&
                                 std::optional<TextVocabulary> vocabulary = {});
 // Returns the text of a split: "train", "valid", "test", or another file in the directory.
 std::string read_language_text(const LanguageConfig& config, const std::string& directory, const std::string& split);
-// Reads a text file. Line endings and errors are as above.
+// Reads a text file. Treats line endings and errors as read_language_data() does.
 std::string read_whole_text(const std::string& path);
 
 }  // namespace foldgrad

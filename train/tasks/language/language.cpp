@@ -75,7 +75,7 @@ namespace {
 
 class Language final : public Task {
  public:
-  // Throws std::invalid_argument for data that Windows rejects.
+  // Throws std::invalid_argument for data that `Windows` (windows.h) rejects.
   Language(std::unique_ptr<Model> model, LanguageData data, const ExperimentConfig& config)
       : Task(*model, {.deciding_score = "bits_per_character",
                       .smaller_is_better = true,

@@ -117,8 +117,8 @@ void check_lines(const char* score, const Lines& hypotheses, const Lines& refere
                      i + 1, side);
 }
 
-// Works on bytes, since tokenize_13a() looks only for ASCII. It treats the bytes of a non-ASCII character as it treats
-// the character.
+// Works on bytes, since tokenize_13a() looks only for ASCII. tokenize_13a() treats the bytes of a non-ASCII character
+// as it would treat the character.
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);

@@ -30,7 +30,7 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
 
 struct TranslationScores {
   ValidationLoss loss;
-  Bleu sacre, tokenized;  // sacreBLEU with 13a, and multi-bleu on the words of the lines
+  Bleu sacre, tokenized;  // sacreBLEU with 13a tokenization; multi-bleu on whitespace-separated words
   ChrF chrf;
   double exact = 0;  // percentage of lines that equal the reference
 
@@ -54,8 +54,8 @@ std::unique_ptr<Task> make_translation(ExperimentConfig config, const std::strin
 // line, if a sentence is longer than model.max_positions or max_tokens.
 extern const TaskKind kTranslation;
 
-// Checks that both models translate greedily to the same sentences. Skipped if a normalizer computes statistics over
-// the tokens of a sentence, since decoding sees only one token at a time.
+// Checks that both models translate greedily to the same sentences. The check is skipped if a normalizer computes
+// statistics over the tokens of a sentence, since decoding sees only one token at a time.
 CheckResult check_translations(Transformer& model, Transformer& folded, const Sentences& sources);
 
 // Loads the vocabulary of a model's directory. Throws CheckpointError if that fails or the sizes are not those of

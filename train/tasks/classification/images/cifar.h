@@ -32,12 +32,12 @@ ImageSet read_records(const std::vector<std::string>& paths, std::int64_t label_
 // Throws FileError.
 std::int64_t cifar_label_bytes(const std::string& path);
 
-// Returns a part's files below `directory`: the files of records and, if it exists, the file of names. CIFAR has no
+// Returns a part's files below `directory`: the record files and, if it exists, the file of class names. CIFAR has no
 // part `valid`, so `part` is `train` or `test`.
 std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part);
 
-// Reads a part. Throws FileError as read_records() does, and if the file of names is empty or, unless the layout has
-// names itself, missing.
+// Reads a part. Throws FileError as read_records() does, and if the file of class names is empty, or is missing and the
+// layout has no names.
 ImageSet read_cifar(const std::string& directory, const CifarLayout& layout, ImagePart part);
 
 // Writes images in the layout of CIFAR-10, with the training images in five files of nearly equal size. Throws

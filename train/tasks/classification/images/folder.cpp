@@ -198,7 +198,7 @@ ImageSet decoded(const Listing& listing, std::int64_t size) {
   return set;
 }
 
-// Returns an empty set unless the file is complete and was made from the same images.
+// Returns an empty set unless the file is complete and was made from the listed images.
 ImageSet read_cache(const std::string& path, const Listing& listing, std::int64_t size) try {
   const SafetensorsFile file = read_safetensors(path);
   const ImageSet set{file.tensors.at("pixels"), file.tensors.at("labels"), listing.classes};

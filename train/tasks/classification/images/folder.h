@@ -20,8 +20,8 @@ enum class FolderLayout { classes, tiny_imagenet };
 // Reads all images of a part, cropped and scaled by square() (picture.h), class by class and sorted by name within a
 // class. Labels are indices into `classes` or, if that is empty, into the part's classes, sorted by name. Throws
 // FileError if the part has no class, if a class has no image or is not among `classes`, if read_picture() refuses an
-// image, or if annotations are missing or do not match the images. If the cache cannot be written, warns, and the
-// images are decoded again next time. Prints a note with the number of skipped files.
+// image, or if annotations are missing or do not match the images. Warns if the cache cannot be written; the images are
+// then decoded again next time. Prints a note with the number of skipped files.
 ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
                      const std::vector<std::string>& classes = {}, FolderLayout layout = FolderLayout::classes);
 

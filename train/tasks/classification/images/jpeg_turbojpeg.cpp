@@ -11,8 +11,8 @@ namespace foldgrad {
 
 bool jpeg_available() { return true; }
 
-// Decodes with TurboJPEG, which prints nothing: a failed call returns -1 and leaves a message. A warning is an error,
-// too, since a truncated file only causes a warning.
+// Decodes with TurboJPEG, which prints nothing: a failed call returns -1 and leaves a message. Warnings are treated as
+// errors, since a truncated file causes only a warning.
 Picture decode_jpeg(const std::string& path, std::string_view content) {
   const std::unique_ptr<void, int (*)(tjhandle)> jpeg(tjInitDecompress(), tjDestroy);
   const auto require = [&](int result) {

@@ -14,7 +14,7 @@ namespace {
 // The weights of the sum that gives one pixel of the result.
 struct Weights {
   std::int64_t first;
-  std::vector<double> of;  // weights of pixel `first` and of those after it
+  std::vector<double> of;  // weights of pixel `first` and of the pixels after it
 };
 
 // Returns the weights that resize a line of n pixels: `side` pixels, starting at `begin`, become `size` pixels.

@@ -20,8 +20,8 @@ bool jpeg_available();  // true if this build has libjpeg-turbo
 
 // Reads a PNG or JPEG file, recognized by its first bytes. Gray becomes three equal channels, 16 bits are rounded to 8,
 // transparent pixels are blended with white in linear light, and a PNG file's gamma is applied. A camera's orientation
-// (EXIF) is ignored. Throws FileError for other files, files that their library rejects (for example truncated ones),
-// JPEG in CMYK, and more than kMostPixels.
+// (EXIF) is ignored. Throws FileError for files in other formats, files that the decoder rejects (for example truncated
+// ones), CMYK JPEG files, and pictures with more than kMostPixels pixels.
 Picture read_picture(const std::string& path);
 // Decodes the content of a PNG or JPEG file; `path` is only for messages.
 Picture decode_picture(const std::string& path, std::string_view content);
@@ -29,8 +29,9 @@ Picture decode_picture(const std::string& path, std::string_view content);
 // Returns the content of a PNG file with this picture. Throws std::runtime_error if the build lacks libpng.
 std::string encode_png(const Picture& picture);
 
-// Crops a picture to its largest centred square and scales that to size x size pixels: bilinear, and antialiased when
-// shrinking, like Pillow's BILINEAR. For a row or column of pixels x_j, of which the square covers b to b + s:
+// Crops a picture to its largest centred square and scales the square to size x size pixels. Interpolation is bilinear,
+// and antialiased when shrinking, as in Pillow's BILINEAR. For a row or column of pixels x_j, of which the square
+// covers b to b + s:
 //
 //   [PIC-1]  y_i = sum_j w_ij x_j / sum_j w_ij with w_ij = max(0, 1 - |j + 1/2 - b - (i + 1/2) r| / max(r, 1)) and
 //            r = s / size
