@@ -1,4 +1,4 @@
-// Multiplies f64, and some products of f32, with any CBLAS; Debian's default is OpenBLAS.
+// Computes f64 products, and some f32 products, with any CBLAS; Debian's default is OpenBLAS.
 //
 // OpenBLAS 0.3.21 mistakes processors that are newer than itself (Zen 5, some virtual Intel ones) for a Zen 1 or older,
 // and then reaches about half of the possible speed. OPENBLAS_CORETYPE=SKYLAKEX in the environment selects its AVX-512

@@ -6,7 +6,7 @@
 //      different pages. A transposed A is packed in the same way, into panels of 14 rows. Otherwise A is read in place,
 //      since its rows are contiguous.
 //   3. A piece of C is up to 140 rows by 256 columns. Its tiles are computed row by row, so that the 14 rows of A stay
-//      in the L1 cache, and the columns of B, 512 KiB, in the L2 cache. Threads share the pieces.
+//      in the L1 cache, and the columns of B, 512 KiB, in the L2 cache. The pieces are divided among the threads.
 //
 // An element of C is the sum of its blocks, added in order. In a block the terms are added in order, each by one fused
 // multiply-add. So the bits of an element depend neither on the number of threads and pieces nor on the vector width.

@@ -9,7 +9,8 @@ namespace {
 // Number of columns that are summed at once (not tuned). The loop over them is vectorised if B has unit stride.
 constexpr int kColumns = 64;
 
-// Computes kColumns elements of row i of C, beginning in column `first`. All pointers are to one matrix of the batch.
+// Computes kColumns elements of row i of C, starting at column `first`. c, a and b point to the matrices of one batch
+// entry.
 template <class T, class C>
 void row_block(const Gemm& g, C* c, const T* a, const T* b, std::int64_t i, std::int64_t first) {
   using Sum = compute_t<T>;

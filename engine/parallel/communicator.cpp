@@ -107,8 +107,8 @@ void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   }
 }
 
-// Sends the bytes from subtree to subtree, the largest first. At distance d, rank 2 * d * i sends to rank 2 * d * i +
-// d.
+// Sends the bytes from subtree to subtree, the largest subtrees first. At distance d, rank 2 * d * i sends to rank 2 *
+// d * i + d.
 void Communicator::broadcast_bytes(Device device, std::span<std::byte> bytes) {
   operation_ = "broadcast";
   for (int d = size_ / 2; d >= 1; d /= 2) {

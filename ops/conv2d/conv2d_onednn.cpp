@@ -1,5 +1,5 @@
-// Computes f32 and bf16 convolutions with oneDNN's primitives. Images stay in place; weights are reordered into the
-// primitive's layout, and their gradient is reordered back. Threads share the images of a batch.
+// Computes f32 and bf16 convolutions with oneDNN's primitives. Images keep their layout; weights are reordered into the
+// primitive's layout, and their gradient is reordered back. The images of a batch are divided among the threads.
 #include <fmt/core.h>
 
 #include <algorithm>

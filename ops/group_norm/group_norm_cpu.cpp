@@ -9,7 +9,8 @@ namespace {
 
 namespace math = group_norm_math;
 
-// Returns scratch memory for four rows of `columns` values. Each thread keeps its own between samples and calls.
+// Returns scratch memory for four rows of `columns` values. Each thread keeps its scratch memory between samples and
+// calls.
 template <class Value>
 Value* thread_scratch(std::int64_t columns) {
   thread_local std::vector<Value> scratch;
@@ -17,7 +18,7 @@ Value* thread_scratch(std::int64_t columns) {
   return scratch.data();
 }
 
-// Replaces the values of each group's channels by f(sum, group), where `sum` is the sum of these values.
+// Replaces the values of each group's channels with f(sum, group), where `sum` is the sum of these values.
 template <class Value, class F>
 void over_groups(Value* values, std::int64_t columns, std::int64_t groups, const F& f) {
   const std::int64_t width = columns / groups;

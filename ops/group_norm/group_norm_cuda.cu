@@ -36,7 +36,7 @@ struct Block {
   }
 
  private:
-  static constexpr unsigned kMostThreads = 1024;  // in a block; if the group is wider, they all begin in row 0
+  static constexpr unsigned kMostThreads = 1024;  // per block; if the group is wider, all threads begin in row 0
 };
 
 template <class T, int N>

@@ -116,8 +116,8 @@ struct Columns {
   }
 };
 
-// A packed layer. Threads share the rows of a product. If there are few rows, as when one sentence is decoded, they
-// share the columns.
+// A packed layer. The rows of a product are divided among the threads. If there are few rows, as when one sentence is
+// decoded, the columns are divided instead.
 class OnednnPackedLinear {
  public:
   OnednnPackedLinear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options)

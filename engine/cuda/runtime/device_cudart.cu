@@ -76,7 +76,7 @@ int cuda_devices() {
   return count;
 }
 
-// Examines each device only once, since that creates a context and takes a second.
+// Examines each device only once, since an examination creates a context and takes a second.
 std::string cuda_trouble(int index) {
   if (index >= kMostCudaDevices) return "devices are numbered up to " + std::to_string(kMostCudaDevices - 1);
   static std::once_flag looked[kMostCudaDevices];

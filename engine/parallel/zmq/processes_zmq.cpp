@@ -45,7 +45,7 @@ class Message {
   const void* data() const { return zmq_msg_data(const_cast<zmq_msg_t*>(&message_)); }
   std::string text() const { return {static_cast<const char*>(data()), size()}; }
   bool has_more() const { return zmq_msg_more(&message_) != 0; }
-  // Returns "" if the sender's ZeroMQ protocol is too old.
+  // Returns the sender's address, or "" if the sender's ZeroMQ protocol is too old.
   std::string sender_address() const {
     const char* address = zmq_msg_gets(const_cast<zmq_msg_t*>(&message_), "Peer-Address");
     return address ? address : "";
@@ -103,7 +103,7 @@ class ZmqProcesses final : public Processes {
  private:
   struct Header {
     int from, tag;
-    std::uint64_t training;  // a random number from process 0; we drop messages that have another number
+    std::uint64_t training;  // a random number from process 0; we drop messages with any other number
     auto operator<=>(const Header&) const = default;
   };
 

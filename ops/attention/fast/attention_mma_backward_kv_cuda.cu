@@ -28,8 +28,8 @@ __device__ inline int first_query(const AttentionHead& at, int j) {
   return at.causal ? j - (at.keys - at.queries) : 0;
 }
 
-// The data of one of 32 queries. Each lane has one query, and the lanes exchange them. Bit k of `kept` belongs to key k
-// of 16.
+// The data of one of 32 queries. Each lane has one query, and the lanes exchange their queries' data. Bit k of `kept`
+// belongs to key k of 16.
 struct Query {
   std::uint32_t kept;
   Row row;
@@ -176,8 +176,8 @@ void backward_kv(const AttentionBackward<bf16>& p) {
 }  // namespace
 
 // Uses no atomic additions, so every run gives the same bits. If all queries and keys of a head fit into one block, one
-// kernel computes everything. Otherwise one kernel handles tiles of queries, another one tiles of keys, and each
-// computes all scores.
+// kernel computes everything. Otherwise one kernel handles tiles of queries, another one handles tiles of keys, and
+// each computes all scores.
 void attention_mma_cuda(const AttentionBackward<bf16>& p) {
   constexpr int kShortest = Sizes<128, true>::kMaxWarps * kWarpRows;
   if (p.shape.longest_queries <= kShortest && p.shape.longest_keys <= kShortest) return backward_kv<true>(p);
