@@ -23,7 +23,7 @@ struct ForwardPass {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   PackedWeights* packed = nullptr;        // for linear layers at inference on the CPU; null to use the unpacked weights
-  std::vector<Var>* penalties = nullptr;  // in training, rbn appends its loss terms here, of shape []
+  std::vector<Var>* penalties = nullptr;  // in training, rbn appends its scalar loss terms here
   // Set if the inputs are this rank's part of a training batch. Null if they are the whole batch.
   Communicator* communicator = nullptr;
   bool synchronous_norms = true;  // with a communicator, channel statistics cover the whole batch

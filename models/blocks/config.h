@@ -68,7 +68,7 @@ struct BlockConfig {
   bool operator==(const BlockConfig&) const = default;
 };
 
-// The matrices that weight_standardization applies to: all four of a block, or the named ones.
+// The values of standardization_scope: all four matrices of a block, or the matrices in the value's name.
 inline const std::vector<std::string> kStandardizationScopes{"all", "qkv_fc1", "out_ffn", "ffn"};
 // The weights that tfixup scales: "v_out_ffn" as published, or "all", which adds the weights of queries and keys.
 inline const std::vector<std::string> kTfixupScopes{"v_out_ffn", "all"};

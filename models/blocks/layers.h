@@ -135,7 +135,7 @@ struct TransformerLayer {
 
   AttentionBlock self_attention;
   FeedForwardBlock feed_forward;
-  std::unique_ptr<AttentionBlock> cross_attention = nullptr;  // between the other two blocks; null without an encoder
+  std::unique_ptr<AttentionBlock> cross_attention = nullptr;  // precedes feed_forward; null without an encoder
 };
 
 }  // namespace foldgrad

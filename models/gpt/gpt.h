@@ -31,8 +31,8 @@ namespace foldgrad {
 
 class Gpt final : public Model {
  public:
-  // Parameters have `dtype`. Without a seed, all except those of normalizers are 0 until values are copied into them.
-  // Throws std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
+  // Parameters have `dtype`. Without a seed, all parameters except the normalizers' are 0 until values are copied into
+  // them. Throws std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Gpt(const GptConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
 

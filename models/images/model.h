@@ -99,8 +99,8 @@ class ImageModel : public Model {
 
 // The base class of a family's model M. Adds the family's configuration to Base, which is ImageModel or TokenModel.
 //
-// M(config, seed, dtype, device) has parameters of `dtype`. Without a seed, those that initialize() would fill are 0
-// until values are copied into them. Throws std::invalid_argument for a configuration that config.validate() or
+// M(config, seed, dtype, device) has parameters of `dtype`. Without a seed, the parameters that initialize() would fill
+// are 0 until values are copied into them. Throws std::invalid_argument for a configuration that config.validate() or
 // make_normalizer refuses.
 template <class M, class Configuration, class Base = ImageModel>
 class ImageFamily : public Base {

@@ -173,7 +173,7 @@ Var NfNet::block(Block& block, const Var& x, const ForwardPass& pass) {  // [NF-
   w = activate(w, config_.gate_activation == "relu" ? Activation::relu : activation_);
   if (config_.gate_activation != "relu") w = scale(w, kGain);
   w = sigmoid(block.fc2(w, pass));
-  w = scale(w, 2 * kAlpha * (1 - p));  // 1 - p undoes the division of [DO-6]
+  w = scale(w, 2 * kAlpha * (1 - p));  // the factor 1 - p cancels the division in [DO-6]
   w = scale_by(w, pass.use(block.skip_gain));
   const Var gated = gate(r, w);
   if (p == 0) return add(reshape(gated, {B, s[1], s[2], C}), shortcut);

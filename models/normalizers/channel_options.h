@@ -12,7 +12,7 @@ using Published = ChannelNormOptions (*)();
 // Returns the options of the paper or, if is_released(), of the released code. Options set at the site take precedence.
 ChannelNormOptions channel_options(const NormalizerSite& site, Published paper, Published code);
 
-// Return options that several of these normalizers share, and all options of `un`.
+// Return options that several per-channel normalizers share, and all options of `un`.
 NormalizerOption mode_option();
 NormalizerOption window_option(const char* default_value);
 NormalizerOption warmup_option(const char* default_value);

@@ -28,7 +28,7 @@ struct NormContext {
   // The number of leading rows that enter channel statistics; by default all rows. Only trace replay sets this member,
   // since the remaining rows of a trace are padding (train/checks/trace.h). Models have no padding rows.
   std::optional<std::int64_t> counted = {};
-  std::vector<Var>* penalties = nullptr;  // in training, rbn appends its loss terms here, of shape []
+  std::vector<Var>* penalties = nullptr;  // in training, rbn appends its scalar loss terms here
   Communicator* communicator = nullptr;   // in training, statistics cover all ranks' rows; if null, only x's rows
 
   ChannelPass channel_pass() const { return {training, counted, communicator}; }
@@ -85,9 +85,9 @@ class Normalizer {
   void reset_iterations();
   virtual NormDiagnostics diagnostics() const;
 
-  // Returns the form at inference, or no value if the normalizer declares none; the normalizer is then never folded. If
-  // the form is not offline, folding takes SITE.weight, or the scalar SITE.scale, out of A and SITE.bias out of B, and
-  // sets the parameters to 1 and 0.
+  // Returns the form at inference, or no value if the normalizer declares no form; such a normalizer is never folded.
+  // If the form is not offline, folding takes SITE.weight, or the scalar SITE.scale, out of A and SITE.bias out of B,
+  // and sets the parameters to 1 and 0.
   virtual std::optional<InferenceForm> inference() const { return std::nullopt; }
 
   // True if statistics cover all tokens of a sample, which must then be computed together.
@@ -108,7 +108,7 @@ class Normalizer {
   ChannelRecords* records_ = nullptr;
 };
 
-// Makes a normalizer with parameters of this dtype. The state is f64 if they are f64, otherwise f32. Throws
+// Makes a normalizer with parameters of this dtype. The state is f64 if the parameters are f64, otherwise f32. Throws
 // std::invalid_argument if a name or option is unknown (the message suggests the nearest one), if a value is out of
 // range, if the normalizer cannot take this number of channels, or if info() and inference() disagree about whether the
 // normalizer is offline.

@@ -78,7 +78,7 @@ inline NormalizerOption renamed(NormalizerOption option, const char* name, const
 class NormalizerOptions {
  public:
   // Throws std::invalid_argument if a name is unknown (the message suggests the nearest one) or a value is out of
-  // range. `normalizer` is the name in messages.
+  // range. `normalizer` is the normalizer's name in messages.
   NormalizerOptions(const std::string& normalizer, const std::vector<NormalizerOption>& known,
                     const std::map<std::string, std::string>& given);
 

@@ -45,7 +45,7 @@ class OnnxFile final : public OnnxGraph {
 
   std::string name_;
   std::vector<Node> nodes_;
-  std::vector<std::pair<std::string, Tensor>> weights_;  // the encoded fields other than the values, and the values
+  std::vector<std::pair<std::string, Tensor>> weights_;  // encoded fields without the values, and the values
   std::string inputs_and_outputs_, metadata_;            // encoded
   std::map<std::string, int> named_;                     // number of nodes that have used each name
   std::set<std::string> initializers_;

@@ -1,4 +1,4 @@
-// The constants of windows in a map of tokens; swin.h has their equations.
+// Constants for the windows in a map of tokens; swin.h has the equations.
 #pragma once
 #include "ops/reindex/reindex.h"
 

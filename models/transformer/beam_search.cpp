@@ -11,7 +11,7 @@ namespace {
 struct LiveHypothesis {
   std::vector<std::int64_t> ids;
   double score = 0;
-  std::int64_t row = 0;  // its row in the step that scored the last token
+  std::int64_t row = 0;  // the hypothesis's row in the step that scored its last token
 };
 
 struct Sentence {

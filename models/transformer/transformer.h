@@ -24,8 +24,8 @@ namespace foldgrad {
 
 class Transformer final : public Model {
  public:
-  // Parameters have `dtype`. Without a seed, those that init.cpp would fill are 0 until values are copied into them.
-  // Throws std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
+  // Parameters have `dtype`. Without a seed, the parameters that init.cpp would fill are 0 until values are copied into
+  // them. Throws std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Transformer(const TransformerConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
               Device device = Device::cpu);
 
@@ -35,7 +35,7 @@ class Transformer final : public Model {
   Var encode(const Sentences& source, const ForwardPass& pass);  // returns [N, width]
   // Runs the decoder. `memory` is the encoder's result, whose rows are `source`.
   Var decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass);  // [N, width]
-  // Runs the decoder's layers on x from embed_target(). `own` and `cross` compute its attention.
+  // Runs the decoder's layers on x from embed_target(). `own` and `cross` compute the layers' attention.
   Var decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass);
   // Computes [TRF-1]. `ids` is i64 [N] on the model's device; `places` and `first_row` come from Segments.
   Var embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
