@@ -27,7 +27,7 @@ constexpr double kNormalityLevel = 0.05;
 // std::invalid_argument if the window is below 8 or above the number of rows.
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window);
 
-// Returns pnac() of independent standard normal values, the same in every call.
+// Returns pnac() of independent standard normal values, which are the same in every call.
 std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std::int64_t window);
 
 double mean_of(const std::vector<double>& values);

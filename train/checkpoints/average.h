@@ -12,8 +12,8 @@
 
 namespace foldgrad {
 
-// Returns the average of the tensors of each name. Throws std::invalid_argument if there are no models, or if their
-// names, shapes or dtypes differ.
+// Returns, for each name, the average of the models' tensors. Throws std::invalid_argument if there are no models, or
+// if their names, shapes or dtypes differ.
 NamedTensors average(const std::vector<NamedTensors>& models);
 
 }  // namespace foldgrad

@@ -23,7 +23,8 @@ std::string find_model_directory(const std::string& path);
 
 // Loads the model in find_model_directory(path). Converts tensors of any floating-point type to `dtype`. Throws
 // CheckpointError ("FILE: the reason") unless the names and shapes are exactly those of the configuration, all numbers
-// are finite or `non_finite` allows others, and the digests of the files match manifest.json, if there is one.
+// are finite or `non_finite` allows NaN and infinity, and the digests of the files match manifest.json, if there is
+// one.
 std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
                                   NonFinite non_finite = NonFinite::refuse);
 

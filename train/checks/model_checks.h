@@ -62,7 +62,7 @@ using FamilyChecks = std::function<std::vector<CheckResult>(Model& model, Model&
 // train/checks/. `model` must be f32; `fold` is called with it and with an f64 copy.
 std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe& probe, const FamilyChecks& family);
 
-// Records a loss of shape [] on the tape, the same in every call with the same parameters.
+// Records a scalar loss on the tape. Calls with equal parameters must record equal losses.
 using LossOf = std::function<Var(Tape&)>;
 
 // Draws one parameter of each kind ("decoder.layers.*.fc1.weight"), f64 on any device, and compares its gradient with
@@ -84,7 +84,7 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites);
 using OwnedNormalizers = std::vector<std::unique_ptr<Normalizer>>;
 
 // Returns f64 copies of the sites whose window is full and whose outlier test is Eq. 19: `un` in the paper's form. The
-// copies filter outliers from the first iteration, with this granularity. They keep the site's other options.
+// copies filter outliers from the first iteration, with the given granularity, and keep the site's other options.
 OwnedNormalizers outlier_tests(Model& model, const std::string& granularity);
 
 // Both checks run the operation itself on `sites`, iteration by iteration, and so advance the sites' state.

@@ -59,7 +59,7 @@ Action add_verify_traces(CLI::App& command);
 int guarded(const std::function<int()>& command);
 
 // Returns a message that names the first option or command that `program` did not recognize and suggests the nearest
-// one that exists. If it recognized all of them, returns the message of `error`.
+// one that exists. If `program` recognized every option and command, returns the message of `error`.
 std::string usage_error(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace foldgrad

@@ -51,7 +51,7 @@ class Printer {
     ids_.push_back(token);
     const bool unfinished = vocabulary_.decode(ids_).ends_with("\xef\xbf\xbd");
     if (unfinished && ids_.size() < kMostBytes) return;
-    // If four bytes form no character, print the first as invalid; the rest may still form one.
+    // If four bytes form no character, prints the first byte as invalid; the other bytes may still form a character.
     const auto done = unfinished ? ids_.begin() + 1 : ids_.end();
     fmt::print("{}", vocabulary_.decode({ids_.begin(), done}));
     flush_stdout();

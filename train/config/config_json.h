@@ -1,5 +1,5 @@
-// A model's configuration as JSON, as in config.json of a model directory. Its keys are in the objects "model" and
-// "norm"; "norm" also has the normalizer's options and the sites with a different normalizer.
+// A model's configuration as JSON, as in config.json of a model directory. The keys are in the objects "model" and
+// "norm"; "norm" also has the normalizer's options and BlockConfig::normalizer_at.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -50,7 +50,7 @@ std::int64_t line_of_deep_key(const std::string& toml) {
   return 0;
 }
 
-// Returns the same path for every name of a file.
+// Returns the canonical path of a file, which is the same for all names of the file.
 fs::path canonical(const std::string& path) {
   std::error_code error;
   const fs::path found = fs::weakly_canonical(path, error);

@@ -41,7 +41,7 @@ struct TrainConfig : TrainerOptions {
   bool operator==(const TrainConfig&) const = default;
 };
 
-// Visits the keys that count epochs, and those that count updates unless epochs are given.
+// Visits the keys that count epochs, and each key that counts updates unless its counterpart in epochs is positive.
 void visit_length_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   const auto length = [&t](const ConfigKey& key) {
     return t.schedule == ScheduleShape::cosine ? key : off_trajectory(key);

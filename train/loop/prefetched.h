@@ -83,7 +83,7 @@ class Prefetched : public BatchSequence {
 
   Source source_;
   Order order_;               // the order of the cursor's epoch
-  std::future<Batch> ahead_;  // the batch at the cursor; must be the last member, since its thread reads the others
+  std::future<Batch> ahead_;  // the batch at the cursor; must be the last member, since its thread reads other members
 };
 
 }  // namespace foldgrad

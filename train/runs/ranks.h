@@ -1,5 +1,5 @@
 // A run on several ranks. Rank 0 owns the directory and the log and makes the decisions. The other ranks repeat the
-// steps of its trainer, so that they reach the same state, and share the work of validations.
+// steps of rank 0's trainer, so that they reach the same state, and share the work of validations.
 #pragma once
 #include <functional>
 #include <memory>

@@ -22,8 +22,8 @@ struct RunState {
 // Returns the checkpoint's contents, with all tensors on the CPU. The state's tensors may be on any device.
 CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const std::string& config_hash,
                                  std::uint64_t log_offset);
-// Returns why from_checkpoint() refuses tensors of these contents, such as "tensor fc1.weight must be finite, got inf
-// at [2, 5]", or an empty string if it accepts all of them.
+// Returns the reason for which from_checkpoint() refuses a tensor of these contents, such as "tensor fc1.weight must be
+// finite, got inf at [2, 5]", or an empty string if it accepts all tensors.
 std::string reason_to_refuse(const CheckpointContents& contents);
 // Restores a state; `path` is only for messages. Throws CheckpointError if a tensor is refused, or if state.json lacks
 // a member or has one of the wrong type.

@@ -11,13 +11,13 @@ namespace foldgrad {
 // depth.
 nlohmann::json read_json(const std::string& path);
 
-// Parses text from this file in the same way, but keeps the order of keys. Messages begin with `where`, for example
-// with "line 3 ".
+// Parses text from the file at `path` with the same checks as read_json(), but keeps the order of keys. Messages begin
+// with `where`, for example with "line 3 ".
 nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& path,
                                           const std::string& where = "");
 
-// Returns a member of an object from this file. T is std::int64_t, std::uint64_t, int, double, std::string or, for a
-// member that is an object, nlohmann::json. Throws FileError if the member is missing or has the wrong type; the
+// Returns a member of an object from the file at `path`. T is std::int64_t, std::uint64_t, int, double, std::string or,
+// for a member that is an object, nlohmann::json. Throws FileError if the member is missing or has the wrong type; the
 // message names the member, the required type and the value.
 template <class T>
 T member(const nlohmann::json& object, const std::string& key, const std::string& path);

@@ -34,7 +34,7 @@ void say(std::string_view text) noexcept;
 // Sends all later messages to `sink`, which must not throw. If `sink` is null, they go to stderr.
 void set_message_sink(std::function<void(std::string_view)> sink);
 bool has_message_sink();
-// Begins all later messages with `name`, which distinguishes this process from the others.
+// Begins all later messages with `name`, which distinguishes this process from the other processes.
 void begin_lines_with(std::string name);
 template <class... T>
 void say(fmt::format_string<T...> format, T&&... values) {

@@ -51,7 +51,8 @@ struct ExampleSet {
   // Returns the name of the input that holds the number of rows that each example has in a layer. Null if all examples
   // have the same number of rows.
   std::function<std::string(const std::string& layer)> lengths = nullptr;
-  // Returns the length of an example; the model accepts lengths up to `longest`. Null if all have one length.
+  // Returns the length of an example; the model accepts lengths up to `longest`. Null if all examples have the same
+  // length.
   std::function<std::int64_t(std::int64_t)> length = nullptr;
   std::int64_t longest = 0;
 };

@@ -47,8 +47,8 @@ class Optimizer {
  public:
   using Rule = std::variant<Adam, AdamW, Sgd>;
 
-  // Throws std::invalid_argument if a setting is out of range or there are no parameters, and unless all of them are
-  // f32 or all f64, on one device, each listed once and with its own name.
+  // Throws std::invalid_argument if a setting is out of range, if there are no parameters, or unless the parameters are
+  // all f32 or all f64, are on one device, are listed only once, and have different names.
   Optimizer(const Rule& rule, std::vector<ParameterGroup> groups);
 
   // Updates every parameter, and its bf16 copy if it has one (round_values()), with its gradient times

@@ -18,7 +18,7 @@ struct LanguageData {
 // are missing, empty or not UTF-8, and for text from which a vocabulary cannot be learned.
 LanguageData read_language_data(const LanguageConfig& config, const std::string& directory,
                                 std::optional<TextVocabulary> vocabulary = {});
-// Returns the text of a split: "train", "valid", "test", or another file in the directory.
+// Returns the text of a split: "train", "valid", "test", or the name of a file in the directory.
 std::string read_language_text(const LanguageConfig& config, const std::string& directory, const std::string& split);
 // Reads a text file. Treats line endings and errors as read_language_data() does.
 std::string read_whole_text(const std::string& path);

@@ -16,7 +16,7 @@ struct WindowBatch {
 };
 
 struct WindowOptions {
-  std::int64_t length = 256, size = 64;  // T tokens per window; B windows
+  std::int64_t length = 256, size = 64;  // T, the number of tokens per window, and B, the number of windows per batch
   std::uint64_t seed = 1;
   bool prefetch = false;
 };

@@ -36,7 +36,7 @@ class Vocabulary {
   Ids encode_target(const std::string& line) const;
   // Returns readable text up to the first kEos, with pieces joined to words.
   std::string decode_target(const Ids& ids) const;
-  // Returns the line as it is encoded: lower-cased or unchanged. References for scores need the same form.
+  // Returns the line as it is encoded: lower-cased or unchanged. Normalize references in the same way before scoring.
   std::string normalized(const std::string& line) const;
 
   std::int64_t source_size() const;

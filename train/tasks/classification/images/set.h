@@ -1,4 +1,4 @@
-// Labelled images of one size, all in memory, as bytes.
+// Labelled images of the same size, kept in memory as bytes.
 #pragma once
 #include <string>
 #include <vector>
