@@ -148,7 +148,7 @@ Plan make_plan(cublasLtHandle_t handle, DType dtype, const Gemm& g, const GemmPo
   return plan;
 }
 
-// The library on one device, with all plans that were made for it.
+// The library's handle for one device, with all plans made for the device.
 struct Library {
   using Key = std::array<std::int64_t, 16>;
 

@@ -41,7 +41,7 @@ template <bool kBias, class T, class V>
 __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& at, int i0, V* room) {
   V *ds = room + 2 * kTileElements, *deltas = room + 4 * kTileElements;
   const AttentionShape& s = p.shape;
-  if (i0 >= at.queries) return;  // all threads of the block return, since the segment has fewer tiles
+  if (i0 >= at.queries) return;  // all threads of the block return, since the tile is beyond the segment
   const int width = int(s.width), queries = in_tile(at.queries, i0);
   const Rows<T> q{p.q + at.q() + i0 * s.q_row, s.q_row, queries, width},
       dy{p.dy + at.y() + i0 * s.y_row(), s.y_row(), queries, width};
@@ -79,7 +79,7 @@ template <bool kBias, class T, class V>
 __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& at, int j0, V* room) {
   V *zp = room + 2 * kTileElements, *ds = zp + kTileElements, *deltas = ds + kTileElements;
   const AttentionShape& s = p.shape;
-  if (j0 >= at.keys) return;  // all threads of the block return
+  if (j0 >= at.keys) return;  // all threads of the block return, since the tile is beyond the segment
   const int width = int(s.width), keys = in_tile(at.keys, j0);
   const Rows<T> k{p.k + at.k() + j0 * s.k_row, s.k_row, keys, width},
       v{p.v + at.k() + j0 * s.k_row, s.k_row, keys, width};

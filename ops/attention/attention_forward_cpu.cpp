@@ -113,7 +113,7 @@ void forward_block(const AttentionForward<T>& p, std::int64_t head, std::int64_t
   }
 }
 
-// Returns the blocks of queries of all heads and segments.
+// Returns the query blocks of all heads and segments.
 template <class V>
 std::vector<QueryBlock> query_blocks(const AttentionShape& s) {
   std::vector<QueryBlock> blocks;
@@ -126,7 +126,7 @@ std::vector<QueryBlock> query_blocks(const AttentionShape& s) {
 
 }  // namespace
 
-// The blocks of queries are independent, so y is bit-identical for any number of threads.
+// The query blocks are independent, so y is bit-identical for any number of threads.
 template <class T>
 void attention_cpu(const AttentionForward<T>& p) {
   using V = compute_t<T>;

@@ -60,7 +60,7 @@ __global__ void forward_kernel(AttentionForward<T> p) {
   const AttentionShape& s = p.shape;
   const AttentionHead at(s, blockIdx.x);
   const std::int64_t i0 = std::int64_t(blockIdx.y) * kTile;
-  if (i0 >= at.queries) return;  // all threads of the block return, since the segment has fewer tiles
+  if (i0 >= at.queries) return;  // all threads of the block return, since the tile is beyond the segment
   const int width = int(s.width), queries = in_tile(at.queries, i0);
   const Rows<T> q{p.q + at.q() + i0 * s.q_row, s.q_row, queries, width};
 

@@ -12,7 +12,7 @@
 namespace foldgrad {
 namespace {
 
-// The library on one device, with all its plans.
+// cuDNN's handle for one device, with all plans made for the device.
 struct Library {
   using Key = std::array<std::int64_t, 15>;
 

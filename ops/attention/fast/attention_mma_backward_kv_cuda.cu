@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   const int blocks = kShort ? 1 : blocks_of(s.longest_keys, rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int j0 = int(blockIdx.x) % blocks * rows;
-  if (!kShort && j0 >= at.keys) return;  // all threads of the block return, since the segment has fewer blocks
+  if (!kShort && j0 >= at.keys) return;  // all threads of the block return, since the block is beyond the segment
   const Tile<kWidth> k{dynamic_shared<bf16>()}, v{k.data + rows * kWidth};
   const Tile<kQueries> ds_tile{v.data + rows * kWidth};
   const Stages<kWidth, kQueries, S::kStages> stages{ds_tile.data + (kShort ? rows * kQueries : 0)};

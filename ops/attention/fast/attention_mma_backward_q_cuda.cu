@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(Attentio
   const int blocks = blocks_of(s.longest_queries, block_rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int i0 = int(blockIdx.x) % blocks * block_rows;
-  if (i0 >= at.queries) return;  // all threads of the block return, since the segment has fewer blocks
+  if (i0 >= at.queries) return;  // all threads of the block return, since the block is beyond the segment
   const int keys = p.dq ? at.visible(least(i0 + block_rows, at.queries) - 1) : 0;
   const Tile<kWidth> q{dynamic_shared<bf16>()}, dy{q.data + block_rows * kWidth};
   const Stages<kWidth, kKeys, kKeyStages> stages{dy.data + block_rows * kWidth};

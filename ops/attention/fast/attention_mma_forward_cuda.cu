@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kQueryWarps* kWarp) forward_kernel(AttentionFo
   const int blocks = blocks_of(s.longest_queries, rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int i0 = int(blockIdx.x) % blocks * rows;
-  if (i0 >= at.queries) return;  // all threads of the block return, since the segment has fewer blocks
+  if (i0 >= at.queries) return;  // all threads of the block return, since the block is beyond the segment
   const int keys = at.visible(least(i0 + rows, at.queries) - 1);
   const Tile<kWidth> q{dynamic_shared<bf16>()};
   const Stages<kWidth, kKeys, kKeyStages> stages{q.data + rows * kWidth};
