@@ -79,7 +79,7 @@ class Model {
   // Returns the buffers of Normalizer::statistics(), for all normalizers.
   NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
-  // Returns state() without the counters that `saved` lacks: files of version 0.3 and earlier do not have them.
+  // Returns state() without the counters that `saved` lacks: files of version 0.3 and earlier lack some counters.
   NamedTensors state_for(const NamedTensors& saved) const;
   // Restores a snapshot. Throws std::invalid_argument, before writing anything, unless names, shapes and dtypes match
   // state_for(snapshot).

@@ -24,8 +24,8 @@ Graph graph_of(Model& model);
 // Returns the site of `norm`. Records the operations of `norm` by applying it to zeros of the given dtype and device.
 FoldSite fold_site(Normalizer& norm, DType dtype, Device device);
 
-// Replaces the normalizers in `config`, a copy of `model`'s configuration, with those that remain in `folded`.
-// Model::alike() calls this function.
+// Replaces the normalizers in `config`, a copy of `model`'s configuration, with the normalizers that remain in
+// `folded`. Model::alike() calls this function.
 void set_normalizers_left(BlockConfig& config, const Model& model, const FoldedGraph& folded);
 
 }  // namespace foldgrad

@@ -40,7 +40,7 @@ class Gpt final : public Model {
 
   // Computes [GPT-1]. `ids` is i64 [N] on the model's device, `places` i64 [N] on the CPU.
   Var embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
-  // Runs the layers on x [N, width], whose sequences are `rows`; `attend` computes their attention.
+  // Runs the layers on x [N, width], whose sequences are `rows`; `attend` computes the layers' attention.
   Var decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
   Var logits(const Var& hidden, const ForwardPass& pass);  // returns [N, vocabulary]
   // Projects a layer's input to queries, keys and values [N, 3 width]. If positions are rotary, rotates queries and

@@ -21,8 +21,8 @@ class InferenceTransformer {
   explicit InferenceTransformer(Transformer& model);
 
   const TransformerConfig& config() const { return model_.config(); }
-  // Returns the encoder's output for all tokens, [tokens, width]. Throws std::invalid_argument unless ids are on the
-  // CPU and in the vocabulary and no sentence has more than max_positions tokens.
+  // Returns the encoder's output for all tokens, [tokens, width]. Throws std::invalid_argument unless all ids are on
+  // the CPU and in the vocabulary, and every sentence has at most max_positions tokens.
   Tensor encode(const Sentences& sources) const;
 
  private:
