@@ -100,7 +100,7 @@ void add_values(const V* weights, const Keys<T>& keys, std::int64_t offset, V* s
   }
 }
 
-// Replaces n scores by their softmax. The array must have room for whole vectors.
+// Replaces n scores with their softmax. The array must have room for whole vectors.
 template <class V>
 void probabilities(V* weights, std::int64_t n, V scale) {
   const std::int64_t whole = padded<V>(n);

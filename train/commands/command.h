@@ -62,8 +62,8 @@ void add_data_options(CLI::App& command, ModelData& data, const std::string& spl
 // `timeout` is the number of seconds for which the processes wait for each other to start.
 Answer launched(std::string& device, double timeout, const std::function<Answer(Processes*)>& action);
 
-// Returns `data` with the paths of the model at `path`. Without --config, they include the configuration of the model's
-// run and, unless --data-dir or --source was given, that run's data root.
+// Returns `data` with the paths of the model at `path`. Without --config, these paths include the configuration of the
+// model's run and, unless --data-dir or --source was given, that run's data root.
 ModelData located(ModelData data, const std::string& path);
 
 }  // namespace foldgrad

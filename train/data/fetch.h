@@ -13,13 +13,13 @@ namespace foldgrad {
 // the digest and every URL with its failure, or says that curl is missing.
 void download(const Download& wanted);
 
-// Copies a file that the user already has. Throws FileError if that fails or the digest is wrong.
+// Copies a file that the user already has. Throws FileError if copying fails or the digest is wrong.
 void take_file(const std::string& file, const Download& wanted);
 
 // Copies a set's archives from `files`, or fetches them, into ROOT/archives, unpacks them into a folder PATH, and calls
 // take(PATH). PATH is below ROOT, so that `take` can rename its files, and is removed afterwards. A failure leaves no
-// empty directory, since it would look like the data set. Throws FileError if that fails, if one of `files` is not an
-// archive of the set, or if the program tar is missing or rejects an archive.
+// empty directory, since it would look like the data set. Throws FileError if one of these steps fails, if one of
+// `files` is not an archive of the set, or if the program tar is missing or rejects an archive.
 void with_unpacked(const DataSet& set, const std::vector<std::string>& files, const std::string& root,
                    const std::function<void(const std::string&)>& take);
 // Fetches a set's images unless ROOT has them already. Files appear in ROOT complete, and only after all digests have

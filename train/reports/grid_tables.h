@@ -32,8 +32,8 @@ struct GridResults {
 GridResults grid_results(const Grid& grid, const std::vector<GridRun>& runs);
 
 // Return the scores and losses of each cell: their mean and standard deviation over the cell's runs or, as JSON, the
-// values. With a baseline, also return the mean and standard deviation of the differences from it, seed by seed, and p
-// of the paired t-test.
+// values. With a baseline, also return the mean and standard deviation of the differences from the baseline, seed by
+// seed, and p of the paired t-test.
 std::string grid_markdown(const GridResults& results);
 nlohmann::ordered_json grid_json(const GridResults& results);
 // Returns a self-contained HTML file: the table, and the curves of all runs that have a log.

@@ -56,7 +56,7 @@ struct RunSummary {
   // The number of training passes before the normalizer uses its averages, and the number of passes made.
   std::int64_t norm_warmup = 0, norm_passes = 0;
   std::int64_t skips = 0;     // number of skips over all normalizers
-  std::int64_t failures = 0;  // number of updates that were skipped or rolled back because they were not finite
+  std::int64_t failures = 0;  // number of updates skipped or rolled back because a number was not finite
   double seconds = 0;         // time for training and validation
 
   bool in_warmup() const { return norm_passes > 0 && norm_passes < norm_warmup; }

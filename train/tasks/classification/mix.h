@@ -37,7 +37,7 @@ struct MixedImages {
   Tensor lambda;          // f32 [B], all equal: the weight of `labels`
 };
 
-// Returns the mix of images, u8 [B, H, W, 3], and labels, i64 [B], both on the CPU.
+// Applies a mix to images, u8 [B, H, W, 3], and labels, i64 [B], both on the CPU.
 MixedImages mix(const Tensor& images, const Tensor& labels, const Mix& mix);
 
 }  // namespace foldgrad

@@ -30,8 +30,8 @@ std::string written_samples(Gpt& model, const TextVocabulary& vocabulary, const 
 // tokens]; the result is `logits`. Examples are the windows of a text, each as long as the model's context.
 extern const TaskKind kLanguage;
 
-// Loads the vocabulary of a model's directory. Throws CheckpointError if that fails or the size is not that of
-// `config`.
+// Loads the vocabulary of a model's directory. Throws CheckpointError if loading fails or the size is not
+// config.vocabulary.
 TextVocabulary load_text_vocabulary(const std::string& directory, const GptConfig& config);
 
 }  // namespace foldgrad

@@ -28,8 +28,8 @@ class Windows : public Prefetched<WindowBatch> {
   Windows(Ids text, const WindowOptions& options);
 };
 
-// Returns the windows with these numbers: window k begins at token offset + k * length. The text must have length + 1
-// tokens starting there.
+// Returns the windows whose numbers are in `windows`. Window k begins at token offset + k * length; the text must have
+// length + 1 tokens starting at that token.
 WindowBatch windows_of(const Ids& text, std::int64_t length, const std::vector<std::int64_t>& windows,
                        std::int64_t offset = 0);
 // Returns batches that cover a text, so that every token except the first is a target exactly once: batches of at most

@@ -29,8 +29,8 @@ EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text);
 
 // Reads the data for training and validation. Makes dictionaries or a SentencePiece model from the training files,
 // unless the configuration names files or `vocabulary` is given, as for a resumed run. With a shared embedding table,
-// both sides have the same dictionary. Throws FileError if that fails or a sentence is longer than train.max_tokens or
-// model.max_positions, and ConfigError as DataConfig::validate() does.
+// both sides have the same dictionary. Throws FileError if reading fails or a sentence is longer than train.max_tokens
+// or model.max_positions, and ConfigError as DataConfig::validate() does.
 ExperimentData read_data(const ExperimentConfig& config, const std::string& directory,
                          std::optional<Vocabulary> vocabulary = {});
 

@@ -21,7 +21,7 @@ class Dictionary {
   static Dictionary of_lines(const std::vector<std::string>& lines);
   // Returns the dictionary that of_lines() would make of the lines of both dictionaries.
   static Dictionary joined(const Dictionary& a, const Dictionary& b);
-  // Makes a dictionary of these words in order, with count 0.
+  // Makes a dictionary of `words` in order, each with count 0.
   static Dictionary of_words(const std::vector<std::string>& words);
 
   std::string text() const;  // the content of dict.txt, including the padding words

@@ -14,8 +14,8 @@ bool sentence_piece_available();
 
 class SentencePiece {
  public:
-  // Reads a SentencePiece file *.model. Throws FileError if that fails or if the special ids of the file are not ours
-  // (kBos, kPad, kEos, kUnk).
+  // Reads a SentencePiece file *.model. Throws FileError if reading fails or if the special ids of the file are not
+  // ours (kBos, kPad, kEos, kUnk).
   static SentencePiece read(const std::string& path);
   // Learns a model of `vocabulary` pieces, including the four special ones. The same lines always give the same model.
   // `unigram` is for sentences and normalizes white space; `bpe`, byte-pair encoding, keeps text unchanged and has a

@@ -58,7 +58,7 @@ extern const TaskKind kTranslation;
 // statistics over the tokens of a sentence, since decoding sees only one token at a time.
 CheckResult check_translations(Transformer& model, Transformer& folded, const Sentences& sources);
 
-// Loads the vocabulary of a model's directory. Throws CheckpointError if that fails or the sizes are not those of
+// Loads the vocabulary of a model's directory. Throws CheckpointError if loading fails or the sizes are not those of
 // `config`.
 Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config);
 

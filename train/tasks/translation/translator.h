@@ -21,8 +21,8 @@ class Translator {
   // Throws std::invalid_argument as InferenceTransformer does.
   Translator(Transformer& model, Vocabulary vocabulary, const TranslatorOptions& options);
 
-  // Returns the ids of a line, without an "\r" at its end. Throws FileError, with `place` as its path, if the line is
-  // not UTF-8, has too long a word (train/data/lines.h), or has more tokens than the model or a batch can take.
+  // Returns the ids of a line, without a trailing "\r". Throws FileError, with `place` as its path, if the line is not
+  // UTF-8, has a word that is too long (train/data/lines.h), or has more tokens than the model or a batch can take.
   Ids encode(std::string line, const std::string& place) const;
   // Returns the best translation of each source (best_hypotheses()).
   std::vector<Hypothesis> translate(const std::vector<Ids>& sources) const;
