@@ -46,7 +46,7 @@ Words values_of(const CLI::Option& option, const std::string& word) {
   return open == type.npos ? Words{} : CLI::detail::split(type.substr(open + 1, type.find('}') - open - 1), ',');
 }
 
-// Returns the options of a command and of the commands above it.
+// Returns the options of a command and of its parent commands.
 std::vector<const CLI::Option*> options_of(const CLI::App* command) {
   std::vector<const CLI::Option*> all;
   for (; command; command = command->get_parent())

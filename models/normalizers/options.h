@@ -68,7 +68,7 @@ inline NormalizerOption choice_option(const char* name, std::vector<std::string>
   return {{name, help, Option::Kind::choice, {}, std::move(choices)}, default_value, in_reference};
 }
 
-// Returns the option with another name and help text.
+// Returns the option with the given name and help text.
 inline NormalizerOption renamed(NormalizerOption option, const char* name, const char* help) {
   option.name = name, option.help = help;
   return option;

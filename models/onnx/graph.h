@@ -17,7 +17,7 @@ namespace foldgrad {
 
 class OnnxFile final : public OnnxGraph {
  public:
-  using Size = std::variant<std::int64_t, std::string>;  // a string names a size that each run may choose
+  using Size = std::variant<std::int64_t, std::string>;  // a string names a size that may differ from run to run
   using NamedSizes = std::vector<Size>;
 
   explicit OnnxFile(std::string name) : name_(std::move(name)) {}

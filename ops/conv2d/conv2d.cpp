@@ -76,7 +76,7 @@ struct UnfoldNode {
       map.place = {2, map.place.offset * patch, map.place.repeat * patch};
       return "";
     };
-    // Exports a convolution of each channel whose output channel k has the weight 1 at value k of the patch.
+    // Exports one convolution per channel. Output channel k has the weight 1 at value k of the patch, and 0 elsewhere.
     d.onnx = [this](OnnxGraph& g, const OnnxOperands& in) {
       const std::int64_t K = s.kernel_height * s.kernel_width;
       const Tensor ones = Tensor::zeros({s.values(), 1, s.kernel_height, s.kernel_width}, DType::f32);

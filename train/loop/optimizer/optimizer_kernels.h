@@ -84,7 +84,7 @@ struct AdamRule {
     const T v = t.second[i] + one_minus_beta2 * (g * g - t.second[i]);  // [ADAM-2]
     t.first[i] = m;
     t.second[i] = v;
-    // Decay and step are added before they change p: if p changed twice, rounding would lose a small decay.
+    // Adds decay and step before subtracting them from p: if p changed twice, rounding would lose a small decay.
     t.value[i] = p - (decay * p + rate * m / (std::sqrt(v) * root_scale + eps));  // [ADAM-3, ADAM-4]
   }
 };
