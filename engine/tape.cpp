@@ -51,8 +51,8 @@ Var Tape::add_parameter(Parameter& parameter, Tensor value) {
 void Tape::check_operands(const char* op, const std::vector<Var>& operands) const {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const Var& v = operands[i];
-    FOLDGRAD_CHECK(v.tape_ == this, "{}: operand {} is {}, but must be of this operation's tape", op, i,
-                   v.tape_ ? "of another tape" : "empty");
+    FOLDGRAD_CHECK(v.tape_ == this, "{}: operand {} must be on this operation's tape, got {}", op, i,
+                   v.tape_ ? "one on another tape" : "an empty one");
     FOLDGRAD_CHECK(v.generation_ == generation_, "{}: operand {} was recorded before the tape was cleared", op, i);
     FOLDGRAD_CHECK(!recording_ || v.id_ >= 0, "{}: operand {} was computed while recording was off", op, i);
   }

@@ -21,7 +21,7 @@ dim3 checked_blocks(const char* name, const Blocks& blocks) {
   constexpr std::int64_t kMostX = 0x7fffffff;
   if (blocks.x < 0 || blocks.x > kMostX || blocks.y < 0 || blocks.y > kMostBlocks || blocks.z < 0 ||
       blocks.z > kMostBlocks)
-    throw std::runtime_error(std::string(name) + ": a GPU takes at most 2147483647 x 65535 x 65535 blocks, got " +
+    throw std::runtime_error(std::string(name) + ": a grid must have at most 2147483647 x 65535 x 65535 blocks, got " +
                              describe(blocks));
   return dim3(unsigned(blocks.x), unsigned(blocks.y), unsigned(blocks.z));
 }

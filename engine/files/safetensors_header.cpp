@@ -134,7 +134,7 @@ Header Reader::read(const std::string& text) {
         text, [this](std::size_t depth, auto event, const std::string& key) { watch(depth, event, key); });
   } catch (const JsonError& e) {
     if (e.kind == JsonError::duplicate_key)
-      fail("{} must have each key once, got {} twice", e.depth == 1 ? "the header" : subject_of(top_), quote(e.key));
+      fail("{} must not repeat keys, got {} twice", e.depth == 1 ? "the header" : subject_of(top_), quote(e.key));
     if (e.kind == JsonError::too_large_number) fail("the header must not have a number that is too large for f64");
     const std::size_t at = e.byte == 0 ? 0 : e.byte - 1;  // `byte` counts the bytes that the parser has read
     fail("byte {}: the header must be one JSON object in UTF-8, got {}", kLengthBytes + at, found(at));

@@ -13,7 +13,8 @@ namespace {
 
 using namespace safetensors;
 
-static_assert(std::endian::native == std::endian::little, "values are copied between file and memory unchanged");
+static_assert(std::endian::native == std::endian::little,
+              "safetensors files are little-endian, and values are copied unchanged");
 
 // Returns a description of another file format that begins with these bytes, or an empty string if none is recognized.
 std::string other_format(std::string_view first) {
@@ -45,7 +46,7 @@ std::string read_header_text(const InputFile& file) {
     throw FileError(file.path(), fmt::format("is not a safetensors file: it has {} bytes, fewer than the 8 of the "
                                              "header's length",
                                              begin.size()));
-  throw FileError(file.path(), fmt::format("is not a safetensors file, or only a part of one: byte 0: the header must "
+  throw FileError(file.path(), fmt::format("is not a complete safetensors file: byte 0: the header must "
                                            "have at most {} bytes, got {}",
                                            most, length));
 }
@@ -78,8 +79,8 @@ void restore_aliases(const std::string& path, SafetensorsFile& result) {
        item != metadata.end() && item->first.compare(0, kAliasPrefix.size(), kAliasPrefix) == 0;) {
     const std::string name = item->first.substr(kAliasPrefix.size());
     if (name.empty() || name == kMetadata || result.tensors.count(name))
-      throw FileError(path,
-                      fmt::format("{} {} must not be the name of a tensor in the file", kMetadata, quote(item->first)));
+      throw FileError(path, fmt::format("{} {}: the alias must not be the name of a tensor in the file", kMetadata,
+                                        quote(item->first)));
     const auto other = result.tensors.find(item->second);
     if (other == result.tensors.end())
       throw FileError(path, fmt::format("{} {} must be the name of a tensor in the file, got {}", kMetadata,

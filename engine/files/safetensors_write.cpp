@@ -24,7 +24,7 @@ Plan make_plan(const NamedTensors& tensors, const Metadata& metadata) {
   Plan plan{{}, metadata};
   for (const auto& [key, value] : metadata) {
     FOLDGRAD_CHECK(key.compare(0, kAliasPrefix.size(), kAliasPrefix) != 0,
-                   "safetensors: a metadata key must not begin with alias., got {}", quote(key));
+                   "safetensors: a metadata key must not begin with \"alias.\", got {}", quote(key));
     FOLDGRAD_CHECK(key != "format" || value == "pt", "safetensors: the metadata format must be pt, got {}",
                    quote(value));
   }

@@ -21,8 +21,8 @@ constexpr bool kLibraries = true;
 #endif
 
 void check_stride(const char* matrix, std::int64_t stride, std::int64_t row) {
-  FOLDGRAD_CHECK(stride >= row, "gemm: the row stride of {} must be at least its {} columns as stored, got {}", matrix,
-                 row, stride);
+  FOLDGRAD_CHECK(stride >= row, "gemm: the row stride of {} must be at least {}, the number of stored columns, got {}",
+                 matrix, row, stride);
 }
 
 // Throws std::invalid_argument as gemm() does. `g` must be resolved.
@@ -43,7 +43,7 @@ void check(DType dtype, const Gemm& g, const void* bias) {
                  "gemm: the {} matrices C [{}, {}] with row stride {} must not overlap, got batch stride {}", g.batch,
                  g.m, g.n, g.row_stride_c, g.batch_stride_c);
   FOLDGRAD_CHECK(!bias || g.beta == 0, "gemm: with a bias, beta must be 0, got {}", g.beta);
-  FOLDGRAD_CHECK(!g.f32_c || (dtype == DType::bf16 && !bias), "gemm: f32_c needs bf16 and no bias, got {}{}",
+  FOLDGRAD_CHECK(!g.f32_c || (dtype == DType::bf16 && !bias), "gemm: f32_c needs bf16 matrices and no bias, got {}{}",
                  name(dtype), bias ? " with a bias" : "");
 }
 

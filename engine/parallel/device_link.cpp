@@ -32,7 +32,7 @@ std::unique_ptr<DeviceLink> link_devices(Communicator& communicator, const OpenD
   const DeviceLink::Uuid uuid = link->uuid();
   const auto uuids = communicator.all_gather(std::span(&uuid, 1));
   const bool joined =
-      all_can([&] { FOLDGRAD_CHECK(std::ranges::count(uuids, uuid) == 1, "shares its GPU with another"); }) &&
+      all_can([&] { FOLDGRAD_CHECK(std::ranges::count(uuids, uuid) == 1, "shares its GPU with another rank"); }) &&
       all_can([&] { link->join(id, communicator.rank(), communicator.size()); });
   return joined ? std::move(link) : nullptr;
 }

@@ -39,8 +39,7 @@ void BlockConfig::validate(const char* family) const {
   require_choice(family, "activation", activation, activation_names());
   const auto require_post_norm = [&](const std::string& key, const std::string& name) {
     FOLDGRAD_CHECK(!pre_norm || !normalizer_info(name).post_norm_only,
-                   "{}: pre_norm must be off with {} = {}, which scales the residual sum of post-norm", family, key,
-                   name);
+                   "{}: pre_norm must be off with {} = {}, which works only with post-norm", family, key, name);
   };
   require_post_norm("normalizer", normalizer);
   for (const auto& [site, name] : normalizer_at) require_post_norm(site, name);

@@ -49,9 +49,9 @@ void CctConfig::validate() const {
   require_choice("cct", "stem", stem, kStems);
   require_choice("cct", "block", block, kBlocks);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "cct: normalizer must support pre-norm, got {}, which scales the residual sum of post-norm",
-                 normalizer);
-  FOLDGRAD_CHECK(pre_norm, "cct: pre_norm must be on, since the key model.block places the normalizers");
+                 "cct: normalizer must support pre-norm, got {}, which works only with post-norm", normalizer);
+  FOLDGRAD_CHECK(pre_norm,
+                 "cct: pre_norm must be on, since the key model.block determines where normalizers are applied");
   TokenModelConfig::validate("cct", kInitializations);
   FOLDGRAD_CHECK(image_size >= smallest_image(), "cct: image_size must be at least {} for {} convolutions, got {}",
                  smallest_image(), convs, image_size);

@@ -47,7 +47,7 @@ struct CctConfig : TokenModelConfig {
 void visit_keys(KeysOf<CctConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   needed(m.stem, "stem",
-         "Stem: convolutions as published, or hybrid, with fewer channels and a normalizer after each convolution",
+         "Stem: cct (convolutions, as published) or hybrid (fewer channels, and a normalizer after each convolution)",
          CctConfig::kStems);
   needed(m.convs, "convs", "", "Number of convolutions that turn an image into tokens", within(1, 6));
   needed(m.kernel, "kernel", "pixels", "Kernel size of the convolutions: 3, 5 or 7", within(3, 7));

@@ -24,8 +24,7 @@ void ConvNextConfig::validate() const {
                  "convnext: image_size must be a multiple of patch * 2^(stages - 1) = {}, got {}", smallest_image(),
                  image_size);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "convnext: normalizer must support pre-norm, got {}, which scales the residual sum of post-norm",
-                 normalizer);
+                 "convnext: normalizer must support pre-norm, got {}, which works only with post-norm", normalizer);
   ImageModelConfig::validate("convnext");
 }
 

@@ -38,7 +38,7 @@ EfficientNetLiteConfig::EfficientNetLiteConfig() {
 
 void EfficientNetLiteConfig::validate() const {
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "efficientnet_lite: normalizer must not be for post-norm only, got {}", normalizer);
+                 "efficientnet_lite: normalizer must not require post-norm, got {}", normalizer);
   ImageModelConfig::validate("efficientnet_lite");
 }
 

@@ -71,7 +71,7 @@ FoldedModel fold(Model& model, const FoldOptions& options) {
     // alike() gives all layers of a kind a bias if folding made one for any of them; the other biases stay 0.
     if (value == folded.parameters.end() && p->name.ends_with(".bias")) continue;
     FOLDGRAD_CHECK(value != folded.parameters.end() && value->second.shape() == p->value.shape(),
-                   "fold: the folded model needs {} {}", p->name, p->value.shape());
+                   "fold: the folded model needs a parameter {} {}", p->name, p->value.shape());
     p->value.copy_from(value->second.to(p->value.dtype()));
   }
   const NamedTensors state = model.state();

@@ -96,7 +96,7 @@ void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
   if (graph_.values[node.operands[0]].shape[-1] != graph_.values[node.operands[1]].shape[1])
     return refuse(use, "the convolution has groups, so a row of its weight covers only some of the channels");
   if (node.description.pads && pending.map.adds())
-    return refuse(use, "the convolution pads with zeros, but folding would pad with B");
+    return refuse(use, "the convolution pads with zeros, but folding would pad with the map's bias B");
   const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 unless the layer is a convolution
   pending.place = {pending.place.axis, pending.place.offset * kernel, pending.place.repeat * kernel};
   for (Reached& r : reached_)
@@ -141,7 +141,8 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   const auto sums = std::ranges::count_if(graph_.nodes, [&](const GraphNode& other) {
     return other.scope == node.scope && !other.description.streams.empty();
   });
-  if (sums != 1) return refuse(use, "the scope of this sum has a second sum, so the place of the map is ambiguous");
+  if (sums != 1)
+    return refuse(use, "the scope of this sum contains another sum, so it is ambiguous where the map belongs");
   plan_.residuals.push_back(node.scope);
   plan_.kept.push_back({edge(graph_.describe(use)), reason});
 }
@@ -165,7 +166,7 @@ std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
                                  : graph_.uses_of(bias).size() == 1);
   const bool read = std::ranges::any_of(reached_, [&](const Reached& r) { return r.node == linear; });
   if (!own || read)
-    return "the stream cannot be rescaled: " + weight + " is used elsewhere, or reads the stream itself";
+    return "the stream cannot be rescaled: " + weight + " is used elsewhere, or its layer reads the stream itself";
   Walk beyond = *this;
   ChannelMap next = pending;
   if (!bias.empty())

@@ -72,8 +72,9 @@ Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
 Tensor GptDecoder::step(const TokenIds& tokens) {
   const std::int64_t count = begins_.count();
   FOLDGRAD_CHECK(count > 0 && std::int64_t(tokens.size()) == count,
-                 "generation: {} texts must have one token each, got {}", count, tokens.size());
-  FOLDGRAD_CHECK(room() > 0, "generation: a text and its continuation must have at most context = {} tokens",
+                 "generation: there must be at least one text and one token for each text, got {} texts and {} tokens",
+                 count, tokens.size());
+  FOLDGRAD_CHECK(room() > 0, "generation: a text and its continuation together must have at most context = {} tokens",
                  config().context);
   require_ids(tokens, config().vocabulary);
   TokenIds newest;

@@ -21,7 +21,7 @@ std::string ImageModel::onnx_stem(OnnxGraph& g, const std::string& pixels) const
 }
 
 std::vector<std::string> ImageModel::write_onnx(const std::string& directory) {
-  require_exportable(*this, "an image, for which ONNX has no nodes");
+  require_exportable(*this, "an image; ONNX has no nodes for such statistics");
   const ImageModelConfig& config = this->config();
   OnnxFile g("model");
   g.metadata("image_mean", fmt::format("{}", fmt::join(config.pixels.mean, " ")));

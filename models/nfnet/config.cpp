@@ -62,8 +62,8 @@ void NfNetConfig::validate() const {
                    smallest_image(), image_size);
   FOLDGRAD_CHECK(image_size >= smallest_image(), "nfnet: image_size must be at least {} with padding = port, got {}",
                  smallest_image(), image_size);
-  FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "nfnet: normalizer must not be for post-norm only, got {}", normalizer);
+  FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only, "nfnet: normalizer must not require post-norm, got {}",
+                 normalizer);
 }
 
 }  // namespace foldgrad

@@ -202,7 +202,7 @@ std::vector<NormalizerKind> row_normalizers() {
        make<ScaleNormalizer>},
       {{"fixnorm",
         Inference::online,
-        "scales each row to a fixed norm; for embedding tables, where it is free at inference",
+        "scales each row to a fixed norm; intended for embedding tables, where scaling costs nothing at inference",
         {eps_option("1e-12"), choice_option("length", {"one", "sqrt_channels"}, "one", "norm of a row after scaling")}},
        make<FixNormalizer>},
       {{"centernorm", Inference::linear, "layer normalization without division by the standard deviation", {}},

@@ -94,8 +94,8 @@ std::string OnnxFile::node(const std::string& op, const std::vector<std::string>
 std::string OnnxFile::initializer(const std::string& name, const Tensor& value) {
   if (!initializers_.insert(name).second) return name;
   bytes_ += std::int64_t(value.bytes());
-  FOLDGRAD_CHECK(bytes_ <= kMostWeights, "onnx: {} must have at most {} bytes of weights, got {} with {}", name_,
-                 kMostWeights, bytes_, name);
+  FOLDGRAD_CHECK(bytes_ <= kMostWeights, "onnx: {} must have at most {} bytes of weights, got {} after adding {}",
+                 name_, kMostWeights, bytes_, name);
   std::string tensor = wire::number(2, type_of(value.dtype())) + field(8, name);
   for (const std::int64_t size : value.shape()) tensor += wire::number(1, size);
   weights_.emplace_back(tensor + wire::head(9, value.bytes()), value);

@@ -38,8 +38,7 @@ void SwinConfig::validate() const {
   FOLDGRAD_CHECK(!depths.empty() && stages() <= kMostStages && std::ranges::min(depths) >= 1,
                  "swin: depths must have 1 to {} numbers, each at least 1, got {}", kMostStages, depths);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "swin: normalizer must support pre-norm, got {}, which scales the residual sum of post-norm",
-                 normalizer);
+                 "swin: normalizer must support pre-norm, got {}, which works only with post-norm", normalizer);
   FOLDGRAD_CHECK(pre_norm, "swin: pre_norm must be on");
   ImageModelConfig::validate("swin");
   FOLDGRAD_CHECK(!weight_standardization, "swin: weight_standardization must be off");
@@ -48,7 +47,8 @@ void SwinConfig::validate() const {
                  image_size);
   FOLDGRAD_CHECK(side_of(0) <= kMostPatches, "swin: image_size must be at most {} patches of size {}, got {}",
                  kMostPatches, patch, image_size);
-  FOLDGRAD_CHECK(windows_fit(), "swin: window must divide the size of every larger feature map; {} would fit, got {}",
+  FOLDGRAD_CHECK(windows_fit(),
+                 "swin: window must divide the size of every feature map larger than the window; {} would fit, got {}",
                  fmt::join(fitting_windows(*this), ", "), window);
 }
 

@@ -47,7 +47,8 @@ void visit_keys(KeysOf<SwinConfig> auto& m, const auto& v) {
   const auto needed = keys_in("model", v, required);
   const Range size = within(1, kMostOfASize);
   needed(m.patch, "patch", "pixels", "Patch size; patch * 2^(stages - 1) must divide the image size", size);
-  needed(m.window, "window", "tokens", "Window size; must divide the size of every larger feature map", size);
+  needed(m.window, "window", "tokens",
+         "Window size; must divide the size of every feature map that is larger than the window", size);
   needed(m.depths, "depths", "",
          "Number of layers in each stage; every stage after the first halves the feature map and doubles width, "
          "ffn_width and heads",

@@ -59,8 +59,7 @@ void T2tConfig::validate() const {
   FOLDGRAD_CHECK(token_dropout >= 0 && token_dropout < 1, "t2t: token_dropout must be in [0, 1), got {}",
                  token_dropout);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
-                 "t2t: normalizer must support pre-norm, got {}, which scales the residual sum of post-norm",
-                 normalizer);
+                 "t2t: normalizer must support pre-norm, got {}, which works only with post-norm", normalizer);
   FOLDGRAD_CHECK(pre_norm, "t2t: pre_norm must be on: the published layers are pre-norm");
   FOLDGRAD_CHECK(!weight_standardization, "t2t: weight_standardization must be off: token modules do not support it");
   TokenModelConfig::validate("t2t", kInitializations);

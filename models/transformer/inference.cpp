@@ -52,7 +52,7 @@ StepDecoder::StepDecoder(const InferenceTransformer& inference, const Sentences&
 
 void StepDecoder::check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const {
   const TransformerConfig& config = model_.config();
-  FOLDGRAD_CHECK(tokens.size() == parents.size(), "decoding: each token needs one parent, got {} for {}",
+  FOLDGRAD_CHECK(tokens.size() == parents.size(), "decoding: each token needs one parent, got {} parents for {} tokens",
                  parents.size(), tokens.size());
   FOLDGRAD_CHECK(steps_ < config.max_positions, "decoding: there must be at most max_positions = {} steps",
                  config.max_positions);

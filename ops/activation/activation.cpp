@@ -10,7 +10,8 @@
 namespace foldgrad {
 
 void activation_forward(const char* op, Activation activation, const Tensor& y, const Tensor& x, const Tensor& bias) {
-  FOLDGRAD_CHECK(x.device() == Device::cpu || !y.shares_storage_with(x), "{}: on CUDA y must not be x", op);
+  FOLDGRAD_CHECK(x.device() == Device::cpu || !y.shares_storage_with(x), "{}: on CUDA, y must not share memory with x",
+                 op);
   dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
     with_activation(activation, [&](auto f) {
       if (bias.defined()) {

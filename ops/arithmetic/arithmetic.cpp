@@ -66,8 +66,9 @@ struct MulNode {
   void describe(Description& d) const {
     d.passes = [](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
       if (map.map.centered) return "an elementwise product does not commute with a map that mixes channels";
-      return map.map.adds() ? "an elementwise product also multiplies B, but folding would add B after the product"
-                            : "";
+      return map.map.adds()
+                 ? "an elementwise product also multiplies the map's bias B, but folding would add B after the product"
+                 : "";
     };
     d.onnx = [](OnnxGraph& g, const OnnxOperands& in) { return g.node("Mul", {in[0], in[1]}); };
   }

@@ -9,7 +9,7 @@ namespace {
 // The maximum number of blocks along the rows (not tuned). A block loops over several parts of the rows if necessary.
 constexpr std::int64_t kRowBlocks = 1024;
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
-              "each thread must add up few enough rows for the arithmetic of the element type");
+              "a thread must not add up more rows than a chunk contains");
 
 // Returns a grid whose threads take N columns each and whose blocks take kChannelBlockRows rows at a time.
 template <int N, int K>

@@ -70,7 +70,8 @@ struct UnfoldNode {
   void describe(Description& d) const {
     // Moves a map to axis 2, since a row of the result is a patch [channels, height, width].
     d.passes = [this](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
-      if (s.padding != 0 && map.map.adds()) return "unfold pads with zeros, but folding would pad with B";
+      if (s.padding != 0 && map.map.adds())
+        return "unfold pads with zeros, but folding would pad with the map's bias B";
       if (map.place.axis != 3) return "unfold cuts patches out of the channels";
       const std::int64_t patch = s.kernel_height * s.kernel_width;
       map.place = {2, map.place.offset * patch, map.place.repeat * patch};

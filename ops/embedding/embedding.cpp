@@ -60,7 +60,7 @@ void check_ids(const char* op, const Tensor& ids, std::int64_t rows) {
 Var rows_by_id(const char* op, const Var& xv, const Var& idsv, double scale, std::int64_t padding_id) {
   const Tensor &x = xv.value(), &ids = idsv.value();
   check_operand(op, "ids", ids, ids.shape(), DType::i64, x, "the table");
-  FOLDGRAD_CHECK(ids.size() < std::int64_t(1) << 31, "{}: ids must be fewer than 2^31, got {}", op, ids.shape());
+  FOLDGRAD_CHECK(ids.size() < std::int64_t(1) << 31, "{}: there must be fewer than 2^31 ids, got {}", op, ids.shape());
   const std::int64_t rows = x.shape()[0], columns = x.shape().without(0).elements();
   if (x.device() == Device::cpu) check_ids(op, ids, rows);
 

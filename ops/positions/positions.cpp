@@ -95,7 +95,8 @@ Tensor add_rows(const char* op, const Tensor& x, std::int64_t batch, std::int64_
 }  // namespace
 
 Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, Device device) {
-  FOLDGRAD_CHECK(is_floating(dtype), "sinusoidal_table: needs f32, f64 or bf16, got {}", name(dtype));
+  FOLDGRAD_CHECK(is_floating(dtype), "sinusoidal_table: the element type must be f32, f64 or bf16, got {}",
+                 name(dtype));
   const Tensor table = Tensor::zeros({rows, columns}, DType::f64);
   const std::int64_t half = columns / 2;
   for (std::int64_t p = 0; p < rows; ++p)
@@ -115,7 +116,7 @@ Var sinusoidal_positions(const Var& xv, const Tensor& places, const Tensor& tabl
   const std::int64_t N = x.shape()[0];
   FOLDGRAD_CHECK(
       places.defined() && places.shape() == Shape{N} && places.dtype() == DType::i64 && places.device() == Device::cpu,
-      "{}: places must be i64 [{}] on cpu, to go with x, which is {}, got {}", kOp, N, describe(x), describe(places));
+      "{}: places must be i64 [{}] on cpu, to match x, which is {}, got {}", kOp, N, describe(x), describe(places));
   const std::int64_t* first = places.data<std::int64_t>();
   const std::int64_t last = N > 0 ? *std::max_element(first, first + N) : -1;
   check_table(kOp, table, x, kPaddingPosition + 2 + last);

@@ -52,7 +52,8 @@ struct PoolNode {
       if (map.place.axis != 2)
         return w.defined() ? "weighted_pool sums over the channels" : "mean_pool averages over the channels";
       if (w.defined() && map.map.adds() && !sums_to_one(graph, graph.nodes[use.node].operands[1]))
-        return "weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax";
+        return "weighted_pool multiplies the map's bias B by the sum of the pooling weights, which is 1 only for a "
+               "softmax";
       map.place.axis = 1;
       return "";
     };

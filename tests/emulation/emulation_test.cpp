@@ -174,7 +174,7 @@ TEST(Emulation, LimitsOfAGpuAreEnforced) {
   EXPECT_EQ(error({1, dim3(1, 0)}), start + "a block has 1 to 1024 threads, at most 64 in z, got (1, 0, 1)");
   EXPECT_EQ(error({1, dim3(1, 1, 65)}), start + "a block has 1 to 1024 threads, at most 64 in z, got (1, 1, 65)");
   EXPECT_EQ(error({1, 32, 99 * 1024 + 1}), start + "a block has at most 101376 bytes of shared memory, got 101377");
-  const std::string most = "planted: a GPU takes at most 2147483647 x 65535 x 65535 blocks, got ";
+  const std::string most = "planted: a grid must have at most 2147483647 x 65535 x 65535 blocks, got ";
   EXPECT_EQ(error({dim3(1, 65536), 1}), most + "1 x 65536 x 1");
   EXPECT_EQ(error({dim3(1, 1, 65536), 1}), most + "1 x 1 x 65536");
   EXPECT_EQ(error({std::int64_t(1) << 31, 1}), most + "2147483648 x 1 x 1");

@@ -20,9 +20,12 @@ TEST(Dispatch, FloatingOnly) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
     EXPECT_EQ(dispatch_floating("op", dtype, body), dtype);
   EXPECT_THROW(dispatch_floating("relu", DType::i32, body), std::invalid_argument);
-  EXPECT_EQ(message_of([&] { dispatch_floating("relu", DType::i32, body); }), "relu: needs f32, f64 or bf16, got i32");
-  EXPECT_EQ(message_of([&] { dispatch_floating("relu", DType::i64, body); }), "relu: needs f32, f64 or bf16, got i64");
-  EXPECT_EQ(message_of([&] { dispatch_floating("relu", DType::u8, body); }), "relu: needs f32, f64 or bf16, got u8");
+  EXPECT_EQ(message_of([&] { dispatch_floating("relu", DType::i32, body); }),
+            "relu: the element type must be f32, f64 or bf16, got i32");
+  EXPECT_EQ(message_of([&] { dispatch_floating("relu", DType::i64, body); }),
+            "relu: the element type must be f32, f64 or bf16, got i64");
+  EXPECT_EQ(message_of([&] { dispatch_floating("relu", DType::u8, body); }),
+            "relu: the element type must be f32, f64 or bf16, got u8");
 }
 
 TEST(Dispatch, Describe) {
@@ -36,7 +39,7 @@ TEST(CheckOperand, SaysWhatItMustBeAndWhyAndWhatCame) {
   const auto message = [&](const Tensor& gamma) {
     return message_of([&] { check_operand("layer_norm", "gamma", gamma, {8}, x, "x"); });
   };
-  const std::string start = "layer_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got ";
+  const std::string start = "layer_norm: gamma must be f32 [8] on cpu, to match x, which is f32 [2, 8] on cpu, got ";
   EXPECT_EQ(message(Tensor::zeros({8}, DType::f32)), "no error");
   EXPECT_EQ(message(Tensor::zeros({4}, DType::f32)), start + "f32 [4] on cpu");
   EXPECT_EQ(message(Tensor::zeros({1, 8}, DType::f32)), start + "f32 [1, 8] on cpu");
@@ -51,7 +54,7 @@ TEST(CheckOperand, SaysWhatItMustBeAndWhyAndWhatCame) {
 TEST(CheckOperand, NothingIsNoScalar) {
   const Tensor x = Tensor::zeros({2}, DType::f32);
   EXPECT_EQ(message_of([&] { check_operand("op", "scale", {}, {}, x, "x"); }),
-            "op: scale must be f32 [] on cpu, to go with x, which is f32 [2] on cpu, got nothing");
+            "op: scale must be f32 [] on cpu, to match x, which is f32 [2] on cpu, got nothing");
 }
 
 TEST(CheckOperand, ADTypeOfItsOwn) {
@@ -61,7 +64,7 @@ TEST(CheckOperand, ADTypeOfItsOwn) {
   };
   EXPECT_EQ(message(DType::u8), "no error");
   EXPECT_EQ(message(DType::f32),
-            "masked_fill: mask must be u8 [3] on cpu, to go with x, which is f32 [3] on cpu, got f32 [3] on cpu");
+            "masked_fill: mask must be u8 [3] on cpu, to match x, which is f32 [3] on cpu, got f32 [3] on cpu");
 }
 
 TEST(CheckFloating, DTypeRankAndPresence) {

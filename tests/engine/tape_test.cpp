@@ -123,12 +123,10 @@ TEST(Tape, RoundedParametersHaveExactGradients) {
   const Var w = tape.parameter(weight, rounded);
   tape.backward(tape.record(rounded.clone(), {w, w}, SumNode{.terms = 2}), dy.clone());
   EXPECT_EQ(weight.grad.values<float>(), std::vector<float>{2});
-  EXPECT_EQ(
-      message_of([&] { tape.parameter(weight, Tensor::zeros({2}, DType::bf16)); }),
-      "tape: weight must be f32 [2] on cpu, to go with its rounding, which is bf16 [2] on cpu, got f32 [1] on cpu");
-  EXPECT_EQ(
-      message_of([&] { tape.parameter(weight, Tensor::zeros({1}, DType::f64)); }),
-      "tape: the rounding must be bf16 [1] on cpu, to go with weight, which is f32 [1] on cpu, got f64 [1] on cpu");
+  EXPECT_EQ(message_of([&] { tape.parameter(weight, Tensor::zeros({2}, DType::bf16)); }),
+            "tape: weight must be f32 [2] on cpu, to match its rounding, which is bf16 [2] on cpu, got f32 [1] on cpu");
+  EXPECT_EQ(message_of([&] { tape.parameter(weight, Tensor::zeros({1}, DType::f64)); }),
+            "tape: the rounding must be bf16 [1] on cpu, to match weight, which is f32 [1] on cpu, got f64 [1] on cpu");
 }
 
 // In a + b + a, the memory of dy may become the gradient of only one operand.
@@ -269,10 +267,10 @@ TEST(Tape, SaysWhatIsWrong) {
   Tape tape, other;
   const Var x = tape.variable(scalars({1, 2})), foreign = other.variable(scalars({1, 2}));
   EXPECT_EQ(message_of([&] { product(x, foreign); }),
-            "product: operand 1 is of another tape, but must be of this operation's tape");
+            "product: operand 1 must be on this operation's tape, got one on another tape");
   EXPECT_EQ(message_of([&] { tape.backward(x); }), "tape: backward without dy needs a y with one element, got [2]");
   EXPECT_EQ(message_of([&] { tape.backward(x, scalars({1})); }),
-            "tape: dy must be f64 [2] on cpu, to go with y, which is f64 [2] on cpu, got f64 [1] on cpu");
+            "tape: dy must be f64 [2] on cpu, to match y, which is f64 [2] on cpu, got f64 [1] on cpu");
   EXPECT_EQ(message_of([&] { tape.backward(tape.constant(scalars({1}))); }),
             "tape: backward needs a value that depends on a variable or a parameter");
   EXPECT_EQ(message_of([&] { tape.variable(Tensor::zeros({1}, DType::i64)); }),

@@ -77,10 +77,10 @@ const RegisterOp kAttention({
                          {1, 2, 4}, with(1)),
          attention_error("attention: q must be f32, f64 or bf16 of rank 2 or more, got i64 [2, 4] on cpu", {2, 4},
                          {2, 4}, {2, 4}, with(1), DType::i64),
-         attention_error("attention: k must be f32 [5, 4] on cpu, to go with q, which is f32 [3, 4] on cpu, got f32 "
+         attention_error("attention: k must be f32 [5, 4] on cpu, to match q, which is f32 [3, 4] on cpu, got f32 "
                          "[5, 3] on cpu",
                          {3, 4}, {5, 3}, {5, 3}, with(1)),
-         attention_error("attention: v must be f32 [5, 4] on cpu, to go with k, which is f32 [5, 4] on cpu, got f32 "
+         attention_error("attention: v must be f32 [5, 4] on cpu, to match k, which is f32 [5, 4] on cpu, got f32 "
                          "[6, 4] on cpu",
                          {3, 4}, {5, 4}, {6, 4}, with(1)),
          attention_error("attention: heads must be positive and divide the 4 columns of a row, got 3", {2, 4}, {2, 4},
@@ -120,7 +120,7 @@ const RegisterOp kAttentionPacked({
          packed_error("attention_packed: the segments must match the rows of qkv, which is f32 [2, 6] on cpu, got "
                       "1 rows on cpu",
                       {2, 6}, 1, 1),
-         bias_error("attention_packed: bias must be f32 [2, 2, 3, 3] on cpu, to go with qkv, which is f32 [6, 12] on "
+         bias_error("attention_packed: bias must be f32 [2, 2, 3, 3] on cpu, to match qkv, which is f32 [6, 12] on "
                     "cpu, got f32 [2, 1, 3, 3] on cpu",
                     {2, 1, 3, 3}, with(2), Segments({3, 3})),
          bias_error("attention_packed: with a bias, all segments must have the same length, without padding",

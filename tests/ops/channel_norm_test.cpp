@@ -92,11 +92,11 @@ const RegisterOp kChannelNorm({
     .name = "channel_norm",
     .cases = cases(),
     .errors =
-        {{"channel_norm: gamma must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [2] on cpu",
+        {{"channel_norm: gamma must be f32 [3] on cpu, to match x, which is f32 [2, 3] on cpu, got f32 [2] on cpu",
           [](Tape& t) { run(t, Options::un(), Options::un(), 2); }},
          {"channel_norm: counted must be in [0, 2], the number of rows of x, got 3",
           [](Tape& t) { run(t, Options::un(), Options::un(), 3, 3); }},
-         {"channel_norm: state.psi_ema must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got nothing",
+         {"channel_norm: state.psi_ema must be f32 [3] on cpu, to match x, which is f32 [2, 3] on cpu, got nothing",
           [](Tape& t) { run(t, Options::un(), Options::qmbn()); }},
          option_error("channel_norm: windows must be at least 1, got 4 forward and 0 backward",
                       [](Options& o) { o.window_backward = 0; }),

@@ -69,13 +69,13 @@ const RegisterOp kConv2dChannelsLast({
                conv_error("conv2d_channels_last: groups must be positive and divide the channels of x and of the "
                           "result, 3 and 5, got 0",
                           {1, 4, 4, 3}, {5, 3, 2, 2}, {.groups = 0}),
-               conv_error("conv2d_channels_last: weight must be f32 [4, 3, 2, 2] on cpu, to go with x, which is f32 "
+               conv_error("conv2d_channels_last: weight must be f32 [4, 3, 2, 2] on cpu, to match x, which is f32 "
                           "[1, 4, 4, 6] on cpu, got f32 [4, 6, 2, 2] on cpu",
                           {1, 4, 4, 6}, {4, 6, 2, 2}, {.groups = 2}, {4}),
-               conv_error("conv2d_channels_last: weight must be f32 [5, 3, 2, 2] on cpu, to go with x, which is f32 "
+               conv_error("conv2d_channels_last: weight must be f32 [5, 3, 2, 2] on cpu, to match x, which is f32 "
                           "[1, 4, 4, 3] on cpu, got f32 [5, 4, 2, 2] on cpu",
                           {1, 4, 4, 3}, {5, 4, 2, 2}),
-               conv_error("conv2d_channels_last: bias must be f32 [5] on cpu, to go with x, which is f32 [1, 4, 4, 3] "
+               conv_error("conv2d_channels_last: bias must be f32 [5] on cpu, to match x, which is f32 [1, 4, 4, 3] "
                           "on cpu, got f32 [4] on cpu",
                           {1, 4, 4, 3}, {5, 3, 2, 2}, {}, {4}),
                conv_error("conv2d_channels_last: the kernel must lie within the image 4 x 6 with padding 0 on each "

@@ -66,7 +66,7 @@ const RegisterOp kCrossEntropy({
               // The packs end within a round of a block's threads, after one round, and after several.
               two_targets_case({5, 1032}, 0.1, Reduction::mean), cross_entropy_case({2, 9000}, 0.1, Reduction::sum)},
     .errors =
-        {targets_error("cross_entropy: targets must be i64 [2] on cpu, to go with logits, which is f32 [2, 3] on cpu, "
+        {targets_error("cross_entropy: targets must be i64 [2] on cpu, to match logits, which is f32 [2, 3] on cpu, "
                        "got i64 [3] on cpu",
                        {2, 3}, {0, 1, 2}),
          targets_error("cross_entropy: targets must be in [0, 3) or -100, which is ignored, got 3 in row 1", {2, 3},
@@ -78,14 +78,14 @@ const RegisterOp kCrossEntropy({
          targets_error("cross_entropy: label_smoothing needs at least 2 classes, got 1", {2, 1}, {0, 0},
                        {.label_smoothing = 0.1}),
          targets_error("cross_entropy: logits must have at least 1 class, got [2, 0]", {2, 0}, {0, 0}),
-         two_targets_error("cross_entropy: second targets must be i64 [2] on cpu, to go with logits, which is f32 "
+         two_targets_error("cross_entropy: second targets must be i64 [2] on cpu, to match logits, which is f32 "
                            "[2, 3] on cpu, got i64 [3] on cpu",
                            ids({0, 1, 2}), shares({0, 1})),
          two_targets_error("cross_entropy: second targets must be in [0, 3), got -100 in row 1", ids({-100, -100}),
                            shares({0, 1})),
          two_targets_error("cross_entropy: second targets must be in [0, 3), got 3 in row 1", ids({3, 3}),
                            shares({0, 1})),
-         two_targets_error("cross_entropy: lambda must be f32 [2] on cpu, to go with logits, which is f32 [2, 3] on "
+         two_targets_error("cross_entropy: lambda must be f32 [2] on cpu, to match logits, which is f32 [2, 3] on "
                            "cpu, got f32 [1] on cpu",
                            ids({0, 1}), shares({1})),
          two_targets_error("cross_entropy: lambda must be in [0, 1], got 1.5 in row 1", ids({0, 1}), shares({1, 1.5})),

@@ -38,16 +38,16 @@ const RegisterOp kSinusoidal({
     .cases = {sinusoidal_case(10, 4), sinusoidal_case(1, 1), sinusoidal_case(6, 5), sinusoidal_case(0, 4),
               sinusoidal_case(130, 6), sinusoidal_case(6, 129)},
     .errors = {sinusoidal_error("sinusoidal_positions: x must be [N, C], got [1, 2, 4]", {1, 2, 4}, 2, 5),
-               sinusoidal_error(
-                   "sinusoidal_positions: places must be i64 [2] on cpu, to go with x, which is f32 [2, 4] "
-                   "on cpu, got i64 [3] on cpu",
-                   {2, 4}, 3, 5),
+               sinusoidal_error("sinusoidal_positions: places must be i64 [2] on cpu, to match x, which is f32 [2, 4] "
+                                "on cpu, got i64 [3] on cpu",
+                                {2, 4}, 3, 5),
                sinusoidal_error("sinusoidal_positions: table must have at least 5 rows, for x [3, 4], got [4, 4]",
                                 {3, 4}, 3, 4),
-               sinusoidal_error("sinusoidal_positions: table must be f32 [9, 4] on cpu, to go with x, which is f32 "
+               sinusoidal_error("sinusoidal_positions: table must be f32 [9, 4] on cpu, to match x, which is f32 "
                                 "[3, 4] on cpu, got f64 [9, 4] on cpu",
                                 {3, 4}, 3, 9, DType::f64),
-               {"sinusoidal_table: needs f32, f64 or bf16, got u8", [](Tape&) { sinusoidal_table(4, 4, DType::u8); }}},
+               {"sinusoidal_table: the element type must be f32, f64 or bf16, got u8",
+                [](Tape&) { sinusoidal_table(4, 4, DType::u8); }}},
 });
 
 const RegisterOp kLearned({
@@ -56,7 +56,7 @@ const RegisterOp kLearned({
               learned_case(0, 2, 3, 3), learned_case(40, 3, 33, 4)},
     .errors = {learned_error("learned_positions: table must have at least 3 rows, for x [2, 3, 4], got [2, 4]",
                              {2, 3, 4}, {2, 4}),
-               learned_error("learned_positions: table must be f32 [3, 4] on cpu, to go with x, which is f32 [2, 3, 4] "
+               learned_error("learned_positions: table must be f32 [3, 4] on cpu, to match x, which is f32 [2, 3, 4] "
                              "on cpu, got f32 [3, 5] on cpu",
                              {2, 3, 4}, {3, 5}),
                learned_error("learned_positions: x must be [B, T, C], got [2, 3, 4, 5]", {2, 3, 4, 5}, {3, 4})},

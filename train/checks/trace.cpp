@@ -85,7 +85,7 @@ void check_arrays(const Trace& trace, Normalizer& norm) {
     trace.require("mask", trace.over_steps(trace.shape.without(-1)), DType::u8);
     for (const std::uint8_t real : trace.array("mask").values<std::uint8_t>())
       if (real > 1 || (real == 0 && !trace.masked))
-        trace.refuse(fmt::format("mask must be {}, got {}", trace.masked ? "0 or 1" : "1 everywhere with masked = 0",
+        trace.refuse(fmt::format("mask must be {}, got {}", trace.masked ? "0 or 1" : "1 everywhere when masked = 0",
                                  int(real)));
   }
   for (Parameter* p : norm.parameters()) {

@@ -21,7 +21,7 @@ Answer recalibrate(const RecalibrateOptions& o) {
   const TrainingInputs inputs = training_inputs(*model, located(o.data, o.model), o.max_tokens, std::uint64_t(o.seed));
   const std::int64_t count = o.batches ? o.batches : inputs.per_epoch;
   FOLDGRAD_CHECK(count > 0,
-                 "recalibrate: --batches must be above 0 for a model of model.family \"{}\", whose examples "
+                 "recalibrate: --batches must be above 0 for models of family \"{}\", whose examples "
                  "have no epochs",
                  model->family());
   for (std::int64_t i = 0; i < count; ++i) {

@@ -28,8 +28,10 @@ Json parse(std::string_view text, const std::string& path, const std::string& wh
   });
 } catch (const JsonError& e) {
   if (e.kind == JsonError::duplicate_key)
-    throw FileError(path, fmt::format("{}must have each key of an object once, got {} twice", where, in_quotes(e.key)));
-  if (e.kind == JsonError::too_large_number) throw FileError(path, where + "must hold numbers of at most 1.8e308");
+    throw FileError(path,
+                    fmt::format("{}must not repeat a key within an object, got {} twice", where, in_quotes(e.key)));
+  if (e.kind == JsonError::too_large_number)
+    throw FileError(path, where + "must not contain numbers whose magnitude exceeds 1.8e308");
   throw FileError(path, fmt::format("{}is not JSON at byte {}", where, e.byte));
 }
 

@@ -51,23 +51,24 @@ std::string ModelData::data_root(const ExperimentConfig& config) const {
 
 Evaluation evaluate(Model& model, const ModelData& data, const EvaluationOptions& options) {
   const auto row = family_of(model).task->evaluate;
-  FOLDGRAD_CHECK(row, "eval: there are no scores for a model of model.family \"{}\"", model.family());
+  FOLDGRAD_CHECK(row, "eval: there are no scores for models of family \"{}\"", model.family());
   return row(model, data, options);
 }
 
 ExampleSet examples_of(const Model& model, const ModelData& data) {
   const auto row = family_of(model).task->examples;
-  FOLDGRAD_CHECK(row, "{}: there are no examples for a model of model.family \"{}\"", data.model, model.family());
+  FOLDGRAD_CHECK(row, "{}: there are no examples for models of family \"{}\"", data.model, model.family());
   return row(model, data);
 }
 
 TrainingInputs training_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens, std::uint64_t seed) {
   const TaskKind& kind = *family_of(model).task;
   if (kind.training_inputs) return kind.training_inputs(model, data, max_tokens, seed);
-  FOLDGRAD_CHECK(data.source.empty() && data.reference.empty() && data.split == "train",
-                 "recalibrate: a model of model.family \"{}\" uses its training data, so --source, --reference and "
-                 "--split must not be given",
-                 model.family());
+  FOLDGRAD_CHECK(
+      data.source.empty() && data.reference.empty() && data.split == "train",
+      "recalibrate: models of family \"{}\" are recalibrated on their own training data, so --source, --reference and "
+      "--split must not be given",
+      model.family());
   ExperimentConfig config = data.read_config(model);
   config.train.seed = std::int64_t(seed);
   const std::shared_ptr<Task> task = make_task(config, data.data_root(config), data.directory, Device::cpu);

@@ -151,7 +151,7 @@ class ZmqProcesses final : public Processes {
     if (greeting != kGreeting) return -1;
     if (count != count_ || rank < 1 || rank >= count_)
       throw std::runtime_error("parallel: process " + std::to_string(rank) + " of " + std::to_string(count) + " on " +
-                               address + " came to process 0, which has $WORLD_SIZE = " + std::to_string(count_));
+                               address + " connected to process 0, which has $WORLD_SIZE = " + std::to_string(count_));
     if (address.starts_with("127.")) address = meeting.host;  // our own machine, under the name that others use
     inbox = "tcp://" + address + ":" + std::to_string(port);
     return rank;
@@ -164,7 +164,7 @@ class ZmqProcesses final : public Processes {
     training_ = (std::uint64_t(std::random_device()()) << 32) | std::random_device()();
     void* door = socket(ZMQ_ROUTER);
     const std::string here = "tcp://*:" + std::to_string(meeting.port);
-    check(zmq_bind(door, here.c_str()) == 0, "process 0 waits for the others at " + here + ", $MASTER_PORT + 1");
+    check(zmq_bind(door, here.c_str()) == 0, "process 0 cannot wait for the others at " + here + ", $MASTER_PORT + 1");
     std::vector<std::string> inboxes(static_cast<std::size_t>(count_));
     std::vector<std::pair<std::string, int>> callers;
     inboxes[0] = "tcp://" + meeting.host + ":" + inbox_port();
@@ -197,9 +197,9 @@ class ZmqProcesses final : public Processes {
     for (std::size_t r = 0; r < inboxes.size(); ++r)
       if (inboxes[r].empty()) ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
     std::ostringstream text;
-    text << "parallel: process " << ranks << " of " << count_ << " did not come within " << meeting.timeout
+    text << "parallel: process " << ranks << " of " << count_ << " did not connect within " << meeting.timeout
          << " s to port " << meeting.port << ", $MASTER_PORT + 1, of process 0";
-    if (strangers > 0) text << "; " << strangers << " messages of other programs came";
+    if (strangers > 0) text << "; " << strangers << " messages from other programs arrived";
     return text.str();
   }
 

@@ -73,7 +73,7 @@ std::string bytes_at(const std::vector<std::pair<int, int>>& offsets) {
   return "{" + entries + "}";
 }
 
-const std::string kNotWhole = "is not a safetensors file, or only a part of one: byte 0: the header must have ";
+const std::string kNotWhole = "is not a complete safetensors file: byte 0: the header must have ";
 
 TEST(SafetensorsMalformed, LengthOfTheHeader) {
   const TemporaryDirectory directory;
@@ -142,9 +142,8 @@ TEST(SafetensorsMalformed, NamesAndMetadata) {
        "tensor \"" + std::string(79, 'n') + "\xef\xbf\xbd\"... must be an object, got 1"},
       {R"({"":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", 0, "the name of a tensor must not be empty"},
       {R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\u0061":{}})", 0,
-       R"(the header must have each key once, got "a" twice)"},
-      {R"({"__metadata__":{},"__metadata__":{}})", 0,
-       R"(the header must have each key once, got "__metadata__" twice)"},
+       R"(the header must not repeat keys, got "a" twice)"},
+      {R"({"__metadata__":{},"__metadata__":{}})", 0, R"(the header must not repeat keys, got "__metadata__" twice)"},
       {metadata("\"a\""), 0, R"(__metadata__ must be an object, got "a")"},
       {metadata("null"), 0, "__metadata__ must be an object, got null"},
       {metadata("[]"), 0, "__metadata__ must be an object, got an array"},
@@ -152,7 +151,7 @@ TEST(SafetensorsMalformed, NamesAndMetadata) {
       {metadata(R"({"a":null})"), 0, R"(__metadata__ "a" must be a string, got null)"},
       {metadata(R"({"a":{}})"), 0, R"(__metadata__ "a" must be a string, got an object)"},
       {metadata(R"({"a":["b"]})"), 0, R"(__metadata__ "a" must be a string, got an array)"},
-      {metadata(R"({"a":"b","a":"b"})"), 0, R"(__metadata__ must have each key once, got "a" twice)"},
+      {metadata(R"({"a":"b","a":"b"})"), 0, R"(__metadata__ must not repeat keys, got "a" twice)"},
   });
 }
 
@@ -160,7 +159,7 @@ TEST(SafetensorsMalformed, Aliases) {
   const auto alias = [](const std::string& pairs) {
     return R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"__metadata__":{)" + pairs + "}}";
   };
-  const std::string not_stored = " must not be the name of a tensor in the file";
+  const std::string not_stored = ": the alias must not be the name of a tensor in the file";
   const std::string no_target = " must be the name of a tensor in the file, got ";
   check_cases({
       {alias(R"("alias.a":"a")"), 1, R"(__metadata__ "alias.a")" + not_stored},
@@ -178,7 +177,7 @@ TEST(SafetensorsMalformed, KeysOfAnEntry) {
   const auto entry = [](const std::string& text) { return R"({"a":{)" + text + "}}"; };
   const std::string only = R"(tensor "a" must have only dtype, shape and data_offsets, got )";
   const std::string all = R"(tensor "a" must have dtype, shape and data_offsets, got no )";
-  const std::string once = R"(tensor "a" must have each key once, got )";
+  const std::string once = R"(tensor "a" must not repeat keys, got )";
   const std::string types = R"(tensor "a": dtype must be F64, F32, BF16, I64, I32 or U8, got )";
   check_cases({
       {entry(whole + R"(,"strides":[1])"), 4, only + R"("strides")"},

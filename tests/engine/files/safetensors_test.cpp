@@ -153,7 +153,7 @@ TEST_F(SafetensorsTest, RefusedArgumentsLeaveTheOldFile) {
       {{}, {{"k\xff", ""}}, "safetensors: metadata must be UTF-8, got \"k\xef\xbf\xbd\""},
       {{}, {{"k", "\xc3"}}, "safetensors: metadata must be UTF-8, got \"\xef\xbf\xbd\""},
       {{}, {{"format", "np"}}, "safetensors: the metadata format must be pt, got \"np\""},
-      {{}, {{"alias.w", "v"}}, "safetensors: a metadata key must not begin with alias., got \"alias.w\""},
+      {{}, {{"alias.w", "v"}}, "safetensors: a metadata key must not begin with \"alias.\", got \"alias.w\""},
       {{},
        {{"k", std::string(100'000'000, ' ')}},
        "safetensors: the header must have at most 100000000 bytes, got 100000040"},

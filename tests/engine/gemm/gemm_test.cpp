@@ -257,11 +257,14 @@ TEST(Gemm, Messages) {
   wrong.k = -1;
   EXPECT_EQ(message(DType::f32, wrong), "gemm: sizes must not be negative, got m 4, n 5, k -1, batch 1");
   wrong = g, wrong.row_stride_a = 5;
-  EXPECT_EQ(message(DType::f32, wrong), "gemm: the row stride of A must be at least its 6 columns as stored, got 5");
+  EXPECT_EQ(message(DType::f32, wrong),
+            "gemm: the row stride of A must be at least 6, the number of stored columns, got 5");
   wrong = g, wrong.row_stride_b = 5;
-  EXPECT_EQ(message(DType::f32, wrong), "gemm: the row stride of B must be at least its 6 columns as stored, got 5");
+  EXPECT_EQ(message(DType::f32, wrong),
+            "gemm: the row stride of B must be at least 6, the number of stored columns, got 5");
   wrong = g, wrong.row_stride_c = -1;
-  EXPECT_EQ(message(DType::f32, wrong), "gemm: the row stride of C must be at least its 5 columns as stored, got -1");
+  EXPECT_EQ(message(DType::f32, wrong),
+            "gemm: the row stride of C must be at least 5, the number of stored columns, got -1");
   wrong = g, wrong.batch_stride_b = -30;
   EXPECT_EQ(message(DType::f32, wrong), "gemm: batch strides must not be negative, got 24 for A, -30 for B, 20 for C");
   wrong = g, wrong.batch = 2, wrong.batch_stride_c = 19;
@@ -270,8 +273,8 @@ TEST(Gemm, Messages) {
   wrong = g, wrong.beta = 0.5;
   EXPECT_EQ(message(DType::f32, wrong, &bias), "gemm: with a bias, beta must be 0, got 0.5");
   wrong = g, wrong.f32_c = true;
-  EXPECT_EQ(message(DType::f32, wrong), "gemm: f32_c needs bf16 and no bias, got f32");
-  EXPECT_EQ(message(DType::bf16, wrong, &bias), "gemm: f32_c needs bf16 and no bias, got bf16 with a bias");
+  EXPECT_EQ(message(DType::f32, wrong), "gemm: f32_c needs bf16 matrices and no bias, got f32");
+  EXPECT_EQ(message(DType::bf16, wrong, &bias), "gemm: f32_c needs bf16 matrices and no bias, got bf16 with a bias");
 #ifndef FOLDGRAD_HAVE_CUDA
   EXPECT_EQ(message_of([&] { gemm(Device::cuda, DType::f32, g, nullptr, nullptr, nullptr); }),
             "gemm: this build has no CUDA (FOLDGRAD_CUDA=OFF)");

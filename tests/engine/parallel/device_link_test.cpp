@@ -123,7 +123,7 @@ TEST_F(DeviceLinkOfTeam, WhereOneRankHasNoneNobodyUsesIt) {
       {"rank 1: computes on the CPU", [](Wire&) { return OpenDeviceLink(); }},
       {"rank 1: no library",
        [](Wire&) { return []() -> std::unique_ptr<DeviceLink> { throw std::runtime_error("no library"); }; }},
-      {"rank 0: shares its GPU with another", [](Wire& wire) { return link_of(wire, 0); }},
+      {"rank 0: shares its GPU with another rank", [](Wire& wire) { return link_of(wire, 0); }},
       {"rank 1: no way to the others", [](Wire&) { return [] { return std::make_unique<UnableToJoin>(); }; }}};
   for (const WithoutLink& without : all) {
     Wire wire(true);

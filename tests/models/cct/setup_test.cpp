@@ -159,9 +159,9 @@ TEST(CctSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](CctConfig& c) { c.stem = "conv"; }), "cct: stem must be one of cct, hybrid, got \"conv\"");
   EXPECT_EQ(error([](CctConfig& c) { c.block = "post"; }), "cct: block must be one of pre, cct, got \"post\"");
   EXPECT_EQ(error([](CctConfig& c) { c.normalizer = "deepnorm"; }),
-            "cct: normalizer must support pre-norm, got deepnorm, which scales the residual sum of post-norm");
+            "cct: normalizer must support pre-norm, got deepnorm, which works only with post-norm");
   EXPECT_EQ(error([](CctConfig& c) { c.pre_norm = false; }),
-            "cct: pre_norm must be on, since the key model.block places the normalizers");
+            "cct: pre_norm must be on, since the key model.block determines where normalizers are applied");
   EXPECT_EQ(error([](CctConfig& c) { c.initialization = "timm"; }),
             "cct: initialization must be one of cct, pytorch, tfixup, got \"timm\"");
   EXPECT_EQ(error([](CctConfig& c) { c.image_size = 0; }), "cct: image_size must be at least 1, got 0");

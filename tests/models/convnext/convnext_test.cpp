@@ -133,7 +133,7 @@ TEST(ConvNext, ImpossibleSizesNameTheKey) {
   EXPECT_EQ(refused([](Config& c) { c.image_size = 10; }),
             "convnext: image_size must be a multiple of patch * 2^(stages - 1) = 4, got 10");
   EXPECT_EQ(refused([](Config& c) { c.normalizer = "deepnorm"; }),
-            "convnext: normalizer must support pre-norm, got deepnorm, which scales the residual sum of post-norm");
+            "convnext: normalizer must support pre-norm, got deepnorm, which works only with post-norm");
 }
 
 TEST(ConvNext, Gradients) {

@@ -109,7 +109,7 @@ TEST(EfficientNetLite, ImpossibleSizesNameTheKey) {
   EXPECT_EQ(refusal<EfficientNetLite>(small(32), [](auto& c) { c.image_size = 0; }),
             "efficientnet_lite: image_size must be at least 1, got 0");
   EXPECT_EQ(refusal<EfficientNetLite>(small(32), [](auto& c) { c.normalizer = "deepnorm"; }),
-            "efficientnet_lite: normalizer must not be for post-norm only, got deepnorm");
+            "efficientnet_lite: normalizer must not require post-norm, got deepnorm");
 }
 
 }  // namespace

@@ -114,7 +114,8 @@ TEST(FoldConvolution, Padding) {
     });
   };
   EXPECT_EQ(padded(false),
-            "norm -> conv: conv2d_channels_last: the convolution pads with zeros, but folding would pad with B");
+            "norm -> conv: conv2d_channels_last: the convolution pads with zeros, but folding would pad with the map's "
+            "bias B");
   EXPECT_EQ(padded(true), "folded");  // A keeps zeros
 }
 

@@ -46,7 +46,7 @@ const Refusal kRefusals[] = {
        const Var mask = g.tape.constant(Tensor::of<double>({1, 2, 2}, {1, 1, 0, 0}));
        return Vars{g.linear(mul(g.norm(g.input({1, 2, 2})), mask), "fc", 5)};
      },
-     "norm -> mul: an elementwise product also multiplies B, but folding would add B after the product"},
+     "norm -> mul: an elementwise product also multiplies the map's bias B, but folding would add B after the product"},
     {"AProductThatDiffersFromChannelToChannelBehindCentring",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g), "norm", "centernorm", /*zero_bias=*/true);
@@ -57,7 +57,7 @@ const Refusal kRefusals[] = {
      [](GraphBuilder& g) {
        return Vars{g.linear(unfold(g.norm(g.input({2, 4, 4, 3})), 3, 3, {.padding = 1}), "fc", 4)};
      },
-     "norm -> unfold: unfold pads with zeros, but folding would pad with B"},
+     "norm -> unfold: unfold pads with zeros, but folding would pad with the map's bias B"},
     {"PatchesAcrossTheChannels",
      [](GraphBuilder& g) {
        return Vars{g.linear(unfold(permute(g.norm(g.input({2, 3, 4, 4})), {0, 2, 3, 1}), 2, 2), "fc", 4)};

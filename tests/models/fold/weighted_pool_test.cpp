@@ -43,7 +43,8 @@ TEST(FoldWeightedPool, ASoftmaxThatIsReshapedBehind) {
 }
 
 const char* const kNotOne =
-    "norm -> weighted_pool: weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax";
+    "norm -> weighted_pool: weighted_pool multiplies the map's bias B by the sum of the pooling weights, which is 1 "
+    "only for a softmax";
 
 TEST(FoldWeightedPool, WeightsThatNeedNotSumToOne) {
   EXPECT_EQ(pooled([](GraphBuilder&, const Var& scores) { return sigmoid(rows(scores)); }), kNotOne);

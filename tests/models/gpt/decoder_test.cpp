@@ -78,19 +78,23 @@ TEST(GptDecoder, AfterWhatItRefusesItGoesOnAsBefore) {
   };
   const auto step_error = [&](const TokenIds& tokens) { return message_of([&] { decoder.step(tokens); }); };
   EXPECT_EQ(decoder.room(), 6);
-  EXPECT_EQ(step_error({1}), "generation: 0 texts must have one token each, got 1");
-  EXPECT_EQ(step_error({}), "generation: 0 texts must have one token each, got 0");
+  EXPECT_EQ(step_error({1}),
+            "generation: there must be at least one text and one token for each text, got 0 texts and 1 tokens");
+  EXPECT_EQ(step_error({}),
+            "generation: there must be at least one text and one token for each text, got 0 texts and 0 tokens");
   decoder.begin({{1, 2, 3, 4}, {5}});
   EXPECT_EQ(begin_error({}), "generation: there must be at least 1 text, got 0");
   EXPECT_EQ(begin_error({{1}, {}}), "generation: a text must have 1 to context = 6 tokens, got 0");
   EXPECT_EQ(begin_error({TokenIds(7, 1)}), "generation: a text must have 1 to context = 6 tokens, got 7");
   EXPECT_EQ(begin_error({{1}, {2, 7}}), "generation: ids must be in [0, 7), got 7");
-  EXPECT_EQ(step_error({1}), "generation: 2 texts must have one token each, got 1");
+  EXPECT_EQ(step_error({1}),
+            "generation: there must be at least one text and one token for each text, got 2 texts and 1 tokens");
   EXPECT_EQ(step_error({6, -1}), "generation: ids must be in [0, 7), got -1");
   EXPECT_EQ(decoder.room(), 2);
   EXPECT_TRUE(close(decoder.step({6, 0}), following(*model, {{1, 2, 3, 4, 6}, {5, 0}}), 1e-11));
   decoder.step({0, 0});
-  EXPECT_EQ(step_error({0, 0}), "generation: a text and its continuation must have at most context = 6 tokens");
+  EXPECT_EQ(step_error({0, 0}),
+            "generation: a text and its continuation together must have at most context = 6 tokens");
 }
 
 }  // namespace

@@ -155,9 +155,9 @@ TEST(GptSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.rotary_theta = -1; }),
             "gpt: rotary_theta must be a number above 0, such as 10000, got -1");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer = "deepnorm"; }),
-            "gpt: pre_norm must be off with normalizer = deepnorm, which scales the residual sum of post-norm");
+            "gpt: pre_norm must be off with normalizer = deepnorm, which works only with post-norm");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer_at["h.0.ln_1"] = "deepnorm"; }),
-            "gpt: pre_norm must be off with h.0.ln_1 = deepnorm, which scales the residual sum of post-norm");
+            "gpt: pre_norm must be off with h.0.ln_1 = deepnorm, which works only with post-norm");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer_at["h.0.ln_3"] = "none"; }),
             "gpt: normalizer_at: there is no site \"h.0.ln_3\"; did you mean \"h.0.ln_1\"?");
 }

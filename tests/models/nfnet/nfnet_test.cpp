@@ -158,7 +158,7 @@ TEST(NfNet, ImpossibleSizesNameTheKey) {
   EXPECT_EQ(refused([](Config& c) { c.activation = "relu"; }),
             "nfnet: activation must be one of gelu_tanh, gelu, got \"relu\"");
   EXPECT_EQ(refused([](Config& c) { c.normalizer = "deepnorm"; }),
-            "nfnet: normalizer must not be for post-norm only, got deepnorm");
+            "nfnet: normalizer must not require post-norm, got deepnorm");
 }
 
 // Compares the derivative along a random direction in each parameter, since central differences in each of 4,000

@@ -155,8 +155,9 @@ TEST(SwinSetup, RefusesWhatCannotBe) {
             "swin: depths must have 1 to 8 numbers, each at least 1, got [2, 0]");
   EXPECT_EQ(error([](SwinConfig& c) { c.heads = 3; }), "swin: heads must divide width = 8, got 3");
   EXPECT_EQ(error([](SwinConfig& c) { c.window = 0; }), "swin: window must be at least 1, got 0");
-  EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 24, c.window = 5; }),
-            "swin: window must divide the size of every larger feature map; 1, 2, 3, 6, 12 would fit, got 5");
+  EXPECT_EQ(
+      error([](SwinConfig& c) { c.image_size = 24, c.window = 5; }),
+      "swin: window must divide the size of every feature map larger than the window; 1, 2, 3, 6, 12 would fit, got 5");
   EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 10; }),
             "swin: image_size must be a multiple of patch * 2^(stages - 1) = 4, got 10");
   EXPECT_EQ(error([](SwinConfig& c) { c.image_size = 1028; }),
@@ -164,7 +165,7 @@ TEST(SwinSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](SwinConfig& c) { c.pre_norm = false; }), "swin: pre_norm must be on");
   EXPECT_EQ(error([](SwinConfig& c) { c.weight_standardization = true; }), "swin: weight_standardization must be off");
   EXPECT_EQ(error([](SwinConfig& c) { c.normalizer = "deepnorm"; }),
-            "swin: normalizer must support pre-norm, got deepnorm, which scales the residual sum of post-norm");
+            "swin: normalizer must support pre-norm, got deepnorm, which works only with post-norm");
   EXPECT_EQ(error([](SwinConfig& c) { c.normalizer_at["layers.1.downsample.norm"] = "none"; }),
             "swin: normalizer_at: there is no site \"layers.1.downsample.norm\"; did you mean "
             "\"layers.0.downsample.norm\"?");

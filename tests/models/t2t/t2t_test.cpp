@@ -104,7 +104,7 @@ TEST(T2t, ImpossibleSizesNameTheKey) {
             "t2t: token_attention must be one of performer, softmax, got \"linear\"");
   EXPECT_EQ(refused([](Config& c) { c.token_dropout = 1; }), "t2t: token_dropout must be in [0, 1), got 1");
   EXPECT_EQ(refused([](Config& c) { c.normalizer = "deepnorm"; }),
-            "t2t: normalizer must support pre-norm, got deepnorm, which scales the residual sum of post-norm");
+            "t2t: normalizer must support pre-norm, got deepnorm, which works only with post-norm");
   EXPECT_EQ(refused([](Config& c) { c.pre_norm = false; }),
             "t2t: pre_norm must be on: the published layers are pre-norm");
   EXPECT_EQ(refused([](Config& c) { c.weight_standardization = true; }),

@@ -261,7 +261,10 @@ TEST(BeamSearch, Messages) {
   const InferenceTransformer inference(*model, DType::f64);
   StepDecoder decoder(inference, Sentences::of({{4, 2}}));
   EXPECT_EQ(message_of([&] { decoder.step({2}, {1}); }), "decoding: parents must be in [0, 1), got 1 for row 0");
-  EXPECT_EQ(message_of([&] { decoder.step({2, 2}, {0}); }), "decoding: each token needs one parent, got 1 for 2");
+  EXPECT_EQ(message_of([&] {
+              decoder.step({2, 2}, {0});
+            }),
+            "decoding: each token needs one parent, got 1 parents for 2 tokens");
 }
 
 }  // namespace

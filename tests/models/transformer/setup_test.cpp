@@ -238,7 +238,7 @@ TEST(TransformerSetup, MessagesNameTheKey) {
       error([](auto& c) { c.normalizer_at["encoder.layer_nrom"] = "affine"; }),
       "transformer: normalizer_at: there is no site \"encoder.layer_nrom\"; did you mean \"encoder.layer_norm\"?");
   EXPECT_EQ(error([](auto& c) { c.normalizer = "deepnorm"; }),
-            "transformer: pre_norm must be off with normalizer = deepnorm, which scales the residual sum of post-norm");
+            "transformer: pre_norm must be off with normalizer = deepnorm, which works only with post-norm");
   EXPECT_EQ(error([](auto& c) { c.normalizer_options["epps"] = "1"; }),
             "ln: there is no option \"epps\"; did you mean \"eps\"? Its options are: eps");
   Transformer model(tiny_config(), 1, DType::f32);

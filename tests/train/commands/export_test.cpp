@@ -200,7 +200,7 @@ TEST_F(ExportCommand, RefusesMoreThanAFileOfProtobufCanHold) {
   graph.initializer("small", Tensor::zeros({2}, DType::f32));
   const Tensor table = Tensor::empty({1 << 19, 1 << 10}, DType::f32);
   EXPECT_EQ(message_of([&] { graph.initializer("table", table); }),
-            "onnx: encoder must have at most 2130706431 bytes of weights, got 2147483656 with table");
+            "onnx: encoder must have at most 2130706431 bytes of weights, got 2147483656 after adding table");
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ TEST(VerifyTraces, MalformedArraysAreErrors) {
   });
   expect_malformed("un_paper_2", "mask must be 0 or 1, got 2",
                    [](auto& f) { f.tensors["mask"].template data<std::uint8_t>()[3] = 2; });
-  expect_malformed("un_paper_0", "mask must be 1 everywhere with masked = 0, got 0",
+  expect_malformed("un_paper_0", "mask must be 1 everywhere when masked = 0, got 0",
                    [](auto& f) { f.tensors["mask"].template data<std::uint8_t>()[3] = 0; });
 }
 

@@ -224,7 +224,7 @@ TEST(Optimizer, RoundsValuesOfF32) {
   Model model;
   model.add(Tensor::zeros({2}, DType::f64), Tensor::zeros({2}, DType::f64));
   EXPECT_EQ(message_of([&] { round_values(model.all()); }),
-            "round_values: p0 must be f32 [2] on cpu, to go with p0, which is f64 [2] on cpu, got f64 [2] on cpu");
+            "round_values: p0 must be f32 [2] on cpu, to match p0, which is f64 [2] on cpu, got f64 [2] on cpu");
 }
 
 // Decay and step are 2e-8 each. Neither moves a 1 in f32, whose next smaller neighbour is 6e-8 away, but their sum

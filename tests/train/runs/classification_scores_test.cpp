@@ -90,9 +90,9 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   expect_error("eval @folded --data-dir @", 2, "@folded does not belong to a run: --config must name a configuration");
   expect_error("eval @run --data-dir @ --split other", 2,
                "the split of images must be train, valid or test, got other");
-  expect_error("eval @run --data-dir @ --source a --reference b", 2,
-               "eval: --source, --reference and --hypotheses are only for translation models, got a model of "
-               "model.family \"vit\"");
+  expect_error(
+      "eval @run --data-dir @ --source a --reference b", 2,
+      "eval: --source, --reference and --hypotheses are only for translation models, got a model of family \"vit\"");
   expect_error("eval @run --data-dir @ --config configs/numbers-un.toml", 2,
                "configs/numbers-un.toml: model.family must be \"vit\", that of the model, got \"transformer\"");
   expect_error("eval @run --data-dir @ --config configs/shapes-vit-un.toml", 2,
@@ -125,9 +125,10 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   }
   // An epoch is four batches.
   EXPECT_TRUE(contains(output("recalibrate @run -o @epoch --data-dir @"), " over 4 batches\n"));
-  expect_error("recalibrate @run -o @none --data-dir @ --split test", 2,
-               "recalibrate: a model of model.family \"vit\" uses its training data, so --source, --reference and "
-               "--split must not be given");
+  expect_error(
+      "recalibrate @run -o @none --data-dir @ --split test", 2,
+      "recalibrate: models of family \"vit\" are recalibrated on their own training data, so --source, --reference and "
+      "--split must not be given");
 }
 
 TEST_F(ClassificationScoring, AveragesOfCheckpointsAreModelsToo) {

@@ -97,9 +97,9 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   EXPECT_TRUE(begins(output("eval @without --data-dir @"), "data             valid (data.test is empty)\n"));
   EXPECT_EQ(parsed("eval @without --json --data-dir @").at("data"), "valid");
   expect_error("eval @run --data-dir @ --source a --reference b", 2,
-               "--reference is only for translation models, got a model of model.family \"gpt\"");
+               "--reference is only for translation models, got a model of family \"gpt\"");
   expect_error("eval @run --data-dir @ --hypotheses @h", 2,
-               "--hypotheses is only for translation models, got a model of model.family \"gpt\"");
+               "--hypotheses is only for translation models, got a model of family \"gpt\"");
   expect_error("eval @run --data-dir @ --split no", 3, "@text/no: cannot be opened: No such file or directory");
 }
 

@@ -150,10 +150,11 @@ class Meeting : public RanksRun {
 
 TEST_F(Meeting, ProcessesThatDoNotComeAreNamedInTime) {
   const int port = free_port() - 1;
-  expect_failure(one(0, port), 6,
-                 fmt::format("error: parallel: process 1 of 2 did not come within 2 s to port {}, $MASTER_PORT + 1, of "
-                             "process 0\n",
-                             port + 1));
+  expect_failure(
+      one(0, port), 6,
+      fmt::format("error: parallel: process 1 of 2 did not connect within 2 s to port {}, $MASTER_PORT + 1, of "
+                  "process 0\n",
+                  port + 1));
   expect_failure(one(1, port), 6,
                  fmt::format("error: parallel: process 1 waited 2 s for process 0 at tcp://localhost:{}, $MASTER_ADDR "
                              "and $MASTER_PORT + 1\n",
@@ -171,8 +172,8 @@ TEST_F(Meeting, StrangersAreNotTakenForProcesses) {
       "({0} '\\001\\000\\005\\000abcd' >&3; sleep 0.05); done) 2>/dev/null & true\"; ",
       connect);
   const ProgramResult r = one(0, port, "", strangers);
-  expect_failure(r, 6, "error: parallel: process 1 of 2 did not come within 2 s");
-  EXPECT_TRUE(contains(r.err, " messages of other programs came")) << r.err;
+  expect_failure(r, 6, "error: parallel: process 1 of 2 did not connect within 2 s");
+  EXPECT_TRUE(contains(r.err, " messages from other programs arrived")) << r.err;
 }
 
 // A copy of the program has no libraries next to it.

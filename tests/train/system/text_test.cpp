@@ -88,8 +88,8 @@ class JsonFile : public FileTest {
 };
 
 TEST_F(JsonFile, NamesTheFileAndWhatIsWrong) {
-  EXPECT_EQ(error("{\"a\": [1, 2.5e308"), "@a.json: must hold numbers of at most 1.8e308");
-  EXPECT_EQ(error("{\"a\": -1e400}"), "@a.json: must hold numbers of at most 1.8e308");
+  EXPECT_EQ(error("{\"a\": [1, 2.5e308"), "@a.json: must not contain numbers whose magnitude exceeds 1.8e308");
+  EXPECT_EQ(error("{\"a\": -1e400}"), "@a.json: must not contain numbers whose magnitude exceeds 1.8e308");
   EXPECT_EQ(error("{\"a\": "), "@a.json: is not JSON at byte 7");
   EXPECT_EQ(error(""), "@a.json: is not JSON at byte 1");
   EXPECT_EQ(error("\"\xff\""), "@a.json: is not JSON at byte 2");
@@ -99,7 +99,7 @@ TEST_F(JsonFile, NamesTheFileAndWhatIsWrong) {
 }
 
 TEST_F(JsonFile, HasEachKeyOnceAndNoZeroBytes) {
-  EXPECT_EQ(error("{\"a\": {\"b\": 1, \"b\": 2}}"), "@a.json: must have each key of an object once, got \"b\" twice");
+  EXPECT_EQ(error("{\"a\": {\"b\": 1, \"b\": 2}}"), "@a.json: must not repeat a key within an object, got \"b\" twice");
   EXPECT_EQ(error(std::string("{}\0", 3)), "@a.json: is not JSON at byte 3");
 }
 

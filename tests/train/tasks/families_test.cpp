@@ -176,9 +176,9 @@ using OnnxRefusals = FileTest;
 
 TEST_F(OnnxRefusals, OfAVitWithoutNodes) {
   Vit instance(tiny_vit("instancenorm"), 1), exact(tiny_vit(), 1, DType::f64);
-  EXPECT_EQ(
-      message_of([&] { instance.write_onnx(files_ / "out"); }),
-      "onnx: blocks.0.norm1 (instancenorm) has statistics over the tokens of an image, for which ONNX has no nodes");
+  EXPECT_EQ(message_of([&] { instance.write_onnx(files_ / "out"); }),
+            "onnx: blocks.0.norm1 (instancenorm) has statistics over the tokens of an image; ONNX has no nodes for "
+            "such statistics");
   EXPECT_EQ(message_of([&] { exact.write_onnx(files_ / "out"); }),
             "onnx: the model must be f32 on cpu, got f64 on cpu");
   EXPECT_FALSE(exists("out"));

@@ -206,10 +206,10 @@ NamedTensors read_image_inputs(const Model& model, const std::string& path) {
 }
 
 Evaluation evaluate_classification(Model& model, const ModelData& data, const EvaluationOptions& options) {
-  FOLDGRAD_CHECK(data.source.empty() && data.reference.empty() && options.hypotheses.empty(),
-                 "eval: --source, --reference and --hypotheses are only for translation models, got a model of "
-                 "model.family \"{}\"",
-                 model.family());
+  FOLDGRAD_CHECK(
+      data.source.empty() && data.reference.empty() && options.hypotheses.empty(),
+      "eval: --source, --reference and --hypotheses are only for translation models, got a model of family \"{}\"",
+      model.family());
   const ExperimentConfig config = data.read_config(model);
   const auto& images = config.data.as<ImageConfig>();
   const ImageModelConfig& sizes = static_cast<const ImageModel&>(model).config();
@@ -233,7 +233,7 @@ Evaluation evaluate_classification(Model& model, const ModelData& data, const Ev
 
 ExampleSet image_examples(const Model& model, const ModelData& data) {
   FOLDGRAD_CHECK(data.source.empty() && data.reference.empty(),
-                 "--source and --reference are only for translation models, got a model of model.family \"{}\"",
+                 "--source and --reference are only for translation models, got a model of family \"{}\"",
                  model.family());
   const ExperimentConfig config = data.read_config(model);
   const auto split =

@@ -127,8 +127,8 @@ struct EvaluatedText {
 };
 
 EvaluatedText read_evaluated_text(const Model& model, const ModelData& data) {
-  FOLDGRAD_CHECK(data.reference.empty(),
-                 "--reference is only for translation models, got a model of model.family \"{}\"", model.family());
+  FOLDGRAD_CHECK(data.reference.empty(), "--reference is only for translation models, got a model of family \"{}\"",
+                 model.family());
   if (!data.source.empty())
     return {data.source, read_whole_text(std::filesystem::path(data.data_directory) / data.source)};
   FOLDGRAD_CHECK(!data.config.empty(), "{} does not belong to a run: --source must name a text file", data.model);
@@ -155,7 +155,7 @@ NamedTensors logits_of_sequences(Model& model, const NamedTensors& inputs, const
 
 Evaluation evaluate_language(Model& model, const ModelData& data, const EvaluationOptions& options) {
   FOLDGRAD_CHECK(options.hypotheses.empty(),
-                 "--hypotheses is only for translation models, got a model of model.family \"{}\"", model.family());
+                 "--hypotheses is only for translation models, got a model of family \"{}\"", model.family());
   const TextVocabulary vocabulary = load_text_vocabulary(data.directory, gpt_config_of(model));
   const std::int64_t batch = std::max<std::int64_t>(1, options.max_tokens / gpt_config_of(model).context);
   const auto [of, text, stands_in] = read_evaluated_text(model, data);
